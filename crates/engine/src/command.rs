@@ -1,0 +1,371 @@
+//! What callers ask of the engine, and what they get back. Everything here is already parsed: expressions are
+//! bound, values are valid, names are resolved. What still depends on the table's schema or on stored
+//! items is checked by the engine.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use zenobe_expression::{Condition, KeyCondition, Projection, Update};
+use zenobe_value::{Attributes, EncodedItem};
+
+use crate::schema::{
+    BillingMode, IndexProjection, KeySchema, Namespace, ScalarType, StreamViewType, TableClass,
+    TableDefinition,
+};
+
+/// A table as a request names it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TableName {
+    pub namespace: Arc<Namespace>,
+    pub name: String,
+}
+
+// ---- tables -------------------------------------------------------------------------------------
+
+#[derive(Debug, Clone)]
+pub struct CreateTable {
+    pub table: TableName,
+    pub attribute_types: BTreeMap<String, ScalarType>,
+    pub keys: KeySchema,
+    pub local_indexes: Vec<CreateIndex>,
+    pub global_indexes: Vec<CreateIndex>,
+    pub billing_mode: BillingMode,
+    pub throughput: ThroughputSettings,
+    pub stream: Option<StreamViewType>,
+    pub kms_key: Option<KmsKey>,
+    pub table_class: Option<TableClass>,
+    pub deletion_protection: bool,
+    pub tags: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct CreateIndex {
+    pub name: String,
+    pub keys: KeySchema,
+    pub projection: IndexProjection,
+    pub throughput: ThroughputSettings,
+}
+
+/// The capacity members a request may carry for a table or an index; `None` is "not given".
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ThroughputSettings {
+    pub provisioned: Option<ProvisionedUnits>,
+    pub on_demand_max_read_units: Option<OnDemandMaximum>,
+    pub on_demand_max_write_units: Option<OnDemandMaximum>,
+    pub warm_read_units: Option<u64>,
+    pub warm_write_units: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProvisionedUnits {
+    pub read: u64,
+    pub write: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnDemandMaximum {
+    Units(u64),
+    /// `-1`: no maximum.
+    Unlimited,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KmsKey {
+    /// The account's `aws/dynamodb` key.
+    AwsManaged,
+    Customer(String),
+}
+
+#[derive(Debug, Clone)]
+pub struct UpdateTable {
+    pub table: TableName,
+    pub attribute_types: Option<BTreeMap<String, ScalarType>>,
+    pub billing_mode: Option<BillingMode>,
+    pub throughput: ThroughputSettings,
+    pub stream: Option<StreamChange>,
+    pub encryption: Option<EncryptionChange>,
+    pub table_class: Option<TableClass>,
+    pub deletion_protection: Option<bool>,
+    pub index_changes: Vec<IndexChange>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamChange {
+    Enable(StreamViewType),
+    Disable,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EncryptionChange {
+    Kms(KmsKey),
+    Default,
+}
+
+#[derive(Debug, Clone)]
+pub enum IndexChange {
+    Create(Box<UnresolvedIndex>),
+    Update { name: String, throughput: ThroughputSettings },
+    Delete { name: String },
+}
+
+/// An index of an UpdateTable request: the key types are known only together with the table's definitions.
+#[derive(Debug, Clone)]
+pub struct UnresolvedIndex {
+    pub name: String,
+    pub partition: Vec<String>,
+    pub sort: Vec<String>,
+    pub projection: IndexProjection,
+    pub throughput: ThroughputSettings,
+}
+
+#[derive(Debug, Clone)]
+pub struct TablePage {
+    pub names: Vec<String>,
+    /// Whether names follow after the last one.
+    pub more: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UpdateTimeToLive {
+    pub table: TableName,
+    pub enabled: bool,
+    pub attribute: String,
+}
+
+// ---- items --------------------------------------------------------------------------------------
+
+#[derive(Debug, Clone)]
+pub struct GetItem {
+    pub table: TableName,
+    pub key: Attributes,
+    pub projection: Option<Projection>,
+    pub consistent: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct PutItem {
+    pub table: TableName,
+    pub item: Attributes,
+    pub condition: Option<Condition>,
+}
+
+#[derive(Debug, Clone)]
+pub struct DeleteItem {
+    pub table: TableName,
+    pub key: Attributes,
+    pub condition: Option<Condition>,
+}
+
+#[derive(Debug, Clone)]
+pub struct UpdateItem {
+    pub table: TableName,
+    pub key: Attributes,
+    /// Without an update the item is created with its key alone, or left as it is.
+    pub update: Option<Update>,
+    pub condition: Option<Condition>,
+}
+
+#[derive(Debug, Clone)]
+pub struct ReadOutcome {
+    /// Projected as asked.
+    pub item: Option<EncodedItem>,
+    pub consumed: Consumed,
+}
+
+#[derive(Debug, Clone)]
+pub struct WriteOutcome {
+    pub table: Arc<TableDefinition>,
+    pub old: Option<EncodedItem>,
+    pub new: Option<EncodedItem>,
+    pub consumed: Consumed,
+    /// Only on tables with local indexes.
+    pub collection: Option<ItemCollection>,
+}
+
+#[derive(Debug, Clone)]
+pub struct ItemCollection {
+    /// The partition key attribute and its value.
+    pub key: Attributes,
+    pub size_bytes: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Select {
+    AllAttributes,
+    AllProjectedAttributes,
+    SpecificAttributes,
+    Count,
+}
+
+#[derive(Debug, Clone)]
+pub struct Query {
+    pub table: TableName,
+    pub index: Option<String>,
+    pub key_conditions: Vec<KeyCondition>,
+    pub forward: bool,
+    pub page: PageRequest,
+}
+
+#[derive(Debug, Clone)]
+pub struct Scan {
+    pub table: TableName,
+    pub index: Option<String>,
+    pub segment: Option<Segment>,
+    pub page: PageRequest,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segment {
+    pub number: u32,
+    pub total: u32,
+}
+
+/// What Query and Scan have in common.
+#[derive(Debug, Clone)]
+pub struct PageRequest {
+    pub filter: Option<Condition>,
+    pub projection: Option<Projection>,
+    /// `None` is the default: all attributes of a table, the projected ones of an index, the
+    /// projection's if there is one.
+    pub select: Option<Select>,
+    pub limit: Option<u32>,
+    pub start_key: Option<Attributes>,
+    pub consistent: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct PageOutcome {
+    /// Empty for `Select::Count`.
+    pub items: Vec<EncodedItem>,
+    pub count: u64,
+    pub scanned_count: u64,
+    pub last_evaluated_key: Option<Attributes>,
+    pub consumed: Consumed,
+}
+
+#[derive(Debug, Clone)]
+pub struct BatchGet {
+    pub tables: Vec<BatchGetTable>,
+}
+
+#[derive(Debug, Clone)]
+pub struct BatchGetTable {
+    pub table: TableName,
+    pub keys: Vec<Attributes>,
+    pub projection: Option<Projection>,
+    pub consistent: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct BatchGetOutcome {
+    /// One entry per requested table, in request order.
+    pub tables: Vec<BatchGetTableOutcome>,
+}
+
+#[derive(Debug, Clone)]
+pub struct BatchGetTableOutcome {
+    pub items: Vec<EncodedItem>,
+    /// Positions in the request's keys that the response budget left out.
+    pub unprocessed: Vec<usize>,
+    pub consumed: Consumed,
+}
+
+#[derive(Debug, Clone)]
+pub struct BatchWrite {
+    pub tables: Vec<BatchWriteTable>,
+}
+
+#[derive(Debug, Clone)]
+pub struct BatchWriteTable {
+    pub table: TableName,
+    pub requests: Vec<BatchWriteRequest>,
+}
+
+#[derive(Debug, Clone)]
+pub enum BatchWriteRequest {
+    Put(Attributes),
+    Delete(Attributes),
+}
+
+#[derive(Debug, Clone)]
+pub struct BatchWriteOutcome {
+    /// One entry per table, in request order.
+    pub tables: Vec<BatchWriteTableOutcome>,
+}
+
+#[derive(Debug, Clone)]
+pub struct BatchWriteTableOutcome {
+    pub consumed: Consumed,
+    pub collections: Vec<ItemCollection>,
+}
+
+#[derive(Debug, Clone)]
+pub struct TransactWrite {
+    pub token: Option<TransactionToken>,
+    pub actions: Vec<TransactAction>,
+}
+
+/// A client's idempotency token with a digest of the parameters it stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TransactionToken {
+    pub namespace: Arc<Namespace>,
+    pub token: String,
+    pub parameters_digest: [u8; 16],
+}
+
+#[derive(Debug, Clone)]
+pub enum TransactAction {
+    Put(PutItem),
+    Update(UpdateItem),
+    Delete(DeleteItem),
+    Check { table: TableName, key: Attributes, condition: Condition },
+}
+
+#[derive(Debug, Clone)]
+pub struct TransactWriteOutcome {
+    /// One entry per table, in the order of first mention. After a replay of a token these are reads.
+    pub consumed: Vec<Consumed>,
+    pub collections: Vec<(TableName, ItemCollection)>,
+}
+
+#[derive(Debug, Clone)]
+pub struct TransactGet {
+    pub gets: Vec<GetItem>,
+}
+
+#[derive(Debug, Clone)]
+pub struct TransactGetOutcome {
+    /// One entry per get, in order.
+    pub items: Vec<Option<EncodedItem>>,
+    /// One entry per table, in the order of first mention.
+    pub consumed: Vec<Consumed>,
+}
+
+// ---- capacity -----------------------------------------------------------------------------------
+
+/// Capacity units of one request on one table, in half units so that they stay exact.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Consumed {
+    pub table: TableName,
+    /// Whether the halves are transactional reads, transactional writes or neither; only transactional results
+    /// show read and write units apart.
+    pub transactional: Option<TransactionalUnits>,
+    pub table_halves: u64,
+    /// Touched indexes only, by name.
+    pub local_index_halves: BTreeMap<String, u64>,
+    pub global_index_halves: BTreeMap<String, u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TransactionalUnits {
+    Read,
+    Write,
+}
+
+impl Consumed {
+    pub fn total_halves(&self) -> u64 {
+        self.table_halves
+            + self.local_index_halves.values().sum::<u64>()
+            + self.global_index_halves.values().sum::<u64>()
+    }
+}

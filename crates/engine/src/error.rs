@@ -1,0 +1,222 @@
+//! Everything that can go wrong in the engine, typed. The texts that clients see are in the API's
+//! message catalogue; the `Display` texts here are for logs.
+
+use zenobe_expression::UpdateError;
+use zenobe_value::{AttributeType, EncodedItem};
+
+use crate::schema::ScalarType;
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    #[error("table {name} not found")]
+    TableNotFound { name: String },
+    #[error("table not found for resource {arn}")]
+    ResourceNotFound { arn: String },
+    #[error("table {name} already exists")]
+    TableExists { name: String },
+    #[error("index {index} not found")]
+    IndexNotFound { index: String },
+    #[error("{0}")]
+    UpdateTable(#[from] UpdateTableError),
+    #[error("table is protected against deletion")]
+    DeletionProtected,
+    #[error("indexes of the table are being created or deleted")]
+    IndexesInFlux,
+    #[error("{0}")]
+    TimeToLive(TimeToLiveError),
+    #[error("more than 50 tags")]
+    TooManyTags,
+    #[error("account or table limit: {0:?}")]
+    Limit(LimitError),
+
+    #[error("{0}")]
+    Key(#[from] KeyError),
+    #[error("index {index}: {error}")]
+    IndexKey { index: String, attribute: String, error: IndexKeyError },
+    #[error("update targets key attribute {attribute}")]
+    UpdateOfKey { attribute: String },
+    /// A nested path below a key attribute of the table or (with `index`) of an index.
+    #[error("path below key attribute {attribute}")]
+    PathBelowKey { attribute: String, index: bool },
+    #[error("the conditional request failed")]
+    ConditionFailed { item: Option<EncodedItem> },
+    #[error("item exceeds the size limit")]
+    ItemTooLarge,
+    #[error("updated item exceeds the size limit")]
+    UpdateTooLarge,
+    #[error("item is nested too deeply")]
+    NestedTooDeeply,
+    #[error("update failed: {0:?}")]
+    Update(UpdateError),
+    #[error("item collection exceeds its size limit")]
+    CollectionTooLarge,
+
+    #[error("{0}")]
+    Page(#[from] PageError),
+
+    #[error("the same item twice in a batch")]
+    DuplicateKeys,
+    #[error("the same item twice in a transaction")]
+    DuplicateTransactionItems,
+    #[error("transaction cancelled")]
+    TransactionCancelled(Vec<CancellationReason>),
+    #[error("token was used with other parameters")]
+    IdempotentParameterMismatch,
+    #[error("transaction with this token is in progress")]
+    TransactionInProgress,
+
+    #[error("{0}")]
+    Store(#[from] zenobe_store::Error),
+    #[error("stored bytes do not decode: {detail}")]
+    Corrupt { detail: String },
+}
+
+#[derive(Debug, Clone)]
+pub enum CancellationReason {
+    None,
+    ConditionFailed { item: Option<EncodedItem> },
+    /// Shown as ValidationError with the single operation's text.
+    Invalid(Box<Error>),
+    CollectionTooLarge,
+}
+
+/// A primary key or an item that doesn't fit the table's key schema.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// A `Key` parameter with the wrong attributes or types.
+    #[error("key does not match the schema")]
+    SchemaMismatch,
+    #[error("item lacks key attribute {attribute}")]
+    Missing { attribute: String },
+    #[error("key attribute {attribute} has type {actual:?}, expected {expected:?}")]
+    TypeMismatch { attribute: String, expected: ScalarType, actual: AttributeType },
+    #[error("key attribute {attribute} is empty")]
+    Empty { attribute: String, scalar_type: ScalarType },
+    #[error("partition key is too long")]
+    PartitionKeyTooLong,
+    #[error("sort key is too long")]
+    SortKeyTooLong,
+}
+
+/// An attribute of a written item that can't be the key of an index it belongs to.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum IndexKeyError {
+    #[error("type {actual:?}, expected {expected:?}")]
+    TypeMismatch { expected: ScalarType, actual: AttributeType },
+    #[error("empty value")]
+    Empty { scalar_type: ScalarType },
+    #[error("partition key too long")]
+    PartitionKeyTooLong,
+    #[error("sort key too long")]
+    SortKeyTooLong,
+    /// The same faults when an update, not a put, brought the value.
+    #[error("update yields an empty index key")]
+    UpdatedEmpty { scalar_type: ScalarType },
+    #[error("update yields an index key of the wrong type")]
+    UpdatedTypeMismatch,
+    #[error("update yields an index key that is too long")]
+    UpdatedTooLong,
+}
+
+/// Faults of a Query or Scan that only the table's schema reveals.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PageError {
+    #[error("consistent read on a global index")]
+    ConsistentReadOnGlobalIndex,
+    #[error("index {index} is being backfilled")]
+    Backfilling { index: String },
+    #[error("start key does not have the right attributes")]
+    StartKeyInvalid,
+    #[error("start key does not match the schema")]
+    StartKeyMismatch { table_key: bool },
+    #[error("start key outside the query")]
+    StartKeyOutsideQuery,
+    #[error("start key does not match the sort key condition")]
+    StartKeyOutsideSortCondition,
+    #[error("query of at most one row can't be restarted")]
+    QueryNotRestartable,
+    #[error("start key belongs to another segment")]
+    StartKeyOutsideSegment { total: u32, segment: u32 },
+    #[error("{given} conditions on {attributes} key attributes")]
+    TooManyKeyConditions { given: usize, attributes: usize },
+    #[error("no condition on key attribute {attribute}")]
+    MissingKeyCondition { attribute: String },
+    #[error("key condition not supported")]
+    KeyConditionNotSupported,
+    #[error("condition type does not match the key")]
+    ConditionTypeMismatch,
+    #[error("empty key value for {attribute}")]
+    EmptyKeyValue { attribute: String, scalar_type: ScalarType },
+    #[error("filter on key attribute {attribute}")]
+    FilterOnKey { attribute: String },
+    #[error("index {index} does not project everything")]
+    SelectAllNotProjected { index: String },
+    #[error("index {index} does not project {attributes:?}")]
+    NotProjected { index: String, attributes: Vec<String> },
+}
+
+/// Faults of an UpdateTable that only the table's state reveals.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UpdateTableError {
+    #[error("throughput is not given")]
+    ThroughputRequired,
+    #[error("throughput is not given for index {index}")]
+    IndexThroughputRequired { index: String },
+    #[error("throughput given for an on-demand table")]
+    ThroughputOnDemand,
+    #[error("throughput given for index {index} of an on-demand table")]
+    IndexThroughputOnDemand { index: String },
+    #[error("throughput equals the current one")]
+    ThroughputUnchanged { index: Option<String>, read: u64, write: u64 },
+    #[error("too many decreases today")]
+    TooManyDecreases { decreases_today: u32, last_decrease_ms: u64, next_ms: u64 },
+    #[error("on-demand maximum on a provisioned table")]
+    OnDemandMaximumOnProvisioned { write: bool },
+    #[error("warm throughput can't be lowered")]
+    WarmThroughputDecrease { write: bool, index: Option<String> },
+    #[error("stream is enabled already")]
+    StreamAlreadyEnabled,
+    #[error("no stream to disable")]
+    NoStreamToDisable,
+    #[error("table is encrypted by default already")]
+    AlreadyEncryptedByDefault,
+    #[error("table is encrypted with that key already")]
+    AlreadyEncryptedWithKey,
+    #[error("index {index} exists")]
+    IndexExists { index: String },
+    #[error("index {index} does not exist")]
+    IndexMissing { index: String },
+    #[error("{index} is a local index")]
+    LocalIndex { index: String, deleting: bool },
+    #[error("attribute definitions are not given for index {index}")]
+    DefinitionsMissing { index: String },
+    #[error("key attributes are not defined")]
+    KeysNotDefined { keys: Vec<String>, definitions: Vec<String> },
+    #[error("more than 20 global indexes")]
+    TooManyGlobalIndexes,
+    #[error("another index is being created or deleted")]
+    IndexWorkInProgress,
+    #[error("index {index} is being deleted")]
+    IndexBeingDeleted { index: String },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TimeToLiveError {
+    #[error("already enabled")]
+    AlreadyEnabled,
+    #[error("active on {current}")]
+    OtherAttribute { current: String },
+    #[error("already disabled")]
+    AlreadyDisabled,
+    #[error("changed too often")]
+    ChangedTooOften,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LimitError {
+    Tables,
+    /// Capacity above the per-table maximum of the account.
+    TableCapacity { write: bool, requested: u64, maximum: u64 },
+}

@@ -1,0 +1,206 @@
+//! What a table is: keys, indexes and settings. Pure data, shared by the catalogue, the item paths and the
+//! API; how it is stored is the business of `catalog::record`.
+
+use std::collections::BTreeMap;
+
+use zenobe_value::AttributeType;
+
+/// The account and region whose tables a caller sees. Also what ARNs are made of.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Namespace {
+    pub account: String,
+    pub region: String,
+}
+
+/// Numbers a table within one store. Never reused, so a deleted table's keys can't come back to life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TableId(pub u64);
+
+/// Numbers an index within its table. Never reused within the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct IndexId(pub u32);
+
+/// The types a key attribute may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ScalarType {
+    S,
+    N,
+    B,
+}
+
+impl ScalarType {
+    pub fn attribute_type(self) -> AttributeType {
+        match self {
+            ScalarType::S => AttributeType::S,
+            ScalarType::N => AttributeType::N,
+            ScalarType::B => AttributeType::B,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyAttribute {
+    pub name: String,
+    pub scalar_type: ScalarType,
+}
+
+/// Partition and sort key attributes. Tables and local indexes have one partition attribute and at most one
+/// sort attribute; global indexes have up to four of each.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeySchema {
+    pub partition: Vec<KeyAttribute>,
+    pub sort: Vec<KeyAttribute>,
+}
+
+impl KeySchema {
+    /// All key attributes, partition attributes first.
+    pub fn attributes(&self) -> impl Iterator<Item = &KeyAttribute> {
+        self.partition.iter().chain(&self.sort)
+    }
+
+    pub fn contains(&self, name: &str) -> bool {
+        self.attributes().any(|attribute| attribute.name == name)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IndexProjection {
+    All,
+    KeysOnly,
+    /// The listed attributes besides the keys, in the order given.
+    Include(Vec<String>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexKind {
+    Local,
+    Global,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexStatus {
+    /// Being added to a table with data: written by every change, not readable yet.
+    Creating { backfilling: bool },
+    Active,
+    /// Being removed: no longer written, no longer readable.
+    Deleting,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexDefinition {
+    pub id: IndexId,
+    pub name: String,
+    pub kind: IndexKind,
+    pub keys: KeySchema,
+    pub projection: IndexProjection,
+    pub status: IndexStatus,
+    /// Global indexes only; local ones share the table's.
+    pub throughput: Throughput,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BillingMode {
+    Provisioned,
+    PayPerRequest,
+}
+
+/// Capacity settings of a table or a global index.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Throughput {
+    /// Zero on demand.
+    pub read_units: u64,
+    pub write_units: u64,
+    pub last_increase_ms: Option<u64>,
+    pub last_decrease_ms: Option<u64>,
+    /// Decreases on the UTC day of `last_decrease_ms`.
+    pub decreases_today: u32,
+    pub on_demand_max_read_units: Option<u64>,
+    pub on_demand_max_write_units: Option<u64>,
+    pub warm_read_units: u64,
+    pub warm_write_units: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamViewType {
+    KeysOnly,
+    NewImage,
+    OldImage,
+    NewAndOldImages,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamSettings {
+    pub view_type: StreamViewType,
+    /// Unique per enabling; the last part of the stream's ARN.
+    pub label: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TableClass {
+    Standard,
+    StandardInfrequentAccess,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableDefinition {
+    pub id: TableId,
+    /// The `TableId` that clients see: a random UUID, new for each creation of a name.
+    pub uuid: String,
+    pub namespace: Namespace,
+    pub name: String,
+    pub created_at_ms: u64,
+    /// Rises with each change of the definition. Checked inside every write.
+    pub version: u64,
+    pub attribute_types: BTreeMap<String, ScalarType>,
+    pub keys: KeySchema,
+    /// In the order in which they were submitted.
+    pub local_indexes: Vec<IndexDefinition>,
+    pub global_indexes: Vec<IndexDefinition>,
+    pub next_index_id: u32,
+    pub billing_mode: BillingMode,
+    /// When the table last became (or was created) on demand; `None` if it never was.
+    pub on_demand_since_ms: Option<u64>,
+    pub throughput: Throughput,
+    /// The enabled stream.
+    pub stream: Option<StreamSettings>,
+    /// The label of the newest stream, enabled or not.
+    pub latest_stream_label: Option<String>,
+    /// The KMS key's ARN, if the table asked for KMS encryption.
+    pub kms_key_arn: Option<String>,
+    /// Set once a class was asked for; the time is that of the last change.
+    pub table_class: Option<(TableClass, Option<u64>)>,
+    pub deletion_protection: bool,
+    pub tags: BTreeMap<String, String>,
+    pub ttl_attribute: Option<String>,
+    pub ttl_changed_at_ms: Option<u64>,
+}
+
+impl TableDefinition {
+    pub fn indexes(&self) -> impl Iterator<Item = &IndexDefinition> {
+        self.local_indexes.iter().chain(&self.global_indexes)
+    }
+
+    pub fn index(&self, name: &str) -> Option<&IndexDefinition> {
+        self.indexes().find(|index| index.name == name)
+    }
+
+    pub fn arn(&self) -> String {
+        let Namespace { account, region } = &self.namespace;
+        format!("arn:aws:dynamodb:{region}:{account}:table/{}", self.name)
+    }
+}
+
+/// A definition with its live figures: what DescribeTable shows.
+#[derive(Debug, Clone)]
+pub struct TableDescription {
+    pub definition: std::sync::Arc<TableDefinition>,
+    pub statistics: ItemStatistics,
+    /// By index name.
+    pub index_statistics: BTreeMap<String, ItemStatistics>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ItemStatistics {
+    pub item_count: u64,
+    pub size_bytes: u64,
+}

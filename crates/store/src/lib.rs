@@ -1,0 +1,263 @@
+//! The store seam: ordered bytes with atomic, isolated writes.
+//!
+//! **Invariant:** nothing in this crate, and nothing in a backend, knows what a table, an index or
+//! an item is. The engine above lays its key space out over plain bytes; a backend keeps those bytes
+//! in order, commits batches atomically and serialisably, and says honestly when a write is durable.
+//!
+//! A backend implements [`Reader`] and [`Store`] and passes [`conformance`].
+
+pub mod conformance;
+pub mod memory;
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+
+pub type Key = Bytes;
+pub type Value = Bytes;
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Called once per entry of a scan, in scan order; [`ControlFlow::Break`] ends the scan after this
+/// entry. The slices live only for the call, so a backend can lend its own buffers.
+pub type Visitor<'a> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + Send + 'a;
+
+/// Decides a write from the values of its declared keys: `reads` holds the guards' values first, then
+/// the keys' values, each in the order in which the [`WriteSet`] declares them. It may be called
+/// more than once (a backend with optimistic transactions retries), so it must not keep state from
+/// one call to the next other than overwriting its last answer.
+pub type Decide<'a> = dyn FnMut(&[Option<Value>]) -> Decision + Send + 'a;
+
+/// Reads from one consistent state of the store.
+pub trait Reader: Send + Sync {
+    fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Value>>>;
+
+    /// The values of `keys`, in their order, all from the same state.
+    fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Value>>>>;
+
+    /// Visits the entries of `range` in key order (or in reverse), all from the same state, until
+    /// the range ends or the visitor breaks. To go on later, scan again from the last key seen.
+    fn scan<'a>(
+        &'a self,
+        range: KeyRange,
+        direction: Direction,
+        visit: &'a mut Visitor<'a>,
+    ) -> BoxFuture<'a, Result<()>>;
+}
+
+/// A store. Its own [`Reader`] methods read the latest *durable* state: whatever a reader sees
+/// has been or is being acknowledged under the store's durability, and is never lost afterwards.
+pub trait Store: Reader + 'static {
+    /// A stable view of the latest durable state, for long scans, backups and multi-key reads.
+    fn snapshot(&self) -> Arc<dyn Reader>;
+
+    /// Runs one serialisable read-decide-write cycle and resolves when its batch is durable.
+    ///
+    /// The write set is declared up front. No other write whose exclusive keys intersect this
+    /// write's guards or keys is decided between this write's reads and its place in the commit
+    /// order. Two writes that share only guards run side by side. A batch may only put or delete
+    /// keys that its write set declares as `keys`, or keys that are functions of them (index entries
+    /// of a locked item); appends and counters need no declaration.
+    ///
+    /// If the returned future is dropped, the batch is either never decided or committed as usual.
+    fn write<'a>(
+        &'a self,
+        set: WriteSet<'a>,
+        decide: &'a mut Decide<'a>,
+    ) -> BoxFuture<'a, Result<WriteOutcome>>;
+
+    /// Writes a consistent, independently openable copy of the store into `directory`, which must
+    /// not exist yet. Backends without files answer [`Error::Unsupported`].
+    fn checkpoint<'a>(&'a self, directory: &'a Path) -> BoxFuture<'a, Result<()>>;
+
+    /// Asks the backend to give back the space of deleted entries in `range`. A hint: correctness never
+    /// depends on it, and it may return before the work is done.
+    fn reclaim<'a>(&'a self, range: KeyRange) -> BoxFuture<'a, Result<()>>;
+
+    fn statistics(&self) -> Statistics;
+
+    /// Finishes accepted writes and closes the store. Later writes answer [`Error::Closed`].
+    fn close(&self) -> BoxFuture<'_, Result<()>>;
+}
+
+/// What a write reads and locks. `guards` are read under a shared lock, `keys` under an exclusive one.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct WriteSet<'a> {
+    pub guards: &'a [Key],
+    pub keys: &'a [Key],
+}
+
+#[derive(Debug)]
+pub enum Decision {
+    Commit(Batch),
+    /// Write nothing. The write still waits until everything that its decision was based on is
+    /// durable, so that an answer such as "condition failed" never rests on a lost write.
+    Abort,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct WriteOutcome {
+    /// The sequence numbers given to the batch's appends, in the order of the batch.
+    pub sequences: Vec<u64>,
+}
+
+/// The operations of one atomic write, applied in order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Batch {
+    pub operations: Vec<Operation>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Operation {
+    Put { key: Key, value: Value },
+    Delete { key: Key },
+    DeleteRange { range: KeyRange },
+    /// Adds an entry under `log`, at `log ++ sequence` (eight bytes, big-endian). Sequence numbers of one
+    /// log start at 1 and rise by one in commit order.
+    Append { log: Key, value: Value },
+    /// Adds `delta` to the counter at `key` (eight bytes, big-endian, two's complement; absent is
+    /// zero). Commutes with other additions, so it takes no lock. A counter that reaches zero is kept.
+    Add { key: Key, delta: i64 },
+}
+
+impl Batch {
+    pub fn new() -> Batch {
+        Batch::default()
+    }
+
+    pub fn put(&mut self, key: impl Into<Key>, value: impl Into<Value>) {
+        self.operations.push(Operation::Put { key: key.into(), value: value.into() });
+    }
+
+    pub fn delete(&mut self, key: impl Into<Key>) {
+        self.operations.push(Operation::Delete { key: key.into() });
+    }
+
+    pub fn delete_range(&mut self, range: KeyRange) {
+        self.operations.push(Operation::DeleteRange { range });
+    }
+
+    pub fn append(&mut self, log: impl Into<Key>, value: impl Into<Value>) {
+        self.operations.push(Operation::Append { log: log.into(), value: value.into() });
+    }
+
+    pub fn add(&mut self, key: impl Into<Key>, delta: i64) {
+        self.operations.push(Operation::Add { key: key.into(), delta });
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.operations.is_empty()
+    }
+}
+
+/// Reads a counter that [`Operation::Add`] wrote.
+pub fn decode_counter(value: Option<&[u8]>) -> Result<i64> {
+    match value {
+        None => Ok(0),
+        Some(bytes) => bytes.try_into().map(i64::from_be_bytes).map_err(|_| Error::Corrupt {
+            detail: format!("a counter of {} bytes, expected 8", bytes.len()),
+        }),
+    }
+}
+
+/// The keys from `start` (inclusive) to `end` (exclusive; `None` is the end of the key space).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyRange {
+    pub start: Key,
+    pub end: Option<Key>,
+}
+
+impl KeyRange {
+    pub fn all() -> KeyRange {
+        KeyRange { start: Key::new(), end: None }
+    }
+
+    pub fn new(start: impl Into<Key>, end: impl Into<Key>) -> KeyRange {
+        KeyRange { start: start.into(), end: Some(end.into()) }
+    }
+
+    /// Every key that begins with `prefix`.
+    pub fn prefix(prefix: impl Into<Key>) -> KeyRange {
+        let start = prefix.into();
+        let end = prefix_end(&start);
+        KeyRange { start, end }
+    }
+
+    pub fn contains(&self, key: &[u8]) -> bool {
+        key >= &self.start[..] && self.end.as_ref().is_none_or(|end| key < &end[..])
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.end.as_ref().is_some_and(|end| *end <= self.start)
+    }
+}
+
+/// The first key after every key that begins with `prefix`, or `None` if there is none.
+pub fn prefix_end(prefix: &[u8]) -> Option<Key> {
+    let last = prefix.iter().rposition(|&byte| byte != 0xFF)?;
+    let mut end = prefix[..=last].to_vec();
+    end[last] += 1;
+    Some(end.into())
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    Forward,
+    Reverse,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Statistics {
+    /// Bytes that the store takes on disk (or in memory for a backend without files).
+    pub size_bytes: u64,
+    /// Commit groups written since the store was opened, and the batches in them.
+    pub commit_groups: u64,
+    pub commit_batches: u64,
+    /// Why the store refuses writes, if it does.
+    pub write_failure: Option<String>,
+}
+
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    #[error("input or output failed: {detail}")]
+    Io { detail: String },
+    #[error("stored data is corrupt: {detail}")]
+    Corrupt { detail: String },
+    #[error("the store refuses writes since an earlier failure: {detail}")]
+    WritesDisabled { detail: String },
+    #[error("the store is closed")]
+    Closed,
+    #[error("this store cannot do that: {detail}")]
+    Unsupported { detail: String },
+    #[error("the data directory cannot be opened: {detail}")]
+    Open { detail: String },
+}
+
+/// Runs a write whose decision yields a typed outcome.
+///
+/// `decide` answers `Ok((batch, outcome))` to commit or `Err(error)` to abort; the outer `Result` is the
+/// store's, the inner one the decision's.
+pub async fn write_with<T: Send, E: Send>(
+    store: &dyn Store,
+    set: WriteSet<'_>,
+    mut decide: impl FnMut(&[Option<Value>]) -> std::result::Result<(Batch, T), E> + Send,
+) -> Result<std::result::Result<(T, WriteOutcome), E>> {
+    let mut answer = None;
+    let outcome = store
+        .write(set, &mut |reads| match decide(reads) {
+            Ok((batch, value)) => {
+                answer = Some(Ok(value));
+                Decision::Commit(batch)
+            }
+            Err(error) => {
+                answer = Some(Err(error));
+                Decision::Abort
+            }
+        })
+        .await?;
+    let answer = answer.expect("a store that resolves a write has decided it");
+    Ok(answer.map(|value| (value, outcome)))
+}
