@@ -1,1 +1,87 @@
-fn main() {}
+//! The project's own commands: `cargo xtask help`.
+//!
+//! They need a Rust toolchain, a C++ compiler and Python 3, and provide the rest by themselves: libclang
+//! (which generates the bindings to RocksDB) and the compiled RocksDB library, both kept in a per-user
+//! cache so that a machine pays for them once, not once per clone.
+//!
+//! **Invariant:** this crate has no dependencies, so that it compiles in a second on a machine that has
+//! nothing else yet.
+
+mod cache;
+mod documents;
+mod environment;
+mod libclang;
+mod process;
+mod python;
+mod rocksdb;
+mod serve;
+mod test;
+mod workspace;
+
+use std::process::ExitCode;
+
+use crate::process::Failure;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("xtask: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Every command, so that the help, the dispatch and the check of the documents agree.
+pub const COMMANDS: [&str; 4] = ["serve", "test", "env", "help"];
+
+fn run(arguments: &[String]) -> Result<(), Failure> {
+    let (command, rest) = match arguments.split_first() {
+        Some((command, rest)) => (command.as_str(), rest),
+        None => ("help", arguments),
+    };
+    match command {
+        "serve" => serve::run(rest),
+        "test" => no_arguments(rest).and_then(|()| test::run()),
+        "env" => no_arguments(rest).and_then(|()| environment::print()),
+        "help" | "--help" | "-h" => {
+            print!("{HELP}");
+            Ok(())
+        }
+        other => Err(Failure::new(format!(
+            "there is no command `{other}`; the commands are {}",
+            COMMANDS.join(", ")
+        ))),
+    }
+}
+
+fn no_arguments(rest: &[String]) -> Result<(), Failure> {
+    match rest.first() {
+        None => Ok(()),
+        Some(extra) => Err(Failure::new(format!("unexpected argument `{extra}`"))),
+    }
+}
+
+const HELP: &str = "\
+Usage: cargo xtask <command>
+
+  serve [-- <options>]
+      Builds the server in release mode and runs `zenobe serve` with the options.
+      Example: cargo xtask serve -- --memory --listen 127.0.0.1:8000
+
+  test
+      Runs everything that must pass before a change is merged: formatting, lints,
+      the Rust tests, the AWS SDK tests in Python and the commands in the documents.
+      Example: cargo xtask test
+
+  env
+      Prints the variables under which plain cargo builds the workspace quickly.
+      Example: eval \"$(cargo xtask env)\" && cargo build
+
+  help
+      Prints this text.
+
+The first run on a machine compiles RocksDB, about 15 minutes on two cores. The result
+is kept in ${XDG_CACHE_HOME:-~/.cache}/zenobe and shared by all clones.
+";

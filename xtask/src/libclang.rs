@@ -1,0 +1,114 @@
+//! libclang, with which bindgen reads RocksDB's headers.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::environment::Environment;
+use crate::process::{self, Failure};
+use crate::{cache, python, workspace};
+
+/// The newest wheel on PyPI; it carries the shared library for every common platform.
+const WHEEL: &str = "libclang==18.1.1";
+
+/// Finds libclang or fetches it into the cache.
+pub fn provide(environment: &mut Environment) -> Result<(), Failure> {
+    // Only clang itself ships the compiler's own headers (stddef.h and so on); the wheel and Debian's
+    // bare library don't. The C compiler's serve just as well.
+    if let Some(include) = compiler_include_directory() {
+        environment.set_default("BINDGEN_EXTRA_CLANG_ARGS", format!("-I{}", include.display()));
+    }
+    if std::env::var_os("LIBCLANG_PATH").is_some() || is_installed() {
+        return Ok(());
+    }
+    let entry = cache::directory()?.join(WHEEL.replace("==", "-"));
+    if library_directory(&entry).is_none() {
+        match fetch(&entry) {
+            Ok(()) => {}
+            Err(_) if install_with_apt() => return Ok(()),
+            Err(failure) => return Err(explain(&failure)),
+        }
+    }
+    let directory = library_directory(&entry)
+        .ok_or_else(|| Failure::new(format!("no libclang in {}", entry.display())))?;
+    environment.set("LIBCLANG_PATH", directory);
+    Ok(())
+}
+
+fn compiler_include_directory() -> Option<PathBuf> {
+    let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+    let path = process::output(Command::new(compiler).arg("-print-file-name=include")).ok()?;
+    // A compiler without such a directory echoes the bare name.
+    Some(PathBuf::from(path.trim())).filter(|path| path.is_absolute())
+}
+
+/// Whether bindgen would find libclang by itself, looking where it looks.
+fn is_installed() -> bool {
+    let from_llvm_config = process::output(Command::new("llvm-config").arg("--libdir"));
+    let mut directories: Vec<PathBuf> =
+        from_llvm_config.map(|text| PathBuf::from(text.trim())).into_iter().collect();
+    for parent in ["/usr/lib", "/usr/local", "/usr/lib64", "/usr/local/lib"] {
+        directories.push(parent.into());
+        for child in children(Path::new(parent)) {
+            directories.push(child.join("lib"));
+            directories.push(child);
+        }
+    }
+    directories.iter().any(|directory| holds_libclang(directory))
+}
+
+/// The directory of an unpacked wheel that holds the shared library.
+fn library_directory(entry: &Path) -> Option<PathBuf> {
+    Some(entry.join("clang").join("native")).filter(|directory| holds_libclang(directory))
+}
+
+fn holds_libclang(directory: &Path) -> bool {
+    children(directory).iter().any(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        // libclang-cpp is clang's C++ interface, which bindgen doesn't use.
+        let is_library = name.starts_with("libclang.") || name.starts_with("libclang-");
+        let is_shared = name.contains(".so") || name.ends_with(".dylib");
+        is_library && is_shared && !name.contains("-cpp.")
+    })
+}
+
+fn children(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten();
+    entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect()
+}
+
+/// Downloads the wheel and unpacks it: a wheel is a zip file, which Python can open everywhere.
+fn fetch(entry: &Path) -> Result<(), Failure> {
+    let _lock = cache::lock(entry)?;
+    if library_directory(entry).is_some() {
+        return Ok(());
+    }
+    eprintln!("xtask: downloading libclang (the wheel {WHEEL}) into the cache");
+    let temporary = cache::beside(entry, "partial");
+    cache::remove(&temporary)?;
+    let downloads = temporary.join("downloads");
+    cache::create(&downloads)?;
+    python::download_wheel(WHEEL, &downloads, &temporary.join("venv"))?;
+    let wheel = children(&downloads)
+        .pop()
+        .ok_or_else(|| Failure::new("pip downloaded no libclang wheel for this platform"))?;
+    let unpacked = temporary.join("unpacked");
+    process::run(Command::new("python3").args(["-m", "zipfile", "-e"]).arg(&wheel).arg(&unpacked))?;
+    cache::publish(&unpacked, entry)?;
+    cache::remove(&temporary)
+}
+
+fn install_with_apt() -> bool {
+    python::is_root()
+        && workspace::has_program("apt-get")
+        && python::install_with_apt(&["libclang-dev", "python3-pip"]).is_ok()
+        && is_installed()
+}
+
+fn explain(failure: &Failure) -> Failure {
+    Failure::new(format!(
+        "libclang is needed to build the bindings to RocksDB and could not be downloaded ({failure}).\n\
+         Install it (Debian: apt-get install libclang-dev; Fedora: dnf install clang-devel;\n\
+         macOS: xcode-select --install), or set LIBCLANG_PATH to the directory that holds it."
+    ))
+}

@@ -1,0 +1,134 @@
+//! Python packages without assuming more than `python3` itself: on a bare Debian neither pip nor venv
+//! is there.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::process::{self, Failure};
+use crate::workspace;
+
+/// Downloads one wheel without its dependencies, with the machine's pip or with that of a throw-away
+/// virtual environment.
+pub fn download_wheel(requirement: &str, into: &Path, scratch_venv: &Path) -> Result<(), Failure> {
+    let mut pip = match has_pip() {
+        true => pip_of("python3".as_ref()),
+        false => {
+            create_venv(scratch_venv)?;
+            pip_of(&scratch_venv.join("bin/python"))
+        }
+    };
+    pip.args(["download", "--quiet", "--no-deps", "--only-binary", ":all:", "--dest"]);
+    process::run(pip.arg(into).arg(requirement))
+}
+
+/// A Python with the packages of a requirements file.
+pub struct Interpreter {
+    program: PathBuf,
+    /// Where the packages are, if they are not the interpreter's own.
+    packages: Option<PathBuf>,
+    scripts: PathBuf,
+}
+
+impl Interpreter {
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        if let Some(packages) = &self.packages {
+            command.env("PYTHONPATH", packages);
+        }
+        command.env("PATH", self.path_with_scripts());
+        command
+    }
+
+    /// PATH with the packages' own commands (such as `aws`) in front.
+    pub fn path_with_scripts(&self) -> std::ffi::OsString {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let all = std::iter::once(self.scripts.clone()).chain(std::env::split_paths(&path));
+        std::env::join_paths(all).unwrap_or(path)
+    }
+}
+
+/// Installs the requirements below `directory`, unless this was done before for the same file.
+pub fn install(requirements: &Path, directory: &Path) -> Result<Interpreter, Failure> {
+    let venv = directory.join("venv");
+    let packages = directory.join("packages");
+    let interpreter = match prepare_venv(&venv) {
+        Ok(()) => Interpreter {
+            program: venv.join("bin/python"),
+            packages: None,
+            scripts: venv.join("bin"),
+        },
+        Err(failure) if !has_pip() => return Err(explain(&failure)),
+        Err(_) => Interpreter {
+            program: "python3".into(),
+            scripts: packages.join("bin"),
+            packages: Some(packages),
+        },
+    };
+    let wanted = std::fs::read_to_string(requirements)
+        .map_err(|error| Failure::file("read", requirements, &error))?;
+    let stamp = directory.join("installed-requirements.txt");
+    if std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+        return Ok(interpreter);
+    }
+    let mut pip = pip_of(&interpreter.program);
+    pip.args(["install", "--quiet", "--requirement"]).arg(requirements);
+    if let Some(packages) = &interpreter.packages {
+        pip.args(["--upgrade", "--target"]).arg(packages);
+    }
+    process::run(&mut pip)?;
+    std::fs::write(&stamp, wanted).map_err(|error| Failure::file("write", &stamp, &error))?;
+    Ok(interpreter)
+}
+
+pub fn is_root() -> bool {
+    process::output(Command::new("id").arg("-u")).is_ok_and(|text| text.trim() == "0")
+}
+
+pub fn install_with_apt(packages: &[&str]) -> Result<(), Failure> {
+    eprintln!("xtask: installing {} with apt-get", packages.join(" and "));
+    let apt = |arguments: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command.env("DEBIAN_FRONTEND", "noninteractive").arg("--quiet").args(arguments);
+        process::run(&mut command)
+    };
+    apt(&["update"])?;
+    apt(&[&["install", "--yes", "--no-install-recommends"], packages].concat())
+}
+
+fn prepare_venv(venv: &Path) -> Result<(), Failure> {
+    if pip_works(&venv.join("bin/python")) {
+        return Ok(());
+    }
+    if create_venv(venv).is_ok() {
+        return Ok(());
+    }
+    if is_root() && !has_pip() && workspace::has_program("apt-get") {
+        install_with_apt(&["python3-venv"])?;
+    }
+    create_venv(venv)
+}
+
+fn create_venv(venv: &Path) -> Result<(), Failure> {
+    process::output(Command::new("python3").args(["-m", "venv", "--clear"]).arg(venv)).map(drop)
+}
+
+fn has_pip() -> bool {
+    pip_works("python3".as_ref())
+}
+
+fn pip_works(python: &Path) -> bool {
+    process::output(pip_of(python).arg("--version")).is_ok()
+}
+
+fn pip_of(python: &Path) -> Command {
+    let mut command = Command::new(python);
+    command.args(["-m", "pip", "--disable-pip-version-check"]);
+    command
+}
+
+fn explain(failure: &Failure) -> Failure {
+    Failure::new(format!(
+        "the SDK tests need Python packages, and neither pip nor venv works here ({failure}).\n\
+         Install one of them (Debian: apt-get install python3-venv)."
+    ))
+}
