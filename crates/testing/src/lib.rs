@@ -1,1 +1,20 @@
-//! See ARCHITECTURE.md.
+//! Support for tests that drive a real server: its process, its wire, its directory, its luck.
+//!
+//! - [`ServerProcess`] starts `zenobe serve`, kills it as a power cut would, stops it politely.
+//! - [`Client`] speaks the wire protocol with nothing between the test and the bytes.
+//! - [`TemporaryDirectory`] is removed after a passing test and kept after a failing one.
+//! - [`Seed`] makes a random test replayable: it prints itself, `ZENOBE_SEED` brings it back.
+//!
+//! Invariant: this crate knows the server's command line and wire protocol, never its internals.
+
+mod binary;
+mod client;
+mod seed;
+mod server_process;
+mod temporary_directory;
+
+pub use binary::server_binary;
+pub use client::{Client, ClientError, Reply, json_item};
+pub use seed::Seed;
+pub use server_process::{ServerOptions, ServerProcess, StartError};
+pub use temporary_directory::TemporaryDirectory;
