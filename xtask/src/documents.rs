@@ -73,14 +73,14 @@ fn links(text: &str) -> Vec<&str> {
     found
 }
 
-/// The commands in blocks marked `sh`, with continued lines joined.
+/// The commands in blocks marked `sh` or not marked at all, with continued lines joined.
 fn shell_commands(text: &str) -> Vec<String> {
     let mut in_shell = false;
     let mut commands: Vec<String> = Vec::new();
     let mut continued = false;
     for line in text.lines() {
         if line.trim_start().starts_with("```") {
-            in_shell = !in_shell && matches!(line.trim(), "```sh" | "```bash" | "```console");
+            in_shell = !in_shell && matches!(line.trim(), "```" | "```sh");
             continued = false;
             continue;
         }
@@ -131,32 +131,23 @@ fn serve_options() -> Result<BTreeSet<String>, Failure> {
     Ok(words.filter(|word| word.starts_with("--")).map(str::to_owned).collect())
 }
 
-/// Runs every `aws …` line of the README, in order, against one server in memory.
+/// Runs the `aws …` lines of the README, in order and under its `export` lines, against one server in
+/// memory.
 fn run_readme_examples(interpreter: &python::Interpreter) -> Result<(), Failure> {
     let path = workspace::root().join("README.md");
     let text = fs::read_to_string(&path).map_err(|error| Failure::file("read", &path, &error))?;
-    let examples: Vec<String> =
-        shell_commands(&text).into_iter().filter(|line| line.starts_with("aws ")).collect();
-    if examples.is_empty() {
-        return Ok(());
-    }
+    let is_example = |line: &String| line.starts_with("aws ") || line.starts_with("export ");
+    let examples: Vec<String> = shell_commands(&text).into_iter().filter(is_example).collect();
     let server = ExampleServer::start()?;
-    for example in examples {
-        let command = example
-            .replace("http://localhost:8000", &server.endpoint)
-            .replace("http://127.0.0.1:8000", &server.endpoint);
-        process::output(
-            Command::new("sh")
-                .args(["-c", &command])
-                .env("PATH", interpreter.path_with_scripts())
-                .env("AWS_ACCESS_KEY_ID", "local")
-                .env("AWS_SECRET_ACCESS_KEY", "local")
-                .env("AWS_DEFAULT_REGION", "us-east-1")
-                .env("AWS_PAGER", ""),
-        )
-        .map_err(|failure| Failure::new(format!("README.md: {failure}")))?;
-    }
-    Ok(())
+    let script = examples.join("\n").replace("http://127.0.0.1:8000", &server.endpoint);
+    process::output(
+        Command::new("sh")
+            .args(["-e", "-c", &script])
+            .env("PATH", interpreter.path_with_scripts())
+            .env("AWS_PAGER", ""),
+    )
+    .map_err(|failure| Failure::new(format!("README.md: {failure}")))
+    .map(drop)
 }
 
 struct ExampleServer {

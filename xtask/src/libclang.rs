@@ -57,9 +57,14 @@ fn is_installed() -> bool {
     directories.iter().any(|directory| holds_libclang(directory))
 }
 
-/// The directory of an unpacked wheel that holds the shared library.
+/// The directory of an unpacked wheel that holds the shared library. Wheels keep it either at their top
+/// or below a `.data` directory, which pip would merge.
 fn library_directory(entry: &Path) -> Option<PathBuf> {
-    Some(entry.join("clang").join("native")).filter(|directory| holds_libclang(directory))
+    let roots = children(entry).into_iter().map(|child| child.join("platlib"));
+    std::iter::once(entry.to_path_buf())
+        .chain(roots)
+        .map(|root| root.join("clang").join("native"))
+        .find(|directory| holds_libclang(directory))
 }
 
 fn holds_libclang(directory: &Path) -> bool {

@@ -7,6 +7,7 @@
 //! **Invariant:** this crate has no dependencies, so that it compiles in a second on a machine that has
 //! nothing else yet.
 
+mod bench;
 mod cache;
 mod documents;
 mod environment;
@@ -34,7 +35,7 @@ fn main() -> ExitCode {
 }
 
 /// Every command, so that the help, the dispatch and the check of the documents agree.
-pub const COMMANDS: [&str; 4] = ["serve", "test", "env", "help"];
+pub const COMMANDS: [&str; 5] = ["serve", "test", "bench", "env", "help"];
 
 fn run(arguments: &[String]) -> Result<(), Failure> {
     let (command, rest) = match arguments.split_first() {
@@ -44,6 +45,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
     match command {
         "serve" => serve::run(rest),
         "test" => no_arguments(rest).and_then(|()| test::run()),
+        "bench" => bench::run(rest),
         "env" => no_arguments(rest).and_then(|()| environment::print()),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
@@ -74,6 +76,10 @@ Usage: cargo xtask <command>
       Runs everything that must pass before a change is merged: formatting, lints,
       the Rust tests, the AWS SDK tests in Python and the commands in the documents.
       Example: cargo xtask test
+
+  bench [-- <options>]
+      Builds the server in release mode and measures it.
+      Example: cargo xtask bench -- --seconds 5
 
   env
       Prints the variables under which plain cargo builds the workspace quickly.

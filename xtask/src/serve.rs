@@ -7,12 +7,16 @@ use crate::process::{self, Failure};
 use crate::workspace;
 
 pub fn run(arguments: &[String]) -> Result<(), Failure> {
-    let options = match arguments.split_first() {
+    build_release(&Environment::prepare()?)?;
+    execute(Command::new(workspace::server_binary()).arg("serve").args(options(arguments)))
+}
+
+/// The arguments after an optional `--`.
+pub fn options(arguments: &[String]) -> &[String] {
+    match arguments.split_first() {
         Some((separator, rest)) if separator == "--" => rest,
         _ => arguments,
-    };
-    build_release(&Environment::prepare()?)?;
-    execute(Command::new(workspace::server_binary()).arg("serve").args(options))
+    }
 }
 
 pub fn build_release(environment: &Environment) -> Result<(), Failure> {
