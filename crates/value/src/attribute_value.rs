@@ -1,0 +1,51 @@
+//! Attribute values as a tree.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{AttributeType, Number};
+
+/// The attributes of an item or of a map, by name.
+pub type Attributes = BTreeMap<String, AttributeValue>;
+
+/// One value. Sets are free of duplicates by type; whoever makes one sees to it that it is not
+/// empty, because DynamoDB has no empty sets.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum AttributeValue {
+    S(String),
+    N(Number),
+    B(Vec<u8>),
+    Bool(bool),
+    Null,
+    Ss(BTreeSet<String>),
+    Ns(BTreeSet<Number>),
+    Bs(BTreeSet<Vec<u8>>),
+    L(Vec<AttributeValue>),
+    M(Attributes),
+}
+
+impl AttributeValue {
+    pub const fn attribute_type(&self) -> AttributeType {
+        match self {
+            AttributeValue::S(_) => AttributeType::S,
+            AttributeValue::N(_) => AttributeType::N,
+            AttributeValue::B(_) => AttributeType::B,
+            AttributeValue::Bool(_) => AttributeType::Bool,
+            AttributeValue::Null => AttributeType::Null,
+            AttributeValue::Ss(_) => AttributeType::Ss,
+            AttributeValue::Ns(_) => AttributeType::Ns,
+            AttributeValue::Bs(_) => AttributeType::Bs,
+            AttributeValue::L(_) => AttributeType::L,
+            AttributeValue::M(_) => AttributeType::M,
+        }
+    }
+
+    /// The nesting levels of this value: a scalar, a set and an empty list have one.
+    pub fn depth(&self) -> usize {
+        let below = match self {
+            AttributeValue::L(members) => members.iter().map(AttributeValue::depth).max(),
+            AttributeValue::M(members) => members.values().map(AttributeValue::depth).max(),
+            _ => None,
+        };
+        1 + below.unwrap_or(0)
+    }
+}

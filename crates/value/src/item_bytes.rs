@@ -1,0 +1,232 @@
+//! The stored form of items: canonical bytes that are walked in place.
+//!
+//! Canonical means that equal values have equal bytes and the other way round, so comparing two
+//! values is comparing two slices. Bytes are validated once, when they come in; everything after
+//! that is infallible.
+
+mod encode;
+mod validate;
+mod value_ref;
+
+use std::fmt;
+
+use bytes::Bytes;
+
+use crate::attribute_value::Attributes;
+use crate::reader::{LengthBytes, Reader};
+use crate::{AttributeType, AttributeValue, DecodeError, Path};
+
+use value_ref::trusted;
+pub use value_ref::{ListRef, MapRef, SetRef, ValueRef, View};
+
+/// The first byte of every stored item.
+const VERSION: u8 = 1;
+
+/// The longest header: the version, the item size and the count of attributes.
+const HEADER_BYTES_MAX: usize = 11;
+
+/// An item as it is stored. Cloning shares the bytes.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct EncodedItem(Bytes);
+
+impl EncodedItem {
+    pub fn encode(attributes: &Attributes) -> EncodedItem {
+        EncodedItem(encode::item(attributes).into())
+    }
+
+    /// Validates the whole structure once.
+    pub fn from_bytes(bytes: Bytes) -> Result<EncodedItem, DecodeError> {
+        ItemRef::parse(&bytes)?;
+        Ok(EncodedItem(bytes))
+    }
+
+    pub fn as_item(&self) -> ItemRef<'_> {
+        trusted(ItemRef::read_header(&self.0))
+    }
+
+    pub fn as_bytes(&self) -> &Bytes {
+        &self.0
+    }
+
+    pub fn into_bytes(self) -> Bytes {
+        self.0
+    }
+}
+
+impl From<&Attributes> for EncodedItem {
+    fn from(attributes: &Attributes) -> EncodedItem {
+        EncodedItem::encode(attributes)
+    }
+}
+
+impl fmt::Debug for EncodedItem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_item().fmt(formatter)
+    }
+}
+
+/// A validated item, borrowed from its bytes.
+#[derive(Clone, Copy)]
+pub struct ItemRef<'a> {
+    bytes: &'a [u8],
+    size_bytes: usize,
+    attributes: MapRef<'a>,
+}
+
+impl<'a> ItemRef<'a> {
+    /// Validates the bytes in one pass and without a heap.
+    pub fn parse(bytes: &'a [u8]) -> Result<ItemRef<'a>, DecodeError> {
+        let item = ItemRef::read_header(bytes)?;
+        let actual = validate::item(item.attributes)?;
+        if actual != item.size_bytes {
+            return Err(DecodeError::SizeMismatch { stored: item.size_bytes, actual });
+        }
+        Ok(item)
+    }
+
+    /// Reads the header only; the attributes are either validated next or known to be valid.
+    fn read_header(bytes: &'a [u8]) -> Result<ItemRef<'a>, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let version = reader.byte()?;
+        if version != VERSION {
+            return Err(DecodeError::UnknownVersion(version));
+        }
+        let size_bytes = reader.length()?;
+        let count = reader.length()?;
+        Ok(ItemRef { bytes, size_bytes, attributes: MapRef::new(count, reader.rest()) })
+    }
+
+    /// The size of the item as DynamoDB measures it, read from the header.
+    pub fn size_bytes(&self) -> usize {
+        self.size_bytes
+    }
+
+    pub fn as_bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The count of top-level attributes.
+    pub fn len(&self) -> usize {
+        self.attributes.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.attributes.is_empty()
+    }
+
+    pub fn get(&self, name: &str) -> Option<ValueRef<'a>> {
+        self.attributes.get(name)
+    }
+
+    /// The value at the path, found under the rules of [`Path::lookup`].
+    pub fn lookup(&self, path: &Path) -> Option<ValueRef<'a>> {
+        let root = self.get(path.root())?;
+        path.below_root().iter().try_fold(root, ValueRef::step)
+    }
+
+    /// The top-level attributes in the order of their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&'a str, ValueRef<'a>)> + use<'a> {
+        self.attributes.iter()
+    }
+
+    pub fn decode(&self) -> Attributes {
+        self.attributes.decode()
+    }
+
+    /// The item with only the top-level attributes whose names pass. Copies slices and builds no
+    /// tree.
+    pub fn retain(&self, keep: impl Fn(&str) -> bool) -> EncodedItem {
+        // The header depends on what is kept, so room for the longest one is left in front and
+        // what remains of it is cut off.
+        let mut out = Vec::with_capacity(HEADER_BYTES_MAX + self.bytes.len());
+        out.resize(HEADER_BYTES_MAX, 0);
+        let (mut size_bytes, mut count) = (0, 0);
+        for entry in self.attributes.entries() {
+            if keep(entry.name()) {
+                out.extend_from_slice(entry.encoded);
+                size_bytes += entry.name.len() + entry.value.size_bytes();
+                count += 1;
+            }
+        }
+        let (size, count) = (LengthBytes::new(size_bytes), LengthBytes::new(count));
+        let header_length = 1 + size.as_slice().len() + count.as_slice().len();
+        let start = HEADER_BYTES_MAX - header_length;
+        out[start] = VERSION;
+        out[start + 1..HEADER_BYTES_MAX - count.as_slice().len()].copy_from_slice(size.as_slice());
+        out[HEADER_BYTES_MAX - count.as_slice().len()..HEADER_BYTES_MAX]
+            .copy_from_slice(count.as_slice());
+        EncodedItem(Bytes::from(out).slice(start..))
+    }
+
+    pub fn to_encoded(&self) -> EncodedItem {
+        EncodedItem(Bytes::copy_from_slice(self.bytes))
+    }
+}
+
+/// Equal items have equal bytes.
+impl PartialEq for ItemRef<'_> {
+    fn eq(&self, other: &ItemRef<'_>) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl Eq for ItemRef<'_> {}
+
+impl fmt::Debug for ItemRef<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.attributes.fmt(formatter)
+    }
+}
+
+/// One value in its stored form.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct EncodedValue(Box<[u8]>);
+
+impl EncodedValue {
+    pub fn encode(value: &AttributeValue) -> EncodedValue {
+        EncodedValue(encode::single_value(value).into())
+    }
+
+    pub fn as_value(&self) -> ValueRef<'_> {
+        trusted(ValueRef::read(&mut Reader::new(&self.0)))
+    }
+}
+
+impl From<&AttributeValue> for EncodedValue {
+    fn from(value: &AttributeValue) -> EncodedValue {
+        EncodedValue::encode(value)
+    }
+}
+
+impl From<ValueRef<'_>> for EncodedValue {
+    fn from(value: ValueRef<'_>) -> EncodedValue {
+        EncodedValue(value.encoded().into())
+    }
+}
+
+impl fmt::Debug for EncodedValue {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_value().fmt(formatter)
+    }
+}
+
+/// The byte in front of a value. Part of the format: never renumber.
+const fn tag_of(attribute_type: AttributeType) -> u8 {
+    match attribute_type {
+        AttributeType::S => 1,
+        AttributeType::N => 2,
+        AttributeType::B => 3,
+        AttributeType::Bool => 4,
+        AttributeType::Null => 5,
+        AttributeType::Ss => 6,
+        AttributeType::Ns => 7,
+        AttributeType::Bs => 8,
+        AttributeType::L => 9,
+        AttributeType::M => 10,
+    }
+}
+
+fn type_of(tag: u8) -> Result<AttributeType, DecodeError> {
+    let index = usize::from(tag).wrapping_sub(1);
+    AttributeType::ALL.get(index).copied().ok_or(DecodeError::UnknownType(tag))
+}

@@ -1,0 +1,116 @@
+//! Total validation of stored bytes: any input is answered, none panics, and nothing passes that
+//! the encoder would have written differently.
+
+use super::type_of;
+use super::value_ref::MapRef;
+use crate::limits::STORED_NESTING_LEVELS_MAX;
+use crate::number::canonical_shape;
+use crate::reader::Reader;
+use crate::size::{CONTAINER_BYTES, MEMBER_BYTES};
+use crate::{AttributeType, DecodeError, Number};
+
+/// Validates the attributes of an item and returns the item's size as DynamoDB measures it.
+pub(super) fn item(attributes: MapRef<'_>) -> Result<usize, DecodeError> {
+    members(attributes.len(), attributes.payload(), STORED_NESTING_LEVELS_MAX)
+}
+
+/// Exactly `count` named values, strictly ascending by name. Returns the sizes of names and
+/// values.
+fn members(count: usize, payload: &[u8], levels: usize) -> Result<usize, DecodeError> {
+    let mut reader = Reader::new(payload);
+    let mut previous: Option<&[u8]> = None;
+    let mut size_bytes = 0;
+    for _ in 0..count {
+        let name = reader.prefixed()?;
+        check_utf8(name)?;
+        check_ascending(previous < Some(name))?;
+        previous = Some(name);
+        size_bytes += name.len() + value(&mut reader, levels)?;
+    }
+    reader.finish()?;
+    Ok(size_bytes)
+}
+
+/// One value that may have up to `levels` levels. Returns its size.
+fn value(reader: &mut Reader<'_>, levels: usize) -> Result<usize, DecodeError> {
+    let Some(levels_below) = levels.checked_sub(1) else {
+        return Err(DecodeError::TooDeep);
+    };
+    let attribute_type = type_of(reader.byte()?)?;
+    let payload = reader.prefixed()?;
+    match attribute_type {
+        AttributeType::S => check_utf8(payload).map(|()| payload.len()),
+        AttributeType::N => number_size_bytes(payload),
+        AttributeType::B => Ok(payload.len()),
+        AttributeType::Bool if matches!(payload, [0] | [1]) => Ok(1),
+        AttributeType::Null if payload.is_empty() => Ok(1),
+        AttributeType::Bool | AttributeType::Null => Err(DecodeError::MalformedConstant),
+        AttributeType::Ss => set(payload, |member| {
+            check_utf8(member)?;
+            Ok((member, member.len()))
+        }),
+        AttributeType::Ns => {
+            set(payload, |member| Ok((number(member)?, number_size_bytes(member)?)))
+        }
+        AttributeType::Bs => set(payload, |member| Ok((member, member.len()))),
+        AttributeType::L => list(payload, levels_below),
+        AttributeType::M => {
+            let mut reader = Reader::new(payload);
+            let count = reader.length()?;
+            let members_bytes = members(count, reader.rest(), levels_below)?;
+            Ok(CONTAINER_BYTES + MEMBER_BYTES * count + members_bytes)
+        }
+    }
+}
+
+fn list(payload: &[u8], levels: usize) -> Result<usize, DecodeError> {
+    let mut reader = Reader::new(payload);
+    let count = reader.length()?;
+    let mut size_bytes = CONTAINER_BYTES;
+    for _ in 0..count {
+        size_bytes += MEMBER_BYTES + value(&mut reader, levels)?;
+    }
+    reader.finish()?;
+    Ok(size_bytes)
+}
+
+/// A set whose members the closure checks and turns into what orders them, with their size.
+fn set<'a, Order: Ord>(
+    payload: &'a [u8],
+    check_member: impl Fn(&'a [u8]) -> Result<(Order, usize), DecodeError>,
+) -> Result<usize, DecodeError> {
+    let mut reader = Reader::new(payload);
+    let count = reader.length()?;
+    if count == 0 {
+        return Err(DecodeError::EmptySet);
+    }
+    let mut previous = None;
+    let mut size_bytes = 0;
+    for _ in 0..count {
+        let (order, member_bytes) = check_member(reader.prefixed()?)?;
+        let order = Some(order);
+        check_ascending(previous < order)?;
+        previous = order;
+        size_bytes += member_bytes;
+    }
+    reader.finish()?;
+    Ok(size_bytes)
+}
+
+fn number(text: &[u8]) -> Result<Number, DecodeError> {
+    let text = std::str::from_utf8(text).map_err(|_| DecodeError::NumberNotCanonical)?;
+    Number::parse(text).map_err(|_| DecodeError::NumberNotCanonical)
+}
+
+fn number_size_bytes(text: &[u8]) -> Result<usize, DecodeError> {
+    let shape = canonical_shape(text).ok_or(DecodeError::NumberNotCanonical)?;
+    Ok(shape.size_bytes())
+}
+
+fn check_utf8(bytes: &[u8]) -> Result<(), DecodeError> {
+    std::str::from_utf8(bytes).map(|_| ()).map_err(|_| DecodeError::NotUtf8)
+}
+
+fn check_ascending(ascending: bool) -> Result<(), DecodeError> {
+    if ascending { Ok(()) } else { Err(DecodeError::NotAscending) }
+}

@@ -1,0 +1,118 @@
+//! Bytes of key values: their order is the order of the values, and no key is a prefix of
+//! another of its type, so keys can be written one after the other.
+//!
+//! Strings and binaries: the bytes, with `00` escaped as `00 FF`, then `00 01`.
+//!
+//! Numbers: one byte for sign and exponent, then one byte for each pair of digits, where pairs
+//! are aligned at the decimal point and the lowest bit tells whether another follows.
+
+mod number;
+
+use std::borrow::Cow;
+
+use crate::{AttributeType, AttributeValue, DecodeError, ValueRef, View};
+
+pub use number::encode_number;
+
+/// Only strings, numbers and binaries can be keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a value of type {0} cannot be a key")]
+pub struct NotAKey(pub AttributeType);
+
+pub fn encode(value: &AttributeValue, out: &mut Vec<u8>) -> Result<(), NotAKey> {
+    match value {
+        AttributeValue::S(text) => encode_terminated(text.as_bytes(), out),
+        AttributeValue::B(bytes) => encode_terminated(bytes, out),
+        AttributeValue::N(number) => encode_number(number, out),
+        other => return Err(NotAKey(other.attribute_type())),
+    }
+    Ok(())
+}
+
+pub fn encode_ref(value: ValueRef<'_>, out: &mut Vec<u8>) -> Result<(), NotAKey> {
+    match value.view() {
+        View::S(_) | View::B(_) => encode_terminated(value.payload(), out),
+        View::N(_) => {
+            let number = value.number().ok_or(NotAKey(AttributeType::N))?;
+            encode_number(&number, out);
+        }
+        _ => return Err(NotAKey(value.attribute_type())),
+    }
+    Ok(())
+}
+
+/// The bytes that all keys of strings with this prefix begin with, and no others.
+pub fn encode_string_prefix(prefix: &[u8], out: &mut Vec<u8>) {
+    encode_escaped(prefix, out);
+}
+
+/// The bytes that all keys of binaries with this prefix begin with, and no others.
+pub fn encode_binary_prefix(prefix: &[u8], out: &mut Vec<u8>) {
+    encode_escaped(prefix, out);
+}
+
+/// Reads one key of the given type and returns what follows it.
+pub fn decode(
+    bytes: &[u8],
+    attribute_type: AttributeType,
+) -> Result<(AttributeValue, &[u8]), DecodeError> {
+    match attribute_type {
+        AttributeType::S => {
+            let (content, rest) = decode_terminated(bytes)?;
+            let text = String::from_utf8(content.into_owned()).map_err(|_| DecodeError::NotUtf8)?;
+            Ok((AttributeValue::S(text), rest))
+        }
+        AttributeType::B => {
+            let (content, rest) = decode_terminated(bytes)?;
+            Ok((AttributeValue::B(content.into_owned()), rest))
+        }
+        AttributeType::N => {
+            let (number, rest) = number::decode(bytes)?;
+            Ok((AttributeValue::N(number), rest))
+        }
+        _ => Err(DecodeError::NotAKeyType),
+    }
+}
+
+const ESCAPE: u8 = 0x00;
+const ESCAPED_ZERO: u8 = 0xFF;
+/// Less than any content byte after the escape, so that a prefix sorts before what it begins.
+const TERMINATOR: u8 = 0x01;
+
+fn encode_terminated(content: &[u8], out: &mut Vec<u8>) {
+    out.reserve(content.len() + 2);
+    encode_escaped(content, out);
+    out.extend_from_slice(&[ESCAPE, TERMINATOR]);
+}
+
+fn encode_escaped(content: &[u8], out: &mut Vec<u8>) {
+    let mut runs = content.split(|byte| *byte == ESCAPE);
+    out.extend_from_slice(runs.next().unwrap_or_default());
+    for run in runs {
+        out.extend_from_slice(&[ESCAPE, ESCAPED_ZERO]);
+        out.extend_from_slice(run);
+    }
+}
+
+fn decode_terminated(bytes: &[u8]) -> Result<(Cow<'_, [u8]>, &[u8]), DecodeError> {
+    let mut content = Cow::Borrowed(&[][..]);
+    let mut rest = bytes;
+    loop {
+        let escape_at =
+            rest.iter().position(|byte| *byte == ESCAPE).ok_or(DecodeError::Truncated)?;
+        let run = &rest[..escape_at];
+        let (&escaped, after) =
+            rest[escape_at + 1..].split_first().ok_or(DecodeError::Truncated)?;
+        if content.is_empty() && escaped == TERMINATOR {
+            content = Cow::Borrowed(run);
+        } else {
+            content.to_mut().extend_from_slice(run);
+        }
+        match escaped {
+            TERMINATOR => return Ok((content, after)),
+            ESCAPED_ZERO => content.to_mut().push(0),
+            _ => return Err(DecodeError::MalformedEscape),
+        }
+        rest = after;
+    }
+}

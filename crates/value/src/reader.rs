@@ -1,0 +1,96 @@
+//! A cursor over untrusted bytes, and the length prefix both sides agree on.
+
+use crate::DecodeError;
+
+/// Reads from the front of a slice; every read is checked.
+#[derive(Clone, Copy)]
+pub(crate) struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    pub fn new(bytes: &'a [u8]) -> Reader<'a> {
+        Reader { rest: bytes }
+    }
+
+    pub fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    pub fn byte(&mut self) -> Result<u8, DecodeError> {
+        let (&first, rest) = self.rest.split_first().ok_or(DecodeError::Truncated)?;
+        self.rest = rest;
+        Ok(first)
+    }
+
+    pub fn take(&mut self, length: usize) -> Result<&'a [u8], DecodeError> {
+        let (taken, rest) = self.rest.split_at_checked(length).ok_or(DecodeError::Truncated)?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    /// A length or a count: seven bits per byte, low bits first, the top bit set on all but the
+    /// last byte. Only the shortest form is accepted, so that equal values have equal bytes.
+    pub fn length(&mut self) -> Result<usize, DecodeError> {
+        let first = self.byte()?;
+        if first < 0x80 {
+            return Ok(usize::from(first));
+        }
+        let mut length = u64::from(first & 0x7F);
+        for shift in (7..LENGTH_BITS).step_by(7) {
+            let byte = self.byte()?;
+            length |= u64::from(byte & 0x7F) << shift;
+            if byte == 0 {
+                return Err(DecodeError::MalformedLength);
+            }
+            if byte < 0x80 {
+                return usize::try_from(length).map_err(|_| DecodeError::MalformedLength);
+            }
+        }
+        Err(DecodeError::MalformedLength)
+    }
+
+    pub fn prefixed(&mut self) -> Result<&'a [u8], DecodeError> {
+        let length = self.length()?;
+        self.take(length)
+    }
+
+    pub fn finish(self) -> Result<(), DecodeError> {
+        if self.rest.is_empty() { Ok(()) } else { Err(DecodeError::TrailingBytes) }
+    }
+}
+
+/// Five groups of seven bits: far beyond any item, and free of overflow in a `u64`.
+const LENGTH_BITS: u32 = 35;
+
+/// The bytes of one length, without a heap.
+#[derive(Clone, Copy)]
+pub(crate) struct LengthBytes {
+    bytes: [u8; 5],
+    used: usize,
+}
+
+impl LengthBytes {
+    /// # Panics
+    /// If the length has more than 35 bits, which no value that fits in a request or in a row
+    /// can reach.
+    pub fn new(length: usize) -> LengthBytes {
+        let mut encoded = LengthBytes { bytes: [0; 5], used: 0 };
+        let mut rest = length;
+        while rest >= 0x80 {
+            encoded.push(rest as u8 | 0x80);
+            rest >>= 7;
+        }
+        encoded.push(rest as u8);
+        encoded
+    }
+
+    pub fn as_slice(&self) -> &[u8] {
+        &self.bytes[..self.used]
+    }
+
+    fn push(&mut self, byte: u8) {
+        self.bytes[self.used] = byte;
+        self.used += 1;
+    }
+}
