@@ -1,0 +1,81 @@
+//! The suite that every backend passes.
+//!
+//! A backend implements [`Backend`] for its tests and calls [`conformance_tests!`](crate::conformance_tests),
+//! which makes one `#[test]` per case.
+
+mod model;
+mod support;
+
+pub mod cases;
+
+use std::sync::Arc;
+
+use crate::Store;
+
+pub use support::{Random, block_on};
+
+/// Opens stores for one test case.
+pub trait Backend: Send + Sync {
+    /// Opens the store: empty the first time. The store opened before has been closed and dropped; a
+    /// backend that [survives reopening](Backend::survives_reopening) goes on with its content.
+    fn open(&self) -> Arc<dyn Store>;
+
+    /// Whether closing and opening again keeps the content.
+    fn survives_reopening(&self) -> bool;
+}
+
+/// One `#[test]` per conformance case; the argument is an expression that makes a fresh [`Backend`].
+#[macro_export]
+macro_rules! conformance_tests {
+    ($backend:expr) => {
+        $crate::conformance_tests! { @each $backend;
+            opens_empty
+            scans_in_key_order
+            scans_only_its_range
+            scans_prefixes
+            scans_stop_when_told
+            keeps_binary_keys_and_empty_values
+            keeps_the_empty_key
+            keeps_large_values
+            gets_many_in_the_order_asked
+            reads_one_state
+            snapshots_do_not_change
+            reads_follow_acknowledged_writes
+            applies_a_batch_in_order
+            hands_guards_then_keys_to_the_decision
+            abort_writes_nothing
+            typed_outcomes_come_back
+            delete_range_deletes_its_range_only
+            delete_range_is_seen_by_later_decisions
+            batches_are_atomic_under_load
+            increments_are_not_lost
+            decisions_see_writes_in_flight
+            aborts_wait_for_what_they_read
+            transfers_keep_the_total
+            overlapping_write_sets_do_not_deadlock
+            guard_changes_exclude_guarded_writes
+            guards_are_shared
+            appends_are_numbered_from_one
+            appends_follow_the_commit_order
+            numbering_goes_on_after_trimming
+            counters_add_up
+            counters_lose_nothing_under_load
+            counters_mix_with_other_operations
+            dropped_writes_leave_nothing_half_done
+            a_closed_store_refuses
+            closing_finishes_accepted_writes
+            reopening_keeps_everything
+            statistics_count_commits
+            reclaiming_changes_nothing_visible
+            random_operations_match_the_model
+        }
+    };
+    (@each $backend:expr; $($case:ident)*) => {
+        $(
+            #[test]
+            fn $case() {
+                $crate::conformance::cases::$case(&$backend);
+            }
+        )*
+    };
+}

@@ -79,7 +79,8 @@ pub trait Store: Reader + 'static {
 
     fn statistics(&self) -> Statistics;
 
-    /// Finishes accepted writes and closes the store. Later writes answer [`Error::Closed`].
+    /// Finishes accepted writes and closes the store. Later reads and writes answer [`Error::Closed`];
+    /// snapshots taken before stay readable, and keep the backend's files open until dropped.
     fn close(&self) -> BoxFuture<'_, Result<()>>;
 }
 
@@ -112,15 +113,29 @@ pub struct Batch {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Operation {
-    Put { key: Key, value: Value },
-    Delete { key: Key },
-    DeleteRange { range: KeyRange },
-    /// Adds an entry under `log`, at `log ++ sequence` (eight bytes, big-endian). Sequence numbers of one
-    /// log start at 1 and rise by one in commit order.
-    Append { log: Key, value: Value },
+    Put {
+        key: Key,
+        value: Value,
+    },
+    Delete {
+        key: Key,
+    },
+    DeleteRange {
+        range: KeyRange,
+    },
+    /// Adds an entry under `log`, at [`log_entry_key`]. Sequence numbers of one log start at 1 and rise by
+    /// one in commit order. Deleting a log's entries does not start its numbering again.
+    Append {
+        log: Key,
+        value: Value,
+    },
     /// Adds `delta` to the counter at `key` (eight bytes, big-endian, two's complement; absent is
-    /// zero). Commutes with other additions, so it takes no lock. A counter that reaches zero is kept.
-    Add { key: Key, delta: i64 },
+    /// zero). Commutes with other additions, so it takes no lock, and a decision that reads a counter may
+    /// miss additions still in flight. A counter that reaches zero is kept.
+    Add {
+        key: Key,
+        delta: i64,
+    },
 }
 
 impl Batch {
@@ -151,6 +166,15 @@ impl Batch {
     pub fn is_empty(&self) -> bool {
         self.operations.is_empty()
     }
+}
+
+/// Where the entry with this number of a log is stored: the log's own key, then the number in eight
+/// bytes, big-endian.
+pub fn log_entry_key(log: &[u8], sequence: u64) -> Key {
+    let mut key = Vec::with_capacity(log.len() + 8);
+    key.extend_from_slice(log);
+    key.extend_from_slice(&sequence.to_be_bytes());
+    key.into()
 }
 
 /// Reads a counter that [`Operation::Add`] wrote.

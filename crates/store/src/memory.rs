@@ -1,0 +1,322 @@
+//! The backend that keeps everything in memory: for tests and throw-away servers.
+//!
+//! The entries live in a persistent ordered map whose clone costs nothing, so a snapshot is a clone.
+//! Writes run one at a time. Nothing survives the process, which makes every write as durable as it
+//! will ever be the moment it is applied.
+
+use std::ops::{Bound, ControlFlow};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use bytes::Bytes;
+use futures_util::future::{BoxFuture, FutureExt, ready};
+use imbl::OrdMap;
+use parking_lot::{Mutex, RwLock};
+
+use crate::{
+    Batch, Decide, Decision, Direction, Error, Key, KeyRange, Operation, Reader, Result,
+    Statistics, Store, Value, Visitor, WriteOutcome, WriteSet, decode_counter, log_entry_key,
+};
+
+#[derive(Default)]
+pub struct MemoryStore {
+    /// What readers see. Locked only to look a key up, to clone the map or to apply one batch,
+    /// never across a decision.
+    entries: RwLock<Entries>,
+    /// Held by the one write that is running, and holds what only writes need.
+    writer: Mutex<Writer>,
+    closed: AtomicBool,
+    commits: AtomicU64,
+    size_bytes: AtomicU64,
+}
+
+type Entries = OrdMap<Key, Value>;
+
+#[derive(Default)]
+struct Writer {
+    /// The last sequence number given out per log. Kept apart from the entries because a log's numbering
+    /// goes on after its entries have been deleted.
+    sequences: OrdMap<Key, u64>,
+}
+
+impl MemoryStore {
+    pub fn new() -> MemoryStore {
+        MemoryStore::default()
+    }
+
+    fn run_write(&self, set: WriteSet<'_>, decide: &mut Decide<'_>) -> Result<WriteOutcome> {
+        let mut writer = self.writer.lock();
+        self.check_open()?;
+        let reads: Vec<Option<Value>> = {
+            let entries = self.entries.read();
+            set.guards.iter().chain(set.keys).map(|key| entries.get(key).cloned()).collect()
+        };
+        let Decision::Commit(batch) = decide(&reads) else {
+            return Ok(WriteOutcome::default());
+        };
+        check_counters(&self.entries.read(), &batch)?;
+        let outcome = self.apply(&mut writer, batch);
+        self.commits.fetch_add(1, Ordering::Relaxed);
+        Ok(outcome)
+    }
+
+    fn apply(&self, writer: &mut Writer, batch: Batch) -> WriteOutcome {
+        let mut outcome = WriteOutcome::default();
+        let mut entries = SizedEntries { entries: &mut self.entries.write(), size_change: 0 };
+        for operation in batch.operations {
+            match operation {
+                Operation::Put { key, value } => entries.put(key, value),
+                Operation::Delete { key } => entries.delete(&key),
+                Operation::DeleteRange { range } => entries.delete_range(&range),
+                Operation::Append { log, value } => {
+                    let sequence = writer.sequences.get(&log).copied().unwrap_or(0) + 1;
+                    entries.put(log_entry_key(&log, sequence), value);
+                    writer.sequences.insert(log, sequence);
+                    outcome.sequences.push(sequence);
+                }
+                Operation::Add { key, delta } => {
+                    let current = entries.entries.get(&key).map(|value| &value[..]);
+                    let sum = decode_counter(current).unwrap_or(0).wrapping_add(delta);
+                    entries.put(key, Bytes::copy_from_slice(&sum.to_be_bytes()));
+                }
+            }
+        }
+        self.size_bytes.fetch_add(entries.size_change as u64, Ordering::Relaxed);
+        outcome
+    }
+
+    fn check_open(&self) -> Result<()> {
+        match self.closed.load(Ordering::Acquire) {
+            true => Err(Error::Closed),
+            false => Ok(()),
+        }
+    }
+
+    fn clone_entries(&self) -> Result<Entries> {
+        self.check_open()?;
+        Ok(self.entries.read().clone())
+    }
+}
+
+/// Fails if the batch adds to something that is not a counter, so that [`MemoryStore::apply`] cannot fail
+/// half-way.
+fn check_counters(entries: &Entries, batch: &Batch) -> Result<()> {
+    for (position, operation) in batch.operations.iter().enumerate() {
+        let Operation::Add { key, .. } = operation else { continue };
+        let earlier = batch.operations[..position].iter().rev().find_map(|earlier| match earlier {
+            Operation::Put { key: put, value } if put == key => Some(Some(&value[..])),
+            Operation::Delete { key: deleted } if deleted == key => Some(None),
+            Operation::DeleteRange { range } if range.contains(key) => Some(None),
+            _ => None,
+        });
+        let current = earlier.unwrap_or_else(|| entries.get(key).map(|value| &value[..]));
+        decode_counter(current)?;
+    }
+    Ok(())
+}
+
+/// The map together with how many bytes a batch has added to it (or taken, modulo 2^64).
+struct SizedEntries<'a> {
+    entries: &'a mut Entries,
+    size_change: i64,
+}
+
+impl SizedEntries<'_> {
+    fn put(&mut self, key: Key, value: Value) {
+        let key_size = key.len() as i64;
+        self.size_change += key_size + value.len() as i64;
+        if let Some(old) = self.entries.insert(key, value) {
+            self.size_change -= key_size + old.len() as i64;
+        }
+    }
+
+    fn delete(&mut self, key: &[u8]) {
+        if let Some(old) = self.entries.remove(key) {
+            self.size_change -= (key.len() + old.len()) as i64;
+        }
+    }
+
+    fn delete_range(&mut self, range: &KeyRange) {
+        let Some(bounds) = bounds(range) else { return };
+        let keys: Vec<Key> = self.entries.range(bounds).map(|(key, _)| key.clone()).collect();
+        for key in &keys {
+            self.delete(key);
+        }
+    }
+}
+
+fn bounds(range: &KeyRange) -> Option<(Bound<Key>, Bound<Key>)> {
+    // The map panics on a range that ends before it starts; such a range simply holds no keys.
+    if range.is_empty() {
+        return None;
+    }
+    let end = range.end.clone().map_or(Bound::Unbounded, Bound::Excluded);
+    Some((Bound::Included(range.start.clone()), end))
+}
+
+impl Reader for MemoryStore {
+    fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Value>>> {
+        async move {
+            self.check_open()?;
+            Ok(self.entries.read().get(key).cloned())
+        }
+        .boxed()
+    }
+
+    fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
+        async move {
+            self.check_open()?;
+            let entries = self.entries.read();
+            Ok(keys.iter().map(|key| entries.get(key).cloned()).collect())
+        }
+        .boxed()
+    }
+
+    fn scan<'a>(
+        &'a self,
+        range: KeyRange,
+        direction: Direction,
+        visit: &'a mut Visitor<'a>,
+    ) -> BoxFuture<'a, Result<()>> {
+        async move {
+            scan_entries(&self.clone_entries()?, &range, direction, visit);
+            Ok(())
+        }
+        .boxed()
+    }
+}
+
+impl Store for MemoryStore {
+    fn snapshot(&self) -> Arc<dyn Reader> {
+        Arc::new(MemorySnapshot { entries: self.clone_entries() })
+    }
+
+    fn write<'a>(
+        &'a self,
+        set: WriteSet<'a>,
+        decide: &'a mut Decide<'a>,
+    ) -> BoxFuture<'a, Result<WriteOutcome>> {
+        async move { self.run_write(set, decide) }.boxed()
+    }
+
+    fn checkpoint<'a>(&'a self, _directory: &'a Path) -> BoxFuture<'a, Result<()>> {
+        let detail = "a store in memory has no files to copy".to_owned();
+        ready(Err(Error::Unsupported { detail })).boxed()
+    }
+
+    fn reclaim<'a>(&'a self, _range: KeyRange) -> BoxFuture<'a, Result<()>> {
+        ready(Ok(())).boxed()
+    }
+
+    fn statistics(&self) -> Statistics {
+        let commits = self.commits.load(Ordering::Relaxed);
+        Statistics {
+            size_bytes: self.size_bytes.load(Ordering::Relaxed),
+            commit_groups: commits,
+            commit_batches: commits,
+            write_failure: None,
+        }
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<()>> {
+        async move {
+            // Taking the writer's lock lets a write that has begun finish first.
+            let _writer = self.writer.lock();
+            self.closed.store(true, Ordering::Release);
+            Ok(())
+        }
+        .boxed()
+    }
+}
+
+struct MemorySnapshot {
+    entries: Result<Entries>,
+}
+
+impl MemorySnapshot {
+    fn entries(&self) -> Result<&Entries> {
+        self.entries.as_ref().map_err(Error::clone)
+    }
+}
+
+impl Reader for MemorySnapshot {
+    fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Value>>> {
+        async move { Ok(self.entries()?.get(key).cloned()) }.boxed()
+    }
+
+    fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
+        async move {
+            let entries = self.entries()?;
+            Ok(keys.iter().map(|key| entries.get(key).cloned()).collect())
+        }
+        .boxed()
+    }
+
+    fn scan<'a>(
+        &'a self,
+        range: KeyRange,
+        direction: Direction,
+        visit: &'a mut Visitor<'a>,
+    ) -> BoxFuture<'a, Result<()>> {
+        async move {
+            scan_entries(self.entries()?, &range, direction, visit);
+            Ok(())
+        }
+        .boxed()
+    }
+}
+
+fn scan_entries(
+    entries: &Entries,
+    range: &KeyRange,
+    direction: Direction,
+    visit: &mut Visitor<'_>,
+) {
+    let Some(bounds) = bounds(range) else { return };
+    let mut step = |(key, value): (&Key, &Value)| match visit(key, value) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(()),
+    };
+    // The error only says that the visitor has seen enough.
+    let _ = match direction {
+        Direction::Forward => entries.range(bounds).try_for_each(&mut step),
+        Direction::Reverse => entries.range(bounds).rev().try_for_each(&mut step),
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MemoryStore;
+    use crate::conformance::Backend;
+    use crate::{Batch, Decision, Error, Store, WriteSet};
+    use std::sync::Arc;
+
+    struct Memory;
+
+    impl Backend for Memory {
+        fn open(&self) -> Arc<dyn Store> {
+            Arc::new(MemoryStore::new())
+        }
+
+        fn survives_reopening(&self) -> bool {
+            false
+        }
+    }
+
+    crate::conformance_tests!(Memory);
+
+    #[test]
+    fn adding_to_something_else_than_a_counter_writes_nothing() {
+        let store = MemoryStore::new();
+        let mut batch = Batch::new();
+        batch.put("a", "before");
+        batch.put("counter", "not eight bytes");
+        batch.add("counter", 1);
+        let outcome = crate::conformance::block_on(
+            store.write(WriteSet::default(), &mut |_| Decision::Commit(batch.clone())),
+        );
+        assert!(matches!(outcome, Err(Error::Corrupt { .. })), "{outcome:?}");
+        assert_eq!(store.statistics().size_bytes, 0);
+    }
+}

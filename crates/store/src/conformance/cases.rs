@@ -1,0 +1,15 @@
+//! The cases, by subject. Each opens what it needs from its [`Backend`](super::Backend).
+
+mod isolation;
+mod lifetime;
+mod logs_and_counters;
+mod random;
+mod reading;
+mod writing;
+
+pub use isolation::*;
+pub use lifetime::*;
+pub use logs_and_counters::*;
+pub use random::*;
+pub use reading::*;
+pub use writing::*;

@@ -1,0 +1,199 @@
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use futures_util::future::{join, join_all};
+
+use crate::conformance::Backend;
+use crate::conformance::support::{
+    Random, block_on, commit_locking, entries, get, key, number, on_threads, put,
+};
+use crate::{Batch, Decision, Direction, Key, KeyRange, Store, Value, WriteSet, write_with};
+
+/// Many writers of one key lose no increment, although their writes overlap.
+pub fn increments_are_not_lost(backend: &dyn Backend) {
+    let store = backend.open();
+    on_threads(8, |_| {
+        for _ in 0..50 {
+            increment(&*store, &key("counter"));
+        }
+    });
+    assert_eq!(number(get(&*store, b"counter").as_ref()), 400);
+}
+
+fn increment(store: &dyn Store, name: &Key) {
+    let keys = [name.clone()];
+    let mut decide = |reads: &[Option<Value>]| put_number(name, number(reads[0].as_ref()) + 1);
+    block_on(store.write(WriteSet { guards: &[], keys: &keys }, &mut decide)).expect("it commits");
+}
+
+fn put_number(name: &Key, value: i64) -> Decision {
+    let mut batch = Batch::new();
+    batch.put(name.clone(), value.to_string());
+    Decision::Commit(batch)
+}
+
+/// Writes issued together from one task are decided one upon the other, before any is acknowledged.
+pub fn decisions_see_writes_in_flight(backend: &dyn Backend) {
+    let store = backend.open();
+    let keys = [key("k")];
+    let mut decisions: Vec<_> = (0..100)
+        .map(|_| |reads: &[Option<Value>]| put_number(&keys[0], number(reads[0].as_ref()) + 1))
+        .collect();
+    let set = WriteSet { guards: &[], keys: &keys };
+    let writes = decisions.iter_mut().map(|decide| store.write(set, decide));
+    for outcome in block_on(join_all(writes)) {
+        outcome.expect("the write commits");
+    }
+    assert_eq!(number(get(&*store, b"k").as_ref()), 100);
+}
+
+/// An abort that was decided on a value still in flight answers only when that value is durable.
+pub fn aborts_wait_for_what_they_read(backend: &dyn Backend) {
+    let store = backend.open();
+    let keys = [key("k")];
+    let set = WriteSet { guards: &[], keys: &keys };
+    for round in 1..=50 {
+        let mut write = |_: &[Option<Value>]| put_number(&keys[0], round);
+        let mut seen = 0;
+        let mut abort = |reads: &[Option<Value>]| {
+            seen = number(reads[0].as_ref());
+            Decision::Abort
+        };
+        let visible = block_on(async {
+            let write = store.write(set, &mut write);
+            let abort = async {
+                store.write(set, &mut abort).await.expect("the abort answers");
+                number(store.get(b"k").await.expect("the read succeeds").as_ref())
+            };
+            join(write, abort).await.1
+        });
+        assert_eq!((seen, visible), (round, round));
+    }
+}
+
+pub fn transfers_keep_the_total(backend: &dyn Backend) {
+    const ACCOUNTS: usize = 8;
+    let store = backend.open();
+    for account in 0..ACCOUNTS {
+        put(&*store, &account.to_string(), "100");
+    }
+    let seed = Random::announced("transfers_keep_the_total").next_u64();
+    let finished = AtomicUsize::new(0);
+    on_threads(5, |thread| match thread {
+        0 => {
+            while finished.load(Ordering::Acquire) < 4 {
+                let all = entries(&*store, KeyRange::all(), Direction::Forward);
+                let total: i64 =
+                    all.into_iter().map(|(_, value)| number(Some(&Value::from(value)))).sum();
+                assert_eq!(total, 100 * ACCOUNTS as i64);
+            }
+        }
+        _ => {
+            let mut random = Random::new(seed ^ thread as u64);
+            for _ in 0..50 {
+                let from = random.below(ACCOUNTS);
+                let to = (from + 1 + random.below(ACCOUNTS - 1)) % ACCOUNTS;
+                transfer(&*store, from, to, 1 + random.below(20) as i64);
+            }
+            finished.fetch_add(1, Ordering::Release);
+        }
+    });
+}
+
+fn transfer(store: &dyn Store, from: usize, to: usize, amount: i64) {
+    let keys = [key(&from.to_string()), key(&to.to_string())];
+    let set = WriteSet { guards: &[], keys: &keys };
+    let outcome = block_on(write_with(store, set, |reads| {
+        let (from, to) = (number(reads[0].as_ref()), number(reads[1].as_ref()));
+        if from < amount {
+            return Err("insufficient funds");
+        }
+        let mut batch = Batch::new();
+        batch.put(keys[0].clone(), (from - amount).to_string());
+        batch.put(keys[1].clone(), (to + amount).to_string());
+        Ok((batch, ()))
+    }));
+    // Refusing a transfer is as good an answer as making it.
+    let _ = outcome.expect("the write answers");
+}
+
+/// Writers that name the same keys in different orders, and keys twice, do not block each other for good.
+pub fn overlapping_write_sets_do_not_deadlock(backend: &dyn Backend) {
+    let store = backend.open();
+    let all: Vec<Key> = (0..6).map(|number| key(&number.to_string())).collect();
+    let seed = Random::announced("overlapping_write_sets_do_not_deadlock").next_u64();
+    on_threads(6, |thread| {
+        let mut random = Random::new(seed ^ thread as u64);
+        for _ in 0..40 {
+            let mut pick =
+                || -> Vec<Key> { (0..3).map(|_| all[random.below(all.len())].clone()).collect() };
+            let (guards, keys) = (pick(), pick());
+            let set = WriteSet { guards: &guards, keys: &keys };
+            let mut decide = |reads: &[Option<Value>]| {
+                assert_eq!(reads.len(), 6);
+                put_number(&keys[0], number(reads[3].as_ref()) + 1)
+            };
+            block_on(store.write(set, &mut decide)).expect("the write commits");
+        }
+    });
+    let found = entries(&*store, KeyRange::all(), Direction::Forward);
+    let total: i64 = found.into_iter().map(|(_, value)| number(Some(&Value::from(value)))).sum();
+    assert_eq!(total, 240);
+}
+
+/// Once a guard has changed, no write decided on its old value lands any more.
+pub fn guard_changes_exclude_guarded_writes(backend: &dyn Backend) {
+    let store = backend.open();
+    put(&*store, "guard", "0");
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for writer in 0..3 {
+            let (store, stop) = (&*store, &stop);
+            scope.spawn(move || {
+                while !stop.load(Ordering::Acquire) {
+                    guarded_write(store, &format!("row/{writer}"));
+                }
+            });
+        }
+        for version in 1..=30 {
+            let keys = [key("guard")];
+            let mut decide = |_: &[Option<Value>]| put_number(&keys[0], version);
+            let set = WriteSet { guards: &[], keys: &keys };
+            block_on(store.write(set, &mut decide)).expect("the guard changes");
+            // Rows stamped with an older version may be there, but none appears from now on.
+            commit_locking(&*store, &[], |batch| batch.delete_range(KeyRange::prefix("row/")));
+            let rows = entries(&*store, KeyRange::prefix("row/"), Direction::Forward);
+            for (_, value) in rows {
+                assert_eq!(number(Some(&Value::from(value))), version);
+            }
+        }
+        stop.store(true, Ordering::Release);
+    });
+}
+
+fn guarded_write(store: &dyn Store, row: &str) {
+    let (guards, keys) = ([key("guard")], [key(row)]);
+    let set = WriteSet { guards: &guards, keys: &keys };
+    let mut decide = |reads: &[Option<Value>]| put_number(&keys[0], number(reads[0].as_ref()));
+    block_on(store.write(set, &mut decide)).expect("the write commits");
+}
+
+/// Writes that share only guards can be awaited together from one task. A backend that held a shared guard
+/// until the commit, and a write behind it, would never end.
+pub fn guards_are_shared(backend: &dyn Backend) {
+    let store = backend.open();
+    let guards = [key("guard")];
+    let keys: Vec<[Key; 1]> = (0..64).map(|number| [key(&format!("row/{number}"))]).collect();
+    let mut decisions: Vec<_> = keys.iter().map(|keys| |_: &[_]| put_number(&keys[0], 1)).collect();
+    let writes = keys
+        .iter()
+        .zip(&mut decisions)
+        .map(|(keys, decide)| store.write(WriteSet { guards: &guards, keys }, decide));
+    let begun = Instant::now();
+    for outcome in block_on(join_all(writes)) {
+        outcome.expect("the write commits");
+    }
+    assert!(begun.elapsed() < Duration::from_secs(20), "guarded writes wait for each other");
+    assert_eq!(entries(&*store, KeyRange::prefix("row/"), Direction::Forward).len(), 64);
+}

@@ -1,0 +1,173 @@
+use std::sync::Mutex;
+
+use futures_util::future::join_all;
+
+use crate::conformance::Backend;
+use crate::conformance::support::{
+    block_on, commit, commit_locking, entries, get, key, on_threads,
+};
+use crate::{
+    Batch, Decision, Direction, KeyRange, Reader, Value, WriteSet, decode_counter, log_entry_key,
+};
+
+pub fn appends_are_numbered_from_one(backend: &dyn Backend) {
+    let store = backend.open();
+    let outcome = commit(&*store, |batch| {
+        batch.append("log/a/", "first");
+        batch.append("log/b/", "other");
+        batch.append("log/a/", "second");
+    });
+    assert_eq!(outcome.sequences, [1, 1, 2]);
+    assert_eq!(commit(&*store, |batch| batch.append("log/a/", "third")).sequences, [3]);
+    let expected = ["first", "second", "third"].map(|text| text.as_bytes().to_vec());
+    let found = log_entries(&*store, "log/a/");
+    assert_eq!(found.iter().map(|(_, value)| value.clone()).collect::<Vec<_>>(), expected);
+    assert_eq!(found.iter().map(|(sequence, _)| *sequence).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(get(&*store, &log_entry_key(b"log/b/", 1)), Some(Value::from("other")));
+}
+
+fn log_entries(reader: &dyn Reader, log: &str) -> Vec<(u64, Vec<u8>)> {
+    let found = entries(reader, KeyRange::prefix(log.to_owned()), Direction::Forward);
+    let sequence = |key: &[u8]| {
+        let bytes = key[log.len()..].try_into().expect("eight bytes after the log's key");
+        u64::from_be_bytes(bytes)
+    };
+    found.into_iter().map(|(key, value)| (sequence(&key), value)).collect()
+}
+
+/// Appends of concurrent writers are numbered without gaps, each batch knows its own numbers, and the
+/// numbers follow the order in which writes of one key were decided.
+pub fn appends_follow_the_commit_order(backend: &dyn Backend) {
+    let store = backend.open();
+    let given = Mutex::new(Vec::new());
+    on_threads(6, |_| {
+        for _ in 0..30 {
+            given.lock().unwrap().extend(append_next_number(&*store));
+        }
+    });
+    let mut given = given.into_inner().unwrap();
+    given.sort_unstable();
+    let expected: Vec<u64> = (1..=180).collect();
+    assert_eq!(given, expected);
+    for (position, (sequence, value)) in log_entries(&*store, "log/").into_iter().enumerate() {
+        assert_eq!(sequence, position as u64 + 1);
+        assert_eq!(value, sequence.to_string().into_bytes(), "entry {sequence}");
+    }
+}
+
+/// Counts a key up and appends its new value in the same batch: value and sequence number agree.
+fn append_next_number(store: &dyn crate::Store) -> Vec<u64> {
+    let keys = [key("last")];
+    let mut decide = |reads: &[Option<Value>]| {
+        let next = crate::conformance::support::number(reads[0].as_ref()) + 1;
+        let mut batch = Batch::new();
+        batch.put("last", next.to_string());
+        batch.append("log/", next.to_string());
+        Decision::Commit(batch)
+    };
+    let set = WriteSet { guards: &[], keys: &keys };
+    block_on(store.write(set, &mut decide)).expect("the write commits").sequences
+}
+
+/// Trimming a log, even entirely, does not start its numbering again, in this run or the next.
+pub fn numbering_goes_on_after_trimming(backend: &dyn Backend) {
+    let mut store = backend.open();
+    for expected in 1..=5 {
+        assert_eq!(commit(&*store, |batch| batch.append("log/", "x")).sequences, [expected]);
+    }
+    commit(&*store, |batch| batch.delete_range(KeyRange::prefix("log/")));
+    assert_eq!(commit(&*store, |batch| batch.append("log/", "x")).sequences, [6]);
+    commit(&*store, |batch| batch.delete_range(KeyRange::all()));
+    if backend.survives_reopening() {
+        block_on(store.close()).expect("the store closes");
+        drop(store);
+        store = backend.open();
+    }
+    assert_eq!(commit(&*store, |batch| batch.append("log/", "x")).sequences, [7]);
+    assert_eq!(log_entries(&*store, "log/").len(), 1);
+}
+
+pub fn counters_add_up(backend: &dyn Backend) {
+    let store = backend.open();
+    commit(&*store, |batch| {
+        batch.add("count", 5);
+        batch.add("count", -7);
+        batch.add("other", i64::MAX);
+        batch.add("zero", 0);
+    });
+    assert_eq!(counter(&*store, "count"), -2);
+    assert_eq!(counter(&*store, "other"), i64::MAX);
+    commit(&*store, |batch| batch.add("count", 2));
+    // A counter at zero is still an entry.
+    for name in ["count", "zero"] {
+        assert_eq!(get(&*store, name.as_bytes()), Some(Value::from_static(&[0; 8])), "{name}");
+    }
+    assert_eq!(counter(&*store, "missing"), 0);
+}
+
+fn counter(reader: &dyn Reader, name: &str) -> i64 {
+    decode_counter(get(reader, name.as_bytes()).as_deref()).expect("a counter")
+}
+
+pub fn counters_lose_nothing_under_load(backend: &dyn Backend) {
+    let store = backend.open();
+    on_threads(6, |thread| {
+        for round in 0..40 {
+            commit(&*store, |batch| {
+                batch.add("shared", 1);
+                batch.add(format!("own/{thread}"), 2);
+                batch.put(format!("row/{thread}/{round}"), "x");
+            });
+        }
+    });
+    assert_eq!(counter(&*store, "shared"), 240);
+    for thread in 0..6 {
+        assert_eq!(counter(&*store, &format!("own/{thread}")), 80);
+    }
+}
+
+/// Counters may be put, deleted and deleted by range between additions, all in flight together.
+pub fn counters_mix_with_other_operations(backend: &dyn Backend) {
+    let store = backend.open();
+    let ten = Value::from_static(&[0, 0, 0, 0, 0, 0, 0, 10]);
+    let steps: [Box<dyn Fn(&mut Batch) + Sync>; 7] = [
+        Box::new(|batch| batch.add("c", 1)),
+        Box::new(|batch| batch.put("c", ten.clone())),
+        Box::new(|batch| batch.add("c", 5)),
+        Box::new(|batch| {
+            batch.delete("c");
+            batch.add("c", 7);
+        }),
+        Box::new(|batch| batch.add("c", 1)),
+        Box::new(|batch| batch.delete_range(KeyRange::new("b", "d"))),
+        Box::new(|batch| {
+            batch.add("c", 3);
+            batch.put("c", ten.clone());
+            batch.add("c", 1);
+        }),
+    ];
+    let expected = [1, 10, 15, 7, 8, 0, 11];
+    for (step, expected) in steps.iter().zip(expected) {
+        commit_locking(&*store, &[key("c")], step);
+        assert_eq!(counter(&*store, "c"), expected);
+    }
+
+    // The same again, without waiting in between.
+    let mut decisions: Vec<_> = steps
+        .iter()
+        .map(|step| {
+            move |_: &[Option<Value>]| {
+                let mut batch = Batch::new();
+                step(&mut batch);
+                Decision::Commit(batch)
+            }
+        })
+        .collect();
+    let keys = [key("c")];
+    let set = WriteSet { guards: &[], keys: &keys };
+    let writes = decisions.iter_mut().map(|decide| store.write(set, decide));
+    for outcome in block_on(join_all(writes)) {
+        outcome.expect("the write commits");
+    }
+    assert_eq!(counter(&*store, "c"), 11);
+}

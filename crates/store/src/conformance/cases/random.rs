@@ -1,0 +1,137 @@
+use std::sync::Arc;
+
+use crate::conformance::Backend;
+use crate::conformance::model::Model;
+use crate::conformance::support::{Random, block_on, entries_up_to, get};
+use crate::{Batch, Decision, Direction, Key, KeyRange, Reader, Store, Value, WriteSet};
+
+const STEPS: usize = 600;
+/// Few enough keys that operations meet each other all the time.
+const KEYS: usize = 24;
+
+/// Random operations, snapshots and reopenings behave as they do on a sorted map.
+pub fn random_operations_match_the_model(backend: &dyn Backend) {
+    let mut random = Random::announced("random_operations_match_the_model");
+    let mut store = backend.open();
+    let mut model = Model::default();
+    let mut snapshots: Vec<(Arc<dyn Reader>, Model)> = Vec::new();
+    for step in 0..STEPS {
+        match random.below(20) {
+            0..=9 => write_once(&*store, &mut model, &mut random),
+            10..=12 => write_together(&*store, &mut model, &mut random),
+            13..=16 => check_reads(&*store, &model, &mut random),
+            17 => snapshots.push((store.snapshot(), model.clone())),
+            18 if !snapshots.is_empty() => {
+                let (snapshot, model) = snapshots.swap_remove(random.below(snapshots.len()));
+                check_reads(&*snapshot, &model, &mut random);
+            }
+            _ if step % 7 == 0 && backend.survives_reopening() => {
+                snapshots.clear();
+                block_on(store.close()).expect("the store closes");
+                drop(store);
+                store = backend.open();
+            }
+            _ => {}
+        }
+    }
+    for (snapshot, model) in &snapshots {
+        check_everything(&**snapshot, model);
+    }
+    check_everything(&*store, &model);
+}
+
+fn write_once(store: &dyn Store, model: &mut Model, random: &mut Random) {
+    let keys = random_keys(random);
+    let batch = random_batch(random);
+    let mut reads = Vec::new();
+    let mut decide = |seen: &[Option<Value>]| {
+        reads = seen.to_vec();
+        Decision::Commit(batch.clone())
+    };
+    let set = WriteSet { guards: &[], keys: &keys };
+    let outcome = block_on(store.write(set, &mut decide)).expect("the write commits");
+    let expected: Vec<_> = keys.iter().map(|key| model.get(key)).collect();
+    assert_eq!(reads, expected);
+    assert_eq!(outcome.sequences, model.apply(&batch));
+}
+
+/// Several writes polled in order before any is awaited: they must commit in that order.
+fn write_together(store: &dyn Store, model: &mut Model, random: &mut Random) {
+    let batches: Vec<Batch> = (0..1 + random.below(6)).map(|_| random_batch(random)).collect();
+    let mut decisions: Vec<_> =
+        batches.iter().map(|batch| |_: &[Option<Value>]| Decision::Commit(batch.clone())).collect();
+    let set = WriteSet::default();
+    let writes = decisions.iter_mut().map(|decide| store.write(set, decide));
+    let outcomes = block_on(futures_util::future::join_all(writes));
+    for (outcome, batch) in outcomes.into_iter().zip(&batches) {
+        assert_eq!(outcome.expect("the write commits").sequences, model.apply(batch));
+    }
+}
+
+fn check_reads(reader: &dyn Reader, model: &Model, random: &mut Random) {
+    let key = random_key(random);
+    assert_eq!(get(reader, &key), model.get(&key), "{key:?}");
+    let keys = random_keys(random);
+    let many = block_on(reader.get_many(&keys)).expect("the read succeeds");
+    assert_eq!(many, keys.iter().map(|key| model.get(key)).collect::<Vec<_>>());
+    let range = random_range(random);
+    let limit = 1 + random.below(10);
+    for direction in [Direction::Forward, Direction::Reverse] {
+        let found = entries_up_to(reader, range.clone(), direction, limit);
+        assert_eq!(found, model.scan(&range, direction, limit), "{range:?} {direction:?} {limit}");
+    }
+}
+
+fn check_everything(reader: &dyn Reader, model: &Model) {
+    for direction in [Direction::Forward, Direction::Reverse] {
+        let found = entries_up_to(reader, KeyRange::all(), direction, usize::MAX);
+        assert_eq!(found, model.scan(&KeyRange::all(), direction, usize::MAX));
+    }
+}
+
+fn random_batch(random: &mut Random) -> Batch {
+    let mut batch = Batch::new();
+    for _ in 0..random.below(6) {
+        match random.below(10) {
+            0..=4 => {
+                let size_bytes = random.below(40);
+                batch.put(random_key(random), random.bytes(size_bytes));
+            }
+            5 | 6 => batch.delete(random_key(random)),
+            7 => batch.append(format!("log/{}/", random.below(3)), random.bytes(5)),
+            8 => {
+                // Counters have keys of their own, since adding to other values is an error.
+                let delta = random.next_u64() as i64;
+                batch.add(format!("count/{}", random.below(3)), delta);
+            }
+            _ => batch.delete_range(random_range(random)),
+        }
+    }
+    batch
+}
+
+fn random_key(random: &mut Random) -> Key {
+    const BYTES: [u8; 4] = [0x00, 0x01, 0x6D, 0xFF];
+    let mut number = random.below(KEYS);
+    let mut key = Vec::new();
+    while number > 0 {
+        key.push(BYTES[number % BYTES.len()]);
+        number /= BYTES.len();
+    }
+    key.into()
+}
+
+fn random_keys(random: &mut Random) -> Vec<Key> {
+    (0..random.below(5)).map(|_| random_key(random)).collect()
+}
+
+fn random_range(random: &mut Random) -> KeyRange {
+    match random.below(8) {
+        0 => KeyRange { start: random_key(random), end: None },
+        1 | 2 => KeyRange::prefix(random_key(random)),
+        3 => KeyRange::prefix(format!("log/{}/", random.below(3))),
+        4 => KeyRange::new("count/1", "log/1/"),
+        // Half of these end before they start, and hold nothing.
+        _ => KeyRange::new(random_key(random), random_key(random)),
+    }
+}

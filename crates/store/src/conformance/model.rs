@@ -1,0 +1,66 @@
+//! The simplest thing that behaves as a store should: a sorted map and the last number of each log.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use crate::{Batch, Direction, Key, KeyRange, Operation, Value, log_entry_key};
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Model {
+    entries: BTreeMap<Key, Value>,
+    sequences: BTreeMap<Key, u64>,
+}
+
+impl Model {
+    pub fn apply(&mut self, batch: &Batch) -> Vec<u64> {
+        batch.operations.iter().filter_map(|operation| self.apply_operation(operation)).collect()
+    }
+
+    fn apply_operation(&mut self, operation: &Operation) -> Option<u64> {
+        match operation {
+            Operation::Put { key, value } => {
+                self.entries.insert(key.clone(), value.clone());
+            }
+            Operation::Delete { key } => {
+                self.entries.remove(key);
+            }
+            Operation::DeleteRange { range } => self.entries.retain(|key, _| !range.contains(key)),
+            Operation::Append { log, value } => {
+                let sequence = self.sequences.entry(log.clone()).or_default();
+                *sequence += 1;
+                self.entries.insert(log_entry_key(log, *sequence), value.clone());
+                return Some(*sequence);
+            }
+            Operation::Add { key, delta } => {
+                let old = self.entries.get(key).map_or(0, |value| {
+                    i64::from_be_bytes(value[..].try_into().expect("the model holds a counter"))
+                });
+                let sum = old.wrapping_add(*delta).to_be_bytes();
+                self.entries.insert(key.clone(), Value::copy_from_slice(&sum));
+            }
+        }
+        None
+    }
+
+    pub fn get(&self, key: &[u8]) -> Option<Value> {
+        self.entries.get(key).cloned()
+    }
+
+    pub fn scan(
+        &self,
+        range: &KeyRange,
+        direction: Direction,
+        limit: usize,
+    ) -> Vec<(Vec<u8>, Vec<u8>)> {
+        if range.is_empty() {
+            return Vec::new();
+        }
+        let end = range.end.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let found = self.entries.range::<Key, _>((Bound::Included(&range.start), end));
+        let owned = |(key, value): (&Key, &Value)| (key.to_vec(), value.to_vec());
+        match direction {
+            Direction::Forward => found.map(owned).take(limit).collect(),
+            Direction::Reverse => found.rev().map(owned).take(limit).collect(),
+        }
+    }
+}
