@@ -1,1 +1,20 @@
-//! See ARCHITECTURE.md.
+//! AWS Signature Version 4, as DynamoDB checks it.
+//!
+//! [`PresentedSignature::parse`] takes a signature out of a request and checks everything about it that needs no
+//! secret; [`PresentedSignature::verify`] recomputes it. A server that accepts any credentials only parses.
+//!
+//! **Invariant:** this crate knows HTTP heads and credentials. It knows nothing of bodies beyond their
+//! hash, and nothing of operations or tables.
+
+mod canonical;
+mod credentials;
+mod error;
+mod parse;
+mod signing;
+mod timestamp;
+mod verify;
+
+pub use credentials::{Credential, Credentials, CredentialsError};
+pub use error::{AuthError, AuthErrorType};
+pub use parse::{CredentialScope, ParseRules, PresentedSignature, RequestHead};
+pub use signing::{Signer, sha256};

@@ -1,0 +1,214 @@
+//! Every way in which a signature can be refused, and the one place that holds the texts.
+
+use std::fmt;
+
+use crate::timestamp::Timestamp;
+
+/// The `__type` that the answer names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuthErrorType {
+    MissingAuthenticationToken,
+    IncompleteSignature,
+    InvalidSignature,
+    UnrecognizedClient,
+}
+
+impl AuthErrorType {
+    pub fn name(self) -> &'static str {
+        match self {
+            AuthErrorType::MissingAuthenticationToken => "MissingAuthenticationTokenException",
+            AuthErrorType::IncompleteSignature => "IncompleteSignatureException",
+            AuthErrorType::InvalidSignature => "InvalidSignatureException",
+            AuthErrorType::UnrecognizedClient => "UnrecognizedClientException",
+        }
+    }
+}
+
+/// A refused signature. `Display` is the message that a client sees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AuthError {
+    /// The request is signed both in its header and in its query.
+    TwoForms,
+    MissingToken,
+    /// Parts that the Authorization header (or the date header) lacks, and the header as sent.
+    IncompleteHeader {
+        missing: Vec<HeaderPart>,
+        header: String,
+    },
+    /// Query parameters that are absent or empty.
+    IncompleteQuery {
+        missing: Vec<&'static str>,
+    },
+    DateFormat {
+        given: String,
+    },
+    Expired {
+        date: Timestamp,
+        now: Timestamp,
+    },
+    NotYetCurrent {
+        date: Timestamp,
+        now: Timestamp,
+    },
+    HostNotSigned,
+    Algorithm {
+        given: String,
+    },
+    CredentialShape {
+        given: String,
+    },
+    /// At least one fault.
+    Scope {
+        faults: Vec<ScopeFault>,
+    },
+    UnknownAccessKey,
+    /// Carries what should have been signed, which is no secret and what a client's author needs.
+    SignatureMismatch {
+        canonical_request: String,
+        string_to_sign: String,
+    },
+    SessionToken,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeaderPart {
+    Credential,
+    Signature,
+    SignedHeaders,
+    Date,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ScopeFault {
+    Region { given: String },
+    Service,
+    Terminator { given: String },
+    Date { given: String, date: Timestamp },
+}
+
+impl AuthError {
+    pub fn error_type(&self) -> AuthErrorType {
+        match self {
+            AuthError::MissingToken => AuthErrorType::MissingAuthenticationToken,
+            AuthError::IncompleteHeader { .. }
+            | AuthError::IncompleteQuery { .. }
+            | AuthError::DateFormat { .. }
+            | AuthError::Algorithm { .. }
+            | AuthError::CredentialShape { .. } => AuthErrorType::IncompleteSignature,
+            AuthError::TwoForms
+            | AuthError::Expired { .. }
+            | AuthError::NotYetCurrent { .. }
+            | AuthError::HostNotSigned
+            | AuthError::Scope { .. }
+            | AuthError::SignatureMismatch { .. } => AuthErrorType::InvalidSignature,
+            AuthError::UnknownAccessKey | AuthError::SessionToken => {
+                AuthErrorType::UnrecognizedClient
+            }
+        }
+    }
+}
+
+impl std::error::Error for AuthError {}
+
+impl fmt::Display for AuthError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AuthError::TwoForms => out.write_str(
+                "Found both 'X-Amz-Algorithm' as a query-string param and 'Authorization' as HTTP header.",
+            ),
+            AuthError::MissingToken => out.write_str("Request is missing Authentication Token"),
+            AuthError::IncompleteHeader { missing, header } => {
+                missing.iter().try_for_each(|part| out.write_str(part.sentence()))?;
+                write!(out, "Authorization={header}")
+            }
+            AuthError::IncompleteQuery { missing } => {
+                for name in missing {
+                    write!(out, "AWS query-string parameters must include '{name}'. ")?;
+                }
+                out.write_str("Re-examine the query-string parameters.")
+            }
+            AuthError::DateFormat { given } => write!(
+                out,
+                "Date must be in ISO-8601 'basic format'. Got '{given}'. See http://en.wikipedia.org/wiki/ISO_8601"
+            ),
+            AuthError::Expired { date, now } => {
+                let limit = now.minus_skew();
+                write!(
+                    out,
+                    "Signature expired: {date} is now earlier than {limit} ({now} - 15 min.)"
+                )
+            }
+            AuthError::NotYetCurrent { date, now } => {
+                let limit = now.plus_skew();
+                write!(
+                    out,
+                    "Signature not yet current: {date} is still later than {limit} ({now} + 15 min.)"
+                )
+            }
+            AuthError::HostNotSigned => {
+                out.write_str("'Host' must be a 'SignedHeader' in the AWS Authorization.")
+            }
+            AuthError::Algorithm { given } => write!(
+                out,
+                "Unsupported AWS 'algorithm': '{given}' (only AWS4-HMAC-SHA256 for now). "
+            ),
+            AuthError::CredentialShape { given } => write!(
+                out,
+                "Credential must have exactly 5 slash-delimited elements, e.g. keyid/date/region/service/term, got '{given}'"
+            ),
+            AuthError::Scope { faults } => faults.iter().try_for_each(|fault| fault.fmt(out)),
+            AuthError::UnknownAccessKey => {
+                out.write_str("The security token included in the request is invalid.")
+            }
+            AuthError::SessionToken => {
+                out.write_str("The security token included in the request is invalid")
+            }
+            AuthError::SignatureMismatch { canonical_request, string_to_sign } => write!(
+                out,
+                "The request signature we calculated does not match the signature you provided. \
+                 Check your AWS Secret Access Key and signing method. \
+                 Consult the service documentation for details.\n\n\
+                 The Canonical String for this request should have been\n'{canonical_request}'\n\n\
+                 The String-to-Sign should have been\n'{string_to_sign}'\n"
+            ),
+        }
+    }
+}
+
+impl HeaderPart {
+    fn sentence(self) -> &'static str {
+        match self {
+            HeaderPart::Credential => "Authorization header requires 'Credential' parameter. ",
+            HeaderPart::Signature => "Authorization header requires 'Signature' parameter. ",
+            HeaderPart::SignedHeaders => {
+                "Authorization header requires 'SignedHeaders' parameter. "
+            }
+            HeaderPart::Date => {
+                "Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header. "
+            }
+        }
+    }
+}
+
+impl fmt::Display for ScopeFault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ScopeFault::Region { given } => {
+                write!(out, "Credential should be scoped to a valid region, not '{given}'. ")
+            }
+            ScopeFault::Service => {
+                out.write_str("Credential should be scoped to correct service: 'dynamodb'. ")
+            }
+            ScopeFault::Terminator { given } => write!(
+                out,
+                "Credential should be scoped with a valid terminator: 'aws4_request', not '{given}'. "
+            ),
+            ScopeFault::Date { given, date } => write!(
+                out,
+                "Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date from HTTP: \
+                 '{given}' != '{}', from '{date}'.",
+                date.day()
+            ),
+        }
+    }
+}

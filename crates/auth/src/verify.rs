@@ -1,0 +1,46 @@
+//! Recomputing a signature.
+
+use hmac::Mac;
+
+use crate::credentials::Credentials;
+use crate::error::AuthError;
+use crate::parse::{PresentedSignature, RequestHead};
+use crate::signing::{Sha256Hash, ToSign};
+
+impl PresentedSignature {
+    /// Checks that the signature was made with one of the credentials over this head and body. The
+    /// signature's age was checked when it was parsed.
+    pub fn verify(
+        &self,
+        head: &RequestHead<'_>,
+        body_hash: &Sha256Hash,
+        credentials: &Credentials,
+    ) -> Result<(), AuthError> {
+        let credential =
+            credentials.get(&self.scope.access_key).ok_or(AuthError::UnknownAccessKey)?;
+        let to_sign = ToSign::new(head, &self.signed_headers, &self.scope, &self.date, body_hash);
+        let mac = to_sign.mac(&credential.secret_key, &self.scope);
+        // `verify_slice` compares in constant time, so that timing tells nothing about the signature.
+        let matches = decoded_hexadecimal(&self.signature)
+            .is_some_and(|signature| mac.verify_slice(&signature).is_ok());
+        if !matches {
+            return Err(AuthError::SignatureMismatch {
+                canonical_request: String::from_utf8_lossy(&to_sign.canonical_request).into_owned(),
+                string_to_sign: to_sign.string_to_sign,
+            });
+        }
+        match self.session_token == credential.session_token {
+            true => Ok(()),
+            false => Err(AuthError::SessionToken),
+        }
+    }
+}
+
+fn decoded_hexadecimal(text: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u8>> = text
+        .chars()
+        .map(|character| character.to_digit(16).and_then(|digit| u8::try_from(digit).ok()))
+        .collect();
+    let digits = digits.filter(|digits| digits.len() % 2 == 0)?;
+    Some(digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect())
+}

@@ -1,0 +1,158 @@
+//! Each fault of a signature, its type, its text, and its place among the others.
+
+use std::time::{Duration, SystemTime};
+
+use zenobe_auth::{ParseRules, PresentedSignature, RequestHead};
+
+use crate::header_map;
+
+const GOOD: &str = "AWS4-HMAC-SHA256 Credential=a/20130609/r/dynamodb/aws4_request, \
+                    SignedHeaders=host;x-amz-date, Signature=00";
+const DATE: &str = "20130609T095204Z";
+
+/// 20130609T100015Z, the server's clock in the recorded answers.
+fn now() -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(1_370_772_015)
+}
+
+fn parse(
+    query: &str,
+    headers: &[(&str, &str)],
+    rules: &ParseRules<'_>,
+) -> Result<PresentedSignature, String> {
+    let headers = header_map(headers);
+    let head = RequestHead { method: "POST", path: "/", query, headers: &headers };
+    PresentedSignature::parse(&head, rules)
+        .map_err(|error| format!("{}: {error}", error.error_type().name()))
+}
+
+fn check(query: &str, headers: &[(&str, &str)], expected: &str) {
+    let rules = ParseRules { now: Some(now()), region: Some("r") };
+    assert_eq!(parse(query, headers, &rules).expect_err(query), expected);
+}
+
+fn check_header(authorization: &str, expected: &str) {
+    check("", &[("authorization", authorization), ("x-amz-date", DATE)], expected);
+}
+
+#[test]
+fn a_good_header_exposes_its_scope() {
+    let headers = [("authorization", GOOD), ("x-amz-date", DATE)];
+    let rules = ParseRules { now: Some(now()), region: Some("r") };
+    let scope = parse("", &headers, &rules).unwrap().scope;
+    assert_eq!((scope.access_key.as_str(), scope.region.as_str()), ("a", "r"));
+    // Any order, no spaces, and the plain date header will do, too.
+    let compact = "AWS4-HMAC-SHA256 Signature=00,SignedHeaders=Host,\
+                   Credential=a/20130609/r/dynamodb/aws4_request";
+    parse("", &[("authorization", compact), ("date", DATE)], &rules).unwrap();
+}
+
+#[test]
+fn a_server_that_does_not_verify_takes_old_dates_and_any_region() {
+    let headers = [("authorization", GOOD), ("x-amz-date", DATE)];
+    let scope = parse("", &headers, &ParseRules::default()).unwrap().scope;
+    assert_eq!(scope.region, "r");
+}
+
+#[test]
+fn one_form_of_signature_is_needed() {
+    const MISSING: &str =
+        "MissingAuthenticationTokenException: Request is missing Authentication Token";
+    check(
+        "X-Amz-Algorithm=x",
+        &[("authorization", GOOD)],
+        "InvalidSignatureException: Found both 'X-Amz-Algorithm' as a query-string param \
+         and 'Authorization' as HTTP header.",
+    );
+    check("", &[], MISSING);
+    check("", &[("x-amz-date", DATE)], MISSING);
+    check_header("AWS5-HMAC-SHA256 Credential=a", MISSING);
+    check_header("Basic AWS4-", MISSING);
+}
+
+#[test]
+fn missing_parts_of_a_header_are_listed_in_order() {
+    check(
+        "",
+        &[("authorization", "AWS4-")],
+        "IncompleteSignatureException: Authorization header requires 'Credential' parameter. \
+         Authorization header requires 'Signature' parameter. \
+         Authorization header requires 'SignedHeaders' parameter. \
+         Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header. \
+         Authorization=AWS4-",
+    );
+    check_header(
+        "AWS4-x Signature=,Credential=b,SignedHeaders=c",
+        "IncompleteSignatureException: Authorization header requires 'Signature' parameter. \
+         Authorization=AWS4-x Signature=,Credential=b,SignedHeaders=c",
+    );
+}
+
+#[test]
+fn missing_parts_of_a_query_are_listed_in_order() {
+    check(
+        "X-Amz-Algorithm",
+        &[],
+        "IncompleteSignatureException: AWS query-string parameters must include 'X-Amz-Algorithm'. \
+         AWS query-string parameters must include 'X-Amz-Credential'. \
+         AWS query-string parameters must include 'X-Amz-Signature'. \
+         AWS query-string parameters must include 'X-Amz-SignedHeaders'. \
+         AWS query-string parameters must include 'X-Amz-Date'. \
+         Re-examine the query-string parameters.",
+    );
+    check(
+        "X-Amz-Algorithm=a&X-Amz-Credential=b&X-Amz-SignedHeaders=c&X-Amz-Date=d",
+        &[],
+        "IncompleteSignatureException: AWS query-string parameters must include 'X-Amz-Signature'. \
+         Re-examine the query-string parameters.",
+    );
+}
+
+#[test]
+fn dates_are_checked_before_all_else() {
+    let all_wrong = "AWS4-x Credential=a,SignedHeaders=b,Signature=c";
+    check(
+        "",
+        &[("authorization", all_wrong), ("x-amz-date", "Sun, 09 Jun 2013")],
+        "IncompleteSignatureException: Date must be in ISO-8601 'basic format'. \
+         Got 'Sun, 09 Jun 2013'. See http://en.wikipedia.org/wiki/ISO_8601",
+    );
+    check(
+        "",
+        &[("authorization", all_wrong), ("x-amz-date", "20130301T000000Z")],
+        "InvalidSignatureException: Signature expired: 20130301T000000Z is now earlier than \
+         20130609T094515Z (20130609T100015Z - 15 min.)",
+    );
+    check(
+        "",
+        &[("authorization", all_wrong), ("x-amz-date", "20130609T101516Z")],
+        "InvalidSignatureException: Signature not yet current: 20130609T101516Z is still later than \
+         20130609T101515Z (20130609T100015Z + 15 min.)",
+    );
+}
+
+#[test]
+fn then_host_algorithm_and_scope() {
+    check_header(
+        "AWS4-x Credential=a,SignedHeaders=b,Signature=c",
+        "InvalidSignatureException: 'Host' must be a 'SignedHeader' in the AWS Authorization.",
+    );
+    check_header(
+        "AWS4-x Credential=a,SignedHeaders=host,Signature=c",
+        "IncompleteSignatureException: Unsupported AWS 'algorithm': 'AWS4-x' \
+         (only AWS4-HMAC-SHA256 for now). ",
+    );
+    check_header(
+        "AWS4-HMAC-SHA256 Credential=a/b,SignedHeaders=host,Signature=c",
+        "IncompleteSignatureException: Credential must have exactly 5 slash-delimited elements, \
+         e.g. keyid/date/region/service/term, got 'a/b'",
+    );
+    check_header(
+        "AWS4-HMAC-SHA256 Credential=a/b/c/d/e,SignedHeaders=host,Signature=c",
+        "InvalidSignatureException: Credential should be scoped to a valid region, not 'c'. \
+         Credential should be scoped to correct service: 'dynamodb'. \
+         Credential should be scoped with a valid terminator: 'aws4_request', not 'e'. \
+         Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date from HTTP: \
+         'b' != '20130609', from '20130609T095204Z'.",
+    );
+}
