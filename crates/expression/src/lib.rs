@@ -1,1 +1,34 @@
-//! See ARCHITECTURE.md.
+//! DynamoDB's expression language: text in, a bound syntax tree out, and the one evaluator for it.
+//!
+//! An expression is parsed once per request. [`Binder`] lexes and parses the text, reports the first fault in
+//! DynamoDB's order of priority, and resolves `#name` and `:value` placeholders. What remains
+//! ([`Condition`], [`KeyCondition`], [`Projection`], [`Update`]) no longer knows about text and can be evaluated
+//! any number of times. The legacy parameters and PartiQL build the same types directly; each type's
+//! documentation says how they lower to it.
+//!
+//! **Invariant:** nothing here knows a table's schema, JSON, or the text of an error message.
+
+mod bind;
+mod condition;
+mod error;
+mod evaluate;
+mod key_condition;
+mod lexer;
+pub mod limits;
+mod listed_path;
+mod operator;
+mod parser;
+mod projection;
+mod reserved_words;
+mod syntax;
+mod update;
+
+pub use bind::{Binder, is_name_placeholder, is_value_placeholder};
+pub use condition::{Comparator, Condition, Operand};
+pub use error::{ExpressionError, ExpressionKind, Fault, OperandType, Unused, long_type_name};
+pub use key_condition::{KeyCondition, KeyOperator};
+pub use listed_path::ListedPath;
+pub use operator::{Operator, Section};
+pub use projection::Projection;
+pub use reserved_words::is_reserved_word;
+pub use update::{Action, SetOperand, SetValue, Update, UpdateError};

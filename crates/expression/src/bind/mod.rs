@@ -1,0 +1,187 @@
+//! From parsed text to bound expressions: static checks in DynamoDB's order of priority, then placeholders
+//! resolved and their use recorded.
+
+mod condition;
+mod leaf;
+mod path_set;
+mod static_checks;
+mod update;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use zenobe_value::{AttributeValue, Path, PathElement};
+
+use crate::condition::Condition;
+use crate::error::{ExpressionError, ExpressionKind, Fault, Unused};
+use crate::key_condition::{KeyCondition, key_conditions};
+use crate::lexer::is_word_part;
+use crate::limits;
+use crate::parser::{parse_condition, parse_projection, parse_update};
+use crate::projection::Projection;
+use crate::syntax::{RawElement, RawPath, Tree};
+use crate::update::Update;
+pub(crate) use leaf::{Leaf, LeafOperand};
+
+/// Binds the expressions of one request and tracks which placeholders they use.
+pub struct Binder<'a> {
+    names: Option<&'a BTreeMap<String, String>>,
+    values: Option<&'a BTreeMap<String, AttributeValue>>,
+    used_names: BTreeSet<&'a str>,
+    used_values: BTreeSet<&'a str>,
+}
+
+impl<'a> Binder<'a> {
+    /// The maps are valid already: keys are placeholders and values are legal.
+    pub fn new(
+        names: Option<&'a BTreeMap<String, String>>,
+        values: Option<&'a BTreeMap<String, AttributeValue>>,
+    ) -> Binder<'a> {
+        Binder { names, values, used_names: BTreeSet::new(), used_values: BTreeSet::new() }
+    }
+
+    pub fn update(&mut self, text: &str) -> Result<Update, ExpressionError> {
+        self.bind_update(text).map_err(in_kind(ExpressionKind::Update))
+    }
+
+    /// A condition or, by its kind, a filter.
+    pub fn condition(
+        &mut self,
+        kind: ExpressionKind,
+        text: &str,
+    ) -> Result<Condition, ExpressionError> {
+        self.bind_leaves(text).map(condition::lower).map_err(in_kind(kind))
+    }
+
+    pub fn key_condition(&mut self, text: &str) -> Result<Vec<KeyCondition>, ExpressionError> {
+        self.bind_leaves(text)
+            .and_then(|tree| key_conditions(&tree))
+            .map_err(in_kind(ExpressionKind::KeyCondition))
+    }
+
+    pub fn projection(&mut self, text: &str) -> Result<Projection, ExpressionError> {
+        self.bind_projection(text).map_err(in_kind(ExpressionKind::Projection))
+    }
+
+    /// Whether every placeholder was used by some expression.
+    pub fn finish(self) -> Result<(), Unused> {
+        let names = unused(self.names, &self.used_names);
+        if !names.is_empty() {
+            return Err(Unused::Names(names));
+        }
+        let values = unused(self.values, &self.used_values);
+        if !values.is_empty() {
+            return Err(Unused::Values(values));
+        }
+        Ok(())
+    }
+
+    fn bind_update(&mut self, text: &str) -> Result<Update, Fault> {
+        let parsed = parse_update(text)?;
+        static_checks::check_update(&parsed)?;
+        let update = self.update_actions(parsed.syntax)?;
+        check_operator_count(parsed.operators)?;
+        Ok(update)
+    }
+
+    fn bind_leaves(&mut self, text: &str) -> Result<Tree<Leaf<'a>>, Fault> {
+        let parsed = parse_condition(text)?;
+        static_checks::check_condition(&parsed)?;
+        let tree = parsed.syntax.try_map(&mut |leaf| self.leaf(&leaf))?;
+        check_operator_count(parsed.operators)?;
+        Ok(tree)
+    }
+
+    fn bind_projection(&mut self, text: &str) -> Result<Projection, Fault> {
+        let parsed = parse_projection(text)?;
+        static_checks::check_paths(&parsed.syntax)?;
+        let paths = parsed.syntax.iter().map(|path| self.path(path));
+        let paths: Vec<Path> = paths.collect::<Result<_, _>>()?;
+        path_set::check_disjoint(&paths)?;
+        Ok(Projection::new(paths))
+    }
+
+    fn path(&mut self, raw: &RawPath<'_>) -> Result<Path, Fault> {
+        let elements = raw.elements.iter().map(|element| self.path_element(element));
+        elements.collect::<Result<_, _>>().map(Path::new)
+    }
+
+    fn path_element(&mut self, raw: &RawElement<'_>) -> Result<PathElement, Fault> {
+        match raw {
+            RawElement::Name(name) => Ok(PathElement::Name((*name).to_owned())),
+            RawElement::Index(digits) => list_index(digits).map(PathElement::Index),
+            RawElement::Placeholder(placeholder) => {
+                let defined = self.names.and_then(|names| names.get_key_value(*placeholder));
+                let Some((key, name)) = defined else {
+                    return Err(Fault::UndefinedName { placeholder: (*placeholder).to_owned() });
+                };
+                self.used_names.insert(key);
+                Ok(PathElement::Name(name.clone()))
+            }
+        }
+    }
+
+    fn value(&mut self, placeholder: &str) -> Result<&'a AttributeValue, Fault> {
+        let defined = self.values.and_then(|values| values.get_key_value(placeholder));
+        let Some((key, value)) = defined else {
+            return Err(Fault::UndefinedValue { placeholder: placeholder.to_owned() });
+        };
+        self.used_values.insert(key);
+        Ok(value)
+    }
+}
+
+/// Whether a text can be the key of ExpressionAttributeNames.
+pub fn is_name_placeholder(text: &str) -> bool {
+    is_placeholder(text, '#')
+}
+
+/// Whether a text can be the key of ExpressionAttributeValues.
+pub fn is_value_placeholder(text: &str) -> bool {
+    is_placeholder(text, ':')
+}
+
+fn is_placeholder(text: &str, prefix: char) -> bool {
+    text.len() <= limits::PLACEHOLDER_SIZE_BYTES_MAX
+        && text
+            .strip_prefix(prefix)
+            .is_some_and(|word| !word.is_empty() && word.chars().all(is_word_part))
+}
+
+fn in_kind(kind: ExpressionKind) -> impl Fn(Fault) -> ExpressionError {
+    move |fault| ExpressionError { kind, fault }
+}
+
+fn unused<Value>(defined: Option<&BTreeMap<String, Value>>, used: &BTreeSet<&str>) -> Vec<String> {
+    let keys = defined.into_iter().flat_map(BTreeMap::keys);
+    keys.filter(|key| !used.contains(key.as_str())).cloned().collect()
+}
+
+fn list_index(digits: &str) -> Result<usize, Fault> {
+    match digits.parse() {
+        Ok(index) if index <= limits::LIST_INDEX_MAX => Ok(index),
+        _ => Err(Fault::IndexOutOfRange { index: digits.to_owned() }),
+    }
+}
+
+fn check_operator_count(count: usize) -> Result<(), Fault> {
+    if count > limits::OPERATORS_MAX {
+        return Err(Fault::TooManyOperators { count });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholders_have_a_prefix_and_word_characters() {
+        for word in ["a", "0", "_", "a_0", &"x".repeat(254)] {
+            assert!(is_name_placeholder(&format!("#{word}")), "{word}");
+            assert!(is_value_placeholder(&format!(":{word}")), "{word}");
+        }
+        for text in ["", "#", "a", ":a", "#a-b", "#ä", "# a", &format!("#{}", "x".repeat(255))] {
+            assert!(!is_name_placeholder(text), "{text}");
+        }
+    }
+}

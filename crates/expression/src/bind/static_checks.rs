@@ -1,0 +1,159 @@
+//! Faults that the text alone shows. Each class outranks the next over the whole expression, whatever the order
+//! of the faults in the text; within a class the first in the text is reported.
+
+use crate::bind::list_index;
+use crate::error::Fault;
+use crate::limits;
+use crate::operator::{Operator, Section};
+use crate::parser::Parsed;
+use crate::reserved_words::is_reserved_word;
+use crate::syntax::{
+    RawAction, RawActionValue, RawCall, RawElement, RawLeaf, RawOperand, RawPath, Tree,
+};
+
+pub(super) fn check_condition(parsed: &Parsed<Tree<RawLeaf<'_>>>) -> Result<(), Fault> {
+    let mut faults = Faults::new(Operator::condition_function);
+    parsed.syntax.try_for_each(&mut |leaf| {
+        faults.leaf(leaf);
+        Ok(())
+    })?;
+    check_parentheses(parsed)?;
+    first([faults.unknown_function, faults.misused_function, faults.reserved_word, faults.shape])
+}
+
+pub(super) fn check_update(
+    parsed: &Parsed<Vec<(Section, Vec<RawAction<'_>>)>>,
+) -> Result<(), Fault> {
+    let mut faults = Faults::new(Operator::update_function);
+    let actions = parsed.syntax.iter().flat_map(|(_, actions)| actions);
+    actions.for_each(|action| faults.action(action));
+    check_parentheses(parsed)?;
+    let repeated = repeated_section(&parsed.syntax);
+    first([faults.reserved_word, faults.unknown_function, repeated, faults.shape])
+}
+
+pub(super) fn check_paths(paths: &[RawPath<'_>]) -> Result<(), Fault> {
+    let mut faults = Faults::new(|_| None);
+    paths.iter().for_each(|path| faults.path(path));
+    first([faults.reserved_word, faults.shape])
+}
+
+/// The first fault of each class.
+struct Faults {
+    function_named: fn(&str) -> Option<Operator>,
+    unknown_function: Option<Fault>,
+    misused_function: Option<Fault>,
+    reserved_word: Option<Fault>,
+    /// A path that is too deep or an index that is too large.
+    shape: Option<Fault>,
+}
+
+impl Faults {
+    fn new(function_named: fn(&str) -> Option<Operator>) -> Faults {
+        Faults {
+            function_named,
+            unknown_function: None,
+            misused_function: None,
+            reserved_word: None,
+            shape: None,
+        }
+    }
+
+    fn leaf(&mut self, leaf: &RawLeaf<'_>) {
+        self.condition_operands(leaf.operands());
+        if let RawLeaf::Call(call) = leaf {
+            let function = self.function(call);
+            if function == Some(Operator::Size) {
+                self.misuse(Operator::Size);
+            }
+        }
+    }
+
+    /// Among operands only `size` may be called.
+    fn condition_operands(&mut self, operands: &[RawOperand<'_>]) {
+        for operand in operands {
+            match operand {
+                RawOperand::Path(path) => self.path(path),
+                RawOperand::Value(_) => {}
+                RawOperand::Call(call) => {
+                    self.condition_operands(&call.arguments);
+                    match self.function(call) {
+                        None | Some(Operator::Size) => {}
+                        Some(function) => self.misuse(function),
+                    }
+                }
+            }
+        }
+    }
+
+    fn action(&mut self, action: &RawAction<'_>) {
+        self.path(&action.path);
+        match &action.value {
+            RawActionValue::None | RawActionValue::Value(_) => {}
+            RawActionValue::Operand(operand) => self.update_operand(operand),
+            RawActionValue::Arithmetic { left, right, .. } => {
+                self.update_operand(left);
+                self.update_operand(right);
+            }
+        }
+    }
+
+    fn update_operand(&mut self, operand: &RawOperand<'_>) {
+        match operand {
+            RawOperand::Path(path) => self.path(path),
+            RawOperand::Value(_) => {}
+            RawOperand::Call(call) => {
+                call.arguments.iter().for_each(|argument| self.update_operand(argument));
+                self.function(call);
+            }
+        }
+    }
+
+    fn function(&mut self, call: &RawCall<'_>) -> Option<Operator> {
+        let function = (self.function_named)(call.function);
+        if function.is_none() {
+            let function = call.function.to_owned();
+            self.unknown_function.get_or_insert(Fault::InvalidFunctionName { function });
+        }
+        function
+    }
+
+    fn misuse(&mut self, function: Operator) {
+        self.misused_function.get_or_insert(Fault::FunctionNotAllowed { function });
+    }
+
+    fn path(&mut self, path: &RawPath<'_>) {
+        for element in &path.elements {
+            match element {
+                RawElement::Name(word) if is_reserved_word(word) => {
+                    let word = (*word).to_owned();
+                    self.reserved_word.get_or_insert(Fault::ReservedWord { word });
+                }
+                RawElement::Index(digits) => {
+                    if let Err(fault) = list_index(digits) {
+                        self.shape.get_or_insert(fault);
+                    }
+                }
+                RawElement::Name(_) | RawElement::Placeholder(_) => {}
+            }
+        }
+        let levels = path.elements.len();
+        if levels > limits::PATH_ELEMENTS_MAX {
+            self.shape.get_or_insert(Fault::PathTooDeep { levels });
+        }
+    }
+}
+
+fn check_parentheses<Syntax>(parsed: &Parsed<Syntax>) -> Result<(), Fault> {
+    if parsed.redundant_parentheses { Err(Fault::RedundantParentheses) } else { Ok(()) }
+}
+
+fn repeated_section(sections: &[(Section, Vec<RawAction<'_>>)]) -> Option<Fault> {
+    let names: Vec<Section> = sections.iter().map(|(section, _)| *section).collect();
+    let repeated = (1..names.len()).find(|&position| names[..position].contains(&names[position]));
+    repeated.map(|position| Fault::RepeatedSection { section: names[position] })
+}
+
+fn first<const CLASSES: usize>(classes: [Option<Fault>; CLASSES]) -> Result<(), Fault> {
+    classes.into_iter().flatten().next().map_or(Ok(()), Err)
+}

@@ -1,0 +1,146 @@
+//! The one evaluator of conditions and filters. It walks stored bytes and builds no tree.
+//!
+//! There is no third truth value: a missing operand makes a leaf false, except `<>`, which is true, and NOT
+//! inverts whatever the leaf yields.
+
+use std::cmp::Ordering;
+
+use zenobe_value::{AttributeValue, EncodedValue, ItemRef, Number, Path, ValueRef, View};
+
+use crate::condition::{Comparator, Condition, Operand};
+
+impl Condition {
+    /// Whether the condition holds. For an item that doesn't exist every path is missing, its key included.
+    pub fn evaluate(&self, item: Option<ItemRef<'_>>) -> bool {
+        match self {
+            Condition::And(conditions) => conditions.iter().all(|each| each.evaluate(item)),
+            Condition::Or(conditions) => conditions.iter().any(|each| each.evaluate(item)),
+            Condition::Not(condition) => !condition.evaluate(item),
+            Condition::Compare { left, comparator, right } => {
+                compare(&left.resolve(item), *comparator, &right.resolve(item))
+            }
+            Condition::Between { operand, low, high } => {
+                let operand = operand.resolve(item);
+                compare(&operand, Comparator::GreaterOrEqual, &low.resolve(item))
+                    && compare(&operand, Comparator::LessOrEqual, &high.resolve(item))
+            }
+            Condition::In { operand, list } => {
+                let operand = operand.resolve(item);
+                let equals =
+                    |listed: &Operand| compare(&operand, Comparator::Equal, &listed.resolve(item));
+                list.iter().any(equals)
+            }
+            Condition::AttributeExists(path) => lookup(item, path).is_some(),
+            Condition::AttributeNotExists(path) => lookup(item, path).is_none(),
+            Condition::AttributeType { path, attribute_type } => {
+                lookup(item, path).is_some_and(|value| value.attribute_type() == *attribute_type)
+            }
+            Condition::BeginsWith { operand, prefix } => {
+                both(&operand.resolve(item), &prefix.resolve(item), begins_with)
+            }
+            Condition::Contains { container, element } => {
+                both(&container.resolve(item), &element.resolve(item), contains)
+            }
+        }
+    }
+}
+
+/// What an operand stands for, in this item.
+enum Resolved<'v> {
+    Missing,
+    Borrowed(ValueRef<'v>),
+    /// Sizes are computed.
+    Owned(EncodedValue),
+}
+
+impl Operand {
+    fn resolve<'v>(&'v self, item: Option<ItemRef<'v>>) -> Resolved<'v> {
+        match self {
+            Operand::Literal(literal) => Resolved::Borrowed(literal.as_value()),
+            Operand::Path(path) => lookup(item, path).map_or(Resolved::Missing, Resolved::Borrowed),
+            Operand::Size(path) => {
+                let size = lookup(item, path).and_then(size_of).map(Number::from);
+                size.map_or(Resolved::Missing, |size| {
+                    Resolved::Owned(EncodedValue::encode(&AttributeValue::N(size)))
+                })
+            }
+        }
+    }
+}
+
+impl Resolved<'_> {
+    fn value(&self) -> Option<ValueRef<'_>> {
+        match self {
+            Resolved::Missing => None,
+            Resolved::Borrowed(value) => Some(*value),
+            Resolved::Owned(value) => Some(value.as_value()),
+        }
+    }
+}
+
+/// The result of the function `size`: UTF-16 code units of strings, bytes of binaries, members of collections.
+/// Numbers, booleans and nulls have none.
+pub(crate) fn size_of(value: ValueRef<'_>) -> Option<u64> {
+    let size = match value.view() {
+        View::S(text) => text.chars().map(char::len_utf16).sum(),
+        View::B(bytes) => bytes.len(),
+        View::Ss(members) | View::Ns(members) | View::Bs(members) => members.len(),
+        View::L(elements) => elements.len(),
+        View::M(members) => members.len(),
+        View::N(_) | View::Bool(_) | View::Null => return None,
+    };
+    Some(size as u64)
+}
+
+fn lookup<'v>(item: Option<ItemRef<'v>>, path: &Path) -> Option<ValueRef<'v>> {
+    item.and_then(|item| item.lookup(path))
+}
+
+fn both(
+    left: &Resolved<'_>,
+    right: &Resolved<'_>,
+    holds: impl Fn(ValueRef<'_>, ValueRef<'_>) -> bool,
+) -> bool {
+    match (left.value(), right.value()) {
+        (Some(left), Some(right)) => holds(left, right),
+        _ => false,
+    }
+}
+
+fn compare(left: &Resolved<'_>, comparator: Comparator, right: &Resolved<'_>) -> bool {
+    let ordered = |holds: fn(Ordering) -> bool| {
+        both(left, right, |left, right| left.compare(&right).is_some_and(holds))
+    };
+    match comparator {
+        Comparator::Equal => both(left, right, |left, right| left == right),
+        Comparator::NotEqual => !both(left, right, |left, right| left == right),
+        Comparator::Less => ordered(Ordering::is_lt),
+        Comparator::LessOrEqual => ordered(Ordering::is_le),
+        Comparator::Greater => ordered(Ordering::is_gt),
+        Comparator::GreaterOrEqual => ordered(Ordering::is_ge),
+    }
+}
+
+fn begins_with(value: ValueRef<'_>, prefix: ValueRef<'_>) -> bool {
+    match (value.view(), prefix.view()) {
+        (View::S(value), View::S(prefix)) => value.starts_with(prefix),
+        (View::B(value), View::B(prefix)) => value.starts_with(prefix),
+        _ => false,
+    }
+}
+
+fn contains(container: ValueRef<'_>, element: ValueRef<'_>) -> bool {
+    match (container.view(), element.view()) {
+        (View::S(text), View::S(part)) => text.contains(part),
+        (View::B(bytes), View::B(part)) => contains_bytes(bytes, part),
+        (View::Ss(members), View::S(member)) => members.contains(member.as_bytes()),
+        (View::Ns(members), View::N(member)) => members.contains(member.as_bytes()),
+        (View::Bs(members), View::B(member)) => members.contains(member),
+        (View::L(elements), _) => elements.iter().any(|each| each == element),
+        _ => false,
+    }
+}
+
+fn contains_bytes(bytes: &[u8], part: &[u8]) -> bool {
+    part.is_empty() || bytes.windows(part.len()).any(|window| window == part)
+}

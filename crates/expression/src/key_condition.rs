@@ -1,0 +1,137 @@
+//! Key conditions: the part of the condition language that a query can turn into a range of keys.
+
+use zenobe_value::AttributeValue;
+
+use crate::bind::{Leaf, LeafOperand};
+use crate::condition::Comparator;
+use crate::error::Fault;
+use crate::operator::Operator;
+use crate::syntax::Tree;
+
+/// A condition on one attribute; which of them are keys only the table's schema tells.
+///
+/// The legacy `KeyConditions` lower to one each: `EQ`, `LT`, `LE`, `GT`, `GE`, `BETWEEN` and `BEGINS_WITH` have their
+/// operator here; the others are not indexable and have none.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeyCondition {
+    pub attribute: String,
+    pub operator: KeyOperator,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum KeyOperator {
+    Equal(AttributeValue),
+    Less(AttributeValue),
+    LessOrEqual(AttributeValue),
+    Greater(AttributeValue),
+    GreaterOrEqual(AttributeValue),
+    /// Both bounds are included.
+    Between(AttributeValue, AttributeValue),
+    BeginsWith(AttributeValue),
+}
+
+impl KeyOperator {
+    pub fn values(&self) -> impl Iterator<Item = &AttributeValue> {
+        let (first, second) = match self {
+            KeyOperator::Equal(value)
+            | KeyOperator::Less(value)
+            | KeyOperator::LessOrEqual(value)
+            | KeyOperator::Greater(value)
+            | KeyOperator::GreaterOrEqual(value)
+            | KeyOperator::BeginsWith(value) => (value, None),
+            KeyOperator::Between(low, high) => (low, Some(high)),
+        };
+        std::iter::once(first).chain(second)
+    }
+}
+
+/// The conditions of a bound expression, in text order.
+pub(crate) fn key_conditions(tree: &Tree<Leaf<'_>>) -> Result<Vec<KeyCondition>, Fault> {
+    let mut conditions = Vec::new();
+    collect(tree, &mut conditions)?;
+    Ok(conditions)
+}
+
+fn collect(tree: &Tree<Leaf<'_>>, conditions: &mut Vec<KeyCondition>) -> Result<(), Fault> {
+    match tree {
+        Tree::Or(_) => Err(Fault::KeyOperatorNotAllowed { operator: Operator::Or }),
+        Tree::Not(_) => Err(Fault::KeyOperatorNotAllowed { operator: Operator::Not }),
+        Tree::And(branches) => branches.iter().try_for_each(|branch| collect(branch, conditions)),
+        Tree::Leaf(leaf) => {
+            let condition = key_condition(leaf)?;
+            if conditions.iter().any(|earlier| earlier.attribute == condition.attribute) {
+                return Err(Fault::KeyAttributeRepeated);
+            }
+            conditions.push(condition);
+            Ok(())
+        }
+    }
+}
+
+fn key_condition(leaf: &Leaf<'_>) -> Result<KeyCondition, Fault> {
+    let operator = leaf.operator;
+    check_operator(leaf)?;
+    let (position, attribute) = key_attribute(&leaf.operands)?;
+    let values: Vec<&AttributeValue> = leaf.operands.iter().filter_map(literal).collect();
+    let operator = match (operator, values.as_slice()) {
+        (Operator::Between, [low, high]) => KeyOperator::Between((*low).clone(), (*high).clone()),
+        (Operator::BeginsWith, [prefix]) => KeyOperator::BeginsWith((*prefix).clone()),
+        (Operator::Compare(comparator), [value]) => {
+            let comparator = if position == 0 { comparator } else { comparator.mirrored() };
+            comparison(comparator, (*value).clone())?
+        }
+        _ => unreachable!("one operand is the attribute and the others are literals"),
+    };
+    Ok(KeyCondition { attribute, operator })
+}
+
+fn check_operator(leaf: &Leaf<'_>) -> Result<(), Fault> {
+    let operator = leaf.operator;
+    match operator {
+        Operator::Compare(Comparator::NotEqual) => Err(Fault::KeyOperatorNotAllowed { operator }),
+        Operator::Compare(_) => Ok(()),
+        Operator::Between | Operator::BeginsWith => match leaf.operands[0] {
+            LeafOperand::Path(_) => Ok(()),
+            _ => Err(Fault::KeyAttributeNotFirst { operator }),
+        },
+        _ => Err(Fault::KeyOperatorNotAllowed { operator }),
+    }
+}
+
+/// The one attribute among the operands, and which operand it is.
+fn key_attribute(operands: &[LeafOperand<'_>]) -> Result<(usize, String), Fault> {
+    let mut found = None;
+    for (position, operand) in operands.iter().enumerate() {
+        match operand {
+            LeafOperand::Value(_) => {}
+            LeafOperand::Size(_) => return Err(Fault::KeyNestedOperation),
+            LeafOperand::Path(_) if found.is_some() => return Err(Fault::KeyMultipleAttributes),
+            LeafOperand::Path(path) if !path.is_top_level() => {
+                return Err(Fault::KeyNestedAttribute);
+            }
+            LeafOperand::Path(path) => found = Some((position, path.root().to_owned())),
+        }
+    }
+    found.ok_or(Fault::KeyAttributeMissing)
+}
+
+fn literal<'v>(operand: &LeafOperand<'v>) -> Option<&'v AttributeValue> {
+    match operand {
+        LeafOperand::Value(value) => Some(value),
+        LeafOperand::Path(_) | LeafOperand::Size(_) => None,
+    }
+}
+
+fn comparison(comparator: Comparator, value: AttributeValue) -> Result<KeyOperator, Fault> {
+    Ok(match comparator {
+        Comparator::Equal => KeyOperator::Equal(value),
+        Comparator::Less => KeyOperator::Less(value),
+        Comparator::LessOrEqual => KeyOperator::LessOrEqual(value),
+        Comparator::Greater => KeyOperator::Greater(value),
+        Comparator::GreaterOrEqual => KeyOperator::GreaterOrEqual(value),
+        Comparator::NotEqual => {
+            let operator = Operator::Compare(comparator);
+            return Err(Fault::KeyOperatorNotAllowed { operator });
+        }
+    })
+}

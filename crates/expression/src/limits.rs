@@ -1,0 +1,19 @@
+//! Every bound of the expression language, by name.
+
+/// Longest expression text.
+pub const EXPRESSION_SIZE_BYTES_MAX: usize = 4096;
+
+/// Operators, functions and update actions in one expression.
+pub const OPERATORS_MAX: usize = 300;
+
+/// Operands of `IN`, the tested one included.
+pub const IN_OPERANDS_MAX: usize = 100;
+
+/// Elements of a document path.
+pub const PATH_ELEMENTS_MAX: usize = zenobe_value::limits::NESTING_LEVELS_MAX;
+
+/// Largest list index in a document path.
+pub const LIST_INDEX_MAX: usize = i32::MAX as usize;
+
+/// Longest `#name` or `:value` placeholder, prefix included.
+pub const PLACEHOLDER_SIZE_BYTES_MAX: usize = 255;

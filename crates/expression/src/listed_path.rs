@@ -1,0 +1,25 @@
+//! How error messages print a document path.
+
+use std::fmt;
+
+use zenobe_value::{Path, PathElement};
+
+/// Displays a path as a list of its elements, indexes in brackets: `[a, [1], b]`.
+#[derive(Debug, Clone, Copy)]
+pub struct ListedPath<'p>(pub &'p Path);
+
+impl fmt::Display for ListedPath<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("[")?;
+        for (position, element) in self.0.elements().iter().enumerate() {
+            if position > 0 {
+                formatter.write_str(", ")?;
+            }
+            match element {
+                PathElement::Name(name) => formatter.write_str(name)?,
+                PathElement::Index(index) => write!(formatter, "[{index}]")?,
+            }
+        }
+        formatter.write_str("]")
+    }
+}

@@ -1,0 +1,194 @@
+//! The grammar of conditions, filters and key conditions.
+
+use super::{Grammar, Parsed, Parser};
+use crate::error::Fault;
+use crate::lexer::TokenKind;
+use crate::operator::Operator;
+use crate::syntax::{RawLeaf, RawOperand, Tree};
+
+pub(crate) type RawCondition<'t> = Tree<RawLeaf<'t>>;
+
+pub(crate) fn parse_condition(text: &str) -> Result<Parsed<RawCondition<'_>>, Fault> {
+    let mut parser = Parser::new(text, Grammar::Condition)?;
+    let condition = parser.condition()?;
+    parser.finish(condition)
+}
+
+/// What has been read inside one pair of parentheses (or outside all of them) before the current term.
+#[derive(Default)]
+struct Level<'t> {
+    alternatives: Vec<RawCondition<'t>>,
+    conjuncts: Vec<RawCondition<'t>>,
+    negations: usize,
+}
+
+/// A term between AND, OR and parentheses. Until a comparator follows, `(a)` could be either; a function call
+/// can be both, and which of them is legal is not a matter of syntax.
+enum Term<'t> {
+    Operand(RawOperand<'t>),
+    Condition(RawCondition<'t>),
+}
+
+impl<'t> Parser<'t> {
+    /// Keeps a stack of its own instead of recurring, so that no text can exhaust the thread's.
+    fn condition(&mut self) -> Result<RawCondition<'t>, Fault> {
+        let mut outer: Vec<Level<'t>> = Vec::new();
+        let mut level = Level::default();
+        loop {
+            level.negations = self.negations();
+            if self.accept(TokenKind::OpenParenthesis) {
+                outer.push(std::mem::take(&mut level));
+                continue;
+            }
+            let operand = self.bare_operand()?;
+            let term = self.after_operand(operand)?;
+            let term = self.close_parentheses(term, &mut level, &mut outer)?;
+            let Some(condition) = self.continue_level(term, &mut level)? else { continue };
+            if !outer.is_empty() {
+                return Err(self.syntax_error());
+            }
+            return Ok(level.finish(condition));
+        }
+    }
+
+    fn negations(&mut self) -> usize {
+        let mut negations = 0;
+        while self.accept_keyword("NOT") {
+            self.count_operator();
+            negations += 1;
+        }
+        negations
+    }
+
+    /// Leaves as many levels as parentheses close behind a term.
+    fn close_parentheses(
+        &mut self,
+        mut term: Term<'t>,
+        level: &mut Level<'t>,
+        outer: &mut Vec<Level<'t>>,
+    ) -> Result<Term<'t>, Fault> {
+        let mut closed_just_now = false;
+        while self.peek() == TokenKind::CloseParenthesis {
+            let Some(enclosing) = outer.pop() else { break };
+            let inner = std::mem::replace(level, enclosing);
+            let grouped = inner.is_plain();
+            term = match (grouped, term) {
+                (true, term) => term,
+                (false, term) => Term::Condition(inner.finish(self.as_condition(term)?)),
+            };
+            self.position += 1;
+            self.redundant_parentheses |= grouped && closed_just_now;
+            closed_just_now = true;
+            if let Term::Operand(mut operand) = term {
+                closed_just_now = !self.extend_grouped_path(&mut operand)?;
+                term = self.after_operand(operand)?;
+                closed_just_now &= matches!(term, Term::Operand(_));
+            }
+        }
+        Ok(term)
+    }
+
+    /// Behind AND or OR another term follows: `None`. Otherwise the term is the level's last.
+    fn continue_level(
+        &mut self,
+        term: Term<'t>,
+        level: &mut Level<'t>,
+    ) -> Result<Option<RawCondition<'t>>, Fault> {
+        let condition = self.as_condition(term)?;
+        if self.accept_keyword("AND") {
+            self.count_operator();
+            level.add_conjunct(condition);
+            return Ok(None);
+        }
+        if self.accept_keyword("OR") {
+            self.count_operator();
+            level.add_alternative(condition);
+            return Ok(None);
+        }
+        Ok(Some(condition))
+    }
+
+    /// Only a function call can be a condition without a comparator.
+    fn as_condition(&self, term: Term<'t>) -> Result<RawCondition<'t>, Fault> {
+        match term {
+            Term::Condition(condition) => Ok(condition),
+            Term::Operand(RawOperand::Call(call)) => Ok(Tree::Leaf(RawLeaf::Call(call))),
+            Term::Operand(_) => Err(self.syntax_error()),
+        }
+    }
+
+    /// A comparator, BETWEEN or IN turns an operand into a condition.
+    fn after_operand(&mut self, operand: RawOperand<'t>) -> Result<Term<'t>, Fault> {
+        let (operator, operands) = if let TokenKind::Comparator(comparator) = self.peek() {
+            self.position += 1;
+            (Operator::Compare(comparator), vec![operand, self.operand()?])
+        } else if self.accept_keyword("BETWEEN") {
+            let low = self.operand()?;
+            if !self.accept_keyword("AND") {
+                return Err(self.syntax_error());
+            }
+            (Operator::Between, vec![operand, low, self.operand()?])
+        } else if self.accept_keyword("IN") {
+            (Operator::In, self.in_operands(operand)?)
+        } else {
+            return Ok(Term::Operand(operand));
+        };
+        self.count_operator();
+        Ok(Term::Condition(Tree::Leaf(RawLeaf::Operation { operator, operands })))
+    }
+
+    fn in_operands(&mut self, tested: RawOperand<'t>) -> Result<Vec<RawOperand<'t>>, Fault> {
+        self.expect(TokenKind::OpenParenthesis)?;
+        let mut operands = vec![tested];
+        operands.extend(self.operand_list()?);
+        self.expect(TokenKind::CloseParenthesis)?;
+        Ok(operands)
+    }
+}
+
+impl<'t> Level<'t> {
+    /// Whether nothing but the current term stands in the parentheses.
+    fn is_plain(&self) -> bool {
+        self.alternatives.is_empty() && self.conjuncts.is_empty() && self.negations == 0
+    }
+
+    fn add_conjunct(&mut self, condition: RawCondition<'t>) {
+        let condition = self.negate(condition);
+        self.conjuncts.push(condition);
+    }
+
+    fn add_alternative(&mut self, condition: RawCondition<'t>) {
+        let condition = self.conjunction(condition);
+        self.alternatives.push(condition);
+    }
+
+    fn finish(mut self, last: RawCondition<'t>) -> RawCondition<'t> {
+        let last = self.conjunction(last);
+        if self.alternatives.is_empty() {
+            return last;
+        }
+        self.alternatives.push(last);
+        Tree::Or(self.alternatives)
+    }
+
+    fn conjunction(&mut self, last: RawCondition<'t>) -> RawCondition<'t> {
+        let last = self.negate(last);
+        if self.conjuncts.is_empty() {
+            return last;
+        }
+        let mut conjuncts = std::mem::take(&mut self.conjuncts);
+        conjuncts.push(last);
+        Tree::And(conjuncts)
+    }
+
+    /// A pair of negations cancels out, but the tree still shows that there was a NOT: key conditions
+    /// reject any.
+    fn negate(&mut self, condition: RawCondition<'t>) -> RawCondition<'t> {
+        let negated = |condition| Tree::Not(Box::new(condition));
+        match std::mem::take(&mut self.negations) {
+            0 => condition,
+            odd if odd % 2 == 1 => negated(condition),
+            _ => negated(negated(condition)),
+        }
+    }
+}

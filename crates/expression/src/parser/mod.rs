@@ -1,0 +1,252 @@
+//! Tokens to structure, by hand-written recursive descent. Recursion is bounded: parentheses are kept on an
+//! explicit stack and function calls nest up to [`limits::OPERATORS_MAX`] deep.
+
+mod condition;
+mod projection;
+mod update;
+
+use crate::error::Fault;
+use crate::lexer::{Token, TokenKind, tokenize};
+use crate::limits;
+use crate::operator::Section;
+use crate::syntax::{RawCall, RawElement, RawOperand, RawPath};
+
+pub(crate) use condition::parse_condition;
+pub(crate) use projection::parse_projection;
+pub(crate) use update::parse_update;
+
+/// A parsed text with what was noticed on the way and is reported later, in its order of priority.
+pub(crate) struct Parsed<Syntax> {
+    pub syntax: Syntax,
+    pub redundant_parentheses: bool,
+    pub operators: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Grammar {
+    Condition,
+    Update,
+    Projection,
+}
+
+struct Parser<'t> {
+    text: &'t str,
+    tokens: Vec<Token>,
+    position: usize,
+    grammar: Grammar,
+    call_depth: usize,
+    redundant_parentheses: bool,
+    operators: usize,
+}
+
+impl<'t> Parser<'t> {
+    fn new(text: &'t str, grammar: Grammar) -> Result<Parser<'t>, Fault> {
+        if text.is_empty() {
+            return Err(Fault::Empty);
+        }
+        if text.len() > limits::EXPRESSION_SIZE_BYTES_MAX {
+            return Err(Fault::TooLong { size_bytes: text.len() });
+        }
+        Ok(Parser {
+            text,
+            tokens: tokenize(text),
+            position: 0,
+            grammar,
+            call_depth: 0,
+            redundant_parentheses: false,
+            operators: 0,
+        })
+    }
+
+    /// Nothing may follow.
+    fn finish<Syntax>(self, syntax: Syntax) -> Result<Parsed<Syntax>, Fault> {
+        if self.peek() != TokenKind::End {
+            return Err(self.syntax_error());
+        }
+        let Parser { redundant_parentheses, operators, .. } = self;
+        Ok(Parsed { syntax, redundant_parentheses, operators })
+    }
+
+    // ---- operands -------------------------------------------------------------------------------
+
+    /// An operand in any number of parentheses.
+    fn operand(&mut self) -> Result<RawOperand<'t>, Fault> {
+        let mut open = 0;
+        while self.accept(TokenKind::OpenParenthesis) {
+            open += 1;
+        }
+        let mut operand = self.bare_operand()?;
+        let mut closed_just_now = false;
+        for _ in 0..open {
+            self.expect(TokenKind::CloseParenthesis)?;
+            self.redundant_parentheses |= closed_just_now;
+            closed_just_now = !self.extend_grouped_path(&mut operand)?;
+        }
+        Ok(operand)
+    }
+
+    fn bare_operand(&mut self) -> Result<RawOperand<'t>, Fault> {
+        if self.peek() == TokenKind::Value {
+            return Ok(RawOperand::Value(self.advance()));
+        }
+        if self.at_name() && self.peek_second() == TokenKind::OpenParenthesis {
+            return self.call().map(RawOperand::Call);
+        }
+        self.path().map(RawOperand::Path)
+    }
+
+    fn call(&mut self) -> Result<RawCall<'t>, Fault> {
+        self.count_operator();
+        self.call_depth += 1;
+        if self.call_depth > limits::OPERATORS_MAX {
+            return Err(Fault::TooManyOperators { count: self.call_depth });
+        }
+        let function = self.advance();
+        self.expect(TokenKind::OpenParenthesis)?;
+        let arguments = self.operand_list()?;
+        self.expect(TokenKind::CloseParenthesis)?;
+        self.call_depth -= 1;
+        Ok(RawCall { function, arguments })
+    }
+
+    fn operand_list(&mut self) -> Result<Vec<RawOperand<'t>>, Fault> {
+        self.comma_separated(Parser::operand)
+    }
+
+    fn comma_separated<Item>(
+        &mut self,
+        item: impl Fn(&mut Parser<'t>) -> Result<Item, Fault>,
+    ) -> Result<Vec<Item>, Fault> {
+        let mut items = vec![item(self)?];
+        while self.accept(TokenKind::Comma) {
+            items.push(item(self)?);
+        }
+        Ok(items)
+    }
+
+    // ---- paths ----------------------------------------------------------------------------------
+
+    fn path(&mut self) -> Result<RawPath<'t>, Fault> {
+        let mut elements = vec![self.name()?];
+        self.path_tail(&mut elements)?;
+        Ok(RawPath { elements })
+    }
+
+    /// In conditions a path may go on behind its parentheses: `(a).b`. Whether it does.
+    fn extend_grouped_path(&mut self, operand: &mut RawOperand<'t>) -> Result<bool, Fault> {
+        match operand {
+            RawOperand::Path(path) if self.grammar == Grammar::Condition => {
+                let elements_before = path.elements.len();
+                self.path_tail(&mut path.elements)?;
+                Ok(path.elements.len() > elements_before)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    fn path_tail(&mut self, elements: &mut Vec<RawElement<'t>>) -> Result<(), Fault> {
+        loop {
+            if self.accept(TokenKind::Dot) {
+                elements.push(self.name()?);
+            } else if self.accept(TokenKind::OpenBracket) {
+                let digits = self.expect(TokenKind::Digits)?;
+                elements.push(RawElement::Index(digits));
+                self.expect(TokenKind::CloseBracket)?;
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    fn name(&mut self) -> Result<RawElement<'t>, Fault> {
+        if self.peek() == TokenKind::Name {
+            return Ok(RawElement::Placeholder(self.advance()));
+        }
+        if self.at_name() {
+            return Ok(RawElement::Name(self.advance()));
+        }
+        Err(self.syntax_error())
+    }
+
+    // ---- tokens ---------------------------------------------------------------------------------
+
+    fn peek(&self) -> TokenKind {
+        self.tokens[self.position].kind
+    }
+
+    fn peek_second(&self) -> TokenKind {
+        self.tokens.get(self.position + 1).map_or(TokenKind::End, |token| token.kind)
+    }
+
+    /// Whether a word comes next that is not a keyword of this grammar.
+    fn at_name(&self) -> bool {
+        self.peek() == TokenKind::Word && !self.is_keyword(self.token_text(self.position))
+    }
+
+    fn at_keyword(&self, keyword: &str) -> bool {
+        self.peek() == TokenKind::Word
+            && self.token_text(self.position).eq_ignore_ascii_case(keyword)
+    }
+
+    fn is_keyword(&self, word: &str) -> bool {
+        let is_word = |keyword: &str| keyword.eq_ignore_ascii_case(word);
+        match self.grammar {
+            Grammar::Condition => ["AND", "OR", "NOT", "BETWEEN", "IN"].into_iter().any(is_word),
+            Grammar::Update => Section::ALL.into_iter().map(Section::name).any(is_word),
+            Grammar::Projection => false,
+        }
+    }
+
+    /// Consumes the current token, which is never the end.
+    fn advance(&mut self) -> &'t str {
+        let text = self.token_text(self.position);
+        self.position += 1;
+        text
+    }
+
+    fn accept(&mut self, kind: TokenKind) -> bool {
+        let found = self.peek() == kind;
+        if found {
+            self.position += 1;
+        }
+        found
+    }
+
+    fn accept_keyword(&mut self, keyword: &str) -> bool {
+        let found = self.at_keyword(keyword);
+        if found {
+            self.position += 1;
+        }
+        found
+    }
+
+    fn expect(&mut self, kind: TokenKind) -> Result<&'t str, Fault> {
+        if self.peek() == kind { Ok(self.advance()) } else { Err(self.syntax_error()) }
+    }
+
+    fn token_text(&self, position: usize) -> &'t str {
+        let token = self.tokens[position];
+        &self.text[token.start..token.end]
+    }
+
+    fn count_operator(&mut self) {
+        self.operators += 1;
+    }
+
+    /// The current token can't be accepted. The message shows it between its neighbours.
+    fn syntax_error(&self) -> Fault {
+        let token = self.tokens[self.position];
+        let first = self.tokens[self.position.saturating_sub(1)];
+        // At the end of the text the window must not reach over white space behind the last token.
+        let last = match (token.kind, self.tokens.get(self.position + 1)) {
+            (TokenKind::End, _) => first,
+            (_, Some(next)) if next.kind != TokenKind::End => *next,
+            _ => token,
+        };
+        let token = match token.kind {
+            TokenKind::End => "<EOF>",
+            _ => self.token_text(self.position),
+        };
+        Fault::Syntax { token: token.to_owned(), near: self.text[first.start..last.end].to_owned() }
+    }
+}

@@ -1,0 +1,11 @@
+//! The grammar of projections: paths, separated by commas.
+
+use super::{Grammar, Parsed, Parser};
+use crate::error::Fault;
+use crate::syntax::RawPath;
+
+pub(crate) fn parse_projection(text: &str) -> Result<Parsed<Vec<RawPath<'_>>>, Fault> {
+    let mut parser = Parser::new(text, Grammar::Projection)?;
+    let paths = parser.comma_separated(Parser::path)?;
+    parser.finish(paths)
+}

@@ -1,0 +1,85 @@
+//! The grammar of update expressions.
+
+use super::{Grammar, Parsed, Parser};
+use crate::condition::Comparator;
+use crate::error::Fault;
+use crate::lexer::TokenKind;
+use crate::operator::{Operator, Section};
+use crate::syntax::{RawAction, RawActionValue};
+
+/// The sections in the order of the text.
+pub(crate) type RawSections<'t> = Vec<(Section, Vec<RawAction<'t>>)>;
+
+pub(crate) fn parse_update(text: &str) -> Result<Parsed<RawSections<'_>>, Fault> {
+    let mut parser = Parser::new(text, Grammar::Update)?;
+    let mut sections = vec![parser.section()?];
+    while parser.peek() != TokenKind::End {
+        sections.push(parser.section()?);
+    }
+    parser.finish(sections)
+}
+
+impl<'t> Parser<'t> {
+    fn section(&mut self) -> Result<(Section, Vec<RawAction<'t>>), Fault> {
+        let section = Section::ALL.into_iter().find(|section| self.accept_keyword(section.name()));
+        let Some(section) = section else { return Err(self.syntax_error()) };
+        let actions = self.comma_separated(|parser| parser.action(section))?;
+        Ok((section, actions))
+    }
+
+    fn action(&mut self, section: Section) -> Result<RawAction<'t>, Fault> {
+        self.count_operator();
+        let path = self.path()?;
+        let value = match section {
+            Section::Remove => RawActionValue::None,
+            Section::Add | Section::Delete => RawActionValue::Value(self.expect(TokenKind::Value)?),
+            Section::Set => {
+                self.expect(TokenKind::Comparator(Comparator::Equal))?;
+                self.set_value()?
+            }
+        };
+        Ok(RawAction { section, path, value })
+    }
+
+    /// One operand or two with an arithmetic operator, in any number of parentheses.
+    fn set_value(&mut self) -> Result<RawActionValue<'t>, Fault> {
+        let mut open = 0;
+        while self.accept(TokenKind::OpenParenthesis) {
+            open += 1;
+        }
+        let left = self.bare_operand()?;
+        open -= self.close_up_to(open);
+        let value = match self.arithmetic_operator() {
+            None => RawActionValue::Operand(left),
+            Some(operator) => {
+                self.count_operator();
+                RawActionValue::Arithmetic { operator, left, right: self.operand()? }
+            }
+        };
+        open -= self.close_up_to(open);
+        if open > 0 {
+            return Err(self.syntax_error());
+        }
+        Ok(value)
+    }
+
+    /// Consumes the parentheses that close here, and returns their number.
+    fn close_up_to(&mut self, open: usize) -> usize {
+        let mut closed = 0;
+        while closed < open && self.accept(TokenKind::CloseParenthesis) {
+            closed += 1;
+        }
+        self.redundant_parentheses |= closed > 1;
+        closed
+    }
+
+    fn arithmetic_operator(&mut self) -> Option<Operator> {
+        if self.accept(TokenKind::Plus) {
+            Some(Operator::Plus)
+        } else if self.accept(TokenKind::Minus) {
+            Some(Operator::Minus)
+        } else {
+            None
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Projections: the selected parts of an item, each at its place.
+
+use std::collections::BTreeMap;
+
+use zenobe_value::{
+    AttributeValue, Attributes, EncodedItem, ItemRef, Path, PathElement, ValueRef, View,
+};
+
+/// Paths to select, and the same as a tree to walk along with an item.
+///
+/// The legacy `AttributesToGet` lowers to one top-level path per name.
+#[derive(Debug, Clone)]
+pub struct Projection {
+    paths: Vec<Path>,
+    roots: BTreeMap<String, Selection>,
+}
+
+impl Projection {
+    pub fn new(paths: Vec<Path>) -> Projection {
+        let roots = selections(&paths);
+        Projection { paths, roots }
+    }
+
+    pub fn paths(&self) -> &[Path] {
+        &self.paths
+    }
+
+    /// The selected parts of an item. Where nothing below a parent is found the parent is left out.
+    pub fn apply(&self, item: ItemRef<'_>) -> EncodedItem {
+        if self.paths.iter().all(Path::is_top_level) {
+            return item.retain(|name| self.roots.contains_key(name));
+        }
+        let selected = self.roots.iter().filter_map(|(name, selection)| {
+            let value = selection.select(item.get(name)?)?;
+            Some((name.clone(), value))
+        });
+        EncodedItem::encode(&selected.collect())
+    }
+}
+
+/// The parts of a decoded item that lie on the given paths.
+pub(crate) fn select_paths<'p>(
+    paths: impl IntoIterator<Item = &'p Path>,
+    item: &Attributes,
+) -> Attributes {
+    let selected = selections(paths).into_iter().filter_map(|(name, selection)| {
+        let value = selection.select(item.get(&name)?)?;
+        Some((name, value))
+    });
+    selected.collect()
+}
+
+/// Which part of a value is selected.
+#[derive(Debug, Clone)]
+enum Selection {
+    Whole,
+    Members(BTreeMap<String, Selection>),
+    Elements(BTreeMap<usize, Selection>),
+}
+
+fn selections<'p>(paths: impl IntoIterator<Item = &'p Path>) -> BTreeMap<String, Selection> {
+    let mut roots: BTreeMap<String, Selection> = BTreeMap::new();
+    for path in paths {
+        match roots.get_mut(path.root()) {
+            Some(selection) => selection.add(path.below_root()),
+            None => {
+                roots.insert(path.root().to_owned(), Selection::of(path.below_root()));
+            }
+        }
+    }
+    roots
+}
+
+impl Selection {
+    fn of(path: &[PathElement]) -> Selection {
+        match path.split_first() {
+            None => Selection::Whole,
+            Some((PathElement::Name(name), rest)) => {
+                Selection::Members(BTreeMap::from([(name.clone(), Selection::of(rest))]))
+            }
+            Some((PathElement::Index(index), rest)) => {
+                Selection::Elements(BTreeMap::from([(*index, Selection::of(rest))]))
+            }
+        }
+    }
+
+    /// Bound projections hold neither overlapping nor conflicting paths; among others the wider one wins, and
+    /// of two that conflict the first.
+    fn add(&mut self, path: &[PathElement]) {
+        match (&mut *self, path.split_first()) {
+            (_, None) => *self = Selection::Whole,
+            (Selection::Members(members), Some((PathElement::Name(name), rest))) => {
+                match members.get_mut(name) {
+                    Some(selection) => selection.add(rest),
+                    None => {
+                        members.insert(name.clone(), Selection::of(rest));
+                    }
+                }
+            }
+            (Selection::Elements(elements), Some((PathElement::Index(index), rest))) => {
+                match elements.get_mut(index) {
+                    Some(selection) => selection.add(rest),
+                    None => {
+                        elements.insert(*index, Selection::of(rest));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Selected list elements are packed into a dense list, in ascending order.
+    fn select<Node: Walk>(&self, node: Node) -> Option<AttributeValue> {
+        match self {
+            Selection::Whole => Some(node.to_value()),
+            Selection::Members(members) => {
+                let selected = members.iter().filter_map(|(name, selection)| {
+                    let value = selection.select(node.member(name)?)?;
+                    Some((name.clone(), value))
+                });
+                let selected: Attributes = selected.collect();
+                (!selected.is_empty()).then_some(AttributeValue::M(selected))
+            }
+            Selection::Elements(elements) => {
+                let selected = elements
+                    .iter()
+                    .filter_map(|(index, selection)| selection.select(node.element(*index)?));
+                let selected: Vec<AttributeValue> = selected.collect();
+                (!selected.is_empty()).then_some(AttributeValue::L(selected))
+            }
+        }
+    }
+}
+
+/// A value that can be entered by name or index: stored bytes or a decoded tree.
+trait Walk: Copy {
+    fn member(self, name: &str) -> Option<Self>;
+    fn element(self, index: usize) -> Option<Self>;
+    fn to_value(self) -> AttributeValue;
+}
+
+impl Walk for ValueRef<'_> {
+    fn member(self, name: &str) -> Option<Self> {
+        match self.view() {
+            View::M(members) => members.get(name),
+            _ => None,
+        }
+    }
+
+    fn element(self, index: usize) -> Option<Self> {
+        match self.view() {
+            View::L(elements) => elements.get(index),
+            _ => None,
+        }
+    }
+
+    fn to_value(self) -> AttributeValue {
+        self.decode()
+    }
+}
+
+impl Walk for &AttributeValue {
+    fn member(self, name: &str) -> Option<Self> {
+        match self {
+            AttributeValue::M(members) => members.get(name),
+            _ => None,
+        }
+    }
+
+    fn element(self, index: usize) -> Option<Self> {
+        match self {
+            AttributeValue::L(elements) => elements.get(index),
+            _ => None,
+        }
+    }
+
+    fn to_value(self) -> AttributeValue {
+        self.clone()
+    }
+}

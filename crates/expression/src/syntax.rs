@@ -1,0 +1,116 @@
+//! What the parser yields: the structure of the text, with names and placeholders still unresolved.
+
+use crate::operator::{Operator, Section};
+
+/// A boolean tree over leaves, which are text slices after parsing and resolved operands after binding.
+#[derive(Debug)]
+pub(crate) enum Tree<Leaf> {
+    And(Vec<Tree<Leaf>>),
+    Or(Vec<Tree<Leaf>>),
+    Not(Box<Tree<Leaf>>),
+    Leaf(Leaf),
+}
+
+#[derive(Debug)]
+pub(crate) enum RawLeaf<'t> {
+    /// A comparison, BETWEEN or IN.
+    Operation {
+        operator: Operator,
+        operands: Vec<RawOperand<'t>>,
+    },
+    Call(RawCall<'t>),
+}
+
+#[derive(Debug)]
+pub(crate) enum RawOperand<'t> {
+    Path(RawPath<'t>),
+    /// `:value`, with its prefix.
+    Value(&'t str),
+    Call(RawCall<'t>),
+}
+
+#[derive(Debug)]
+pub(crate) struct RawCall<'t> {
+    pub function: &'t str,
+    pub arguments: Vec<RawOperand<'t>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct RawPath<'t> {
+    pub elements: Vec<RawElement<'t>>,
+}
+
+#[derive(Debug)]
+pub(crate) enum RawElement<'t> {
+    Name(&'t str),
+    /// `#name`, with its prefix.
+    Placeholder(&'t str),
+    /// The digits.
+    Index(&'t str),
+}
+
+#[derive(Debug)]
+pub(crate) struct RawAction<'t> {
+    pub section: Section,
+    pub path: RawPath<'t>,
+    pub value: RawActionValue<'t>,
+}
+
+#[derive(Debug)]
+pub(crate) enum RawActionValue<'t> {
+    /// REMOVE has none.
+    None,
+    /// ADD and DELETE take a `:value`.
+    Value(&'t str),
+    Operand(RawOperand<'t>),
+    Arithmetic {
+        operator: Operator,
+        left: RawOperand<'t>,
+        right: RawOperand<'t>,
+    },
+}
+
+impl<'t> RawLeaf<'t> {
+    pub fn operands(&self) -> &[RawOperand<'t>] {
+        match self {
+            RawLeaf::Operation { operands, .. } => operands,
+            RawLeaf::Call(call) => &call.arguments,
+        }
+    }
+}
+
+impl<Leaf> Tree<Leaf> {
+    /// Visits the leaves from left to right and stops at the first error.
+    pub fn try_for_each<Error>(
+        &self,
+        visit: &mut impl FnMut(&Leaf) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        match self {
+            Tree::And(branches) | Tree::Or(branches) => {
+                branches.iter().try_for_each(|branch| branch.try_for_each(visit))
+            }
+            Tree::Not(branch) => branch.try_for_each(visit),
+            Tree::Leaf(leaf) => visit(leaf),
+        }
+    }
+
+    /// Replaces the leaves from left to right and stops at the first error.
+    pub fn try_map<Mapped, Error>(
+        self,
+        map: &mut impl FnMut(Leaf) -> Result<Mapped, Error>,
+    ) -> Result<Tree<Mapped>, Error> {
+        Ok(match self {
+            Tree::And(branches) => Tree::And(map_branches(branches, map)?),
+            Tree::Or(branches) => Tree::Or(map_branches(branches, map)?),
+            Tree::Not(branch) => Tree::Not(Box::new(branch.try_map(map)?)),
+            Tree::Leaf(leaf) => Tree::Leaf(map(leaf)?),
+        })
+    }
+}
+
+fn map_branches<Leaf, Mapped, Error>(
+    branches: Vec<Tree<Leaf>>,
+    map: &mut impl FnMut(Leaf) -> Result<Mapped, Error>,
+) -> Result<Vec<Tree<Mapped>>, Error> {
+    branches.into_iter().map(|branch| branch.try_map(map)).collect()
+}

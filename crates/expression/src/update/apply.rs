@@ -1,0 +1,138 @@
+//! Applying actions to an item: first every effect is computed from the old item, then all are carried out.
+
+use zenobe_value::{AttributeValue, Attributes, Path, PathElement};
+
+use super::arithmetic::{add, delete, legacy_add, legacy_delete};
+use super::{Action, UpdateError};
+
+pub(super) fn apply(
+    actions: &[Action],
+    old: Option<&Attributes>,
+    key: &Attributes,
+) -> Result<Option<Attributes>, UpdateError> {
+    let Some(old) = old else { return create(actions, key) };
+    let effects = effects(actions, old)?;
+    let mut item = old.clone();
+    carry_out(effects, &mut item)?;
+    Ok(Some(item))
+}
+
+/// On a missing item REMOVE and DELETE do nothing, not even complain about their paths.
+fn create(actions: &[Action], key: &Attributes) -> Result<Option<Attributes>, UpdateError> {
+    let creating: Vec<Action> =
+        actions.iter().filter(|action| action.creates_item()).cloned().collect();
+    if creating.is_empty() && !actions.is_empty() {
+        return Ok(None);
+    }
+    let effects = effects(&creating, &Attributes::new())?;
+    let mut item = key.clone();
+    carry_out(effects, &mut item)?;
+    Ok(Some(item))
+}
+
+/// What becomes of a target.
+enum Effect {
+    Put(AttributeValue),
+    Remove,
+}
+
+fn effects<'u>(
+    actions: &'u [Action],
+    old: &Attributes,
+) -> Result<Vec<(&'u Path, Effect)>, UpdateError> {
+    actions.iter().map(|action| Ok((action.target(), effect(action, old)?))).collect()
+}
+
+fn effect(action: &Action, old: &Attributes) -> Result<Effect, UpdateError> {
+    let existing = action.target().lookup(old);
+    let put_or_remove = |value: Option<AttributeValue>| value.map_or(Effect::Remove, Effect::Put);
+    match (action, existing) {
+        (Action::Set { value, .. }, _) => value.evaluate(old).map(Effect::Put),
+        (Action::Add { value, .. }, existing) => add(existing, value).map(Effect::Put),
+        (Action::LegacyAdd { value, .. }, existing) => legacy_add(existing, value).map(Effect::Put),
+        (Action::Delete { value, .. }, Some(existing)) => {
+            delete(existing, value).map(put_or_remove)
+        }
+        (Action::LegacyDelete { value, .. }, Some(existing)) => {
+            legacy_delete(existing, value).map(put_or_remove)
+        }
+        // To delete from what is missing is to make sure that it is missing.
+        (Action::Remove { .. } | Action::Delete { .. } | Action::LegacyDelete { .. }, _) => {
+            Ok(Effect::Remove)
+        }
+    }
+}
+
+/// List indexes mean the old list. Therefore removals that hit nothing are sorted out before anything is
+/// appended, values are put in ascending order, so that appended elements keep the order of their indexes, and
+/// removals come last and in descending order, so that none shifts the target of another.
+fn carry_out(effects: Vec<(&Path, Effect)>, item: &mut Attributes) -> Result<(), UpdateError> {
+    let mut puts = Vec::new();
+    let mut removals = Vec::new();
+    for (path, effect) in effects {
+        place(item, path)?;
+        match effect {
+            Effect::Put(value) => puts.push((path, value)),
+            Effect::Remove if path.lookup(item).is_some() => removals.push(path),
+            Effect::Remove => {}
+        }
+    }
+    puts.sort_by_key(|(path, _)| *path);
+    removals.sort();
+    for (path, value) in puts {
+        put(item, path, value)?;
+    }
+    removals.iter().rev().try_for_each(|path| remove(item, path))
+}
+
+fn put(item: &mut Attributes, path: &Path, value: AttributeValue) -> Result<(), UpdateError> {
+    match place(item, path)? {
+        Place::Member(members, name) => {
+            members.insert(name.to_owned(), value);
+        }
+        Place::Element(elements, index) => match elements.get_mut(index) {
+            Some(element) => *element = value,
+            None => elements.push(value),
+        },
+    }
+    Ok(())
+}
+
+fn remove(item: &mut Attributes, path: &Path) -> Result<(), UpdateError> {
+    match place(item, path)? {
+        Place::Member(members, name) => {
+            members.remove(name);
+        }
+        Place::Element(elements, index) => {
+            elements.remove(index);
+        }
+    }
+    Ok(())
+}
+
+/// Where a path ends: in a map under a name or in a list at an index. The value itself may be missing.
+enum Place<'i, 'p> {
+    Member(&'i mut Attributes, &'p str),
+    Element(&'i mut Vec<AttributeValue>, usize),
+}
+
+fn place<'i, 'p>(item: &'i mut Attributes, path: &'p Path) -> Result<Place<'i, 'p>, UpdateError> {
+    let Some((last, parents)) = path.below_root().split_last() else {
+        return Ok(Place::Member(item, path.root()));
+    };
+    let root = item.get_mut(path.root());
+    let parent = parents.iter().fold(root, |value, element| match (value?, element) {
+        (AttributeValue::M(members), PathElement::Name(name)) => members.get_mut(name),
+        (AttributeValue::L(elements), PathElement::Index(index)) => elements.get_mut(*index),
+        _ => None,
+    });
+    match (parent, last) {
+        (Some(AttributeValue::M(members)), PathElement::Name(name)) => {
+            Ok(Place::Member(members, name))
+        }
+        (Some(AttributeValue::L(elements)), PathElement::Index(index)) => {
+            Ok(Place::Element(elements, *index))
+        }
+        _ => Err(UpdateError::InvalidPath),
+    }
+}

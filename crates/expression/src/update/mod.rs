@@ -1,0 +1,157 @@
+//! Updates: what an UpdateItem does to an item.
+
+mod apply;
+mod arithmetic;
+
+use zenobe_value::{AttributeValue, Attributes, NumberError, Path, PathElement};
+
+use crate::projection::select_paths;
+
+/// Bound actions whose target paths neither overlap nor conflict.
+///
+/// # Lowering the legacy parameter
+///
+/// `AttributeUpdates` lowers to one action per attribute, on its top-level path:
+///
+/// | legacy | action |
+/// |---|---|
+/// | `PUT` | `Set` with a literal |
+/// | `ADD` | `LegacyAdd`: also appends to lists, and names a type mismatch differently |
+/// | `DELETE` without a value | `Remove` |
+/// | `DELETE` with a value | `LegacyDelete` |
+///
+/// An empty map lowers to no action, which still creates the item.
+#[derive(Debug, Clone)]
+pub struct Update {
+    pub actions: Vec<Action>,
+}
+
+#[derive(Debug, Clone)]
+pub enum Action {
+    Set {
+        path: Path,
+        value: SetValue,
+    },
+    Remove {
+        path: Path,
+    },
+    /// The value is a number or a set.
+    Add {
+        path: Path,
+        value: AttributeValue,
+    },
+    /// The value is a set.
+    Delete {
+        path: Path,
+        value: AttributeValue,
+    },
+    /// The value is a number, a set or a list.
+    LegacyAdd {
+        path: Path,
+        value: AttributeValue,
+    },
+    /// The value is a set.
+    LegacyDelete {
+        path: Path,
+        value: AttributeValue,
+    },
+}
+
+#[derive(Debug, Clone)]
+pub enum SetValue {
+    Operand(SetOperand),
+    Add(SetOperand, SetOperand),
+    Subtract(SetOperand, SetOperand),
+}
+
+#[derive(Debug, Clone)]
+pub enum SetOperand {
+    Path(Path),
+    Literal(AttributeValue),
+    IfNotExists { path: Path, default: Box<SetOperand> },
+    ListAppend(Box<SetOperand>, Box<SetOperand>),
+}
+
+/// What only the stored item reveals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UpdateError {
+    /// A right-hand side refers to an attribute that doesn't exist.
+    MissingAttribute,
+    OperandType,
+    /// A target whose parent is missing or of the wrong kind.
+    InvalidPath,
+    NumberOverflow,
+    NumberUnderflow,
+    /// The legacy actions' word for a wrong operand type.
+    TypeMismatch,
+}
+
+impl Update {
+    pub fn targets(&self) -> impl Iterator<Item = &Path> {
+        self.actions.iter().map(Action::target)
+    }
+
+    /// The item after the update. `old` is the stored item, if there is one, and `key` makes a new one.
+    /// `None`: the item is missing and nothing in the update creates it.
+    ///
+    /// All right-hand sides see the old item; actions don't see each other.
+    pub fn apply(
+        &self,
+        old: Option<&Attributes>,
+        key: &Attributes,
+    ) -> Result<Option<Attributes>, UpdateError> {
+        apply::apply(&self.actions, old, key)
+    }
+
+    /// The values at the targets, as nested fragments of an item: UPDATED_OLD from the old item, UPDATED_NEW
+    /// from the new one.
+    pub fn fragments(&self, item: &Attributes) -> Attributes {
+        select_paths(self.targets(), item)
+    }
+
+    /// What UpdateItem's size check adds to the item without its keys: an observed quirk of DynamoDB.
+    pub fn size_allowance_bytes(&self) -> usize {
+        3 + self.actions.iter().map(Action::size_allowance_bytes).sum::<usize>()
+    }
+}
+
+impl Action {
+    pub fn target(&self) -> &Path {
+        match self {
+            Action::Set { path, .. }
+            | Action::Remove { path }
+            | Action::Add { path, .. }
+            | Action::Delete { path, .. }
+            | Action::LegacyAdd { path, .. }
+            | Action::LegacyDelete { path, .. } => path,
+        }
+    }
+
+    /// Whether the action brings a missing item into being.
+    fn creates_item(&self) -> bool {
+        matches!(self, Action::Set { .. } | Action::Add { .. } | Action::LegacyAdd { .. })
+    }
+
+    fn size_allowance_bytes(&self) -> usize {
+        match self {
+            Action::Set { path, value } => {
+                let index =
+                    path.elements().iter().any(|element| matches!(element, PathElement::Index(_)));
+                let arithmetic = !matches!(value, SetValue::Operand(_));
+                19 + usize::from(index) + if arithmetic { 50 } else { 0 }
+            }
+            Action::Add { .. } | Action::LegacyAdd { .. } => 19,
+            Action::Remove { .. } | Action::Delete { .. } | Action::LegacyDelete { .. } => 2,
+        }
+    }
+}
+
+impl From<NumberError> for UpdateError {
+    /// A sum that needs more than 38 digits is reported as an overflow, too.
+    fn from(error: NumberError) -> UpdateError {
+        match error {
+            NumberError::Underflow => UpdateError::NumberUnderflow,
+            _ => UpdateError::NumberOverflow,
+        }
+    }
+}
