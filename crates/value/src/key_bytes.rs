@@ -8,9 +8,7 @@
 
 mod number;
 
-use std::borrow::Cow;
-
-use crate::{AttributeType, AttributeValue, DecodeError, ValueRef, View};
+use crate::{AttributeType, AttributeValue, DecodeError, ValueRef};
 
 pub use number::encode_number;
 
@@ -30,13 +28,11 @@ pub fn encode(value: &AttributeValue, out: &mut Vec<u8>) -> Result<(), NotAKey> 
 }
 
 pub fn encode_ref(value: ValueRef<'_>, out: &mut Vec<u8>) -> Result<(), NotAKey> {
-    match value.view() {
-        View::S(_) | View::B(_) => encode_terminated(value.payload(), out),
-        View::N(_) => {
-            let number = value.number().ok_or(NotAKey(AttributeType::N))?;
-            encode_number(&number, out);
-        }
-        _ => return Err(NotAKey(value.attribute_type())),
+    let not_a_key = NotAKey(value.attribute_type());
+    match value.attribute_type() {
+        AttributeType::S | AttributeType::B => encode_terminated(value.payload(), out),
+        AttributeType::N => encode_number(&value.number().ok_or(not_a_key)?, out),
+        _ => return Err(not_a_key),
     }
     Ok(())
 }
@@ -59,12 +55,12 @@ pub fn decode(
     match attribute_type {
         AttributeType::S => {
             let (content, rest) = decode_terminated(bytes)?;
-            let text = String::from_utf8(content.into_owned()).map_err(|_| DecodeError::NotUtf8)?;
+            let text = String::from_utf8(content).map_err(|_| DecodeError::NotUtf8)?;
             Ok((AttributeValue::S(text), rest))
         }
         AttributeType::B => {
             let (content, rest) = decode_terminated(bytes)?;
-            Ok((AttributeValue::B(content.into_owned()), rest))
+            Ok((AttributeValue::B(content), rest))
         }
         AttributeType::N => {
             let (number, rest) = number::decode(bytes)?;
@@ -94,25 +90,20 @@ fn encode_escaped(content: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-fn decode_terminated(bytes: &[u8]) -> Result<(Cow<'_, [u8]>, &[u8]), DecodeError> {
-    let mut content = Cow::Borrowed(&[][..]);
+fn decode_terminated(bytes: &[u8]) -> Result<(Vec<u8>, &[u8]), DecodeError> {
+    let mut content = Vec::new();
     let mut rest = bytes;
     loop {
         let escape_at =
             rest.iter().position(|byte| *byte == ESCAPE).ok_or(DecodeError::Truncated)?;
-        let run = &rest[..escape_at];
-        let (&escaped, after) =
-            rest[escape_at + 1..].split_first().ok_or(DecodeError::Truncated)?;
-        if content.is_empty() && escaped == TERMINATOR {
-            content = Cow::Borrowed(run);
-        } else {
-            content.to_mut().extend_from_slice(run);
-        }
-        match escaped {
-            TERMINATOR => return Ok((content, after)),
-            ESCAPED_ZERO => content.to_mut().push(0),
+        let (run, escape) = rest.split_at(escape_at);
+        content.extend_from_slice(run);
+        match escape {
+            [_, TERMINATOR, after @ ..] => return Ok((content, after)),
+            [_, ESCAPED_ZERO, after @ ..] => rest = after,
+            [_] => return Err(DecodeError::Truncated),
             _ => return Err(DecodeError::MalformedEscape),
         }
-        rest = after;
+        content.push(0);
     }
 }

@@ -83,20 +83,24 @@ impl<'a> ValueRef<'a> {
 
     /// The size as DynamoDB measures it.
     pub fn size_bytes(&self) -> usize {
-        match self.view() {
-            View::S(_) | View::B(_) => self.payload().len(),
-            View::N(text) => canonical_size_bytes(text.as_bytes()),
-            View::Bool(_) | View::Null => 1,
-            View::Ss(set) | View::Bs(set) => set.iter().map(<[u8]>::len).sum(),
-            View::Ns(set) => set.iter().map(canonical_size_bytes).sum(),
-            View::L(list) => {
-                let members = list.iter().map(|value| MEMBER_BYTES + value.size_bytes());
+        let payload = self.payload();
+        match self.attribute_type {
+            AttributeType::S | AttributeType::B => payload.len(),
+            AttributeType::N => canonical_size_bytes(payload),
+            AttributeType::Bool | AttributeType::Null => 1,
+            AttributeType::Ss | AttributeType::Bs => {
+                SetRef::read(payload).iter().map(<[u8]>::len).sum()
+            }
+            AttributeType::Ns => SetRef::read(payload).iter().map(canonical_size_bytes).sum(),
+            AttributeType::L => {
+                let members = ListRef::read(payload).iter();
+                let members = members.map(|value| MEMBER_BYTES + value.size_bytes());
                 CONTAINER_BYTES + members.sum::<usize>()
             }
-            View::M(map) => {
-                let members = map
-                    .entries()
-                    .map(|entry| MEMBER_BYTES + entry.name.len() + entry.value.size_bytes());
+            AttributeType::M => {
+                let members = MapRef::read(payload).entries();
+                let members =
+                    members.map(|entry| MEMBER_BYTES + entry.name.len() + entry.value.size_bytes());
                 CONTAINER_BYTES + members.sum::<usize>()
             }
         }
@@ -104,10 +108,8 @@ impl<'a> ValueRef<'a> {
 
     /// The number, if this is one.
     pub fn number(&self) -> Option<Number> {
-        match self.view() {
-            View::N(text) => Some(trusted_number(text)),
-            _ => None,
-        }
+        let is_number = self.attribute_type == AttributeType::N;
+        is_number.then(|| trusted_number(trusted_text(self.payload())))
     }
 
     /// How two values of one type compare. Only S, N and B have an order.
@@ -122,9 +124,11 @@ impl<'a> ValueRef<'a> {
     }
 
     pub(super) fn step(self, element: &PathElement) -> Option<ValueRef<'a>> {
-        match (self.view(), element) {
-            (View::M(map), PathElement::Name(name)) => map.get(name),
-            (View::L(list), PathElement::Index(index)) => list.get(*index),
+        match (self.attribute_type, element) {
+            (AttributeType::M, PathElement::Name(name)) => MapRef::read(self.payload()).get(name),
+            (AttributeType::L, PathElement::Index(index)) => {
+                ListRef::read(self.payload()).get(*index)
+            }
             _ => None,
         }
     }
@@ -333,7 +337,8 @@ impl<'a> SetRef<'a> {
 
 impl fmt::Debug for SetRef<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_set().entries(self.iter().map(|member| member.escape_ascii())).finish()
+        let members = self.iter().map(|member| member.escape_ascii().to_string());
+        formatter.debug_set().entries(members).finish()
     }
 }
 

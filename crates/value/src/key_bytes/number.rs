@@ -93,7 +93,7 @@ struct PairDigits {
 fn read_pairs(bytes: &[u8], mask: u8) -> Result<(usize, PairDigits), DecodeError> {
     let mut coefficient: u128 = 0;
     for (index, byte) in bytes.iter().take(PAIRS_MAX).enumerate() {
-        let (pair, is_last) = ((byte ^ mask) / 2, (byte ^ mask) % 2 == 0);
+        let (pair, is_last) = ((byte ^ mask) / 2, (byte ^ mask).is_multiple_of(2));
         let is_spare = pair == 0 && (index == 0) != is_last;
         if pair > 99 || is_spare {
             return Err(NOT_CANONICAL);
