@@ -76,7 +76,9 @@ pub enum Error {
 #[derive(Debug, Clone)]
 pub enum CancellationReason {
     None,
-    ConditionFailed { item: Option<EncodedItem> },
+    ConditionFailed {
+        item: Option<EncodedItem>,
+    },
     /// Shown as ValidationError with the single operation's text.
     Invalid(Box<Error>),
     CollectionTooLarge,
@@ -174,6 +176,10 @@ pub enum UpdateTableError {
     TooManyDecreases { decreases_today: u32, last_decrease_ms: u64, next_ms: u64 },
     #[error("on-demand maximum on a provisioned table")]
     OnDemandMaximumOnProvisioned { write: bool },
+    #[error("on-demand maximum on index {index} of a provisioned table")]
+    IndexOnDemandMaximumOnProvisioned { index: String, write: bool },
+    #[error("{change:?} while indexes {indexes:?} are being created or deleted")]
+    IndexesBusy { change: BlockedChange, indexes: Vec<String>, deleting: bool },
     #[error("warm throughput can't be lowered")]
     WarmThroughputDecrease { write: bool, index: Option<String> },
     #[error("stream is enabled already")]
@@ -202,6 +208,14 @@ pub enum UpdateTableError {
     IndexBeingDeleted { index: String },
 }
 
+/// A change of a table that has to wait until no index is being created or deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockedChange {
+    Throughput,
+    OnDemandMaximum,
+    Stream,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TimeToLiveError {
     #[error("already enabled")]
@@ -218,5 +232,16 @@ pub enum TimeToLiveError {
 pub enum LimitError {
     Tables,
     /// Capacity above the per-table maximum of the account.
-    TableCapacity { write: bool, requested: u64, maximum: u64 },
+    TableCapacity {
+        write: bool,
+        requested: u64,
+        maximum: u64,
+    },
+    /// An on-demand maximum above that same maximum, of the table or of an index.
+    OnDemandMaximum {
+        write: bool,
+        index: Option<String>,
+    },
+    /// The class of a table changes at most twice in 30 days.
+    TableClassChanges,
 }

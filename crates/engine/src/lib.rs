@@ -6,6 +6,78 @@
 //!
 //! **Invariant:** only `change` writes items and index entries.
 
+mod background;
+mod capacity;
+pub mod catalog;
+mod change;
+pub mod clock;
 pub mod command;
 pub mod error;
+mod indexes;
+mod keys;
+pub mod keyspace;
+pub mod options;
+mod random;
 pub mod schema;
+mod tables;
+
+use std::sync::Arc;
+
+use zenobe_store::Store;
+
+use crate::background::Background;
+use crate::catalog::{Catalog, Table};
+use crate::clock::Clock;
+use crate::command::TableName;
+use crate::error::Result;
+use crate::random::Random;
+
+pub use options::{EngineOptions, Limits};
+pub use tables::TableUpdate;
+
+/// A database: one store and everything DynamoDB means on top of it.
+pub struct Engine {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) random: Random,
+    pub(crate) limits: Limits,
+    pub(crate) catalog: Catalog,
+    pub(crate) background: Background,
+}
+
+impl Engine {
+    /// Opens the database in `store`. Work that an earlier process left unfinished goes on in
+    /// [`Engine::run_background`].
+    pub async fn open(store: Arc<dyn Store>, options: EngineOptions) -> Result<Arc<Engine>> {
+        let catalog = Catalog::load(&*store.snapshot()).await?;
+        Ok(Arc::new(Engine {
+            store,
+            clock: options.clock,
+            random: Random::new(options.random_seed),
+            limits: options.limits,
+            catalog,
+            background: Background::default(),
+        }))
+    }
+
+    /// The store below, for its statistics and for operators' tools.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    /// The table of that name, as this engine knows it. Whoever writes checks the handle inside the write
+    /// ([`Table::check_guard`]) and comes back with [`Engine::refresh`] if it has aged.
+    pub async fn table(&self, name: &TableName) -> Result<Arc<Table>> {
+        self.catalog.find(&*self.store, name).await
+    }
+
+    /// The table that now goes by the name of `stale`, after a guard check said that `stale` is no
+    /// longer current.
+    pub async fn refresh(&self, stale: &Table) -> Result<Arc<Table>> {
+        self.catalog.refresh(&*self.store, stale).await
+    }
+}

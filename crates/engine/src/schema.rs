@@ -80,7 +80,9 @@ pub enum IndexKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexStatus {
     /// Being added to a table with data: written by every change, not readable yet.
-    Creating { backfilling: bool },
+    Creating {
+        backfilling: bool,
+    },
     Active,
     /// Being removed: no longer written, no longer readable.
     Deleting,
@@ -169,6 +171,8 @@ pub struct TableDefinition {
     pub kms_key_arn: Option<String>,
     /// Set once a class was asked for; the time is that of the last change.
     pub table_class: Option<(TableClass, Option<u64>)>,
+    /// The time of the change of class before the last one; two changes within 30 days are the limit.
+    pub previous_table_class_change_ms: Option<u64>,
     pub deletion_protection: bool,
     pub tags: BTreeMap<String, String>,
     pub ttl_attribute: Option<String>,
@@ -185,9 +189,14 @@ impl TableDefinition {
     }
 
     pub fn arn(&self) -> String {
-        let Namespace { account, region } = &self.namespace;
-        format!("arn:aws:dynamodb:{region}:{account}:table/{}", self.name)
+        table_arn(&self.namespace, &self.name)
     }
+}
+
+/// The ARN of a table, whether or not it exists.
+pub fn table_arn(namespace: &Namespace, name: &str) -> String {
+    let Namespace { account, region } = namespace;
+    format!("arn:aws:dynamodb:{region}:{account}:table/{name}")
 }
 
 /// A definition with its live figures: what DescribeTable shows.

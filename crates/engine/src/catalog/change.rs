@@ -1,0 +1,233 @@
+//! Changes of definitions, each one store write: the row under the table's name and the table's version
+//! row change together, both held exclusively. No item write is decided while they do, and the next
+//! one finds its definition outdated.
+
+use std::sync::Arc;
+
+use zenobe_store::{Batch, Key, KeyRange, Store, Value, WriteSet, write_with};
+
+use super::{Catalog, Table, record};
+use crate::command::TableName;
+use crate::error::{Error, LimitError, Result};
+use crate::keyspace;
+use crate::schema::{TableDefinition, TableId};
+
+/// What a change makes of a definition. The version is set when it is written.
+pub(crate) struct Edit {
+    pub(crate) definition: TableDefinition,
+    /// Written together with the definition, under the same locks.
+    pub(crate) batch: Batch,
+}
+
+impl Edit {
+    pub(crate) fn new(definition: TableDefinition) -> Edit {
+        Edit { definition, batch: Batch::new() }
+    }
+}
+
+pub(crate) struct Changed {
+    pub(crate) before: Arc<Table>,
+    pub(crate) after: Arc<Table>,
+}
+
+/// Why a write of a definition was not committed.
+enum Refusal {
+    /// The name stands for another table than the one whose version row was locked.
+    OtherTable,
+    /// The definition is fine as it is.
+    Unchanged(TableDefinition),
+    Error(Error),
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Refusal {
+        Refusal::Error(error)
+    }
+}
+
+impl Catalog {
+    /// Writes the definition of a new table. `build` gets the table's id once it is certain that the name
+    /// is free.
+    pub(crate) async fn create(
+        &self,
+        store: &dyn Store,
+        name: &TableName,
+        tables_max: u64,
+        build: impl Fn(TableId) -> Result<TableDefinition> + Send + Sync,
+    ) -> Result<Arc<Table>> {
+        let _changing = self.changing.lock().await;
+        let keys = [
+            keyspace::table_row(&name.namespace, &name.name),
+            keyspace::table_id_sequence(),
+            keyspace::namespace_table_count(&name.namespace),
+        ];
+        let decide = |reads: &[Option<Value>]| {
+            if reads[0].is_some() {
+                return Err(Error::TableExists { name: name.name.clone() });
+            }
+            let id = decode_row_u64(reads[1].as_ref())? + 1;
+            let definition = build(TableId(id))?;
+            let count = decode_row_u64(reads[2].as_ref())?;
+            if count >= tables_max {
+                return Err(Error::Limit(LimitError::Tables));
+            }
+            let mut batch = Batch::new();
+            put_definition(&mut batch, &keys[0], &definition);
+            batch.put(keys[1].clone(), encode_row_u64(id));
+            batch.put(keys[2].clone(), encode_row_u64(count + 1));
+            Ok((batch, definition))
+        };
+        let set = WriteSet { guards: &[], keys: &keys };
+        let (definition, _) = write_with(store, set, decide).await??;
+        let table = Arc::new(Table::new(Arc::new(definition)));
+        self.insert(Arc::clone(&table));
+        Ok(table)
+    }
+
+    /// Lets `decide` edit the definition that is stored at this moment. An edit that changes nothing is
+    /// not written.
+    pub(crate) async fn change(
+        &self,
+        store: &dyn Store,
+        name: &TableName,
+        mut decide: impl FnMut(&TableDefinition) -> Result<Edit> + Send,
+    ) -> Result<Changed> {
+        let _changing = self.changing.lock().await;
+        let mut known = self.known(store, name).await?;
+        let row_key = keyspace::table_row(&name.namespace, &name.name);
+        // Goes round again only if another engine deletes and creates the table in between.
+        loop {
+            let keys = [row_key.clone(), known.guard_key().clone()];
+            let edit = |reads: &[Option<Value>]| {
+                let before = stored_definition(reads, &known)?;
+                let Edit { mut definition, mut batch } = decide(&before)?;
+                if definition == before && batch.is_empty() {
+                    return Err(Refusal::Unchanged(before));
+                }
+                definition.version = before.version + 1;
+                put_definition(&mut batch, &row_key, &definition);
+                Ok((batch, (before, definition)))
+            };
+            let (before, after) = match self.write(store, &keys, edit).await? {
+                Ok(definitions) => definitions,
+                Err(Refusal::Unchanged(definition)) => (definition.clone(), definition),
+                Err(Refusal::OtherTable) => {
+                    known = self.reload(store, name).await?;
+                    continue;
+                }
+                Err(Refusal::Error(error)) => return Err(self.forget_if_gone(name, error)),
+            };
+            let [before, after] = [before, after].map(|it| Arc::new(Table::new(Arc::new(it))));
+            self.insert(Arc::clone(&after));
+            return Ok(Changed { before, after });
+        }
+    }
+
+    /// Removes a definition and, in the same write, everything in `ranges`.
+    pub(crate) async fn remove_table(
+        &self,
+        store: &dyn Store,
+        name: &TableName,
+        mut check: impl FnMut(&TableDefinition) -> Result<()> + Send,
+        ranges: impl Fn(TableId) -> Vec<KeyRange> + Send + Sync,
+    ) -> Result<Arc<Table>> {
+        let _changing = self.changing.lock().await;
+        let mut known = self.known(store, name).await?;
+        loop {
+            let keys = [
+                keyspace::table_row(&name.namespace, &name.name),
+                known.guard_key().clone(),
+                keyspace::namespace_table_count(&name.namespace),
+            ];
+            let remove = |reads: &[Option<Value>]| {
+                let definition = stored_definition(reads, &known)?;
+                check(&definition)?;
+                let count = decode_row_u64(reads[2].as_ref())?;
+                let count = count.checked_sub(1).ok_or_else(|| {
+                    corrupt(format!("no tables are counted, but there is {}", name.name))
+                })?;
+                let mut batch = Batch::new();
+                batch.delete(keys[0].clone());
+                batch.delete(keys[1].clone());
+                batch.put(keys[2].clone(), encode_row_u64(count));
+                for range in ranges(definition.id) {
+                    batch.delete_range(range);
+                }
+                Ok((batch, definition))
+            };
+            match self.write(store, &keys, remove).await? {
+                Ok(definition) => {
+                    self.remove(name);
+                    return Ok(Arc::new(Table::new(Arc::new(definition))));
+                }
+                Err(Refusal::OtherTable) => known = self.reload(store, name).await?,
+                Err(Refusal::Unchanged(_)) => unreachable!("a removal is never without effect"),
+                Err(Refusal::Error(error)) => return Err(self.forget_if_gone(name, error)),
+            }
+        }
+    }
+
+    async fn known(&self, store: &dyn Store, name: &TableName) -> Result<Arc<Table>> {
+        match self.get(name) {
+            Some(table) => Ok(table),
+            None => self.reload(store, name).await,
+        }
+    }
+
+    async fn write<T: Send>(
+        &self,
+        store: &dyn Store,
+        keys: &[Key],
+        decide: impl FnMut(&[Option<Value>]) -> Result<(Batch, T), Refusal> + Send,
+    ) -> Result<Result<T, Refusal>> {
+        let set = WriteSet { guards: &[], keys };
+        let written = write_with(store, set, decide).await?;
+        Ok(written.map(|(value, _)| value))
+    }
+
+    /// Drops a table from the map that the store no longer has.
+    fn forget_if_gone(&self, name: &TableName, error: Error) -> Error {
+        if matches!(error, Error::TableNotFound { .. }) {
+            self.remove(name);
+        }
+        error
+    }
+}
+
+/// The definition among the reads of a write that declares a table's row and the version row of `known`.
+fn stored_definition(reads: &[Option<Value>], known: &Table) -> Result<TableDefinition, Refusal> {
+    let Some(row) = &reads[0] else {
+        return Err(Error::TableNotFound { name: known.name().name.clone() }.into());
+    };
+    let definition = record::decode_row(row)?;
+    if definition.id != known.definition().id {
+        return Err(Refusal::OtherTable);
+    }
+    if reads[1].as_deref() != Some(&definition.version.to_be_bytes()[..]) {
+        let detail = format!("the version row of table {} disagrees with it", definition.name);
+        return Err(corrupt(detail).into());
+    }
+    Ok(definition)
+}
+
+fn put_definition(batch: &mut Batch, row_key: &Key, definition: &TableDefinition) {
+    batch.put(row_key.clone(), record::encode_row(definition));
+    batch.put(keyspace::version_row(definition.id), encode_row_u64(definition.version));
+}
+
+fn encode_row_u64(number: u64) -> Value {
+    Value::copy_from_slice(&number.to_be_bytes())
+}
+
+fn decode_row_u64(row: Option<&Value>) -> Result<u64> {
+    match row {
+        None => Ok(0),
+        Some(bytes) => bytes[..].try_into().map(u64::from_be_bytes).map_err(|_| {
+            corrupt(format!("a row of {} bytes in place of a number of 8", bytes.len()))
+        }),
+    }
+}
+
+fn corrupt(detail: String) -> Error {
+    Error::Corrupt { detail }
+}

@@ -1,0 +1,124 @@
+//! The tables of a store: their definitions as stored rows, and an immutable map of them in memory.
+//!
+//! Lookups read the map without locks. Changes of definitions run one after the other within an engine
+//! ([`change`]) and swap the map after their commit. Other engines may share the store: the version
+//! row that every item write guards tells when a definition in hand is stale, and a name that the map
+//! lacks is looked up in the store.
+
+pub(crate) mod change;
+pub(crate) mod record;
+mod table;
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use zenobe_store::{Direction, KeyRange, Reader};
+
+use crate::command::TableName;
+use crate::error::{Error, Result};
+use crate::keyspace;
+
+pub use table::{GuardCheck, StatisticsKeys, Table, TableIndex};
+
+type Tables = HashMap<TableName, Arc<Table>>;
+
+pub(crate) struct Catalog {
+    tables: ArcSwap<Tables>,
+    /// Held from before a definition's row is read or written until the map agrees with it.
+    changing: tokio::sync::Mutex<()>,
+}
+
+impl Catalog {
+    /// Reads every definition of the store. A row that doesn't decode is an error: to start without one
+    /// of the tables would be to lose it.
+    pub(crate) async fn load(store: &dyn Reader) -> Result<Catalog> {
+        let mut tables = Tables::new();
+        let mut failure = None;
+        let mut visit = |key: &[u8], row: &[u8]| match record::decode_row(row) {
+            Ok(definition) => {
+                let table = Arc::new(Table::new(Arc::new(definition)));
+                tables.insert(table.name().clone(), table);
+                ControlFlow::Continue(())
+            }
+            Err(error) => {
+                tracing::error!(?key, %error, "a table's definition does not decode");
+                failure = Some(error);
+                ControlFlow::Break(())
+            }
+        };
+        let range = KeyRange::prefix(keyspace::tables_prefix());
+        store.scan(range, Direction::Forward, &mut visit).await?;
+        match failure {
+            Some(error) => Err(error),
+            None => Ok(Catalog {
+                tables: ArcSwap::from_pointee(tables),
+                changing: tokio::sync::Mutex::new(()),
+            }),
+        }
+    }
+
+    pub(crate) fn get(&self, name: &TableName) -> Option<Arc<Table>> {
+        self.tables.load().get(name).cloned()
+    }
+
+    pub(crate) fn tables(&self) -> Arc<Tables> {
+        self.tables.load_full()
+    }
+
+    /// The table of that name: from the map, or from the store if another engine created it.
+    pub(crate) async fn find(&self, store: &dyn Reader, name: &TableName) -> Result<Arc<Table>> {
+        if let Some(table) = self.get(name) {
+            return Ok(table);
+        }
+        // Asked without the lock first, so that requests for tables that don't exist never wait for a
+        // change of one that does.
+        if store.get(&keyspace::table_row(&name.namespace, &name.name)).await?.is_none() {
+            return Err(Error::TableNotFound { name: name.name.clone() });
+        }
+        let _changing = self.changing.lock().await;
+        self.reload(store, name).await
+    }
+
+    /// The definition that replaces `stale`, of which the store has said that it isn't current.
+    pub(crate) async fn refresh(&self, store: &dyn Reader, stale: &Table) -> Result<Arc<Table>> {
+        let replaced = |table: &Arc<Table>| {
+            let (new, old) = (table.definition(), stale.definition());
+            (new.id, new.version) > (old.id, old.version)
+        };
+        if let Some(table) = self.get(stale.name()).filter(replaced) {
+            return Ok(table);
+        }
+        let _changing = self.changing.lock().await;
+        // A change that was under way when the store answered has swapped the map by now.
+        if let Some(table) = self.get(stale.name()).filter(replaced) {
+            return Ok(table);
+        }
+        self.reload(store, stale.name()).await
+    }
+
+    /// Makes the map agree with the store on one name. The caller holds `changing`.
+    async fn reload(&self, store: &dyn Reader, name: &TableName) -> Result<Arc<Table>> {
+        let row = store.get(&keyspace::table_row(&name.namespace, &name.name)).await?;
+        let Some(row) = row else {
+            self.remove(name);
+            return Err(Error::TableNotFound { name: name.name.clone() });
+        };
+        let table = Arc::new(Table::new(Arc::new(record::decode_row(&row)?)));
+        self.insert(Arc::clone(&table));
+        Ok(table)
+    }
+
+    fn insert(&self, table: Arc<Table>) {
+        let mut tables = Tables::clone(&self.tables.load());
+        tables.insert(table.name().clone(), table);
+        self.tables.store(Arc::new(tables));
+    }
+
+    fn remove(&self, name: &TableName) {
+        let mut tables = Tables::clone(&self.tables.load());
+        tables.remove(name);
+        self.tables.store(Arc::new(tables));
+    }
+}

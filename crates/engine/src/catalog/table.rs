@@ -1,0 +1,130 @@
+//! A table as the item paths use it: its definition and the keys that every request needs, computed
+//! once per version of the definition.
+
+use std::sync::Arc;
+
+use zenobe_store::{Key, Value};
+
+use crate::command::TableName;
+use crate::keyspace;
+use crate::schema::{IndexDefinition, IndexKind, TableDefinition};
+
+#[derive(Debug)]
+pub struct Table {
+    definition: Arc<TableDefinition>,
+    name: TableName,
+    guard_key: Key,
+    item_prefix: Key,
+    statistics: StatisticsKeys,
+    /// In the order of [`TableDefinition::indexes`].
+    indexes: Vec<IndexKeys>,
+}
+
+/// The counters of a table or an index.
+#[derive(Debug)]
+pub struct StatisticsKeys {
+    pub item_count: Key,
+    pub size_bytes: Key,
+}
+
+#[derive(Debug)]
+struct IndexKeys {
+    prefix: Key,
+    statistics: StatisticsKeys,
+}
+
+/// An index of a [`Table`] with its precomputed keys.
+#[derive(Debug, Clone, Copy)]
+pub struct TableIndex<'a> {
+    pub definition: &'a IndexDefinition,
+    /// Begins the key of every entry of the index.
+    pub prefix: &'a Key,
+    pub statistics: &'a StatisticsKeys,
+}
+
+/// What a table's version row says about the definition in hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GuardCheck {
+    Current,
+    /// The definition changed: take the new one ([`crate::Engine::refresh`]) and decide again.
+    Changed,
+    /// The table was deleted. Its name may stand for another table by now: refresh, too.
+    Gone,
+}
+
+impl Table {
+    pub(crate) fn new(definition: Arc<TableDefinition>) -> Table {
+        let id = definition.id;
+        let index_keys = |index: &IndexDefinition| IndexKeys {
+            prefix: match index.kind {
+                IndexKind::Local => keyspace::local_index_prefix(id, index.id),
+                IndexKind::Global => keyspace::global_index_prefix(id, index.id),
+            },
+            statistics: StatisticsKeys {
+                item_count: keyspace::item_count(id, Some(index.id)),
+                size_bytes: keyspace::size_bytes(id, Some(index.id)),
+            },
+        };
+        Table {
+            name: TableName {
+                namespace: Arc::new(definition.namespace.clone()),
+                name: definition.name.clone(),
+            },
+            guard_key: keyspace::version_row(id),
+            item_prefix: keyspace::item_prefix(id),
+            statistics: StatisticsKeys {
+                item_count: keyspace::item_count(id, None),
+                size_bytes: keyspace::size_bytes(id, None),
+            },
+            indexes: definition.indexes().map(index_keys).collect(),
+            definition,
+        }
+    }
+
+    pub fn definition(&self) -> &Arc<TableDefinition> {
+        &self.definition
+    }
+
+    pub fn name(&self) -> &TableName {
+        &self.name
+    }
+
+    /// The table's version row. Every write to the table's items declares it as a guard and looks at its
+    /// value with [`Table::check_guard`], so it can neither land in a deleted table nor miss an index.
+    pub fn guard_key(&self) -> &Key {
+        &self.guard_key
+    }
+
+    pub fn check_guard(&self, version_row: Option<&Value>) -> GuardCheck {
+        match version_row {
+            None => GuardCheck::Gone,
+            Some(version) if version[..] == self.definition.version.to_be_bytes() => {
+                GuardCheck::Current
+            }
+            Some(_) => GuardCheck::Changed,
+        }
+    }
+
+    /// Begins the key of every item of the table.
+    pub fn item_prefix(&self) -> &Key {
+        &self.item_prefix
+    }
+
+    pub fn statistics(&self) -> &StatisticsKeys {
+        &self.statistics
+    }
+
+    /// Local indexes first, then global ones, each in the order of their definition.
+    pub fn indexes(&self) -> impl Iterator<Item = TableIndex<'_>> {
+        let keys = &self.indexes;
+        self.definition.indexes().zip(keys).map(|(definition, keys)| TableIndex {
+            definition,
+            prefix: &keys.prefix,
+            statistics: &keys.statistics,
+        })
+    }
+
+    pub fn index(&self, name: &str) -> Option<TableIndex<'_>> {
+        self.indexes().find(|index| index.definition.name == name)
+    }
+}

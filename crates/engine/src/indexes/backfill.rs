@@ -1,0 +1,218 @@
+//! How a global index joins or leaves a table that is in use.
+//!
+//! Joining: from the moment that the index is in the table's definition, every change of an item writes
+//! its entry. What is left are the items that haven't changed since. They are walked in key order, in
+//! bounded batches; [`change::backfill`] writes the entries that are missing, under the items' locks.
+//! Progress is stored after each batch, so the walk goes on after a restart. When it reaches the end of
+//! the table, the index is complete and becomes active.
+//!
+//! Leaving: from the moment that the index is marked as being deleted, no change writes to it. Then its
+//! entries, its counters and its place in the definition go in one write.
+
+use std::future::poll_fn;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::task::Poll;
+
+use zenobe_store::{Batch, Direction, Key, KeyRange, Value, WriteSet, write_with};
+
+use crate::Engine;
+use crate::catalog::change::Edit;
+use crate::catalog::{GuardCheck, Table, TableIndex};
+use crate::change::backfill::{Backfilled, backfill};
+use crate::error::{Error, Result};
+use crate::keyspace;
+use crate::schema::{IndexDefinition, IndexId, IndexStatus, TableDefinition};
+use crate::tables::prune_attribute_types;
+
+/// A batch holds the locks of its items, so it is kept short.
+const BATCH_ITEMS_MAX: usize = 128;
+const BATCH_BYTES_MAX: usize = 1 << 20;
+
+/// Does all work on indexes that is pending. One table's failure doesn't keep the others waiting.
+pub(crate) async fn finish_pending(engine: &Engine) -> Result<()> {
+    let mut outcome = Ok(());
+    for table in engine.catalog.tables().values() {
+        let definition = table.definition();
+        let pending = definition.global_indexes.iter();
+        for index in pending.filter(|index| index.status != IndexStatus::Active) {
+            let finished = match finish(engine, table, index).await {
+                // A table that is deleted meanwhile takes its work with it.
+                Err(Error::TableNotFound { .. }) => Ok(()),
+                finished => finished,
+            };
+            if let Err(error) = &finished {
+                let (table, index) = (&definition.name, &index.name);
+                tracing::error!(table, index, %error, "work on an index failed");
+            }
+            outcome = outcome.and(finished);
+        }
+    }
+    outcome
+}
+
+/// Brings an index to rest: active or gone.
+async fn finish(engine: &Engine, table: &Arc<Table>, index: &IndexDefinition) -> Result<()> {
+    if matches!(index.status, IndexStatus::Creating { .. }) {
+        start(engine, table, index.id).await?;
+        fill(engine, table, index.id).await?;
+        activate(engine, table, index.id).await?;
+    }
+    remove(engine, table, index.id).await
+}
+
+async fn start(engine: &Engine, table: &Table, id: IndexId) -> Result<()> {
+    edit_index(engine, table, id, |edit, position| {
+        let index = &mut edit.definition.global_indexes[position];
+        if index.status == (IndexStatus::Creating { backfilling: false }) {
+            index.status = IndexStatus::Creating { backfilling: true };
+        }
+    })
+    .await
+}
+
+/// Walks the table until every item has its entry, or the index is no longer being created.
+async fn fill(engine: &Engine, table: &Arc<Table>, id: IndexId) -> Result<()> {
+    let progress_key = keyspace::backfill_progress(table.definition().id, id);
+    let mut table = engine.table(table.name()).await?;
+    while let Some(index) = index_to_fill(&table, id) {
+        let progress = engine.store.get(&progress_key).await?;
+        let items = items_after(engine, &table, progress).await?;
+        let Some((last_key, _)) = items.last() else { return Ok(()) };
+        let filled = match backfill(&*engine.store, &table, index, &items).await? {
+            Backfilled::Done => save_progress(engine, &table, &progress_key, last_key).await?,
+            Backfilled::Stale => Backfilled::Stale,
+        };
+        if filled == Backfilled::Stale {
+            table = engine.refresh(&table).await?;
+        }
+        yield_now().await;
+    }
+    Ok(())
+}
+
+async fn activate(engine: &Engine, table: &Table, id: IndexId) -> Result<()> {
+    edit_index(engine, table, id, |edit, position| {
+        let index = &mut edit.definition.global_indexes[position];
+        if index.status == (IndexStatus::Creating { backfilling: true }) {
+            index.status = IndexStatus::Active;
+            edit.batch.delete(keyspace::backfill_progress(edit.definition.id, id));
+        }
+    })
+    .await
+}
+
+/// Removes the index if it is being deleted.
+async fn remove(engine: &Engine, table: &Table, id: IndexId) -> Result<()> {
+    let table_id = table.definition().id;
+    let entries = KeyRange::prefix(keyspace::global_index_prefix(table_id, id));
+    let statistics = KeyRange::prefix(keyspace::index_statistics_prefix(table_id, id));
+    let mut removed = false;
+    edit_index(engine, table, id, |edit, position| {
+        removed = edit.definition.global_indexes[position].status == IndexStatus::Deleting;
+        if removed {
+            edit.definition.global_indexes.remove(position);
+            prune_attribute_types(&mut edit.definition);
+            edit.batch.delete_range(entries.clone());
+            edit.batch.delete_range(statistics.clone());
+            edit.batch.delete(keyspace::backfill_progress(table_id, id));
+        }
+    })
+    .await?;
+    if removed {
+        engine.background.reclaim(vec![entries]);
+    }
+    Ok(())
+}
+
+/// Changes the definition of one index, if it is still there. Its position is found anew under the lock, and
+/// so is the table: by its id, because the name may stand for another table by now.
+async fn edit_index(
+    engine: &Engine,
+    table: &Table,
+    id: IndexId,
+    mut edit: impl FnMut(&mut Edit, usize) + Send,
+) -> Result<()> {
+    let table_id = table.definition().id;
+    let decide = |before: &TableDefinition| {
+        let mut edited = Edit::new(before.clone());
+        let position = before.global_indexes.iter().position(|index| index.id == id);
+        if let Some(position) = position.filter(|_| before.id == table_id) {
+            edit(&mut edited, position);
+        }
+        Ok(edited)
+    };
+    engine.catalog.change(&*engine.store, table.name(), decide).await?;
+    Ok(())
+}
+
+fn index_to_fill(table: &Table, id: IndexId) -> Option<TableIndex<'_>> {
+    let backfilling = IndexStatus::Creating { backfilling: true };
+    table
+        .indexes()
+        .find(|index| index.definition.id == id && index.definition.status == backfilling)
+}
+
+/// The next batch of items, with their keys.
+async fn items_after(
+    engine: &Engine,
+    table: &Table,
+    progress: Option<Value>,
+) -> Result<Vec<(Key, Value)>> {
+    let mut range = KeyRange::prefix(table.item_prefix().clone());
+    if let Some(last_key) = progress {
+        range.start = [&last_key[..], &[0]].concat().into();
+    }
+    let (mut items, mut size_bytes) = (Vec::new(), 0);
+    let mut visit = |key: &[u8], value: &[u8]| {
+        items.push((Key::copy_from_slice(key), Value::copy_from_slice(value)));
+        size_bytes += value.len();
+        if items.len() < BATCH_ITEMS_MAX && size_bytes < BATCH_BYTES_MAX {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    };
+    engine.store.scan(range, Direction::Forward, &mut visit).await?;
+    Ok(items)
+}
+
+/// Guarded like a write of an item, so that no progress is left behind by an index that is gone.
+async fn save_progress(
+    engine: &Engine,
+    table: &Table,
+    progress_key: &Key,
+    last_key: &Key,
+) -> Result<Backfilled> {
+    let set = WriteSet {
+        guards: std::slice::from_ref(table.guard_key()),
+        keys: std::slice::from_ref(progress_key),
+    };
+    let written =
+        write_with(&*engine.store, set, |reads| match table.check_guard(reads[0].as_ref()) {
+            GuardCheck::Current => {
+                let mut batch = Batch::new();
+                batch.put(progress_key.clone(), last_key.clone());
+                Ok((batch, ()))
+            }
+            GuardCheck::Changed | GuardCheck::Gone => Err(Backfilled::Stale),
+        });
+    Ok(match written.await? {
+        Ok(_) => Backfilled::Done,
+        Err(stale) => stale,
+    })
+}
+
+/// Lets other tasks run: a store that never waits would keep them out for the whole walk.
+async fn yield_now() {
+    let mut yielded = false;
+    poll_fn(|context| {
+        if yielded {
+            return Poll::Ready(());
+        }
+        yielded = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}

@@ -1,0 +1,379 @@
+//! Where everything lives in the store: every key prefix of the engine is defined in this file, and
+//! nowhere else. `docs/store-format/keyspace.md` shows the same layout to readers without the code.
+//!
+//! Notation: `'T'` is one byte, `table` a table id in 8 bytes, `index` an index id in 4 bytes (both
+//! big-endian), `hash` an XXH3-64 in 8 bytes big-endian, and `text` a string with `00` written as
+//! `00 FF` and `00 01` after it, so that texts of any length keep their order when they follow one
+//! another.
+//!
+//! **Invariant:** two kinds of keys never share a first byte, and no table's keys fall into the range
+//! of another table. Deleting a table is therefore a handful of range deletions.
+
+use xxhash_rust::xxh3::xxh3_64;
+use zenobe_store::{Key, KeyRange, prefix_end};
+
+use crate::schema::{IndexId, Namespace, TableId};
+
+/// The first byte of a key: what kind of entry it is.
+mod kind {
+    pub const NAMESPACE: u8 = b'A';
+    pub const BACKFILL: u8 = b'B';
+    pub const CATALOG: u8 = b'C';
+    pub const GLOBAL_INDEX: u8 = b'G';
+    pub const TABLE_ID_SEQUENCE: u8 = b'I';
+    pub const TOKEN: u8 = b'K';
+    pub const LOCAL_INDEX: u8 = b'L';
+    pub const STATISTICS: u8 = b'N';
+    pub const STREAM: u8 = b'S';
+    pub const ITEM: u8 = b'T';
+    pub const VERSION: u8 = b'V';
+    pub const TOKEN_EXPIRY: u8 = b'X';
+    pub const COLLECTION_SIZE: u8 = b'Z';
+}
+
+// ---- items and index entries --------------------------------------------------------------------
+
+/// `'T' table`: all items of a table. An item's key goes on with `hash(pk) pk sk`.
+pub fn item_prefix(table: TableId) -> Key {
+    table_prefix(kind::ITEM, table)
+}
+
+/// `'L' table index`: all entries of a local index. An entry's key goes on with
+/// `hash(pk) pk index-sk sk`, so an item collection is one range of the index.
+pub fn local_index_prefix(table: TableId, index: IndexId) -> Key {
+    index_prefix(kind::LOCAL_INDEX, table, index)
+}
+
+/// `'G' table index`: all entries of a global index. An entry's key goes on with
+/// `hash(index-pk…) index-pk… index-sk… pk sk`.
+pub fn global_index_prefix(table: TableId, index: IndexId) -> Key {
+    index_prefix(kind::GLOBAL_INDEX, table, index)
+}
+
+/// `'L' table`: the entries of all local indexes of a table.
+pub fn local_indexes_prefix(table: TableId) -> Key {
+    table_prefix(kind::LOCAL_INDEX, table)
+}
+
+/// `'G' table`: the entries of all global indexes of a table.
+pub fn global_indexes_prefix(table: TableId) -> Key {
+    table_prefix(kind::GLOBAL_INDEX, table)
+}
+
+/// `prefix hash(partition) partition sort`: the key of an item, from [`item_prefix`] and the key
+/// bytes of its partition and sort key attributes (`sort` is empty if the table has none).
+pub fn item_key(prefix: &[u8], partition: &[u8], sort: &[u8]) -> Key {
+    entry_key(prefix, partition, sort, &[])
+}
+
+/// `prefix hash(partition) partition sort tail`: the key of an index entry. `partition` and `sort` are
+/// the key bytes of the index's own key attributes; `tail` tells apart entries that share them: the
+/// item's sort key in a local index, its partition and sort key in a global one.
+pub fn entry_key(prefix: &[u8], partition: &[u8], sort: &[u8], tail: &[u8]) -> Key {
+    let length = prefix.len() + 8 + partition.len() + sort.len() + tail.len();
+    let mut key = Vec::with_capacity(length);
+    key.extend_from_slice(prefix);
+    key.extend_from_slice(&hash64(partition).to_be_bytes());
+    key.extend_from_slice(partition);
+    key.extend_from_slice(sort);
+    key.extend_from_slice(tail);
+    key.into()
+}
+
+/// `prefix hash(partition) partition`: begins every key of one partition (one item collection) of a
+/// table or index.
+pub fn partition_prefix(prefix: &[u8], partition: &[u8]) -> Key {
+    entry_key(prefix, partition, &[], &[])
+}
+
+/// The keys below `prefix` whose hash is at least `first` and less than `end` (`None`: to the last).
+/// Segments of a parallel scan are such ranges.
+pub fn hash_range(prefix: &[u8], first: u64, end: Option<u64>) -> KeyRange {
+    let at = |hash: u64| Key::from([prefix, &hash.to_be_bytes()].concat());
+    KeyRange { start: at(first), end: end.map(at).or_else(|| prefix_end(prefix)) }
+}
+
+/// The hash of a key made by [`entry_key`] with this prefix.
+///
+/// # Panics
+/// If the key is shorter than its prefix and hash: such a key was not made by this module.
+pub fn hash_of_key(prefix: &[u8], key: &[u8]) -> u64 {
+    let hash = key[prefix.len()..].first_chunk().expect("an entry's key holds its hash");
+    u64::from_be_bytes(*hash)
+}
+
+/// Spreads partitions over the key space. Part of the stored format: it can never change.
+pub fn hash64(partition: &[u8]) -> u64 {
+    xxh3_64(partition)
+}
+
+// ---- streams ------------------------------------------------------------------------------------
+
+/// `'S' table text(label) shard`: the log of one shard (4 bytes) of a stream; the store appends
+/// 8-byte sequence numbers. A stream outlives its table by a day, so deleting a table leaves it.
+pub fn stream_log(table: TableId, label: &str, shard: u32) -> Key {
+    let mut key = stream_prefix(table, label).to_vec();
+    key.extend_from_slice(&shard.to_be_bytes());
+    key.into()
+}
+
+/// `'S' table text(label)`: every record of a stream.
+pub fn stream_prefix(table: TableId, label: &str) -> Key {
+    let mut key = table_prefix(kind::STREAM, table).to_vec();
+    push_text(&mut key, label);
+    key.into()
+}
+
+// ---- counters -----------------------------------------------------------------------------------
+
+/// `'N' table index 'c'`: counter of the items of a table (`index` is 0) or the entries of an index.
+pub fn item_count(table: TableId, index: Option<IndexId>) -> Key {
+    statistic(table, index, b'c')
+}
+
+/// `'N' table index 's'`: counter of the bytes of a table's items (`index` is 0) or of an index's
+/// entries, in DynamoDB's measure of size.
+pub fn size_bytes(table: TableId, index: Option<IndexId>) -> Key {
+    statistic(table, index, b's')
+}
+
+/// `'N' table`: all counters of a table and its indexes.
+pub fn statistics_prefix(table: TableId) -> Key {
+    table_prefix(kind::STATISTICS, table)
+}
+
+/// `'N' table index`: the counters of one index.
+pub fn index_statistics_prefix(table: TableId, index: IndexId) -> Key {
+    index_prefix(kind::STATISTICS, table, index)
+}
+
+/// `'Z' table pk`: counter of the bytes of an item collection, kept for tables with local indexes.
+pub fn collection_size(table: TableId, partition: &[u8]) -> Key {
+    let mut key = collection_size_prefix(table).to_vec();
+    key.extend_from_slice(partition);
+    key.into()
+}
+
+/// `'Z' table`: the collection sizes of a table.
+pub fn collection_size_prefix(table: TableId) -> Key {
+    table_prefix(kind::COLLECTION_SIZE, table)
+}
+
+// ---- catalogue ----------------------------------------------------------------------------------
+
+/// `'C' text(account) text(region) text(name)`: a table's definition, encoded as an item.
+pub fn table_row(namespace: &Namespace, name: &str) -> Key {
+    let mut key = namespace_key(kind::CATALOG, namespace);
+    push_text(&mut key, name);
+    key.into()
+}
+
+/// The table name in a key made by [`table_row`], given the namespace's prefix.
+pub fn table_name_of_row(prefix: &[u8], key: &[u8]) -> Option<String> {
+    let text = key.strip_prefix(prefix)?.strip_suffix(&[0x00, 0x01])?;
+    let mut name = Vec::with_capacity(text.len());
+    let mut bytes = text.iter();
+    while let Some(&byte) = bytes.next() {
+        name.push(byte);
+        if byte == 0 && bytes.next() != Some(&0xFF) {
+            return None;
+        }
+    }
+    String::from_utf8(name).ok()
+}
+
+/// `'C' text(account) text(region)`: the definitions of a namespace, in the order of their names.
+pub fn namespace_tables_prefix(namespace: &Namespace) -> Key {
+    namespace_key(kind::CATALOG, namespace).into()
+}
+
+/// `'C'`: every definition.
+pub fn tables_prefix() -> Key {
+    Key::from_static(&[kind::CATALOG])
+}
+
+/// `'A' text(account) text(region)`: how many tables a namespace has (8 bytes, big-endian). A row,
+/// not a counter: it is read and locked by whoever creates or deletes a table.
+pub fn namespace_table_count(namespace: &Namespace) -> Key {
+    namespace_key(kind::NAMESPACE, namespace).into()
+}
+
+/// `'V' table`: the version of a table's definition (8 bytes, big-endian). Every item write declares
+/// it as a guard, every change of the definition as an exclusive key; absent once the table is gone.
+pub fn version_row(table: TableId) -> Key {
+    table_prefix(kind::VERSION, table)
+}
+
+/// `'I'`: the last table id given out (8 bytes, big-endian).
+pub fn table_id_sequence() -> Key {
+    Key::from_static(&[kind::TABLE_ID_SEQUENCE])
+}
+
+/// `'B' table index`: the key of the last item that the backfill of an index has done.
+pub fn backfill_progress(table: TableId, index: IndexId) -> Key {
+    index_prefix(kind::BACKFILL, table, index)
+}
+
+/// `'B' table`: the backfill progress of all indexes of a table.
+pub fn backfill_progress_prefix(table: TableId) -> Key {
+    table_prefix(kind::BACKFILL, table)
+}
+
+// ---- transaction tokens -------------------------------------------------------------------------
+
+/// `'K' text(account) text(region) text(token)`: the outcome kept for a client's idempotency token.
+pub fn token_row(namespace: &Namespace, token: &str) -> Key {
+    let mut key = namespace_key(kind::TOKEN, namespace);
+    push_text(&mut key, token);
+    key.into()
+}
+
+/// `'X' expiry token-row`: finds the tokens to forget in the order of their expiry (milliseconds since
+/// the epoch, 8 bytes, big-endian). The rest of the key is the [`token_row`] it stands for.
+pub fn token_expiry(expires_at_ms: u64, token_row: &[u8]) -> Key {
+    let mut key = vec![kind::TOKEN_EXPIRY];
+    key.extend_from_slice(&expires_at_ms.to_be_bytes());
+    key.extend_from_slice(token_row);
+    key.into()
+}
+
+/// The expiry rows of tokens that expire before `now_ms`.
+pub fn token_expiries_before(now_ms: u64) -> KeyRange {
+    KeyRange::new(vec![kind::TOKEN_EXPIRY], token_expiry(now_ms, &[]))
+}
+
+/// The token row that an expiry row stands for.
+pub fn token_row_of_expiry(expiry: &[u8]) -> Option<&[u8]> {
+    expiry.get(1 + 8..)
+}
+
+// ---- parts --------------------------------------------------------------------------------------
+
+fn table_prefix(kind: u8, table: TableId) -> Key {
+    let mut key = Vec::with_capacity(1 + 8);
+    key.push(kind);
+    key.extend_from_slice(&table.0.to_be_bytes());
+    key.into()
+}
+
+fn index_prefix(kind: u8, table: TableId, index: IndexId) -> Key {
+    let mut key = Vec::with_capacity(1 + 8 + 4);
+    key.push(kind);
+    key.extend_from_slice(&table.0.to_be_bytes());
+    key.extend_from_slice(&index.0.to_be_bytes());
+    key.into()
+}
+
+fn statistic(table: TableId, index: Option<IndexId>, which: u8) -> Key {
+    // Index ids start at 1, so 0 is free to stand for the table itself.
+    let mut key = index_prefix(kind::STATISTICS, table, index.unwrap_or(IndexId(0))).to_vec();
+    key.push(which);
+    key.into()
+}
+
+fn namespace_key(kind: u8, namespace: &Namespace) -> Vec<u8> {
+    let mut key = vec![kind];
+    push_text(&mut key, &namespace.account);
+    push_text(&mut key, &namespace.region);
+    key
+}
+
+fn push_text(key: &mut Vec<u8>, text: &str) {
+    for &byte in text.as_bytes() {
+        key.push(byte);
+        if byte == 0 {
+            key.push(0xFF);
+        }
+    }
+    key.extend_from_slice(&[0x00, 0x01]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn namespace(account: &str, region: &str) -> Namespace {
+        Namespace { account: account.into(), region: region.into() }
+    }
+
+    #[test]
+    fn every_kind_has_its_own_first_byte() {
+        let (table, index) = (TableId(7), IndexId(3));
+        let here = namespace("000000000000", "eu-west-1");
+        let keys = [
+            item_prefix(table),
+            local_index_prefix(table, index),
+            global_index_prefix(table, index),
+            stream_log(table, "2026-10-09T05:53:25.330", 0),
+            item_count(table, None),
+            collection_size(table, b"pk"),
+            table_row(&here, "t"),
+            namespace_table_count(&here),
+            version_row(table),
+            table_id_sequence(),
+            backfill_progress(table, index),
+            token_row(&here, "token"),
+            token_expiry(1, b"row"),
+        ];
+        let mut first_bytes: Vec<u8> = keys.iter().map(|key| key[0]).collect();
+        first_bytes.sort_unstable();
+        first_bytes.dedup();
+        assert_eq!(first_bytes.len(), keys.len());
+    }
+
+    #[test]
+    fn the_layout_is_pinned() {
+        let (table, index) = (TableId(0x0102), IndexId(0x0A));
+        let here = namespace("1", "r");
+        let check = |key: Key, expected: &[u8]| assert_eq!(&key[..], expected);
+        check(item_prefix(table), b"T\0\0\0\0\0\0\x01\x02");
+        check(global_index_prefix(table, index), b"G\0\0\0\0\0\0\x01\x02\0\0\0\x0A");
+        check(local_index_prefix(table, index), b"L\0\0\0\0\0\0\x01\x02\0\0\0\x0A");
+        check(item_count(table, None), b"N\0\0\0\0\0\0\x01\x02\0\0\0\0c");
+        check(size_bytes(table, Some(index)), b"N\0\0\0\0\0\0\x01\x02\0\0\0\x0As");
+        check(table_row(&here, "t\0u"), b"C1\0\x01r\0\x01t\0\xFFu\0\x01");
+        check(stream_log(table, "l", 2), b"S\0\0\0\0\0\0\x01\x02l\0\x01\0\0\0\x02");
+        check(token_expiry(5, b"Krow"), b"X\0\0\0\0\0\0\0\x05Krow");
+        check(item_key(b"T", b"", b"s"), b"T\x2D\x06\x80\x05\x38\xD3\x94\xC2s");
+    }
+
+    #[test]
+    fn texts_keep_their_order_and_never_run_together() {
+        let mut names = vec!["a", "a\0", "a\0b", "a.b", "aa", "b", "B", "-", ""];
+        names.sort_unstable();
+        let here = namespace("1", "r");
+        let keys: Vec<Key> = names.iter().map(|name| table_row(&here, name)).collect();
+        assert!(keys.is_sorted());
+        for (name, key) in names.iter().zip(&keys) {
+            let prefix = namespace_tables_prefix(&here);
+            assert_eq!(table_name_of_row(&prefix, key).as_deref(), Some(*name));
+        }
+        let (short, long) = (namespace("1", "rr"), namespace("1r", "r"));
+        assert_ne!(namespace_tables_prefix(&short), namespace_tables_prefix(&long));
+        assert!(
+            !KeyRange::prefix(namespace_tables_prefix(&here)).contains(&table_row(&short, "t"))
+        );
+    }
+
+    #[test]
+    fn hash_ranges_cover_the_whole_prefix() {
+        let prefix = item_prefix(TableId(1));
+        let middle = 1 << 63;
+        let (low, high) = (hash_range(&prefix, 0, Some(middle)), hash_range(&prefix, middle, None));
+        for partition in ["a", "b", "c", "d", "e"] {
+            let key = item_key(&prefix, partition.as_bytes(), b"sort");
+            assert_eq!(low.contains(&key), hash64(partition.as_bytes()) < middle);
+            assert_ne!(low.contains(&key), high.contains(&key));
+            assert_eq!(hash_of_key(&prefix, &key), hash64(partition.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn expired_tokens_are_a_range() {
+        let row = token_row(&namespace("1", "r"), "t");
+        let expiry = token_expiry(100, &row);
+        assert!(!token_expiries_before(100).contains(&expiry));
+        assert!(token_expiries_before(101).contains(&expiry));
+        assert_eq!(token_row_of_expiry(&expiry), Some(&row[..]));
+    }
+}

@@ -1,0 +1,49 @@
+//! What an engine is opened with.
+
+use std::sync::Arc;
+
+use crate::clock::{Clock, SystemClock};
+
+#[derive(Clone)]
+pub struct EngineOptions {
+    pub clock: Arc<dyn Clock>,
+    /// Makes everything random (table ids that clients see) repeat itself; `None` seeds from the
+    /// operating system.
+    pub random_seed: Option<u64>,
+    pub limits: Limits,
+}
+
+impl Default for EngineOptions {
+    fn default() -> EngineOptions {
+        EngineOptions { clock: Arc::new(SystemClock), random_seed: None, limits: Limits::default() }
+    }
+}
+
+/// The quotas of an account. The defaults are DynamoDB's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Tables per namespace.
+    pub tables_max: u64,
+    /// Read (and, separately, write) units of a table or a global index, provisioned or as an
+    /// on-demand maximum.
+    pub table_capacity_units_max: u64,
+    pub global_indexes_max: usize,
+    pub tags_max: usize,
+    /// How long a change of the time-to-live settings locks them.
+    pub time_to_live_change_interval_ms: u64,
+    /// How many bytes an item collection (a partition of a table with local indexes) may hold.
+    pub collection_size_bytes_max: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            tables_max: 2_500,
+            table_capacity_units_max: 40_000,
+            global_indexes_max: 20,
+            tags_max: 50,
+            time_to_live_change_interval_ms: 30 * 60 * 1_000,
+            collection_size_bytes_max: 10 * 1_024 * 1_024 * 1_024,
+        }
+    }
+}

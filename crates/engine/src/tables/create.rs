@@ -1,0 +1,101 @@
+//! CreateTable.
+
+use crate::Engine;
+use crate::command::{CreateIndex, CreateTable};
+use crate::error::Result;
+use crate::schema::{
+    BillingMode, IndexDefinition, IndexId, IndexKind, IndexStatus, StreamSettings, TableDefinition,
+    TableDescription, TableId, Throughput,
+};
+use crate::tables::{encryption, stream_label, throughput};
+
+impl Engine {
+    /// Creates a table, which is ready for use when this returns.
+    pub async fn create_table(&self, request: CreateTable) -> Result<TableDescription> {
+        let now_ms = self.clock.now_ms();
+        let uuid = self.random.uuid();
+        let build = |id| self.new_definition(&request, id, &uuid, now_ms);
+        let tables_max = self.limits.tables_max;
+        let table = self.catalog.create(&*self.store, &request.table, tables_max, build).await?;
+        Ok(TableDescription {
+            definition: table.definition().clone(),
+            statistics: Default::default(),
+            index_statistics: Default::default(),
+        })
+    }
+
+    fn new_definition(
+        &self,
+        request: &CreateTable,
+        id: TableId,
+        uuid: &str,
+        now_ms: u64,
+    ) -> Result<TableDefinition> {
+        throughput::check_limits(&self.limits, &request.throughput, None)?;
+        for index in &request.global_indexes {
+            throughput::check_limits(&self.limits, &index.throughput, Some(&index.name))?;
+        }
+        let mut index_ids = 1..;
+        let mut number = |(index, kind): (&CreateIndex, IndexKind)| {
+            let id = index_ids.next().expect("a table has few indexes");
+            new_index(index, IndexId(id), kind, request.billing_mode)
+        };
+        let local = request.local_indexes.iter().map(|index| (index, IndexKind::Local));
+        let global = request.global_indexes.iter().map(|index| (index, IndexKind::Global));
+        let local_indexes = local.map(&mut number).collect::<Result<Vec<_>>>()?;
+        let global_indexes = global.map(&mut number).collect::<Result<Vec<_>>>()?;
+        let stream = request
+            .stream
+            .map(|view_type| StreamSettings { view_type, label: stream_label::next(None, now_ms) });
+        let on_demand = request.billing_mode == BillingMode::PayPerRequest;
+        let namespace = &request.table.namespace;
+        let kms_key = request.kms_key.as_ref();
+        Ok(TableDefinition {
+            id,
+            uuid: uuid.to_owned(),
+            namespace: (**namespace).clone(),
+            name: request.table.name.clone(),
+            created_at_ms: now_ms,
+            version: 1,
+            attribute_types: request.attribute_types.clone(),
+            keys: request.keys.clone(),
+            next_index_id: index_ids.start,
+            local_indexes,
+            global_indexes,
+            billing_mode: request.billing_mode,
+            on_demand_since_ms: on_demand.then_some(now_ms),
+            throughput: throughput::initial(request.billing_mode, &request.throughput, None)?,
+            latest_stream_label: stream.as_ref().map(|stream| stream.label.clone()),
+            stream,
+            kms_key_arn: kms_key.map(|key| encryption::key_arn(namespace, key)),
+            table_class: request.table_class.map(|class| (class, None)),
+            previous_table_class_change_ms: None,
+            deletion_protection: request.deletion_protection,
+            tags: request.tags.clone(),
+            ttl_attribute: None,
+            ttl_changed_at_ms: None,
+        })
+    }
+}
+
+/// An index that comes with its table has nothing to be filled with, so it is active at once.
+fn new_index(
+    index: &CreateIndex,
+    id: IndexId,
+    kind: IndexKind,
+    mode: BillingMode,
+) -> Result<IndexDefinition> {
+    let throughput = match kind {
+        IndexKind::Local => Throughput::default(),
+        IndexKind::Global => throughput::initial(mode, &index.throughput, Some(&index.name))?,
+    };
+    Ok(IndexDefinition {
+        id,
+        name: index.name.clone(),
+        kind,
+        keys: index.keys.clone(),
+        projection: index.projection.clone(),
+        status: IndexStatus::Active,
+        throughput,
+    })
+}

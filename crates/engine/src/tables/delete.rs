@@ -1,0 +1,44 @@
+//! DeleteTable: the definition, the items and everything derived from them go in one atomic write.
+
+use zenobe_store::KeyRange;
+
+use crate::Engine;
+use crate::command::TableName;
+use crate::error::{Error, Result};
+use crate::keyspace;
+use crate::schema::{IndexStatus, TableDefinition, TableDescription, TableId};
+
+impl Engine {
+    /// Deletes a table. The name is free again when this returns; giving the space back is background
+    /// work.
+    pub async fn delete_table(&self, name: &TableName) -> Result<TableDescription> {
+        let last_seen = self.describe_table(name).await?;
+        let table =
+            self.catalog.remove_table(&*self.store, name, check_deletable, ranges_of_table).await?;
+        self.background.reclaim(ranges_of_table(table.definition().id));
+        Ok(TableDescription { definition: table.definition().clone(), ..last_seen })
+    }
+}
+
+fn check_deletable(definition: &TableDefinition) -> Result<()> {
+    if definition.deletion_protection {
+        return Err(Error::DeletionProtected);
+    }
+    if definition.indexes().any(|index| index.status != IndexStatus::Active) {
+        return Err(Error::IndexesInFlux);
+    }
+    Ok(())
+}
+
+/// Everything that belongs to a table and not to its streams, which stay readable for a day.
+fn ranges_of_table(id: TableId) -> Vec<KeyRange> {
+    let prefixes = [
+        keyspace::item_prefix(id),
+        keyspace::local_indexes_prefix(id),
+        keyspace::global_indexes_prefix(id),
+        keyspace::statistics_prefix(id),
+        keyspace::collection_size_prefix(id),
+        keyspace::backfill_progress_prefix(id),
+    ];
+    prefixes.into_iter().map(KeyRange::prefix).collect()
+}

@@ -1,0 +1,122 @@
+//! DescribeTable and ListTables.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use zenobe_store::{Direction, Key, KeyRange, Value, decode_counter};
+
+use crate::Engine;
+use crate::catalog::{GuardCheck, StatisticsKeys, Table};
+use crate::command::{TableName, TablePage};
+use crate::error::{Error, Result};
+use crate::keyspace;
+use crate::schema::{ItemStatistics, Namespace, TableDefinition, TableDescription, Throughput};
+use crate::tables::throughput;
+
+impl Engine {
+    pub async fn describe_table(&self, name: &TableName) -> Result<TableDescription> {
+        let mut table = self.table(name).await?;
+        loop {
+            let (guard, statistics) = self.read_statistics(&table).await?;
+            match table.check_guard(guard.as_ref()) {
+                GuardCheck::Current => return self.describe(&table, &statistics),
+                GuardCheck::Changed | GuardCheck::Gone => table = self.refresh(&table).await?,
+            }
+        }
+    }
+
+    /// The names of a namespace's tables in byte order: up to `limit` of those after `start`.
+    pub async fn list_tables(
+        &self,
+        namespace: &Namespace,
+        start: Option<&str>,
+        limit: usize,
+    ) -> Result<TablePage> {
+        let prefix = keyspace::namespace_tables_prefix(namespace);
+        let mut range = KeyRange::prefix(prefix.clone());
+        if let Some(start) = start {
+            range.start = after(&keyspace::table_row(namespace, start));
+        }
+        let (mut names, mut more, mut failure) = (Vec::new(), false, None);
+        let mut visit = |key: &[u8], _: &[u8]| {
+            if names.len() == limit {
+                more = true;
+                return ControlFlow::Break(());
+            }
+            match keyspace::table_name_of_row(&prefix, key) {
+                Some(name) => names.push(name),
+                None => failure = Some(format!("the key of a table row: {key:?}")),
+            }
+            ControlFlow::Continue(())
+        };
+        self.store.scan(range, Direction::Forward, &mut visit).await?;
+        match failure {
+            Some(detail) => Err(Error::Corrupt { detail }),
+            None => Ok(TablePage { names, more }),
+        }
+    }
+
+    /// A definition with the figures of the moment, whether or not the definition is still current.
+    pub(super) async fn describe_as_is(&self, table: &Table) -> Result<TableDescription> {
+        let (_, statistics) = self.read_statistics(table).await?;
+        self.describe(table, &statistics)
+    }
+
+    /// The value of the table's version row, and the counters of the table and then of each index, all
+    /// from one state of the store.
+    async fn read_statistics(&self, table: &Table) -> Result<(Option<Value>, Vec<[i64; 2]>)> {
+        let counters = |keys: &StatisticsKeys| [keys.item_count.clone(), keys.size_bytes.clone()];
+        let mut keys: Vec<Key> = vec![table.guard_key().clone()];
+        keys.extend(counters(table.statistics()));
+        keys.extend(table.indexes().flat_map(|index| counters(index.statistics)));
+        let mut values = self.store.get_many(&keys).await?.into_iter();
+        let guard = values.next().flatten();
+        let mut statistics = Vec::with_capacity(keys.len() / 2);
+        while let (Some(item_count), Some(size_bytes)) = (values.next(), values.next()) {
+            let counter = |value: Option<Value>| decode_counter(value.as_deref());
+            statistics.push([counter(item_count)?, counter(size_bytes)?]);
+        }
+        Ok((guard, statistics))
+    }
+
+    fn describe(&self, table: &Table, counters: &[[i64; 2]]) -> Result<TableDescription> {
+        let definition = table.definition();
+        let index_statistics = definition
+            .indexes()
+            .zip(&counters[1..])
+            .map(|(index, counters)| Ok((index.name.clone(), item_statistics(*counters)?)));
+        Ok(TableDescription {
+            statistics: item_statistics(counters[0])?,
+            index_statistics: index_statistics.collect::<Result<_>>()?,
+            definition: with_current_day(definition, self.clock.now_ms()),
+        })
+    }
+}
+
+fn item_statistics([item_count, size_bytes]: [i64; 2]) -> Result<ItemStatistics> {
+    let unsigned = |count: i64| {
+        let negative = || Error::Corrupt { detail: format!("a statistic of {count}") };
+        u64::try_from(count).map_err(|_| negative())
+    };
+    Ok(ItemStatistics { item_count: unsigned(item_count)?, size_bytes: unsigned(size_bytes)? })
+}
+
+/// The definition with decreases of capacity counted for the day of `now_ms`: yesterday's are forgotten.
+fn with_current_day(definition: &Arc<TableDefinition>, now_ms: u64) -> Arc<TableDefinition> {
+    let aged = |it: &Throughput| it.decreases_today != throughput::decreases_today(it, now_ms);
+    let global = &definition.global_indexes;
+    if !aged(&definition.throughput) && !global.iter().any(|index| aged(&index.throughput)) {
+        return Arc::clone(definition);
+    }
+    let mut definition = TableDefinition::clone(definition);
+    let throughputs = definition.global_indexes.iter_mut().map(|index| &mut index.throughput);
+    for it in throughputs.chain([&mut definition.throughput]) {
+        it.decreases_today = throughput::decreases_today(it, now_ms);
+    }
+    Arc::new(definition)
+}
+
+/// The first key after `key`.
+fn after(key: &[u8]) -> Key {
+    [key, &[0]].concat().into()
+}

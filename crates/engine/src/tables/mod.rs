@@ -1,0 +1,23 @@
+//! Operations on tables: one file each, and the rules that several of them share.
+
+mod create;
+mod delete;
+mod describe;
+mod encryption;
+mod index_changes;
+mod stream_label;
+mod tags;
+mod throughput;
+mod time_to_live;
+mod update;
+
+pub(crate) use index_changes::prune_attribute_types;
+
+use crate::schema::TableDescription;
+
+/// A table before and after an UpdateTable. DynamoDB's response shows most of what was before.
+#[derive(Debug, Clone)]
+pub struct TableUpdate {
+    pub before: TableDescription,
+    pub after: TableDescription,
+}

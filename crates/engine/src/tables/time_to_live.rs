@@ -1,0 +1,50 @@
+//! The time-to-live setting of a table.
+
+use crate::Engine;
+use crate::catalog::change::Edit;
+use crate::command::{TableName, UpdateTimeToLive};
+use crate::error::{Error, Result, TimeToLiveError};
+use crate::schema::TableDefinition;
+
+impl Engine {
+    pub async fn update_time_to_live(&self, request: UpdateTimeToLive) -> Result<()> {
+        let now_ms = self.clock.now_ms();
+        let interval_ms = self.limits.time_to_live_change_interval_ms;
+        let decide = |before: &TableDefinition| {
+            let mut definition = before.clone();
+            apply(&mut definition, &request, now_ms, interval_ms).map_err(Error::TimeToLive)?;
+            Ok(Edit::new(definition))
+        };
+        self.catalog.change(&*self.store, &request.table, decide).await?;
+        Ok(())
+    }
+
+    /// The attribute that holds the items' expiry, if time to live is enabled.
+    pub async fn describe_time_to_live(&self, name: &TableName) -> Result<Option<String>> {
+        Ok(self.describe_table(name).await?.definition.ttl_attribute.clone())
+    }
+}
+
+fn apply(
+    definition: &mut TableDefinition,
+    request: &UpdateTimeToLive,
+    now_ms: u64,
+    interval_ms: u64,
+) -> Result<(), TimeToLiveError> {
+    match &definition.ttl_attribute {
+        Some(current) if *current != request.attribute => {
+            return Err(TimeToLiveError::OtherAttribute { current: current.clone() });
+        }
+        Some(_) if request.enabled => return Err(TimeToLiveError::AlreadyEnabled),
+        None if !request.enabled => return Err(TimeToLiveError::AlreadyDisabled),
+        Some(_) | None => {}
+    }
+    if let Some(changed_at_ms) = definition.ttl_changed_at_ms
+        && now_ms.saturating_sub(changed_at_ms) < interval_ms
+    {
+        return Err(TimeToLiveError::ChangedTooOften);
+    }
+    definition.ttl_attribute = request.enabled.then(|| request.attribute.clone());
+    definition.ttl_changed_at_ms = Some(now_ms);
+    Ok(())
+}
