@@ -4,6 +4,7 @@
 //! values is comparing two slices. Bytes are validated once, when they come in; everything after
 //! that is infallible.
 
+mod containers;
 mod encode;
 mod validate;
 mod value_ref;
@@ -17,7 +18,9 @@ use crate::reader::{LengthBytes, Reader};
 use crate::{AttributeType, AttributeValue, DecodeError, Path};
 
 use value_ref::trusted;
-pub use value_ref::{ListRef, MapRef, SetRef, ValueRef, View};
+
+pub use containers::{ListRef, MapRef, SetRef};
+pub use value_ref::{ValueRef, View};
 
 /// The first byte of every stored item.
 const VERSION: u8 = 1;

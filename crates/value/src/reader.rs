@@ -17,12 +17,14 @@ impl<'a> Reader<'a> {
         self.rest
     }
 
+    #[inline]
     pub fn byte(&mut self) -> Result<u8, DecodeError> {
         let (&first, rest) = self.rest.split_first().ok_or(DecodeError::Truncated)?;
         self.rest = rest;
         Ok(first)
     }
 
+    #[inline]
     pub fn take(&mut self, length: usize) -> Result<&'a [u8], DecodeError> {
         let (taken, rest) = self.rest.split_at_checked(length).ok_or(DecodeError::Truncated)?;
         self.rest = rest;
@@ -31,11 +33,14 @@ impl<'a> Reader<'a> {
 
     /// A length or a count: seven bits per byte, low bits first, the top bit set on all but the
     /// last byte. Only the shortest form is accepted, so that equal values have equal bytes.
+    #[inline]
     pub fn length(&mut self) -> Result<usize, DecodeError> {
         let first = self.byte()?;
-        if first < 0x80 {
-            return Ok(usize::from(first));
-        }
+        if first < 0x80 { Ok(usize::from(first)) } else { self.long_length(first) }
+    }
+
+    /// Apart, so that the common case of a single byte is inlined.
+    fn long_length(&mut self, first: u8) -> Result<usize, DecodeError> {
         let mut length = u64::from(first & 0x7F);
         for shift in (7..LENGTH_BITS).step_by(7) {
             let byte = self.byte()?;
@@ -50,6 +55,7 @@ impl<'a> Reader<'a> {
         Err(DecodeError::MalformedLength)
     }
 
+    #[inline]
     pub fn prefixed(&mut self) -> Result<&'a [u8], DecodeError> {
         let length = self.length()?;
         self.take(length)

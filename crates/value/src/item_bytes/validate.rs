@@ -1,8 +1,8 @@
 //! Total validation of stored bytes: any input is answered, none panics, and nothing passes that
 //! the encoder would have written differently.
 
+use super::containers::MapRef;
 use super::type_of;
-use super::value_ref::MapRef;
 use crate::limits::STORED_NESTING_LEVELS_MAX;
 use crate::number::canonical_shape;
 use crate::reader::Reader;

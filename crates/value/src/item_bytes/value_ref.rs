@@ -1,10 +1,10 @@
-//! Walking validated bytes.
+//! One value in validated bytes.
 
 use std::cmp::Ordering;
 use std::fmt;
 
+use super::containers::{ListRef, MapRef, SetRef};
 use super::type_of;
-use crate::attribute_value::Attributes;
 use crate::number::canonical_size_bytes;
 use crate::path::PathElement;
 use crate::reader::Reader;
@@ -134,6 +134,7 @@ impl<'a> ValueRef<'a> {
     }
 
     /// Takes one value off the reader without looking into its payload.
+    #[inline]
     pub(super) fn read(reader: &mut Reader<'a>) -> Result<ValueRef<'a>, DecodeError> {
         let start = reader.rest();
         let attribute_type = type_of(reader.byte()?)?;
@@ -161,193 +162,12 @@ impl fmt::Debug for ValueRef<'_> {
     }
 }
 
-/// The members of a list, in their order.
-#[derive(Clone, Copy)]
-pub struct ListRef<'a> {
-    count: usize,
-    payload: &'a [u8],
-}
-
-impl<'a> ListRef<'a> {
-    fn read(payload: &'a [u8]) -> ListRef<'a> {
-        let mut reader = Reader::new(payload);
-        let count = trusted(reader.length());
-        ListRef { count, payload: reader.rest() }
-    }
-
-    pub fn len(&self) -> usize {
-        self.count
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = ValueRef<'a>> + use<'a> {
-        let mut reader = Reader::new(self.payload);
-        (0..self.count).map(move |_| trusted(ValueRef::read(&mut reader)))
-    }
-
-    pub fn get(&self, index: usize) -> Option<ValueRef<'a>> {
-        self.iter().nth(index)
-    }
-}
-
-impl fmt::Debug for ListRef<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_list().entries(self.iter()).finish()
-    }
-}
-
-/// The members of a map, ascending by name.
-#[derive(Clone, Copy)]
-pub struct MapRef<'a> {
-    count: usize,
-    payload: &'a [u8],
-}
-
-impl<'a> MapRef<'a> {
-    /// The payload begins after the count.
-    pub(super) fn new(count: usize, payload: &'a [u8]) -> MapRef<'a> {
-        MapRef { count, payload }
-    }
-
-    fn read(payload: &'a [u8]) -> MapRef<'a> {
-        let mut reader = Reader::new(payload);
-        let count = trusted(reader.length());
-        MapRef { count, payload: reader.rest() }
-    }
-
-    pub fn len(&self) -> usize {
-        self.count
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&'a str, ValueRef<'a>)> + use<'a> {
-        self.entries().map(|entry| (entry.name(), entry.value))
-    }
-
-    pub fn get(&self, name: &str) -> Option<ValueRef<'a>> {
-        let wanted = name.as_bytes();
-        let reached = self.entries().find(|entry| entry.name >= wanted)?;
-        (reached.name == wanted).then_some(reached.value)
-    }
-
-    pub fn decode(&self) -> Attributes {
-        self.iter().map(|(name, value)| (name.to_owned(), value.decode())).collect()
-    }
-
-    pub(super) fn payload(&self) -> &'a [u8] {
-        self.payload
-    }
-
-    pub(super) fn entries(&self) -> Entries<'a> {
-        Entries { remaining: self.count, reader: Reader::new(self.payload) }
-    }
-}
-
-impl fmt::Debug for MapRef<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_map().entries(self.iter()).finish()
-    }
-}
-
-/// One named value, with the slice that holds both.
-pub(super) struct Entry<'a> {
-    pub name: &'a [u8],
-    pub value: ValueRef<'a>,
-    pub encoded: &'a [u8],
-}
-
-impl<'a> Entry<'a> {
-    pub fn name(&self) -> &'a str {
-        trusted_text(self.name)
-    }
-}
-
-pub(super) struct Entries<'a> {
-    remaining: usize,
-    reader: Reader<'a>,
-}
-
-impl<'a> Iterator for Entries<'a> {
-    type Item = Entry<'a>;
-
-    fn next(&mut self) -> Option<Entry<'a>> {
-        self.remaining = self.remaining.checked_sub(1)?;
-        let start = self.reader.rest();
-        let name = trusted(self.reader.prefixed());
-        let value = trusted(ValueRef::read(&mut self.reader));
-        let encoded = &start[..start.len() - self.reader.rest().len()];
-        Some(Entry { name, value, encoded })
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.remaining, Some(self.remaining))
-    }
-}
-
-impl ExactSizeIterator for Entries<'_> {}
-
-/// The members of a set: strings and binaries ascending by bytes, numbers by value.
-#[derive(Clone, Copy)]
-pub struct SetRef<'a> {
-    count: usize,
-    payload: &'a [u8],
-}
-
-impl<'a> SetRef<'a> {
-    fn read(payload: &'a [u8]) -> SetRef<'a> {
-        let mut reader = Reader::new(payload);
-        let count = trusted(reader.length());
-        SetRef { count, payload: reader.rest() }
-    }
-
-    pub fn len(&self) -> usize {
-        self.count
-    }
-
-    /// Never true: DynamoDB has no empty sets.
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
-    /// The members' bytes; of numbers, the canonical text.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
-        let mut reader = Reader::new(self.payload);
-        (0..self.count).map(move |_| trusted(reader.prefixed()))
-    }
-
-    /// The members of a set of strings or numbers.
-    ///
-    /// # Panics
-    /// If this is a set of binaries that are not UTF-8.
-    pub fn texts(&self) -> impl ExactSizeIterator<Item = &'a str> + use<'a> {
-        self.iter().map(trusted_text)
-    }
-
-    /// Whether the set has the member with these bytes; of numbers, with this canonical text.
-    pub fn contains(&self, member: &[u8]) -> bool {
-        self.iter().any(|candidate| candidate == member)
-    }
-}
-
-impl fmt::Debug for SetRef<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let members = self.iter().map(|member| member.escape_ascii().to_string());
-        formatter.debug_set().entries(members).finish()
-    }
-}
-
 /// References are only made of bytes that were validated or written here.
 pub(super) fn trusted<T>(result: Result<T, DecodeError>) -> T {
     result.expect("the bytes were validated")
 }
 
-fn trusted_text(bytes: &[u8]) -> &str {
+pub(super) fn trusted_text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("the bytes were validated")
 }
 

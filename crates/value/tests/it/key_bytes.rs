@@ -64,19 +64,19 @@ proptest! {
 
     #[test]
     fn numbers_keep_their_order(left in number(), right in number()) {
-        check_order(AttributeValue::N(left), AttributeValue::N(right), left.cmp(&right))?;
+        check_order(&AttributeValue::N(left), &AttributeValue::N(right), left.cmp(&right))?;
     }
 
     #[test]
     fn strings_keep_their_order(left in text(), right in text()) {
         let order = left.as_bytes().cmp(right.as_bytes());
-        check_order(AttributeValue::S(left), AttributeValue::S(right), order)?;
+        check_order(&AttributeValue::S(left), &AttributeValue::S(right), order)?;
     }
 
     #[test]
     fn binaries_keep_their_order(left in binary(), right in binary()) {
         let order = left.cmp(&right);
-        check_order(AttributeValue::B(left), AttributeValue::B(right), order)?;
+        check_order(&AttributeValue::B(left), &AttributeValue::B(right), order)?;
     }
 
     #[test]
@@ -136,11 +136,11 @@ proptest! {
 }
 
 fn check_order(
-    left: AttributeValue,
-    right: AttributeValue,
+    left: &AttributeValue,
+    right: &AttributeValue,
     expected: Ordering,
 ) -> Result<(), TestCaseError> {
-    let (left, right) = (encode(&left), encode(&right));
+    let (left, right) = (encode(left), encode(right));
     prop_assert_eq!(left.cmp(&right), expected);
     prop_assert!(expected == Ordering::Equal || !right.starts_with(&left));
     Ok(())

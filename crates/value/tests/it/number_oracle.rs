@@ -98,16 +98,16 @@ proptest! {
 fn check_arithmetic(left: &Number, right: &Number) -> Result<(), TestCaseError> {
     let (exact_left, exact_right) = (exact_number(left), exact_number(right));
     let sum = left.checked_add(right).map(|sum| exact_number(&sum));
-    prop_assert_eq!(sum, result(&exact_left + &exact_right));
+    prop_assert_eq!(sum, result(&(&exact_left + &exact_right)));
     let difference = left.checked_sub(right).map(|difference| exact_number(&difference));
-    prop_assert_eq!(difference, result(exact_left - exact_right));
+    prop_assert_eq!(difference, result(&(exact_left - exact_right)));
     prop_assert_eq!(left.checked_add(right), right.checked_add(left));
     Ok(())
 }
 
 /// What arithmetic may answer: too many digits count as an overflow.
-fn result(exact: BigInt) -> Result<BigInt, NumberError> {
-    match storable(&exact) {
+fn result(exact: &BigInt) -> Result<BigInt, NumberError> {
+    match storable(exact) {
         Err(NumberError::TooManyDigits) => Err(NumberError::Overflow),
         other => other,
     }

@@ -41,24 +41,24 @@ proptest! {
     #[test]
     fn every_value_is_found_by_its_path(item in attributes()) {
         for (name, value) in &item {
-            check_below(&item, vec![PathElement::Name(name.clone())], value);
+            check_below(&item, &[PathElement::Name(name.clone())], value);
         }
     }
 }
 
-fn check_below(item: &Attributes, path: Vec<PathElement>, value: &AttributeValue) {
-    check(item, &path, Some(value));
+fn check_below(item: &Attributes, path: &[PathElement], value: &AttributeValue) {
+    check(item, path, Some(value));
     let extended = |element| path.iter().cloned().chain([element]).collect::<Vec<_>>();
     match value {
         AttributeValue::L(members) => {
             for (position, member) in members.iter().enumerate() {
-                check_below(item, extended(index(position)), member);
+                check_below(item, &extended(index(position)), member);
             }
             check(item, &extended(index(members.len())), None);
         }
         AttributeValue::M(members) => {
             for (name, member) in members {
-                check_below(item, extended(PathElement::Name(name.clone())), member);
+                check_below(item, &extended(PathElement::Name(name.clone())), member);
             }
             check(item, &extended(name("no such name")), None);
         }

@@ -1,0 +1,196 @@
+//! Lists, maps and sets in validated bytes.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use super::value_ref::{ValueRef, trusted, trusted_text};
+use crate::Attributes;
+use crate::reader::Reader;
+
+/// The members of a list, in their order.
+#[derive(Clone, Copy)]
+pub struct ListRef<'a> {
+    count: usize,
+    payload: &'a [u8],
+}
+
+impl<'a> ListRef<'a> {
+    pub(super) fn read(payload: &'a [u8]) -> ListRef<'a> {
+        let mut reader = Reader::new(payload);
+        let count = trusted(reader.length());
+        ListRef { count, payload: reader.rest() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = ValueRef<'a>> + use<'a> {
+        let mut reader = Reader::new(self.payload);
+        (0..self.count).map(move |_| trusted(ValueRef::read(&mut reader)))
+    }
+
+    pub fn get(&self, index: usize) -> Option<ValueRef<'a>> {
+        self.iter().nth(index)
+    }
+}
+
+impl fmt::Debug for ListRef<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_list().entries(self.iter()).finish()
+    }
+}
+
+/// The members of a map, ascending by name.
+#[derive(Clone, Copy)]
+pub struct MapRef<'a> {
+    count: usize,
+    payload: &'a [u8],
+}
+
+impl<'a> MapRef<'a> {
+    /// The payload begins after the count.
+    pub(super) fn new(count: usize, payload: &'a [u8]) -> MapRef<'a> {
+        MapRef { count, payload }
+    }
+
+    pub(super) fn read(payload: &'a [u8]) -> MapRef<'a> {
+        let mut reader = Reader::new(payload);
+        let count = trusted(reader.length());
+        MapRef { count, payload: reader.rest() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&'a str, ValueRef<'a>)> + use<'a> {
+        self.entries().map(|entry| (entry.name(), entry.value))
+    }
+
+    pub fn get(&self, name: &str) -> Option<ValueRef<'a>> {
+        let wanted = name.as_bytes();
+        for entry in self.entries() {
+            match entry.name.cmp(wanted) {
+                Ordering::Less => {}
+                Ordering::Equal => return Some(entry.value),
+                Ordering::Greater => return None,
+            }
+        }
+        None
+    }
+
+    pub fn decode(&self) -> Attributes {
+        self.iter().map(|(name, value)| (name.to_owned(), value.decode())).collect()
+    }
+
+    pub(super) fn payload(&self) -> &'a [u8] {
+        self.payload
+    }
+
+    pub(super) fn entries(&self) -> Entries<'a> {
+        Entries { remaining: self.count, reader: Reader::new(self.payload) }
+    }
+}
+
+impl fmt::Debug for MapRef<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_map().entries(self.iter()).finish()
+    }
+}
+
+/// One named value, with the slice that holds both.
+pub(super) struct Entry<'a> {
+    pub name: &'a [u8],
+    pub value: ValueRef<'a>,
+    pub encoded: &'a [u8],
+}
+
+impl<'a> Entry<'a> {
+    pub fn name(&self) -> &'a str {
+        trusted_text(self.name)
+    }
+}
+
+pub(super) struct Entries<'a> {
+    remaining: usize,
+    reader: Reader<'a>,
+}
+
+impl<'a> Iterator for Entries<'a> {
+    type Item = Entry<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Entry<'a>> {
+        self.remaining = self.remaining.checked_sub(1)?;
+        let start = self.reader.rest();
+        let name = trusted(self.reader.prefixed());
+        let value = trusted(ValueRef::read(&mut self.reader));
+        let encoded = &start[..start.len() - self.reader.rest().len()];
+        Some(Entry { name, value, encoded })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.remaining, Some(self.remaining))
+    }
+}
+
+impl ExactSizeIterator for Entries<'_> {}
+
+/// The members of a set: strings and binaries ascending by bytes, numbers by value.
+#[derive(Clone, Copy)]
+pub struct SetRef<'a> {
+    count: usize,
+    payload: &'a [u8],
+}
+
+impl<'a> SetRef<'a> {
+    pub(super) fn read(payload: &'a [u8]) -> SetRef<'a> {
+        let mut reader = Reader::new(payload);
+        let count = trusted(reader.length());
+        SetRef { count, payload: reader.rest() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Never true: DynamoDB has no empty sets.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The members' bytes; of numbers, the canonical text.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
+        let mut reader = Reader::new(self.payload);
+        (0..self.count).map(move |_| trusted(reader.prefixed()))
+    }
+
+    /// The members of a set of strings or numbers.
+    ///
+    /// # Panics
+    /// If this is a set of binaries that are not UTF-8.
+    pub fn texts(&self) -> impl ExactSizeIterator<Item = &'a str> + use<'a> {
+        self.iter().map(trusted_text)
+    }
+
+    /// Whether the set has the member with these bytes; of numbers, with this canonical text.
+    pub fn contains(&self, member: &[u8]) -> bool {
+        self.iter().any(|candidate| candidate == member)
+    }
+}
+
+impl fmt::Debug for SetRef<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let members = self.iter().map(|member| member.escape_ascii().to_string());
+        formatter.debug_set().entries(members).finish()
+    }
+}
