@@ -7,6 +7,7 @@
 //! **Invariant:** only `change` writes items and index entries.
 
 mod background;
+mod batch;
 mod capacity;
 pub mod catalog;
 mod change;
@@ -18,8 +19,11 @@ mod keys;
 pub mod keyspace;
 pub mod options;
 mod random;
+mod read;
 pub mod schema;
 mod tables;
+mod transactions;
+mod write;
 
 use std::sync::Arc;
 

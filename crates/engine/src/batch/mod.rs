@@ -1,0 +1,4 @@
+//! Batches: many independent reads or writes in one call.
+
+mod get;
+mod write;

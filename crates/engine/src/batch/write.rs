@@ -1,0 +1,109 @@
+//! BatchWriteItem: all requests are checked first, then each is a write of its own.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use futures_util::future::try_join_all;
+use zenobe_store::Key;
+use zenobe_value::{Attributes, EncodedItem};
+
+use crate::Engine;
+use crate::catalog::Table;
+use crate::change::index_keys;
+use crate::command::{
+    BatchWrite, BatchWriteOutcome, BatchWriteRequest, BatchWriteTableOutcome, Consumed, TableName,
+    WriteOutcome,
+};
+use crate::error::{Error, KeyError, Result};
+use crate::keys::PrimaryKey;
+use crate::write::check_size;
+use crate::write::intent::{Action, Intent};
+
+impl Engine {
+    pub async fn batch_write(&self, command: BatchWrite) -> Result<BatchWriteOutcome> {
+        let mut tables = Vec::with_capacity(command.tables.len());
+        for table in &command.tables {
+            let writes: Result<Vec<Write<'_>>> = table.requests.iter().map(Write::new).collect();
+            tables.push((&table.table, writes?));
+        }
+        self.check_batch(&tables).await?;
+        // The writes run side by side, so that they share group commits.
+        let writes = tables.iter().flat_map(|(name, writes)| {
+            writes.iter().map(|write| self.write_item(name, |table| write.prepare(table)))
+        });
+        let mut outcomes = try_join_all(writes).await?.into_iter();
+        let tables = tables
+            .iter()
+            .map(|(name, writes)| table_outcome(name, outcomes.by_ref().take(writes.len())))
+            .collect();
+        Ok(BatchWriteOutcome { tables })
+    }
+
+    /// Nothing is written unless every request is valid.
+    async fn check_batch(&self, tables: &[(&TableName, Vec<Write<'_>>)]) -> Result<()> {
+        let mut handles = Vec::with_capacity(tables.len());
+        for (name, _) in tables {
+            handles.push(self.table(name).await?);
+        }
+        let mut seen: HashSet<Key> = HashSet::new();
+        let mut duplicates = false;
+        for ((_, writes), table) in tables.iter().zip(&handles) {
+            for write in writes {
+                duplicates |= !seen.insert(write.prepare(Arc::clone(table))?.item_key);
+            }
+        }
+        if duplicates { Err(Error::DuplicateKeys) } else { Ok(()) }
+    }
+}
+
+enum Write<'c> {
+    Put { item: &'c Attributes, encoded: EncodedItem },
+    Delete { key: &'c Attributes },
+}
+
+impl<'c> Write<'c> {
+    fn new(request: &'c BatchWriteRequest) -> Result<Write<'c>> {
+        Ok(match request {
+            BatchWriteRequest::Put(item) => {
+                let encoded = EncodedItem::encode(item);
+                check_size(&encoded)?;
+                Write::Put { item, encoded }
+            }
+            BatchWriteRequest::Delete(key) => Write::Delete { key },
+        })
+    }
+
+    fn prepare(&self, table: Arc<Table>) -> Result<Intent<'c>> {
+        let keys = &table.definition().keys;
+        let (key, action) = match self {
+            Write::Put { item, encoded } => {
+                let key = PrimaryKey::from_item(keys, item).map_err(batch_key_error)?;
+                index_keys::check_put(&table, encoded.as_item())?;
+                (key, Action::Put(encoded.clone()))
+            }
+            Write::Delete { key } => (PrimaryKey::from_parameter(keys, key)?, Action::Delete),
+        };
+        Ok(Intent::new(table, key, None, action))
+    }
+}
+
+/// Batches say less about a key of the wrong type than PutItem does.
+fn batch_key_error(error: KeyError) -> KeyError {
+    match error {
+        KeyError::TypeMismatch { .. } => KeyError::SchemaMismatch,
+        other => other,
+    }
+}
+
+fn table_outcome(
+    name: &TableName,
+    writes: impl Iterator<Item = WriteOutcome>,
+) -> BatchWriteTableOutcome {
+    let mut consumed = Consumed::none(name, None);
+    let mut collections = Vec::new();
+    for write in writes {
+        consumed.add(&write.consumed);
+        collections.extend(write.collection);
+    }
+    BatchWriteTableOutcome { consumed, collections }
+}

@@ -1,0 +1,197 @@
+//! The one gate through which items change.
+//!
+//! **Invariant:** nothing else in the engine writes items, index entries or their counters. Whoever changes an
+//! item (put, update, delete, batch, transaction, and later expiry and restore) holds the lock of the item's key,
+//! reads the old item under it, and hands both images to a [`Change`]; all that follows from them goes
+//! into one atomic batch.
+
+pub(crate) mod backfill;
+pub(crate) mod index_keys;
+
+use std::collections::HashMap;
+
+use zenobe_store::{Batch, Key};
+use zenobe_value::EncodedItem;
+
+use crate::capacity::{EntryChange, entry_halves};
+use crate::catalog::{StatisticsKeys, Table, TableIndex};
+use crate::indexes::entries::{Entry, entry};
+use crate::indexes::{is_incomplete, maintained};
+use crate::keys::PrimaryKey;
+use crate::keyspace;
+use crate::schema::IndexKind;
+
+/// One item before and after.
+pub(crate) struct Change<'a> {
+    pub table: &'a Table,
+    pub key: &'a PrimaryKey,
+    pub item_key: &'a Key,
+    pub old: Option<&'a EncodedItem>,
+    pub new: Option<&'a EncodedItem>,
+}
+
+/// What a change did besides the item itself.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Effect {
+    /// The indexes whose entry changed, with the capacity that it took.
+    pub indexes: Vec<IndexEffect>,
+    /// By how much the item collection grew, on tables with local indexes.
+    pub collection_delta_bytes: i64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct IndexEffect {
+    pub kind: IndexKind,
+    pub name: String,
+    pub halves: u64,
+}
+
+/// Which entries of incomplete indexes are stored, read under the locks of their items.
+pub(crate) type KnownEntries = HashMap<Key, bool>;
+
+/// Entries of incomplete indexes that must be declared in the write set before the change can be written:
+/// whether the backfill has reached them decides how they count.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct NeedsEntries(pub Vec<Key>);
+
+impl Change<'_> {
+    /// Adds everything that the change entails to `batch`. Identical images add nothing.
+    pub fn write(&self, known: &KnownEntries, batch: &mut Batch) -> Result<Effect, NeedsEntries> {
+        if self.old == self.new {
+            return Ok(Effect::default());
+        }
+        let entries = self.entry_pairs(known)?;
+        self.write_item(batch);
+        let mut effect = Effect::default();
+        effect.collection_delta_bytes += self.size_delta_bytes();
+        for pair in &entries {
+            let change = pair.write(batch);
+            effect.add(pair.index, change);
+        }
+        // The item's stream record belongs here, in the same batch.
+        self.write_statistics(&effect, batch);
+        Ok(effect)
+    }
+
+    fn write_item(&self, batch: &mut Batch) {
+        match self.new {
+            Some(item) => batch.put(self.item_key.clone(), item.as_bytes().clone()),
+            None => batch.delete(self.item_key.clone()),
+        }
+    }
+
+    fn write_statistics(&self, effect: &Effect, batch: &mut Batch) {
+        let count_delta = i64::from(self.new.is_some()) - i64::from(self.old.is_some());
+        add_statistics(self.table.statistics(), count_delta, self.size_delta_bytes(), batch);
+        if has_collections(self.table) && effect.collection_delta_bytes != 0 {
+            let key = keyspace::collection_size(self.table.definition().id, self.key.partition());
+            batch.add(key, effect.collection_delta_bytes);
+        }
+    }
+
+    fn size_delta_bytes(&self) -> i64 {
+        size_bytes(self.new) as i64 - size_bytes(self.old) as i64
+    }
+
+    /// The entries before and after, of every index that is maintained.
+    fn entry_pairs(&self, known: &KnownEntries) -> Result<Vec<EntryPair<'_>>, NeedsEntries> {
+        let mut unknown = Vec::new();
+        let mut pairs = Vec::new();
+        for index in maintained(self.table) {
+            let entry_of = |item| entry(self.table, index, self.key, item);
+            let mut old = self.old.and_then(entry_of);
+            let new = self.new.and_then(entry_of);
+            if is_incomplete(index.definition)
+                && let Some(entry) = &old
+            {
+                match known.get(&entry.key) {
+                    Some(true) => {}
+                    Some(false) => old = None,
+                    None => unknown.push(entry.key.clone()),
+                }
+            }
+            pairs.push(EntryPair { index, old, new });
+        }
+        if unknown.is_empty() { Ok(pairs) } else { Err(NeedsEntries(unknown)) }
+    }
+}
+
+impl Effect {
+    fn add(&mut self, index: TableIndex<'_>, change: EntryChange) {
+        if change == EntryChange::Unchanged {
+            return;
+        }
+        if index.definition.kind == IndexKind::Local {
+            self.collection_delta_bytes += change.size_delta_bytes();
+        }
+        self.indexes.push(IndexEffect {
+            kind: index.definition.kind,
+            name: index.definition.name.clone(),
+            halves: entry_halves(change),
+        });
+    }
+}
+
+struct EntryPair<'a> {
+    index: TableIndex<'a>,
+    old: Option<Entry>,
+    new: Option<Entry>,
+}
+
+impl EntryPair<'_> {
+    fn write(&self, batch: &mut Batch) -> EntryChange {
+        let change = self.change();
+        if matches!(change, EntryChange::Removed { .. } | EntryChange::Moved { .. })
+            && let Some(old) = &self.old
+        {
+            batch.delete(old.key.clone());
+        }
+        if let Some(new) = &self.new
+            && change != EntryChange::Unchanged
+        {
+            batch.put(new.key.clone(), new.value.as_bytes().clone());
+        }
+        add_statistics(
+            self.index.statistics,
+            change.count_delta(),
+            change.size_delta_bytes(),
+            batch,
+        );
+        change
+    }
+
+    fn change(&self) -> EntryChange {
+        match (&self.old, &self.new) {
+            (None, None) => EntryChange::Unchanged,
+            (None, Some(new)) => EntryChange::Added { new: new.size_bytes() },
+            (Some(old), None) => EntryChange::Removed { old: old.size_bytes() },
+            (Some(old), Some(new)) if old == new => EntryChange::Unchanged,
+            (Some(old), Some(new)) => {
+                let (same_key, old, new) = (old.key == new.key, old.size_bytes(), new.size_bytes());
+                if same_key {
+                    EntryChange::Replaced { old, new }
+                } else {
+                    EntryChange::Moved { old, new }
+                }
+            }
+        }
+    }
+}
+
+/// Whether the table's partitions are item collections, whose sizes are counted and limited.
+pub(crate) fn has_collections(table: &Table) -> bool {
+    !table.definition().local_indexes.is_empty()
+}
+
+pub(crate) fn size_bytes(item: Option<&EncodedItem>) -> u64 {
+    item.map_or(0, |item| item.as_item().size_bytes() as u64)
+}
+
+fn add_statistics(keys: &StatisticsKeys, count_delta: i64, size_delta: i64, batch: &mut Batch) {
+    if count_delta != 0 {
+        batch.add(keys.item_count.clone(), count_delta);
+    }
+    if size_delta != 0 {
+        batch.add(keys.size_bytes.clone(), size_delta);
+    }
+}

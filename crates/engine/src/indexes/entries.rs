@@ -1,0 +1,83 @@
+//! The entry of an item in an index: its key and the attributes it carries.
+
+use zenobe_store::Key;
+use zenobe_value::limits::{PARTITION_KEY_SIZE_BYTES_MAX, SORT_KEY_SIZE_BYTES_MAX};
+use zenobe_value::{AttributeType, EncodedItem, ItemRef, ValueRef, key_bytes};
+
+use crate::catalog::{Table, TableIndex};
+use crate::keys::PrimaryKey;
+use crate::keyspace;
+use crate::schema::{IndexKind, IndexProjection, KeyAttribute, KeySchema};
+
+use super::projects;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub key: Key,
+    pub value: EncodedItem,
+}
+
+impl Entry {
+    pub fn size_bytes(&self) -> u64 {
+        self.value.as_item().size_bytes() as u64
+    }
+}
+
+/// The entry of an item in an index, or `None` if the item is not in it: a key attribute is missing, or has
+/// a value that can't be a key. The latter can only stem from before the index, as writes refuse such values.
+pub(crate) fn entry(
+    table: &Table,
+    index: TableIndex<'_>,
+    primary: &PrimaryKey,
+    item: &EncodedItem,
+) -> Option<Entry> {
+    let key = entry_key(index, primary, item.as_item())?;
+    Some(Entry { key, value: projected(table, index, item) })
+}
+
+/// The key of an item's entry, if the item is in the index.
+pub(crate) fn entry_key(
+    index: TableIndex<'_>,
+    primary: &PrimaryKey,
+    item: ItemRef<'_>,
+) -> Option<Key> {
+    let KeySchema { partition, sort } = &index.definition.keys;
+    let partition = part(partition, item, PARTITION_KEY_SIZE_BYTES_MAX)?;
+    let sort = part(sort, item, SORT_KEY_SIZE_BYTES_MAX)?;
+    let tail = match index.definition.kind {
+        IndexKind::Local => primary.sort(),
+        IndexKind::Global => primary.bytes(),
+    };
+    Some(keyspace::entry_key(index.prefix, &partition, &sort, tail))
+}
+
+/// What an entry of `index` carries of `item`.
+pub(crate) fn projected(table: &Table, index: TableIndex<'_>, item: &EncodedItem) -> EncodedItem {
+    match index.definition.projection {
+        IndexProjection::All => item.clone(),
+        IndexProjection::KeysOnly | IndexProjection::Include(_) => {
+            let keys = &table.definition().keys;
+            item.as_item().retain(|name| projects(keys, index.definition, name))
+        }
+    }
+}
+
+/// The key bytes of the partition or sort attributes together.
+fn part(attributes: &[KeyAttribute], item: ItemRef<'_>, size_bytes_max: usize) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut size_bytes = 0;
+    for attribute in attributes {
+        let value = item.get(&attribute.name)?;
+        if value.attribute_type() != attribute.scalar_type.attribute_type() || is_empty(value) {
+            return None;
+        }
+        size_bytes += value.size_bytes();
+        key_bytes::encode_ref(value, &mut bytes).ok()?;
+    }
+    (size_bytes <= size_bytes_max).then_some(bytes)
+}
+
+/// Whether a value is an empty string or binary, which no key may be.
+pub(crate) fn is_empty(value: ValueRef<'_>) -> bool {
+    matches!(value.attribute_type(), AttributeType::S | AttributeType::B) && value.size_bytes() == 0
+}

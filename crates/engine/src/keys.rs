@@ -1,0 +1,172 @@
+//! Primary keys: checked against a key schema, then turned into the bytes that name an item.
+//!
+//! A [`PrimaryKey`] can only be made by a check, so whoever holds one needs no further check.
+
+use zenobe_store::Key;
+use zenobe_value::limits::{PARTITION_KEY_SIZE_BYTES_MAX, SORT_KEY_SIZE_BYTES_MAX};
+use zenobe_value::{AttributeValue, Attributes, ItemRef, Path, key_bytes};
+
+use crate::catalog::Table;
+use crate::error::{Error, KeyError, Result};
+use crate::indexes::maintained;
+use crate::keyspace;
+use crate::schema::{KeyAttribute, KeySchema};
+
+/// The key bytes of a primary key: those of its partition attributes, then those of its sort attributes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct PrimaryKey {
+    bytes: Vec<u8>,
+    partition_end: usize,
+}
+
+impl PrimaryKey {
+    /// Checks a `Key` parameter: the number of attributes, then their names and types, then their values.
+    pub fn from_parameter(
+        keys: &KeySchema,
+        parameter: &Attributes,
+    ) -> Result<PrimaryKey, KeyError> {
+        if parameter.len() != keys.attributes().count() {
+            return Err(KeyError::SchemaMismatch);
+        }
+        for attribute in keys.attributes() {
+            let value = parameter.get(&attribute.name).ok_or(KeyError::SchemaMismatch)?;
+            if value.attribute_type() != attribute.scalar_type.attribute_type() {
+                return Err(KeyError::SchemaMismatch);
+            }
+        }
+        PrimaryKey::from_typed(keys, parameter)
+    }
+
+    /// Checks the key attributes of an item to be put: present and of the right type, then their values.
+    pub fn from_item(keys: &KeySchema, item: &Attributes) -> Result<PrimaryKey, KeyError> {
+        for attribute in keys.attributes() {
+            let value = item
+                .get(&attribute.name)
+                .ok_or_else(|| KeyError::Missing { attribute: attribute.name.clone() })?;
+            if value.attribute_type() != attribute.scalar_type.attribute_type() {
+                return Err(KeyError::TypeMismatch {
+                    attribute: attribute.name.clone(),
+                    expected: attribute.scalar_type,
+                    actual: value.attribute_type(),
+                });
+            }
+        }
+        PrimaryKey::from_typed(keys, item)
+    }
+
+    /// The key of a stored item or index entry, which was checked when it was written.
+    pub fn from_stored(keys: &KeySchema, item: ItemRef<'_>) -> Result<PrimaryKey> {
+        let mut bytes = Vec::new();
+        for attribute in &keys.partition {
+            push_stored(item, attribute, &mut bytes)?;
+        }
+        let partition_end = bytes.len();
+        for attribute in &keys.sort {
+            push_stored(item, attribute, &mut bytes)?;
+        }
+        Ok(PrimaryKey { bytes, partition_end })
+    }
+
+    fn from_typed(keys: &KeySchema, attributes: &Attributes) -> Result<PrimaryKey, KeyError> {
+        let mut bytes = Vec::new();
+        for attribute in &keys.partition {
+            let value = checked_value(attribute, attributes)?;
+            if value.size_bytes() > PARTITION_KEY_SIZE_BYTES_MAX {
+                return Err(KeyError::PartitionKeyTooLong);
+            }
+            push_checked(value, &mut bytes);
+        }
+        let partition_end = bytes.len();
+        for attribute in &keys.sort {
+            let value = checked_value(attribute, attributes)?;
+            if value.size_bytes() > SORT_KEY_SIZE_BYTES_MAX {
+                return Err(KeyError::SortKeyTooLong);
+            }
+            push_checked(value, &mut bytes);
+        }
+        Ok(PrimaryKey { bytes, partition_end })
+    }
+
+    pub fn partition(&self) -> &[u8] {
+        &self.bytes[..self.partition_end]
+    }
+
+    pub fn sort(&self) -> &[u8] {
+        &self.bytes[self.partition_end..]
+    }
+
+    /// Partition and sort key together.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The store key of this item of `table`.
+    pub fn item_key(&self, table: &Table) -> Key {
+        keyspace::item_key(table.item_prefix(), self.partition(), self.sort())
+    }
+}
+
+/// Appends the key bytes of a value whose type has been checked.
+pub(crate) fn push_checked(value: &AttributeValue, bytes: &mut Vec<u8>) {
+    key_bytes::encode(value, bytes).expect("the type of a key value was checked");
+}
+
+/// Whether a value is an empty string or binary, which no key may be.
+pub(crate) fn is_empty(value: &AttributeValue) -> bool {
+    match value {
+        AttributeValue::S(text) => text.is_empty(),
+        AttributeValue::B(bytes) => bytes.is_empty(),
+        _ => false,
+    }
+}
+
+/// The key attributes of an item, for a caller that names or pages by them.
+pub(crate) fn key_attributes<'k>(
+    names: impl Iterator<Item = &'k KeyAttribute>,
+    item: ItemRef<'_>,
+) -> Attributes {
+    names.filter_map(|key| Some((key.name.clone(), item.get(&key.name)?.decode()))).collect()
+}
+
+/// Keys are scalars: a path that leads below a key attribute of the table or of one of its indexes is an error.
+pub(crate) fn check_paths<'p>(table: &Table, paths: impl Iterator<Item = &'p Path>) -> Result<()> {
+    let roots: Vec<&str> = paths.filter(|path| !path.is_top_level()).map(Path::root).collect();
+    if roots.is_empty() {
+        return Ok(());
+    }
+    let below = |attribute: &&KeyAttribute| roots.contains(&attribute.name.as_str());
+    let fault = |attribute: &KeyAttribute, index| Error::PathBelowKey {
+        attribute: attribute.name.clone(),
+        index,
+    };
+    if let Some(attribute) = table.definition().keys.attributes().find(below) {
+        return Err(fault(attribute, false));
+    }
+    let mut index_keys = maintained(table).flat_map(|index| index.definition.keys.attributes());
+    match index_keys.find(below) {
+        Some(attribute) => Err(fault(attribute, true)),
+        None => Ok(()),
+    }
+}
+
+fn checked_value<'a>(
+    attribute: &KeyAttribute,
+    attributes: &'a Attributes,
+) -> Result<&'a AttributeValue, KeyError> {
+    let value = &attributes[&attribute.name];
+    if is_empty(value) {
+        return Err(KeyError::Empty {
+            attribute: attribute.name.clone(),
+            scalar_type: attribute.scalar_type,
+        });
+    }
+    Ok(value)
+}
+
+fn push_stored(item: ItemRef<'_>, attribute: &KeyAttribute, bytes: &mut Vec<u8>) -> Result<()> {
+    let corrupt = || Error::Corrupt {
+        detail: format!("a stored item lacks a valid key attribute {}", attribute.name),
+    };
+    let value = item.get(&attribute.name).ok_or_else(corrupt)?;
+    key_bytes::encode_ref(value, bytes).map_err(|_| corrupt())
+}

@@ -1,0 +1,167 @@
+//! Key conditions against a key schema: which range of keys a query reads.
+
+use zenobe_expression::{KeyCondition, KeyOperator};
+use zenobe_store::{Key, KeyRange, prefix_end};
+use zenobe_value::limits::{PARTITION_KEY_SIZE_BYTES_MAX, SORT_KEY_SIZE_BYTES_MAX};
+use zenobe_value::{AttributeValue, key_bytes};
+
+use crate::error::{KeyError, PageError, Result};
+use crate::keys::{is_empty, push_checked};
+use crate::keyspace;
+use crate::schema::{KeyAttribute, KeySchema};
+
+use super::source::Source;
+use super::start_key::StartKey;
+
+/// What a query reads: one partition, or a range of its sort keys.
+pub(super) struct QueryRange {
+    pub range: KeyRange,
+    /// The key bytes of the partition attributes.
+    partition: Vec<u8>,
+    /// What the keys of the partition begin with.
+    partition_prefix: Key,
+    has_sort_condition: bool,
+}
+
+impl QueryRange {
+    pub fn resolve(source: Source<'_>, conditions: &[KeyCondition]) -> Result<QueryRange> {
+        let keys = source.keys();
+        check_count(keys, conditions)?;
+        let partition = partition_bytes(keys, conditions)?;
+        let sort = sort_conditions(keys, conditions)?;
+        let partition_prefix = keyspace::partition_prefix(source.prefix(), &partition);
+        let range = sort_range(&partition_prefix, &sort)?;
+        Ok(QueryRange { range, partition, partition_prefix, has_sort_condition: !sort.is_empty() })
+    }
+
+    pub fn check_start_key(&self, start: &StartKey) -> Result<(), PageError> {
+        let same_partition = start.partition == self.partition;
+        if !self.has_sort_condition {
+            return if same_partition { Ok(()) } else { Err(PageError::StartKeyOutsideQuery) };
+        }
+        let place = [&self.partition_prefix[..], &start.rest].concat();
+        if !self.range.contains(&place) {
+            return Err(PageError::StartKeyOutsideSortCondition);
+        }
+        if same_partition { Ok(()) } else { Err(PageError::QueryNotRestartable) }
+    }
+}
+
+fn check_count(keys: &KeySchema, conditions: &[KeyCondition]) -> Result<(), PageError> {
+    let attributes = keys.attributes().count();
+    if conditions.len() <= attributes {
+        Ok(())
+    } else if attributes == 1 && conditions.len() == 2 {
+        Err(PageError::KeyConditionNotSupported)
+    } else {
+        Err(PageError::TooManyKeyConditions { given: conditions.len(), attributes })
+    }
+}
+
+fn partition_bytes(keys: &KeySchema, conditions: &[KeyCondition]) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    for attribute in &keys.partition {
+        let condition = find(conditions, attribute).ok_or_else(|| missing(attribute))?;
+        check_types(attribute, condition)?;
+        let KeyOperator::Equal(value) = &condition.operator else {
+            return Err(PageError::KeyConditionNotSupported.into());
+        };
+        check_values(attribute, condition)?;
+        if value.size_bytes() > PARTITION_KEY_SIZE_BYTES_MAX {
+            return Err(KeyError::PartitionKeyTooLong.into());
+        }
+        push_checked(value, &mut bytes);
+    }
+    Ok(bytes)
+}
+
+/// The conditions on sort attributes in the order of the schema: given from the left without gaps, and all but
+/// the last one equalities.
+fn sort_conditions<'q>(
+    keys: &KeySchema,
+    conditions: &'q [KeyCondition],
+) -> Result<Vec<&'q KeyCondition>> {
+    let expected = conditions.len() - keys.partition.len();
+    let mut sort: Vec<&KeyCondition> = Vec::with_capacity(expected);
+    for attribute in keys.sort.iter().take(expected) {
+        // A condition is left over that is on no key attribute, or on one behind a gap.
+        let condition = find(conditions, attribute).ok_or_else(|| missing(attribute))?;
+        check_types(attribute, condition)?;
+        if sort.last().is_some_and(|last| !matches!(last.operator, KeyOperator::Equal(_))) {
+            return Err(PageError::KeyConditionNotSupported.into());
+        }
+        check_values(attribute, condition)?;
+        if condition.operator.values().any(|value| value.size_bytes() > SORT_KEY_SIZE_BYTES_MAX) {
+            return Err(KeyError::SortKeyTooLong.into());
+        }
+        sort.push(condition);
+    }
+    Ok(sort)
+}
+
+fn sort_range(partition_prefix: &Key, conditions: &[&KeyCondition]) -> Result<KeyRange> {
+    let mut base = partition_prefix.to_vec();
+    for condition in conditions {
+        match &condition.operator {
+            KeyOperator::Equal(value) => push_checked(value, &mut base),
+            other => return range_of(&base, other),
+        }
+    }
+    Ok(KeyRange::prefix(base))
+}
+
+fn range_of(base: &[u8], operator: &KeyOperator) -> Result<KeyRange> {
+    let at = |value: &AttributeValue| {
+        let mut key = base.to_vec();
+        push_checked(value, &mut key);
+        Key::from(key)
+    };
+    // A base starts with a letter, so something always comes after it.
+    let behind = |key: &[u8]| prefix_end(key).expect("a key's first byte is below FF");
+    let start = || Key::copy_from_slice(base);
+    Ok(match operator {
+        KeyOperator::Equal(value) => KeyRange::prefix(at(value)),
+        KeyOperator::Less(value) => KeyRange::new(start(), at(value)),
+        KeyOperator::LessOrEqual(value) => KeyRange::new(start(), behind(&at(value))),
+        KeyOperator::Greater(value) => KeyRange::new(behind(&at(value)), behind(base)),
+        KeyOperator::GreaterOrEqual(value) => KeyRange::new(at(value), behind(base)),
+        KeyOperator::Between(low, high) => KeyRange::new(at(low), behind(&at(high))),
+        KeyOperator::BeginsWith(prefix) => KeyRange::prefix(begin(base, prefix)?),
+    })
+}
+
+fn begin(base: &[u8], prefix: &AttributeValue) -> Result<Vec<u8>, PageError> {
+    let mut key = base.to_vec();
+    match prefix {
+        AttributeValue::S(text) => key_bytes::encode_string_prefix(text.as_bytes(), &mut key),
+        AttributeValue::B(bytes) => key_bytes::encode_binary_prefix(bytes, &mut key),
+        _ => return Err(PageError::KeyConditionNotSupported),
+    }
+    Ok(key)
+}
+
+fn check_types(attribute: &KeyAttribute, condition: &KeyCondition) -> Result<(), PageError> {
+    let expected = attribute.scalar_type.attribute_type();
+    if condition.operator.values().any(|value| value.attribute_type() != expected) {
+        return Err(PageError::ConditionTypeMismatch);
+    }
+    Ok(())
+}
+
+fn check_values(attribute: &KeyAttribute, condition: &KeyCondition) -> Result<(), PageError> {
+    if condition.operator.values().any(is_empty) {
+        return Err(PageError::EmptyKeyValue {
+            attribute: attribute.name.clone(),
+            scalar_type: attribute.scalar_type,
+        });
+    }
+    Ok(())
+}
+
+fn find<'q>(conditions: &'q [KeyCondition], attribute: &KeyAttribute) -> Option<&'q KeyCondition> {
+    conditions.iter().find(|condition| condition.attribute == attribute.name)
+}
+
+fn missing(attribute: &KeyAttribute) -> PageError {
+    PageError::MissingKeyCondition { attribute: attribute.name.clone() }
+}

@@ -1,0 +1,55 @@
+//! Reads: single items, and pages of a table or an index.
+//!
+//! Every read sees the latest durable state, so an eventually consistent one differs from a consistent one only
+//! in what it is charged.
+
+mod conditions;
+mod page;
+mod query;
+mod scan;
+mod select;
+mod source;
+mod start_key;
+
+use zenobe_expression::Projection;
+use zenobe_store::Value;
+use zenobe_value::EncodedItem;
+
+use crate::Engine;
+use crate::capacity::read_halves;
+use crate::change::size_bytes;
+use crate::command::{Consumed, GetItem, ReadOutcome};
+use crate::error::Result;
+use crate::keys::{PrimaryKey, check_paths};
+use crate::write::decode_stored;
+
+impl Engine {
+    pub async fn get_item(&self, command: &GetItem) -> Result<ReadOutcome> {
+        let table = self.table(&command.table).await?;
+        let key = PrimaryKey::from_parameter(&table.definition().keys, &command.key)?;
+        if let Some(projection) = &command.projection {
+            check_paths(&table, projection.paths().iter())?;
+        }
+        let item = self.store.get(&key.item_key(&table)).await?;
+        let item = item.as_ref().map(decode_stored).transpose()?;
+        let mut consumed = Consumed::none(&command.table, None);
+        consumed.table_halves = read_halves(size_bytes(item.as_ref()), command.consistent);
+        Ok(ReadOutcome {
+            item: item.map(|item| project(item, command.projection.as_ref())),
+            consumed,
+        })
+    }
+}
+
+/// What a caller gets to see of an item.
+pub(crate) fn project(item: EncodedItem, projection: Option<&Projection>) -> EncodedItem {
+    match projection {
+        Some(projection) => projection.apply(item.as_item()),
+        None => item,
+    }
+}
+
+/// Decodes what `get_many` found.
+pub(crate) fn decode_all(values: Vec<Option<Value>>) -> Result<Vec<Option<EncodedItem>>> {
+    values.iter().map(|value| value.as_ref().map(decode_stored).transpose()).collect()
+}

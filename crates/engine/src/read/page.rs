@@ -1,0 +1,228 @@
+//! Reads one page: walks a range, counts and measures what it evaluates, keeps what the filter lets through.
+
+use std::ops::ControlFlow;
+
+use zenobe_store::{Direction, Key, KeyRange, Reader};
+use zenobe_value::{Attributes, EncodedItem, ItemRef};
+
+use crate::Engine;
+use crate::capacity::read_halves;
+use crate::command::{Consumed, PageOutcome, PageRequest, TableName};
+use crate::error::{Error, Result};
+use crate::keys::{PrimaryKey, key_attributes};
+use crate::write::decode_stored;
+
+use super::select::{Fetch, Output, Selection};
+use super::source::Source;
+use super::start_key::after;
+
+/// A page ends with the item that brings what it evaluated to this size.
+const PAGE_SIZE_BYTES: u64 = 1024 * 1024;
+
+/// How many entries of a local index are resolved to their items at once.
+const FETCHED_AT_ONCE: usize = 32;
+
+/// Everything about a page that is settled before the first entry is read.
+pub(super) struct Plan<'q> {
+    pub table: &'q TableName,
+    pub source: Source<'q>,
+    pub selection: Selection<'q>,
+    pub range: KeyRange,
+    pub direction: Direction,
+    pub request: &'q PageRequest,
+}
+
+impl Plan<'_> {
+    pub async fn read(self, engine: &Engine) -> Result<PageOutcome> {
+        let mut page = Page::new(&self);
+        match self.selection.fetch {
+            None => self.walk(&*engine.store, &mut page).await?,
+            Some(fetch) => self.walk_and_fetch(engine, fetch, &mut page).await?,
+        }
+        Ok(page.finish(&self))
+    }
+
+    /// One scan is one consistent state; nothing is copied that the filter rejects.
+    async fn walk(&self, reader: &dyn Reader, page: &mut Page<'_>) -> Result<()> {
+        let mut failure = None;
+        let mut visit = |_: &[u8], value: &[u8]| match page.evaluate_bytes(value) {
+            Ok(flow) => flow,
+            Err(error) => {
+                failure = Some(error);
+                ControlFlow::Break(())
+            }
+        };
+        reader.scan(self.range.clone(), self.direction, &mut visit).await?;
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// Entries and items come from the same snapshot, so every entry finds its item.
+    async fn walk_and_fetch(
+        &self,
+        engine: &Engine,
+        fetch: Fetch,
+        page: &mut Page<'_>,
+    ) -> Result<()> {
+        let snapshot = engine.store.snapshot();
+        let mut range = self.range.clone();
+        loop {
+            let entries = collect(&*snapshot, &range, self.direction).await?;
+            let wanted = |entry: &EncodedItem| fetch == Fetch::All || page.admits(entry.as_item());
+            let wanted: Vec<bool> = entries.iter().map(|(_, entry)| wanted(entry)).collect();
+            let to_fetch = entries.iter().zip(&wanted).filter(|(_, wanted)| **wanted);
+            let keys =
+                to_fetch.map(|((_, entry), _)| self.item_key(entry)).collect::<Result<_>>()?;
+            let mut items = fetch_items(&*snapshot, keys).await?.into_iter();
+            for ((_, entry), wanted) in entries.iter().zip(wanted) {
+                let item = if wanted { items.next() } else { None };
+                if page.evaluate_fetched(entry.as_item(), item.as_ref()).is_break() {
+                    return Ok(());
+                }
+            }
+            match entries.last() {
+                Some((last, _)) if entries.len() == FETCHED_AT_ONCE => {
+                    range = after(last, range, self.direction);
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    fn item_key(&self, entry: &EncodedItem) -> Result<Key> {
+        let key = PrimaryKey::from_stored(self.source.table_keys(), entry.as_item())?;
+        Ok(key.item_key(self.source.table))
+    }
+}
+
+async fn fetch_items(snapshot: &dyn Reader, keys: Vec<Key>) -> Result<Vec<EncodedItem>> {
+    let missing = || Error::Corrupt { detail: "an index entry without its item".into() };
+    let values = snapshot.get_many(&keys).await?;
+    values.iter().map(|value| decode_stored(value.as_ref().ok_or_else(missing)?)).collect()
+}
+
+async fn collect(
+    reader: &dyn Reader,
+    range: &KeyRange,
+    direction: Direction,
+) -> Result<Vec<(Key, EncodedItem)>> {
+    let mut entries = Vec::new();
+    let mut visit = |key: &[u8], value: &[u8]| {
+        entries.push((Key::copy_from_slice(key), Key::copy_from_slice(value)));
+        if entries.len() < FETCHED_AT_ONCE {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    };
+    reader.scan(range.clone(), direction, &mut visit).await?;
+    entries.into_iter().map(|(key, value)| Ok((key, decode_stored(&value)?))).collect()
+}
+
+/// A page as it fills.
+struct Page<'q> {
+    source: Source<'q>,
+    selection: &'q Selection<'q>,
+    limit: u64,
+    consistent: bool,
+    items: Vec<EncodedItem>,
+    count: u64,
+    scanned_count: u64,
+    /// What was evaluated: the index's entries, or the table's items.
+    evaluated_size_bytes: u64,
+    /// What was fetched from the table besides, which fills the page as well.
+    fetched_size_bytes: u64,
+    fetched_halves: u64,
+    last_evaluated_key: Option<Attributes>,
+}
+
+impl<'q> Page<'q> {
+    fn new(plan: &'q Plan<'_>) -> Page<'q> {
+        Page {
+            source: plan.source,
+            selection: &plan.selection,
+            limit: plan.request.limit.map_or(u64::MAX, u64::from),
+            consistent: plan.request.consistent,
+            items: Vec::new(),
+            count: 0,
+            scanned_count: 0,
+            evaluated_size_bytes: 0,
+            fetched_size_bytes: 0,
+            fetched_halves: 0,
+            last_evaluated_key: None,
+        }
+    }
+
+    fn admits(&self, item: ItemRef<'_>) -> bool {
+        self.selection.filter.is_none_or(|filter| filter.evaluate(Some(item)))
+    }
+
+    fn evaluate_bytes(&mut self, value: &[u8]) -> Result<ControlFlow<()>> {
+        let read = ItemRef::parse(value).map_err(|error| {
+            tracing::error!(%error, "a stored item does not decode");
+            Error::Corrupt { detail: format!("a stored item: {error}") }
+        })?;
+        if self.admits(read) {
+            self.keep(read, read);
+        }
+        Ok(self.advance(read))
+    }
+
+    /// `item` is there if the filter or the result needs it.
+    fn evaluate_fetched(
+        &mut self,
+        entry: ItemRef<'_>,
+        item: Option<&EncodedItem>,
+    ) -> ControlFlow<()> {
+        if let Some(item) = item.map(EncodedItem::as_item) {
+            let size_bytes = item.size_bytes() as u64;
+            self.fetched_size_bytes += size_bytes;
+            self.fetched_halves += read_halves(size_bytes, self.consistent);
+            if self.admits(item) {
+                self.keep(entry, item);
+            }
+        }
+        self.advance(entry)
+    }
+
+    /// `read` is what the walk found, `item` the table's item if that was fetched.
+    fn keep(&mut self, read: ItemRef<'_>, item: ItemRef<'_>) {
+        self.count += 1;
+        match self.selection.output {
+            Output::Nothing => {}
+            Output::AsRead => self.items.push(read.to_encoded()),
+            Output::WholeItem => self.items.push(item.to_encoded()),
+            Output::Projected(projection) => self.items.push(projection.apply(item)),
+        }
+    }
+
+    /// Counts an evaluated item or entry and ends the page where it is full.
+    fn advance(&mut self, read: ItemRef<'_>) -> ControlFlow<()> {
+        self.scanned_count += 1;
+        self.evaluated_size_bytes += read.size_bytes() as u64;
+        let size_bytes = self.evaluated_size_bytes + self.fetched_size_bytes;
+        if self.scanned_count < self.limit && size_bytes < PAGE_SIZE_BYTES {
+            return ControlFlow::Continue(());
+        }
+        self.last_evaluated_key = Some(key_attributes(self.source.page_keys(), read));
+        ControlFlow::Break(())
+    }
+
+    fn finish(self, plan: &Plan<'_>) -> PageOutcome {
+        let mut consumed = Consumed::none(plan.table, None);
+        let halves = read_halves(self.evaluated_size_bytes, self.consistent);
+        match self.source.index {
+            None => consumed.table_halves = halves,
+            Some(index) => {
+                consumed.table_halves = self.fetched_halves;
+                consumed.add_index(index.definition.kind, &index.definition.name, halves);
+            }
+        }
+        PageOutcome {
+            items: self.items,
+            count: self.count,
+            scanned_count: self.scanned_count,
+            last_evaluated_key: self.last_evaluated_key,
+            consumed,
+        }
+    }
+}

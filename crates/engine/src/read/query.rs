@@ -1,0 +1,47 @@
+//! Query: a partition, or a range of its sort keys, in key order.
+
+use zenobe_store::Direction;
+
+use crate::Engine;
+use crate::command::{PageOutcome, PageRequest, Query};
+use crate::error::{PageError, Result};
+
+use super::conditions::QueryRange;
+use super::page::Plan;
+use super::select::{Selection, check_page_paths};
+use super::source::Source;
+use super::start_key::StartKey;
+
+impl Engine {
+    pub async fn query(&self, command: &Query) -> Result<PageOutcome> {
+        let table = self.table(&command.table).await?;
+        let page = &command.page;
+        let source = Source::resolve(&table, command.index.as_deref(), page.consistent)?;
+        let start = page.start_key.as_ref();
+        let start = start.map(|key| StartKey::resolve(source, key)).transpose()?;
+        let query = QueryRange::resolve(source, &command.key_conditions)?;
+        if let Some(start) = &start {
+            query.check_start_key(start)?;
+        }
+        check_page_paths(source, page)?;
+        check_filter(source, page)?;
+        let selection = Selection::resolve(source, page)?;
+        let direction = if command.forward { Direction::Forward } else { Direction::Reverse };
+        let range = match &start {
+            Some(start) => start.cut(query.range, direction),
+            None => query.range,
+        };
+        let plan =
+            Plan { table: &command.table, source, selection, range, direction, request: page };
+        plan.read(self).await
+    }
+}
+
+/// What the key conditions can express is not for the filter to say. A scan has no such rule.
+fn check_filter(source: Source<'_>, page: &PageRequest) -> Result<(), PageError> {
+    let mut paths = page.filter.iter().flat_map(|filter| filter.paths());
+    match paths.find(|path| source.keys().contains(path.root())) {
+        Some(path) => Err(PageError::FilterOnKey { attribute: path.root().to_owned() }),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,45 @@
+//! Transactions: many items, all or nothing, from one state.
+
+mod get;
+pub(crate) mod token;
+mod write;
+
+use crate::command::{Consumed, TableName, TransactionalUnits};
+use crate::error::{CancellationReason, Error};
+
+/// Capacity per table, in the order of first mention.
+struct ConsumedByTable {
+    units: TransactionalUnits,
+    tables: Vec<Consumed>,
+}
+
+impl ConsumedByTable {
+    fn new(units: TransactionalUnits) -> ConsumedByTable {
+        ConsumedByTable { units, tables: Vec::new() }
+    }
+
+    fn of(&mut self, table: &TableName) -> &mut Consumed {
+        let position = self.tables.iter().position(|consumed| consumed.table == *table);
+        let position = position.unwrap_or_else(|| {
+            self.tables.push(Consumed::none(table, Some(self.units)));
+            self.tables.len() - 1
+        });
+        &mut self.tables[position]
+    }
+}
+
+/// A cancelled transaction. Every failed condition is reported, but only the first invalid action.
+fn cancelled(errors: impl IntoIterator<Item = Option<Error>>) -> Error {
+    let mut invalid_reported = false;
+    let reason = |error: Option<Error>| match error {
+        None => CancellationReason::None,
+        Some(Error::ConditionFailed { item }) => CancellationReason::ConditionFailed { item },
+        Some(Error::CollectionTooLarge) => CancellationReason::CollectionTooLarge,
+        Some(_) if invalid_reported => CancellationReason::None,
+        Some(invalid) => {
+            invalid_reported = true;
+            CancellationReason::Invalid(Box::new(invalid))
+        }
+    };
+    Error::TransactionCancelled(errors.into_iter().map(reason).collect())
+}

@@ -1,0 +1,224 @@
+//! Idempotency tokens: a transaction that was committed with a token is remembered for ten minutes in
+//! the store itself, so the promise survives restarts and holds across nodes.
+//!
+//! A row keeps the digest of the parameters, its expiry, and what a replay is charged. A second row, ordered by
+//! expiry, lets old tokens be found and forgotten a few at a time.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use zenobe_store::{Batch, Direction, Key, Value, WriteSet, write_with};
+use zenobe_value::{AttributeValue, Attributes, EncodedItem, Number};
+
+use crate::Engine;
+use crate::capacity::transactional_read_halves;
+use crate::catalog::Table;
+use crate::command::{Consumed, TableName, TransactionToken, TransactionalUnits};
+use crate::error::{Error, Result};
+use crate::keyspace;
+use crate::schema::Namespace;
+use crate::write::commit::Written;
+
+const LIFETIME_MS: u64 = 10 * 60 * 1000;
+
+/// How many expired tokens are forgotten at once: more than one write leaves behind, so a backlog shrinks.
+const FORGOTTEN_AT_ONCE_MAX: usize = 16;
+
+pub(crate) struct Token {
+    namespace: Arc<Namespace>,
+    row_key: Key,
+    parameters_digest: [u8; 16],
+    now_ms: u64,
+}
+
+pub(crate) enum TokenState {
+    /// Never seen, or expired.
+    Unused,
+    Done(Replay),
+}
+
+/// What a transaction that was done before costs: reads of the items it touched.
+#[derive(Debug)]
+pub(crate) struct Replay {
+    pub consumed: Vec<Consumed>,
+}
+
+impl Token {
+    pub fn new(token: &TransactionToken, now_ms: u64) -> Token {
+        Token {
+            namespace: Arc::clone(&token.namespace),
+            row_key: keyspace::token_row(&token.namespace, &token.token),
+            parameters_digest: token.parameters_digest,
+            now_ms,
+        }
+    }
+
+    pub fn row_key(&self) -> &Key {
+        &self.row_key
+    }
+
+    pub fn state(&self, row: Option<&Value>) -> Result<TokenState> {
+        let Some(row) = row else {
+            return Ok(TokenState::Unused);
+        };
+        let row = Row::decode(row)?;
+        if row.expires_at_ms <= self.now_ms {
+            return Ok(TokenState::Unused);
+        }
+        if row.parameters_digest != self.parameters_digest {
+            return Err(Error::IdempotentParameterMismatch);
+        }
+        let consumed = row.read_halves.into_iter().map(|(name, halves)| Consumed {
+            table_halves: halves,
+            ..Consumed::none(
+                &TableName { namespace: Arc::clone(&self.namespace), name },
+                Some(TransactionalUnits::Read),
+            )
+        });
+        Ok(TokenState::Done(Replay { consumed: consumed.collect() }))
+    }
+
+    /// Adds the token's rows to the batch of its transaction.
+    pub fn remember<'w>(
+        &self,
+        writes: impl Iterator<Item = (&'w Table, &'w Written)>,
+        batch: &mut Batch,
+    ) {
+        let mut read_halves: Vec<(String, u64)> = Vec::new();
+        for (table, written) in writes {
+            let name = &table.definition().name;
+            let halves = transactional_read_halves(written.charged_size_bytes());
+            match read_halves.iter_mut().find(|(other, _)| other == name) {
+                Some((_, sum)) => *sum += halves,
+                None => read_halves.push((name.clone(), halves)),
+            }
+        }
+        let row = Row {
+            parameters_digest: self.parameters_digest,
+            expires_at_ms: self.now_ms + LIFETIME_MS,
+            read_halves,
+        };
+        batch.put(keyspace::token_expiry(row.expires_at_ms, &self.row_key), Value::new());
+        batch.put(self.row_key.clone(), row.encode());
+    }
+}
+
+impl Engine {
+    /// Forgets some tokens that have expired, the oldest first, and says whether there may be more.
+    pub(crate) async fn forget_expired_tokens(&self) -> Result<bool> {
+        let now_ms = self.clock.now_ms();
+        let expiries = self.expired_tokens(now_ms).await?;
+        let Some(rows) = token_rows(&expiries) else {
+            return Err(Error::Corrupt { detail: "a token's expiry names no token".into() });
+        };
+        if rows.is_empty() {
+            return Ok(false);
+        }
+        let mut keys = rows.clone();
+        keys.sort_unstable();
+        keys.dedup();
+        let set = WriteSet { guards: &[], keys: &keys };
+        let decision = write_with(&*self.store, set, |stored| {
+            let mut batch = Batch::new();
+            expiries.iter().for_each(|expiry| batch.delete(expiry.clone()));
+            for (key, row) in keys.iter().zip(stored) {
+                // A token that was used again after its expiry has a new row, and a new expiry.
+                if let Some(row) = row
+                    && Row::decode(row)?.expires_at_ms < now_ms
+                {
+                    batch.delete(key.clone());
+                }
+            }
+            Ok::<_, Error>((batch, ()))
+        });
+        decision.await??;
+        Ok(expiries.len() == FORGOTTEN_AT_ONCE_MAX)
+    }
+
+    async fn expired_tokens(&self, now_ms: u64) -> Result<Vec<Key>> {
+        let mut expiries = Vec::new();
+        let mut visit = |key: &[u8], _: &[u8]| {
+            expiries.push(Key::copy_from_slice(key));
+            if expiries.len() < FORGOTTEN_AT_ONCE_MAX {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        };
+        let range = keyspace::token_expiries_before(now_ms);
+        self.store.scan(range, Direction::Forward, &mut visit).await?;
+        Ok(expiries)
+    }
+}
+
+fn token_rows(expiries: &[Key]) -> Option<Vec<Key>> {
+    expiries
+        .iter()
+        .map(|expiry| keyspace::token_row_of_expiry(expiry).map(Key::copy_from_slice))
+        .collect()
+}
+
+/// A token as it is stored: an item in the engine's own encoding.
+#[derive(Debug, PartialEq, Eq)]
+struct Row {
+    parameters_digest: [u8; 16],
+    expires_at_ms: u64,
+    /// What a replay is charged on each table, in the order of first mention.
+    read_halves: Vec<(String, u64)>,
+}
+
+mod attribute {
+    pub const DIGEST: &str = "digest";
+    pub const EXPIRES_AT_MS: &str = "expires_at_ms";
+    pub const READS: &str = "reads";
+    pub const TABLE: &str = "table";
+    pub const HALVES: &str = "halves";
+}
+
+impl Row {
+    fn encode(&self) -> Value {
+        let read = |(name, halves): &(String, u64)| {
+            AttributeValue::M(Attributes::from([
+                (attribute::TABLE.into(), AttributeValue::S(name.clone())),
+                (attribute::HALVES.into(), AttributeValue::N(Number::from(*halves))),
+            ]))
+        };
+        let row = Attributes::from([
+            (attribute::DIGEST.into(), AttributeValue::B(self.parameters_digest.to_vec())),
+            (attribute::EXPIRES_AT_MS.into(), AttributeValue::N(Number::from(self.expires_at_ms))),
+            (
+                attribute::READS.into(),
+                AttributeValue::L(self.read_halves.iter().map(read).collect()),
+            ),
+        ]);
+        EncodedItem::encode(&row).as_bytes().clone()
+    }
+
+    fn decode(row: &Value) -> Result<Row> {
+        let corrupt = || Error::Corrupt { detail: "a token's row does not decode".into() };
+        let item = EncodedItem::from_bytes(row.clone()).map_err(|_| corrupt())?;
+        Row::from_attributes(&item.as_item().decode()).ok_or_else(corrupt)
+    }
+
+    fn from_attributes(row: &Attributes) -> Option<Row> {
+        let AttributeValue::B(digest) = row.get(attribute::DIGEST)? else { return None };
+        let AttributeValue::L(reads) = row.get(attribute::READS)? else { return None };
+        let read = |read: &AttributeValue| {
+            let AttributeValue::M(read) = read else { return None };
+            let AttributeValue::S(name) = read.get(attribute::TABLE)? else { return None };
+            Some((name.clone(), number(read, attribute::HALVES)?))
+        };
+        Some(Row {
+            parameters_digest: digest.as_slice().try_into().ok()?,
+            expires_at_ms: number(row, attribute::EXPIRES_AT_MS)?,
+            read_halves: reads.iter().map(read).collect::<Option<_>>()?,
+        })
+    }
+}
+
+fn number(attributes: &Attributes, name: &str) -> Option<u64> {
+    match attributes.get(name)? {
+        AttributeValue::N(number) => u64::try_from(number.to_i64()?).ok(),
+        _ => None,
+    }
+}

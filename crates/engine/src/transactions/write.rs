@@ -1,0 +1,168 @@
+//! TransactWriteItems: conditions and writes on many items, decided and committed together.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use zenobe_value::EncodedItem;
+
+use crate::Engine;
+use crate::catalog::Table;
+use crate::command::{
+    ItemCollection, TableName, TransactAction, TransactWrite, TransactWriteOutcome,
+    TransactionalUnits,
+};
+use crate::error::{Error, IndexKeyError, KeyError, Result};
+use crate::keys::{PrimaryKey, check_paths};
+use crate::write::commit::{Committed, Written, commit};
+use crate::write::intent::{Action, Intent, SizeRule};
+use crate::write::{check_size, prepare_delete, prepare_put, prepare_update};
+
+use super::token::Token;
+use super::{ConsumedByTable, cancelled};
+
+/// Transactional writes cost twice as much on the table.
+const TABLE_FACTOR: u64 = 2;
+
+impl Engine {
+    pub async fn transact_write(&self, command: TransactWrite) -> Result<TransactWriteOutcome> {
+        let steps = command.actions.iter().map(Step::new).collect::<Result<Vec<Step<'_>>>>()?;
+        let now_ms = self.clock.now_ms();
+        let token = command.token.as_ref().map(|token| Token::new(token, now_ms));
+        let mut tables = self.tables_of(&steps).await?;
+        let committed = loop {
+            let intents = prepare(&steps, &tables)?;
+            match commit(self, &intents, token.as_ref()).await? {
+                Committed::Stale(stale) => {
+                    let fresh = self.refresh(&stale).await?;
+                    replace(&mut tables, &fresh);
+                }
+                committed => break committed,
+            }
+        };
+        let outcome = match committed {
+            Committed::Written(written) => outcome(&steps, written),
+            Committed::Replayed(replay) => {
+                TransactWriteOutcome { consumed: replay.consumed, collections: Vec::new() }
+            }
+            Committed::Refused(errors) => return Err(cancelled(errors)),
+            Committed::Stale(_) => unreachable!("a stale definition is refreshed"),
+        };
+        if token.is_some() {
+            self.forget_some_tokens().await;
+        }
+        Ok(outcome)
+    }
+
+    /// Each transaction with a token pays for the removal of a few old ones, so they can't pile up. The
+    /// transaction itself is done: a failure here must not look like its failure.
+    async fn forget_some_tokens(&self) {
+        if let Err(error) = self.forget_expired_tokens().await {
+            tracing::warn!(%error, "expired transaction tokens could not be removed");
+        }
+    }
+
+    async fn tables_of(&self, steps: &[Step<'_>]) -> Result<Vec<Arc<Table>>> {
+        let mut tables = Vec::with_capacity(steps.len());
+        for step in steps {
+            tables.push(self.table(step.table()).await?);
+        }
+        Ok(tables)
+    }
+}
+
+/// An action with its item encoded once, however often it is prepared.
+struct Step<'c> {
+    action: &'c TransactAction,
+    item: Option<EncodedItem>,
+}
+
+impl<'c> Step<'c> {
+    fn new(action: &'c TransactAction) -> Result<Step<'c>> {
+        let item = match action {
+            TransactAction::Put(put) => Some(EncodedItem::encode(&put.item)),
+            _ => None,
+        };
+        item.as_ref().map(check_size).transpose()?;
+        Ok(Step { action, item })
+    }
+
+    fn table(&self) -> &'c TableName {
+        match self.action {
+            TransactAction::Put(put) => &put.table,
+            TransactAction::Update(update) => &update.table,
+            TransactAction::Delete(delete) => &delete.table,
+            TransactAction::Check { table, .. } => table,
+        }
+    }
+
+    fn prepare(&self, table: &Arc<Table>) -> Result<Intent<'c>> {
+        let table = Arc::clone(table);
+        match (self.action, &self.item) {
+            (TransactAction::Put(put), Some(item)) => prepare_put(table, put, item),
+            (TransactAction::Put(_), None) => unreachable!("a put's item is encoded"),
+            (TransactAction::Update(update), _) => prepare_update(table, update, SizeRule::Flat),
+            (TransactAction::Delete(delete), _) => prepare_delete(table, delete),
+            (TransactAction::Check { key, condition, .. }, _) => {
+                let key = PrimaryKey::from_parameter(&table.definition().keys, key)?;
+                check_paths(&table, condition.paths().into_iter())?;
+                Ok(Intent::new(table, key, Some(condition), Action::Check))
+            }
+        }
+    }
+}
+
+/// Checks all actions against their tables. Some faults are the request's, others cancel the transaction.
+fn prepare<'c>(steps: &[Step<'c>], tables: &[Arc<Table>]) -> Result<Vec<Intent<'c>>> {
+    let mut prepared = Vec::with_capacity(steps.len());
+    for (step, table) in steps.iter().zip(tables) {
+        let intent = step.prepare(table);
+        match intent {
+            Err(error) if is_request_error(&error) => return Err(error),
+            intent => prepared.push(intent),
+        }
+    }
+    let mut seen = HashSet::new();
+    if !prepared.iter().flatten().all(|intent| seen.insert(intent.item_key.clone())) {
+        return Err(Error::DuplicateTransactionItems);
+    }
+    if prepared.iter().any(Result::is_err) {
+        return Err(cancelled(prepared.into_iter().map(Result::err)));
+    }
+    prepared.into_iter().collect()
+}
+
+/// Empty keys fail the request as a whole; other faults of keys are reasons of a cancellation.
+fn is_request_error(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Key(KeyError::Empty { .. })
+            | Error::IndexKey {
+                error: IndexKeyError::Empty { .. } | IndexKeyError::UpdatedEmpty { .. },
+                ..
+            }
+    )
+}
+
+fn replace(tables: &mut [Arc<Table>], fresh: &Arc<Table>) {
+    for table in tables.iter_mut().filter(|table| table.name() == fresh.name()) {
+        *table = Arc::clone(fresh);
+    }
+}
+
+fn outcome(steps: &[Step<'_>], written: Vec<Written>) -> TransactWriteOutcome {
+    let mut consumed = ConsumedByTable::new(TransactionalUnits::Write);
+    let mut collections: Vec<(TableName, ItemCollection)> = Vec::new();
+    for (step, written) in steps.iter().zip(written) {
+        let table = step.table();
+        written.charge(consumed.of(table), TABLE_FACTOR);
+        if let Some(collection) = written.collection {
+            let known = |(other, seen): &(TableName, ItemCollection)| {
+                other == table && seen.key == collection.key
+            };
+            if !collections.iter().any(known) {
+                collections.push((table.clone(), collection));
+            }
+        }
+    }
+    TransactWriteOutcome { consumed: consumed.tables, collections }
+}

@@ -1,0 +1,341 @@
+//! Carries out intents: all of them in one atomic, serialisable write, or none.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use zenobe_store::{Batch, Key, Value, WriteSet, decode_counter, write_with};
+use zenobe_value::{Attributes, EncodedItem, key_bytes};
+
+use crate::Engine;
+use crate::capacity::write_halves;
+use crate::catalog::{GuardCheck, Table};
+use crate::change::{Change, Effect, KnownEntries, NeedsEntries, has_collections, size_bytes};
+use crate::command::{Consumed, ItemCollection};
+use crate::error::{Error, Result};
+use crate::keys::PrimaryKey;
+use crate::keyspace;
+use crate::transactions::token::{Replay, Token, TokenState};
+
+use super::decode_stored;
+use super::intent::{Action, Intent};
+
+pub(crate) enum Committed {
+    /// What each intent did, in order.
+    Written(Vec<Written>),
+    /// Nothing was written: what stands against each intent, in order.
+    Refused(Vec<Option<Error>>),
+    /// Nothing was written: this table's definition has changed since the intents were prepared.
+    Stale(Arc<Table>),
+    /// Nothing was written: the token says that it was done before.
+    Replayed(Replay),
+}
+
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub old: Option<EncodedItem>,
+    pub new: Option<EncodedItem>,
+    pub effect: Effect,
+    pub collection: Option<ItemCollection>,
+}
+
+impl Written {
+    /// The size that reading or writing this item is charged by.
+    pub fn charged_size_bytes(&self) -> u64 {
+        size_bytes(self.old.as_ref()).max(size_bytes(self.new.as_ref()))
+    }
+
+    /// Adds what the write costs. Transactions double the table's part, never the indexes'.
+    pub fn charge(&self, consumed: &mut Consumed, table_factor: u64) {
+        consumed.table_halves += table_factor * write_halves(self.charged_size_bytes());
+        for index in &self.effect.indexes {
+            consumed.add_index(index.kind, &index.name, index.halves);
+        }
+    }
+}
+
+/// Commits `intents`, which must name different items. With a token, the write happens at most once.
+pub(crate) async fn commit(
+    engine: &Engine,
+    intents: &[Intent<'_>],
+    token: Option<&Token>,
+) -> Result<Committed> {
+    let collections = Collections::read(engine, intents).await?;
+    let mut attempt = Attempt::new(intents, token);
+    loop {
+        let set = WriteSet { guards: &attempt.guards, keys: &attempt.keys };
+        let decision =
+            write_with(&*engine.store, set, |reads| attempt.decide(reads, &collections)).await?;
+        return match decision {
+            Ok((written, _)) => Ok(Committed::Written(written)),
+            Err(Stop::Refused(errors)) => Ok(Committed::Refused(errors)),
+            Err(Stop::Stale(table)) => Ok(Committed::Stale(table)),
+            Err(Stop::Replay(replay)) => Ok(Committed::Replayed(replay)),
+            Err(Stop::Failed(error)) => Err(error),
+            Err(Stop::NeedsEntries(entries)) => {
+                attempt.declare_entries(entries);
+                continue;
+            }
+        };
+    }
+}
+
+/// Why a decision writes nothing.
+enum Stop {
+    Refused(Vec<Option<Error>>),
+    Stale(Arc<Table>),
+    Replay(Replay),
+    NeedsEntries(Vec<Key>),
+    Failed(Error),
+}
+
+/// The write set of one try, and where in its reads everything is.
+///
+/// Guards: the version row of each table, then the items that are only checked. Keys: the token's row, the
+/// items that are written, then those entries of incomplete indexes whose presence matters.
+struct Attempt<'a> {
+    intents: &'a [Intent<'a>],
+    token: Option<&'a Token>,
+    tables: Vec<Arc<Table>>,
+    guards: Vec<Key>,
+    keys: Vec<Key>,
+    item_places: Vec<Place>,
+    entries_start: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    Guard(usize),
+    Key(usize),
+}
+
+impl<'a> Attempt<'a> {
+    fn new(intents: &'a [Intent<'a>], token: Option<&'a Token>) -> Attempt<'a> {
+        let mut tables: Vec<Arc<Table>> = Vec::new();
+        for intent in intents {
+            if !tables.iter().any(|table| table.guard_key() == intent.table.guard_key()) {
+                tables.push(Arc::clone(&intent.table));
+            }
+        }
+        let mut guards: Vec<Key> = tables.iter().map(|table| table.guard_key().clone()).collect();
+        let mut keys: Vec<Key> = token.iter().map(|token| token.row_key().clone()).collect();
+        let mut item_places = Vec::with_capacity(intents.len());
+        for intent in intents {
+            let (list, place): (_, fn(usize) -> Place) = match intent.action {
+                Action::Check => (&mut guards, Place::Guard),
+                _ => (&mut keys, Place::Key),
+            };
+            item_places.push(place(list.len()));
+            list.push(intent.item_key.clone());
+        }
+        let entries_start = keys.len();
+        Attempt { intents, token, tables, guards, keys, item_places, entries_start }
+    }
+
+    fn declare_entries(&mut self, entries: Vec<Key>) {
+        self.keys.truncate(self.entries_start);
+        self.keys.extend(entries);
+    }
+
+    fn decide(
+        &self,
+        reads: &[Option<Value>],
+        collections: &Collections,
+    ) -> Result<(Batch, Vec<Written>), Stop> {
+        let (guards, keys) = reads.split_at(self.guards.len());
+        self.check_tables(guards)?;
+        self.check_token(keys)?;
+        let images = self.images(guards, keys)?;
+        let (mut batch, effects) = self.changes(&images, keys)?;
+        let sizes = collections.after(self.intents, &effects).map_err(Stop::Refused)?;
+        let written = written(self.intents, images, effects, sizes).map_err(Stop::Failed)?;
+        if let Some(token) = self.token {
+            let tables = self.intents.iter().map(|intent| &*intent.table);
+            token.remember(tables.zip(&written), &mut batch);
+        }
+        Ok((batch, written))
+    }
+
+    fn check_tables(&self, guards: &[Option<Value>]) -> Result<(), Stop> {
+        for (table, version) in self.tables.iter().zip(guards) {
+            match table.check_guard(version.as_ref()) {
+                GuardCheck::Current => {}
+                GuardCheck::Changed | GuardCheck::Gone => {
+                    return Err(Stop::Stale(Arc::clone(table)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_token(&self, keys: &[Option<Value>]) -> Result<(), Stop> {
+        let Some(token) = self.token else {
+            return Ok(());
+        };
+        match token.state(keys[0].as_ref()).map_err(Stop::Failed)? {
+            TokenState::Unused => Ok(()),
+            TokenState::Done(replay) => Err(Stop::Replay(replay)),
+        }
+    }
+
+    /// Every item before and after; or what stands against the intents, as far as the items tell.
+    fn images(
+        &self,
+        guards: &[Option<Value>],
+        keys: &[Option<Value>],
+    ) -> Result<Vec<Images>, Stop> {
+        let mut images = Vec::with_capacity(self.intents.len());
+        let mut errors: Vec<Option<Error>> = Vec::with_capacity(self.intents.len());
+        for (intent, place) in self.intents.iter().zip(&self.item_places) {
+            let stored = match *place {
+                Place::Guard(position) => &guards[position],
+                Place::Key(position) => &keys[position],
+            };
+            let old = stored.as_ref().map(decode_stored).transpose().map_err(Stop::Failed)?;
+            match intent.apply(old.as_ref()) {
+                Ok(new) => {
+                    images.push(Images { old, new });
+                    errors.push(None);
+                }
+                Err(error) => errors.push(Some(error)),
+            }
+        }
+        if errors.iter().any(Option::is_some) { Err(Stop::Refused(errors)) } else { Ok(images) }
+    }
+
+    fn changes(
+        &self,
+        images: &[Images],
+        keys: &[Option<Value>],
+    ) -> Result<(Batch, Vec<Effect>), Stop> {
+        let known = self.known_entries(keys);
+        let mut batch = Batch::new();
+        let mut effects = Vec::with_capacity(images.len());
+        let mut unknown = Vec::new();
+        for (intent, images) in self.intents.iter().zip(images) {
+            let change = Change {
+                table: &intent.table,
+                key: &intent.key,
+                item_key: &intent.item_key,
+                old: images.old.as_ref(),
+                new: images.new.as_ref(),
+            };
+            match change.write(&known, &mut batch) {
+                Ok(effect) => effects.push(effect),
+                Err(NeedsEntries(entries)) => unknown.extend(entries),
+            }
+        }
+        if unknown.is_empty() {
+            Ok((batch, effects))
+        } else {
+            // Entries that are known already stay declared, or the next try would miss them.
+            unknown.extend(known.into_keys());
+            Err(Stop::NeedsEntries(unknown))
+        }
+    }
+
+    fn known_entries(&self, keys: &[Option<Value>]) -> KnownEntries {
+        let declared = self.keys[self.entries_start..].iter().cloned();
+        declared.zip(keys[self.entries_start..].iter().map(Option::is_some)).collect()
+    }
+}
+
+struct Images {
+    old: Option<EncodedItem>,
+    new: Option<EncodedItem>,
+}
+
+fn written(
+    intents: &[Intent<'_>],
+    images: Vec<Images>,
+    effects: Vec<Effect>,
+    sizes: Vec<Option<u64>>,
+) -> Result<Vec<Written>> {
+    let parts = intents.iter().zip(images).zip(effects).zip(sizes);
+    parts
+        .map(|(((intent, images), effect), size_bytes)| {
+            let collection = match size_bytes {
+                Some(size_bytes) => Some(ItemCollection {
+                    key: partition_attributes(&intent.table, &intent.key)?,
+                    size_bytes,
+                }),
+                None => None,
+            };
+            Ok(Written { old: images.old, new: images.new, effect, collection })
+        })
+        .collect()
+}
+
+/// The partition key of a table with collections, which has one partition attribute.
+fn partition_attributes(table: &Table, key: &PrimaryKey) -> Result<Attributes> {
+    let attribute = &table.definition().keys.partition[0];
+    let (value, _) = key_bytes::decode(key.partition(), attribute.scalar_type.attribute_type())
+        .map_err(|error| Error::Corrupt { detail: format!("a partition key: {error}") })?;
+    Ok(Attributes::from([(attribute.name.clone(), value)]))
+}
+
+/// The sizes of the item collections that the intents write to, read before the write.
+///
+/// Sizes are counters, which take no locks: writers of one collection run side by side, and each may miss what
+/// others are adding at that moment. The limit holds to within those few writes.
+struct Collections {
+    size_bytes_by_key: HashMap<Key, i64>,
+    size_bytes_max: i64,
+}
+
+impl Collections {
+    async fn read(engine: &Engine, intents: &[Intent<'_>]) -> Result<Collections> {
+        let size_bytes_max = i64::try_from(engine.limits.collection_size_bytes_max);
+        let mut collections = Collections {
+            size_bytes_by_key: HashMap::new(),
+            size_bytes_max: size_bytes_max.unwrap_or(i64::MAX),
+        };
+        let mut keys: Vec<Key> = intents.iter().filter_map(collection_key).collect();
+        if keys.is_empty() {
+            return Ok(collections);
+        }
+        keys.sort_unstable();
+        keys.dedup();
+        let counters = engine.store.get_many(&keys).await?;
+        for (key, counter) in keys.into_iter().zip(counters) {
+            let size_bytes = decode_counter(counter.as_deref())?;
+            collections.size_bytes_by_key.insert(key, size_bytes);
+        }
+        Ok(collections)
+    }
+
+    /// The size of each intent's collection after all effects, or which intents make one too large. A write
+    /// that doesn't grow its collection is always welcome.
+    fn after(
+        &self,
+        intents: &[Intent<'_>],
+        effects: &[Effect],
+    ) -> Result<Vec<Option<u64>>, Vec<Option<Error>>> {
+        let keys: Vec<Option<Key>> = intents.iter().map(collection_key).collect();
+        let mut sizes = self.size_bytes_by_key.clone();
+        let mut errors = Vec::with_capacity(intents.len());
+        for (key, effect) in keys.iter().zip(effects) {
+            let delta = effect.collection_delta_bytes;
+            let size = key.as_ref().and_then(|key| sizes.get_mut(key));
+            let too_large = size.is_some_and(|size| {
+                *size += delta;
+                delta > 0 && *size > self.size_bytes_max
+            });
+            errors.push(too_large.then_some(Error::CollectionTooLarge));
+        }
+        if errors.iter().any(Option::is_some) {
+            return Err(errors);
+        }
+        let size_of = |key: &Option<Key>| {
+            let size = *sizes.get(key.as_ref()?)?;
+            Some(u64::try_from(size).unwrap_or(0))
+        };
+        Ok(keys.iter().map(size_of).collect())
+    }
+}
+
+/// The counter of the collection that an intent writes to, on tables that have collections.
+fn collection_key(intent: &Intent<'_>) -> Option<Key> {
+    let writes = !matches!(intent.action, Action::Check);
+    (writes && has_collections(&intent.table))
+        .then(|| keyspace::collection_size(intent.table.definition().id, intent.key.partition()))
+}

@@ -1,0 +1,118 @@
+//! A write that has passed every check that needs no stored item.
+
+use std::sync::Arc;
+
+use zenobe_expression::{Condition, Update};
+use zenobe_store::Key;
+use zenobe_value::limits::{ITEM_SIZE_BYTES_MAX, NESTING_LEVELS_MAX};
+use zenobe_value::{Attributes, EncodedItem, item_size_bytes};
+
+use crate::catalog::Table;
+use crate::change::index_keys;
+use crate::error::{Error, Result};
+use crate::keys::PrimaryKey;
+
+pub(crate) struct Intent<'c> {
+    pub table: Arc<Table>,
+    pub key: PrimaryKey,
+    pub item_key: Key,
+    pub condition: Option<&'c Condition>,
+    pub action: Action<'c>,
+}
+
+pub(crate) enum Action<'c> {
+    Put(EncodedItem),
+    Delete,
+    Update {
+        key: &'c Attributes,
+        update: Option<&'c Update>,
+        size_rule: SizeRule,
+    },
+    /// A transaction's condition check: the item stays as it is.
+    Check,
+}
+
+/// How the size of an updated item is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SizeRule {
+    /// UpdateItem counts the expression's own overhead, but not the key.
+    Update,
+    /// Transactions and PartiQL look at the item alone.
+    Flat,
+}
+
+impl<'c> Intent<'c> {
+    pub fn new(
+        table: Arc<Table>,
+        key: PrimaryKey,
+        condition: Option<&'c Condition>,
+        action: Action<'c>,
+    ) -> Intent<'c> {
+        let item_key = key.item_key(&table);
+        Intent { table, key, item_key, condition, action }
+    }
+
+    /// The item after the write, given the item before it.
+    pub fn apply(&self, old: Option<&EncodedItem>) -> Result<Option<EncodedItem>> {
+        let old_item = old.map(EncodedItem::as_item);
+        if self.condition.is_some_and(|condition| !condition.evaluate(old_item)) {
+            return Err(Error::ConditionFailed { item: old.cloned() });
+        }
+        match &self.action {
+            Action::Put(item) => Ok(Some(item.clone())),
+            Action::Delete => Ok(None),
+            Action::Check => Ok(old.cloned()),
+            Action::Update { key, update: None, .. } => {
+                Ok(Some(old.cloned().unwrap_or_else(|| EncodedItem::encode(key))))
+            }
+            Action::Update { key, update: Some(update), size_rule } => {
+                self.update(old, key, update, *size_rule)
+            }
+        }
+    }
+
+    fn update(
+        &self,
+        old: Option<&EncodedItem>,
+        key: &Attributes,
+        update: &Update,
+        size_rule: SizeRule,
+    ) -> Result<Option<EncodedItem>> {
+        let old_attributes = old.map(|item| item.as_item().decode());
+        let updated = update.apply(old_attributes.as_ref(), key).map_err(Error::Update)?;
+        let Some(attributes) = updated else {
+            return Ok(None);
+        };
+        check_nesting(update, &attributes)?;
+        let item = EncodedItem::encode(&attributes);
+        index_keys::check_update(&self.table, old.map(EncodedItem::as_item), item.as_item())?;
+        check_updated_size(&item, key, update, size_rule)?;
+        Ok(Some(item))
+    }
+}
+
+/// Only what the update touched can have become deeper.
+fn check_nesting(update: &Update, attributes: &Attributes) -> Result<()> {
+    let too_deep = update
+        .targets()
+        .filter_map(|target| attributes.get(target.root()))
+        .any(|value| value.depth() > NESTING_LEVELS_MAX);
+    if too_deep { Err(Error::NestedTooDeeply) } else { Ok(()) }
+}
+
+fn check_updated_size(
+    item: &EncodedItem,
+    key: &Attributes,
+    update: &Update,
+    size_rule: SizeRule,
+) -> Result<()> {
+    let item_size_bytes_new = item.as_item().size_bytes();
+    let measured = match size_rule {
+        SizeRule::Flat => item_size_bytes_new,
+        SizeRule::Update => {
+            let without_key = item_size_bytes_new - item_size_bytes(key);
+            item_size_bytes_new.max(without_key + update.size_allowance_bytes())
+        }
+    };
+    if measured > ITEM_SIZE_BYTES_MAX { Err(Error::UpdateTooLarge) } else { Ok(()) }
+}

@@ -1,0 +1,88 @@
+//! Writes of single items. A command becomes an [`Intent`] once it is checked against its table;
+//! [`commit`] then carries intents out, one for a plain write, many for a transaction.
+
+pub(crate) mod commit;
+mod delete;
+pub(crate) mod intent;
+mod put;
+mod update;
+
+use std::sync::Arc;
+
+use zenobe_value::EncodedItem;
+
+use crate::Engine;
+use crate::catalog::Table;
+use crate::command::{Consumed, DeleteItem, PutItem, TableName, UpdateItem, WriteOutcome};
+use crate::error::{Error, Result};
+
+use self::commit::{Committed, Written, commit};
+use self::intent::{Intent, SizeRule};
+
+pub(crate) use delete::prepare_delete;
+pub(crate) use put::{check_size, prepare_put};
+pub(crate) use update::prepare_update;
+
+impl Engine {
+    pub async fn put_item(&self, command: PutItem) -> Result<WriteOutcome> {
+        let item = EncodedItem::encode(&command.item);
+        check_size(&item)?;
+        self.write_item(&command.table, |table| prepare_put(table, &command, &item)).await
+    }
+
+    pub async fn delete_item(&self, command: DeleteItem) -> Result<WriteOutcome> {
+        self.write_item(&command.table, |table| prepare_delete(table, &command)).await
+    }
+
+    pub async fn update_item(&self, command: UpdateItem) -> Result<WriteOutcome> {
+        self.write_item(&command.table, |table| prepare_update(table, &command, SizeRule::Update))
+            .await
+    }
+
+    /// Prepares a write against the table's definition and commits it; anew if the definition has changed.
+    pub(crate) async fn write_item<'c>(
+        &self,
+        name: &'c TableName,
+        prepare: impl Fn(Arc<Table>) -> Result<Intent<'c>> + Send,
+    ) -> Result<WriteOutcome> {
+        let mut table = self.table(name).await?;
+        loop {
+            let intents = [prepare(Arc::clone(&table))?];
+            match commit(self, &intents, None).await? {
+                Committed::Written(written) => return Ok(outcome(name, &table, only(written))),
+                Committed::Refused(errors) => {
+                    return Err(only(errors).expect("a refused write has an error"));
+                }
+                Committed::Stale(stale) => table = self.refresh(&stale).await?,
+                Committed::Replayed(_) => unreachable!("a plain write has no token"),
+            }
+        }
+    }
+}
+
+fn outcome(name: &TableName, table: &Table, written: Written) -> WriteOutcome {
+    let mut consumed = Consumed::none(name, None);
+    written.charge(&mut consumed, 1);
+    WriteOutcome {
+        table: Arc::clone(table.definition()),
+        old: written.old,
+        new: written.new,
+        consumed,
+        collection: written.collection,
+    }
+}
+
+/// The single element of the outcome of a single intent.
+fn only<T>(elements: Vec<T>) -> T {
+    let [element] = <[T; 1]>::try_from(elements)
+        .unwrap_or_else(|elements| panic!("one intent, {} outcomes", elements.len()));
+    element
+}
+
+/// Stored bytes that don't decode are an error, never an empty item.
+pub(crate) fn decode_stored(value: &zenobe_store::Value) -> Result<EncodedItem> {
+    EncodedItem::from_bytes(value.clone()).map_err(|error| {
+        tracing::error!(%error, "a stored item does not decode");
+        Error::Corrupt { detail: format!("a stored item: {error}") }
+    })
+}

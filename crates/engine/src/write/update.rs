@@ -1,0 +1,116 @@
+//! Checks of an update that need the table but not the old item.
+
+use std::sync::Arc;
+
+use zenobe_expression::{Action as UpdateAction, Condition, SetOperand, SetValue, Update};
+use zenobe_value::{AttributeValue, Path};
+
+use crate::catalog::Table;
+use crate::command::UpdateItem;
+use crate::error::{Error, IndexKeyError, Result};
+use crate::indexes::maintained;
+use crate::keys::{PrimaryKey, check_paths, is_empty};
+use crate::schema::{IndexDefinition, KeyAttribute};
+
+use super::intent::{Action, Intent, SizeRule};
+
+pub(crate) fn prepare_update(
+    table: Arc<Table>,
+    command: &UpdateItem,
+    size_rule: SizeRule,
+) -> Result<Intent<'_>> {
+    let key = PrimaryKey::from_parameter(&table.definition().keys, &command.key)?;
+    if let Some(update) = &command.update {
+        check_targets(&table, update)?;
+        check_paths(&table, update_paths(update).into_iter())?;
+        check_literals(&table, update)?;
+    }
+    check_paths(&table, command.condition.iter().flat_map(Condition::paths))?;
+    let action = Action::Update { key: &command.key, update: command.update.as_ref(), size_rule };
+    Ok(Intent::new(table, key, command.condition.as_ref(), action))
+}
+
+/// No action may touch the table's key, not even to set the value it has.
+fn check_targets(table: &Table, update: &Update) -> Result<()> {
+    let is_target = |key: &&KeyAttribute| update.targets().any(|target| target.root() == key.name);
+    match table.definition().keys.attributes().find(is_target) {
+        Some(key) => Err(Error::UpdateOfKey { attribute: key.name.clone() }),
+        None => Ok(()),
+    }
+}
+
+/// A literal that can't be the index key it is meant for is refused before anything is read.
+fn check_literals(table: &Table, update: &Update) -> Result<()> {
+    let fault = |index: &IndexDefinition| {
+        let mut keys = index.keys.attributes();
+        keys.find_map(|key| Some((key.name.clone(), literal_fault(key, update)?)))
+    };
+    let first = maintained(table)
+        .filter_map(|index| Some((&index.definition.name, fault(index.definition)?)))
+        .min_by_key(|(name, _)| *name);
+    match first {
+        Some((index, (attribute, error))) => {
+            Err(Error::IndexKey { index: index.clone(), attribute, error })
+        }
+        None => Ok(()),
+    }
+}
+
+fn literal_fault(key: &KeyAttribute, update: &Update) -> Option<IndexKeyError> {
+    let literal = update.actions.iter().find_map(|action| literal_for(key, action))?;
+    let (expected, actual) = (key.scalar_type, literal.attribute_type());
+    if actual != expected.attribute_type() {
+        Some(IndexKeyError::TypeMismatch { expected, actual })
+    } else {
+        is_empty(literal).then_some(IndexKeyError::UpdatedEmpty { scalar_type: expected })
+    }
+}
+
+/// The literal that an action would make the value of a key attribute.
+fn literal_for<'u>(key: &KeyAttribute, action: &'u UpdateAction) -> Option<&'u AttributeValue> {
+    let target = action.target();
+    if !target.is_top_level() || target.root() != key.name {
+        return None;
+    }
+    match action {
+        UpdateAction::Set { value: SetValue::Operand(SetOperand::Literal(value)), .. }
+        | UpdateAction::Add { value, .. }
+        | UpdateAction::LegacyAdd { value, .. } => Some(value),
+        UpdateAction::Set { .. }
+        | UpdateAction::Remove { .. }
+        | UpdateAction::Delete { .. }
+        | UpdateAction::LegacyDelete { .. } => None,
+    }
+}
+
+/// Every path that an update mentions: its targets and those on right-hand sides.
+fn update_paths(update: &Update) -> Vec<&Path> {
+    let mut paths: Vec<&Path> = update.targets().collect();
+    for action in &update.actions {
+        if let UpdateAction::Set { value, .. } = action {
+            match value {
+                SetValue::Operand(operand) => operand_paths(operand, &mut paths),
+                SetValue::Add(left, right) | SetValue::Subtract(left, right) => {
+                    operand_paths(left, &mut paths);
+                    operand_paths(right, &mut paths);
+                }
+            }
+        }
+    }
+    paths
+}
+
+fn operand_paths<'u>(operand: &'u SetOperand, paths: &mut Vec<&'u Path>) {
+    match operand {
+        SetOperand::Path(path) => paths.push(path),
+        SetOperand::Literal(_) => {}
+        SetOperand::IfNotExists { path, default } => {
+            paths.push(path);
+            operand_paths(default, paths);
+        }
+        SetOperand::ListAppend(first, second) => {
+            operand_paths(first, paths);
+            operand_paths(second, paths);
+        }
+    }
+}
