@@ -36,10 +36,9 @@ impl Catalog {
     pub(crate) async fn load(store: &dyn Reader) -> Result<Catalog> {
         let mut tables = Tables::new();
         let mut failure = None;
-        let mut visit = |key: &[u8], row: &[u8]| match record::decode_row(row) {
-            Ok(definition) => {
-                let table = Arc::new(Table::new(Arc::new(definition)));
-                tables.insert(table.name().clone(), table);
+        let mut visit = |key: &[u8], row: &[u8]| match loaded_table(key, row) {
+            Ok(table) => {
+                tables.insert(table.name().clone(), Arc::new(table));
                 ControlFlow::Continue(())
             }
             Err(error) => {
@@ -95,7 +94,14 @@ impl Catalog {
         if let Some(table) = self.get(stale.name()).filter(replaced) {
             return Ok(table);
         }
-        self.reload(store, stale.name()).await
+        let table = self.reload(store, stale.name()).await?;
+        if !replaced(&table) {
+            // To hand it out again would send its user in circles.
+            let detail =
+                format!("the version row of table {} disagrees with it", stale.name().name);
+            return Err(Error::Corrupt { detail });
+        }
+        Ok(table)
     }
 
     /// Makes the map agree with the store on one name. The caller holds `changing`.
@@ -121,4 +127,13 @@ impl Catalog {
         tables.remove(name);
         self.tables.store(Arc::new(tables));
     }
+}
+
+fn loaded_table(key: &[u8], row: &[u8]) -> Result<Table> {
+    let definition = record::decode_row(row)?;
+    if keyspace::table_row(&definition.namespace, &definition.name) != key {
+        let detail = format!("the row of table {} is under another name", definition.name);
+        return Err(Error::Corrupt { detail });
+    }
+    Ok(Table::new(Arc::new(definition)))
 }

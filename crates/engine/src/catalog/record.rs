@@ -412,3 +412,6 @@ fn unexpected(expected: &str, value: &AttributeValue) -> Error {
 fn corrupt(detail: String) -> Error {
     Error::Corrupt { detail }
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,7 +22,7 @@ use crate::catalog::{GuardCheck, Table, TableIndex};
 use crate::change::backfill::{Backfilled, backfill};
 use crate::error::{Error, Result};
 use crate::keyspace;
-use crate::schema::{IndexDefinition, IndexId, IndexStatus, TableDefinition};
+use crate::schema::{IndexDefinition, IndexId, IndexStatus, TableDefinition, TableId};
 use crate::tables::prune_attribute_types;
 
 /// A batch holds the locks of its items, so it is kept short.
@@ -73,9 +73,10 @@ async fn start(engine: &Engine, table: &Table, id: IndexId) -> Result<()> {
 
 /// Walks the table until every item has its entry, or the index is no longer being created.
 async fn fill(engine: &Engine, table: &Arc<Table>, id: IndexId) -> Result<()> {
-    let progress_key = keyspace::backfill_progress(table.definition().id, id);
+    let table_id = table.definition().id;
+    let progress_key = keyspace::backfill_progress(table_id, id);
     let mut table = engine.table(table.name()).await?;
-    while let Some(index) = index_to_fill(&table, id) {
+    while let Some(index) = index_to_fill(&table, table_id, id) {
         let progress = engine.store.get(&progress_key).await?;
         let items = items_after(engine, &table, progress).await?;
         let Some((last_key, _)) = items.last() else { return Ok(()) };
@@ -146,11 +147,11 @@ async fn edit_index(
     Ok(())
 }
 
-fn index_to_fill(table: &Table, id: IndexId) -> Option<TableIndex<'_>> {
+fn index_to_fill(table: &Table, table_id: TableId, id: IndexId) -> Option<TableIndex<'_>> {
     let backfilling = IndexStatus::Creating { backfilling: true };
-    table
-        .indexes()
-        .find(|index| index.definition.id == id && index.definition.status == backfilling)
+    let wanted = |index: &IndexDefinition| index.id == id && index.status == backfilling;
+    let mut indexes = table.indexes().filter(|_| table.definition().id == table_id);
+    indexes.find(|index| wanted(index.definition))
 }
 
 /// The next batch of items, with their keys.
