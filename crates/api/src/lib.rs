@@ -1,1 +1,130 @@
-//! See ARCHITECTURE.md.
+//! DynamoDB's API without HTTP: an operation's name and a JSON body in, a status and a JSON body out.
+//!
+//! **Invariant:** only this crate knows JSON shapes and error texts. All texts are in [`messages`]
+//! (private); everything before that is typed.
+//!
+//! # How to add an operation
+//!
+//! 1. Create `operations/<operation>.rs`. `operations/describe_table.rs` is the shortest complete
+//!    example. Read top-down, a file holds:
+//!    - `pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError>`,
+//!      which parses, calls the engine and renders;
+//!    - the request's shape, declared with `shape!` under its name in DynamoDB's API model. Each
+//!      member is an `Option`; its JSON type is checked while it is read, with DynamoDB's
+//!      SerializationException texts. Attribute values are [`json::attribute_value::WireValue`]s,
+//!      which keep their first validation fault until the operation wants to report it;
+//!    - the checks, in DynamoDB's order: first `constraints` (collected in `Violations`,
+//!      table names through `constraints::table_name`), then the request's own rules. A check returns a
+//!      narrower type; the last step lowers everything to a command of `zenobe_engine::command`;
+//!    - rendering with `json::Writer`; stored items go through `json::write_item`, without a tree.
+//! 2. Texts go to `messages/<topic>.rs`, as entries of `texts!`. Engine errors become texts in
+//!    `messages::engine::engine_error` (`context.items(error)` is the short form for item operations).
+//! 3. Add the operation to `dispatch` below.
+//! 4. Add cases to `tests/cases/api/<Operation>.json`; `ZENOBE_BLESS=1` fills in the answers to review.
+
+mod constraints;
+mod error;
+mod json;
+mod messages;
+mod operation;
+mod operations;
+mod render;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use zenobe_engine::Engine;
+use zenobe_engine::command::TableName;
+use zenobe_engine::schema::Namespace;
+
+use crate::constraints::TableNameRule;
+use crate::messages::engine::{Subject, engine_error};
+
+pub use error::{ApiError, CancellationEntry, Exception};
+pub use json::is_valid_json;
+pub use messages::Wording;
+pub use operation::Operation;
+
+pub struct Api {
+    engine: Arc<Engine>,
+    options: ApiOptions,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct ApiOptions {
+    /// Which error texts to use where DynamoDB has two.
+    pub wording: Wording,
+    /// The host (and port) that DescribeEndpoints answers with; DynamoDB's regional one if not set.
+    pub endpoint: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Response {
+    pub status: u16,
+    pub body: Bytes,
+    /// The exception's name, for logs and metrics.
+    pub error: Option<&'static str>,
+}
+
+impl Api {
+    pub fn new(engine: Arc<Engine>, options: ApiOptions) -> Api {
+        Api { engine, options }
+    }
+
+    /// Answers one request of a caller who sees the tables of `namespace`.
+    pub async fn handle(
+        &self,
+        operation: Operation,
+        namespace: &Arc<Namespace>,
+        body: &[u8],
+    ) -> Response {
+        let context =
+            Context { engine: &self.engine, options: &self.options, namespace, operation };
+        match operations::dispatch(&context, body).await {
+            Ok(Reply(body)) => Response { status: 200, body: Bytes::from(body), error: None },
+            Err(error) => self.worded(operation, error).into_response(),
+        }
+    }
+
+    /// The newer wording has reached two operations only.
+    fn worded(&self, operation: Operation, error: ApiError) -> ApiError {
+        match (self.options.wording, operation) {
+            (Wording::Newer, Operation::PutItem | Operation::UpdateItem) => {
+                error.in_newer_wording()
+            }
+            _ => error,
+        }
+    }
+}
+
+/// What an operation works with.
+pub(crate) struct Context<'a> {
+    pub(crate) engine: &'a Arc<Engine>,
+    pub(crate) options: &'a ApiOptions,
+    pub(crate) namespace: &'a Arc<Namespace>,
+    pub(crate) operation: Operation,
+}
+
+/// The JSON body of a successful answer.
+pub(crate) struct Reply(pub(crate) Vec<u8>);
+
+impl Context<'_> {
+    /// Resolves a table's name or ARN.
+    pub(crate) fn table_name(
+        &self,
+        given: Option<&str>,
+        rule: TableNameRule,
+    ) -> Result<TableName, ApiError> {
+        constraints::table_name(given, rule, self.operation.name(), self.namespace)
+    }
+
+    /// Words an engine error of an item operation.
+    pub(crate) fn items(&self, error: zenobe_engine::error::Error) -> ApiError {
+        engine_error(error, Subject::Items)
+    }
+
+    /// Words an engine error of an operation on the named table.
+    pub(crate) fn table(&self, name: &str, error: zenobe_engine::error::Error) -> ApiError {
+        engine_error(error, Subject::Table { name, region: &self.namespace.region })
+    }
+}

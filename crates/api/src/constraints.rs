@@ -1,0 +1,138 @@
+//! The constraints of the API model: required members, lengths, ranges, patterns and enumerations.
+//!
+//! Violations are collected (DynamoDB lists up to ten) while the checks hand back narrower values; once
+//! [`Violations::finish`] has passed, what they handed back is complete.
+
+mod table_name;
+
+pub(crate) use table_name::{TableNameRule, is_name_character, table_name};
+
+use crate::error::ApiError;
+use crate::messages::constraint::{self, Constraint};
+
+const VIOLATIONS_MAX: usize = 10;
+
+/// Names of tables, indexes and backups.
+pub(crate) const NAME_PATTERN: &str = "[a-zA-Z0-9_.-]+";
+
+/// The violations found so far.
+#[derive(Debug, Default)]
+pub(crate) struct Violations(Vec<String>);
+
+impl Violations {
+    pub(crate) fn new() -> Violations {
+        Violations::default()
+    }
+
+    pub(crate) fn add(&mut self, value: Option<&str>, path: &str, constraint: Constraint<'_>) {
+        if self.0.len() < VIOLATIONS_MAX {
+            self.0.push(constraint::violation(value, path, constraint));
+        }
+    }
+
+    pub(crate) fn finish(self) -> Result<(), ApiError> {
+        if self.0.is_empty() { Ok(()) } else { Err(constraint::envelope(&self.0)) }
+    }
+
+    /// A member that has to be there. What is returned for a missing one is never used, because
+    /// [`Violations::finish`] fails.
+    pub(crate) fn required<T: Default>(&mut self, value: Option<T>, path: &str) -> T {
+        if value.is_none() {
+            self.add(None, path, Constraint::NotNull);
+        }
+        value.unwrap_or_default()
+    }
+
+    /// A string's length, in characters.
+    pub(crate) fn length(&mut self, text: &str, path: &str, min: usize, max: usize) {
+        let length = text.chars().count();
+        if length < min {
+            self.add(Some(text), path, Constraint::LengthMin(min));
+        }
+        if length > max {
+            self.add(Some(text), path, Constraint::LengthMax(max));
+        }
+    }
+
+    /// A list's length. `print` is called only if it is violated.
+    pub(crate) fn count(
+        &mut self,
+        count: usize,
+        path: &str,
+        min: usize,
+        max: usize,
+        print: impl FnOnce() -> String,
+    ) {
+        let constraint = if count < min {
+            Constraint::LengthMin(min)
+        } else if count > max {
+            Constraint::LengthMax(max)
+        } else {
+            return;
+        };
+        self.add(Some(&print()), path, constraint);
+    }
+
+    /// A number's range.
+    pub(crate) fn range(&mut self, value: i64, path: &str, min: i64, max: i64) {
+        if value < min {
+            self.add(Some(&value.to_string()), path, Constraint::ValueMin(min));
+        } else if value > max {
+            self.add(Some(&value.to_string()), path, Constraint::ValueMax(max));
+        }
+    }
+
+    /// A name of 3 to 255 characters; DynamoDB reports the pattern before the length.
+    pub(crate) fn name(&mut self, name: &str, path: &str) {
+        if !name.chars().all(is_name_character) {
+            self.add(Some(name), path, Constraint::Pattern(NAME_PATTERN));
+        }
+        self.length(name, path, 3, 255);
+    }
+
+    /// An enumeration's value, if the member is there and legal.
+    pub(crate) fn enumeration<T: Copy>(
+        &mut self,
+        value: Option<&str>,
+        path: &str,
+        enumeration: &Enumeration<T>,
+    ) -> Option<T> {
+        let value = value?;
+        let found = enumeration.0.iter().find(|(name, _)| *name == value);
+        if found.is_none() {
+            let names: Vec<&str> = enumeration.0.iter().map(|(name, _)| *name).collect();
+            self.add(Some(value), path, Constraint::Enumeration(&names));
+        }
+        found.map(|(_, value)| *value)
+    }
+
+    /// An enumeration's value that has to be there.
+    pub(crate) fn required_enumeration<T: Copy>(
+        &mut self,
+        value: Option<&str>,
+        path: &str,
+        enumeration: &Enumeration<T>,
+    ) -> Option<T> {
+        if value.is_none() {
+            self.add(None, path, Constraint::NotNull);
+        }
+        self.enumeration(value, path, enumeration)
+    }
+}
+
+/// An enumeration of the API model: names and what they stand for, in the order in which DynamoDB
+/// lists them in its errors.
+pub(crate) struct Enumeration<T: 'static>(pub(crate) &'static [(&'static str, T)]);
+
+impl<T: PartialEq> Enumeration<T> {
+    /// The name of a value, for responses.
+    pub(crate) fn name_of(&self, value: &T) -> &'static str {
+        self.0.iter().find(|(_, known)| known == value).map_or("", |(name, _)| *name)
+    }
+}
+
+/// A list as DynamoDB prints it in a violation.
+pub(crate) fn printed_list<T>(items: &[T], print: impl Fn(&T) -> String) -> String {
+    let items: Vec<String> = items.iter().map(print).collect();
+    format!("[{}]", items.join(", "))
+}

@@ -1,0 +1,101 @@
+//! How requests name tables: by name, or by ARN. The rules differ between families of operations.
+
+use std::sync::Arc;
+
+use zenobe_engine::command::TableName;
+use zenobe_engine::schema::Namespace;
+
+use super::{NAME_PATTERN, Violations};
+use crate::error::ApiError;
+use crate::messages::constraint::Constraint;
+use crate::messages::request;
+
+const NAME_LENGTH_MIN: usize = 3;
+const NAME_LENGTH_MAX: usize = 255;
+
+/// Which family's rules (and words) apply to a table name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TableNameRule {
+    /// Item operations: short names are merely not found.
+    Item,
+    /// CreateTable, UpdateTable and other operations on settings.
+    Settings,
+    /// DescribeTable and DeleteTable.
+    Describe,
+}
+
+/// Resolves the `TableName` member. DynamoDB reports a bad name alone, before other constraints.
+pub(crate) fn table_name(
+    given: Option<&str>,
+    rule: TableNameRule,
+    operation: &str,
+    namespace: &Arc<Namespace>,
+) -> Result<TableName, ApiError> {
+    let Some(given) = given else {
+        return Err(missing(rule));
+    };
+    let name = match given.strip_prefix("arn:") {
+        Some(_) => name_in_arn(given, operation, namespace)?,
+        None => given,
+    };
+    check(name, rule)?;
+    Ok(TableName { namespace: Arc::clone(namespace), name: name.to_owned() })
+}
+
+pub(crate) fn is_name_character(character: char) -> bool {
+    character.is_ascii_alphanumeric() || matches!(character, '_' | '.' | '-')
+}
+
+fn missing(rule: TableNameRule) -> ApiError {
+    if rule != TableNameRule::Item {
+        return request::table_name_required();
+    }
+    let mut violations = Violations::new();
+    violations.add(None, "tableName", Constraint::NotNull);
+    violations.finish().err().unwrap_or_else(request::table_name_required)
+}
+
+fn check(name: &str, rule: TableNameRule) -> Result<(), ApiError> {
+    let mut violations = Violations::new();
+    let length = name.chars().count();
+    if rule == TableNameRule::Describe && !(NAME_LENGTH_MIN..=NAME_LENGTH_MAX).contains(&length) {
+        return Err(request::table_name_length());
+    }
+    if !name.chars().all(is_name_character) {
+        violations.add(Some(name), "tableName", Constraint::Pattern(NAME_PATTERN));
+    }
+    let length_min = if rule == TableNameRule::Item { 1 } else { NAME_LENGTH_MIN };
+    violations.length(name, "tableName", length_min, NAME_LENGTH_MAX);
+    violations.finish()
+}
+
+/// The table's name in `arn:aws:dynamodb:<region>:<account>:table/<name>`.
+fn name_in_arn<'a>(
+    arn: &'a str,
+    operation: &str,
+    namespace: &Namespace,
+) -> Result<&'a str, ApiError> {
+    let parts: Vec<&str> = arn.splitn(6, ':').collect();
+    let [_, partition, service, region, account, resource] = parts[..] else {
+        return Err(request::arn_format(arn));
+    };
+    if partition != "aws" {
+        return Err(request::arn_partition(arn));
+    }
+    if service != "dynamodb" {
+        return Err(request::arn_format(arn));
+    }
+    if region != namespace.region {
+        return Err(request::arn_region(arn));
+    }
+    let Some((resource_type, name)) = resource.split_once('/') else {
+        return Err(request::arn_format(arn));
+    };
+    if resource_type != "table" || name.contains('/') {
+        return Err(request::arn_resource_type(arn));
+    }
+    if account != namespace.account {
+        return Err(request::other_account(operation, arn));
+    }
+    Ok(name)
+}

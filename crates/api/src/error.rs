@@ -1,0 +1,232 @@
+//! What a client is told when a request fails: an exception type, a text, and what comes with it.
+
+use bytes::Bytes;
+use zenobe_value::EncodedItem;
+
+use crate::Response;
+use crate::json::{Writer, write_item};
+use crate::messages;
+
+/// An error answer. The texts come from [`crate::messages`]; nothing else in the crate words errors.
+#[derive(Debug, Clone)]
+pub struct ApiError {
+    exception: Exception,
+    message: Option<String>,
+    extras: Extras,
+    /// Whether the newer front end puts `1 validation error detected: ` before this text in the
+    /// operations that do so at all.
+    prefixed_in_newer_wording: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+enum Extras {
+    #[default]
+    None,
+    Item(EncodedItem),
+    CancellationReasons(Vec<CancellationEntry>),
+}
+
+/// One entry of `CancellationReasons`.
+#[derive(Debug, Clone)]
+pub struct CancellationEntry {
+    pub code: &'static str,
+    /// Absent for the code `None`.
+    pub message: Option<String>,
+    pub item: Option<EncodedItem>,
+}
+
+/// The exception types that the server answers with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Exception {
+    Validation,
+    Serialization,
+    UnknownOperation,
+    AccessDenied,
+    MissingAuthenticationToken,
+    IncompleteSignature,
+    InvalidSignature,
+    UnrecognizedClient,
+    ExpiredToken,
+    Throttling,
+    InternalFailure,
+    InternalServerError,
+    ConditionalCheckFailed,
+    DuplicateItem,
+    GlobalTableNotFound,
+    IdempotentParameterMismatch,
+    ItemCollectionSizeLimitExceeded,
+    LimitExceeded,
+    ProvisionedThroughputExceeded,
+    RequestLimitExceeded,
+    ResourceInUse,
+    ResourceNotFound,
+    TableNotFound,
+    TransactionCanceled,
+    TransactionConflict,
+    TransactionInProgress,
+}
+
+const SERVICE: &str = "com.amazon.coral.service#";
+const VALIDATE: &str = "com.amazon.coral.validate#";
+const MODEL: &str = "com.amazonaws.dynamodb.v20120810#";
+
+impl Exception {
+    pub fn name(self) -> &'static str {
+        self.parts().1
+    }
+
+    pub fn status(self) -> u16 {
+        match self {
+            Exception::InternalFailure | Exception::InternalServerError => 500,
+            _ => 400,
+        }
+    }
+
+    /// The namespace before the name in `__type`, and the name.
+    fn parts(self) -> (&'static str, &'static str) {
+        match self {
+            Exception::Validation => (VALIDATE, "ValidationException"),
+            Exception::Serialization => (SERVICE, "SerializationException"),
+            Exception::UnknownOperation => (SERVICE, "UnknownOperationException"),
+            Exception::AccessDenied => (SERVICE, "AccessDeniedException"),
+            Exception::MissingAuthenticationToken => {
+                (SERVICE, "MissingAuthenticationTokenException")
+            }
+            Exception::IncompleteSignature => (SERVICE, "IncompleteSignatureException"),
+            Exception::InvalidSignature => (SERVICE, "InvalidSignatureException"),
+            Exception::UnrecognizedClient => (SERVICE, "UnrecognizedClientException"),
+            Exception::ExpiredToken => (SERVICE, "ExpiredTokenException"),
+            Exception::Throttling => (SERVICE, "ThrottlingException"),
+            Exception::InternalFailure => (SERVICE, "InternalFailure"),
+            Exception::InternalServerError => (MODEL, "InternalServerError"),
+            Exception::ConditionalCheckFailed => (MODEL, "ConditionalCheckFailedException"),
+            Exception::DuplicateItem => (MODEL, "DuplicateItemException"),
+            Exception::GlobalTableNotFound => (MODEL, "GlobalTableNotFoundException"),
+            Exception::IdempotentParameterMismatch => {
+                (MODEL, "IdempotentParameterMismatchException")
+            }
+            Exception::ItemCollectionSizeLimitExceeded => {
+                (MODEL, "ItemCollectionSizeLimitExceededException")
+            }
+            Exception::LimitExceeded => (MODEL, "LimitExceededException"),
+            Exception::ProvisionedThroughputExceeded => {
+                (MODEL, "ProvisionedThroughputExceededException")
+            }
+            Exception::RequestLimitExceeded => (MODEL, "RequestLimitExceeded"),
+            Exception::ResourceInUse => (MODEL, "ResourceInUseException"),
+            Exception::ResourceNotFound => (MODEL, "ResourceNotFoundException"),
+            Exception::TableNotFound => (MODEL, "TableNotFoundException"),
+            Exception::TransactionCanceled => (MODEL, "TransactionCanceledException"),
+            Exception::TransactionConflict => (MODEL, "TransactionConflictException"),
+            Exception::TransactionInProgress => (MODEL, "TransactionInProgressException"),
+        }
+    }
+
+    fn message_member(self) -> &'static str {
+        match self {
+            Exception::Serialization
+            | Exception::AccessDenied
+            | Exception::TransactionCanceled
+            | Exception::IdempotentParameterMismatch
+            | Exception::TransactionInProgress => "Message",
+            _ => "message",
+        }
+    }
+}
+
+impl ApiError {
+    /// An error with a text. Inside this crate only the message catalogue calls it.
+    pub fn new(exception: Exception, message: impl Into<String>) -> ApiError {
+        ApiError { message: Some(message.into()), ..ApiError::bare(exception) }
+    }
+
+    /// A body that is not JSON, or not of the right types (then with a text).
+    pub fn serialization(message: Option<String>) -> ApiError {
+        ApiError { message, ..ApiError::bare(Exception::Serialization) }
+    }
+
+    /// A target that names no operation.
+    pub fn unknown_operation() -> ApiError {
+        ApiError::bare(Exception::UnknownOperation)
+    }
+
+    pub fn exception(&self) -> Exception {
+        self.exception
+    }
+
+    pub fn message(&self) -> Option<&str> {
+        self.message.as_deref()
+    }
+
+    pub fn into_response(self) -> Response {
+        let mut writer = Writer::new();
+        writer.object(|writer| self.write_members(writer));
+        Response {
+            status: self.exception.status(),
+            body: Bytes::from(writer.finish()),
+            error: Some(self.exception.name()),
+        }
+    }
+
+    pub(crate) fn with_item(mut self, item: Option<EncodedItem>) -> ApiError {
+        if let Some(item) = item {
+            self.extras = Extras::Item(item);
+        }
+        self
+    }
+
+    pub(crate) fn with_cancellation_reasons(mut self, reasons: Vec<CancellationEntry>) -> ApiError {
+        self.extras = Extras::CancellationReasons(reasons);
+        self
+    }
+
+    /// Marks a text of the families that the newer front end prefixes.
+    pub(crate) fn prefixed_in_newer_wording(mut self) -> ApiError {
+        self.prefixed_in_newer_wording = true;
+        self
+    }
+
+    /// The error as the newer front end words it in the operations that it has reached.
+    pub(crate) fn in_newer_wording(mut self) -> ApiError {
+        if let (true, Some(message)) = (self.prefixed_in_newer_wording, &mut self.message) {
+            message.insert_str(0, messages::NEWER_PREFIX);
+        }
+        self
+    }
+
+    fn bare(exception: Exception) -> ApiError {
+        ApiError {
+            exception,
+            message: None,
+            extras: Extras::None,
+            prefixed_in_newer_wording: false,
+        }
+    }
+
+    fn write_members(&self, writer: &mut Writer) {
+        let (namespace, name) = self.exception.parts();
+        writer.name("__type").string(&format!("{namespace}{name}"));
+        if let Some(message) = &self.message {
+            writer.name(self.exception.message_member()).string(message);
+        }
+        match &self.extras {
+            Extras::None => {}
+            Extras::Item(item) => write_item(writer.name("Item"), item.as_item()),
+            Extras::CancellationReasons(reasons) => {
+                writer.name("CancellationReasons").array(reasons, write_cancellation_entry);
+            }
+        }
+    }
+}
+
+fn write_cancellation_entry(writer: &mut Writer, entry: &CancellationEntry) {
+    writer.object(|writer| {
+        writer.name("Code").string(entry.code);
+        if let Some(message) = &entry.message {
+            writer.name("Message").string(message);
+        }
+        if let Some(item) = &entry.item {
+            write_item(writer.name("Item"), item.as_item());
+        }
+    });
+}

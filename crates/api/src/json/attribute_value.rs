@@ -1,0 +1,217 @@
+//! Attribute values as requests carry them. JSON types are checked while reading; faults of the values
+//! themselves (an empty set, a bad number) are kept as data, because each operation reports them
+//! at its own moment.
+
+use std::collections::BTreeSet;
+
+use zenobe_value::limits::NESTING_LEVELS_MAX;
+use zenobe_value::{AttributeType, AttributeValue, Attributes, Number, NumberError};
+
+use super::decode::{
+    Blob, Decode, DecodeError, OrderedMap, Position, element, member, model_class, structure,
+};
+use super::reader::{Kind, Reader};
+
+/// An attribute value, or the first thing that is wrong with it.
+pub(crate) type WireValue = Result<AttributeValue, ValueFault>;
+
+/// An item, a key or a map of expression values, in the order of the request.
+pub(crate) type WireAttributes = OrderedMap<WireValue>;
+
+/// What can be wrong with an attribute value; the texts are in [`crate::messages::value`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ValueFault {
+    Empty,
+    Number { error: NumberError, text: String },
+    NullNotTrue,
+    EmptySet(AttributeType),
+    DuplicateStrings(Vec<String>),
+    DuplicateNumbers,
+    DuplicateBinaries(Vec<Vec<u8>>),
+    MultipleTypes,
+    NestedTooDeeply,
+}
+
+impl WireAttributes {
+    /// The attributes, or the fault of the first bad one in the order of the request.
+    pub(crate) fn into_attributes(self) -> Result<Attributes, ValueFault> {
+        self.0.into_iter().map(|(name, value)| Ok((name, value?))).collect()
+    }
+}
+
+impl Decode for WireValue {
+    fn collection_type() -> String {
+        model_class("AttributeValue")
+    }
+
+    fn decode(reader: &mut Reader<'_>, position: Position) -> Result<Self, DecodeError> {
+        value(reader, position, 1)
+    }
+
+    fn from_null() -> Option<Self> {
+        Some(Err(ValueFault::Empty))
+    }
+}
+
+/// Reads one value on the given level of nesting; a top-level attribute's value is on level 1.
+fn value(
+    reader: &mut Reader<'_>,
+    position: Position,
+    level: usize,
+) -> Result<WireValue, DecodeError> {
+    if level > NESTING_LEVELS_MAX {
+        reader.skip()?;
+        return Ok(Err(ValueFault::NestedTooDeeply));
+    }
+    let mut collected = Collected::default();
+    structure::<WireValue>(reader, position, &mut |name, reader| {
+        if let Some(value) = typed_value(name, reader, level)? {
+            collected.add(value);
+        }
+        Ok(())
+    })?;
+    Ok(collected.finish())
+}
+
+/// The members of one attribute value: there should be exactly one.
+#[derive(Default)]
+struct Collected {
+    value: Option<AttributeValue>,
+    count: usize,
+    fault: Option<ValueFault>,
+}
+
+impl Collected {
+    fn add(&mut self, value: WireValue) {
+        self.count += 1;
+        match value {
+            Ok(value) => self.value = Some(value),
+            Err(fault) => keep_first(&mut self.fault, fault),
+        }
+    }
+
+    fn finish(self) -> WireValue {
+        match (self.fault, self.value) {
+            (Some(ValueFault::NestedTooDeeply), _) if self.count > 1 => {
+                Err(ValueFault::MultipleTypes)
+            }
+            (Some(fault), _) => Err(fault),
+            (None, None) => Err(ValueFault::Empty),
+            (None, Some(_)) if self.count > 1 => Err(ValueFault::MultipleTypes),
+            (None, Some(value)) => Ok(value),
+        }
+    }
+}
+
+/// The first fault counts, but nesting is looked at only after everything else.
+fn keep_first(kept: &mut Option<ValueFault>, fault: ValueFault) {
+    if matches!(kept, None | Some(ValueFault::NestedTooDeeply)) {
+        *kept = Some(fault);
+    }
+}
+
+/// The value under one type name, or `None` if it is `null` or not a type.
+fn typed_value(
+    name: &str,
+    reader: &mut Reader<'_>,
+    level: usize,
+) -> Result<Option<WireValue>, DecodeError> {
+    Ok(match name {
+        "S" => member(reader)?.map(|text| Ok(AttributeValue::S(text))),
+        "N" => member(reader)?.map(|text| number(text).map(AttributeValue::N)),
+        "B" => member(reader)?.map(|Blob(bytes)| Ok(AttributeValue::B(bytes))),
+        "BOOL" => member(reader)?.map(|flag| Ok(AttributeValue::Bool(flag))),
+        "NULL" => member(reader)?.map(null),
+        "SS" => member(reader)?.map(string_set),
+        "NS" => member(reader)?.map(number_set),
+        "BS" => member(reader)?.map(binary_set),
+        "L" if reader.peek()? == Kind::Array => Some(list(reader, level)?),
+        "L" => member::<Vec<WireValue>>(reader)?.map(|_| Err(ValueFault::Empty)),
+        "M" if reader.peek()? == Kind::Object => Some(map(reader, level)?),
+        "M" => member::<WireAttributes>(reader)?.map(|_| Err(ValueFault::Empty)),
+        _ => {
+            reader.skip()?;
+            None
+        }
+    })
+}
+
+fn list(reader: &mut Reader<'_>, level: usize) -> Result<WireValue, DecodeError> {
+    let mut elements = Vec::new();
+    let mut fault = None;
+    let mut first = true;
+    reader.begin_array()?;
+    while reader.next_element(first)? {
+        first = false;
+        match nested_value(reader, level)? {
+            Ok(value) => elements.push(value),
+            Err(found) => keep_first(&mut fault, found),
+        }
+    }
+    Ok(fault.map_or(Ok(AttributeValue::L(elements)), Err))
+}
+
+fn map(reader: &mut Reader<'_>, level: usize) -> Result<WireValue, DecodeError> {
+    let mut entries = Attributes::new();
+    let mut fault = None;
+    let mut first = true;
+    reader.begin_object()?;
+    while let Some(name) = reader.next_member(first)? {
+        first = false;
+        match nested_value(reader, level)? {
+            Ok(value) => drop(entries.insert(name.into_owned(), value)),
+            Err(found) => keep_first(&mut fault, found),
+        }
+    }
+    Ok(fault.map_or(Ok(AttributeValue::M(entries)), Err))
+}
+
+fn nested_value(reader: &mut Reader<'_>, level: usize) -> Result<WireValue, DecodeError> {
+    match reader.peek()? {
+        Kind::Null => element(reader),
+        _ => value(reader, Position::Element, level + 1),
+    }
+}
+
+fn number(text: String) -> Result<Number, ValueFault> {
+    Number::parse(&text).map_err(|error| ValueFault::Number { error, text })
+}
+
+fn null(flag: bool) -> WireValue {
+    if flag { Ok(AttributeValue::Null) } else { Err(ValueFault::NullNotTrue) }
+}
+
+fn string_set(members: Vec<String>) -> WireValue {
+    if members.is_empty() {
+        return Err(ValueFault::EmptySet(AttributeType::Ss));
+    }
+    let set: BTreeSet<String> = members.iter().cloned().collect();
+    if set.len() < members.len() {
+        return Err(ValueFault::DuplicateStrings(members));
+    }
+    Ok(AttributeValue::Ss(set))
+}
+
+fn number_set(members: Vec<String>) -> WireValue {
+    if members.is_empty() {
+        return Err(ValueFault::EmptySet(AttributeType::Ns));
+    }
+    let count = members.len();
+    let set = members.into_iter().map(number).collect::<Result<BTreeSet<Number>, _>>()?;
+    if set.len() < count {
+        return Err(ValueFault::DuplicateNumbers);
+    }
+    Ok(AttributeValue::Ns(set))
+}
+
+fn binary_set(members: Vec<Blob>) -> WireValue {
+    if members.is_empty() {
+        return Err(ValueFault::EmptySet(AttributeType::Bs));
+    }
+    let members: Vec<Vec<u8>> = members.into_iter().map(|Blob(bytes)| bytes).collect();
+    let set: BTreeSet<Vec<u8>> = members.iter().cloned().collect();
+    if set.len() < members.len() {
+        return Err(ValueFault::DuplicateBinaries(members));
+    }
+    Ok(AttributeValue::Bs(set))
+}

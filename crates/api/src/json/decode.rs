@@ -1,0 +1,353 @@
+//! Request shapes: structs of options, filled straight from the JSON text with the type checks (and
+//! the texts) of DynamoDB's deserialiser.
+//!
+//! A shape's Rust name is its name in DynamoDB's API model, because type errors print it. `null` is
+//! "absent" everywhere, unknown members are skipped, and of duplicate members the last one wins.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::reader::{Kind, Reader, SyntaxError};
+use crate::error::ApiError;
+
+/// Something that a request member, list element or map value can be.
+pub(crate) trait Decode: Sized {
+    /// How DynamoDB prints the expected type when it finds an array instead.
+    fn collection_type() -> String;
+
+    /// Reads the value, which is not `null`.
+    fn decode(reader: &mut Reader<'_>, position: Position) -> Result<Self, DecodeError>;
+
+    /// What `null` stands for as a list element or map value, where it can't be "absent".
+    fn from_null() -> Option<Self> {
+        None
+    }
+}
+
+/// Where a value stands. DynamoDB words type errors differently for members and for elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Position {
+    Member,
+    Element,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum DecodeError {
+    Syntax,
+    Type(TypeFault),
+}
+
+/// A JSON value of the wrong type; the texts are in [`crate::messages::serialization`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum TypeFault {
+    NotConvertible {
+        given: Kind,
+        target: &'static str,
+    },
+    NotBoolean,
+    StructureNotExpected,
+    CollectionNotExpected {
+        expected: String,
+    },
+    UnexpectedMember,
+    UnexpectedElement,
+    /// A scalar for a list or map inside another list or map.
+    NestedGeneric,
+    BlobNotString,
+    Base64Length(usize),
+    Base64Character,
+}
+
+impl From<SyntaxError> for DecodeError {
+    fn from(SyntaxError: SyntaxError) -> DecodeError {
+        DecodeError::Syntax
+    }
+}
+
+impl From<TypeFault> for DecodeError {
+    fn from(fault: TypeFault) -> DecodeError {
+        DecodeError::Type(fault)
+    }
+}
+
+/// Reads a whole request. A type error is reported as such only if the body is JSON at all.
+pub(crate) fn request<T: Decode>(body: &[u8]) -> Result<T, ApiError> {
+    let decode = || -> Result<T, DecodeError> {
+        let mut reader = Reader::new(body)?;
+        if reader.peek()? != Kind::Object {
+            return Err(DecodeError::Syntax);
+        }
+        let shape = T::decode(&mut reader, Position::Member)?;
+        reader.end()?;
+        Ok(shape)
+    };
+    decode().map_err(|error| match error {
+        DecodeError::Type(fault) if super::is_valid_json(body) => {
+            ApiError::serialization(Some(crate::messages::serialization::type_fault(&fault)))
+        }
+        DecodeError::Type(_) | DecodeError::Syntax => ApiError::serialization(None),
+    })
+}
+
+/// Declares request shapes. Each member becomes an `Option` of the given type.
+macro_rules! shape {
+    ($(
+        $(#[$attribute:meta])*
+        struct $name:ident { $($wire:literal => $field:ident: $type:ty),* $(,)? }
+    )*) => {$(
+        $(#[$attribute])*
+        #[derive(Debug, Clone, Default)]
+        pub(crate) struct $name {
+            $(pub(crate) $field: Option<$type>,)*
+        }
+
+        impl $crate::json::decode::Decode for $name {
+            fn collection_type() -> String {
+                $crate::json::decode::model_class(stringify!($name))
+            }
+
+            fn decode(
+                reader: &mut $crate::json::Reader<'_>,
+                position: $crate::json::decode::Position,
+            ) -> Result<Self, $crate::json::decode::DecodeError> {
+                #[allow(unused_mut)]
+                let mut shape = Self::default();
+                $crate::json::decode::structure::<Self>(reader, position, &mut |_name, _reader| {
+                    match _name {
+                        $($wire => shape.$field = $crate::json::decode::member(_reader)?,)*
+                        _ => _reader.skip()?,
+                    }
+                    Ok(())
+                })?;
+                Ok(shape)
+            }
+
+            fn from_null() -> Option<Self> {
+                Some(Self::default())
+            }
+        }
+    )*};
+}
+pub(crate) use shape;
+
+type ReadMember<'f> = dyn FnMut(&str, &mut Reader<'_>) -> Result<(), DecodeError> + 'f;
+
+/// Reads an object whose members `read_member` knows.
+pub(crate) fn structure<T: Decode>(
+    reader: &mut Reader<'_>,
+    position: Position,
+    read_member: &mut ReadMember<'_>,
+) -> Result<(), DecodeError> {
+    match (reader.peek()?, position) {
+        (Kind::Object, _) => {}
+        (Kind::Array, _) => {
+            return Err(TypeFault::CollectionNotExpected { expected: T::collection_type() }.into());
+        }
+        (_, Position::Member) => return Err(TypeFault::UnexpectedMember.into()),
+        (_, Position::Element) => return Err(TypeFault::UnexpectedElement.into()),
+    }
+    reader.begin_object()?;
+    let mut first = true;
+    while let Some(name) = reader.next_member(first)? {
+        first = false;
+        read_member(&name, reader)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn member<T: Decode>(reader: &mut Reader<'_>) -> Result<Option<T>, DecodeError> {
+    if reader.peek()? == Kind::Null {
+        reader.literal("null")?;
+        return Ok(None);
+    }
+    T::decode(reader, Position::Member).map(Some)
+}
+
+pub(crate) fn element<T: Decode>(reader: &mut Reader<'_>) -> Result<T, DecodeError> {
+    if reader.peek()? == Kind::Null {
+        reader.literal("null")?;
+        return T::from_null().ok_or(TypeFault::UnexpectedElement.into());
+    }
+    T::decode(reader, Position::Element)
+}
+
+pub(crate) fn model_class(shape: &str) -> String {
+    format!("class com.amazonaws.dynamodb.v20120810.{shape}")
+}
+
+impl<T: Decode> Decode for Vec<T> {
+    fn collection_type() -> String {
+        format!("java.util.List<{}>", without_class(&T::collection_type()))
+    }
+
+    fn decode(reader: &mut Reader<'_>, position: Position) -> Result<Self, DecodeError> {
+        match (reader.peek()?, position) {
+            (Kind::Array, _) => {}
+            (Kind::Object, _) => return Err(TypeFault::StructureNotExpected.into()),
+            (_, Position::Member) => return Err(TypeFault::UnexpectedMember.into()),
+            (_, Position::Element) => return Err(TypeFault::NestedGeneric.into()),
+        }
+        reader.begin_array()?;
+        let mut elements = Vec::new();
+        while reader.next_element(elements.is_empty())? {
+            elements.push(element(reader)?);
+        }
+        Ok(elements)
+    }
+}
+
+/// A JSON object with free keys, in the order of the request and without duplicates.
+#[derive(Debug, Clone)]
+pub(crate) struct OrderedMap<T>(pub(crate) Vec<(String, T)>);
+
+impl<T> Default for OrderedMap<T> {
+    fn default() -> Self {
+        OrderedMap(Vec::new())
+    }
+}
+
+impl<T: Decode> Decode for OrderedMap<T> {
+    fn collection_type() -> String {
+        let value = T::collection_type();
+        format!("java.util.Map<java.lang.String, {}>", without_class(&value))
+    }
+
+    fn decode(reader: &mut Reader<'_>, position: Position) -> Result<Self, DecodeError> {
+        match (reader.peek()?, position) {
+            (Kind::Object, _) => {}
+            (Kind::Array, _) => {
+                let expected = Self::collection_type();
+                return Err(TypeFault::CollectionNotExpected { expected }.into());
+            }
+            (_, Position::Member) => return Err(TypeFault::UnexpectedMember.into()),
+            (_, Position::Element) => return Err(TypeFault::NestedGeneric.into()),
+        }
+        reader.begin_object()?;
+        let mut entries = Vec::new();
+        while let Some(name) = reader.next_member(entries.is_empty())? {
+            entries.push((name.into_owned(), element(reader)?));
+        }
+        Ok(OrderedMap(last_of_duplicates(entries)))
+    }
+}
+
+fn last_of_duplicates<T>(mut entries: Vec<(String, T)>) -> Vec<(String, T)> {
+    let mut order: Vec<usize> = (0..entries.len()).collect();
+    order.sort_by(|&a, &b| entries[a].0.cmp(&entries[b].0).then(a.cmp(&b)));
+    let superseded: Vec<usize> = order
+        .windows(2)
+        .filter(|pair| entries[pair[0]].0 == entries[pair[1]].0)
+        .map(|pair| pair[0])
+        .collect();
+    if !superseded.is_empty() {
+        let mut index = 0;
+        entries.retain(|_| {
+            index += 1;
+            !superseded.contains(&(index - 1))
+        });
+    }
+    entries
+}
+
+fn without_class(collection_type: &str) -> &str {
+    collection_type.strip_prefix("class ").unwrap_or(collection_type)
+}
+
+impl Decode for String {
+    fn collection_type() -> String {
+        "class java.lang.String".to_owned()
+    }
+
+    fn decode(reader: &mut Reader<'_>, _: Position) -> Result<Self, DecodeError> {
+        match scalar_kind::<Self>(reader)? {
+            Kind::String => Ok(reader.string()?.into_owned()),
+            given => Err(TypeFault::NotConvertible { given, target: "String" }.into()),
+        }
+    }
+}
+
+impl Decode for bool {
+    fn collection_type() -> String {
+        "class java.lang.Boolean".to_owned()
+    }
+
+    fn decode(reader: &mut Reader<'_>, _: Position) -> Result<Self, DecodeError> {
+        match scalar_kind::<Self>(reader)? {
+            Kind::True => reader.literal("true").map(|()| true).map_err(DecodeError::from),
+            Kind::False => reader.literal("false").map(|()| false).map_err(DecodeError::from),
+            Kind::String => match reader.string()?.to_ascii_lowercase().as_str() {
+                "true" | "1" | "yes" => Ok(true),
+                "false" | "0" | "no" => Ok(false),
+                _ => Err(TypeFault::NotBoolean.into()),
+            },
+            given => Err(TypeFault::NotConvertible { given, target: "Boolean" }.into()),
+        }
+    }
+}
+
+impl Decode for i32 {
+    fn collection_type() -> String {
+        "class java.lang.Integer".to_owned()
+    }
+
+    fn decode(reader: &mut Reader<'_>, _: Position) -> Result<Self, DecodeError> {
+        let value = integer(scalar_kind::<Self>(reader)?, reader, "Integer")?;
+        Ok(value.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32)
+    }
+}
+
+impl Decode for i64 {
+    fn collection_type() -> String {
+        "class java.lang.Long".to_owned()
+    }
+
+    fn decode(reader: &mut Reader<'_>, _: Position) -> Result<Self, DecodeError> {
+        integer(scalar_kind::<Self>(reader)?, reader, "Long")
+    }
+}
+
+/// A blob: base64 text in JSON.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Blob(pub(crate) Vec<u8>);
+
+impl Decode for Blob {
+    fn collection_type() -> String {
+        "class java.nio.ByteBuffer".to_owned()
+    }
+
+    fn decode(reader: &mut Reader<'_>, _: Position) -> Result<Self, DecodeError> {
+        if scalar_kind::<Self>(reader)? != Kind::String {
+            return Err(TypeFault::BlobNotString.into());
+        }
+        let text = reader.string()?;
+        if text.len() % 4 != 0 {
+            return Err(TypeFault::Base64Length(text.len()).into());
+        }
+        let bytes = STANDARD.decode(text.as_bytes()).map_err(|_| TypeFault::Base64Character)?;
+        Ok(Blob(bytes))
+    }
+}
+
+/// The kind of a value where only scalars are allowed.
+fn scalar_kind<T: Decode>(reader: &mut Reader<'_>) -> Result<Kind, DecodeError> {
+    match reader.peek()? {
+        Kind::Object => Err(TypeFault::StructureNotExpected.into()),
+        Kind::Array => {
+            Err(TypeFault::CollectionNotExpected { expected: T::collection_type() }.into())
+        }
+        kind => Ok(kind),
+    }
+}
+
+/// Fractions are cut off, as DynamoDB does; numbers out of range become the nearest one in range.
+fn integer(given: Kind, reader: &mut Reader<'_>, target: &'static str) -> Result<i64, DecodeError> {
+    match given {
+        Kind::Integer => {
+            let text = reader.number()?;
+            let saturated = if text.starts_with('-') { i64::MIN } else { i64::MAX };
+            Ok(text.parse().unwrap_or(saturated))
+        }
+        Kind::Decimal => Ok(reader.number()?.parse::<f64>().unwrap_or_default() as i64),
+        _ => Err(TypeFault::NotConvertible { given, target }.into()),
+    }
+}

@@ -1,0 +1,19 @@
+//! JSON at the edge: a pull reader for requests and a compact writer for responses.
+//!
+//! **Invariant:** no JSON tree is ever built. Requests stream into structs of options, items stream
+//! from their stored bytes to the response.
+
+pub(crate) mod attribute_value;
+pub(crate) mod decode;
+mod reader;
+mod render;
+mod writer;
+
+pub(crate) use reader::{Kind, Reader};
+pub(crate) use render::{write_attributes, write_item, write_value};
+pub(crate) use writer::Writer;
+
+/// Whether the bytes are one JSON value and nothing else.
+pub fn is_valid_json(bytes: &[u8]) -> bool {
+    reader::is_valid(bytes)
+}

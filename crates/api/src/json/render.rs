@@ -1,0 +1,169 @@
+//! Items and values as DynamoDB JSON. Stored ones are written straight from their encoded bytes.
+
+use zenobe_value::{AttributeValue, Attributes, ItemRef, ValueRef, View};
+
+use super::writer::Writer;
+
+/// A stored item.
+pub(crate) fn write_item(writer: &mut Writer, item: ItemRef<'_>) {
+    writer.begin_object();
+    for (name, value) in item.iter() {
+        write_value(writer.name(name), value);
+    }
+    writer.end_object();
+}
+
+/// A stored value, under its type's name.
+pub(crate) fn write_value(writer: &mut Writer, value: ValueRef<'_>) {
+    writer.begin_object();
+    match value.view() {
+        View::S(text) => writer.name("S").string(text),
+        View::N(text) => writer.name("N").string(text),
+        View::B(bytes) => writer.name("B").base64(bytes),
+        View::Bool(flag) => writer.name("BOOL").bool(flag),
+        View::Null => writer.name("NULL").bool(true),
+        View::Ss(set) => writer.name("SS").array(set.texts(), Writer::string),
+        View::Ns(set) => writer.name("NS").array(set.texts(), Writer::string),
+        View::Bs(set) => writer.name("BS").array(set.iter(), Writer::base64),
+        View::L(list) => writer.name("L").array(list.iter(), write_value),
+        View::M(map) => writer.name("M").object(|writer| {
+            for (name, value) in map.iter() {
+                write_value(writer.name(name), value);
+            }
+        }),
+    }
+    writer.end_object();
+}
+
+/// Attributes that are at hand as a tree: keys of pages and collections, fragments of updates.
+pub(crate) fn write_attributes(writer: &mut Writer, attributes: &Attributes) {
+    writer.object(|writer| {
+        for (name, value) in attributes {
+            write_attribute_value(writer.name(name), value);
+        }
+    });
+}
+
+fn write_attribute_value(writer: &mut Writer, value: &AttributeValue) {
+    writer.object(|writer| match value {
+        AttributeValue::S(text) => writer.name("S").string(text),
+        AttributeValue::N(number) => writer.name("N").string(&number.to_string()),
+        AttributeValue::B(bytes) => writer.name("B").base64(bytes),
+        AttributeValue::Bool(flag) => writer.name("BOOL").bool(*flag),
+        AttributeValue::Null => writer.name("NULL").bool(true),
+        AttributeValue::Ss(set) => writer.name("SS").array(set, |writer, text| writer.string(text)),
+        AttributeValue::Ns(set) => {
+            writer.name("NS").array(set, |writer, number| writer.string(&number.to_string()));
+        }
+        AttributeValue::Bs(set) => {
+            writer.name("BS").array(set, |writer, bytes| writer.base64(bytes))
+        }
+        AttributeValue::L(list) => writer.name("L").array(list, write_attribute_value),
+        AttributeValue::M(map) => write_attributes(writer.name("M"), map),
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use zenobe_value::EncodedItem;
+
+    use super::*;
+    use crate::json::attribute_value::{ValueFault, WireAttributes};
+    use crate::json::decode::request;
+
+    /// Reads an item, writes it both ways, and returns the text.
+    fn round_trip(text: &str) -> String {
+        let attributes =
+            request::<WireAttributes>(text.as_bytes()).unwrap().into_attributes().unwrap();
+        let mut from_bytes = Writer::new();
+        write_item(&mut from_bytes, EncodedItem::encode(&attributes).as_item());
+        let mut from_tree = Writer::new();
+        write_attributes(&mut from_tree, &attributes);
+        let text = String::from_utf8(from_bytes.finish()).unwrap();
+        assert_eq!(text, String::from_utf8(from_tree.finish()).unwrap());
+        text
+    }
+
+    #[test]
+    fn items_are_read_and_written() {
+        let canonical = concat!(
+            r#"{"a":{"S":"é\""},"b":{"N":"1000"},"c":{"B":"AAE="},"d":{"BOOL":false},"#,
+            r#""e":{"NULL":true},"f":{"SS":["a","b"]},"g":{"NS":["-1","2.5"]},"h":{"BS":["AA==","AQ=="]},"#,
+            r#""i":{"L":[{"S":""},{"L":[]}]},"j":{"M":{"k":{"M":{}},"l":{"N":"0"}}}}"#,
+        );
+        assert_eq!(round_trip(canonical), canonical);
+        let loose = r#" { "b" : { "N" : "1E3", "S": null }, "a" : { "BOOL" : "Yes", "x": [1] } } "#;
+        assert_eq!(round_trip(loose), r#"{"a":{"BOOL":true},"b":{"N":"1000"}}"#);
+        let duplicate = r#"{"a":{"S":"1"},"b":{"S":"2"},"a":{"S":"3"}}"#;
+        assert_eq!(round_trip(duplicate), r#"{"a":{"S":"3"},"b":{"S":"2"}}"#);
+    }
+
+    #[track_caller]
+    fn check_fault(value: &str, expected: &str) {
+        let text = format!(r#"{{"a":{value}}}"#);
+        let fault =
+            request::<WireAttributes>(text.as_bytes()).unwrap().into_attributes().unwrap_err();
+        assert_eq!(crate::messages::value::value_fault_text(&fault), expected);
+    }
+
+    #[test]
+    fn value_faults_are_reported_in_order() {
+        let empty =
+            "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes";
+        let multiple = "Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes";
+        check_fault("{}", empty);
+        check_fault("null", empty);
+        check_fault(r#"{"S":null}"#, empty);
+        check_fault(r#"{"L":[null]}"#, empty);
+        check_fault(r#"{"S":"a","N":"1"}"#, multiple);
+        check_fault(
+            r#"{"S":"a","N":"x"}"#,
+            "The parameter cannot be converted to a numeric value: x",
+        );
+        check_fault(r#"{"N":""}"#, "The parameter cannot be converted to a numeric value");
+        check_fault(
+            r#"{"M":{"x":{"N":"1e126"}}}"#,
+            "Number overflow. Attempting to store a number with magnitude larger than supported range",
+        );
+        check_fault(
+            r#"{"NULL":false}"#,
+            "One or more parameter values were invalid: Null attribute value types must have the value of true",
+        );
+        check_fault(
+            r#"{"SS":[]}"#,
+            "One or more parameter values were invalid: An string set  may not be empty",
+        );
+        check_fault(
+            r#"{"NS":[]}"#,
+            "One or more parameter values were invalid: An number set  may not be empty",
+        );
+        check_fault(
+            r#"{"BS":[]}"#,
+            "One or more parameter values were invalid: Binary sets should not be empty",
+        );
+        check_fault(
+            r#"{"SS":["a","a"]}"#,
+            "One or more parameter values were invalid: Input collection [a, a] contains duplicates.",
+        );
+        check_fault(r#"{"NS":["1","1.0"]}"#, "Input collection contains duplicates");
+        check_fault(
+            r#"{"BS":["Yg==","Yg=="]}"#,
+            "One or more parameter values were invalid: Input collection [Yg==, Yg==]of type BS contains duplicates.",
+        );
+    }
+
+    #[test]
+    fn nesting_is_checked_last() {
+        let nested = |levels: usize, inner: &str| {
+            r#"{"L":["#.repeat(levels - 1) + inner + &"]}".repeat(levels - 1)
+        };
+        let item = |value: String| format!(r#"{{"a":{value}}}"#);
+        let decode =
+            |text: String| request::<WireAttributes>(text.as_bytes()).unwrap().into_attributes();
+        assert!(decode(item(nested(32, r#"{"S":"x"}"#))).is_ok());
+        assert_eq!(decode(item(nested(33, r#"{"S":"x"}"#))), Err(ValueFault::NestedTooDeeply));
+        assert_eq!(decode(item(nested(400, r#"{"S":"x"}"#))), Err(ValueFault::NestedTooDeeply));
+        let both = format!(r#"{{"L":[{},{{"NULL":false}}]}}"#, nested(33, "{}"));
+        assert_eq!(decode(item(both)), Err(ValueFault::NullNotTrue));
+    }
+}

@@ -1,0 +1,465 @@
+//! The engine's errors in DynamoDB's words.
+
+use zenobe_engine::error::{
+    BlockedChange, CancellationReason, Error, IndexKeyError, KeyError, LimitError, PageError,
+    TimeToLiveError, UpdateTableError,
+};
+use zenobe_engine::schema::ScalarType;
+use zenobe_expression::UpdateError;
+use zenobe_value::EncodedItem;
+
+use super::{INVALID, request, table, tag, texts, value};
+use crate::error::{ApiError, CancellationEntry};
+
+/// What the failed request was about; some texts name it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Subject<'a> {
+    Items,
+    Table { name: &'a str, region: &'a str },
+    Resource { arn: &'a str },
+}
+
+pub(crate) fn engine_error(error: Error, subject: Subject<'_>) -> ApiError {
+    match error {
+        Error::TableNotFound { name } => match subject {
+            Subject::Items => table::requested_resource_not_found(),
+            Subject::Table { .. } => table::table_not_found(&name),
+            Subject::Resource { arn } => tag::resource_not_found(arn),
+        },
+        Error::ResourceNotFound { arn } => tag::resource_not_found(&arn),
+        Error::TableExists { name } => table::table_exists(&name),
+        Error::IndexNotFound { index } => index_not_found(&index),
+        Error::UpdateTable(error) => update_table_error(error, subject),
+        Error::DeletionProtected => table::deletion_protected(),
+        Error::IndexesInFlux => table::indexes_in_flux(),
+        Error::TimeToLive(error) => time_to_live_error(&error),
+        Error::TooManyTags => tag::too_many(),
+        Error::Limit(error) => limit_error(&error, subject),
+
+        Error::Key(error) => key_error(&error),
+        Error::IndexKey { index, attribute, error } => index_key_error(&index, &attribute, &error),
+        Error::UpdateOfKey { attribute } => update_of_key(&attribute),
+        Error::PathBelowKey { attribute, index: false } => path_below_key("Key", &attribute),
+        Error::PathBelowKey { attribute, index: true } => path_below_key("IndexKey", &attribute),
+        Error::ConditionFailed { .. } => condition_failed(None),
+        Error::ItemTooLarge => item_too_large(),
+        Error::UpdateTooLarge => update_too_large(),
+        Error::NestedTooDeeply => nested_too_deeply(value::NESTED_TOO_DEEPLY),
+        Error::Update(error) => update_error(&error),
+        Error::CollectionTooLarge => collection_too_large(),
+        Error::Page(error) => page_error(error),
+
+        Error::DuplicateKeys => duplicate_keys(),
+        Error::DuplicateTransactionItems => duplicate_transaction_items(),
+        Error::TransactionCancelled(reasons) => transaction_cancelled(reasons, |_| false),
+        Error::IdempotentParameterMismatch => idempotent_parameter_mismatch(),
+        Error::TransactionInProgress => transaction_in_progress(),
+
+        Error::Store(_) | Error::Corrupt { .. } => internal_error(&error),
+    }
+}
+
+/// A failed condition, with the item if the request asked for it and there is one.
+pub(crate) fn condition_failed(item: Option<EncodedItem>) -> ApiError {
+    conditional_request_failed().with_item(item)
+}
+
+/// A cancelled transaction. `shows_item` tells by an action's position whether it asked for the item of
+/// a failed condition.
+pub(crate) fn transaction_cancelled(
+    reasons: Vec<CancellationReason>,
+    shows_item: impl Fn(usize) -> bool,
+) -> ApiError {
+    let entries: Vec<CancellationEntry> = reasons
+        .into_iter()
+        .enumerate()
+        .map(|(position, reason)| cancellation_entry(reason, shows_item(position)))
+        .collect();
+    let codes: Vec<&str> = entries.iter().map(|entry| entry.code).collect();
+    cancelled(&codes.join(", ")).with_cancellation_reasons(entries)
+}
+
+/// A failure that is nobody's business but the operator's: the cause goes to the log.
+fn internal_error(error: &Error) -> ApiError {
+    tracing::error!(%error, "request failed");
+    request::internal_server_error()
+}
+
+texts! {
+    Validation, "" => {
+        index_not_found(index: &str) "The table does not have the specified index: {index}";
+        path_below_key(what: &str, attribute: &str) "Key attributes must be scalars; list random \
+            access '[]' and map lookup '.' are not allowed: {what}: {attribute}";
+        item_too_large() "Item size has exceeded the maximum allowed size";
+        update_too_large() "Item size to update has exceeded the maximum allowed size";
+        nested_too_deeply(text: &str) "{text}";
+        key_does_not_match() "The provided key element does not match the schema";
+        duplicate_keys() "Provided list of item keys contains duplicates";
+        duplicate_transaction_items()
+            "Transaction request cannot include multiple operations on one item";
+        index_key_unsupported_type() "The update expression attempted to update the secondary \
+            index key to unsupported type";
+        index_key_too_long() "The update expression attempted to update the secondary index key \
+            beyond allowed size limits";
+        missing_attribute() "The provided expression refers to an attribute that does not exist \
+            in the item";
+        operand_type() "An operand in the update expression has an incorrect data type";
+        invalid_path() "The document path provided in the update expression is invalid for update";
+        number_range(text: &str) "{text}";
+    }
+    Validation, INVALID => {
+        update_of_key(attribute: &str)
+            "Cannot update attribute {attribute}. This attribute is part of the key";
+        missing_key(attribute: &str) "Missing the key {attribute} in the item";
+        key_type_mismatch(attribute: &str, expected: &str, actual: &str)
+            "Type mismatch for key {attribute} expected: {expected} actual: {actual}";
+        partition_key_too_long()
+            "Size of hashkey has exceeded the maximum size limit of2048 bytes";
+        sort_key_too_long()
+            "Aggregated size of all range keys has exceeded the size limit of 1024 bytes";
+        index_key_type_mismatch(attribute: &str, expected: &str, actual: &str, index: &str)
+            "Type mismatch for Index Key {attribute} Expected: {expected} Actual: {actual} \
+            IndexName: {index}";
+        update_type_mismatch() "Type mismatch for attribute to update";
+    }
+    Validation, "One or more parameter values are not valid. " => {
+        empty_key(kind: &str, attribute: &str) "The AttributeValue for a key attribute cannot \
+            contain an empty {kind} value. Key: {attribute}";
+        empty_index_key(kind: &str, index: &str, attribute: &str) "A value specified for a \
+            secondary index key is not supported. The AttributeValue for a key attribute cannot \
+            contain an empty {kind} value. IndexName: {index}, IndexKey: {attribute}";
+        updated_index_key_empty(kind: &str) "The update expression attempted to update a \
+            secondary index key to a value that is not supported. The AttributeValue for a key \
+            attribute cannot contain an empty {kind} value.";
+    }
+    ConditionalCheckFailed, "" => {
+        conditional_request_failed() "The conditional request failed";
+    }
+    ItemCollectionSizeLimitExceeded, "" => {
+        collection_too_large() "Collection size exceeded.";
+    }
+    TransactionCanceled, "" => {
+        cancelled(codes: &str) "Transaction cancelled, please refer cancellation reasons for \
+            specific reasons [{codes}]";
+    }
+    IdempotentParameterMismatch, "" => {
+        idempotent_parameter_mismatch() "The request uses the same client token as a previous, \
+            but non-identical request. Do not reuse a client token with different requests, \
+            unless the requests are identical";
+    }
+    TransactionInProgress, "" => {
+        transaction_in_progress()
+            "The transaction with the given request token is already in progress.";
+    }
+
+    // Query and Scan, against the table's schema.
+    Validation, "" => {
+        consistent_read_on_global_index()
+            "Consistent reads are not supported on global secondary indexes";
+        index_backfilling(index: &str)
+            "Cannot read from backfilling global secondary index: {index}";
+        start_key_outside_query() "The provided starting key is outside query boundaries based on \
+            provided conditions";
+        start_key_outside_sort_condition()
+            "The provided starting key does not match the range key predicate";
+        query_not_restartable()
+            "The query can return at most one row and cannot be restarted";
+        too_many_key_conditions(given: usize, attributes: usize) "The number of query conditions \
+            ({given}) exceeds the number of key attributes defined in the schema ({attributes})";
+        missing_key_condition(attribute: &str)
+            "Query condition missed key schema element: {attribute}";
+        key_condition_not_supported() "Query key condition not supported";
+        filter_on_key(attribute: &str) "Filter Expression can only contain non-primary key \
+            attributes: Primary key attribute: {attribute}";
+    }
+    Validation, "The provided starting key is invalid" => {
+        start_key_invalid() "";
+        start_key_does_not_match() ": The provided key element does not match the schema";
+        start_key_outside_segment(total: u32, segment: u32) ": Invalid ExclusiveStartKey. Please \
+            use ExclusiveStartKey with correct Segment. TotalSegments: {total} Segment: {segment}";
+    }
+    Validation, INVALID => {
+        condition_type_mismatch() "Condition parameter type does not match schema type";
+        select_all_not_projected(index: &str) "Select type ALL_ATTRIBUTES is not supported for \
+            global secondary index {index} because its projection type is not ALL";
+        not_projected(index: &str, attributes: &str)
+            "Global secondary index {index} does not project [{attributes}]";
+    }
+}
+
+fn update_table_error(error: UpdateTableError, subject: Subject<'_>) -> ApiError {
+    let table = match subject {
+        Subject::Table { name, .. } => name,
+        _ => "",
+    };
+    match error {
+        UpdateTableError::ThroughputRequired => table::update_throughput_required(),
+        UpdateTableError::IndexThroughputRequired { index } => {
+            table::update_index_throughput_required(&index)
+        }
+        UpdateTableError::ThroughputOnDemand => table::throughput_on_demand(),
+        UpdateTableError::IndexThroughputOnDemand { index } => {
+            table::index_update_on_demand(&index)
+        }
+        UpdateTableError::ThroughputUnchanged { index, read, write } => {
+            let target = index.map_or("table".to_owned(), |index| format!("index {index}"));
+            table::throughput_unchanged(&target, read, write)
+        }
+        UpdateTableError::TooManyDecreases { decreases_today, last_decrease_ms, next_ms } => {
+            let last = long_date(last_decrease_ms);
+            table::too_many_decreases(decreases_today, &last, &long_date(next_ms))
+        }
+        UpdateTableError::OnDemandMaximumOnProvisioned { write } => {
+            table::update_on_demand_maximum_provisioned(max_request_units(write))
+        }
+        UpdateTableError::IndexOnDemandMaximumOnProvisioned { index, write } => {
+            let member = max_request_units(write);
+            table::update_index_on_demand_maximum_provisioned(member, &index)
+        }
+        UpdateTableError::IndexesBusy { change, indexes, deleting } => {
+            let verb = if deleting { "deleted" } else { "created" };
+            indexes_busy(change, table, &indexes.join(", "), verb)
+        }
+        UpdateTableError::WarmThroughputDecrease { write, index } => {
+            table::warm_decrease(units_per_second(write), &warm_place(index.as_deref()))
+        }
+        UpdateTableError::StreamAlreadyEnabled => table::stream_already_enabled(table),
+        UpdateTableError::NoStreamToDisable => table::no_stream_to_disable(table),
+        UpdateTableError::AlreadyEncryptedByDefault => table::encrypted_by_default(),
+        UpdateTableError::AlreadyEncryptedWithKey => table::encrypted_with_key(),
+        UpdateTableError::IndexExists { .. } => table::index_exists(),
+        UpdateTableError::IndexMissing { index } => table::index_not_found(&index, table),
+        UpdateTableError::LocalIndex { index, deleting } => {
+            table::not_a_global_index(if deleting { "delete" } else { "update" }, &index)
+        }
+        UpdateTableError::DefinitionsMissing { index } => table::definitions_missing(&index),
+        UpdateTableError::KeysNotDefined { keys, definitions } => {
+            table::keys_not_defined(&keys.join(", "), &definitions.join(", "))
+        }
+        UpdateTableError::TooManyGlobalIndexes => table::too_many_global_indexes_after_update(),
+        UpdateTableError::IndexWorkInProgress => table::one_index_at_a_time(),
+        UpdateTableError::IndexBeingDeleted { index } => table::index_being_deleted(table, &index),
+    }
+}
+
+fn indexes_busy(change: BlockedChange, table: &str, indexes: &str, verb: &str) -> ApiError {
+    match change {
+        BlockedChange::Throughput => table::throughput_while_index(verb, table, indexes),
+        BlockedChange::Stream => table::stream_while_index(verb),
+        BlockedChange::OnDemandMaximum => {
+            let work = if verb == "deleted" { "deletion" } else { "creation" };
+            table::on_demand_maximum_while_index(work, indexes)
+        }
+    }
+}
+
+fn time_to_live_error(error: &TimeToLiveError) -> ApiError {
+    match error {
+        TimeToLiveError::AlreadyEnabled => table::time_to_live_already_enabled(),
+        TimeToLiveError::OtherAttribute { current } => table::time_to_live_other_attribute(current),
+        TimeToLiveError::AlreadyDisabled => table::time_to_live_already_disabled(),
+        TimeToLiveError::ChangedTooOften => table::time_to_live_changed_too_often(),
+    }
+}
+
+fn limit_error(error: &LimitError, subject: Subject<'_>) -> ApiError {
+    let region = match subject {
+        Subject::Table { region, .. } => region,
+        _ => "",
+    };
+    match error {
+        LimitError::Tables => table::too_many_tables(),
+        LimitError::TableCapacity { write, requested, maximum } => {
+            table::table_capacity(capacity_units(*write), *requested, *maximum, region)
+        }
+        LimitError::OnDemandMaximum { write, index } => {
+            let place = index.as_ref().map_or("table".to_owned(), |index| format!("index {index}"));
+            let account = format!("TableMax{}", capacity_units(*write));
+            table::on_demand_maximum_limit(max_request_units(*write), &place, &account, region)
+        }
+        LimitError::TableClassChanges => table::too_many_class_changes(),
+    }
+}
+
+fn key_error(error: &KeyError) -> ApiError {
+    match error {
+        KeyError::SchemaMismatch => key_does_not_match(),
+        KeyError::Missing { attribute } => missing_key(attribute),
+        KeyError::TypeMismatch { attribute, expected, actual } => {
+            let expected = expected.attribute_type().to_string();
+            key_type_mismatch(attribute, &expected, &actual.to_string())
+        }
+        KeyError::Empty { attribute, scalar_type } => {
+            empty_key(empty_kind(*scalar_type), attribute)
+        }
+        KeyError::PartitionKeyTooLong => partition_key_too_long(),
+        KeyError::SortKeyTooLong => sort_key_too_long(),
+    }
+}
+
+fn index_key_error(index: &str, attribute: &str, error: &IndexKeyError) -> ApiError {
+    match error {
+        IndexKeyError::TypeMismatch { expected, actual } => {
+            let expected = expected.attribute_type().to_string();
+            index_key_type_mismatch(attribute, &expected, &actual.to_string(), index)
+        }
+        IndexKeyError::Empty { scalar_type } => {
+            empty_index_key(empty_kind(*scalar_type), index, attribute)
+        }
+        IndexKeyError::PartitionKeyTooLong => partition_key_too_long(),
+        IndexKeyError::SortKeyTooLong => sort_key_too_long(),
+        IndexKeyError::UpdatedEmpty { scalar_type } => {
+            updated_index_key_empty(empty_kind(*scalar_type))
+        }
+        IndexKeyError::UpdatedTypeMismatch => index_key_unsupported_type(),
+        IndexKeyError::UpdatedTooLong => index_key_too_long(),
+    }
+}
+
+fn update_error(error: &UpdateError) -> ApiError {
+    match error {
+        UpdateError::MissingAttribute => missing_attribute(),
+        UpdateError::OperandType => operand_type(),
+        UpdateError::InvalidPath => invalid_path(),
+        UpdateError::NumberOverflow => number_range(value::NUMBER_OVERFLOW),
+        UpdateError::NumberUnderflow => number_range(value::NUMBER_UNDERFLOW),
+        UpdateError::TypeMismatch => update_type_mismatch(),
+    }
+}
+
+fn page_error(error: PageError) -> ApiError {
+    match error {
+        PageError::ConsistentReadOnGlobalIndex => consistent_read_on_global_index(),
+        PageError::Backfilling { index } => index_backfilling(&index),
+        PageError::StartKeyInvalid => start_key_invalid(),
+        PageError::StartKeyMismatch { table_key: true } => start_key_does_not_match(),
+        PageError::StartKeyMismatch { table_key: false } => key_does_not_match(),
+        PageError::StartKeyOutsideQuery => start_key_outside_query(),
+        PageError::StartKeyOutsideSortCondition => start_key_outside_sort_condition(),
+        PageError::QueryNotRestartable => query_not_restartable(),
+        PageError::StartKeyOutsideSegment { total, segment } => {
+            start_key_outside_segment(total, segment)
+        }
+        PageError::TooManyKeyConditions { given, attributes } => {
+            too_many_key_conditions(given, attributes)
+        }
+        PageError::MissingKeyCondition { attribute } => missing_key_condition(&attribute),
+        PageError::KeyConditionNotSupported => key_condition_not_supported(),
+        PageError::ConditionTypeMismatch => condition_type_mismatch(),
+        PageError::EmptyKeyValue { attribute, scalar_type } => {
+            empty_key(empty_kind(scalar_type), &attribute)
+        }
+        PageError::FilterOnKey { attribute } => filter_on_key(&attribute),
+        PageError::SelectAllNotProjected { index } => select_all_not_projected(&index),
+        PageError::NotProjected { index, attributes } => {
+            not_projected(&index, &attributes.join(", "))
+        }
+    }
+}
+
+fn cancellation_entry(reason: CancellationReason, shows_item: bool) -> CancellationEntry {
+    let with_message = |code, error: ApiError, item| CancellationEntry {
+        code,
+        message: error.message().map(str::to_owned),
+        item,
+    };
+    match reason {
+        CancellationReason::None => CancellationEntry { code: "None", message: None, item: None },
+        CancellationReason::ConditionFailed { item } => {
+            let item = item.filter(|_| shows_item);
+            with_message("ConditionalCheckFailed", conditional_request_failed(), item)
+        }
+        CancellationReason::Invalid(error) => {
+            with_message("ValidationError", engine_error(*error, Subject::Items), None)
+        }
+        CancellationReason::CollectionTooLarge => {
+            with_message("ItemCollectionSizeLimitExceeded", collection_too_large(), None)
+        }
+    }
+}
+
+pub(crate) fn max_request_units(write: bool) -> &'static str {
+    if write { "MaxWriteRequestUnits" } else { "MaxReadRequestUnits" }
+}
+
+pub(crate) fn units_per_second(write: bool) -> &'static str {
+    if write { "WriteUnitsPerSecond" } else { "ReadUnitsPerSecond" }
+}
+
+pub(crate) fn capacity_units(write: bool) -> &'static str {
+    if write { "WriteCapacityUnits" } else { "ReadCapacityUnits" }
+}
+
+/// How texts about warm throughput name the table or an index.
+pub(crate) fn warm_place(index: Option<&str>) -> String {
+    index.map_or("for table".to_owned(), |index| format!("for index {index}"))
+}
+
+fn empty_kind(scalar_type: ScalarType) -> &'static str {
+    match scalar_type {
+        ScalarType::B => "binary",
+        ScalarType::S | ScalarType::N => "string",
+    }
+}
+
+/// `Wednesday, July 25, 2018 8:48:14 PM UTC`
+fn long_date(epoch_ms: u64) -> String {
+    const WEEKDAYS: [&str; 7] =
+        ["Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday"];
+    const MONTHS: [&str; 12] = [
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
+        "December",
+    ];
+    let seconds = epoch_ms / 1_000;
+    let days = seconds / 86_400;
+    let (year, month, day) = civil_date(days);
+    let (hour, minute, second) = (seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
+    let half = if hour < 12 { "AM" } else { "PM" };
+    let weekday = WEEKDAYS[(days % 7) as usize];
+    let month = MONTHS[month - 1];
+    let hour = (hour + 11) % 12 + 1;
+    format!("{weekday}, {month} {day}, {year} {hour}:{minute:02}:{second:02} {half} UTC")
+}
+
+/// Year, month and day of a day after the epoch, by counting in eras of 400 years from 1 March 0000.
+fn civil_date(days_since_epoch: u64) -> (u64, usize, u64) {
+    let days = days_since_epoch + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    (year, month as usize, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_written_out() {
+        assert_eq!(long_date(1_532_551_694_000), "Wednesday, July 25, 2018 8:48:14 PM UTC");
+        assert_eq!(long_date(0), "Thursday, January 1, 1970 12:00:00 AM UTC");
+        assert_eq!(long_date(1_709_208_000_000), "Thursday, February 29, 2024 12:00:00 PM UTC");
+    }
+
+    #[test]
+    fn store_failures_are_server_errors() {
+        let error = engine_error(Error::Corrupt { detail: "x".to_owned() }, Subject::Items);
+        assert_eq!(error.exception(), crate::Exception::InternalServerError);
+        assert_eq!(error.message(), Some("Internal server error"));
+    }
+}

@@ -1,0 +1,62 @@
+//! The catalogue of every text that a client can see. Errors are typed everywhere else; here they get their
+//! words, and nobody ever inspects those words again.
+//!
+//! The odd spellings, double blanks and missing blanks are DynamoDB's own.
+
+pub(crate) mod constraint;
+pub(crate) mod engine;
+pub(crate) mod request;
+pub(crate) mod serialization;
+pub(crate) mod table;
+pub(crate) mod tag;
+pub(crate) mod value;
+
+use crate::error::{ApiError, Exception};
+
+/// Which of DynamoDB's two recorded wordings to use where they differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Wording {
+    #[default]
+    Classic,
+    /// The front end that is being rolled out since 2026.
+    Newer,
+}
+
+/// What the newer front end puts before request-level errors of PutItem and UpdateItem.
+pub(crate) const NEWER_PREFIX: &str = "1 validation error detected: ";
+
+/// In front of many ValidationExceptions.
+pub(crate) const INVALID: &str = "One or more parameter values were invalid: ";
+/// In front of most LimitExceededExceptions.
+pub(crate) const SUBSCRIBER: &str = "Subscriber limit exceeded: ";
+
+/// Declares catalogue entries: functions that return the error with its text. The heading is the exception and
+/// the prefix that its texts share.
+macro_rules! texts {
+    ($($exception:ident, $prefix:expr => {$(
+        $(#[$attribute:meta])*
+        $name:ident($($argument:ident: $type:ty),*) $text:literal;
+    )*})*) => {$($(
+        $(#[$attribute])*
+        pub(crate) fn $name($($argument: $type),*) -> $crate::error::ApiError {
+            $crate::error::ApiError::new(
+                $crate::error::Exception::$exception,
+                format!("{}{}", $prefix, format_args!($text)),
+            )
+        }
+    )*)*};
+}
+pub(crate) use texts;
+
+/// The answer of an operation that DynamoDB has and this server has not.
+pub(crate) fn operation_not_supported(operation: &str) -> ApiError {
+    ApiError::new(
+        Exception::UnknownOperation,
+        format!("{operation} is not supported by Zenobe yet"),
+    )
+}
+
+/// The answer to a request member that DynamoDB has and this server has not.
+pub(crate) fn parameter_not_supported(parameter: &str) -> ApiError {
+    ApiError::new(Exception::Validation, format!("{parameter} is not supported by Zenobe yet"))
+}

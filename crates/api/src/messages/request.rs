@@ -1,0 +1,40 @@
+//! Texts about how a request names tables, and other things that many operations share.
+
+use super::{INVALID, NEWER_PREFIX, texts};
+
+texts! {
+    Validation, "" => {
+        table_name_required()
+            "The parameter 'TableName' is required but was not present in the request";
+        table_name_length()
+            "TableName must be at least 3 characters long and at most 255 characters long";
+    }
+    // The envelope's words belong to these texts in either wording.
+    Validation, NEWER_PREFIX => {
+        arn_region(arn: &str) "Invalid AWS region in '{arn}'";
+        arn_partition(arn: &str) "Invalid AWS partition in '{arn}'";
+        arn_resource_type(arn: &str) "Invalid resource type in '{arn}'";
+        arn_format(arn: &str) "Valid ARN format is \
+            arn:aws:dynamodb:<region>:<account>:table/<name>, but found '{arn}'";
+    }
+    AccessDenied, "" => {
+        other_account(operation: &str, arn: &str)
+            "User is not authorized to perform: dynamodb:{operation} on resource: {arn} because no \
+            resource-based policy allows the dynamodb:{operation} action";
+    }
+    Validation, INVALID => {
+        legacy_global_tables()
+            "DynamoDB global tables version 2017.11.29 is not supported. We recommend using \
+            DynamoDB global tables version 2019.11.21, instead of version 2017.11.29 (Legacy).";
+    }
+    GlobalTableNotFound, "" => {
+        global_table_not_found(name: &str) "Global table with name: '{name}' does not exist.";
+    }
+    InternalServerError, "" => {
+        internal_server_error() "Internal server error";
+    }
+    InternalFailure, "" => {
+        /// DynamoDB fails with an empty text on some degenerate requests.
+        internal_failure() "";
+    }
+}
