@@ -97,7 +97,7 @@ mod tests {
         for word in ["ABORT", "zone", "Name", "sTaTuS", "size"] {
             assert!(is_reserved_word(word), "{word}");
         }
-        for word in ["", "pk", "names", "ABOR", "ABORTS", "zones"] {
+        for word in ["", "pk", "identifier", "ABOR", "ABORTS", "zones"] {
             assert!(!is_reserved_word(word), "{word}");
         }
     }

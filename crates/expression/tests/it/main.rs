@@ -1,0 +1,10 @@
+//! Integration tests of the expression language: golden scripts, and properties against naive twins.
+
+mod condition_model;
+mod generate;
+mod golden;
+mod legacy;
+mod limits;
+mod notation;
+mod properties;
+mod update_model;
