@@ -1,1 +1,170 @@
-//! See ARCHITECTURE.md.
+//! The embedded durable backend: RocksDB with group commit.
+//!
+//! A write locks its keys ([`key_locks`]), reads their values, through the writes still in flight
+//! ([`overlay`]), decides, takes its place in the commit order ([`queue`]) and releases its locks. One
+//! committer thread ([`committer`]) turns everything that waits into one RocksDB write; a second thread
+//! ([`settler`]) syncs the log, publishes the new state to readers and only then acknowledges. So the next
+//! group is written while the one before it is being synced, and readers never see what could be lost.
+//!
+//! **Invariant:** no write needs an async runtime, and nothing is awaited while a key is locked.
+//!
+//! When the disk fails, see [`failure`]. The files are described in `docs/store-format/directory.md`.
+
+mod committer;
+mod counters;
+mod database;
+mod directory;
+mod failure;
+mod group;
+mod key_locks;
+mod options;
+mod overlay;
+mod queue;
+mod reclaim;
+mod settler;
+mod shared;
+mod view;
+mod write;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use futures_channel::oneshot;
+use futures_util::future::{BoxFuture, FutureExt};
+use parking_lot::Mutex;
+use zenobe_store::{
+    Decide, Direction, Error, Key, KeyRange, Reader, Result, Statistics, Store, Value, Visitor,
+    WriteOutcome, WriteSet,
+};
+
+use crate::committer::Committer;
+use crate::shared::Shared;
+use crate::view::ClosedView;
+
+pub use crate::directory::FORMAT_VERSION;
+pub use crate::options::{Durability, Options};
+
+pub struct EmbeddedStore {
+    shared: Arc<Shared>,
+    committer: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl EmbeddedStore {
+    /// Opens the store in `directory`, which is created if it does not exist.
+    ///
+    /// # Errors
+    /// [`Error::Open`] if another process uses the directory, if its format is unknown, or if it holds
+    /// something else; [`Error::Corrupt`] if its content is damaged.
+    pub fn open(directory: impl AsRef<Path>, options: Options) -> Result<EmbeddedStore> {
+        let shared = Arc::new(Shared::open(directory.as_ref(), options)?);
+        let committer = Committer::new(Arc::clone(&shared))?;
+        let thread = spawn("zenobe-commit", move || committer.run())?;
+        Ok(EmbeddedStore { shared, committer: Mutex::new(Some(thread)) })
+    }
+
+    fn stop(&self) {
+        self.shared.queue.close();
+        if let Some(thread) = self.committer.lock().take() {
+            // The committer reports its own failures; a panic of it has been turned into one of them.
+            let _ = thread.join();
+        }
+        self.shared.unpublish();
+    }
+}
+
+impl Drop for EmbeddedStore {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Reader for EmbeddedStore {
+    fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Value>>> {
+        async move { self.shared.view()?.read(key) }.boxed()
+    }
+
+    fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
+        async move { self.shared.view()?.read_many(keys) }.boxed()
+    }
+
+    fn scan<'a>(
+        &'a self,
+        range: KeyRange,
+        direction: Direction,
+        visit: &'a mut Visitor<'a>,
+    ) -> BoxFuture<'a, Result<()>> {
+        async move { self.shared.view()?.visit(&range, direction, visit) }.boxed()
+    }
+}
+
+impl Store for EmbeddedStore {
+    fn snapshot(&self) -> Arc<dyn Reader> {
+        match self.shared.view() {
+            Ok(view) => view,
+            Err(error) => Arc::new(ClosedView { error }),
+        }
+    }
+
+    fn write<'a>(
+        &'a self,
+        set: WriteSet<'a>,
+        decide: &'a mut Decide<'a>,
+    ) -> BoxFuture<'a, Result<WriteOutcome>> {
+        write::write(&self.shared, set, decide).boxed()
+    }
+
+    fn checkpoint<'a>(&'a self, directory: &'a Path) -> BoxFuture<'a, Result<()>> {
+        let target = directory.to_path_buf();
+        let view = self.shared.view();
+        in_background("zenobe-checkpoint", move || {
+            directory::write_checkpoint(view?.database(), &target)
+        })
+        .boxed()
+    }
+
+    fn reclaim<'a>(&'a self, range: KeyRange) -> BoxFuture<'a, Result<()>> {
+        async move { self.shared.reclaim(range) }.boxed()
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.shared.statistics()
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<()>> {
+        // Refuses new writes at once, even if the future is dropped.
+        self.shared.queue.close();
+        let thread = self.committer.lock().take();
+        let shared = Arc::clone(&self.shared);
+        in_background("zenobe-close", move || {
+            if let Some(thread) = thread {
+                let _ = thread.join();
+                shared.unpublish();
+            }
+            Ok(())
+        })
+        .boxed()
+    }
+}
+
+/// Runs blocking work on a thread of its own, so that it neither blocks nor needs a runtime.
+async fn in_background(
+    name: &str,
+    work: impl FnOnce() -> Result<()> + Send + 'static,
+) -> Result<()> {
+    let (sender, receiver) = oneshot::channel();
+    spawn(name, move || {
+        // Nobody listens any more if the future was dropped; the work is done all the same.
+        let _ = sender.send(work());
+    })?;
+    receiver.await.unwrap_or_else(|_| {
+        Err(Error::Io { detail: "a background thread ended without an answer".to_owned() })
+    })
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
+    thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(work)
+        .map_err(|error| Error::Io { detail: format!("cannot start a thread: {error}") })
+}

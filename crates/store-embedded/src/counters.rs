@@ -1,0 +1,117 @@
+//! The numbers that the committer keeps: counters, and the last sequence number of each log.
+//!
+//! They are read from the database once, kept in memory, and written at the end of each group that
+//! changes them: once per group, however many batches add to them.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use rocksdb::WriteBatch;
+use zenobe_store::{Error, Key, KeyRange, Result, decode_counter};
+
+use crate::database::{Database, rocksdb_error};
+
+/// Beyond this many, numbers are forgotten between groups and read again when they are next used.
+const NUMBERS_MAX: usize = 64 * 1024;
+
+#[derive(Default)]
+pub(crate) struct Numbers {
+    counters: Table<i64>,
+    sequences: Table<u64>,
+}
+
+impl Numbers {
+    /// Adds to a counter. `load` yields its stored value if it is not known yet.
+    pub fn add<'a>(
+        &mut self,
+        key: &Key,
+        delta: i64,
+        load: impl FnOnce() -> Result<Option<Cow<'a, [u8]>>>,
+    ) -> Result<()> {
+        let load = || decode_counter(load()?.as_deref());
+        self.counters.change(key, load, |value| value.wrapping_add(delta))?;
+        Ok(())
+    }
+
+    /// The next sequence number of a log.
+    pub fn next_sequence(&mut self, log: &Key, database: &Database) -> Result<u64> {
+        self.sequences.change(log, || load_sequence(log, database), |last| last + 1)
+    }
+
+    /// A counter's key is being written by other means, so what is known of it no longer holds.
+    pub fn forget(&mut self, key: &Key) {
+        self.counters.numbers.remove(key);
+    }
+
+    pub fn forget_range(&mut self, range: &KeyRange) {
+        self.counters.numbers.retain(|key, _| !range.contains(key));
+    }
+
+    /// Adds every number that changed to the group's write.
+    pub fn write_changes(&mut self, database: &Database, write: &mut WriteBatch) {
+        self.counters.take_changes(|key, value| write.put(key, value.to_be_bytes()));
+        let sequences = database.sequences();
+        self.sequences.take_changes(|log, last| write.put_cf(sequences, log, last.to_be_bytes()));
+    }
+
+    /// Bounds the memory. Only between groups, when the database itself knows every number.
+    pub fn trim(&mut self) {
+        if self.counters.numbers.len() + self.sequences.numbers.len() > NUMBERS_MAX {
+            *self = Numbers::default();
+        }
+    }
+}
+
+#[derive(Default)]
+struct Table<T> {
+    numbers: HashMap<Key, Number<T>>,
+    /// The keys that changed in this group. Some may have been forgotten again.
+    changed: Vec<Key>,
+}
+
+struct Number<T> {
+    value: T,
+    is_changed: bool,
+}
+
+impl<T: Copy> Table<T> {
+    fn change(
+        &mut self,
+        key: &Key,
+        load: impl FnOnce() -> Result<T>,
+        change: impl FnOnce(T) -> T,
+    ) -> Result<T> {
+        let number = match self.numbers.get_mut(key) {
+            Some(number) => number,
+            None => {
+                let number = Number { value: load()?, is_changed: false };
+                self.numbers.entry(key.clone()).or_insert(number)
+            }
+        };
+        number.value = change(number.value);
+        if !number.is_changed {
+            number.is_changed = true;
+            self.changed.push(key.clone());
+        }
+        Ok(number.value)
+    }
+
+    fn take_changes(&mut self, mut take: impl FnMut(&Key, T)) {
+        for key in self.changed.drain(..) {
+            if let Some(number) = self.numbers.get_mut(&key).filter(|number| number.is_changed) {
+                number.is_changed = false;
+                take(&key, number.value);
+            }
+        }
+    }
+}
+
+fn load_sequence(log: &Key, database: &Database) -> Result<u64> {
+    let stored = database.rocks().get_pinned_cf(database.sequences(), log);
+    match stored.map_err(|error| rocksdb_error(&error))? {
+        None => Ok(0),
+        Some(bytes) => bytes[..].try_into().map(u64::from_be_bytes).map_err(|_| Error::Corrupt {
+            detail: format!("a sequence number of {} bytes, expected 8", bytes.len()),
+        }),
+    }
+}

@@ -1,0 +1,274 @@
+//! The data directory: its lock, its format version, and checkpoints of it.
+//!
+//! See `docs/store-format/directory.md`.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use fs4::fs_std::FileExt;
+use zenobe_store::{Error, Result};
+
+use crate::database::{Database, io_error, rocksdb_error};
+
+/// The version of the directory's layout and of everything that this crate itself stores.
+pub const FORMAT_VERSION: u32 = 1;
+
+const FORMAT_FILE: &str = "FORMAT";
+const FORMAT_FILE_NEW: &str = "FORMAT.new";
+const FORMAT_NAME: &str = "zenobe-store";
+const LOCK_FILE: &str = "LOCK";
+const PROBE_FILE: &str = "PROBE";
+const ROCKSDB_DIRECTORY: &str = "rocksdb";
+
+/// A data directory that this process has to itself for as long as the value lives.
+pub(crate) struct Directory {
+    path: PathBuf,
+    /// Unlocked by the system when the file is closed, also if the process dies.
+    _lock: File,
+}
+
+impl Directory {
+    pub fn open(path: &Path) -> Result<Directory> {
+        let failed = |error| open_error(path, format!("cannot be used: {error}"));
+        fs::create_dir_all(path).map_err(failed)?;
+        let path = &path.canonicalize().map_err(failed)?;
+        let format = read_format(path)?;
+        if format.is_none() {
+            check_nothing_foreign(path)?;
+        }
+        let lock = lock(path)?;
+        if format.is_none() {
+            write_format(path).map_err(failed)?;
+        }
+        Ok(Directory { path: path.clone(), _lock: lock })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn rocksdb_path(&self) -> PathBuf {
+        self.path.join(ROCKSDB_DIRECTORY)
+    }
+
+    /// Whether there is anything of a database. RocksDB, told to create a missing one, would take a
+    /// directory that lost its `CURRENT` file for a new one and delete the rest.
+    pub fn holds_database(&self) -> Result<bool> {
+        let failed = |error| open_error(&self.path, format!("cannot be listed: {error}"));
+        let entries = match fs::read_dir(self.rocksdb_path()) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(failed(error)),
+        };
+        for entry in entries {
+            let name = entry.map_err(failed)?.file_name();
+            let name = name.to_string_lossy();
+            if name == "CURRENT" || name.ends_with(".sst") || name.ends_with(".log") {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+fn open_error(path: &Path, problem: impl std::fmt::Display) -> Error {
+    Error::Open { detail: format!("{}: {problem}", path.display()) }
+}
+
+/// The directory's format, or `None` if it has no format file.
+fn read_format(path: &Path) -> Result<Option<u32>> {
+    let text = match fs::read(path.join(FORMAT_FILE)) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(open_error(path, format!("cannot read {FORMAT_FILE}: {error}"))),
+    };
+    let version = text
+        .trim_end()
+        .strip_prefix(FORMAT_NAME)
+        .and_then(|rest| rest.strip_prefix(' '))
+        .and_then(|number| number.parse().ok());
+    match version {
+        Some(FORMAT_VERSION) => Ok(version),
+        Some(other) => Err(open_error(
+            path,
+            format!(
+                "its data has format version {other}; this program reads version {FORMAT_VERSION}. \
+                 Use the version of the program that wrote it, or a newer one"
+            ),
+        )),
+        None => Err(open_error(
+            path,
+            format!("its {FORMAT_FILE} file does not say \"{FORMAT_NAME} <version>\""),
+        )),
+    }
+}
+
+/// Without a format file, only an empty directory (or one whose creation was interrupted) may be used.
+fn check_nothing_foreign(path: &Path) -> Result<()> {
+    let failed = |error| open_error(path, format!("cannot be listed: {error}"));
+    for entry in fs::read_dir(path).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        let name = name.to_string_lossy();
+        match &*name {
+            LOCK_FILE | FORMAT_FILE_NEW | "lost+found" => {}
+            ROCKSDB_DIRECTORY | "CURRENT" | "IDENTITY" => {
+                return Err(open_error(
+                    path,
+                    format!(
+                        "it holds a database ({name}) but no {FORMAT_FILE} file, so its format is \
+                         unknown. If the file was lost, restore it from a backup"
+                    ),
+                ));
+            }
+            _ => {
+                return Err(open_error(
+                    path,
+                    format!(
+                        "it is not a data directory: it has no {FORMAT_FILE} file but holds other \
+                         files (such as {name}). Choose an empty or a new directory"
+                    ),
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn lock(path: &Path) -> Result<File> {
+    let failed = |error| open_error(path, format!("cannot be locked: {error}"));
+    let mut options = File::options();
+    let file = options
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(path.join(LOCK_FILE))
+        .map_err(failed)?;
+    match file.try_lock_exclusive() {
+        Ok(true) => Ok(file),
+        Ok(false) => {
+            Err(open_error(path, "another process uses it already (or this one, a second time)"))
+        }
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Writes the format file so that it is there wholly or not at all, whenever the machine stops.
+fn write_format(path: &Path) -> io::Result<()> {
+    let new = path.join(FORMAT_FILE_NEW);
+    let mut file = File::create(&new)?;
+    file.write_all(format!("{FORMAT_NAME} {FORMAT_VERSION}\n").as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&new, path.join(FORMAT_FILE))?;
+    sync_directory(path)
+}
+
+fn sync_directory(path: &Path) -> io::Result<()> {
+    // Only Unix lets a directory be opened and synced; elsewhere a rename is durable by itself.
+    match cfg!(unix) {
+        true => File::open(path)?.sync_all(),
+        false => Ok(()),
+    }
+}
+
+/// Copies the database into a new directory that can be opened like any other.
+pub(crate) fn write_checkpoint(database: &Database, target: &Path) -> Result<()> {
+    let failed = |error: io::Error| io_error(format!("checkpoint {}", target.display()), &error);
+    if let Some(parent) = target.parent() {
+        fs::create_dir_all(parent).map_err(failed)?;
+    }
+    // Fails if it exists, whoever else may be creating it.
+    fs::create_dir(target).map_err(failed)?;
+    let copied = rocksdb::checkpoint::Checkpoint::new(database.rocks())
+        .and_then(|checkpoint| checkpoint.create_checkpoint(target.join(ROCKSDB_DIRECTORY)))
+        .map_err(|error| rocksdb_error(&error))
+        // The format file comes last: without it, an interrupted checkpoint is refused.
+        .and_then(|()| write_format(target).map_err(failed));
+    if copied.is_err()
+        && let Err(error) = fs::remove_dir_all(target)
+    {
+        tracing::warn!("cannot remove the failed checkpoint {}: {error}", target.display());
+    }
+    copied
+}
+
+/// Writes and syncs a file of `size_bytes`, and removes it: fails while the disk has no such room.
+pub(crate) fn probe_room(path: &Path, size_bytes: usize) -> io::Result<()> {
+    let probe = path.join(PROBE_FILE);
+    let written = File::create(&probe).and_then(|mut file| {
+        let block = vec![0; 64 << 10];
+        for _ in 0..size_bytes.div_ceil(block.len()) {
+            file.write_all(&block)?;
+        }
+        file.sync_all()
+    });
+    let removed = fs::remove_file(&probe);
+    written.and(removed)
+}
+
+pub(crate) fn size_bytes(path: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(path) else { return 0 };
+    // A file may go away while the directory is being listed; it takes no space then.
+    let sizes = entries.flatten().filter_map(|entry| entry.metadata().ok());
+    sizes.filter(fs::Metadata::is_file).map(|metadata| metadata.len()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Directory, FORMAT_FILE};
+    use std::fs;
+    use std::path::Path;
+    use zenobe_store::Error;
+
+    fn problem(path: &Path) -> String {
+        match Directory::open(path) {
+            Err(Error::Open { detail }) => {
+                assert!(detail.contains(&*path.to_string_lossy()), "names the directory: {detail}");
+                detail
+            }
+            Err(error) => panic!("unexpected {error}"),
+            Ok(_) => panic!("opened {}", path.display()),
+        }
+    }
+
+    #[test]
+    fn refuses_what_it_does_not_know() {
+        let cases = [
+            (FORMAT_FILE, "zenobe-store 2\n", "format version 2"),
+            (FORMAT_FILE, "zenobe-store\n", "does not say"),
+            (FORMAT_FILE, "", "does not say"),
+            ("CURRENT", "MANIFEST-000004\n", "no FORMAT file, so its format is unknown"),
+            ("holiday.jpg", "", "such as holiday.jpg"),
+        ];
+        for (name, content, expected) in cases {
+            let directory = tempfile::tempdir().unwrap();
+            fs::write(directory.path().join(name), content).unwrap();
+            let problem = problem(directory.path());
+            assert!(problem.contains(expected), "{name} {content:?}: {problem}");
+            let left: Vec<_> = fs::read_dir(directory.path()).unwrap().collect();
+            assert_eq!(left.len(), 1, "nothing was added to a directory that is not ours");
+        }
+    }
+
+    #[test]
+    fn creates_and_locks() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("a/b");
+        let directory = Directory::open(&path).unwrap();
+        assert!(!directory.holds_database().unwrap());
+        assert_eq!(fs::read_to_string(path.join(FORMAT_FILE)).unwrap(), "zenobe-store 1\n");
+        assert!(problem(&path).contains("another process uses it"));
+        drop(directory);
+        assert!(!Directory::open(&path).unwrap().holds_database().unwrap());
+    }
+
+    #[test]
+    fn a_database_that_lost_its_current_file_is_not_new() {
+        let directory = tempfile::tempdir().unwrap();
+        drop(Directory::open(directory.path()).unwrap());
+        fs::create_dir(directory.path().join("rocksdb")).unwrap();
+        assert!(!Directory::open(directory.path()).unwrap().holds_database().unwrap());
+        fs::write(directory.path().join("rocksdb/000012.sst"), "").unwrap();
+        assert!(Directory::open(directory.path()).unwrap().holds_database().unwrap());
+    }
+}

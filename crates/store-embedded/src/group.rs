@@ -1,0 +1,162 @@
+//! A commit group: batches that are written, synced and acknowledged together.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use rocksdb::WriteBatch;
+use zenobe_store::{Error, Key, KeyRange, Operation, Result, WriteOutcome, log_entry_key};
+
+use crate::counters::Numbers;
+use crate::database::{Database, rocksdb_error};
+use crate::queue::Pending;
+use crate::view::View;
+
+pub(crate) struct Group {
+    pub batches: Vec<Pending>,
+    /// The batches' outcomes, in their order.
+    pub outcomes: Vec<WriteOutcome>,
+    /// The state after this group, or `None` if it wrote nothing.
+    pub view: Option<Arc<View>>,
+}
+
+impl Group {
+    /// The failure of a group whose outcome is unknown: it may turn up after recovery, or not.
+    pub fn fail(self, error: &Error) {
+        for pending in self.batches {
+            // A write whose future was dropped has nobody waiting for its answer.
+            let _ = pending.answer.send(Err(error.clone()));
+        }
+    }
+
+    pub fn size_bytes(&self) -> usize {
+        self.batches.iter().map(|pending| pending.size_bytes).sum()
+    }
+}
+
+/// Turns batches into one RocksDB write, or `None` if there is nothing to write.
+pub(crate) fn build_write(
+    database: &Database,
+    numbers: &mut Numbers,
+    batches: &[Pending],
+) -> Result<(Option<WriteBatch>, Vec<WriteOutcome>)> {
+    let size_bytes: usize = batches.iter().map(|pending| pending.size_bytes).sum();
+    let mut builder =
+        Builder { database, numbers, batches, write: WriteBatch::with_capacity_bytes(size_bytes) };
+    let mut outcomes = Vec::with_capacity(batches.len());
+    for batch in 0..batches.len() {
+        outcomes.push(builder.add_batch(batch)?);
+    }
+    let Builder { mut write, numbers, .. } = builder;
+    numbers.write_changes(database, &mut write);
+    Ok(((!write.is_empty()).then_some(write), outcomes))
+}
+
+struct Builder<'a> {
+    database: &'a Database,
+    numbers: &'a mut Numbers,
+    batches: &'a [Pending],
+    write: WriteBatch,
+}
+
+/// A position in the group: a batch, and an operation in it.
+#[derive(Clone, Copy)]
+struct Position {
+    batch: usize,
+    operation: usize,
+}
+
+impl<'a> Builder<'a> {
+    fn add_batch(&mut self, batch: usize) -> Result<WriteOutcome> {
+        let mut outcome = WriteOutcome::default();
+        let batches = self.batches;
+        for (operation, content) in batches[batch].operations.iter().enumerate() {
+            let position = Position { batch, operation };
+            match content {
+                Operation::Put { key, value } => {
+                    self.numbers.forget(key);
+                    self.write.put(key, value);
+                }
+                Operation::Delete { key } => {
+                    self.numbers.forget(key);
+                    self.write.delete(key);
+                }
+                Operation::DeleteRange { range } => self.delete_range(range, position)?,
+                Operation::Append { log, value } => {
+                    let sequence = self.numbers.next_sequence(log, self.database)?;
+                    self.write.put(log_entry_key(log, sequence), value);
+                    outcome.sequences.push(sequence);
+                }
+                Operation::Add { key, delta } => {
+                    let (database, earlier) = (self.database, self.earlier(position));
+                    self.numbers.add(key, *delta, || load_counter(key, database, earlier))?;
+                }
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// The operations of the group before a position, the latest first.
+    fn earlier(&self, position: Position) -> impl Iterator<Item = &'a Operation> + use<'a> {
+        let batches = self.batches;
+        let same = &batches[position.batch].operations[..position.operation];
+        let before = batches[..position.batch].iter().rev();
+        same.iter().rev().chain(before.flat_map(|pending| pending.operations.iter().rev()))
+    }
+
+    fn delete_range(&mut self, range: &KeyRange, position: Position) -> Result<()> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        self.numbers.forget_range(range);
+        let end = match &range.end {
+            Some(end) => end.clone(),
+            None => end_of_keys(self.database, self.earlier(position))?,
+        };
+        if range.start < end {
+            self.write.delete_range(&range.start, &end);
+        }
+        Ok(())
+    }
+}
+
+/// The stored value of a counter that is not in memory: what this group has already written, or else what
+/// the database holds. Rare enough that walking the group does not matter.
+fn load_counter<'a>(
+    key: &Key,
+    database: &Database,
+    mut earlier: impl Iterator<Item = &'a Operation>,
+) -> Result<Option<Cow<'a, [u8]>>> {
+    let written = earlier.find_map(|operation| match operation {
+        Operation::Put { key: put, value } if put == key => Some(Some(Cow::Borrowed(&value[..]))),
+        Operation::Delete { key: deleted } if deleted == key => Some(None),
+        Operation::DeleteRange { range } if range.contains(key) => Some(None),
+        _ => None,
+    });
+    match written {
+        Some(value) => Ok(value),
+        None => {
+            let stored = database.rocks().get(key).map_err(|error| rocksdb_error(&error))?;
+            Ok(stored.map(Cow::Owned))
+        }
+    }
+}
+
+/// A key after every key that exists: RocksDB cannot delete up to the end of its key space.
+fn end_of_keys<'a>(
+    database: &Database,
+    earlier: impl Iterator<Item = &'a Operation>,
+) -> Result<Key> {
+    let mut entries = database.rocks().raw_iterator();
+    entries.seek_to_last();
+    let mut last = entries.key().unwrap_or_default().to_vec();
+    entries.status().map_err(|error| rocksdb_error(&error))?;
+    for operation in earlier {
+        match operation {
+            Operation::Put { key, .. } => last = last.max(key.to_vec()),
+            Operation::Append { log, .. } => last = last.max(log_entry_key(log, u64::MAX).to_vec()),
+            _ => {}
+        }
+    }
+    last.push(0);
+    Ok(last.into())
+}

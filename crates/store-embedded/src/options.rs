@@ -1,0 +1,133 @@
+//! What a caller can choose, and how RocksDB is set up for it.
+
+use rocksdb::{
+    BlockBasedOptions, Cache, DBCompressionType, DBRecoveryMode, LogLevel, WriteBufferManager,
+};
+
+/// What an acknowledged write survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// Power loss: the log is synced to the disk before a write is acknowledged.
+    #[default]
+    Sync,
+    /// A crash of the process, but not of the operating system: the log is handed to the system.
+    Os,
+}
+
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub durability: Durability,
+    /// The memory for blocks read from disk, in which memtables are counted too.
+    pub cache_bytes: usize,
+    /// How much is written before a memtable goes to disk. Also the size of a log file, roughly.
+    pub write_buffer_bytes: usize,
+    /// The writes that may be in flight together; more wait before they are decided.
+    pub in_flight_batches_max: usize,
+    /// The bytes that may be in flight together, exceeded at most by the batches being decided.
+    pub in_flight_bytes_max: usize,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            durability: Durability::default(),
+            cache_bytes: 256 << 20,
+            write_buffer_bytes: 64 << 20,
+            in_flight_batches_max: 16 * 1024,
+            in_flight_bytes_max: 64 << 20,
+        }
+    }
+}
+
+/// Memtables that may exist at once: the one being written, and full ones on their way to disk.
+const WRITE_BUFFERS_MAX: usize = 3;
+
+/// Arenas grow in blocks of this size, so a small one keeps an idle store small.
+const ARENA_BLOCK_BYTES: usize = 128 << 10;
+
+pub(crate) fn rocksdb_options(options: &Options) -> rocksdb::Options {
+    let mut rocks = rocksdb::Options::default();
+    set_durability(&mut rocks, options.durability);
+    set_memory(&mut rocks, options);
+    set_layout(&mut rocks, options);
+    set_background(&mut rocks);
+    rocks.set_paranoid_checks(true);
+    rocks
+}
+
+fn set_durability(rocks: &mut rocksdb::Options, durability: Durability) {
+    rocks.set_wal_recovery_mode(DBRecoveryMode::PointInTime);
+    // The settler flushes the log once per group. Under `Os` each write reaches the system by itself.
+    rocks.set_manual_wal_flush(durability == Durability::Sync);
+    // Overwriting an old log spares the file system the allocation on every sync.
+    rocks.set_recycle_log_file_num(4);
+    // Entries and sequence numbers reach the disk together, so neither can be ahead of the other.
+    rocks.set_atomic_flush(true);
+    rocks.set_track_and_verify_wals_in_manifest(true);
+}
+
+fn set_memory(rocks: &mut rocksdb::Options, options: &Options) {
+    let cache = Cache::new_lru_cache(options.cache_bytes);
+    let write_buffers_bytes = options.write_buffer_bytes * WRITE_BUFFERS_MAX;
+    rocks.set_write_buffer_manager(&WriteBufferManager::new_write_buffer_manager_with_cache(
+        write_buffers_bytes,
+        false,
+        cache.clone(),
+    ));
+    rocks.set_write_buffer_size(options.write_buffer_bytes);
+    rocks.set_max_write_buffer_number(WRITE_BUFFERS_MAX as i32);
+    rocks.set_arena_block_size(ARENA_BLOCK_BYTES);
+
+    let mut table = BlockBasedOptions::default();
+    table.set_block_cache(&cache);
+    table.set_block_size(8 << 10);
+    table.set_bloom_filter(10.0, false);
+    table.set_optimize_filters_for_memory(true);
+    table.set_format_version(6);
+    // Index and filter blocks are charged to the cache like everything else, or memory would grow with
+    // the data; those of the newest files stay.
+    table.set_cache_index_and_filter_blocks(true);
+    table.set_cache_index_and_filter_blocks_with_high_priority(true);
+    table.set_pin_l0_filter_and_index_blocks_in_cache(true);
+    // Keys share long prefixes. A hash index inside the blocks finds single keys without comparing them.
+    table.set_data_block_index_type(rocksdb::DataBlockIndexType::BinaryAndHash);
+    rocks.set_block_based_table_factory(&table);
+}
+
+fn set_layout(rocks: &mut rocksdb::Options, options: &Options) {
+    rocks.set_compression_type(DBCompressionType::Lz4);
+    rocks.set_bottommost_compression_type(DBCompressionType::Zstd);
+    rocks.set_level_compaction_dynamic_level_bytes(true);
+    rocks.set_target_file_size_base(options.write_buffer_bytes as u64);
+    rocks.set_max_bytes_for_level_base(4 * options.write_buffer_bytes as u64);
+    rocks.set_bytes_per_sync(1 << 20);
+    // Deleting many entries of one range leaves a run of tombstones that scans have to step over; files with
+    // such runs are compacted first.
+    rocks.add_compact_on_deletion_collector_factory(10_000, 5_000, 0.5);
+}
+
+fn set_background(rocks: &mut rocksdb::Options) {
+    let processors = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+    rocks.set_max_background_jobs(processors.clamp(2, 8) as i32);
+    rocks.set_max_open_files(4096);
+    rocks.set_max_file_opening_threads(processors.clamp(1, 8) as i32);
+    // No periodic statistics: they would cost a thread and wake an idle process.
+    rocks.set_stats_dump_period_sec(0);
+    rocks.set_stats_persist_period_sec(0);
+    rocks.set_max_manifest_file_size(64 << 20);
+    rocks.set_info_logger(rocksdb::InfoLogger::new_callback_logger(LogLevel::Warn, log));
+}
+
+/// RocksDB's own messages, among them what recovery had to drop from a damaged log.
+fn log(level: LogLevel, message: &str) {
+    let message = message.trim_end();
+    match level {
+        LogLevel::Error | LogLevel::Fatal => {
+            tracing::error!(target: "zenobe::rocksdb", "{message}")
+        }
+        LogLevel::Warn => tracing::warn!(target: "zenobe::rocksdb", "{message}"),
+        LogLevel::Debug | LogLevel::Info | LogLevel::Header => {
+            tracing::debug!(target: "zenobe::rocksdb", "{message}");
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! The commit order: decided batches wait here for the committer.
+//!
+//! The queue also says whether the store takes writes at all, and bounds what is in flight: a write is
+//! admitted before it locks anything, so back-pressure never holds a key.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use futures_channel::oneshot;
+use parking_lot::{Condvar, Mutex};
+use zenobe_store::{Error, Operation, Result, WriteOutcome};
+
+use crate::options::Options;
+
+/// How much one group may hold. Beyond it, a larger group makes everyone wait longer without making the
+/// sync any cheaper.
+const GROUP_BYTES_MAX: usize = 8 << 20;
+const GROUP_BATCHES_MAX: usize = 4096;
+
+/// What an operation takes in memory beside its key and value, roughly.
+const OPERATION_OVERHEAD_BYTES: usize = 128;
+
+pub(crate) struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+    in_flight_batches_max: usize,
+    in_flight_bytes_max: usize,
+}
+
+struct State {
+    mode: Mode,
+    /// Changes with every failure. What was admitted before one must not be committed after it.
+    epoch: u64,
+    waiting: VecDeque<Pending>,
+    in_flight_batches: usize,
+    in_flight_bytes: usize,
+    /// The last place given out in the commit order.
+    last_order: u64,
+    /// Writes that wait to be admitted.
+    blocked: Vec<Waker>,
+}
+
+enum Mode {
+    Open,
+    Failed(String),
+    Closed,
+}
+
+/// A batch with its place in the commit order.
+pub(crate) struct Pending {
+    pub operations: Arc<Vec<Operation>>,
+    pub last_order: u64,
+    pub epoch: u64,
+    pub size_bytes: usize,
+    pub answer: oneshot::Sender<Result<WriteOutcome>>,
+}
+
+pub(crate) struct Placed {
+    pub first_order: u64,
+    pub answer: oneshot::Receiver<Result<WriteOutcome>>,
+}
+
+/// What the committer has to do next.
+pub(crate) enum Next {
+    Commit(Vec<Pending>),
+    Recover,
+    Finish,
+}
+
+impl Queue {
+    pub fn new(options: &Options) -> Queue {
+        Queue {
+            state: Mutex::new(State {
+                mode: Mode::Open,
+                epoch: 0,
+                waiting: VecDeque::new(),
+                in_flight_batches: 0,
+                in_flight_bytes: 0,
+                last_order: 0,
+                blocked: Vec::new(),
+            }),
+            changed: Condvar::new(),
+            in_flight_batches_max: options.in_flight_batches_max.max(1),
+            in_flight_bytes_max: options.in_flight_bytes_max.max(1),
+        }
+    }
+
+    /// Resolves to the current epoch as soon as one more write may be in flight.
+    pub fn poll_admission(&self, context: &mut Context<'_>) -> Poll<Result<u64>> {
+        let mut state = self.state.lock();
+        if let Err(error) = state.check_open() {
+            return Poll::Ready(Err(error));
+        }
+        let has_room = state.in_flight_batches < self.in_flight_batches_max
+            && state.in_flight_bytes < self.in_flight_bytes_max;
+        if has_room {
+            return Poll::Ready(Ok(state.epoch));
+        }
+        // A task that is polled again for another reason is woken twice, which does no harm.
+        state.blocked.push(context.waker().clone());
+        Poll::Pending
+    }
+
+    /// Gives a decided batch its place in the commit order.
+    pub fn push(&self, epoch: u64, operations: Arc<Vec<Operation>>) -> Result<Placed> {
+        let (sender, receiver) = oneshot::channel();
+        let size_bytes = operations.iter().map(operation_size_bytes).sum();
+        let mut state = self.state.lock();
+        state.check_open()?;
+        if state.epoch != epoch {
+            let detail = "the store recovered from a failure while this write was being decided";
+            return Err(Error::Io { detail: detail.to_owned() });
+        }
+        let first_order = state.last_order + 1;
+        // A batch without operations has a place too: it waits for what comes before it.
+        state.last_order += operations.len().max(1) as u64;
+        state.in_flight_batches += 1;
+        state.in_flight_bytes += size_bytes;
+        let last_order = state.last_order;
+        let pending = Pending { operations, last_order, epoch, size_bytes, answer: sender };
+        state.waiting.push_back(pending);
+        if state.waiting.len() == 1 {
+            self.changed.notify_all();
+        }
+        Ok(Placed { first_order, answer: receiver })
+    }
+
+    /// Waits for work.
+    pub fn next(&self) -> Next {
+        let mut state = self.state.lock();
+        loop {
+            if !state.waiting.is_empty() {
+                return Next::Commit(state.take_group());
+            }
+            match state.mode {
+                Mode::Open => self.changed.wait(&mut state),
+                Mode::Failed(_) => return Next::Recover,
+                Mode::Closed => return Next::Finish,
+            }
+        }
+    }
+
+    /// Says that a group is no longer in flight.
+    pub fn release(&self, batches: usize, size_bytes: usize) {
+        let mut state = self.state.lock();
+        state.in_flight_batches -= batches;
+        state.in_flight_bytes -= size_bytes;
+        let blocked = std::mem::take(&mut state.blocked);
+        drop(state);
+        blocked.into_iter().for_each(Waker::wake);
+    }
+
+    /// Refuses writes from now on. Yields what waited, and the last place that was given out.
+    pub fn fail(&self, detail: String) -> (Vec<Pending>, u64) {
+        let mut state = self.state.lock();
+        if !matches!(state.mode, Mode::Closed) {
+            state.mode = Mode::Failed(detail);
+        }
+        state.epoch += 1;
+        let waiting = Vec::from(std::mem::take(&mut state.waiting));
+        let blocked = std::mem::take(&mut state.blocked);
+        let last_order = state.last_order;
+        drop(state);
+        self.changed.notify_all();
+        blocked.into_iter().for_each(Waker::wake);
+        (waiting, last_order)
+    }
+
+    /// Takes writes again after a failure. False if the store has been closed in the meantime.
+    pub fn recover(&self) -> bool {
+        let mut state = self.state.lock();
+        match state.mode {
+            Mode::Failed(_) => state.mode = Mode::Open,
+            Mode::Open => {}
+            Mode::Closed => return false,
+        }
+        true
+    }
+
+    /// Refuses writes from now on; what waits is still committed.
+    pub fn close(&self) {
+        let mut state = self.state.lock();
+        state.mode = Mode::Closed;
+        let blocked = std::mem::take(&mut state.blocked);
+        drop(state);
+        self.changed.notify_all();
+        blocked.into_iter().for_each(Waker::wake);
+    }
+
+    /// Waits, but not after the store has been closed. Says whether it has been.
+    pub fn wait_unless_closed(&self, duration: Duration) -> bool {
+        let mut state = self.state.lock();
+        if !matches!(state.mode, Mode::Closed) {
+            self.changed.wait_for(&mut state, duration);
+        }
+        matches!(state.mode, Mode::Closed)
+    }
+
+    pub fn epoch(&self) -> u64 {
+        self.state.lock().epoch
+    }
+
+    pub fn failure(&self) -> Option<String> {
+        match &self.state.lock().mode {
+            Mode::Failed(detail) => Some(detail.clone()),
+            Mode::Open | Mode::Closed => None,
+        }
+    }
+}
+
+impl State {
+    fn check_open(&self) -> Result<()> {
+        match &self.mode {
+            Mode::Open => Ok(()),
+            Mode::Failed(detail) => Err(Error::WritesDisabled { detail: detail.clone() }),
+            Mode::Closed => Err(Error::Closed),
+        }
+    }
+
+    fn take_group(&mut self) -> Vec<Pending> {
+        let mut size_bytes = 0;
+        let fits = |pending: &&Pending| {
+            let fits = size_bytes < GROUP_BYTES_MAX;
+            size_bytes += pending.size_bytes;
+            fits
+        };
+        let count = self.waiting.iter().take(GROUP_BATCHES_MAX).take_while(fits).count();
+        self.waiting.drain(..count).collect()
+    }
+}
+
+fn operation_size_bytes(operation: &Operation) -> usize {
+    OPERATION_OVERHEAD_BYTES
+        + match operation {
+            Operation::Put { key, value } => key.len() + value.len(),
+            Operation::Append { log, value } => log.len() + value.len(),
+            Operation::Delete { key } | Operation::Add { key, .. } => key.len(),
+            Operation::DeleteRange { range } => {
+                range.start.len() + range.end.as_ref().map_or(0, |end| end.len())
+            }
+        }
+}

@@ -1,0 +1,106 @@
+//! Making groups durable, then visible, then acknowledged; in this order.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use zenobe_store::{Error, Result};
+
+use crate::database::rocksdb_error;
+use crate::failure;
+use crate::group::Group;
+use crate::shared::Shared;
+
+/// Written groups that may wait for the sync before theirs. One is enough to keep the disk busy; while more
+/// batches wait, the next group grows.
+const WRITTEN_GROUPS_MAX: usize = 1;
+
+/// The thread that syncs the log, so that the next group is written meanwhile.
+pub(crate) struct Settler {
+    groups: Option<SyncSender<Group>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Settler {
+    pub fn start(shared: Arc<Shared>) -> Result<Settler> {
+        let (sender, receiver) = sync_channel(WRITTEN_GROUPS_MAX);
+        let thread = crate::spawn("zenobe-sync", move || run(&shared, &receiver))?;
+        Ok(Settler { groups: Some(sender), thread: Some(thread) })
+    }
+
+    pub fn settle(&self, shared: &Shared, group: Group) {
+        let sent = self.groups.as_ref().map(|groups| groups.send(group));
+        // The thread ends before its sender only by a defect.
+        if let Some(Err(unsent)) = sent {
+            let detail = "the thread that syncs the log has ended; restart the server".to_owned();
+            failure::disable_writes(shared, &Error::Io { detail }, vec![unsent.0]);
+        }
+    }
+}
+
+impl Drop for Settler {
+    /// Waits until everything that was handed over has been settled.
+    fn drop(&mut self) {
+        self.groups.take();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(shared: &Shared, receiver: &Receiver<Group>) {
+    while let Ok(first) = receiver.recv() {
+        let mut groups = vec![first];
+        groups.extend(receiver.try_iter());
+        let Some(view) = groups.iter().rev().find_map(|group| group.view.as_ref()) else {
+            // They only waited for groups before them, which have been settled.
+            settle(shared, groups);
+            continue;
+        };
+        match view.database().rocks().flush_wal(true) {
+            Ok(()) => settle(shared, groups),
+            Err(error) => failure::disable_writes(shared, &rocksdb_error(&error), groups),
+        }
+    }
+}
+
+/// Publishes and acknowledges groups that are durable.
+pub(crate) fn settle(shared: &Shared, groups: Vec<Group>) {
+    let epoch = shared.queue.epoch();
+    let is_current = |group: &Group| group.batches.iter().all(|pending| pending.epoch == epoch);
+    if !groups.iter().all(is_current) {
+        // A failure came in between. These may be durable or not, but they follow what has failed.
+        let detail = shared.queue.failure().unwrap_or_else(|| "an earlier write failed".to_owned());
+        failure::fail_groups(shared, &Error::Io { detail }, groups);
+        return;
+    }
+    if let Some(view) = groups.iter().rev().find_map(|group| group.view.as_ref()) {
+        shared.publish(Arc::clone(view));
+    }
+    let last = groups.last().and_then(|group| group.batches.last());
+    if let Some(pending) = last {
+        shared.overlay.settle(pending.last_order);
+    }
+    for group in groups {
+        acknowledge(shared, group);
+    }
+}
+
+fn acknowledge(shared: &Shared, group: Group) {
+    let (count, size_bytes) = (group.batches.len(), group.size_bytes());
+    // Counted before anyone is told, so that statistics are never behind what a caller knows.
+    let written = group.batches.iter().filter(|pending| !pending.operations.is_empty()).count();
+    shared.commit_groups.fetch_add(u64::from(group.view.is_some()), Ordering::Relaxed);
+    shared.commit_batches.fetch_add(written as u64, Ordering::Relaxed);
+    let mut settled = Vec::with_capacity(count);
+    for (pending, outcome) in group.batches.into_iter().zip(group.outcomes) {
+        // A write whose future was dropped has nobody waiting for its answer.
+        let _ = pending.answer.send(Ok(outcome));
+        settled.push(pending.operations);
+    }
+    for operations in settled {
+        shared.overlay.remove(&operations);
+    }
+    shared.queue.release(count, size_bytes);
+}
