@@ -1,0 +1,59 @@
+"""One server for the whole run. `ZENOBE_ENDPOINT` aims the suite at a server that already runs; tests
+that need to stop and start a server of their own are then skipped."""
+
+import os
+
+import pytest
+
+import support
+from server import Server
+
+
+@pytest.fixture(scope="session")
+def endpoint(tmp_path_factory):
+    named = os.environ.get("ZENOBE_ENDPOINT")
+    if named:
+        yield named
+        return
+    server = Server(tmp_path_factory.mktemp("zenobe") / "data")
+    yield server.endpoint
+    assert server.process.poll() is None, "the server died:\n" + "".join(server.output)
+    assert server.stop() == 0
+
+
+@pytest.fixture(scope="session")
+def dynamodb(endpoint):
+    return support.client(endpoint)
+
+
+@pytest.fixture(scope="session")
+def resource(endpoint):
+    return support.resource(endpoint)
+
+
+@pytest.fixture
+def own_server(tmp_path):
+    """A server that the test may stop, kill and start again."""
+    if os.environ.get("ZENOBE_ENDPOINT"):
+        pytest.skip("the suite is aimed at a server that it does not own")
+    server = Server(tmp_path / "data")
+    yield server
+    server.kill()
+
+
+@pytest.fixture(scope="module")
+def hash_table(dynamodb):
+    """A table with a string partition key. Its tests use partition keys of their own."""
+    return support.create_table(dynamodb, keys="pk:S")
+
+
+@pytest.fixture(scope="module")
+def range_table(dynamodb):
+    """A table with a string partition key and a numeric sort key."""
+    return support.create_table(dynamodb, keys="pk:S,sk:N")
+
+
+@pytest.fixture
+def key():
+    """A partition key that no other test uses."""
+    return support.unique_name("key")
