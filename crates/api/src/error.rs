@@ -150,6 +150,11 @@ impl ApiError {
         ApiError::bare(Exception::UnknownOperation)
     }
 
+    /// A fault of the server, whatever it is; the log says more.
+    pub fn internal_server_error() -> ApiError {
+        messages::request::internal_server_error()
+    }
+
     pub fn exception(&self) -> Exception {
         self.exception
     }

@@ -1,0 +1,221 @@
+//! The options as given by one source: the command line, the environment or a file. What is not
+//! given is `None`.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::Args;
+
+use super::values::{CredentialsSource, Durability, LogFormat, Switch};
+
+/// Declares the options once. The doc comments are the help texts.
+macro_rules! options {
+    ($($(#[$attribute:meta])* $field:ident: $type:ty = $key:literal,)*) => {
+        #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+        pub struct Options {
+            $($(#[$attribute])* pub $field: Option<$type>,)*
+        }
+
+        impl Options {
+            /// Every option's TOML key; the flag is the same with `--` before it.
+            pub const KEYS: &'static [&'static str] = &[$($key,)*];
+
+            /// These options, and where they say nothing, those of a weaker source.
+            pub fn or(self, weaker: Options) -> Options {
+                Options { $($field: self.$field.or(weaker.$field),)* }
+            }
+
+            /// Sets an option from text. `Ok(false)` means that there is no such option.
+            fn set(&mut self, key: &str, text: &str) -> Result<bool, String> {
+                match key {
+                    $($key => self.$field = Some(parse(text)?),)*
+                    _ => return Ok(false),
+                }
+                Ok(true)
+            }
+        }
+    };
+}
+
+options! {
+    /// Address to listen on [default: 127.0.0.1:8000] [env: ZENOBE_LISTEN]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: String = "listen",
+    /// Directory of the data, created if missing [default: ./zenobe-data] [env: ZENOBE_DATA]
+    #[arg(long, value_name = "DIRECTORY")]
+    data: PathBuf = "data",
+    /// Keep everything in memory; nothing survives the process [env: ZENOBE_MEMORY]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    memory: Switch = "memory",
+    /// What an acknowledged write survives: sync (power loss) or os (a crash of the process) [default: sync] [env: ZENOBE_DURABILITY]
+    #[arg(long, value_name = "sync|os")]
+    durability: Durability = "durability",
+    /// Memory for cached data, in MiB [default: 256] [env: ZENOBE_CACHE_MB]
+    #[arg(long, value_name = "MIB")]
+    cache_mb: u32 = "cache-mb",
+    /// Region of the tables, as it appears in ARNs [default: us-east-1] [env: ZENOBE_REGION]
+    #[arg(long, value_name = "REGION")]
+    region: String = "region",
+    /// Account of the tables, as it appears in ARNs [default: 000000000000] [env: ZENOBE_ACCOUNT]
+    #[arg(long, value_name = "ACCOUNT")]
+    account: String = "account",
+    /// Give each access key and region tables of its own [env: ZENOBE_NAMESPACES_FROM_CREDENTIALS]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    namespaces_from_credentials: Switch = "namespaces-from-credentials",
+    /// File of accepted access keys, a line `id:secret` each; signatures are then verified [env: ZENOBE_CREDENTIALS, holding id:secret[,id:secret] itself]
+    #[arg(long, value_name = "FILE")]
+    credentials: CredentialsSource = "credentials",
+    /// Let anybody who reaches the address read and write, even beyond loopback [env: ZENOBE_INSECURE_ACCEPT_ANY_CREDENTIALS]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    insecure_accept_any_credentials: Switch = "insecure-accept-any-credentials",
+    /// Connections served at once; more wait [default: 4096] [env: ZENOBE_MAX_CONNECTIONS]
+    #[arg(long, value_name = "COUNT")]
+    max_connections: u32 = "max-connections",
+    /// Seconds until a connection without a whole request head is closed [default: 60] [env: ZENOBE_IDLE_TIMEOUT_SECONDS]
+    #[arg(long, value_name = "SECONDS")]
+    idle_timeout_seconds: u32 = "idle-timeout-seconds",
+    /// Seconds that a peer may stall while a body is sent or an answer is read [default: 30] [env: ZENOBE_STALL_TIMEOUT_SECONDS]
+    #[arg(long, value_name = "SECONDS")]
+    stall_timeout_seconds: u32 = "stall-timeout-seconds",
+    /// Seconds that requests get to finish when the server is stopped [default: 10] [env: ZENOBE_SHUTDOWN_TIMEOUT_SECONDS]
+    #[arg(long, value_name = "SECONDS")]
+    shutdown_timeout_seconds: u32 = "shutdown-timeout-seconds",
+    /// What to log: error, warn, info, debug, or a filter such as warn,zenobe_engine=debug [default: info] [env: ZENOBE_LOG]
+    #[arg(long, value_name = "FILTER")]
+    log: String = "log",
+    /// Format of the log: text or json [default: text] [env: ZENOBE_LOG_FORMAT]
+    #[arg(long, value_name = "text|json")]
+    log_format: LogFormat = "log-format",
+}
+
+/// Why the environment or a file holds no valid options.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OptionsError {
+    #[error("{name}: {fault}")]
+    Value { name: String, fault: String },
+    #[error("there is no option `{key}` in the configuration file")]
+    UnknownKey { key: String },
+    #[error("the configuration file is not valid TOML: {detail}")]
+    Toml { detail: String },
+}
+
+impl Options {
+    /// Reads `ZENOBE_…` variables with the given lookup.
+    pub fn from_environment(
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Options, OptionsError> {
+        let mut options = Options::default();
+        for key in Options::KEYS {
+            let name = environment_variable(key);
+            let Some(text) = variable(&name).filter(|text| !text.is_empty()) else { continue };
+            options.set(key, &text).map_err(|fault| OptionsError::Value { name, fault })?;
+        }
+        if let Some(CredentialsSource::File(path)) = &options.credentials {
+            let keys = path.to_string_lossy().into_owned();
+            options.credentials = Some(CredentialsSource::Inline(keys));
+        }
+        Ok(options)
+    }
+
+    pub fn from_toml(text: &str) -> Result<Options, OptionsError> {
+        let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+            OptionsError::Toml { detail: one_line(error.message()) }
+        })?;
+        let mut options = Options::default();
+        for (key, value) in &table {
+            let fault = |fault: String| OptionsError::Value { name: key.clone(), fault };
+            let text = match value {
+                toml::Value::String(text) => text.clone(),
+                toml::Value::Integer(number) => number.to_string(),
+                toml::Value::Boolean(switch) => switch.to_string(),
+                _ => return Err(fault("expected a text, a whole number or a boolean".into())),
+            };
+            if !options.set(key, &text).map_err(fault)? {
+                return Err(OptionsError::UnknownKey { key: key.clone() });
+            }
+        }
+        Ok(options)
+    }
+}
+
+pub fn environment_variable(key: &str) -> String {
+    format!("ZENOBE_{}", key.replace('-', "_").to_ascii_uppercase())
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn parse<T>(text: &str) -> Result<T, String>
+where
+    T: FromStr,
+    T::Err: std::fmt::Display,
+{
+    text.parse().map_err(|error: T::Err| format!("`{text}` is not valid: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_flag_has_its_key_and_its_variable_in_the_help() {
+        use clap::CommandFactory;
+        let mut command = crate::cli::Arguments::command();
+        let serve = command.find_subcommand_mut("serve").expect("serve is a command");
+        let help = serve.render_long_help().to_string();
+        for key in Options::KEYS {
+            assert!(help.contains(&format!("--{key}")), "{key}");
+            assert!(help.contains(&format!("[env: {}", environment_variable(key))), "{key}");
+        }
+        let flags = serve.get_arguments().filter(|argument| argument.get_long().is_some()).count();
+        // The help flag and the file itself have no key.
+        assert!(flags - Options::KEYS.len() <= 2, "{flags}");
+    }
+
+    #[test]
+    fn stronger_sources_win_option_by_option() {
+        let strong = Options { region: Some("a".into()), ..Options::default() };
+        let weak =
+            Options { region: Some("b".into()), account: Some("1".into()), ..Options::default() };
+        let both = strong.or(weak);
+        assert_eq!((both.region.as_deref(), both.account.as_deref()), (Some("a"), Some("1")));
+    }
+
+    #[test]
+    fn the_environment_and_a_file_say_the_same_things() {
+        let from_environment = Options::from_environment(|name| match name {
+            "ZENOBE_CACHE_MB" => Some("7".into()),
+            "ZENOBE_MEMORY" => Some("1".into()),
+            "ZENOBE_LOG_FORMAT" => Some("json".into()),
+            _ => None,
+        });
+        let from_file = Options::from_toml("cache-mb = 7\nmemory = true\nlog-format = \"json\"\n");
+        assert_eq!(from_environment, from_file);
+        assert_eq!(from_file.unwrap().cache_mb, Some(7));
+    }
+
+    #[test]
+    fn faults_name_the_option() {
+        let from_file = |text: &str| Options::from_toml(text).unwrap_err().to_string();
+        assert_eq!(
+            from_file("cache_mb = 7"),
+            "there is no option `cache_mb` in the configuration file"
+        );
+        assert_eq!(
+            from_file("durability = \"no\""),
+            "durability: `no` is not valid: expected sync or os"
+        );
+        assert_eq!(
+            from_file("listen = [1]"),
+            "listen: expected a text, a whole number or a boolean"
+        );
+        assert!(from_file("listen = ").starts_with("the configuration file is not valid TOML: "));
+        let from_environment =
+            Options::from_environment(|name| (name == "ZENOBE_MEMORY").then(|| "maybe".into()));
+        assert_eq!(
+            from_environment.unwrap_err().to_string(),
+            "ZENOBE_MEMORY: `maybe` is not valid: expected true or false"
+        );
+    }
+}

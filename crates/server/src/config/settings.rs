@@ -1,0 +1,253 @@
+//! What the server runs with: all sources merged, defaults filled in, contradictions refused.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use zenobe_auth::{Credentials, CredentialsError};
+
+use super::options::{Options, OptionsError};
+use super::values::{CredentialsSource, Durability, LogFormat, Switch};
+use crate::cli::ServeArguments;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    pub listen: SocketAddr,
+    pub location: Location,
+    pub cache_size_bytes: usize,
+    pub region: String,
+    pub account: String,
+    pub namespaces_from_credentials: bool,
+    /// The access keys to verify signatures with; `None` accepts any.
+    pub credentials: Option<Credentials>,
+    pub connections_max: usize,
+    pub idle_timeout: Duration,
+    pub stall_timeout: Duration,
+    pub shutdown_timeout: Duration,
+    pub log: String,
+    pub log_format: LogFormat,
+}
+
+/// Where the data is, and how safe a write there is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Location {
+    Memory,
+    Directory { path: PathBuf, durability: Durability },
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    #[error("cannot read the configuration file {}: {error}", path.display())]
+    ConfigFile { path: PathBuf, error: std::io::Error },
+    #[error(transparent)]
+    Options(#[from] OptionsError),
+    #[error("--memory and --data exclude each other")]
+    MemoryAndData,
+    #[error("--memory keeps nothing, so --durability has no meaning with it")]
+    MemoryAndDurability,
+    #[error("cannot listen on `{given}`: {detail}")]
+    Listen { given: String, detail: String },
+    #[error("cannot read the credentials file {}: {error}", path.display())]
+    CredentialsFile { path: PathBuf, error: std::io::Error },
+    #[error(transparent)]
+    Credentials(#[from] CredentialsError),
+    #[error(
+        "{listen} can be reached from other machines, so the server needs credentials to verify signatures: \
+         give --credentials, or --insecure-accept-any-credentials to let anybody read and write"
+    )]
+    Open { listen: SocketAddr },
+    #[error("--credentials and --insecure-accept-any-credentials exclude each other")]
+    CredentialsAndAcceptAny,
+    #[error("{name} must be at least 1")]
+    Zero { name: &'static str },
+    #[error("`{log}` is not a log filter: {detail}")]
+    LogFilter { log: String, detail: String },
+}
+
+impl Settings {
+    /// Reads the environment and the configuration file besides the given arguments.
+    pub fn load(arguments: ServeArguments) -> Result<Settings, SettingsError> {
+        let variable = |name: &str| std::env::var(name).ok();
+        let environment = Options::from_environment(variable)?;
+        let config = arguments.config.or_else(|| variable("ZENOBE_CONFIG").map(PathBuf::from));
+        let file = match &config {
+            Some(path) => Options::from_toml(&read(path, |path, error| {
+                SettingsError::ConfigFile { path, error }
+            })?)?,
+            None => Options::default(),
+        };
+        Settings::resolve([arguments.options, environment, file])
+    }
+
+    /// Merges the sources, strongest first.
+    pub fn resolve(sources: [Options; 3]) -> Result<Settings, SettingsError> {
+        let location = resolve_location(&sources)?;
+        let [flags, environment, file] = sources;
+        let options = flags.or(environment).or(file);
+
+        let listen = resolve_listen(options.listen.as_deref().unwrap_or("127.0.0.1:8000"))?;
+        let accept_any = is_on(options.insecure_accept_any_credentials);
+        let credentials =
+            options.credentials.map(|source| read_credentials(&source)).transpose()?;
+        match (&credentials, accept_any) {
+            (Some(_), true) => return Err(SettingsError::CredentialsAndAcceptAny),
+            (None, false) if !listen.ip().is_loopback() => {
+                return Err(SettingsError::Open { listen });
+            }
+            _ => {}
+        }
+        let at_least_one = |name, value: u32| match value {
+            0 => Err(SettingsError::Zero { name }),
+            _ => Ok(value),
+        };
+        let seconds = |name, value: Option<u32>, default| {
+            at_least_one(name, value.unwrap_or(default))
+                .map(|seconds| Duration::from_secs(seconds.into()))
+        };
+        let connections_max =
+            at_least_one("max-connections", options.max_connections.unwrap_or(4096))?;
+        let cache_mb = at_least_one("cache-mb", options.cache_mb.unwrap_or(256))?;
+        Ok(Settings {
+            listen,
+            location,
+            cache_size_bytes: cache_mb as usize * 1024 * 1024,
+            region: options.region.unwrap_or_else(|| "us-east-1".into()),
+            account: options.account.unwrap_or_else(|| "000000000000".into()),
+            namespaces_from_credentials: is_on(options.namespaces_from_credentials),
+            credentials,
+            connections_max: connections_max as usize,
+            idle_timeout: seconds("idle-timeout-seconds", options.idle_timeout_seconds, 60)?,
+            stall_timeout: seconds("stall-timeout-seconds", options.stall_timeout_seconds, 30)?,
+            shutdown_timeout: seconds(
+                "shutdown-timeout-seconds",
+                options.shutdown_timeout_seconds,
+                10,
+            )?,
+            log: checked_filter(options.log.unwrap_or_else(|| "info".into()))?,
+            log_format: options.log_format.unwrap_or(LogFormat::Text),
+        })
+    }
+}
+
+/// The strongest source that speaks of the location decides: `--memory` overrides a data directory in the
+/// configuration file, but one source cannot ask for both.
+fn resolve_location(sources: &[Options; 3]) -> Result<Location, SettingsError> {
+    let durability = sources.iter().find_map(|source| source.durability);
+    for source in sources {
+        match (is_on(source.memory), &source.data) {
+            (true, Some(_)) => return Err(SettingsError::MemoryAndData),
+            (true, None) if source.durability.is_some() => {
+                return Err(SettingsError::MemoryAndDurability);
+            }
+            (true, None) => return Ok(Location::Memory),
+            (false, Some(path)) => return Ok(directory(path, durability)),
+            (false, None) => {}
+        }
+    }
+    Ok(directory(Path::new("./zenobe-data"), durability))
+}
+
+fn directory(path: &Path, durability: Option<Durability>) -> Location {
+    Location::Directory {
+        path: path.to_owned(),
+        durability: durability.unwrap_or(Durability::Sync),
+    }
+}
+
+fn resolve_listen(given: &str) -> Result<SocketAddr, SettingsError> {
+    let fault = |detail: String| SettingsError::Listen { given: given.to_owned(), detail };
+    let mut addresses = given.to_socket_addrs().map_err(|error| fault(error.to_string()))?;
+    addresses.next().ok_or_else(|| fault("the name has no address".into()))
+}
+
+fn read_credentials(source: &CredentialsSource) -> Result<Credentials, SettingsError> {
+    let text = match source {
+        CredentialsSource::Inline(text) => text.clone(),
+        CredentialsSource::File(path) => {
+            read(path, |path, error| SettingsError::CredentialsFile { path, error })?
+        }
+    };
+    Ok(Credentials::parse(&text)?)
+}
+
+fn read(
+    path: &Path,
+    fault: impl FnOnce(PathBuf, std::io::Error) -> SettingsError,
+) -> Result<String, SettingsError> {
+    std::fs::read_to_string(path).map_err(|error| fault(path.to_owned(), error))
+}
+
+fn checked_filter(log: String) -> Result<String, SettingsError> {
+    match tracing_subscriber::EnvFilter::builder().parse(&log) {
+        Ok(_) => Ok(log),
+        Err(error) => Err(SettingsError::LogFilter { detail: error.to_string(), log }),
+    }
+}
+
+fn is_on(switch: Option<Switch>) -> bool {
+    switch.is_some_and(|Switch(on)| on)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolve(flags: &str, environment: &str, file: &str) -> Result<Settings, SettingsError> {
+        Settings::resolve([flags, environment, file].map(|text| Options::from_toml(text).unwrap()))
+    }
+
+    fn refusal(flags: &str, environment: &str, file: &str) -> String {
+        resolve(flags, environment, file).expect_err(flags).to_string()
+    }
+
+    #[test]
+    fn the_defaults_are_a_durable_store_on_loopback() {
+        let settings = resolve("", "", "").unwrap();
+        assert_eq!(settings.listen.to_string(), "127.0.0.1:8000");
+        let path = PathBuf::from("./zenobe-data");
+        let durability = Durability::Sync;
+        assert_eq!(settings.location, Location::Directory { path, durability });
+        assert_eq!(settings.credentials, None);
+        assert_eq!((settings.region.as_str(), settings.connections_max), ("us-east-1", 4096));
+    }
+
+    #[test]
+    fn flags_win_over_the_environment_and_that_over_the_file() {
+        let three = ["region = 'flag'", "region = 'env'", "region = 'file'"];
+        assert_eq!(resolve(three[0], three[1], three[2]).unwrap().region, "flag");
+        assert_eq!(resolve("", three[1], three[2]).unwrap().region, "env");
+        assert_eq!(resolve("", "", three[2]).unwrap().region, "file");
+    }
+
+    #[test]
+    fn the_strongest_source_chooses_the_location() {
+        let memory = resolve("memory = true", "", "data = 'x'").unwrap().location;
+        assert_eq!(memory, Location::Memory);
+        let directory = resolve("data = 'x'", "memory = true", "durability = 'os'").unwrap();
+        let (path, durability) = (PathBuf::from("x"), Durability::Os);
+        assert_eq!(directory.location, Location::Directory { path, durability });
+        assert_eq!(
+            refusal("", "memory = true\ndata = 'x'", ""),
+            "--memory and --data exclude each other"
+        );
+    }
+
+    #[test]
+    fn beyond_loopback_credentials_are_required() {
+        let open = "listen = '0.0.0.0:8000'";
+        assert!(
+            refusal(open, "", "").starts_with("0.0.0.0:8000 can be reached from other machines")
+        );
+        let accepted = format!("{open}\ninsecure-accept-any-credentials = true");
+        assert_eq!(resolve(&accepted, "", "").unwrap().credentials, None);
+        assert!(resolve("listen = '[::1]:0'", "", "").is_ok());
+        assert!(refusal("credentials = '/absent'", "", "").contains("/absent"));
+    }
+
+    #[test]
+    fn senseless_values_are_refused() {
+        assert_eq!(refusal("max-connections = 0", "", ""), "max-connections must be at least 1");
+        assert!(refusal("listen = 'nowhere'", "", "").starts_with("cannot listen on `nowhere`: "));
+        assert!(refusal("log = 'a=b=c'", "", "").contains("is not a log filter"));
+    }
+}

@@ -1,0 +1,48 @@
+//! What answers requests, once the HTTP layer knows who asks for what.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use zenobe_api::{Api, Operation, Response};
+use zenobe_engine::schema::Namespace;
+use zenobe_store::{Statistics, Store};
+
+/// The seam between HTTP and the database. Tests put handlers of their own here.
+pub trait Handler: Send + Sync + 'static {
+    fn handle(
+        &self,
+        operation: Operation,
+        namespace: &Arc<Namespace>,
+        body: Bytes,
+    ) -> impl Future<Output = Response> + Send;
+
+    /// The store's numbers, for the metrics.
+    fn statistics(&self) -> Statistics;
+}
+
+/// The database itself.
+pub struct Database {
+    api: Api,
+    store: Arc<dyn Store>,
+}
+
+impl Database {
+    pub fn new(api: Api, store: Arc<dyn Store>) -> Database {
+        Database { api, store }
+    }
+}
+
+impl Handler for Database {
+    async fn handle(
+        &self,
+        operation: Operation,
+        namespace: &Arc<Namespace>,
+        body: Bytes,
+    ) -> Response {
+        self.api.handle(operation, namespace, &body).await
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.store.statistics()
+    }
+}

@@ -1,0 +1,164 @@
+//! What a request's head says about how to answer it.
+
+use hyper::header::{
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue, ORIGIN,
+};
+use hyper::http::request;
+use hyper::{Method, Version};
+use zenobe_api::Operation;
+
+use super::HEAD_SIZE_BYTES_MAX;
+
+/// What a request is for, by method and path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Route {
+    Api,
+    Health,
+    Metrics,
+    Preflight,
+    Unknown,
+}
+
+impl Route {
+    pub fn of(parts: &request::Parts) -> Route {
+        match (&parts.method, parts.uri.path()) {
+            (&Method::POST, "/") => Route::Api,
+            (&Method::GET, "/") => Route::Health,
+            (&Method::GET, "/metrics") => Route::Metrics,
+            (&Method::OPTIONS, _) if parts.headers.contains_key(ORIGIN) => Route::Preflight,
+            _ => Route::Unknown,
+        }
+    }
+}
+
+/// The two content types of the protocol. The answer has the request's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ContentType {
+    AmzJson,
+    Json,
+}
+
+impl ContentType {
+    /// `None` for any other type. Parameters after a semicolon don't matter.
+    pub fn of(headers: &HeaderMap) -> Option<ContentType> {
+        let value = headers.get(CONTENT_TYPE)?.to_str().ok()?;
+        match value.split(';').next().unwrap_or_default().trim() {
+            "application/x-amz-json-1.0" => Some(ContentType::AmzJson),
+            "application/json" => Some(ContentType::Json),
+            _ => None,
+        }
+    }
+
+    pub fn header_value(self) -> HeaderValue {
+        HeaderValue::from_static(match self {
+            ContentType::AmzJson => "application/x-amz-json-1.0",
+            ContentType::Json => "application/json",
+        })
+    }
+}
+
+/// How a request's body is packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ContentEncoding {
+    Identity,
+    Gzip,
+    Deflate,
+}
+
+impl ContentEncoding {
+    /// `None` for any other encoding.
+    pub fn of(headers: &HeaderMap) -> Option<ContentEncoding> {
+        let Some(value) = headers.get(CONTENT_ENCODING) else {
+            return Some(ContentEncoding::Identity);
+        };
+        match value.to_str().ok()?.trim().to_ascii_lowercase().as_str() {
+            "" | "identity" => Some(ContentEncoding::Identity),
+            "gzip" => Some(ContentEncoding::Gzip),
+            "deflate" => Some(ContentEncoding::Deflate),
+            _ => None,
+        }
+    }
+}
+
+pub fn operation(headers: &HeaderMap) -> Option<Operation> {
+    Operation::from_target(headers.get("x-amz-target")?.to_str().ok()?)
+}
+
+/// Whether the first Accept-Encoding header lists gzip without refusing it.
+pub fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let Some(value) = headers.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok()) else {
+        return false;
+    };
+    value.split(',').any(|coding| {
+        let mut parts = coding.split(';').map(str::trim);
+        let is_gzip = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("gzip"));
+        let is_refused = parts
+            .filter_map(|parameter| parameter.strip_prefix("q="))
+            .any(|quality| quality.trim_end_matches(['0', '.']).is_empty());
+        is_gzip && !is_refused
+    })
+}
+
+/// The body's announced size. Chunked bodies announce none.
+pub fn content_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// About what the head took on the wire. The parser has a bound of its own, above this one.
+pub fn is_too_large(parts: &request::Parts) -> bool {
+    const PER_HEADER: usize = ": \r\n".len();
+    let query = parts.uri.query().map_or(0, |query| query.len() + 1);
+    let line = parts.method.as_str().len() + parts.uri.path().len() + query;
+    let headers = parts.headers.iter();
+    let headers = headers.map(|(name, value)| name.as_str().len() + value.len() + PER_HEADER);
+    line + headers.sum::<usize>() > HEAD_SIZE_BYTES_MAX
+}
+
+/// Whether the client expects the connection to stay open.
+pub fn keeps_alive(parts: &request::Parts) -> bool {
+    let connection = parts.headers.get(hyper::header::CONNECTION);
+    let says = |word: &str| {
+        let value = connection.and_then(|value| value.to_str().ok()).unwrap_or_default();
+        value.split(',').any(|given| given.trim().eq_ignore_ascii_case(word))
+    };
+    match parts.version {
+        Version::HTTP_11 => !says("close"),
+        _ => says("keep-alive"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(name: &'static str, value: &str) -> HeaderMap {
+        HeaderMap::from_iter([(name.parse().unwrap(), HeaderValue::from_str(value).unwrap())])
+    }
+
+    #[test]
+    fn content_types_are_exact_but_for_parameters() {
+        let check = |value: &str, expected| {
+            assert_eq!(ContentType::of(&headers("content-type", value)), expected, "{value}");
+        };
+        check("application/x-amz-json-1.0", Some(ContentType::AmzJson));
+        check("application/json; charset=utf-8", Some(ContentType::Json));
+        check("application/x-amz-json-1.0;asdf", Some(ContentType::AmzJson));
+        check("application/x-amz-json-1.1", None);
+        check("application/x-amz-json-1.0asdf", None);
+        check("text/plain", None);
+        assert_eq!(ContentType::of(&HeaderMap::new()), None);
+    }
+
+    #[test]
+    fn gzip_is_accepted_where_listed_and_not_refused() {
+        let check = |value: &str, expected| {
+            assert_eq!(accepts_gzip(&headers("accept-encoding", value)), expected, "{value}");
+        };
+        check("gzip", true);
+        check("deflate, GZIP;q=0.5", true);
+        check("gzip;q=0", false);
+        check("gzip; q=0.000", false);
+        check("identity", false);
+        check("xgzip", false);
+    }
+}

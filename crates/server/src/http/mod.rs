@@ -1,0 +1,15 @@
+//! HTTP/1.1 as DynamoDB speaks it. The operations' semantics are behind [`crate::dispatch::Handler`].
+
+mod body;
+pub mod connection;
+mod head;
+pub mod response;
+pub mod service;
+mod stream;
+
+/// The largest request body, compressed or not.
+pub const BODY_SIZE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// The largest request line and headers together.
+pub const HEAD_SIZE_BYTES_MAX: usize = 16 * 1024;
+/// Responses above this size are compressed for clients that accept it.
+pub const COMPRESSION_SIZE_BYTES_MIN: usize = 4 * 1024;

@@ -1,0 +1,114 @@
+//! Rendering an answer: the headers that every DynamoDB response has, the checksum, compression.
+
+use std::io::Write;
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http_body_util::Full;
+use hyper::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD,
+    CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, ORIGIN, SERVER,
+};
+use hyper::http::request;
+use hyper::{Response, StatusCode};
+
+use super::{COMPRESSION_SIZE_BYTES_MIN, head};
+use crate::request_id;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-amzn-requestid");
+const CRC32: HeaderName = HeaderName::from_static("x-amz-crc32");
+
+/// An answer before it has the headers that all answers have.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub body: Bytes,
+    pub content_type: Option<HeaderValue>,
+    /// Headers of this kind of answer alone.
+    pub headers: HeaderMap,
+    /// Whether the answer comes from the service itself, with a request id and a checksum, or from the
+    /// layer before it.
+    pub from_service: bool,
+    pub close: bool,
+}
+
+impl Answer {
+    pub fn new(status: StatusCode, body: impl Into<Bytes>) -> Answer {
+        Answer {
+            status,
+            body: body.into(),
+            content_type: None,
+            headers: HeaderMap::new(),
+            from_service: true,
+            close: false,
+        }
+    }
+
+    /// The answer of DynamoDB's front end, which doesn't speak JSON, to what is no API request.
+    pub fn unknown_operation() -> Answer {
+        Answer::new(StatusCode::NOT_FOUND, &b"<UnknownOperationException/>\n"[..])
+    }
+
+    pub fn text(body: String) -> Answer {
+        let content_type = Some(HeaderValue::from_static("text/plain"));
+        Answer { content_type, ..Answer::new(StatusCode::OK, body) }
+    }
+
+    /// The bare status of a request that never became one, after which the connection is of no use.
+    pub fn rejection(status: StatusCode) -> Answer {
+        Answer { from_service: false, close: true, ..Answer::new(status, Bytes::new()) }
+    }
+
+    /// Permits any origin what it asks for: the API is protected by signatures, not by origins.
+    pub fn preflight(request_headers: &HeaderMap) -> Answer {
+        let mut answer = Answer::new(StatusCode::OK, Bytes::new());
+        answer.headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("172800"));
+        for (asked, granted) in [
+            (ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_ALLOW_HEADERS),
+            (ACCESS_CONTROL_REQUEST_METHOD, ACCESS_CONTROL_ALLOW_METHODS),
+        ] {
+            if let Some(value) = request_headers.get(asked) {
+                answer.headers.insert(granted, value.clone());
+            }
+        }
+        answer
+    }
+
+    /// Adds what all answers to `request` have.
+    pub fn render(self, request: &request::Parts) -> Response<Full<Bytes>> {
+        let Answer { status, mut body, content_type, mut headers, from_service, close } = self;
+        headers.insert(SERVER, HeaderValue::from_static("Server"));
+        if let Some(content_type) = content_type {
+            headers.insert(CONTENT_TYPE, content_type);
+        }
+        if request.headers.contains_key(ORIGIN) {
+            headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+        }
+        if body.len() > COMPRESSION_SIZE_BYTES_MIN && head::accepts_gzip(&request.headers) {
+            body = gzipped(&body);
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        if from_service {
+            headers.insert(REQUEST_ID, request_id::generate());
+            // Over the bytes as sent: clients check before they unpack.
+            headers.insert(CRC32, HeaderValue::from(crc32fast::hash(&body)));
+        }
+        let keep_alive = !close && head::keeps_alive(request);
+        let connection = if keep_alive { "keep-alive" } else { "close" };
+        headers.insert(CONNECTION, HeaderValue::from_static(connection));
+
+        let mut response = Response::new(Full::new(body));
+        *response.status_mut() = status;
+        *response.headers_mut() = headers;
+        response
+    }
+}
+
+fn gzipped(body: &[u8]) -> Bytes {
+    // The fastest level: JSON shrinks well at any, and the client waits.
+    let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 4), Compression::fast());
+    let compressed = encoder.write_all(body).and_then(|()| encoder.finish());
+    compressed.expect("writing to memory cannot fail").into()
+}

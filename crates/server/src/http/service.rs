@@ -1,0 +1,169 @@
+//! One request from head to answer, in the order of DynamoDB's own front end.
+
+use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::http::request;
+use hyper::{Request, Response, StatusCode};
+use zenobe_api::{ApiError, Exception, Operation, is_valid_json};
+
+use super::body::{self, BodyError};
+use super::head::{self, ContentEncoding, ContentType, Route};
+use super::response::Answer;
+use crate::access::{self, Access};
+use crate::dispatch::Handler;
+use crate::metrics::Metrics;
+
+/// Everything that answering a request needs; shared by all connections.
+pub struct Service<H> {
+    pub handler: H,
+    pub access: Access,
+    pub metrics: Arc<Metrics>,
+    /// How long a client may send nothing in the middle of a body.
+    pub stall_timeout: Duration,
+}
+
+/// An answer with what the log and the metrics want to know about it.
+struct Outcome {
+    answer: Answer,
+    operation: Option<Operation>,
+    error: Option<&'static str>,
+}
+
+impl<H: Handler> Service<H> {
+    pub async fn call(
+        &self,
+        request: Request<Incoming>,
+    ) -> Result<Response<Full<Bytes>>, Infallible> {
+        let (parts, body) = request.into_parts();
+        // A panic ends its request and nothing else. What it leaves behind belongs to that request alone
+        // or is behind locks that don't poison.
+        let answer = AssertUnwindSafe(self.answer(&parts, body)).catch_unwind().await;
+        let answer = answer.unwrap_or_else(|_| {
+            self.metrics.record_panic();
+            tracing::error!("a request made its handler panic");
+            api_answer(ApiError::internal_server_error().into_response(), ContentType::AmzJson)
+        });
+        Ok(answer.render(&parts))
+    }
+
+    async fn answer(&self, parts: &request::Parts, body: Incoming) -> Answer {
+        if head::is_too_large(parts) {
+            return Answer::rejection(StatusCode::BAD_REQUEST);
+        }
+        match Route::of(parts) {
+            Route::Api => self.answer_timed(parts, body).await,
+            // The blank at the end is DynamoDB's.
+            Route::Health => {
+                Answer::text(format!("healthy: dynamodb.{}.amazonaws.com ", self.access.region()))
+            }
+            Route::Metrics => Answer::text(self.metrics.render(&self.handler.statistics())),
+            Route::Preflight => Answer::preflight(&parts.headers),
+            Route::Unknown => Answer::unknown_operation(),
+        }
+    }
+
+    async fn answer_timed(&self, parts: &request::Parts, body: Incoming) -> Answer {
+        let body = match body::read(&parts.headers, body, self.stall_timeout).await {
+            Ok(body) => body,
+            Err(error) => return rejection(error),
+        };
+        // The clock starts once the request is there: how fast clients send is not our latency.
+        let started = Instant::now();
+        let Outcome { answer, operation, error } = self.answer_api(parts, body).await;
+        let elapsed = started.elapsed();
+        self.metrics.record(operation, error, elapsed);
+        let name = operation.map_or("none", |operation| operation.name());
+        let status = answer.status.as_u16();
+        if answer.status.is_server_error() {
+            tracing::warn!(operation = name, status, error, ?elapsed, "a request failed");
+        } else {
+            tracing::debug!(operation = name, status, error, ?elapsed, "answered");
+        }
+        answer
+    }
+
+    async fn answer_api(&self, parts: &request::Parts, sent: Bytes) -> Outcome {
+        let content_type = match ContentType::of(&parts.headers) {
+            Some(content_type) => content_type,
+            None if sent.is_empty() => ContentType::AmzJson,
+            None => {
+                let answer = Answer::unknown_operation();
+                let error = Some(Exception::UnknownOperation.name());
+                return Outcome { answer, operation: None, error };
+            }
+        };
+        let operation = head::operation(&parts.headers);
+        let response = match self.admit(parts, &sent, operation) {
+            Ok(Admitted { operation, namespace, body }) => {
+                self.handler.handle(operation, &namespace, body).await
+            }
+            Err(Refusal::Error(error)) => error.into_response(),
+            Err(Refusal::Rejection(error)) => {
+                return Outcome { answer: rejection(error), operation, error: None };
+            }
+        };
+        let error = response.error;
+        Outcome { answer: api_answer(response, content_type), operation, error }
+    }
+
+    /// The checks between the head and the operation. Whether the body is JSON comes first in DynamoDB's
+    /// order, but a request that passes the others has its body parsed by the operation anyway, so
+    /// only refused requests are looked at here.
+    fn admit(
+        &self,
+        parts: &request::Parts,
+        sent: &Bytes,
+        operation: Option<Operation>,
+    ) -> Result<Admitted, Refusal> {
+        let encoding = ContentEncoding::of(&parts.headers)
+            .ok_or(Refusal::Rejection(BodyError::UnknownEncoding))?;
+        let body = body::decode(encoding, sent.clone()).map_err(|error| match error {
+            BodyError::Corrupt => Refusal::Error(ApiError::internal_server_error()),
+            other => Refusal::Rejection(other),
+        })?;
+        let refuse = |error: ApiError| match body.is_empty() || is_valid_json(&body) {
+            true => Refusal::Error(error),
+            false => Refusal::Error(ApiError::serialization(None)),
+        };
+        let operation = operation.ok_or_else(|| refuse(ApiError::unknown_operation()))?;
+        let namespace =
+            self.access.admit(parts, sent).map_err(|error| refuse(access::refusal(&error)))?;
+        if body.is_empty() {
+            return Err(Refusal::Error(ApiError::serialization(None)));
+        }
+        Ok(Admitted { operation, namespace, body })
+    }
+}
+
+struct Admitted {
+    operation: Operation,
+    namespace: Arc<zenobe_engine::schema::Namespace>,
+    body: Bytes,
+}
+
+enum Refusal {
+    Error(ApiError),
+    Rejection(BodyError),
+}
+
+fn api_answer(response: zenobe_api::Response, content_type: ContentType) -> Answer {
+    let status = StatusCode::from_u16(response.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let content_type = Some(content_type.header_value());
+    Answer { content_type, ..Answer::new(status, response.body) }
+}
+
+fn rejection(error: BodyError) -> Answer {
+    Answer::rejection(match error {
+        BodyError::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        BodyError::Stalled => StatusCode::REQUEST_TIMEOUT,
+        BodyError::UnknownEncoding => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        BodyError::Broken | BodyError::Corrupt => StatusCode::BAD_REQUEST,
+    })
+}

@@ -1,0 +1,17 @@
+//! The server: HTTP, configuration, access and dispatch around `zenobe_api`.
+//!
+//! A request flows downward: [`http::connection`] accepts, [`http::service`] checks the head and reads
+//! the body, [`access`] says who is calling, [`dispatch::Handler`] answers, [`http::response`] renders.
+//!
+//! **Invariant:** only [`serve`] names a storage backend. Nothing here knows what a table or an item is.
+
+pub mod access;
+pub mod cli;
+pub mod config;
+pub mod dispatch;
+pub mod http;
+pub mod logging;
+pub mod metrics;
+pub mod request_id;
+pub mod serve;
+pub mod shutdown;

@@ -1,0 +1,209 @@
+//! Counters for `/metrics`, in Prometheus' text format.
+//!
+//! Recording a success touches a few atomics and takes no lock; only errors, which have names, do.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use zenobe_api::Operation;
+use zenobe_store::Statistics;
+
+/// Upper bounds of the latency histogram, in microseconds, with the texts of their labels.
+const BUCKETS: [(u64, &str); 14] = [
+    (100, "0.0001"),
+    (250, "0.00025"),
+    (500, "0.0005"),
+    (1_000, "0.001"),
+    (2_500, "0.0025"),
+    (5_000, "0.005"),
+    (10_000, "0.01"),
+    (25_000, "0.025"),
+    (50_000, "0.05"),
+    (100_000, "0.1"),
+    (250_000, "0.25"),
+    (1_000_000, "1"),
+    (2_500_000, "2.5"),
+    (10_000_000, "10"),
+];
+
+pub struct Metrics {
+    /// By the operation's number; the last is for requests that name none.
+    operations: Vec<OperationMetrics>,
+    connections: AtomicU64,
+    connections_total: AtomicU64,
+    panics_total: AtomicU64,
+}
+
+#[derive(Default)]
+struct OperationMetrics {
+    succeeded: AtomicU64,
+    failed: Mutex<BTreeMap<&'static str, u64>>,
+    buckets: [AtomicU64; BUCKETS.len()],
+    duration_sum_us: AtomicU64,
+    duration_count: AtomicU64,
+}
+
+impl Default for Metrics {
+    fn default() -> Metrics {
+        let count = Operation::ALL.len() + 1;
+        Metrics {
+            operations: std::iter::repeat_with(OperationMetrics::default).take(count).collect(),
+            connections: AtomicU64::new(0),
+            connections_total: AtomicU64::new(0),
+            panics_total: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Metrics {
+    /// Counts one answered request. `error` is the exception's name.
+    pub fn record(
+        &self,
+        operation: Option<Operation>,
+        error: Option<&'static str>,
+        duration: Duration,
+    ) {
+        let slot = operation.map_or(Operation::ALL.len(), |operation| operation as usize);
+        let metrics = &self.operations[slot];
+        match error {
+            None => add(&metrics.succeeded, 1),
+            Some(name) => *metrics.failed.lock().entry(name).or_default() += 1,
+        }
+        let duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+        if let Some(bucket) = BUCKETS.iter().position(|(bound, _)| duration_us <= *bound) {
+            add(&metrics.buckets[bucket], 1);
+        }
+        add(&metrics.duration_sum_us, duration_us);
+        add(&metrics.duration_count, 1);
+    }
+
+    pub fn record_panic(&self) {
+        add(&self.panics_total, 1);
+    }
+
+    /// Counts a connection until the guard is dropped.
+    pub fn connection_opened(self: &std::sync::Arc<Metrics>) -> ConnectionGuard {
+        add(&self.connections, 1);
+        add(&self.connections_total, 1);
+        ConnectionGuard { metrics: self.clone() }
+    }
+
+    pub fn render(&self, store: &Statistics) -> String {
+        let mut out = String::new();
+        self.render_requests(&mut out);
+        self.render_durations(&mut out);
+        let plain = [
+            ("zenobe_connections", "gauge", load(&self.connections)),
+            ("zenobe_connections_total", "counter", load(&self.connections_total)),
+            ("zenobe_panics_total", "counter", load(&self.panics_total)),
+            ("zenobe_store_size_bytes", "gauge", store.size_bytes),
+            ("zenobe_store_commit_groups_total", "counter", store.commit_groups),
+            ("zenobe_store_commit_batches_total", "counter", store.commit_batches),
+            ("zenobe_store_writes_refused", "gauge", u64::from(store.write_failure.is_some())),
+        ];
+        for (name, kind, value) in plain {
+            line(&mut out, format_args!("# TYPE {name} {kind}\n{name} {value}"));
+        }
+        out
+    }
+
+    fn render_requests(&self, out: &mut String) {
+        line(out, format_args!("# TYPE zenobe_requests_total counter"));
+        for (operation, metrics) in self.used() {
+            let mut count = |code: &str, count: u64| {
+                let labels = format!("operation=\"{operation}\",code=\"{code}\"");
+                line(out, format_args!("zenobe_requests_total{{{labels}}} {count}"));
+            };
+            let succeeded = load(&metrics.succeeded);
+            if succeeded > 0 {
+                count("OK", succeeded);
+            }
+            metrics.failed.lock().iter().for_each(|(code, failed)| count(code, *failed));
+        }
+    }
+
+    fn render_durations(&self, out: &mut String) {
+        const NAME: &str = "zenobe_request_duration_seconds";
+        line(out, format_args!("# TYPE {NAME} histogram"));
+        for (operation, metrics) in self.used() {
+            let mut cumulative = 0;
+            for ((_, bound), bucket) in BUCKETS.iter().zip(&metrics.buckets) {
+                cumulative += load(bucket);
+                let labels = format!("operation=\"{operation}\",le=\"{bound}\"");
+                line(out, format_args!("{NAME}_bucket{{{labels}}} {cumulative}"));
+            }
+            let count = load(&metrics.duration_count);
+            let sum_us = load(&metrics.duration_sum_us);
+            let (seconds, rest_us) = (sum_us / 1_000_000, sum_us % 1_000_000);
+            let label = format!("operation=\"{operation}\"");
+            line(out, format_args!("{NAME}_bucket{{{label},le=\"+Inf\"}} {count}"));
+            line(out, format_args!("{NAME}_sum{{{label}}} {seconds}.{rest_us:06}"));
+            line(out, format_args!("{NAME}_count{{{label}}} {count}"));
+        }
+    }
+
+    /// The operations that were called at least once.
+    fn used(&self) -> impl Iterator<Item = (&'static str, &OperationMetrics)> {
+        let names = Operation::ALL.iter().map(Operation::name).chain(["none"]);
+        names.zip(&self.operations).filter(|(_, metrics)| load(&metrics.duration_count) > 0)
+    }
+}
+
+pub struct ConnectionGuard {
+    metrics: std::sync::Arc<Metrics>,
+}
+
+impl Drop for ConnectionGuard {
+    fn drop(&mut self) {
+        self.metrics.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn add(counter: &AtomicU64, amount: u64) {
+    counter.fetch_add(amount, Ordering::Relaxed);
+}
+
+fn load(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
+}
+
+fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
+    writeln!(out, "{text}").expect("writing to a string cannot fail");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn requests_are_counted_by_operation_and_code() {
+        let metrics = Arc::new(Metrics::default());
+        metrics.record(Some(Operation::GetItem), None, Duration::from_micros(300));
+        metrics.record(Some(Operation::GetItem), None, Duration::from_secs(60));
+        metrics.record(Some(Operation::GetItem), Some("ValidationException"), Duration::ZERO);
+        metrics.record(None, Some("UnknownOperationException"), Duration::ZERO);
+        let guard = metrics.connection_opened();
+        let text = metrics.render(&Statistics::default());
+        for expected in [
+            "zenobe_requests_total{operation=\"GetItem\",code=\"OK\"} 2",
+            "zenobe_requests_total{operation=\"GetItem\",code=\"ValidationException\"} 1",
+            "zenobe_requests_total{operation=\"none\",code=\"UnknownOperationException\"} 1",
+            "zenobe_request_duration_seconds_bucket{operation=\"GetItem\",le=\"0.00025\"} 1",
+            "zenobe_request_duration_seconds_bucket{operation=\"GetItem\",le=\"0.0005\"} 2",
+            "zenobe_request_duration_seconds_bucket{operation=\"GetItem\",le=\"10\"} 2",
+            "zenobe_request_duration_seconds_bucket{operation=\"GetItem\",le=\"+Inf\"} 3",
+            "zenobe_request_duration_seconds_sum{operation=\"GetItem\"} 60.000300",
+            "zenobe_connections 1",
+            "zenobe_store_writes_refused 0",
+        ] {
+            assert!(text.lines().any(|line| line == expected), "{expected} in\n{text}");
+        }
+        drop(guard);
+        assert!(metrics.render(&Statistics::default()).contains("\nzenobe_connections 0\n"));
+    }
+}

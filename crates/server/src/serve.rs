@@ -1,0 +1,144 @@
+//! `zenobe serve`: everything put together, and taken apart in order.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+use zenobe_api::{Api, ApiOptions};
+use zenobe_engine::schema::Namespace;
+use zenobe_engine::{Engine, EngineOptions};
+use zenobe_store::Store;
+use zenobe_store::memory::MemoryStore;
+use zenobe_store_embedded::EmbeddedStore;
+
+use crate::access::Access;
+use crate::config::{Durability, Location, Settings};
+use crate::dispatch::Database;
+use crate::http::connection::{self, ConnectionOptions};
+use crate::http::service::Service;
+use crate::metrics::Metrics;
+use crate::{logging, shutdown};
+
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error("cannot start the runtime: {0}")]
+    Runtime(std::io::Error),
+    #[error("cannot listen on {listen}: {error}")]
+    Listen { listen: SocketAddr, error: std::io::Error },
+    #[error("cannot listen for signals: {0}")]
+    Signals(std::io::Error),
+    #[error("cannot open the data in {}: {error}", path.display())]
+    Open { path: PathBuf, error: zenobe_store::Error },
+    #[error("cannot load the catalogue: {0}")]
+    Engine(zenobe_engine::error::Error),
+    #[error("cannot close the data: {0}")]
+    Close(zenobe_store::Error),
+}
+
+pub fn run(settings: Settings) -> Result<(), ServeError> {
+    logging::start(&settings);
+    // One worker per core by default; blocking threads appear only when they are needed.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(ServeError::Runtime)?;
+    runtime.block_on(serve(settings))
+}
+
+async fn serve(settings: Settings) -> Result<(), ServeError> {
+    let listener = TcpListener::bind(settings.listen)
+        .await
+        .map_err(|error| ServeError::Listen { listen: settings.listen, error })?;
+    let address = listener
+        .local_addr()
+        .map_err(|error| ServeError::Listen { listen: settings.listen, error })?;
+    let store = open_store(&settings)?;
+    let engine =
+        Engine::open(store.clone(), EngineOptions::default()).await.map_err(ServeError::Engine)?;
+    let background = tokio::spawn(engine.clone().run_background());
+
+    let options = connection_options(&settings);
+    let (trigger, listening) = shutdown::channel();
+    let signal = shutdown::requested().map_err(ServeError::Signals)?;
+    print_welcome(&settings, address);
+    let service = Arc::new(service(settings, engine, store.clone()));
+    let serving = tokio::spawn(connection::serve(listener, service, options, listening));
+
+    let signal = signal.await;
+    tracing::info!(signal, "stopping");
+    trigger.stop();
+    // The task neither panics nor is cancelled, and there is nothing left to do if it were.
+    let _ = serving.await;
+    background.abort();
+    store.close().await.map_err(ServeError::Close)?;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+fn open_store(settings: &Settings) -> Result<Arc<dyn Store>, ServeError> {
+    match &settings.location {
+        Location::Memory => Ok(Arc::new(MemoryStore::new())),
+        Location::Directory { path, durability } => {
+            let options = zenobe_store_embedded::Options {
+                durability: match durability {
+                    Durability::Sync => zenobe_store_embedded::Durability::Sync,
+                    Durability::Os => zenobe_store_embedded::Durability::Os,
+                },
+                cache_bytes: settings.cache_size_bytes,
+                ..Default::default()
+            };
+            let store = EmbeddedStore::open(path, options)
+                .map_err(|error| ServeError::Open { path: path.clone(), error })?;
+            Ok(Arc::new(store))
+        }
+    }
+}
+
+fn service(settings: Settings, engine: Arc<Engine>, store: Arc<dyn Store>) -> Service<Database> {
+    let Settings { account, region, credentials, namespaces_from_credentials, .. } = settings;
+    let namespace = Namespace { account, region };
+    Service {
+        handler: Database::new(Api::new(engine, ApiOptions::default()), store),
+        access: Access::new(credentials, namespaces_from_credentials, namespace),
+        metrics: Arc::new(Metrics::default()),
+        stall_timeout: settings.stall_timeout,
+    }
+}
+
+fn connection_options(settings: &Settings) -> ConnectionOptions {
+    ConnectionOptions {
+        connections_max: settings.connections_max,
+        idle_timeout: settings.idle_timeout,
+        stall_timeout: settings.stall_timeout,
+        shutdown_timeout: settings.shutdown_timeout,
+    }
+}
+
+/// What somebody who has just started the server wants to know.
+fn print_welcome(settings: &Settings, address: SocketAddr) {
+    let version = env!("CARGO_PKG_VERSION");
+    let (data, durability) = match &settings.location {
+        Location::Memory => ("in memory".to_owned(), "none: nothing survives the process"),
+        Location::Directory { path, durability } => {
+            let durability = match durability {
+                Durability::Sync => "sync: an acknowledged write survives power loss",
+                Durability::Os => "os: an acknowledged write survives a crash of the process",
+            };
+            (path.display().to_string(), durability)
+        }
+    };
+    let credentials = match &settings.credentials {
+        Some(credentials) => format!("signatures are verified, {} access keys", credentials.len()),
+        None if address.ip().is_loopback() => "any are accepted (loopback)".to_owned(),
+        None => "any are accepted, from anywhere".to_owned(),
+    };
+    println!(
+        "zenobe {version} is listening on http://{address}\n  \
+         data        {data}\n  \
+         durability  {durability}\n  \
+         credentials {credentials}\n  \
+         try         aws dynamodb list-tables --endpoint-url http://{address} --region {}",
+        settings.region
+    );
+}
