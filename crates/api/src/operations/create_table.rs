@@ -1,0 +1,283 @@
+//! CreateTable.
+
+use zenobe_engine::command::{CreateTable, EncryptionChange, KmsKey, TableName};
+use zenobe_engine::schema::{BillingMode, TableClass, TableDescription};
+
+use super::enumerations::{BILLING_MODE, TABLE_CLASS};
+use super::table_input::encryption::EncryptionInput;
+use super::table_input::indexes::{IndexInput, IndexNames, global_indexes, local_indexes};
+use super::table_input::keys::{
+    Definitions, KeyCount, KeyElement, constrain_key_schema, in_java_set_order, table_keys,
+};
+use super::table_input::shapes::{
+    AttributeDefinition, GlobalSecondaryIndex, KeySchemaElement, LocalSecondaryIndex,
+    OnDemandThroughput, ProvisionedThroughput, SSESpecification, StreamSpecification, Tag, Unread,
+    WarmThroughput as WarmThroughputShape,
+};
+use super::table_input::stream::StreamInput;
+use super::table_input::tags::tags;
+use super::table_input::throughput::{Capacity, Place};
+use crate::constraints::{TableNameRule, Violations};
+use crate::error::ApiError;
+use crate::json::Writer;
+use crate::json::decode::{request, shape};
+use crate::messages::{parameter_not_supported, table};
+use crate::render::{Presentation, WarmThroughput, write_table};
+use crate::{Context, Reply};
+
+pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
+    let input: CreateTableInput = request(body)?;
+    let table = context.table_name(input.table_name.as_deref(), TableNameRule::Settings)?;
+    let constrained = constrain(input)?;
+    let warm = constrained.given_warm_throughputs();
+    let name = table.name.clone();
+    let command = lower(table, constrained)?;
+    let created =
+        context.engine.create_table(command).await.map_err(|error| context.table(&name, error))?;
+    Ok(render(&created, &warm, context.engine.clock().now_ms()))
+}
+
+shape! {
+    struct CreateTableInput {
+        "AttributeDefinitions" => attribute_definitions: Vec<AttributeDefinition>,
+        "TableName" => table_name: String,
+        "KeySchema" => key_schema: Vec<KeySchemaElement>,
+        "LocalSecondaryIndexes" => local_secondary_indexes: Vec<LocalSecondaryIndex>,
+        "GlobalSecondaryIndexes" => global_secondary_indexes: Vec<GlobalSecondaryIndex>,
+        "BillingMode" => billing_mode: String,
+        "ProvisionedThroughput" => provisioned_throughput: ProvisionedThroughput,
+        "StreamSpecification" => stream_specification: StreamSpecification,
+        "SSESpecification" => sse_specification: SSESpecification,
+        "Tags" => tags: Vec<Tag>,
+        "TableClass" => table_class: String,
+        "DeletionProtectionEnabled" => deletion_protection_enabled: bool,
+        "WarmThroughput" => warm_throughput: WarmThroughputShape,
+        "ResourcePolicy" => resource_policy: String,
+        "OnDemandThroughput" => on_demand_throughput: OnDemandThroughput,
+        "GlobalTableSourceArn" => global_table_source_arn: String,
+        "GlobalTableSettingsReplicationMode" => global_table_settings_replication_mode: String,
+        "VectorIndexes" => vector_indexes: Vec<Unread>,
+    }
+}
+
+/// The request after the constraints of its members.
+struct Constrained {
+    definitions: Definitions,
+    billing_mode: BillingMode,
+    capacity: Capacity,
+    keys: Vec<KeyElement>,
+    local_indexes: Option<Vec<IndexInput>>,
+    global_indexes: Option<Vec<IndexInput>>,
+    stream: Option<StreamInput>,
+    encryption: Option<EncryptionInput>,
+    tags: Vec<Tag>,
+    table_class: Option<String>,
+    deletion_protection: bool,
+    unsupported: Unsupported,
+}
+
+/// Members that only DynamoDB itself can serve so far.
+struct Unsupported {
+    vector_indexes: bool,
+    others: Vec<&'static str>,
+}
+
+fn constrain(input: CreateTableInput) -> Result<Constrained, ApiError> {
+    let unsupported = unsupported(&input);
+    let mut violations = Violations::new();
+    let definitions = violations.required(input.attribute_definitions, "attributeDefinitions");
+    let definitions = Definitions::constrain(definitions, &mut violations);
+    let billing_mode =
+        violations.enumeration(input.billing_mode.as_deref(), "billingMode", &BILLING_MODE);
+    let capacity = Capacity::constrain(
+        input.provisioned_throughput,
+        input.on_demand_throughput,
+        input.warm_throughput,
+        "",
+        &mut violations,
+    );
+    let keys =
+        constrain_key_schema(input.key_schema, "keySchema", KeyCount::AtMostTwo, &mut violations);
+    let local_indexes = input.local_secondary_indexes.map(|indexes| {
+        numbered("localSecondaryIndexes", indexes, |index, path| {
+            IndexInput::constrain_local(index, path, &mut violations)
+        })
+    });
+    let global_indexes = input.global_secondary_indexes.map(|indexes| {
+        numbered("globalSecondaryIndexes", indexes, |index, path| {
+            IndexInput::constrain_global(index, path, &mut violations)
+        })
+    });
+    let stream =
+        input.stream_specification.map(|given| StreamInput::constrain(given, &mut violations));
+    let encryption =
+        input.sse_specification.map(|given| EncryptionInput::constrain(given, &mut violations));
+    violations.finish()?;
+    Ok(Constrained {
+        definitions,
+        billing_mode: billing_mode.unwrap_or(BillingMode::Provisioned),
+        capacity,
+        keys,
+        local_indexes,
+        global_indexes,
+        stream,
+        encryption,
+        tags: input.tags.unwrap_or_default(),
+        table_class: input.table_class,
+        deletion_protection: input.deletion_protection_enabled.unwrap_or_default(),
+        unsupported,
+    })
+}
+
+fn numbered<T>(
+    list: &str,
+    indexes: Vec<T>,
+    mut constrain: impl FnMut(T, &str) -> IndexInput,
+) -> Vec<IndexInput> {
+    let constrain = |(position, index): (usize, T)| {
+        constrain(index, &format!("{list}.{}.member", position + 1))
+    };
+    indexes.into_iter().enumerate().map(constrain).collect()
+}
+
+fn unsupported(input: &CreateTableInput) -> Unsupported {
+    let members = [
+        ("GlobalTableSourceArn", input.global_table_source_arn.is_some()),
+        (
+            "GlobalTableSettingsReplicationMode",
+            input.global_table_settings_replication_mode.is_some(),
+        ),
+        ("ResourcePolicy", input.resource_policy.is_some()),
+    ];
+    Unsupported {
+        vector_indexes: input.vector_indexes.is_some(),
+        others: members.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect(),
+    }
+}
+
+/// The request's own rules, in DynamoDB's order.
+fn lower(table: TableName, input: Constrained) -> Result<CreateTable, ApiError> {
+    let billing_mode = input.billing_mode;
+    input.capacity.check_provisioned(Place::Table, billing_mode)?;
+    let keys = table_keys(&input.keys, &input.definitions)?;
+    reject_unused_definitions(&input)?;
+    let mut names = IndexNames::default();
+    let local_indexes =
+        local_indexes(input.local_indexes.as_deref(), &keys, &input.definitions, &mut names)?;
+    let global_indexes = global_indexes(
+        input.global_indexes.as_deref(),
+        billing_mode,
+        &input.definitions,
+        &mut names,
+    )?;
+    reject_unsupported(&input)?;
+    let stream = input.stream.map_or(Ok(None), StreamInput::created)?;
+    check_on_demand_and_warm(&input)?;
+    let kms_key = kms_key(input.encryption)?;
+    let tags = tags(input.tags)?;
+    let table_class = input.table_class.as_deref().map(table_class).transpose()?;
+    Ok(CreateTable {
+        table,
+        attribute_types: input.definitions.into_iter().collect(),
+        keys,
+        local_indexes,
+        global_indexes,
+        billing_mode,
+        throughput: input.capacity.settings(),
+        stream,
+        kms_key,
+        table_class,
+        deletion_protection: input.deletion_protection,
+        tags,
+    })
+}
+
+/// Every defined attribute has to be a key of the table or of an index.
+fn reject_unused_definitions(input: &Constrained) -> Result<(), ApiError> {
+    if input.local_indexes.is_none() && input.global_indexes.is_none() {
+        return if input.definitions.len() == input.keys.len() {
+            Ok(())
+        } else {
+            Err(table::definitions_not_matching())
+        };
+    }
+    let indexes = input.local_indexes.iter().chain(&input.global_indexes).flatten();
+    let used: Vec<&str> = input
+        .keys
+        .iter()
+        .chain(indexes.flat_map(|index| &index.keys))
+        .map(|key| key.name.as_str())
+        .collect();
+    if input.definitions.names().all(|name| used.contains(&name)) {
+        return Ok(());
+    }
+    let used = in_java_set_order(&used).join(", ");
+    Err(table::definitions_not_used(&input.definitions.printed(), &used))
+}
+
+fn reject_unsupported(input: &Constrained) -> Result<(), ApiError> {
+    if input.unsupported.vector_indexes {
+        return Err(match input.billing_mode {
+            BillingMode::Provisioned => table::vector_indexes_provisioned(),
+            BillingMode::PayPerRequest => parameter_not_supported("VectorIndexes"),
+        });
+    }
+    match input.unsupported.others.first() {
+        Some(member) => Err(parameter_not_supported(member)),
+        None => Ok(()),
+    }
+}
+
+fn check_on_demand_and_warm(input: &Constrained) -> Result<(), ApiError> {
+    let places = || {
+        let indexes = input.global_indexes.iter().flatten();
+        let indexes = indexes.map(|index| (Place::Index(&index.name), &index.capacity));
+        std::iter::once((Place::Table, &input.capacity)).chain(indexes)
+    };
+    for (place, capacity) in places() {
+        capacity.check_on_demand(place, input.billing_mode)?;
+    }
+    for (place, capacity) in places() {
+        capacity.check_warm(place, input.billing_mode)?;
+    }
+    Ok(())
+}
+
+fn kms_key(encryption: Option<EncryptionInput>) -> Result<Option<KmsKey>, ApiError> {
+    match encryption.map(EncryptionInput::resolve).transpose()? {
+        Some(EncryptionChange::Kms(key)) => Ok(Some(key)),
+        Some(EncryptionChange::Default) | None => Ok(None),
+    }
+}
+
+pub(crate) fn table_class(name: &str) -> Result<TableClass, ApiError> {
+    let found = TABLE_CLASS.0.iter().find(|(known, _)| *known == name);
+    found.map(|(_, class)| *class).ok_or_else(table::table_class)
+}
+
+impl Constrained {
+    /// Whose warm throughput was given: the table's (`None`), or that of an index.
+    fn given_warm_throughputs(&self) -> Vec<Option<String>> {
+        let table = self.capacity.gives_warm().then_some(None);
+        let indexes = self.global_indexes.iter().flatten();
+        let indexes = indexes
+            .filter(|index| index.capacity.gives_warm())
+            .map(|index| Some(index.name.clone()));
+        table.into_iter().chain(indexes).collect()
+    }
+}
+
+fn render(created: &TableDescription, warm: &[Option<String>], now_ms: u64) -> Reply {
+    let indexes = &created.definition.global_indexes;
+    let presentation = Presentation {
+        table_status: Some("CREATING"),
+        index_status: indexes.iter().map(|index| (index.name.clone(), "CREATING")).collect(),
+        shows_backfilling: false,
+        shows_on_demand_since: false,
+        warm_throughput: WarmThroughput::Only(warm),
+        ..Presentation::described(now_ms)
+    };
+    let mut writer = Writer::new();
+    writer.object(|writer| write_table(writer.name("TableDescription"), created, &presentation));
+    Reply(writer.finish())
+}

@@ -1,0 +1,205 @@
+//! Secondary indexes of a request: constraints, projections and names.
+
+use zenobe_engine::command::CreateIndex;
+use zenobe_engine::schema::{BillingMode, IndexProjection, KeySchema};
+
+use super::keys::{
+    Definitions, KeyCount, KeyElement, constrain_key_schema, global_index_keys, local_index_keys,
+};
+use super::shapes::{GlobalSecondaryIndex, LocalSecondaryIndex, Projection};
+use super::throughput::{Capacity, Place};
+use crate::constraints::{Violations, printed_list};
+use crate::error::ApiError;
+use crate::messages::constraint::Constraint;
+use crate::messages::table;
+use crate::operations::enumerations::{PROJECTION_TYPE, ProjectionType};
+
+const LOCAL_INDEXES_MAX: usize = 5;
+const GLOBAL_INDEXES_MAX: usize = 20;
+const NON_KEY_ATTRIBUTES_MAX: usize = 20;
+
+/// An index whose constraints hold.
+#[derive(Debug, Clone)]
+pub(crate) struct IndexInput {
+    pub(crate) name: String,
+    pub(crate) keys: Vec<KeyElement>,
+    projection: ProjectionInput,
+    pub(crate) capacity: Capacity,
+}
+
+#[derive(Debug, Clone)]
+struct ProjectionInput {
+    projection_type: Option<ProjectionType>,
+    attributes: Option<Vec<String>>,
+}
+
+impl IndexInput {
+    pub(crate) fn constrain_local(
+        index: LocalSecondaryIndex,
+        path: &str,
+        violations: &mut Violations,
+    ) -> IndexInput {
+        let name = constrain_index_name(index.index_name, path, violations);
+        let keys_path = format!("{path}.keySchema");
+        let keys =
+            constrain_key_schema(index.key_schema, &keys_path, KeyCount::AtMostTwo, violations);
+        let projection = constrain_projection(index.projection, path, violations);
+        IndexInput { name, keys, projection, capacity: Capacity::default() }
+    }
+
+    pub(crate) fn constrain_global(
+        index: GlobalSecondaryIndex,
+        path: &str,
+        violations: &mut Violations,
+    ) -> IndexInput {
+        let keys_path = format!("{path}.keySchema");
+        let keys = constrain_key_schema(index.key_schema, &keys_path, KeyCount::Many, violations);
+        let projection = constrain_projection(index.projection, path, violations);
+        let name = constrain_index_name(index.index_name, path, violations);
+        let capacity = Capacity::constrain(
+            index.provisioned_throughput,
+            index.on_demand_throughput,
+            index.warm_throughput,
+            path,
+            violations,
+        );
+        IndexInput { name, keys, projection, capacity }
+    }
+
+    /// The projection, by the rules that go beyond the constraints.
+    pub(crate) fn projection(&self) -> Result<IndexProjection, ApiError> {
+        let attributes = self.projection.attributes.as_ref();
+        match (self.projection.projection_type, attributes) {
+            (None, _) => Err(table::projection_type_missing()),
+            (Some(ProjectionType::All), None) => Ok(IndexProjection::All),
+            (Some(ProjectionType::KeysOnly), None) => Ok(IndexProjection::KeysOnly),
+            (Some(ProjectionType::Include), None) => Err(table::projection_attributes_missing()),
+            (Some(ProjectionType::Include), Some(attributes)) => {
+                for (position, name) in attributes.iter().enumerate() {
+                    if attributes[..position].contains(name) {
+                        return Err(table::projection_attribute_duplicate(name));
+                    }
+                }
+                Ok(IndexProjection::Include(attributes.clone()))
+            }
+            (Some(other), Some(_)) => {
+                Err(table::projection_attributes_unexpected(PROJECTION_TYPE.name_of(&other)))
+            }
+        }
+    }
+}
+
+/// The rules for the local indexes of a new table.
+pub(crate) fn local_indexes(
+    indexes: Option<&[IndexInput]>,
+    table_keys: &KeySchema,
+    definitions: &Definitions,
+    names: &mut IndexNames,
+) -> Result<Vec<CreateIndex>, ApiError> {
+    let Some(indexes) = indexes else {
+        return Ok(Vec::new());
+    };
+    if indexes.is_empty() {
+        return Err(table::local_indexes_empty());
+    }
+    if table_keys.sort.is_empty() {
+        return Err(table::local_index_on_hash_table());
+    }
+    let mut created = Vec::new();
+    for index in indexes {
+        let keys = local_index_keys(&index.keys, definitions)?;
+        if keys.sort.is_empty() {
+            return Err(table::index_without_range_key(&index.name));
+        }
+        let (hash, table_hash) = (&keys.partition[0].name, &table_keys.partition[0].name);
+        if hash != table_hash {
+            return Err(table::index_hash_key_differs(&index.name, hash, table_hash));
+        }
+        let projection = index.projection()?;
+        names.add(&index.name)?;
+        let throughput = index.capacity.settings();
+        created.push(CreateIndex { name: index.name.clone(), keys, projection, throughput });
+    }
+    if indexes.len() > LOCAL_INDEXES_MAX {
+        return Err(table::too_many_local_indexes());
+    }
+    Ok(created)
+}
+
+/// The rules for the global indexes of a new table.
+pub(crate) fn global_indexes(
+    indexes: Option<&[IndexInput]>,
+    billing_mode: BillingMode,
+    definitions: &Definitions,
+    names: &mut IndexNames,
+) -> Result<Vec<CreateIndex>, ApiError> {
+    let Some(indexes) = indexes else {
+        return Ok(Vec::new());
+    };
+    if indexes.is_empty() {
+        return Err(table::global_indexes_empty());
+    }
+    let mut created = Vec::new();
+    for index in indexes {
+        let keys = global_index_keys(&index.keys, definitions)?;
+        let projection = index.projection()?;
+        index.capacity.check_provisioned(Place::Index(&index.name), billing_mode)?;
+        names.add(&index.name)?;
+        let throughput = index.capacity.settings();
+        created.push(CreateIndex { name: index.name.clone(), keys, projection, throughput });
+    }
+    if indexes.len() > GLOBAL_INDEXES_MAX {
+        return Err(table::too_many_global_indexes());
+    }
+    Ok(created)
+}
+
+/// Index names seen so far; local and global indexes share one space of names.
+#[derive(Debug, Default)]
+pub(crate) struct IndexNames(Vec<String>);
+
+impl IndexNames {
+    fn add(&mut self, name: &str) -> Result<(), ApiError> {
+        if self.0.iter().any(|known| known == name) {
+            return Err(table::duplicate_index_name(name));
+        }
+        self.0.push(name.to_owned());
+        Ok(())
+    }
+}
+
+pub(crate) fn constrain_index_name(
+    name: Option<String>,
+    path: &str,
+    violations: &mut Violations,
+) -> String {
+    let path = format!("{path}.indexName");
+    let given = name.is_some();
+    let name = violations.required(name, &path);
+    if given {
+        violations.name(&name, &path);
+    }
+    name
+}
+
+fn constrain_projection(
+    projection: Option<Projection>,
+    path: &str,
+    violations: &mut Violations,
+) -> ProjectionInput {
+    let path = format!("{path}.projection");
+    let projection = violations.required(projection, &path);
+    let type_path = format!("{path}.projectionType");
+    let projection_type =
+        violations.enumeration(projection.projection_type.as_deref(), &type_path, &PROJECTION_TYPE);
+    let attributes = projection.non_key_attributes;
+    if let Some(names) = &attributes {
+        let path = format!("{path}.nonKeyAttributes");
+        let print = || printed_list(names, String::clone);
+        violations.count(names.len(), &path, 1, NON_KEY_ATTRIBUTES_MAX, print);
+        if names.iter().any(|name| !(1..=255).contains(&name.chars().count())) {
+            violations.add(Some(&print()), &path, Constraint::MemberLength { min: 1, max: 255 });
+        }
+    }
+    ProjectionInput { projection_type, attributes }
+}

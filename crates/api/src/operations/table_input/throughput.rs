@@ -1,0 +1,214 @@
+//! Capacity members of tables and global indexes.
+
+use zenobe_engine::command::{OnDemandMaximum, ProvisionedUnits, ThroughputSettings};
+use zenobe_engine::schema::BillingMode;
+
+use super::shapes::{OnDemandThroughput, ProvisionedThroughput, WarmThroughput};
+use crate::constraints::Violations;
+use crate::error::ApiError;
+use crate::messages::engine::{capacity_units, max_request_units, units_per_second, warm_place};
+use crate::messages::table;
+
+const CAPACITY_UNITS_BOUND: i64 = 1_000_000_000_000;
+
+/// What an on-demand table can serve from the start: read and write units per second.
+const ON_DEMAND_INITIAL_UNITS: (i64, i64) = (12_000, 4_000);
+
+/// The capacity members of a table or an index, after their constraints.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Capacity {
+    /// Read and write units.
+    pub(crate) provisioned: Option<(i64, i64)>,
+    pub(crate) on_demand: Option<(Option<i64>, Option<i64>)>,
+    pub(crate) warm: Option<(Option<i64>, Option<i64>)>,
+}
+
+/// Whose capacity a rule is about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Place<'a> {
+    Table,
+    Index(&'a str),
+}
+
+impl Capacity {
+    /// `path` is that of the structure which has the members; empty for the request itself.
+    pub(crate) fn constrain(
+        provisioned: Option<ProvisionedThroughput>,
+        on_demand: Option<OnDemandThroughput>,
+        warm: Option<WarmThroughput>,
+        path: &str,
+        violations: &mut Violations,
+    ) -> Capacity {
+        let separator = if path.is_empty() { "" } else { "." };
+        let path = format!("{path}{separator}provisionedThroughput");
+        let provisioned = provisioned.map(|given| {
+            // DynamoDB looks at the write units first.
+            let write = constrain_units(
+                given.write_capacity_units,
+                &path,
+                "writeCapacityUnits",
+                violations,
+            );
+            let read =
+                constrain_units(given.read_capacity_units, &path, "readCapacityUnits", violations);
+            (read, write)
+        });
+        let on_demand =
+            on_demand.map(|given| (given.max_read_request_units, given.max_write_request_units));
+        let warm = warm.map(|given| (given.read_units_per_second, given.write_units_per_second));
+        Capacity { provisioned, on_demand, warm }
+    }
+
+    /// The rules of a new table or index about provisioned units.
+    pub(crate) fn check_provisioned(
+        &self,
+        place: Place<'_>,
+        billing_mode: BillingMode,
+    ) -> Result<(), ApiError> {
+        match (billing_mode, self.provisioned, place) {
+            (BillingMode::PayPerRequest, Some(_), Place::Table) => {
+                Err(table::throughput_on_demand())
+            }
+            (BillingMode::PayPerRequest, Some(_), Place::Index(index)) => {
+                Err(table::index_throughput_on_demand(index))
+            }
+            (BillingMode::Provisioned, None, Place::Table) => Err(table::throughput_required()),
+            (BillingMode::Provisioned, None, Place::Index(index)) => {
+                Err(table::index_throughput_required(index))
+            }
+            (BillingMode::PayPerRequest, None, _) => Ok(()),
+            (BillingMode::Provisioned, Some(_), _) => self.check_bounds(),
+        }
+    }
+
+    pub(crate) fn check_bounds(&self) -> Result<(), ApiError> {
+        let (read, write) = self.provisioned.unwrap_or_default();
+        for (units, is_write) in [(read, false), (write, true)] {
+            if units > CAPACITY_UNITS_BOUND {
+                return Err(table::capacity_out_of_bounds(units, capacity_units(is_write)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The rules of a new table or index about on-demand maxima.
+    pub(crate) fn check_on_demand(
+        &self,
+        place: Place<'_>,
+        billing_mode: BillingMode,
+    ) -> Result<(), ApiError> {
+        for (units, is_write) in given_members(self.on_demand) {
+            if billing_mode == BillingMode::Provisioned {
+                let place = match place {
+                    Place::Table => String::new(),
+                    Place::Index(index) => format!(" for index: {index}"),
+                };
+                let member = max_request_units(is_write);
+                return Err(table::on_demand_maximum_provisioned(member, &place));
+            }
+            check_on_demand_range(units, is_write, place)?;
+        }
+        Ok(())
+    }
+
+    /// The range of on-demand maxima; `-1` stands for none.
+    pub(crate) fn check_on_demand_range(&self, place: Place<'_>) -> Result<(), ApiError> {
+        given_members(self.on_demand)
+            .try_for_each(|(units, is_write)| check_on_demand_range(units, is_write, place))
+    }
+
+    /// The rules of a new table or index about warm throughput.
+    pub(crate) fn check_warm(
+        &self,
+        place: Place<'_>,
+        billing_mode: BillingMode,
+    ) -> Result<(), ApiError> {
+        let (read_min, write_min) = match billing_mode {
+            BillingMode::PayPerRequest => ON_DEMAND_INITIAL_UNITS,
+            BillingMode::Provisioned => self.provisioned.unwrap_or_default(),
+        };
+        for (units, is_write) in given_members(self.warm) {
+            if units >= if is_write { write_min } else { read_min } {
+                continue;
+            }
+            let (member, place) = (units_per_second(is_write), warm_place(place.index()));
+            return Err(match billing_mode {
+                BillingMode::PayPerRequest => table::warm_below_on_demand(member, &place),
+                BillingMode::Provisioned => {
+                    table::warm_below_provisioned(member, &place, capacity_units(is_write))
+                }
+            });
+        }
+        Ok(())
+    }
+
+    /// The engine's form. Constraints and rules have excluded negative units.
+    pub(crate) fn settings(&self) -> ThroughputSettings {
+        let units = |units: i64| u64::try_from(units).unwrap_or_default();
+        let maximum = |given: i64| match given {
+            -1 => OnDemandMaximum::Unlimited,
+            given => OnDemandMaximum::Units(units(given)),
+        };
+        let (max_read, max_write) = self.on_demand.unwrap_or_default();
+        let (warm_read, warm_write) = self.warm.unwrap_or_default();
+        ThroughputSettings {
+            provisioned: self
+                .provisioned
+                .map(|(read, write)| ProvisionedUnits { read: units(read), write: units(write) }),
+            on_demand_max_read_units: max_read.map(maximum),
+            on_demand_max_write_units: max_write.map(maximum),
+            warm_read_units: warm_read.map(units),
+            warm_write_units: warm_write.map(units),
+        }
+    }
+
+    pub(crate) fn gives_on_demand(&self) -> bool {
+        given_members(self.on_demand).next().is_some()
+    }
+
+    pub(crate) fn gives_warm(&self) -> bool {
+        given_members(self.warm).next().is_some()
+    }
+}
+
+impl<'a> Place<'a> {
+    fn index(self) -> Option<&'a str> {
+        match self {
+            Place::Table => None,
+            Place::Index(index) => Some(index),
+        }
+    }
+}
+
+/// The given ones of a read and a write member, reads first, each with whether it is the write one.
+fn given_members(members: Option<(Option<i64>, Option<i64>)>) -> impl Iterator<Item = (i64, bool)> {
+    let (read, write) = members.unwrap_or_default();
+    let tagged = |units: Option<i64>, is_write| units.map(|units| (units, is_write));
+    tagged(read, false).into_iter().chain(tagged(write, true))
+}
+
+fn check_on_demand_range(units: i64, is_write: bool, place: Place<'_>) -> Result<(), ApiError> {
+    if units >= 1 || units == -1 {
+        return Ok(());
+    }
+    let place = match place {
+        Place::Table => "for table".to_owned(),
+        Place::Index(index) => format!("for index : {index}"),
+    };
+    Err(table::on_demand_maximum_range(max_request_units(is_write), &place))
+}
+
+fn constrain_units(
+    units: Option<i64>,
+    path: &str,
+    member: &str,
+    violations: &mut Violations,
+) -> i64 {
+    let path = format!("{path}.{member}");
+    let given = units.is_some();
+    let units = violations.required(units, &path);
+    if given {
+        violations.range(units, &path, 1, i64::MAX);
+    }
+    units
+}
