@@ -20,7 +20,7 @@ use zenobe_value::{AttributeType, EncodedValue, Path};
 /// | `CONTAINS` | `Contains` |
 /// | `NOT_CONTAINS` | [`Condition::not_contains`]: unlike `NOT contains(…)` it is false on a missing attribute |
 /// | `BEGINS_WITH` | `BeginsWith` |
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Condition {
     /// True when empty.
     And(Vec<Condition>),
@@ -57,7 +57,7 @@ pub enum Condition {
     },
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Operand {
     Path(Path),
     Literal(EncodedValue),

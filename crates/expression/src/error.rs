@@ -98,12 +98,12 @@ pub enum Fault {
         name: String,
     },
     BetweenTypesDiffer {
-        low: AttributeValue,
-        high: AttributeValue,
+        low: Box<AttributeValue>,
+        high: Box<AttributeValue>,
     },
     BetweenReversed {
-        low: AttributeValue,
-        high: AttributeValue,
+        low: Box<AttributeValue>,
+        high: Box<AttributeValue>,
     },
     TooManyOperators {
         count: usize,

@@ -6,6 +6,21 @@
 //! any number of times. The legacy parameters and PartiQL build the same types directly; each type's
 //! documentation says how they lower to it.
 //!
+//! ```
+//! use std::collections::BTreeMap;
+//! use zenobe_expression::{Binder, ExpressionKind};
+//! use zenobe_value::{AttributeValue, EncodedItem};
+//!
+//! let values = BTreeMap::from([(":low".to_owned(), AttributeValue::N(3.into()))]);
+//! let mut binder = Binder::new(None, Some(&values));
+//! let condition = binder.condition(ExpressionKind::Filter, "stock < :low").unwrap();
+//! assert_eq!(binder.finish(), Ok(()));
+//!
+//! let item = EncodedItem::encode(&[("stock".to_owned(), AttributeValue::N(2.into()))].into());
+//! assert!(condition.evaluate(Some(item.as_item())));
+//! assert!(!condition.evaluate(None));
+//! ```
+//!
 //! **Invariant:** nothing here knows a table's schema, JSON, or the text of an error message.
 
 mod bind;

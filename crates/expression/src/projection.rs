@@ -9,7 +9,7 @@ use zenobe_value::{
 /// Paths to select, and the same as a tree to walk along with an item.
 ///
 /// The legacy `AttributesToGet` lowers to one top-level path per name.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Projection {
     paths: Vec<Path>,
     roots: BTreeMap<String, Selection>,
@@ -51,7 +51,7 @@ pub(crate) fn select_paths<'p>(
 }
 
 /// Which part of a value is selected.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 enum Selection {
     Whole,
     Members(BTreeMap<String, Selection>),

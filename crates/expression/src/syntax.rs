@@ -112,5 +112,10 @@ fn map_branches<Leaf, Mapped, Error>(
     branches: Vec<Tree<Leaf>>,
     map: &mut impl FnMut(Leaf) -> Result<Mapped, Error>,
 ) -> Result<Vec<Tree<Mapped>>, Error> {
-    branches.into_iter().map(|branch| branch.try_map(map)).collect()
+    // A loop and not an iterator chain, since branches nest deeply and a chain takes many frames.
+    let mut mapped = Vec::with_capacity(branches.len());
+    for branch in branches {
+        mapped.push(branch.try_map(map)?);
+    }
+    Ok(mapped)
 }

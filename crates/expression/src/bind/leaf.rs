@@ -168,10 +168,16 @@ fn check_types(
 
 fn check_bounds(low: &LeafOperand<'_>, high: &LeafOperand<'_>) -> Result<(), Fault> {
     let (LeafOperand::Value(low), LeafOperand::Value(high)) = (low, high) else { return Ok(()) };
-    let (low, high) = (AttributeValue::clone(low), AttributeValue::clone(high));
-    match compare_scalars(&low, &high) {
-        None => Err(Fault::BetweenTypesDiffer { low, high }),
-        Some(Ordering::Greater) => Err(Fault::BetweenReversed { low, high }),
+    let bounds = || (Box::new(AttributeValue::clone(low)), Box::new(AttributeValue::clone(high)));
+    match compare_scalars(low, high) {
+        None => {
+            let (low, high) = bounds();
+            Err(Fault::BetweenTypesDiffer { low, high })
+        }
+        Some(Ordering::Greater) => {
+            let (low, high) = bounds();
+            Err(Fault::BetweenReversed { low, high })
+        }
         Some(_) => Ok(()),
     }
 }

@@ -78,17 +78,13 @@ impl<'a> Binder<'a> {
     fn bind_update(&mut self, text: &str) -> Result<Update, Fault> {
         let parsed = parse_update(text)?;
         static_checks::check_update(&parsed)?;
-        let update = self.update_actions(parsed.syntax)?;
-        check_operator_count(parsed.operators)?;
-        Ok(update)
+        self.update_actions(parsed.syntax)
     }
 
     fn bind_leaves(&mut self, text: &str) -> Result<Tree<Leaf<'a>>, Fault> {
         let parsed = parse_condition(text)?;
         static_checks::check_condition(&parsed)?;
-        let tree = parsed.syntax.try_map(&mut |leaf| self.leaf(&leaf))?;
-        check_operator_count(parsed.operators)?;
-        Ok(tree)
+        parsed.syntax.try_map(&mut |leaf| self.leaf(&leaf))
     }
 
     fn bind_projection(&mut self, text: &str) -> Result<Projection, Fault> {
@@ -161,13 +157,6 @@ fn list_index(digits: &str) -> Result<usize, Fault> {
         Ok(index) if index <= limits::LIST_INDEX_MAX => Ok(index),
         _ => Err(Fault::IndexOutOfRange { index: digits.to_owned() }),
     }
-}
-
-fn check_operator_count(count: usize) -> Result<(), Fault> {
-    if count > limits::OPERATORS_MAX {
-        return Err(Fault::TooManyOperators { count });
-    }
-    Ok(())
 }
 
 #[cfg(test)]

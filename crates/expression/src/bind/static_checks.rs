@@ -12,22 +12,22 @@ use crate::syntax::{
 };
 
 pub(super) fn check_condition(parsed: &Parsed<Tree<RawLeaf<'_>>>) -> Result<(), Fault> {
+    check_parsed(parsed)?;
     let mut faults = Faults::new(Operator::condition_function);
     parsed.syntax.try_for_each(&mut |leaf| {
         faults.leaf(leaf);
         Ok(())
     })?;
-    check_parentheses(parsed)?;
     first([faults.unknown_function, faults.misused_function, faults.reserved_word, faults.shape])
 }
 
 pub(super) fn check_update(
     parsed: &Parsed<Vec<(Section, Vec<RawAction<'_>>)>>,
 ) -> Result<(), Fault> {
+    check_parsed(parsed)?;
     let mut faults = Faults::new(Operator::update_function);
     let actions = parsed.syntax.iter().flat_map(|(_, actions)| actions);
     actions.for_each(|action| faults.action(action));
-    check_parentheses(parsed)?;
     let repeated = repeated_section(&parsed.syntax);
     first([faults.reserved_word, faults.unknown_function, repeated, faults.shape])
 }
@@ -144,8 +144,16 @@ impl Faults {
     }
 }
 
-fn check_parentheses<Syntax>(parsed: &Parsed<Syntax>) -> Result<(), Fault> {
-    if parsed.redundant_parentheses { Err(Fault::RedundantParentheses) } else { Ok(()) }
+/// What the parser noticed. Everything after this walks the syntax recursively, and the limit on operators bounds
+/// the depth of that; therefore it ranks this high.
+fn check_parsed<Syntax>(parsed: &Parsed<Syntax>) -> Result<(), Fault> {
+    if parsed.redundant_parentheses {
+        return Err(Fault::RedundantParentheses);
+    }
+    if parsed.operators > limits::OPERATORS_MAX {
+        return Err(Fault::TooManyOperators { count: parsed.operators });
+    }
+    Ok(())
 }
 
 fn repeated_section(sections: &[(Section, Vec<RawAction<'_>>)]) -> Option<Fault> {

@@ -77,18 +77,24 @@ impl<'a> Binder<'a> {
     }
 
     fn set_operand(&mut self, raw: &RawOperand<'_>) -> Result<UncheckedOperand, Fault> {
-        Ok(match raw {
-            RawOperand::Path(path) => UncheckedOperand::Path(self.path(path)?),
+        match raw {
+            RawOperand::Path(path) => self.path(path).map(UncheckedOperand::Path),
             RawOperand::Value(placeholder) => {
-                UncheckedOperand::Literal(self.value(placeholder)?.clone())
+                self.value(placeholder).cloned().map(UncheckedOperand::Literal)
             }
-            RawOperand::Call(RawCall { function, arguments }) => {
-                let function = Operator::update_function(function)
-                    .expect("unknown functions were rejected by the static checks");
-                let arguments = arguments.iter().map(|argument| self.set_operand(argument));
-                UncheckedOperand::Call { function, arguments: arguments.collect::<Result<_, _>>()? }
-            }
-        })
+            RawOperand::Call(call) => self.set_call(call),
+        }
+    }
+
+    fn set_call(&mut self, call: &RawCall<'_>) -> Result<UncheckedOperand, Fault> {
+        let function = Operator::update_function(call.function)
+            .expect("unknown functions were rejected by the static checks");
+        // A loop and not an iterator chain, since calls nest deeply and a chain takes many frames.
+        let mut arguments = Vec::with_capacity(call.arguments.len());
+        for argument in &call.arguments {
+            arguments.push(self.set_operand(argument)?);
+        }
+        Ok(UncheckedOperand::Call { function, arguments })
     }
 }
 

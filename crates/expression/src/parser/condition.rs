@@ -40,7 +40,7 @@ impl<'t> Parser<'t> {
                 outer.push(std::mem::take(&mut level));
                 continue;
             }
-            let operand = self.bare_operand()?;
+            let operand = self.operand()?;
             let term = self.after_operand(operand)?;
             let term = self.close_parentheses(term, &mut level, &mut outer)?;
             let Some(condition) = self.continue_level(term, &mut level)? else { continue };
@@ -140,7 +140,7 @@ impl<'t> Parser<'t> {
     fn in_operands(&mut self, tested: RawOperand<'t>) -> Result<Vec<RawOperand<'t>>, Fault> {
         self.expect(TokenKind::OpenParenthesis)?;
         let mut operands = vec![tested];
-        operands.extend(self.operand_list()?);
+        operands.extend(self.comma_separated(Parser::operand)?);
         self.expect(TokenKind::CloseParenthesis)?;
         Ok(operands)
     }

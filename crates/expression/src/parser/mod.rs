@@ -1,5 +1,5 @@
-//! Tokens to structure, by hand-written recursive descent. Recursion is bounded: parentheses are kept on an
-//! explicit stack and function calls nest up to [`limits::OPERATORS_MAX`] deep.
+//! Tokens to structure, by hand-written descent. Parentheses and function calls, which a text can nest at will,
+//! are kept on explicit stacks, so that no text can exhaust the thread's.
 
 mod condition;
 mod projection;
@@ -34,9 +34,14 @@ struct Parser<'t> {
     tokens: Vec<Token>,
     position: usize,
     grammar: Grammar,
-    call_depth: usize,
     redundant_parentheses: bool,
     operators: usize,
+}
+
+/// A call whose arguments are being read, and the parentheses that were opened before it.
+struct OpenCall<'t> {
+    parentheses: usize,
+    call: RawCall<'t>,
 }
 
 impl<'t> Parser<'t> {
@@ -52,7 +57,6 @@ impl<'t> Parser<'t> {
             tokens: tokenize(text),
             position: 0,
             grammar,
-            call_depth: 0,
             redundant_parentheses: false,
             operators: 0,
         })
@@ -69,13 +73,70 @@ impl<'t> Parser<'t> {
 
     // ---- operands -------------------------------------------------------------------------------
 
-    /// An operand in any number of parentheses.
+    /// An operand, in any number of parentheses. Calls that are still open wait on a stack.
     fn operand(&mut self) -> Result<RawOperand<'t>, Fault> {
+        let mut calls: Vec<OpenCall<'t>> = Vec::new();
+        loop {
+            let parentheses = self.open_parentheses();
+            if self.at_name() && self.peek_second() == TokenKind::OpenParenthesis {
+                calls.push(self.open_call(parentheses)?);
+                check_depth(calls.len())?;
+                continue;
+            }
+            let operand = self.simple_operand()?;
+            let operand = self.close_parentheses_around(operand, parentheses)?;
+            if let Some(operand) = self.close_calls(operand, &mut calls)? {
+                return Ok(operand);
+            }
+        }
+    }
+
+    fn simple_operand(&mut self) -> Result<RawOperand<'t>, Fault> {
+        if self.peek() == TokenKind::Value {
+            return Ok(RawOperand::Value(self.advance()));
+        }
+        self.path().map(RawOperand::Path)
+    }
+
+    fn open_call(&mut self, parentheses: usize) -> Result<OpenCall<'t>, Fault> {
+        self.count_operator();
+        let function = self.advance();
+        self.expect(TokenKind::OpenParenthesis)?;
+        Ok(OpenCall { parentheses, call: RawCall { function, arguments: Vec::new() } })
+    }
+
+    /// Gives a finished operand to the innermost call, and the call to the next if it ends here. `None`: another
+    /// argument follows.
+    fn close_calls(
+        &mut self,
+        mut operand: RawOperand<'t>,
+        calls: &mut Vec<OpenCall<'t>>,
+    ) -> Result<Option<RawOperand<'t>>, Fault> {
+        while let Some(OpenCall { parentheses, mut call }) = calls.pop() {
+            call.arguments.push(operand);
+            if self.accept(TokenKind::Comma) {
+                calls.push(OpenCall { parentheses, call });
+                return Ok(None);
+            }
+            self.expect(TokenKind::CloseParenthesis)?;
+            operand = self.close_parentheses_around(RawOperand::Call(call), parentheses)?;
+        }
+        Ok(Some(operand))
+    }
+
+    fn open_parentheses(&mut self) -> usize {
         let mut open = 0;
         while self.accept(TokenKind::OpenParenthesis) {
             open += 1;
         }
-        let mut operand = self.bare_operand()?;
+        open
+    }
+
+    fn close_parentheses_around(
+        &mut self,
+        mut operand: RawOperand<'t>,
+        open: usize,
+    ) -> Result<RawOperand<'t>, Fault> {
         let mut closed_just_now = false;
         for _ in 0..open {
             self.expect(TokenKind::CloseParenthesis)?;
@@ -83,34 +144,6 @@ impl<'t> Parser<'t> {
             closed_just_now = !self.extend_grouped_path(&mut operand)?;
         }
         Ok(operand)
-    }
-
-    fn bare_operand(&mut self) -> Result<RawOperand<'t>, Fault> {
-        if self.peek() == TokenKind::Value {
-            return Ok(RawOperand::Value(self.advance()));
-        }
-        if self.at_name() && self.peek_second() == TokenKind::OpenParenthesis {
-            return self.call().map(RawOperand::Call);
-        }
-        self.path().map(RawOperand::Path)
-    }
-
-    fn call(&mut self) -> Result<RawCall<'t>, Fault> {
-        self.count_operator();
-        self.call_depth += 1;
-        if self.call_depth > limits::OPERATORS_MAX {
-            return Err(Fault::TooManyOperators { count: self.call_depth });
-        }
-        let function = self.advance();
-        self.expect(TokenKind::OpenParenthesis)?;
-        let arguments = self.operand_list()?;
-        self.expect(TokenKind::CloseParenthesis)?;
-        self.call_depth -= 1;
-        Ok(RawCall { function, arguments })
-    }
-
-    fn operand_list(&mut self) -> Result<Vec<RawOperand<'t>>, Fault> {
-        self.comma_separated(Parser::operand)
     }
 
     fn comma_separated<Item>(
@@ -249,4 +282,12 @@ impl<'t> Parser<'t> {
         };
         Fault::Syntax { token: token.to_owned(), near: self.text[first.start..last.end].to_owned() }
     }
+}
+
+/// Every call is an operator, so that no deeper nesting can be legal.
+fn check_depth(calls: usize) -> Result<(), Fault> {
+    if calls > limits::OPERATORS_MAX {
+        return Err(Fault::TooManyOperators { count: calls });
+    }
+    Ok(())
 }

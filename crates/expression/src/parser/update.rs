@@ -43,11 +43,8 @@ impl<'t> Parser<'t> {
 
     /// One operand or two with an arithmetic operator, in any number of parentheses.
     fn set_value(&mut self) -> Result<RawActionValue<'t>, Fault> {
-        let mut open = 0;
-        while self.accept(TokenKind::OpenParenthesis) {
-            open += 1;
-        }
-        let left = self.bare_operand()?;
+        let mut open = self.open_parentheses();
+        let left = self.operand()?;
         open -= self.close_up_to(open);
         let value = match self.arithmetic_operator() {
             None => RawActionValue::Operand(left),

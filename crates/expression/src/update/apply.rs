@@ -19,12 +19,11 @@ pub(super) fn apply(
 
 /// On a missing item REMOVE and DELETE do nothing, not even complain about their paths.
 fn create(actions: &[Action], key: &Attributes) -> Result<Option<Attributes>, UpdateError> {
-    let creating: Vec<Action> =
-        actions.iter().filter(|action| action.creates_item()).cloned().collect();
-    if creating.is_empty() && !actions.is_empty() {
+    let creating = actions.iter().filter(|action| action.creates_item());
+    if creating.clone().next().is_none() && !actions.is_empty() {
         return Ok(None);
     }
-    let effects = effects(&creating, &Attributes::new())?;
+    let effects = effects(creating, &Attributes::new())?;
     let mut item = key.clone();
     carry_out(effects, &mut item)?;
     Ok(Some(item))
@@ -37,10 +36,11 @@ enum Effect {
 }
 
 fn effects<'u>(
-    actions: &'u [Action],
+    actions: impl IntoIterator<Item = &'u Action>,
     old: &Attributes,
 ) -> Result<Vec<(&'u Path, Effect)>, UpdateError> {
-    actions.iter().map(|action| Ok((action.target(), effect(action, old)?))).collect()
+    let effects = actions.into_iter().map(|action| Ok((action.target(), effect(action, old)?)));
+    effects.collect()
 }
 
 fn effect(action: &Action, old: &Attributes) -> Result<Effect, UpdateError> {

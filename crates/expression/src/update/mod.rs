@@ -21,12 +21,12 @@ use crate::projection::select_paths;
 /// | `DELETE` with a value | `LegacyDelete` |
 ///
 /// An empty map lowers to no action, which still creates the item.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Update {
     pub actions: Vec<Action>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     Set {
         path: Path,
@@ -57,14 +57,14 @@ pub enum Action {
     },
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum SetValue {
     Operand(SetOperand),
     Add(SetOperand, SetOperand),
     Subtract(SetOperand, SetOperand),
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum SetOperand {
     Path(Path),
     Literal(AttributeValue),

@@ -12,7 +12,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use zenobe_expression::{Binder, ExpressionError, ExpressionKind, KeyCondition, KeyOperator, Update};
+use zenobe_expression::{
+    Binder, ExpressionError, ExpressionKind, KeyCondition, KeyOperator, Update,
+};
 use zenobe_value::{AttributeValue, Attributes, EncodedItem};
 
 use crate::notation::{parse_bindings, parse_item, print_item, print_value};
