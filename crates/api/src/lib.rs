@@ -25,9 +25,11 @@
 mod constraints;
 mod error;
 mod json;
+mod legacy;
 mod messages;
 mod operation;
 mod operations;
+mod parameters;
 mod render;
 
 use std::sync::Arc;

@@ -5,6 +5,9 @@
 
 pub(crate) mod constraint;
 pub(crate) mod engine;
+pub(crate) mod expression;
+pub(crate) mod item;
+pub(crate) mod legacy;
 pub(crate) mod request;
 pub(crate) mod serialization;
 pub(crate) mod table;

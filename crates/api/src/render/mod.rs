@@ -1,7 +1,11 @@
 //! Response structures that several operations share.
 
+mod consumed_capacity;
+mod item_collection;
 mod table_description;
 
+pub(crate) use consumed_capacity::{write_consumed_list_member, write_consumed_member};
+pub(crate) use item_collection::write_item_collection;
 pub(crate) use table_description::{
     Presentation, WarmThroughput, write_deleted_table, write_table,
 };

@@ -1,0 +1,6 @@
+//! The parameters that expressions have replaced, lowered to the same types that expressions bind to.
+
+pub(crate) mod attribute_updates;
+pub(crate) mod attributes_to_get;
+pub(crate) mod conditions;
+pub(crate) mod expected;

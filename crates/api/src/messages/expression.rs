@@ -1,0 +1,242 @@
+//! Texts about expressions and the parameters that go with them.
+
+use zenobe_expression::{
+    ExpressionError, ExpressionKind, Fault, ListedPath, Unused, long_type_name,
+};
+use zenobe_value::AttributeValue;
+
+use super::{INVALID, texts};
+use crate::error::{ApiError, Exception};
+use crate::json::attribute_value::ValueFault;
+use crate::messages::value::{value_fault, value_fault_text};
+
+/// An expression that can't be used.
+pub(crate) fn expression_error(error: &ExpressionError) -> ApiError {
+    let prefix = match is_restriction(&error.fault) {
+        true => String::new(),
+        false => format!("Invalid {}: ", error.kind.parameter()),
+    };
+    let text = fault_text(&error.fault);
+    ApiError::new(Exception::Validation, format!("{prefix}{text}")).prefixed_in_newer_wording()
+}
+
+/// Placeholders that no expression mentions.
+pub(crate) fn unused(unused: &Unused) -> ApiError {
+    let (parameter, keys) = match unused {
+        Unused::Names(keys) => ("ExpressionAttributeNames", keys),
+        Unused::Values(keys) => ("ExpressionAttributeValues", keys),
+    };
+    unused_keys(parameter, &keys.join(", ")).prefixed_in_newer_wording()
+}
+
+/// Expressions together with legacy parameters; both lists name what the request has.
+pub(crate) fn mixed(legacy: &[&str], expressions: &[&str]) -> ApiError {
+    mixed_parameters(&legacy.join(", "), &expressions.join(", ")).prefixed_in_newer_wording()
+}
+
+pub(crate) fn names_without_expression() -> ApiError {
+    names_need_expressions().prefixed_in_newer_wording()
+}
+
+/// `kinds` are the expressions that the operation has and that may use values.
+pub(crate) fn values_without_expression(kinds: &[ExpressionKind]) -> ApiError {
+    let parameters: Vec<&str> = kinds.iter().map(|kind| kind.parameter()).collect();
+    let verb = if parameters.len() == 1 { "is" } else { "are" };
+    values_need_expressions(&parameters.join(" and "), verb).prefixed_in_newer_wording()
+}
+
+pub(crate) fn empty_placeholders(parameter: &str) -> ApiError {
+    placeholders_empty(parameter).prefixed_in_newer_wording()
+}
+
+pub(crate) fn invalid_placeholder(parameter: &str, key: &str) -> ApiError {
+    placeholder_syntax(parameter, key).prefixed_in_newer_wording()
+}
+
+pub(crate) fn empty_name(key: &str) -> ApiError {
+    placeholder_for_empty_name(key).prefixed_in_newer_wording()
+}
+
+/// A bad value under a placeholder. Nesting is worded as in items.
+pub(crate) fn invalid_value(key: &str, fault: &ValueFault) -> ApiError {
+    match fault {
+        ValueFault::NestedTooDeeply => value_fault(fault),
+        _ => placeholder_value(&value_fault_text(fault), key).prefixed_in_newer_wording(),
+    }
+}
+
+texts! {
+    Validation, "" => {
+        mixed_parameters(legacy: &str, expressions: &str) "Can not use both expression and \
+            non-expression parameters in the same request: Non-expression parameters: {{{legacy}}} \
+            Expression parameters: {{{expressions}}}";
+        names_need_expressions()
+            "ExpressionAttributeNames can only be specified when using expressions";
+        values_need_expressions(parameters: &str, verb: &str) "ExpressionAttributeValues can only \
+            be specified when using expressions: {parameters} {verb} null";
+        unused_keys(parameter: &str, keys: &str)
+            "Value provided in {parameter} unused in expressions: keys: {{{keys}}}";
+        placeholders_empty(parameter: &str) "{parameter} must not be empty";
+        placeholder_syntax(parameter: &str, key: &str)
+            "{parameter} contains invalid key: Syntax error; key: \"{key}\"";
+        placeholder_for_empty_name(key: &str)
+            "ExpressionAttributeNames contains invalid value: Empty attribute name for key {key}";
+        placeholder_value(text: &str, key: &str)
+            "ExpressionAttributeValues contains invalid value: {text} for key {key}";
+    }
+    Validation, INVALID => {
+        duplicate_attribute_name(name: &str) "Duplicate value in attribute name: {name}";
+    }
+}
+
+/// Whether the fault is one of the restrictions of key conditions. Their texts name the parameter themselves.
+fn is_restriction(fault: &Fault) -> bool {
+    matches!(
+        fault,
+        Fault::KeyOperatorNotAllowed { .. }
+            | Fault::KeyNestedOperation
+            | Fault::KeyAttributeNotFirst { .. }
+            | Fault::KeyMultipleAttributes
+            | Fault::KeyNestedAttribute
+            | Fault::KeyAttributeMissing
+            | Fault::KeyAttributeRepeated
+    )
+}
+
+/// A table rather than a function: one text per fault.
+fn fault_text(fault: &Fault) -> String {
+    match fault {
+        Fault::Empty => "The expression can not be empty;".to_owned(),
+        Fault::TooLong { size_bytes } => format!(
+            "Expression size has exceeded the maximum allowed size; expression size: {size_bytes}"
+        ),
+        Fault::Syntax { token, near } => {
+            format!("Syntax error; token: \"{token}\", near: \"{near}\"")
+        }
+        Fault::RedundantParentheses => "The expression has redundant parentheses;".to_owned(),
+        Fault::ReservedWord { word } => {
+            format!("Attribute name is a reserved keyword; reserved keyword: {word}")
+        }
+        Fault::PathTooDeep { levels } => {
+            format!("The document path has too many nesting levels; nesting levels: {levels}")
+        }
+        Fault::IndexOutOfRange { index } => {
+            format!("List index is not within the allowable range; index: [{index}]")
+        }
+        Fault::UndefinedName { placeholder } => format!(
+            "An expression attribute name used in the document path is not defined; \
+             attribute name: {placeholder}"
+        ),
+        Fault::UndefinedValue { placeholder } => format!(
+            "An expression attribute value used in expression is not defined; \
+             attribute value: {placeholder}"
+        ),
+        Fault::TooManyOperators { count } => {
+            format!("The expression contains too many operators; operator count: {count}")
+        }
+        Fault::PathsOverlap { one, two } => format!(
+            "Two document paths overlap with each other; must remove or rewrite one of these \
+             paths; path one: {}, path two: {}",
+            ListedPath(one),
+            ListedPath(two)
+        ),
+        Fault::PathsConflict { one, two } => format!(
+            "Two document paths conflict with each other; must remove or rewrite one of these \
+             paths; path one: {}, path two: {}",
+            ListedPath(one),
+            ListedPath(two)
+        ),
+        Fault::RepeatedSection { section } => {
+            format!("The \"{section}\" section can only be used once in an update expression;")
+        }
+
+        // Faults of one operator, function or action.
+        Fault::InvalidFunctionName { function } => {
+            format!("Invalid function name; function: {function}")
+        }
+        Fault::FunctionNotAllowed { function } => format!(
+            "The function is not allowed to be used this way in an expression; function: {function}"
+        ),
+        Fault::OperandCount { operator, count } => format!(
+            "Incorrect number of operands for operator or function; \
+             operator or function: {operator}, number of operands: {count}"
+        ),
+        Fault::FirstOperandNotDistinct { operator, path } => format!(
+            "The first operand must be distinct from the remaining operands for this operator \
+             or function; operator: {operator}, first operand: {}",
+            ListedPath(path)
+        ),
+        Fault::PathRequired { operator } => format!(
+            "Operator or function requires a document path; operator or function: {operator}"
+        ),
+        Fault::OperandType { operator, operand_type } => format!(
+            "Incorrect operand type for operator or function; \
+             operator or function: {operator}, operand type: {operand_type}"
+        ),
+        Fault::ActionOperandType { section, operand_type } => format!(
+            "Incorrect operand type for operator or function; \
+             operator: {section}, operand type: {}",
+            long_type_name(*operand_type)
+        ),
+        Fault::InvalidAttributeTypeName { name } => format!(
+            "Invalid attribute type name found; type: {name}, \
+             valid types: {{B,NULL,SS,BOOL,L,BS,N,NS,S,M}}"
+        ),
+        Fault::BetweenTypesDiffer { low, high } => format!(
+            "The BETWEEN operator requires same data type for lower and upper bounds; {}",
+            bounds(low, high)
+        ),
+        Fault::BetweenReversed { low, high } => format!(
+            "The BETWEEN operator requires upper bound to be greater than or equal to lower \
+             bound; {}",
+            bounds(low, high)
+        ),
+
+        // Restrictions of key conditions.
+        Fault::KeyOperatorNotAllowed { operator } => {
+            format!("Invalid operator used in KeyConditionExpression: {operator}")
+        }
+        Fault::KeyNestedOperation => {
+            "KeyConditionExpressions cannot contain nested operations".to_owned()
+        }
+        Fault::KeyAttributeNotFirst { operator } => format!(
+            "Invalid condition in KeyConditionExpression: \
+             {operator} operator must have the key attribute as its first operand"
+        ),
+        Fault::KeyMultipleAttributes => "Invalid condition in KeyConditionExpression: \
+            Multiple attribute names used in one condition"
+            .to_owned(),
+        Fault::KeyNestedAttribute => {
+            "KeyConditionExpressions cannot have conditions on nested attributes".to_owned()
+        }
+        Fault::KeyAttributeMissing => {
+            "Invalid condition in KeyConditionExpression: No key attribute specified".to_owned()
+        }
+        Fault::KeyAttributeRepeated => {
+            "KeyConditionExpressions must only contain one condition per key".to_owned()
+        }
+    }
+}
+
+fn bounds(low: &AttributeValue, high: &AttributeValue) -> String {
+    format!(
+        "lower bound operand: {}, upper bound operand: {}",
+        printed_value(low),
+        printed_value(high)
+    )
+}
+
+/// A value as DynamoDB prints it, `AttributeValue: {S:a}`. Only key types are ever printed.
+fn printed_value(value: &AttributeValue) -> String {
+    match value {
+        AttributeValue::S(text) => format!("AttributeValue: {{S:{text}}}"),
+        AttributeValue::N(number) => format!("AttributeValue: {{N:{number}}}"),
+        AttributeValue::B(bytes) => {
+            let length = bytes.len();
+            format!(
+                "AttributeValue: {{B:java.nio.HeapByteBuffer[pos=0 lim={length} cap={length}]}}"
+            )
+        }
+        other => format!("AttributeValue: {{{}}}", other.attribute_type()),
+    }
+}

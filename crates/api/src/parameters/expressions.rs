@@ -1,0 +1,162 @@
+//! Expressions and their placeholders, from request members to bound expressions.
+//!
+//! The steps are separate because operations put other checks between them. In DynamoDB's order:
+//!
+//! 1. [`check_not_mixed`], [`check_names_are_used`], [`check_values_are_used`] look only at which
+//!    parameters are there;
+//! 2. [`Placeholders::check`] validates the maps;
+//! 3. [`Placeholders::expressions`] starts the binding: update, condition, key condition, filter, projection, in this
+//!    order, and at last [`Expressions::finish`].
+
+use std::collections::BTreeMap;
+
+use zenobe_expression::{
+    Binder, Condition, ExpressionKind, KeyCondition, Projection, Update, is_name_placeholder,
+    is_value_placeholder,
+};
+use zenobe_value::AttributeValue;
+
+use crate::error::ApiError;
+use crate::json::attribute_value::WireAttributes;
+use crate::json::decode::OrderedMap;
+use crate::messages::expression;
+
+/// Refuses expressions together with legacy parameters. Each parameter comes with whether the request has it; an
+/// empty map counts.
+pub(crate) fn check_not_mixed(
+    legacy: &[(&str, bool)],
+    expressions: &[(ExpressionKind, bool)],
+) -> Result<(), ApiError> {
+    let legacy: Vec<&str> =
+        legacy.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
+    let expressions: Vec<&str> =
+        expressions.iter().filter(|(_, given)| *given).map(|(kind, _)| kind.parameter()).collect();
+    if legacy.is_empty() || expressions.is_empty() {
+        return Ok(());
+    }
+    Err(expression::mixed(&legacy, &expressions))
+}
+
+/// Refuses ExpressionAttributeNames without any expression.
+pub(crate) fn check_names_are_used(
+    names: Option<&OrderedMap<String>>,
+    expressions: &[(ExpressionKind, bool)],
+) -> Result<(), ApiError> {
+    if names.is_some() && expressions.iter().all(|(_, given)| !given) {
+        return Err(expression::names_without_expression());
+    }
+    Ok(())
+}
+
+/// Refuses ExpressionAttributeValues without one of the operation's expressions that take values. Their order is
+/// that of the text.
+pub(crate) fn check_values_are_used(
+    values: Option<&WireAttributes>,
+    expressions: &[(ExpressionKind, bool)],
+) -> Result<(), ApiError> {
+    if values.is_some() && expressions.iter().all(|(_, given)| !given) {
+        let kinds: Vec<ExpressionKind> = expressions.iter().map(|(kind, _)| *kind).collect();
+        return Err(expression::values_without_expression(&kinds));
+    }
+    Ok(())
+}
+
+/// Valid placeholder maps of one request.
+#[derive(Debug, Default)]
+pub(crate) struct Placeholders {
+    names: Option<BTreeMap<String, String>>,
+    values: Option<BTreeMap<String, AttributeValue>>,
+}
+
+impl Placeholders {
+    pub(crate) fn check(
+        names: Option<OrderedMap<String>>,
+        values: Option<WireAttributes>,
+    ) -> Result<Placeholders, ApiError> {
+        let names = names.map(checked_names).transpose()?;
+        let values = values.map(checked_values).transpose()?;
+        Ok(Placeholders { names, values })
+    }
+
+    pub(crate) fn expressions(&self) -> Expressions<'_> {
+        Expressions(Binder::new(self.names.as_ref(), self.values.as_ref()))
+    }
+}
+
+/// The expressions of one request while they are bound. Texts that are absent bind to nothing.
+pub(crate) struct Expressions<'a>(Binder<'a>);
+
+impl Expressions<'_> {
+    pub(crate) fn update(&mut self, text: Option<&str>) -> Result<Option<Update>, ApiError> {
+        let bound = text.map(|text| self.0.update(text)).transpose();
+        bound.map_err(|error| expression::expression_error(&error))
+    }
+
+    pub(crate) fn condition(&mut self, text: Option<&str>) -> Result<Option<Condition>, ApiError> {
+        self.condition_of(ExpressionKind::Condition, text)
+    }
+
+    pub(crate) fn key_condition(
+        &mut self,
+        text: Option<&str>,
+    ) -> Result<Option<Vec<KeyCondition>>, ApiError> {
+        let bound = text.map(|text| self.0.key_condition(text)).transpose();
+        bound.map_err(|error| expression::expression_error(&error))
+    }
+
+    pub(crate) fn filter(&mut self, text: Option<&str>) -> Result<Option<Condition>, ApiError> {
+        self.condition_of(ExpressionKind::Filter, text)
+    }
+
+    pub(crate) fn projection(
+        &mut self,
+        text: Option<&str>,
+    ) -> Result<Option<Projection>, ApiError> {
+        let bound = text.map(|text| self.0.projection(text)).transpose();
+        bound.map_err(|error| expression::expression_error(&error))
+    }
+
+    /// Refuses placeholders that no expression has mentioned.
+    pub(crate) fn finish(self) -> Result<(), ApiError> {
+        self.0.finish().map_err(|unused| expression::unused(&unused))
+    }
+
+    fn condition_of(
+        &mut self,
+        kind: ExpressionKind,
+        text: Option<&str>,
+    ) -> Result<Option<Condition>, ApiError> {
+        let bound = text.map(|text| self.0.condition(kind, text)).transpose();
+        bound.map_err(|error| expression::expression_error(&error))
+    }
+}
+
+fn checked_names(names: OrderedMap<String>) -> Result<BTreeMap<String, String>, ApiError> {
+    const PARAMETER: &str = "ExpressionAttributeNames";
+    if names.0.is_empty() {
+        return Err(expression::empty_placeholders(PARAMETER));
+    }
+    if let Some((key, _)) = names.0.iter().find(|(key, _)| !is_name_placeholder(key)) {
+        return Err(expression::invalid_placeholder(PARAMETER, key));
+    }
+    if let Some((key, _)) = names.0.iter().find(|(_, name)| name.is_empty()) {
+        return Err(expression::empty_name(key));
+    }
+    Ok(names.0.into_iter().collect())
+}
+
+fn checked_values(values: WireAttributes) -> Result<BTreeMap<String, AttributeValue>, ApiError> {
+    const PARAMETER: &str = "ExpressionAttributeValues";
+    if values.0.is_empty() {
+        return Err(expression::empty_placeholders(PARAMETER));
+    }
+    let mut checked = BTreeMap::new();
+    for (key, value) in values.0 {
+        if !is_value_placeholder(&key) {
+            return Err(expression::invalid_placeholder(PARAMETER, &key));
+        }
+        let value = value.map_err(|fault| expression::invalid_value(&key, &fault))?;
+        checked.insert(key, value);
+    }
+    Ok(checked)
+}

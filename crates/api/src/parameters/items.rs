@@ -1,0 +1,37 @@
+//! Items and keys in requests.
+
+use zenobe_value::limits::ITEM_SIZE_BYTES_MAX;
+use zenobe_value::{Attributes, item_size_bytes};
+
+use crate::error::ApiError;
+use crate::json::attribute_value::WireAttributes;
+use crate::messages::engine::{Subject, engine_error};
+use crate::messages::{item, value};
+
+/// Longest name of an attribute.
+const NAME_SIZE_BYTES_MAX: usize = 65_535;
+
+/// The attributes of an item or a key. The first bad one in the order of the request counts.
+pub(crate) fn attributes(given: WireAttributes) -> Result<Attributes, ApiError> {
+    for (name, value) in &given.0 {
+        if let Err(fault) = value {
+            return Err(value::value_fault(fault));
+        }
+        if name.is_empty() {
+            return Err(item::empty_attribute_name());
+        }
+        if name.len() > NAME_SIZE_BYTES_MAX {
+            return Err(item::attribute_name_too_long());
+        }
+    }
+    given.into_attributes().map_err(|fault| value::value_fault(&fault))
+}
+
+/// Refuses an item that is too large to be put. `request_size_bytes` is the size of the JSON that it came in,
+/// which is never smaller than the item: small requests need no measuring.
+pub(crate) fn check_size(item: &Attributes, request_size_bytes: usize) -> Result<(), ApiError> {
+    if request_size_bytes <= ITEM_SIZE_BYTES_MAX || item_size_bytes(item) <= ITEM_SIZE_BYTES_MAX {
+        return Ok(());
+    }
+    Err(engine_error(zenobe_engine::error::Error::ItemTooLarge, Subject::Items))
+}

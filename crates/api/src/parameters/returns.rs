@@ -1,0 +1,71 @@
+//! What a request wants to have returned.
+
+use zenobe_engine::error::Error;
+
+use crate::constraints::Violations;
+use crate::error::ApiError;
+use crate::messages::engine::{Subject, condition_failed, engine_error};
+use crate::messages::item;
+use crate::operations::enumerations::{
+    RETURN_CONSUMED_CAPACITY, RETURN_ITEM_COLLECTION_METRICS, RETURN_VALUES,
+    RETURN_VALUES_ON_CONDITION_CHECK_FAILURE, ReturnCapacity, ReturnValues,
+};
+
+/// What a write of one item returns.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WriteReturns {
+    pub(crate) values: ReturnValues,
+    pub(crate) capacity: ReturnCapacity,
+    pub(crate) collection_metrics: bool,
+    /// The item, if the condition fails.
+    pub(crate) item_on_failure: bool,
+}
+
+pub(crate) fn return_values(given: Option<&str>, violations: &mut Violations) -> ReturnValues {
+    let found = violations.enumeration(given, "returnValues", &RETURN_VALUES);
+    found.unwrap_or(ReturnValues::None)
+}
+
+pub(crate) fn return_capacity(given: Option<&str>, violations: &mut Violations) -> ReturnCapacity {
+    let found = violations.enumeration(given, "returnConsumedCapacity", &RETURN_CONSUMED_CAPACITY);
+    found.unwrap_or(ReturnCapacity::None)
+}
+
+pub(crate) fn return_collection_metrics(given: Option<&str>, violations: &mut Violations) -> bool {
+    let enumeration = &RETURN_ITEM_COLLECTION_METRICS;
+    violations.enumeration(given, "returnItemCollectionMetrics", enumeration).unwrap_or(false)
+}
+
+pub(crate) fn return_item_on_failure(given: Option<&str>, violations: &mut Violations) -> bool {
+    return_item_on_failure_at(given, "returnValuesOnConditionCheckFailure", violations)
+}
+
+/// As [`return_item_on_failure`], for the actions of transactions.
+pub(crate) fn return_item_on_failure_at(
+    given: Option<&str>,
+    path: &str,
+    violations: &mut Violations,
+) -> bool {
+    let enumeration = &RETURN_VALUES_ON_CONDITION_CHECK_FAILURE;
+    violations.enumeration(given, path, enumeration).unwrap_or(false)
+}
+
+impl WriteReturns {
+    /// PutItem and DeleteItem know only the old item.
+    pub(crate) fn check_old_or_none(&self) -> Result<(), ApiError> {
+        match self.values {
+            ReturnValues::AllOld | ReturnValues::None => Ok(()),
+            _ => Err(item::return_values_not_old()),
+        }
+    }
+
+    /// Words a failed write; a failed condition comes with the item if that was asked for.
+    pub(crate) fn failure(&self, error: Error) -> ApiError {
+        match error {
+            Error::ConditionFailed { item } => {
+                condition_failed(item.filter(|_| self.item_on_failure))
+            }
+            error => engine_error(error, Subject::Items),
+        }
+    }
+}
