@@ -3,7 +3,8 @@
 /// Longest expression text.
 pub const EXPRESSION_SIZE_BYTES_MAX: usize = 4096;
 
-/// Operators, functions and update actions in one expression.
+/// Operators and functions in one expression. Update actions are not counted: the guide says that
+/// `SET a = :val1 + :val2 + :val3` has two operators.
 pub const OPERATORS_MAX: usize = 300;
 
 /// Operands of `IN`, the tested one included.

@@ -72,10 +72,9 @@ impl<'t> Parser<'t> {
             let Some(enclosing) = outer.pop() else { break };
             let inner = std::mem::replace(level, enclosing);
             let grouped = inner.is_plain();
-            term = match (grouped, term) {
-                (true, term) => term,
-                (false, term) => Term::Condition(inner.finish(self.as_condition(term)?)),
-            };
+            if !grouped {
+                term = Term::Condition(inner.finish(self.as_condition(term)?));
+            }
             self.position += 1;
             self.redundant_parentheses |= grouped && closed_just_now;
             closed_just_now = true;

@@ -28,7 +28,6 @@ impl<'t> Parser<'t> {
     }
 
     fn action(&mut self, section: Section) -> Result<RawAction<'t>, Fault> {
-        self.count_operator();
         let path = self.path()?;
         let value = match section {
             Section::Remove => RawActionValue::None,

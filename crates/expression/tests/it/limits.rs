@@ -42,7 +42,7 @@ fn nested_updates_cannot_exhaust_the_stack() {
     let bind = |text: String| on_small_stack(move || Binder::new(None, None).update(&text));
     let fault = bind(nested("f", 1300)).expect_err("too deep").fault;
     assert_eq!(fault, Fault::TooManyOperators { count: 301 });
-    let fault = bind(nested("f", 299)).expect_err("unknown function").fault;
+    let fault = bind(nested("f", 300)).expect_err("unknown function").fault;
     assert_eq!(fault, Fault::InvalidFunctionName { function: "f".to_owned() });
     let fault = bind(nested("", 2000)).expect_err("doubled").fault;
     assert_eq!(fault, Fault::RedundantParentheses);
@@ -83,13 +83,15 @@ fn operators_are_counted() {
     let fault = bind(comparisons(151)).expect_err("too many").fault;
     assert_eq!(fault, Fault::TooManyOperators { count: 301 });
 
-    let removals = |count: usize| {
-        let paths: Vec<String> = (0..count).map(|number| format!("a{number}")).collect();
-        format!("REMOVE {}", paths.join(","))
+    // Sums, but not the actions that assign them.
+    let sums = |count: usize| {
+        let sums: Vec<String> = (0..count).map(|number| format!("a{number}=b+c")).collect();
+        format!("SET {}", sums.join(","))
     };
     let bind = |text: String| Binder::new(None, None).update(&text);
-    assert!(bind(removals(300)).is_ok());
-    let fault = bind(removals(301)).expect_err("too many").fault;
+    assert!(bind(sums(300)).is_ok());
+    assert!(bind(format!("{},z=b", sums(300))).is_ok());
+    let fault = bind(sums(301)).expect_err("too many").fault;
     assert_eq!(fault, Fault::TooManyOperators { count: 301 });
 }
 
