@@ -1,4 +1,5 @@
-//! Work that no request waits for: filling and removing indexes, giving back the space of deleted tables.
+//! Work that no request waits for: filling and removing indexes, forgetting expired tokens, giving back
+//! the space of deleted tables.
 //!
 //! What has to be done is read from the catalogue, so it survives a restart. Only requests to reclaim
 //! space are kept in memory: they are hints, and a store finds the space by itself in time.
@@ -59,6 +60,7 @@ impl Engine {
     /// Does the work that is pending now.
     pub async fn run_pending_work(&self) -> Result<()> {
         indexes::backfill::finish_pending(self).await?;
+        while self.forget_expired_tokens().await? {}
         let ranges = std::mem::take(&mut *self.background.to_reclaim.lock());
         for range in ranges {
             self.store.reclaim(range).await?;

@@ -35,7 +35,7 @@ enum Refusal {
     /// The name stands for another table than the one whose version row was locked.
     OtherTable,
     /// The definition is fine as it is.
-    Unchanged(TableDefinition),
+    Unchanged(Box<TableDefinition>),
     Error(Error),
 }
 
@@ -102,7 +102,7 @@ impl Catalog {
                 let before = stored_definition(reads, &known)?;
                 let Edit { mut definition, mut batch } = decide(&before)?;
                 if definition == before && batch.is_empty() {
-                    return Err(Refusal::Unchanged(before));
+                    return Err(Refusal::Unchanged(Box::new(before)));
                 }
                 definition.version = before.version + 1;
                 put_definition(&mut batch, &row_key, &definition);
@@ -110,7 +110,7 @@ impl Catalog {
             };
             let (before, after) = match self.write(store, &keys, edit).await? {
                 Ok(definitions) => definitions,
-                Err(Refusal::Unchanged(definition)) => (definition.clone(), definition),
+                Err(Refusal::Unchanged(definition)) => (*definition.clone(), *definition),
                 Err(Refusal::OtherTable) => {
                     known = self.reload(store, name).await?;
                     continue;

@@ -277,7 +277,7 @@ const TABLE_CLASSES: Names<TableClass> = &[
     ("STANDARD_INFREQUENT_ACCESS", TableClass::StandardInfrequentAccess),
 ];
 
-fn name_of<T: PartialEq>(names: Names<T>, value: T) -> &'static str {
+fn name_of<T: Copy + PartialEq>(names: Names<T>, value: T) -> &'static str {
     let named = names.iter().find(|(_, named)| *named == value);
     named.map(|(name, _)| *name).expect("every value of an enumeration has a name")
 }
@@ -342,7 +342,7 @@ impl Record {
     }
 
     fn take_number(&mut self, name: &str) -> Result<u64> {
-        into_number(self.take(name)?)
+        as_number(&self.take(name)?)
     }
 
     fn take_u32(&mut self, name: &str) -> Result<u32> {
@@ -351,7 +351,7 @@ impl Record {
     }
 
     fn take_optional_number(&mut self, name: &str) -> Result<Option<u64>> {
-        self.0.remove(name).map(into_number).transpose()
+        self.0.remove(name).as_ref().map(as_number).transpose()
     }
 
     fn take_flag(&mut self, name: &str) -> Result<bool> {
@@ -390,12 +390,12 @@ fn into_text(value: AttributeValue) -> Result<String> {
     }
 }
 
-fn into_number(value: AttributeValue) -> Result<u64> {
-    let number = match &value {
+fn as_number(value: &AttributeValue) -> Result<u64> {
+    let number = match value {
         AttributeValue::N(number) => number.to_i64().and_then(|number| u64::try_from(number).ok()),
         _ => None,
     };
-    number.ok_or_else(|| unexpected("a whole number", &value))
+    number.ok_or_else(|| unexpected("a whole number", value))
 }
 
 fn into_map(value: AttributeValue) -> Result<Attributes> {

@@ -1,0 +1,9 @@
+//! Tables: their life, their settings, and how indexes join and leave them.
+
+mod concurrency;
+mod harness;
+mod indexes;
+mod life;
+mod limits;
+mod settings;
+mod throughput;

@@ -1,0 +1,349 @@
+//! Changes of tables against each other and against writers.
+//!
+//! The store below gives way to other tasks around each of its operations, a varying number of times, so a
+//! run on one thread walks through many interleavings; each seed is another walk.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, join_all};
+use zenobe_engine::Limits;
+use zenobe_engine::command::*;
+use zenobe_engine::error::{Error, UpdateTableError};
+use zenobe_engine::keyspace;
+use zenobe_engine::schema::*;
+use zenobe_store::memory::MemoryStore;
+use zenobe_store::{
+    Decide, Direction, Key, KeyRange, Reader, Result, Statistics, Store, Value, Visitor,
+    WriteOutcome as StoreOutcome, WriteSet,
+};
+use zenobe_value::Attributes;
+
+use super::harness::*;
+
+const SEEDS: std::ops::Range<u64> = 0..16;
+
+#[tokio::test]
+async fn of_many_creations_of_a_name_one_wins() {
+    for seed in SEEDS {
+        let harness = yielding(seed).await;
+        let other = harness.another().await;
+        let engines = [&harness.engine, &other.engine].into_iter().cycle().take(12);
+        let results = join_all(engines.map(|engine| engine.create_table(create("t")))).await;
+        let (won, lost): (Vec<_>, Vec<_>) = results.into_iter().partition(|it| it.is_ok());
+        assert_eq!(won.len(), 1, "seed {seed}");
+        assert!(lost.iter().all(|it| matches!(it, Err(Error::TableExists { .. }))), "seed {seed}");
+        let created = won[0].as_ref().unwrap().definition.clone();
+        assert_eq!(harness.definition().await, created);
+        assert_eq!(other.definition().await, created);
+    }
+}
+
+#[tokio::test]
+async fn concurrent_creations_respect_the_limit() {
+    for seed in SEEDS {
+        let limits = Limits { tables_max: 5, ..Limits::default() };
+        let harness = Harness::with(Arc::new(YieldingStore::new(seed)), limits).await;
+        let creations = (0..9).map(|number| create(&format!("t{number}")));
+        let results = join_all(creations.map(|it| harness.engine.create_table(it))).await;
+        assert_eq!(results.iter().filter(|it| it.is_ok()).count(), 5, "seed {seed}");
+        let ids = results.iter().flatten().map(|it| it.definition.id);
+        assert_eq!(ids.collect::<std::collections::BTreeSet<_>>().len(), 5, "seed {seed}");
+        let page = harness.engine.list_tables(&namespace(), None, 100).await.unwrap();
+        assert_eq!(page.names.len(), 5, "seed {seed}");
+    }
+}
+
+#[tokio::test]
+async fn no_change_of_a_definition_is_lost() {
+    for seed in SEEDS {
+        let harness = yielding(seed).await;
+        let other = harness.another().await;
+        harness.create(create("t")).await;
+        let tag = async |number: usize| {
+            let engine = if number % 2 == 0 { &harness.engine } else { &other.engine };
+            let tags = [(format!("key{number}"), String::new())].into();
+            engine.tag_resource(&name("t"), tags).await.unwrap();
+        };
+        join_all((0..20).map(tag)).await;
+        let definition = harness.definition().await;
+        assert_eq!((definition.tags.len(), definition.version), (20, 21), "seed {seed}");
+    }
+}
+
+#[tokio::test]
+async fn of_two_new_indexes_one_wins() {
+    for seed in SEEDS {
+        let harness = yielding(seed).await;
+        harness.create(create("t")).await;
+        let add = async |index| harness.update(|request| add_index(request, index, "owner")).await;
+        let results = join_all(["a", "b", "c"].map(add)).await;
+        assert_eq!(results.iter().filter(|it| it.is_ok()).count(), 1, "seed {seed}");
+        let refused = results.into_iter().filter_map(|it| it.err());
+        for error in refused {
+            assert!(matches!(error, Error::UpdateTable(UpdateTableError::IndexWorkInProgress)));
+        }
+    }
+}
+
+#[tokio::test]
+async fn writers_never_reach_a_deleted_table() {
+    for seed in SEEDS {
+        let harness = yielding(seed).await;
+        harness.create(indexed_table()).await;
+        let write = async |writer: u64| {
+            for step in 0..40 {
+                let id = format!("{}", (writer * 7 + step * 3) % 10);
+                let written = harness.put(item(&id, &[("owner", &format!("o{step}"))])).await;
+                assert!(written.is_ok() || is_not_found(&written), "seed {seed}: {written:?}");
+            }
+        };
+        let replace = async {
+            for _ in 0..5 {
+                harness.engine.delete_table(&name("t")).await.unwrap();
+                harness.create(indexed_table()).await;
+            }
+        };
+        tokio::join!(join_all((0..6).map(write)), replace);
+        harness.check_statistics().await;
+        let current = harness.definition().await.id;
+        let of_dead_tables = |key: &Vec<u8>| {
+            (1..current.0).map(TableId).any(|id| {
+                key.starts_with(&keyspace::item_prefix(id))
+                    || key.starts_with(&keyspace::global_indexes_prefix(id))
+                    || key.starts_with(&keyspace::statistics_prefix(id))
+                    || key.starts_with(&keyspace::version_row(id))
+            })
+        };
+        assert!(!harness.keys().await.iter().any(of_dead_tables), "seed {seed}");
+    }
+}
+
+#[tokio::test]
+async fn an_index_is_complete_however_writers_interfere() {
+    for seed in SEEDS {
+        let harness = yielding(seed).await;
+        let other = harness.another().await;
+        harness.create(create("t")).await;
+        for number in 0..200 {
+            harness.put(item(&format!("{number}"), &[("owner", "before")])).await.unwrap();
+        }
+        let work = async {
+            harness.update(|request| add_index(request, "by-owner", "owner")).await.unwrap();
+            harness.engine.run_pending_work().await.unwrap();
+        };
+        let engines = [&harness, &other];
+        let write = async |writer: u64| {
+            for step in 0..60 {
+                random_write(engines[(writer % 2) as usize], seed, writer, step).await;
+            }
+        };
+        tokio::join!(work, join_all((0..4).map(write)));
+        check_index(&harness, seed).await;
+    }
+}
+
+#[tokio::test]
+async fn an_index_deleted_under_way_leaves_nothing() {
+    for seed in SEEDS {
+        let harness = yielding(seed).await;
+        harness.create(create("t")).await;
+        for number in 0..300 {
+            harness.put(item(&format!("{number}"), &[("owner", "before")])).await.unwrap();
+        }
+        let before = harness.keys().await;
+        harness.update(|request| add_index(request, "by-owner", "owner")).await.unwrap();
+        let delete = async {
+            for _ in 0..seed {
+                tokio::task::yield_now().await;
+            }
+            harness.update(|request| delete_index(request, "by-owner")).await.unwrap();
+        };
+        let work = async { harness.engine.run_pending_work().await.unwrap() };
+        tokio::join!(work, delete);
+        harness.engine.run_pending_work().await.unwrap();
+        assert_eq!(harness.index_status("by-owner").await, None, "seed {seed}");
+        assert_eq!(harness.keys().await, before, "seed {seed}");
+    }
+}
+
+#[tokio::test]
+async fn a_backfill_that_stops_anywhere_is_finished_by_the_next_engine() {
+    for seed in SEEDS {
+        let harness = yielding(seed).await;
+        harness.create(create("t")).await;
+        for number in 0..300 {
+            harness.put(item(&format!("{number}"), &[("owner", "before")])).await.unwrap();
+        }
+        harness.update(|request| add_index(request, "by-owner", "owner")).await.unwrap();
+        stop_after(seed * 2, harness.engine.run_pending_work()).await;
+        let restarted = harness.another().await;
+        random_write(&restarted, seed, 1, 1).await;
+        restarted.engine.run_pending_work().await.unwrap();
+        check_index(&restarted, seed).await;
+    }
+}
+
+#[tokio::test]
+async fn a_request_dropped_half_way_leaves_no_half() {
+    for turns in 0..24 {
+        let harness = yielding(turns).await;
+        stop_after(turns, harness.engine.create_table(create("t"))).await;
+        check_halves(&harness).await;
+        let _ = harness.engine.create_table(create("t")).await;
+        stop_after(turns, harness.update(|request| request.deletion_protection = Some(true))).await;
+        check_halves(&harness).await;
+        harness.update(|request| request.deletion_protection = Some(false)).await.unwrap();
+        harness.put(item("a", &[])).await.unwrap();
+        harness.check_statistics().await;
+        stop_after(turns, harness.engine.delete_table(&name("t"))).await;
+        check_halves(&harness).await;
+    }
+}
+
+/// Both the definition and the version row are there, or neither; and the engine knows which.
+async fn check_halves(harness: &Harness) {
+    let keys = harness.keys().await;
+    let of_kind = |kind: u8| keys.iter().filter(|key| key[0] == kind).count();
+    let tables = of_kind(keyspace::tables_prefix()[0]);
+    let versions = of_kind(keyspace::version_row(TableId(0))[0]);
+    assert_eq!(tables, versions);
+    let described = harness.engine.describe_table(&name("t")).await;
+    assert_eq!(is_not_found(&described), tables == 0);
+}
+
+/// Polls a future for a number of turns, then drops it.
+async fn stop_after<T>(turns: u64, future: impl Future<Output = T>) {
+    let give_up = async {
+        for _ in 0..turns {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        _ = future => {}
+        () = give_up => {}
+    }
+}
+
+async fn random_write(harness: &Harness, seed: u64, writer: u64, step: u64) {
+    let random = scramble(seed << 32 | writer << 16 | step);
+    let id = format!("{}", random % 230);
+    match random >> 16 & 3 {
+        0 => harness.delete(&id).await,
+        1 => drop(harness.put(item(&id, &[])).await.unwrap()),
+        owner => {
+            let owner = format!("owner{owner}");
+            drop(harness.put(item(&id, &[("owner", &owner)])).await.unwrap());
+        }
+    }
+}
+
+/// The index holds exactly the items of the table that have its key, and the counters agree.
+async fn check_index(harness: &Harness, seed: u64) {
+    let status = harness.index_status("by-owner").await;
+    assert_eq!(status, Some(IndexStatus::Active), "seed {seed}");
+    let sorted = |mut items: Vec<Attributes>| {
+        items.sort_by_key(|item| format!("{:?}", item["id"]));
+        items
+    };
+    let mut expected = harness.scan(None).await.unwrap();
+    expected.retain(|item| item.contains_key("owner"));
+    let entries = harness.scan(Some("by-owner")).await.unwrap();
+    assert_eq!(sorted(entries), sorted(expected), "seed {seed}");
+    harness.check_statistics().await;
+}
+
+fn indexed_table() -> CreateTable {
+    let indexes = vec![index("by-owner", "owner", ThroughputSettings::default())];
+    CreateTable { global_indexes: indexes, ..create("t") }
+}
+
+async fn yielding(seed: u64) -> Harness {
+    Harness::with(Arc::new(YieldingStore::new(seed)), Limits::default()).await
+}
+
+/// The finaliser of SplitMix64.
+fn scramble(number: u64) -> u64 {
+    let number = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let number = (number ^ number >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let number = (number ^ number >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    number ^ number >> 31
+}
+
+struct YieldingStore {
+    inner: MemoryStore,
+    random: AtomicU64,
+}
+
+impl YieldingStore {
+    fn new(seed: u64) -> YieldingStore {
+        YieldingStore { inner: MemoryStore::new(), random: AtomicU64::new(scramble(seed)) }
+    }
+
+    async fn give_way(&self) {
+        let random = scramble(self.random.fetch_add(1, Ordering::Relaxed));
+        for _ in 0..random % 3 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn around<T>(&self, operation: impl Future<Output = T>) -> T {
+        self.give_way().await;
+        let answer = operation.await;
+        self.give_way().await;
+        answer
+    }
+}
+
+impl Reader for YieldingStore {
+    fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Value>>> {
+        self.around(self.inner.get(key)).boxed()
+    }
+
+    fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
+        self.around(self.inner.get_many(keys)).boxed()
+    }
+
+    fn scan<'a>(
+        &'a self,
+        range: KeyRange,
+        direction: Direction,
+        visit: &'a mut Visitor<'a>,
+    ) -> BoxFuture<'a, Result<()>> {
+        self.around(self.inner.scan(range, direction, visit)).boxed()
+    }
+}
+
+impl Store for YieldingStore {
+    fn snapshot(&self) -> Arc<dyn Reader> {
+        self.inner.snapshot()
+    }
+
+    fn write<'a>(
+        &'a self,
+        set: WriteSet<'a>,
+        decide: &'a mut Decide<'a>,
+    ) -> BoxFuture<'a, Result<StoreOutcome>> {
+        let write = async move { self.inner.write(set, decide).await };
+        self.around(write).boxed()
+    }
+
+    fn checkpoint<'a>(&'a self, directory: &'a Path) -> BoxFuture<'a, Result<()>> {
+        self.inner.checkpoint(directory)
+    }
+
+    fn reclaim<'a>(&'a self, range: KeyRange) -> BoxFuture<'a, Result<()>> {
+        self.inner.reclaim(range)
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.inner.statistics()
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<()>> {
+        self.inner.close()
+    }
+}
