@@ -106,6 +106,7 @@ texts! {
         operand_type() "An operand in the update expression has an incorrect data type";
         invalid_path() "The document path provided in the update expression is invalid for update";
         number_range(text: &str) "{text}";
+        update_type_mismatch() "Type mismatch for attribute to update";
     }
     Validation, INVALID => {
         update_of_key(attribute: &str)
@@ -120,7 +121,6 @@ texts! {
         index_key_type_mismatch(attribute: &str, expected: &str, actual: &str, index: &str)
             "Type mismatch for Index Key {attribute} Expected: {expected} Actual: {actual} \
             IndexName: {index}";
-        update_type_mismatch() "Type mismatch for attribute to update";
     }
     Validation, "One or more parameter values are not valid. " => {
         empty_key(kind: &str, attribute: &str) "The AttributeValue for a key attribute cannot \

@@ -1,18 +1,22 @@
 //! One file per operation.
 
 mod create_table;
+mod delete_item;
 mod delete_table;
 mod describe_endpoints;
 mod describe_limits;
 mod describe_table;
 mod describe_time_to_live;
 pub(crate) mod enumerations;
+mod get_item;
 mod legacy_global_tables;
 mod list_tables;
 mod list_tags_of_resource;
+mod put_item;
 mod table_input;
 mod tag_resource;
 mod untag_resource;
+mod update_item;
 mod update_table;
 mod update_time_to_live;
 
@@ -29,15 +33,19 @@ pub(crate) async fn dispatch(context: &Context<'_>, body: &[u8]) -> Result<Reply
         | Operation::UpdateGlobalTable
         | Operation::UpdateGlobalTableSettings => legacy_global_tables::handle(context, body),
         Operation::CreateTable => create_table::handle(context, body).await,
+        Operation::DeleteItem => delete_item::handle(context, body).await,
         Operation::DeleteTable => delete_table::handle(context, body).await,
         Operation::DescribeEndpoints => describe_endpoints::handle(context, body).await,
         Operation::DescribeLimits => describe_limits::handle(context, body).await,
         Operation::DescribeTable => describe_table::handle(context, body).await,
         Operation::DescribeTimeToLive => describe_time_to_live::handle(context, body).await,
+        Operation::GetItem => get_item::handle(context, body).await,
         Operation::ListTables => list_tables::handle(context, body).await,
         Operation::ListTagsOfResource => list_tags_of_resource::handle(context, body).await,
+        Operation::PutItem => put_item::handle(context, body).await,
         Operation::TagResource => tag_resource::handle(context, body).await,
         Operation::UntagResource => untag_resource::handle(context, body).await,
+        Operation::UpdateItem => update_item::handle(context, body).await,
         Operation::UpdateTable => update_table::handle(context, body).await,
         Operation::UpdateTimeToLive => update_time_to_live::handle(context, body).await,
         other => Err(messages::operation_not_supported(other.name())),

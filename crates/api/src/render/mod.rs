@@ -3,9 +3,11 @@
 mod consumed_capacity;
 mod item_collection;
 mod table_description;
+mod write_outcome;
 
 pub(crate) use consumed_capacity::{write_consumed_list_member, write_consumed_member};
 pub(crate) use item_collection::write_item_collection;
 pub(crate) use table_description::{
     Presentation, WarmThroughput, write_deleted_table, write_table,
 };
+pub(crate) use write_outcome::write_reply;

@@ -1,0 +1,81 @@
+//! GetItem.
+
+use zenobe_engine::command::{GetItem, ReadOutcome, TableName};
+use zenobe_expression::ExpressionKind;
+
+use super::enumerations::ReturnCapacity;
+use crate::constraints::{TableNameRule, Violations};
+use crate::error::ApiError;
+use crate::json::attribute_value::WireAttributes;
+use crate::json::decode::{OrderedMap, request, shape};
+use crate::json::{Writer, write_item};
+use crate::legacy::attributes_to_get;
+use crate::parameters::expressions::{Placeholders, check_names_are_used, check_not_mixed};
+use crate::parameters::items;
+use crate::parameters::returns::return_capacity;
+use crate::render::write_consumed_member;
+use crate::{Context, Reply};
+
+pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
+    let input: GetItemInput = request(body)?;
+    let table = context.table_name(input.table_name.as_deref(), TableNameRule::Item)?;
+    let capacity = check_constraints(&input)?;
+    let command = lowered(table, input)?;
+    let outcome = context.engine.get_item(&command).await.map_err(|error| context.items(error))?;
+    Ok(render(&outcome, capacity))
+}
+
+shape! {
+    struct GetItemInput {
+        "TableName" => table_name: String,
+        "Key" => key: WireAttributes,
+        "AttributesToGet" => attributes_to_get: Vec<String>,
+        "ConsistentRead" => consistent_read: bool,
+        "ReturnConsumedCapacity" => return_consumed_capacity: String,
+        "ProjectionExpression" => projection_expression: String,
+        "ExpressionAttributeNames" => expression_attribute_names: OrderedMap<String>,
+    }
+}
+
+fn check_constraints(input: &GetItemInput) -> Result<ReturnCapacity, ApiError> {
+    let mut violations = Violations::new();
+    let capacity = return_capacity(input.return_consumed_capacity.as_deref(), &mut violations);
+    violations.required(input.key.as_ref().map(|_| ()), "key");
+    let names = input.attributes_to_get.as_deref();
+    attributes_to_get::check_length(names, "attributesToGet", &mut violations);
+    violations.finish()?;
+    Ok(capacity)
+}
+
+fn lowered(table: TableName, input: GetItemInput) -> Result<GetItem, ApiError> {
+    let expressions = [(ExpressionKind::Projection, input.projection_expression.is_some())];
+    let legacy = [("AttributesToGet", input.attributes_to_get.is_some())];
+    check_not_mixed(&legacy, &expressions)?;
+    check_names_are_used(input.expression_attribute_names.as_ref(), &expressions)?;
+    let key = items::attributes(input.key.unwrap_or_default())?;
+    attributes_to_get::check_distinct(input.attributes_to_get.as_deref())?;
+    let placeholders = Placeholders::check(input.expression_attribute_names, None)?;
+    let mut expressions = placeholders.expressions();
+    let projection = expressions.projection(input.projection_expression.as_deref())?;
+    expressions.finish()?;
+    let legacy_projection = input.attributes_to_get.map(attributes_to_get::projection);
+    Ok(GetItem {
+        table,
+        key,
+        projection: projection.or(legacy_projection),
+        consistent: input.consistent_read.unwrap_or(false),
+    })
+}
+
+fn render(outcome: &ReadOutcome, capacity: ReturnCapacity) -> Reply {
+    // JSON takes somewhat more room than the item; one growth at most is likely.
+    let item_size_bytes = outcome.item.as_ref().map_or(0, |item| item.as_bytes().len());
+    let mut writer = Writer::with_capacity(2 * item_size_bytes + 128);
+    writer.object(|writer| {
+        if let Some(item) = &outcome.item {
+            write_item(writer.name("Item"), item.as_item());
+        }
+        write_consumed_member(writer, &outcome.consumed, capacity);
+    });
+    Reply(writer.finish())
+}

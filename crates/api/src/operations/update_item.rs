@@ -1,0 +1,158 @@
+//! UpdateItem.
+
+use zenobe_engine::command::{TableName, UpdateItem, WriteOutcome};
+use zenobe_expression::{ExpressionKind, Update};
+use zenobe_value::EncodedItem;
+
+use super::enumerations::ReturnValues;
+use crate::constraints::{TableNameRule, Violations};
+use crate::error::ApiError;
+use crate::json::attribute_value::WireAttributes;
+use crate::json::decode::{OrderedMap, request, shape};
+use crate::json::{Writer, write_attributes, write_item};
+use crate::legacy::attribute_updates::{self, AttributeUpdates, AttributeValueUpdate};
+use crate::legacy::conditions::{ConditionalOperator, conditional_operator};
+use crate::legacy::expected::{self, Expected, ExpectedAttributeValue};
+use crate::parameters::expressions::{
+    Placeholders, check_names_are_used, check_not_mixed, check_values_are_used,
+};
+use crate::parameters::items;
+use crate::parameters::returns::{
+    WriteReturns, return_capacity, return_collection_metrics, return_item_on_failure, return_values,
+};
+use crate::render::write_reply;
+use crate::{Context, Reply};
+
+pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
+    let mut input: UpdateItemInput = request(body)?;
+    let table = context.table_name(input.table_name.as_deref(), TableNameRule::Item)?;
+    let returns = constrained_returns(&input)?;
+    let legacy = constrained_legacy(&mut input)?;
+    let command = lowered(table, input, legacy)?;
+    let shown_update = command.update.clone().filter(|_| returns_fragments(returns.values));
+    let outcome =
+        context.engine.update_item(command).await.map_err(|error| returns.failure(error))?;
+    Ok(render(&outcome, &returns, shown_update.as_ref()))
+}
+
+shape! {
+    struct UpdateItemInput {
+        "TableName" => table_name: String,
+        "Key" => key: WireAttributes,
+        "AttributeUpdates" => attribute_updates: OrderedMap<AttributeValueUpdate>,
+        "Expected" => expected: OrderedMap<ExpectedAttributeValue>,
+        "ConditionalOperator" => conditional_operator: String,
+        "ReturnValues" => return_values: String,
+        "ReturnConsumedCapacity" => return_consumed_capacity: String,
+        "ReturnItemCollectionMetrics" => return_item_collection_metrics: String,
+        "UpdateExpression" => update_expression: String,
+        "ConditionExpression" => condition_expression: String,
+        "ExpressionAttributeNames" => expression_attribute_names: OrderedMap<String>,
+        "ExpressionAttributeValues" => expression_attribute_values: WireAttributes,
+        "ReturnValuesOnConditionCheckFailure" => return_values_on_condition_check_failure: String,
+    }
+}
+
+/// Unlike the other writes, UpdateItem stops at the first bad enumeration value.
+fn constrained_returns(input: &UpdateItemInput) -> Result<WriteReturns, ApiError> {
+    let values = alone(|violations| return_values(input.return_values.as_deref(), violations))?;
+    let capacity = input.return_consumed_capacity.as_deref();
+    let metrics = input.return_item_collection_metrics.as_deref();
+    let on_failure = input.return_values_on_condition_check_failure.as_deref();
+    Ok(WriteReturns {
+        values,
+        capacity: alone(|violations| return_capacity(capacity, violations))?,
+        collection_metrics: alone(|violations| return_collection_metrics(metrics, violations))?,
+        item_on_failure: alone(|violations| return_item_on_failure(on_failure, violations))?,
+    })
+}
+
+fn alone<T>(check: impl FnOnce(&mut Violations) -> T) -> Result<T, ApiError> {
+    let mut violations = Violations::new();
+    let checked = check(&mut violations);
+    violations.finish()?;
+    Ok(checked)
+}
+
+/// The legacy parameters of a request that satisfies the API model's constraints.
+struct Legacy {
+    updates: Option<AttributeUpdates>,
+    expected: Option<Expected>,
+    conditional_operator: Option<ConditionalOperator>,
+}
+
+fn constrained_legacy(input: &mut UpdateItemInput) -> Result<Legacy, ApiError> {
+    let mut violations = Violations::new();
+    violations.required(input.key.as_ref().map(|_| ()), "key");
+    let updates = input.attribute_updates.take();
+    let expected = input.expected.take();
+    let operator = input.conditional_operator.as_deref();
+    let legacy = Legacy {
+        updates: updates.map(|updates| attribute_updates::with_actions(updates, &mut violations)),
+        expected: expected.map(|expected| expected::with_operators(expected, &mut violations)),
+        conditional_operator: conditional_operator(operator, &mut violations),
+    };
+    violations.finish()?;
+    Ok(legacy)
+}
+
+fn lowered(
+    table: TableName,
+    input: UpdateItemInput,
+    legacy: Legacy,
+) -> Result<UpdateItem, ApiError> {
+    check_combination(&input, &legacy)?;
+    let key = items::attributes(input.key.unwrap_or_default())?;
+    let legacy_update = legacy.updates.map(attribute_updates::update).transpose()?;
+    let legacy_condition = expected::condition(legacy.expected, legacy.conditional_operator)?;
+    let names = input.expression_attribute_names;
+    let placeholders = Placeholders::check(names, input.expression_attribute_values)?;
+    let mut expressions = placeholders.expressions();
+    let update = expressions.update(input.update_expression.as_deref())?;
+    let condition = expressions.condition(input.condition_expression.as_deref())?;
+    expressions.finish()?;
+    Ok(UpdateItem {
+        table,
+        key,
+        update: update.or(legacy_update),
+        condition: condition.or(legacy_condition),
+    })
+}
+
+fn check_combination(input: &UpdateItemInput, legacy: &Legacy) -> Result<(), ApiError> {
+    let expressions = [
+        (ExpressionKind::Update, input.update_expression.is_some()),
+        (ExpressionKind::Condition, input.condition_expression.is_some()),
+    ];
+    let legacy =
+        [("AttributeUpdates", legacy.updates.is_some()), ("Expected", legacy.expected.is_some())];
+    check_not_mixed(&legacy, &expressions)?;
+    check_names_are_used(input.expression_attribute_names.as_ref(), &expressions)?;
+    check_values_are_used(input.expression_attribute_values.as_ref(), &expressions)
+}
+
+fn returns_fragments(values: ReturnValues) -> bool {
+    matches!(values, ReturnValues::UpdatedOld | ReturnValues::UpdatedNew)
+}
+
+/// `update` is there if its targets are to be shown.
+fn render(outcome: &WriteOutcome, returns: &WriteReturns, update: Option<&Update>) -> Reply {
+    let image = match returns.values {
+        ReturnValues::None => None,
+        ReturnValues::AllOld | ReturnValues::UpdatedOld => outcome.old.as_ref(),
+        ReturnValues::AllNew | ReturnValues::UpdatedNew => outcome.new.as_ref(),
+    };
+    write_reply(outcome, returns, |writer| match (image, returns_fragments(returns.values)) {
+        (None, _) => {}
+        (Some(image), false) => write_item(writer.name("Attributes"), image.as_item()),
+        (Some(image), true) => write_fragments(writer, image, update),
+    })
+}
+
+/// The values at the update's targets; no member if there are none.
+fn write_fragments(writer: &mut Writer, image: &EncodedItem, update: Option<&Update>) {
+    let fragments = update.map(|update| update.fragments(&image.as_item().decode()));
+    if let Some(fragments) = fragments.filter(|fragments| !fragments.is_empty()) {
+        write_attributes(writer.name("Attributes"), &fragments);
+    }
+}

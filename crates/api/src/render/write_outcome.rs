@@ -1,0 +1,26 @@
+//! The answer to a write of one item.
+
+use zenobe_engine::command::WriteOutcome;
+
+use super::{write_consumed_member, write_item_collection};
+use crate::Reply;
+use crate::json::Writer;
+use crate::parameters::returns::WriteReturns;
+
+/// `write_attributes` writes the member `Attributes`, or nothing.
+pub(crate) fn write_reply(
+    outcome: &WriteOutcome,
+    returns: &WriteReturns,
+    write_attributes: impl FnOnce(&mut Writer),
+) -> Reply {
+    let mut writer = Writer::new();
+    writer.object(|writer| {
+        write_attributes(writer);
+        write_consumed_member(writer, &outcome.consumed, returns.capacity);
+        if let Some(collection) = outcome.collection.as_ref().filter(|_| returns.collection_metrics)
+        {
+            write_item_collection(writer.name("ItemCollectionMetrics"), collection);
+        }
+    });
+    Reply(writer.finish())
+}
