@@ -1,1 +1,11 @@
-fn main() {}
+//! A real server, driven as its users and its enemies drive it.
+//!
+//! The server is found or built by `zenobe_testing::server_binary`. Tests on randomness print a seed;
+//! `ZENOBE_SEED` replays it.
+
+mod contention;
+mod corruption;
+mod io_failure;
+mod kill;
+mod tables;
+mod typed_client;

@@ -1,0 +1,78 @@
+//! What one writer knows of its keys: the model that the store is held against.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+const KEYS_PER_WRITER: u64 = 40;
+const PARTITIONS_PER_WRITER: u64 = 5;
+
+/// The state of some keys: a missing entry means that there is no item.
+pub type State = BTreeMap<u64, Value>;
+
+pub struct Ledger {
+    writer: usize,
+    /// As of the last acknowledged write.
+    pub items: State,
+    /// The one request whose answer never came, if any.
+    pub pending: Option<Change>,
+    version: u64,
+}
+
+/// The effect of one request: the new item of each key it touches (`None`: no item).
+#[derive(Clone, Debug)]
+pub struct Change(pub Vec<(u64, Option<Value>)>);
+
+impl Ledger {
+    pub fn new(writer: usize) -> Ledger {
+        Ledger { writer, items: State::new(), pending: None, version: 0 }
+    }
+
+    pub fn keys(&self) -> std::ops::Range<u64> {
+        0..KEYS_PER_WRITER
+    }
+
+    /// The key attributes of one of the writer's own keys.
+    pub fn key(&self, number: u64) -> Value {
+        let partition = format!("writer{}-{}", self.writer, number % PARTITIONS_PER_WRITER);
+        json!({"pk": {"S": partition}, "sk": {"N": number.to_string()}})
+    }
+
+    /// Every write gets a version of its own, so that no two states of a key look alike.
+    pub fn next_version(&mut self) -> u64 {
+        self.version += 1;
+        self.version
+    }
+
+    pub fn apply(&mut self, change: Change) {
+        for (key, item) in change.0 {
+            match item {
+                Some(item) => self.items.insert(key, item),
+                None => self.items.remove(&key),
+            };
+        }
+    }
+
+    /// Settles the pending request by what the store holds, and checks everything else.
+    pub fn settle(&mut self, stored: &State, round: u64) {
+        let writer = self.writer;
+        if let Some(change) = self.pending.take() {
+            let happened = |(key, item): &(u64, Option<Value>)| stored.get(key) == item.as_ref();
+            if change.0.iter().all(happened) {
+                self.apply(change);
+            } else {
+                for (key, _) in &change.0 {
+                    let (found, before) = (stored.get(key), self.items.get(key));
+                    assert_eq!(
+                        found, before,
+                        "round {round}: half of {change:?} of writer {writer}"
+                    );
+                }
+            }
+        }
+        for key in self.keys() {
+            let (found, expected) = (stored.get(&key), self.items.get(&key));
+            assert_eq!(found, expected, "round {round}: key {key} of writer {writer}");
+        }
+    }
+}

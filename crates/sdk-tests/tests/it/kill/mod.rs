@@ -1,0 +1,139 @@
+//! Fifty times: load, `kill -9`, restart, and a look at every item.
+//!
+//! Each writer owns its keys and has one request on its way at a time, so after a kill the state of
+//! the store is known up to that one request: it happened, or it did not, but nothing in between. A
+//! counter that all writers share watches the order of writes to one hot key.
+
+mod ledger;
+mod verify;
+mod writer;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rand::RngExt;
+use serde_json::json;
+use zenobe_testing::{Client, Seed, ServerOptions, ServerProcess, TemporaryDirectory};
+
+use ledger::Ledger;
+
+const ROUNDS: u64 = 50;
+const WRITERS: usize = 6;
+const LIFE_MS: std::ops::Range<u64> = 50..400;
+const TABLE: &str = "ledger";
+
+#[test]
+fn acknowledged_writes_survive_kill_minus_nine() {
+    let seed = Seed::announce("kill -9");
+    let directory = TemporaryDirectory::new("kill");
+    let mut server = start(&directory);
+    create_table(&mut server.client());
+    let mut ledgers: Vec<_> = (0..WRITERS).map(Ledger::new).collect();
+    let mut counter = Counter::default();
+    let started = Instant::now();
+    let mut acknowledged = 0;
+    for round in 0..ROUNDS {
+        let mut random = seed.generator(round << 8 | 0xff);
+        let life = Duration::from_millis(random.random_range(LIFE_MS));
+        let outcomes = live_and_die(server, life, &mut ledgers, seed, round);
+        for outcome in outcomes {
+            acknowledged += outcome.acknowledged;
+            counter.note(outcome);
+        }
+        server = start(&directory);
+        let client = &mut server.client();
+        verify::items(client, &mut ledgers, round);
+        verify::indexes(client);
+        verify::counts(client);
+        counter.verify(client);
+    }
+    let elapsed = started.elapsed();
+    eprintln!("{acknowledged} acknowledged writes over {ROUNDS} kills in {elapsed:.1?}");
+    assert!(acknowledged > ROUNDS * 10, "hardly anything was written: {acknowledged} writes");
+}
+
+fn start(directory: &TemporaryDirectory) -> ServerProcess {
+    let arguments = ["--durability", "sync"].map(Into::into).to_vec();
+    let options = ServerOptions { arguments, ..ServerOptions::default() };
+    ServerProcess::start_with(directory.path(), &options)
+}
+
+fn create_table(client: &mut Client) {
+    let definitions = [("pk", "S"), ("sk", "N"), ("g", "S"), ("version", "N"), ("l", "N")]
+        .map(|(name, kind)| json!({"AttributeName": name, "AttributeType": kind}));
+    let keys = |partition: &str, sort: &str| {
+        json!([
+            {"AttributeName": partition, "KeyType": "HASH"},
+            {"AttributeName": sort, "KeyType": "RANGE"},
+        ])
+    };
+    let request = json!({
+        "TableName": TABLE,
+        "BillingMode": "PAY_PER_REQUEST",
+        "AttributeDefinitions": definitions,
+        "KeySchema": keys("pk", "sk"),
+        "GlobalSecondaryIndexes": [{
+            "IndexName": "by-group",
+            "KeySchema": keys("g", "version"),
+            "Projection": {"ProjectionType": "ALL"},
+        }],
+        "LocalSecondaryIndexes": [{
+            "IndexName": "by-level",
+            "KeySchema": keys("pk", "l"),
+            "Projection": {"ProjectionType": "KEYS_ONLY"},
+        }],
+    });
+    client.expect("CreateTable", &request);
+}
+
+/// Lets all writers loose on the server, kills it under them, and returns what each of them saw.
+fn live_and_die(
+    server: ServerProcess,
+    life: Duration,
+    ledgers: &mut [Ledger],
+    seed: Seed,
+    round: u64,
+) -> Vec<writer::Outcome> {
+    let address = server.address();
+    thread::scope(|scope| {
+        let writers: Vec<_> = ledgers
+            .iter_mut()
+            .enumerate()
+            .map(|(number, ledger)| {
+                let random = seed.generator(round << 8 | number as u64);
+                scope.spawn(move || writer::run(Client::new(address), ledger, random))
+            })
+            .collect();
+        thread::sleep(life);
+        server.kill();
+        writers.into_iter().map(|writer| writer.join().expect("a writer ends well")).collect()
+    })
+}
+
+/// What is known of the shared counter.
+#[derive(Default)]
+struct Counter {
+    acknowledged: i64,
+    /// Increments whose answer never came.
+    uncertain: i64,
+    /// The largest value that any writer was told.
+    seen: i64,
+}
+
+impl Counter {
+    fn note(&mut self, outcome: writer::Outcome) {
+        self.acknowledged += outcome.increments;
+        self.uncertain += i64::from(outcome.increment_pending);
+        self.seen = self.seen.max(outcome.counter_seen);
+    }
+
+    /// The stored value settles which of the uncertain increments happened.
+    fn verify(&mut self, client: &mut Client) {
+        let stored = crate::tables::get(client, TABLE, &writer::counter_key());
+        let value = stored.map_or(0, |item| crate::tables::number(&item, "value"));
+        let possible = self.acknowledged..=self.acknowledged + self.uncertain;
+        assert!(possible.contains(&value), "the counter is {value}, but should be in {possible:?}");
+        assert!(value >= self.seen, "the counter is {value}, but a writer saw {}", self.seen);
+        (self.acknowledged, self.uncertain) = (value, 0);
+    }
+}
