@@ -1,7 +1,7 @@
 //! The tables of a store: their definitions as stored rows, and an immutable map of them in memory.
 //!
 //! Lookups read the map without locks. Changes of definitions run one after the other within an engine
-//! ([`change`]) and swap the map after their commit. Other engines may share the store: the version
+//! (`change`) and swap the map after their commit. Other engines may share the store: the version
 //! row that every item write guards tells when a definition in hand is stale, and a name that the map
 //! lacks is looked up in the store.
 

@@ -130,9 +130,18 @@ async fn an_index_is_complete_however_writers_interfere() {
         for number in 0..200 {
             harness.put(item(&format!("{number}"), &[("owner", "before")])).await.unwrap();
         }
+        // The other engine starts out with a definition without the index.
+        other.describe().await;
         let work = async {
             harness.update(|request| add_index(request, "by-owner", "owner")).await.unwrap();
-            harness.engine.run_pending_work().await.unwrap();
+            if seed % 2 == 1 {
+                harness.engine.run_pending_work().await.unwrap();
+                return;
+            }
+            // Both engines do the same work at the same time.
+            other.describe().await;
+            let works = [&harness, &other].map(|it| it.engine.run_pending_work());
+            join_all(works).await.into_iter().for_each(|work| work.unwrap());
         };
         let engines = [&harness, &other];
         let write = async |writer: u64| {
