@@ -36,6 +36,7 @@ use crate::command::TableName;
 use crate::error::Result;
 use crate::random::Random;
 
+pub use change::Inconsistency;
 pub use options::{EngineOptions, Limits};
 pub use tables::TableUpdate;
 

@@ -47,7 +47,7 @@ impl Engine {
         let mut consumed = Consumed::none(&request.table, None);
         let mut processed = 0;
         'full: for some_keys in keys.chunks(READ_AT_ONCE) {
-            for item in decode_all(self.store.get_many(some_keys).await?)? {
+            for item in decode_all(&self.store.get_many(some_keys).await?)? {
                 let item_size_bytes = size_bytes(item.as_ref());
                 if !budget.take(item_size_bytes) {
                     break 'full;

@@ -11,8 +11,8 @@ use crate::Engine;
 use crate::catalog::Table;
 use crate::change::index_keys;
 use crate::command::{
-    BatchWrite, BatchWriteOutcome, BatchWriteRequest, BatchWriteTableOutcome, Consumed, TableName,
-    WriteOutcome,
+    BatchWrite, BatchWriteOutcome, BatchWriteRequest, BatchWriteTableOutcome, Consumed,
+    ItemCollection, TableName, WriteOutcome,
 };
 use crate::error::{Error, KeyError, Result};
 use crate::keys::PrimaryKey;
@@ -100,10 +100,14 @@ fn table_outcome(
     writes: impl Iterator<Item = WriteOutcome>,
 ) -> BatchWriteTableOutcome {
     let mut consumed = Consumed::none(name, None);
-    let mut collections = Vec::new();
+    let mut collections: Vec<ItemCollection> = Vec::new();
     for write in writes {
         consumed.add(&write.consumed);
-        collections.extend(write.collection);
+        if let Some(collection) = write.collection {
+            // Several writes to one collection report it once, with its latest size.
+            collections.retain(|earlier| earlier.key != collection.key);
+            collections.push(collection);
+        }
     }
     BatchWriteTableOutcome { consumed, collections }
 }

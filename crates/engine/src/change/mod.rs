@@ -6,6 +6,7 @@
 //! into one atomic batch.
 
 pub(crate) mod backfill;
+mod consistency;
 pub(crate) mod index_keys;
 
 use std::collections::HashMap;
@@ -20,6 +21,8 @@ use crate::indexes::{is_incomplete, maintained};
 use crate::keys::PrimaryKey;
 use crate::keyspace;
 use crate::schema::IndexKind;
+
+pub use consistency::Inconsistency;
 
 /// One item before and after.
 pub(crate) struct Change<'a> {

@@ -50,6 +50,6 @@ pub(crate) fn project(item: EncodedItem, projection: Option<&Projection>) -> Enc
 }
 
 /// Decodes what `get_many` found.
-pub(crate) fn decode_all(values: Vec<Option<Value>>) -> Result<Vec<Option<EncodedItem>>> {
+pub(crate) fn decode_all(values: &[Option<Value>]) -> Result<Vec<Option<EncodedItem>>> {
     values.iter().map(|value| value.as_ref().map(decode_stored).transpose()).collect()
 }

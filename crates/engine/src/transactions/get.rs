@@ -21,7 +21,7 @@ impl Engine {
         let values = self.store.snapshot().get_many(&keys).await?;
         let mut consumed = ConsumedByTable::new(TransactionalUnits::Read);
         let mut items = Vec::with_capacity(command.gets.len());
-        for (get, item) in command.gets.iter().zip(decode_all(values)?) {
+        for (get, item) in command.gets.iter().zip(decode_all(&values)?) {
             let halves = transactional_read_halves(size_bytes(item.as_ref()));
             consumed.of(&get.table).table_halves += halves;
             let item = item.map(|item| project(item, get.projection.as_ref()));

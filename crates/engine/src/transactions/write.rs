@@ -47,14 +47,13 @@ impl Engine {
             Committed::Refused(errors) => return Err(cancelled(errors)),
             Committed::Stale(_) => unreachable!("a stale definition is refreshed"),
         };
-        if token.is_some() {
+        if token.as_ref().is_some_and(Token::is_cleaner) {
             self.forget_some_tokens().await;
         }
         Ok(outcome)
     }
 
-    /// Each transaction with a token pays for the removal of a few old ones, so they can't pile up. The
-    /// transaction itself is done: a failure here must not look like its failure.
+    /// Transactions with tokens see to it themselves that old tokens can't pile up. The transaction itself is done: a failure here must not look like its failure.
     async fn forget_some_tokens(&self) {
         if let Err(error) = self.forget_expired_tokens().await {
             tracing::warn!(%error, "expired transaction tokens could not be removed");

@@ -1,0 +1,153 @@
+//! A store that was tampered with: undecodable bytes are errors, and the consistency check finds the rest.
+
+use std::sync::Arc;
+
+use zenobe_engine::Inconsistency;
+use zenobe_engine::error::Error;
+use zenobe_store::{Batch, Key, Store, WriteSet, write_with};
+use zenobe_value::EncodedItem;
+
+use crate::support::commands::Script;
+use crate::support::dump::{self, Entries};
+use crate::support::notation::parse_item;
+use crate::support::{block_on, output};
+
+#[test]
+fn undecodable_bytes_are_an_error_everywhere() {
+    block_on(async {
+        let mut script = filled().await;
+        let key = only_key(&script, b'T').await;
+        tamper(&script, |batch| batch.put(key.clone(), "garbage")).await;
+        for command in [
+            r#"get t {"pk": "p", "sk": 1}"#,
+            r#"put t {"pk": "p", "sk": 1}"#,
+            r#"delete t {"pk": "p", "sk": 1}"#,
+            r#"update t {"pk": "p", "sk": 1} SET x = `"y"`"#,
+            r#"query t pk = `"p"`"#,
+            "scan t",
+        ] {
+            let text = script.run(&[command]).await;
+            assert!(text.starts_with("error: Corrupt"), "{command}: {text}");
+        }
+        let found = script.engine().check_consistency(&script.table("t")).await;
+        assert!(matches!(found, Err(Error::Corrupt { .. })), "{found:?}");
+    });
+}
+
+#[test]
+fn an_entry_without_its_item_is_an_error_for_whoever_needs_the_item() {
+    block_on(async {
+        let mut script = filled().await;
+        let key = only_key(&script, b'T').await;
+        tamper(&script, |batch| batch.delete(key.clone())).await;
+        let text = script.run(&["query t/local pk = `\"p\"`", "select all"]).await;
+        assert!(text.starts_with("error: Corrupt"), "{text}");
+        let text = script.run(&["query t/local pk = `\"p\"`"]).await;
+        assert!(text.starts_with('{'), "{text}");
+    });
+}
+
+#[test]
+fn the_check_finds_what_does_not_follow_from_the_items() {
+    type Damage = fn(&Entries, &mut Batch);
+    type Expected = fn(&Inconsistency) -> bool;
+    let cases: [(&str, Damage, Expected); 8] = [
+        (
+            "an entry is gone",
+            |entries, batch| batch.delete(key_of(entries, b'G')),
+            |found| matches!(found, Inconsistency::MissingEntry { .. }),
+        ),
+        (
+            "an entry has other attributes",
+            |entries, batch| {
+                let value = parse_item(r#"{"pk": "p", "sk": 1, "x": "x", "more": 1}"#);
+                batch.put(key_of(entries, b'G'), EncodedItem::encode(&value).into_bytes());
+            },
+            |found| matches!(found, Inconsistency::WrongEntry { .. }),
+        ),
+        (
+            "an entry is where it should not be",
+            |entries, batch| {
+                let mut key = key_of(entries, b'L').to_vec();
+                key.push(0);
+                batch.put(key, entries[&key_of(entries, b'L')].clone());
+            },
+            |found| matches!(found, Inconsistency::StrayEntry { .. }),
+        ),
+        (
+            "an item is under another's key",
+            |entries, batch| {
+                let mut key = key_of(entries, b'T').to_vec();
+                key.push(0);
+                batch.put(key, entries[&key_of(entries, b'T')].clone());
+            },
+            |found| matches!(found, Inconsistency::MisplacedItem { .. }),
+        ),
+        (
+            "the item is gone, its entries are not",
+            |entries, batch| batch.delete(key_of(entries, b'T')),
+            |found| matches!(found, Inconsistency::StrayEntry { .. }),
+        ),
+        (
+            "a count is off",
+            |entries, batch| batch.add(key_of(entries, b'N'), 1),
+            |found| matches!(found, Inconsistency::ItemCount { stored: 2, actual: 1, .. }),
+        ),
+        (
+            "a size is off",
+            |entries, batch| {
+                let key = entries.keys().rfind(|key| key[0] == b'N').expect("a size").clone();
+                batch.add(key, 5);
+            },
+            |found| matches!(found, Inconsistency::SizeBytes { index: Some(_), .. }),
+        ),
+        (
+            "a collection's size is off",
+            |entries, batch| batch.add(key_of(entries, b'Z'), -1),
+            |found| matches!(found, Inconsistency::CollectionSize { .. }),
+        ),
+    ];
+    block_on(async {
+        for (name, damage, expected) in cases {
+            let script = filled().await;
+            let engine = Arc::clone(script.engine());
+            let table = script.table("t");
+            assert_eq!(engine.check_consistency(&table).await.expect("a check"), []);
+            let entries = dump::entries(&**engine.store()).await;
+            tamper(&script, |batch| damage(&entries, batch)).await;
+            let found = engine.check_consistency(&table).await.expect("a check");
+            assert!(found.iter().any(expected), "{name}: {found:?}");
+        }
+    });
+}
+
+/// A table with one item that is in a local and in a global index.
+async fn filled() -> Script {
+    let mut script = Script::new().await;
+    let create = ["create t pk:S sk:N", "lsi local x:S keys", "gsi global x:S - keys"];
+    for command in [&create[..], &[r#"put t {"pk": "p", "sk": 1, "x": "x", "more": 2}"#]] {
+        let text = script.run(command).await;
+        assert!(!text.starts_with("error"), "{text}");
+    }
+    script
+}
+
+async fn only_key(script: &Script, kind: u8) -> Key {
+    key_of(&dump::entries(&**script.engine().store()).await, kind)
+}
+
+fn key_of(entries: &Entries, kind: u8) -> Key {
+    entries.keys().find(|key| key[0] == kind).expect("an entry of that kind").clone()
+}
+
+async fn tamper(script: &Script, change: impl Fn(&mut Batch) + Send + Sync) {
+    let store: &Arc<dyn Store> = script.engine().store();
+    let written = write_with(&**store, WriteSet::default(), |_| {
+        let mut batch = Batch::new();
+        change(&mut batch);
+        Ok::<_, Error>((batch, ()))
+    });
+    if let Err(error) = written.await.expect("a write") {
+        panic!("{}", output::error(&error));
+    }
+}

@@ -1,0 +1,33 @@
+//! One test per directory of golden scripts.
+
+use crate::support::golden::run;
+
+#[test]
+fn writes() {
+    run("writes");
+}
+
+#[test]
+fn updates() {
+    run("updates");
+}
+
+#[test]
+fn indexes() {
+    run("indexes");
+}
+
+#[test]
+fn pages() {
+    run("pages");
+}
+
+#[test]
+fn batches() {
+    run("batches");
+}
+
+#[test]
+fn transactions() {
+    run("transactions");
+}

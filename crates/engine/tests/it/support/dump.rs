@@ -1,0 +1,135 @@
+//! The store's content, readable: keys decoded by the schema of their table, hashes left out.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use zenobe_engine::keyspace;
+use zenobe_engine::schema::{IndexDefinition, KeyAttribute, TableDefinition, TableId};
+use zenobe_store::{Direction, Key, KeyRange, Reader, Value, decode_counter};
+use zenobe_value::{EncodedItem, key_bytes};
+
+use super::notation::{print_item, print_value};
+
+pub type Entries = BTreeMap<Key, Value>;
+
+/// Everything in the store but the catalogue, which has tests of its own.
+pub async fn entries(store: &dyn Reader) -> Entries {
+    let mut entries = Entries::new();
+    let mut visit = |key: &[u8], value: &[u8]| {
+        if b"TLGNZKX".contains(&key[0]) {
+            entries.insert(Key::copy_from_slice(key), Value::copy_from_slice(value));
+        }
+        ControlFlow::Continue(())
+    };
+    store.scan(KeyRange::all(), Direction::Forward, &mut visit).await.expect("a readable store");
+    entries
+}
+
+/// What has changed from one state to another.
+pub fn difference(
+    tables: &[std::sync::Arc<TableDefinition>],
+    old: &Entries,
+    new: &Entries,
+) -> String {
+    let mut lines = Vec::new();
+    for (key, value) in new {
+        if old.get(key) != Some(value) {
+            let sign = if old.contains_key(key) { '~' } else { '+' };
+            lines.push((
+                key,
+                format!("{sign} {} = {}\n", print_key(tables, key), print(key, value)),
+            ));
+        }
+    }
+    for key in old.keys().filter(|key| !new.contains_key(*key)) {
+        lines.push((key, format!("- {}\n", print_key(tables, key))));
+    }
+    lines.sort();
+    let text: String = lines.into_iter().map(|(_, line)| line).collect();
+    if text.is_empty() { "unchanged\n".into() } else { text }
+}
+
+fn print(key: &Key, value: &Value) -> String {
+    match key[0] {
+        b'N' | b'Z' => decode_counter(Some(value)).expect("a counter").to_string(),
+        b'X' => "()".into(),
+        _ => {
+            let item = EncodedItem::from_bytes(value.clone()).expect("an encoded item");
+            print_item(&item.as_item().decode())
+        }
+    }
+}
+
+fn print_key(tables: &[std::sync::Arc<TableDefinition>], key: &Key) -> String {
+    match key[0] {
+        b'K' => return format!("token {}", printable(&key[1..])),
+        b'X' => {
+            let expiry = u64::from_be_bytes(key[1..9].try_into().expect("eight bytes"));
+            return format!("expiry {expiry} {}", printable(&key[9..]));
+        }
+        _ => {}
+    }
+    let id = TableId(u64::from_be_bytes(key[1..9].try_into().expect("eight bytes")));
+    let Some(table) = tables.iter().find(|table| table.id == id) else {
+        return format!("{:?} of a table that is gone", char::from(key[0]));
+    };
+    let name = &table.name;
+    let table_keys: Vec<&KeyAttribute> = table.keys.attributes().collect();
+    match key[0] {
+        b'T' => {
+            let prefix = keyspace::item_prefix(id);
+            format!("item {name} {}", values(&key[prefix.len() + 8..], &table_keys))
+        }
+        b'L' | b'G' => {
+            let Some((index, rest)) = index_of(table, &key[9..]) else {
+                return format!("entry of an index of {name} that is gone");
+            };
+            let mut keys: Vec<&KeyAttribute> = index.keys.attributes().collect();
+            let shared = usize::from(key[0] == b'L');
+            keys.extend(table_keys.into_iter().skip(shared));
+            format!("entry {name}/{} {}", index.name, values(&rest[8..], &keys))
+        }
+        b'N' => {
+            let what = if key[13] == b'c' { "count" } else { "size" };
+            match key[9..13] {
+                [0, 0, 0, 0] => format!("{what} {name}"),
+                _ => match index_of(table, &key[9..]) {
+                    Some((index, _)) => format!("{what} {name}/{}", index.name),
+                    None => format!("{what} of an index of {name} that is gone"),
+                },
+            }
+        }
+        b'Z' => format!("collection {name} {}", values(&key[9..], &table_keys[..1])),
+        other => panic!("unknown kind of key {other}"),
+    }
+}
+
+fn index_of<'t, 'k>(
+    table: &'t TableDefinition,
+    key: &'k [u8],
+) -> Option<(&'t IndexDefinition, &'k [u8])> {
+    let (id, rest) = key.split_at(4);
+    let id = u32::from_be_bytes(id.try_into().expect("four bytes"));
+    Some((table.indexes().find(|index| index.id.0 == id)?, rest))
+}
+
+fn values(mut bytes: &[u8], keys: &[&KeyAttribute]) -> String {
+    let mut texts = Vec::new();
+    for key in keys {
+        let (value, rest) = key_bytes::decode(bytes, key.scalar_type.attribute_type())
+            .expect("key bytes that decode");
+        texts.push(print_value(&value));
+        bytes = rest;
+    }
+    assert!(bytes.is_empty(), "bytes are left over in a key");
+    texts.join(" ")
+}
+
+fn printable(bytes: &[u8]) -> String {
+    let text: Vec<&str> = bytes
+        .split(|byte| *byte < b' ')
+        .filter(|part| !part.is_empty())
+        .map(|part| std::str::from_utf8(part).unwrap_or("?"))
+        .collect();
+    text.join(" ")
+}

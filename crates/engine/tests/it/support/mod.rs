@@ -1,0 +1,49 @@
+//! Scripts that drive an engine on the memory store: the notation of values, the commands, the dump of the store.
+
+pub mod commands;
+pub mod dump;
+pub mod golden;
+pub mod notation;
+pub mod output;
+
+use std::sync::Arc;
+
+use zenobe_engine::clock::ManualClock;
+use zenobe_engine::command::TableName;
+use zenobe_engine::schema::Namespace;
+use zenobe_engine::{Engine, EngineOptions, Limits};
+use zenobe_store::memory::MemoryStore;
+
+pub struct Fixture {
+    pub engine: Arc<Engine>,
+    pub clock: Arc<ManualClock>,
+    pub namespace: Arc<Namespace>,
+}
+
+/// Ten kilobytes are enough to run into the limit of an item collection.
+pub const COLLECTION_SIZE_BYTES_MAX: u64 = 10_000;
+
+impl Fixture {
+    pub async fn new() -> Fixture {
+        let clock = Arc::new(ManualClock::new(1_000_000));
+        let limits =
+            Limits { collection_size_bytes_max: COLLECTION_SIZE_BYTES_MAX, ..Limits::default() };
+        let options = EngineOptions { clock: clock.clone(), random_seed: Some(1), limits };
+        let engine = Engine::open(Arc::new(MemoryStore::new()), options).await;
+        let engine = engine.expect("an empty store opens");
+        let namespace = Namespace { account: "000000000000".into(), region: "local".into() };
+        Fixture { engine, clock, namespace: Arc::new(namespace) }
+    }
+
+    pub fn name(&self, name: &str) -> TableName {
+        TableName { namespace: self.namespace.clone(), name: name.into() }
+    }
+}
+
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime without threads can be built")
+        .block_on(future)
+}
