@@ -57,10 +57,20 @@ impl Engine {
         }
     }
 
-    /// Does the work that is pending now.
+    /// Does the work that is pending now. The failure of one kind of work doesn't keep the others waiting.
     pub async fn run_pending_work(&self) -> Result<()> {
-        indexes::backfill::finish_pending(self).await?;
+        let indexes_at_rest = indexes::backfill::finish_pending(self).await;
+        let tokens_forgotten = self.forget_all_expired_tokens().await;
+        let space_reclaimed = self.reclaim_space().await;
+        indexes_at_rest.and(tokens_forgotten).and(space_reclaimed)
+    }
+
+    async fn forget_all_expired_tokens(&self) -> Result<()> {
         while self.forget_expired_tokens().await? {}
+        Ok(())
+    }
+
+    async fn reclaim_space(&self) -> Result<()> {
         let ranges = std::mem::take(&mut *self.background.to_reclaim.lock());
         for range in ranges {
             self.store.reclaim(range).await?;

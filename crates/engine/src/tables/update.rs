@@ -7,9 +7,7 @@ use crate::catalog::change::Edit;
 use crate::command::{IndexChange, StreamChange, ThroughputSettings, UpdateTable};
 use crate::error::{BlockedChange, Error, LimitError, Result, UpdateTableError};
 use crate::options::Limits;
-use crate::schema::{
-    BillingMode, IndexStatus, StreamSettings, TableClass, TableDefinition, TableDescription,
-};
+use crate::schema::{BillingMode, IndexStatus, StreamSettings, TableClass, TableDefinition};
 use crate::tables::{TableUpdate, encryption, index_changes, stream_label, throughput};
 
 /// A table's class changes at most twice within this time.
@@ -28,10 +26,7 @@ impl Engine {
         let changed = self.catalog.change(&*self.store, &request.table, decide).await?;
         self.background.wake();
         let after = self.describe_as_is(&changed.after).await?;
-        let before = TableDescription {
-            definition: changed.before.definition().clone(),
-            ..self.describe_as_is(&changed.before).await?
-        };
+        let before = self.describe_as_is(&changed.before).await?;
         Ok(TableUpdate { before, after })
     }
 }

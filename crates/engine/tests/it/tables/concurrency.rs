@@ -63,7 +63,7 @@ async fn no_change_of_a_definition_is_lost() {
         let other = harness.another().await;
         harness.create(create("t")).await;
         let tag = async |number: usize| {
-            let engine = if number % 2 == 0 { &harness.engine } else { &other.engine };
+            let engine = if number.is_multiple_of(2) { &harness.engine } else { &other.engine };
             let tags = [(format!("key{number}"), String::new())].into();
             engine.tag_resource(&name("t"), tags).await.unwrap();
         };

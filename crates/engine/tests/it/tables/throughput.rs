@@ -172,7 +172,7 @@ async fn switching_to_on_demand_and_back() {
     assert_eq!((of_index.warm_read_units, of_index.warm_write_units), (20_000, 4_000));
     harness
         .update(|request| {
-            request.throughput.on_demand_max_read_units = Some(OnDemandMaximum::Units(9))
+            request.throughput.on_demand_max_read_units = Some(OnDemandMaximum::Units(9));
         })
         .await
         .unwrap();
