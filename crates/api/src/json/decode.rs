@@ -351,3 +351,95 @@ fn integer(given: Kind, reader: &mut Reader<'_>, target: &'static str) -> Result
         _ => Err(TypeFault::NotConvertible { given, target }.into()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::attribute_value::{WireAttributes, WireValue};
+
+    shape! {
+        struct Everything {
+            "Map" => map: WireAttributes,
+            "Value" => value: WireValue,
+            "Lists" => lists: OrderedMap<Vec<WireAttributes>>,
+            "Names" => names: OrderedMap<String>,
+        }
+    }
+
+    #[track_caller]
+    fn check(body: &str, expected: &str) {
+        let error = request::<Everything>(body.as_bytes()).unwrap_err();
+        assert_eq!(error.message(), Some(expected), "{body}");
+    }
+
+    const NOT_A_STRING: &str = "NUMBER_VALUE cannot be converted to String";
+    const NO_STRUCTURE: &str = "Start of structure or map found where not expected";
+    const NESTED: &str = "class sun.reflect.generics.reflectiveObjects.ParameterizedTypeImpl \
+        cannot be cast to class java.lang.Class (sun.reflect.generics.reflectiveObjects.\
+        ParameterizedTypeImpl and java.lang.Class are in module java.base of loader 'bootstrap')";
+    const NOT_A_MAP: &str = "Unrecognized collection type java.util.Map<java.lang.String, \
+        com.amazonaws.dynamodb.v20120810.AttributeValue>";
+    const NOT_A_VALUE: &str =
+        "Unrecognized collection type class com.amazonaws.dynamodb.v20120810.AttributeValue";
+
+    #[test]
+    fn maps_and_lists_in_the_wrong_place() {
+        check(r#"{"Map":"x"}"#, "Unexpected field type");
+        check(r#"{"Map":[]}"#, NOT_A_MAP);
+        check(
+            r#"{"Names":[]}"#,
+            "Unrecognized collection type java.util.Map<java.lang.String, java.lang.String>",
+        );
+        check(r#"{"Names":{"a":1}}"#, NOT_A_STRING);
+        check(r#"{"Lists":{"a":"x"}}"#, NESTED);
+        check(r#"{"Lists":{"a":{}}}"#, NO_STRUCTURE);
+        check(r#"{"Lists":{"a":[1]}}"#, NESTED);
+        check(r#"{"Lists":{"a":[[]]}}"#, NOT_A_MAP);
+    }
+
+    #[test]
+    fn attribute_values_of_wrong_types() {
+        check(r#"{"Map":{"a":"x"}}"#, "Unexpected value type in payload");
+        check(r#"{"Map":{"a":[]}}"#, NOT_A_VALUE);
+        check(r#"{"Value":1}"#, "Unexpected field type");
+        check(r#"{"Value":[]}"#, NOT_A_VALUE);
+        check(r#"{"Value":{"N":3}}"#, NOT_A_STRING);
+        check(r#"{"Value":{"S":3.5}}"#, "DECIMAL_VALUE cannot be converted to String");
+        check(r#"{"Value":{"S":{}}}"#, NO_STRUCTURE);
+        check(r#"{"Value":{"BOOL":3}}"#, "NUMBER_VALUE cannot be converted to Boolean");
+        check(r#"{"Value":{"NULL":"x"}}"#, "Unexpected token received from parser");
+        check(r#"{"Value":{"SS":"x"}}"#, "Unexpected field type");
+        check(r#"{"Value":{"SS":{}}}"#, NO_STRUCTURE);
+        check(r#"{"Value":{"NS":[1]}}"#, NOT_A_STRING);
+        check(r#"{"Value":{"L":1}}"#, "Unexpected field type");
+        check(r#"{"Value":{"L":{}}}"#, NO_STRUCTURE);
+        check(r#"{"Value":{"L":[1]}}"#, "Unexpected value type in payload");
+        check(r#"{"Value":{"M":1}}"#, "Unexpected field type");
+        check(r#"{"Value":{"M":[]}}"#, NOT_A_MAP);
+        check(
+            r#"{"Value":{"M":{"a":{"L":[{"M":{"b":{"B":1}}}]}}}}"#,
+            "only base-64-encoded strings are convertible to bytes",
+        );
+    }
+
+    #[test]
+    fn blobs_are_strict_base64() {
+        check(r#"{"Value":{"B":true}}"#, "only base-64-encoded strings are convertible to bytes");
+        check(r#"{"Value":{"B":[]}}"#, "Unrecognized collection type class java.nio.ByteBuffer");
+        check(r#"{"Value":{"B":{}}}"#, NO_STRUCTURE);
+        check(
+            r#"{"Value":{"B":"abc"}}"#,
+            "Base64 encoded length is expected a multiple of 4 bytes but found: 3",
+        );
+        check(r#"{"Value":{"BS":["YR=="]}}"#, "Invalid last non-pad Base64 character dectected");
+        check(r#"{"Value":{"B":"a!b="}}"#, "Invalid last non-pad Base64 character dectected");
+    }
+
+    #[test]
+    fn texts_are_only_given_for_json() {
+        for body in ["", "[]", "{\"Map\":\"x\"", "{\"Value\":{\"N\":3}}}"] {
+            let error = request::<Everything>(body.as_bytes()).unwrap_err();
+            assert_eq!(error.message(), None, "{body}");
+        }
+    }
+}

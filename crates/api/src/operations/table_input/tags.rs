@@ -20,7 +20,9 @@ const VALUE_LENGTH_MAX: usize = 256;
 pub(crate) fn tags(tags: Vec<Tag>) -> Result<BTreeMap<String, String>, ApiError> {
     let mut checked = BTreeMap::new();
     for Tag { key, value } in tags {
-        let key = key.unwrap_or_default();
+        let Some(key) = key else {
+            return Err(tag::invalid_key("null"));
+        };
         check_key(&key)?;
         let Some(value) = value else {
             return Err(tag::invalid_value("null"));

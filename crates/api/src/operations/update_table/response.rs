@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use zenobe_engine::TableUpdate;
 use zenobe_engine::command::{IndexChange, OnDemandMaximum, ThroughputSettings, UpdateTable};
-use zenobe_engine::schema::{IndexDefinition, TableDefinition, TableDescription};
+use zenobe_engine::schema::{IndexDefinition, TableDefinition, TableDescription, Throughput};
 
 use crate::Reply;
 use crate::json::Writer;
@@ -14,11 +14,11 @@ use crate::render::{Presentation, WarmThroughput, write_table};
 
 pub(super) fn render(sent: &UpdateTable, update: &TableUpdate, now_ms: u64) -> Reply {
     let (before, after) = (&*update.before.definition, &*update.after.definition);
+    let warm = changed_warm_throughputs(sent);
     let shown = TableDescription {
-        definition: Arc::new(shown_definition(before, after)),
+        definition: Arc::new(shown_definition(before, after, &warm)),
         ..update.after.clone()
     };
-    let warm = changed_warm_throughputs(sent);
     let removed = |maximum: Option<OnDemandMaximum>| maximum == Some(OnDemandMaximum::Unlimited);
     let presentation = Presentation {
         table_status: is_updating(sent, before).then_some("UPDATING"),
@@ -36,25 +36,39 @@ pub(super) fn render(sent: &UpdateTable, update: &TableUpdate, now_ms: u64) -> R
     Reply(writer.finish())
 }
 
-fn shown_definition(before: &TableDefinition, after: &TableDefinition) -> TableDefinition {
+fn shown_definition(
+    before: &TableDefinition,
+    after: &TableDefinition,
+    warm: &[Option<String>],
+) -> TableDefinition {
     let mut shown = after.clone();
     shown.billing_mode = before.billing_mode;
     shown.on_demand_since_ms = before.on_demand_since_ms;
-    shown.throughput.read_units = before.throughput.read_units;
-    shown.throughput.write_units = before.throughput.write_units;
-    shown.throughput.last_increase_ms = before.throughput.last_increase_ms;
-    shown.throughput.last_decrease_ms = before.throughput.last_decrease_ms;
-    shown.throughput.decreases_today = before.throughput.decreases_today;
     shown.table_class = before.table_class;
-    shown.kms_key_arn.clone_from(&before.kms_key_arn);
+    // A table without a key of its own shows the one that it is getting.
+    shown.kms_key_arn = before.kms_key_arn.clone().or(shown.kms_key_arn);
+    let is_warmed = warm.contains(&None);
+    shown.throughput = shown_throughput(&before.throughput, &after.throughput, is_warmed);
     for index in &mut shown.global_indexes {
         if let Some(old) = index_of(before, &index.name) {
-            let warm = (index.throughput.warm_read_units, index.throughput.warm_write_units);
-            index.throughput = old.throughput.clone();
-            (index.throughput.warm_read_units, index.throughput.warm_write_units) = warm;
+            let is_warmed = warm.iter().flatten().any(|name| *name == index.name);
+            index.throughput = shown_throughput(&old.throughput, &index.throughput, is_warmed);
         }
     }
     shown
+}
+
+/// The old figures, except for on-demand maxima, which change at once, and for warm throughput that
+/// is being raised by this request.
+fn shown_throughput(before: &Throughput, after: &Throughput, is_warmed: bool) -> Throughput {
+    let warmed = if is_warmed { after } else { before };
+    Throughput {
+        on_demand_max_read_units: after.on_demand_max_read_units,
+        on_demand_max_write_units: after.on_demand_max_write_units,
+        warm_read_units: warmed.warm_read_units,
+        warm_write_units: warmed.warm_write_units,
+        ..before.clone()
+    }
 }
 
 fn index_of<'a>(table: &'a TableDefinition, name: &str) -> Option<&'a IndexDefinition> {
@@ -76,11 +90,13 @@ fn is_updating(sent: &UpdateTable, before: &TableDefinition) -> bool {
 
 fn index_statuses(sent: &UpdateTable) -> BTreeMap<String, &'static str> {
     let status = |change: &IndexChange| match change {
-        IndexChange::Create(index) => (index.name.clone(), "CREATING"),
-        IndexChange::Update { name, .. } => (name.clone(), "UPDATING"),
-        IndexChange::Delete { name } => (name.clone(), "DELETING"),
+        IndexChange::Create(index) => Some((index.name.clone(), "CREATING")),
+        IndexChange::Update { name, throughput } => {
+            throughput.provisioned.map(|_| (name.clone(), "UPDATING"))
+        }
+        IndexChange::Delete { name } => Some((name.clone(), "DELETING")),
     };
-    sent.index_changes.iter().map(status).collect()
+    sent.index_changes.iter().filter_map(status).collect()
 }
 
 /// Whose warm throughput was given: the table's (`None`), or that of an index.

@@ -1,0 +1,145 @@
+//! The case files and their runner.
+//!
+//! A file is a list of cases, each on a fresh engine with a clock that stands still:
+//!
+//! ```text
+//! ## what the case shows
+//! > Operation request body, to the end of the line
+//! < status response body
+//! @ advance 1000      (milliseconds)
+//! @ work              (what the background has to do)
+//! @ given Operation request body, which has to succeed with whatever answer
+//! ```
+//!
+//! Nothing in a case depends on this runner, so that one can be aimed at another endpoint.
+//! `ZENOBE_BLESS=1` rewrites the answers; review them as a diff.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use zenobe_api::{Api, ApiOptions, Operation};
+use zenobe_engine::clock::ManualClock;
+use zenobe_engine::schema::Namespace;
+use zenobe_engine::{Engine, EngineOptions};
+use zenobe_store::memory::MemoryStore;
+
+const START_MS: u64 = 1_765_432_100_250;
+
+/// The names of all case files, sorted.
+pub fn files() -> Vec<String> {
+    let entries = std::fs::read_dir(directory()).expect("the case directory is readable");
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.expect("a directory entry").file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+/// Runs a file's cases and compares (or rewrites) the answers. Returns a report per difference.
+pub async fn check(file: &str) -> Vec<String> {
+    let path = directory().join(file);
+    let expected = std::fs::read_to_string(&path).expect("the case file is readable");
+    let actual = answered(&expected).await;
+    if std::env::var_os("ZENOBE_BLESS").is_some() {
+        std::fs::write(&path, actual).expect("the case file is writable");
+        return Vec::new();
+    }
+    if actual.lines().count() != expected.lines().count() {
+        return vec![format!("{file}: the number of answers differs from that of requests")];
+    }
+    let mut reports = Vec::new();
+    let (mut title, mut request) = ("", "");
+    for (number, (expected, actual)) in expected.lines().zip(actual.lines()).enumerate() {
+        match expected.as_bytes().first() {
+            Some(b'#') => title = expected,
+            Some(b'>') => request = expected,
+            _ => {}
+        }
+        if actual != expected {
+            let number = number + 1;
+            reports.push(format!(
+                "\n{file}:{number}\n{title}\n{request}\nexpected {expected}\nactual   {actual}"
+            ));
+        }
+    }
+    reports
+}
+
+fn directory() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases/api")
+}
+
+/// The file's text with every answer replaced by the actual one.
+async fn answered(text: &str) -> String {
+    let mut world = World::new().await;
+    let mut out = String::new();
+    for line in text.lines().filter(|line| !line.starts_with('<')) {
+        out.push_str(line);
+        out.push('\n');
+        if line.starts_with("##") {
+            world = World::new().await;
+        } else if let Some(request) = line.strip_prefix("> ") {
+            let (operation, body) = request.split_once(' ').unwrap_or((request, ""));
+            out.push_str(&world.answer(operation, body).await);
+            out.push('\n');
+        } else if let Some(directive) = line.strip_prefix("@ ") {
+            world.obey(directive).await;
+        }
+    }
+    out
+}
+
+struct World {
+    clock: Arc<ManualClock>,
+    engine: Arc<Engine>,
+    api: Api,
+    namespace: Arc<Namespace>,
+}
+
+impl World {
+    async fn new() -> World {
+        let clock = Arc::new(ManualClock::new(START_MS));
+        let options = EngineOptions {
+            clock: clock.clone(),
+            random_seed: Some(7),
+            ..EngineOptions::default()
+        };
+        let store = Arc::new(MemoryStore::new());
+        let engine = Engine::open(store, options).await.expect("the engine opens");
+        let api = Api::new(Arc::clone(&engine), ApiOptions::default());
+        let namespace = Arc::new(Namespace {
+            account: "000000000000".to_owned(),
+            region: "us-east-1".to_owned(),
+        });
+        World { clock, engine, api, namespace }
+    }
+
+    async fn answer(&self, operation: &str, body: &str) -> String {
+        let service = match operation {
+            "DescribeStream" | "GetRecords" | "GetShardIterator" | "ListStreams" => {
+                "DynamoDBStreams_20120810"
+            }
+            _ => "DynamoDB_20120810",
+        };
+        let operation = Operation::from_target(&format!("{service}.{operation}"))
+            .unwrap_or_else(|| panic!("{operation} is not an operation"));
+        let response = self.api.handle(operation, &self.namespace, body.as_bytes()).await;
+        let body = String::from_utf8(response.body.to_vec()).expect("responses are UTF-8");
+        format!("< {} {body}", response.status).trim_end().to_owned()
+    }
+
+    async fn obey(&self, directive: &str) {
+        match directive.split_once(' ').unwrap_or((directive, "")) {
+            ("advance", milliseconds) => {
+                self.clock.advance_ms(milliseconds.trim().parse().expect("milliseconds"));
+            }
+            ("given", request) => {
+                let (operation, body) = request.split_once(' ').unwrap_or((request, ""));
+                let answer = self.answer(operation, body).await;
+                assert!(answer.starts_with("< 200 "), "{request}\n{answer}");
+            }
+            ("work", _) => self.engine.run_pending_work().await.expect("background work"),
+            _ => panic!("unknown directive: {directive}"),
+        }
+    }
+}
