@@ -6,7 +6,7 @@ use std::sync::Arc;
 pub use zenobe_engine::TableUpdate;
 use zenobe_engine::clock::ManualClock;
 use zenobe_engine::command::*;
-use zenobe_engine::error::{Error, Result};
+use zenobe_engine::error::{Error, Result, UpdateTableError};
 use zenobe_engine::schema::*;
 use zenobe_engine::{Engine, EngineOptions, Limits};
 use zenobe_store::memory::MemoryStore;
@@ -259,6 +259,16 @@ pub fn ids(items: &[Attributes]) -> Vec<String> {
         .collect();
     ids.sort_unstable();
     ids
+}
+
+/// Checks that a request was refused for this reason.
+// The reason is taken by value so that callers can write it in place.
+#[allow(clippy::needless_pass_by_value)]
+pub fn check_refused<T: std::fmt::Debug>(result: Result<T>, expected: UpdateTableError) {
+    match result {
+        Err(Error::UpdateTable(error)) => assert_eq!(error, expected),
+        other => panic!("{other:?}, expected {expected:?}"),
+    }
 }
 
 pub fn is_not_found<T>(result: &Result<T>) -> bool {
