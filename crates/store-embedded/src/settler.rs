@@ -12,9 +12,9 @@ use crate::failure;
 use crate::group::Group;
 use crate::shared::Shared;
 
-/// Written groups that may wait for the sync before theirs. One is enough to keep the disk busy; while more
-/// batches wait, the next group grows.
-const WRITTEN_GROUPS_MAX: usize = 1;
+/// Written groups that may wait for a sync, which then covers them all. What waits meanwhile makes the next
+/// group larger.
+const WRITTEN_GROUPS_MAX: usize = 8;
 
 /// The thread that syncs the log, so that the next group is written meanwhile.
 pub(crate) struct Settler {

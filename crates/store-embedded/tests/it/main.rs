@@ -1,4 +1,9 @@
 //! The embedded store as its users see it: one binary, by subject.
 
 mod conformance;
+mod crash;
+mod damage;
 mod directory;
+mod disk_failure;
+mod ledger;
+mod process;

@@ -99,7 +99,7 @@ pub(super) fn commit_locking(
 
 pub(super) fn put(store: &dyn Store, name: &str, value: &str) {
     commit_locking(store, &[key(name)], |batch| {
-        batch.put(key(name), Value::from(value.to_owned()))
+        batch.put(key(name), Value::from(value.to_owned()));
     });
 }
 

@@ -1,0 +1,140 @@
+//! Flipped bytes: reported, and never taken for missing data.
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use tempfile::tempdir;
+use tracing::span;
+use zenobe_store::conformance::{Random, block_on};
+use zenobe_store::{Error, Store};
+use zenobe_store_embedded::{Durability, EmbeddedStore};
+
+use crate::crash::{files, options};
+use crate::ledger::{self, Progress};
+
+const STEPS: u64 = 300;
+const FLIPS: usize = 40;
+
+fn fill(directory: &Path) -> Progress {
+    let store = EmbeddedStore::open(directory, options(Durability::Os)).unwrap();
+    for _ in 0..STEPS {
+        for writer in 0..ledger::WRITERS {
+            ledger::step(&store, writer).unwrap();
+        }
+    }
+    let progress = ledger::check(&store).unwrap();
+    block_on(store.close()).unwrap();
+    progress
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &target),
+            false => drop(fs::copy(entry.path(), target).unwrap()),
+        }
+    }
+}
+
+fn flip_a_bit(path: &Path, random: &mut Random) -> usize {
+    let mut content = fs::read(path).unwrap();
+    let position = random.below(content.len());
+    content[position] ^= 1 << random.below(8);
+    fs::write(path, content).unwrap();
+    position
+}
+
+#[test]
+fn damaged_tables_are_reported() {
+    let mut random = Random::announced("damaged_tables_are_reported");
+    let directory = tempdir().unwrap();
+    let original = directory.path().join("original");
+    let written = fill(&original);
+    // Opening once more moves what is in the log into tables.
+    drop(EmbeddedStore::open(&original, options(Durability::Os)).unwrap());
+    let mut reported = 0;
+    for flip in 0..FLIPS {
+        let damaged = directory.path().join("damaged");
+        copy(&original, &damaged);
+        let tables = files(&damaged.join("rocksdb"), "sst");
+        let table = &tables[random.below(tables.len())];
+        let position = flip_a_bit(table, &mut random);
+        let found = EmbeddedStore::open(&damaged, options(Durability::Os))
+            .and_then(|store| ledger::check(&store));
+        match found {
+            // The flipped bit lies where nothing was read, or nothing depends on it.
+            Ok(found) => assert_eq!(found, written, "flip {flip}: byte {position} of {table:?}"),
+            Err(Error::Corrupt { .. }) => reported += 1,
+            Err(error) => panic!("flip {flip}: byte {position} of {table:?}: {error}"),
+        }
+        fs::remove_dir_all(&damaged).unwrap();
+    }
+    println!("{reported} of {FLIPS} flips were reported");
+    assert!(reported > FLIPS / 4, "only {reported} of {FLIPS} flips were noticed");
+}
+
+/// What a damaged log loses is a tail: the rest is a state that existed, and the loss is reported.
+#[test]
+fn damaged_logs_are_reported() {
+    let mut random = Random::announced("damaged_logs_are_reported");
+    let directory = tempdir().unwrap();
+    let original = directory.path().join("original");
+    let written = fill(&original);
+    let mut lost = 0;
+    for flip in 0..FLIPS {
+        let damaged = directory.path().join("damaged");
+        copy(&original, &damaged);
+        let logs = files(&damaged.join("rocksdb"), "log");
+        let log = logs.last().expect("a log");
+        let position = flip_a_bit(log, &mut random);
+        let messages = Arc::<Mutex<Vec<String>>>::default();
+        let subscriber = Recorder { messages: Arc::clone(&messages) };
+        let opened = tracing::subscriber::with_default(subscriber, || {
+            EmbeddedStore::open(&damaged, options(Durability::Os))
+        });
+        match opened {
+            Ok(store) => {
+                let found = ledger::check(&store).unwrap();
+                let messages = messages.lock().unwrap();
+                let is_complete = found == written;
+                lost += usize::from(!is_complete);
+                assert!(
+                    is_complete || !messages.is_empty(),
+                    "flip {flip}: byte {position} of {log:?} lost writes without a word"
+                );
+            }
+            Err(Error::Corrupt { .. } | Error::Open { .. }) => lost += 1,
+            Err(error) => panic!("flip {flip}: byte {position} of {log:?}: {error}"),
+        }
+        fs::remove_dir_all(&damaged).unwrap();
+    }
+    println!("{lost} of {FLIPS} flips cost something");
+}
+
+/// Keeps the warnings and errors that are logged.
+struct Recorder {
+    messages: Arc<Mutex<Vec<String>>>,
+}
+
+impl tracing::Subscriber for Recorder {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() <= tracing::Level::WARN
+    }
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        self.messages.lock().unwrap().push(format!("{event:?}"));
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+    fn enter(&self, _: &span::Id) {}
+    fn exit(&self, _: &span::Id) {}
+}
