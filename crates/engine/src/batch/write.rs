@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use futures_util::future::try_join_all;
+use futures_util::future::join_all;
 use zenobe_store::Key;
 use zenobe_value::{Attributes, EncodedItem};
 
@@ -27,11 +27,13 @@ impl Engine {
             tables.push((&table.table, writes?));
         }
         self.check_batch(&tables).await?;
-        // The writes run side by side, so that they share group commits.
+        // The writes run side by side, so that they share group commits. Each is independent of the others: if
+        // one fails, the rest still happen before the failure is reported.
         let writes = tables.iter().flat_map(|(name, writes)| {
             writes.iter().map(|write| self.write_item(name, |table| write.prepare(table)))
         });
-        let mut outcomes = try_join_all(writes).await?.into_iter();
+        let outcomes = join_all(writes).await.into_iter().collect::<Result<Vec<WriteOutcome>>>()?;
+        let mut outcomes = outcomes.into_iter();
         let tables = tables
             .iter()
             .map(|(name, writes)| table_outcome(name, outcomes.by_ref().take(writes.len())))

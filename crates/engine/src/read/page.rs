@@ -35,6 +35,10 @@ pub(super) struct Plan<'q> {
 impl Plan<'_> {
     pub async fn read(self, engine: &Engine) -> Result<PageOutcome> {
         let mut page = Page::new(&self);
+        // Bounds may cross: BETWEEN with nothing between, or a start key behind the end.
+        if self.range.is_empty() {
+            return Ok(page.finish(&self));
+        }
         match self.selection.fetch {
             None => self.walk(&*engine.store, &mut page).await?,
             Some(fetch) => self.walk_and_fetch(engine, fetch, &mut page).await?,
@@ -66,7 +70,8 @@ impl Plan<'_> {
         let snapshot = engine.store.snapshot();
         let mut range = self.range.clone();
         loop {
-            let entries = collect(&*snapshot, &range, self.direction).await?;
+            let at_once = page.evaluations_left().min(FETCHED_AT_ONCE);
+            let entries = collect(&*snapshot, &range, self.direction, at_once).await?;
             let wanted = |entry: &EncodedItem| fetch == Fetch::All || page.admits(entry.as_item());
             let wanted: Vec<bool> = entries.iter().map(|(_, entry)| wanted(entry)).collect();
             let to_fetch = entries.iter().zip(&wanted).filter(|(_, wanted)| **wanted);
@@ -80,7 +85,7 @@ impl Plan<'_> {
                 }
             }
             match entries.last() {
-                Some((last, _)) if entries.len() == FETCHED_AT_ONCE => {
+                Some((last, _)) if entries.len() == at_once => {
                     range = after(last, range, self.direction);
                 }
                 _ => return Ok(()),
@@ -104,15 +109,12 @@ async fn collect(
     reader: &dyn Reader,
     range: &KeyRange,
     direction: Direction,
+    count_max: usize,
 ) -> Result<Vec<(Key, EncodedItem)>> {
     let mut entries = Vec::new();
     let mut visit = |key: &[u8], value: &[u8]| {
         entries.push((Key::copy_from_slice(key), Key::copy_from_slice(value)));
-        if entries.len() < FETCHED_AT_ONCE {
-            ControlFlow::Continue(())
-        } else {
-            ControlFlow::Break(())
-        }
+        if entries.len() < count_max { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
     reader.scan(range.clone(), direction, &mut visit).await?;
     entries.into_iter().map(|(key, value)| Ok((key, decode_stored(&value)?))).collect()
@@ -150,6 +152,10 @@ impl<'q> Page<'q> {
             fetched_halves: 0,
             last_evaluated_key: None,
         }
+    }
+
+    fn evaluations_left(&self) -> usize {
+        usize::try_from(self.limit - self.scanned_count).unwrap_or(usize::MAX)
     }
 
     fn admits(&self, item: ItemRef<'_>) -> bool {

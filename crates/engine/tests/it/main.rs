@@ -1,7 +1,10 @@
 //! The engine from outside, on the memory store: golden scripts per area, and threads that race.
 
 mod damage;
+mod query_properties;
 mod races;
 mod scripts;
+mod stale_definitions;
 mod support;
 mod tables;
+mod write_properties;

@@ -41,6 +41,11 @@ impl Script {
         Script { fixture: Fixture::new().await, tables: Vec::new(), shown: Entries::new() }
     }
 
+    pub fn with_engine(engine: Arc<Engine>) -> Script {
+        let fixture = Fixture::with_engine(engine, Arc::default());
+        Script { fixture, tables: Vec::new(), shown: Entries::new() }
+    }
+
     pub async fn run(&mut self, lines: &[&str]) -> String {
         match self.try_run(lines).await {
             Ok(text) => text,

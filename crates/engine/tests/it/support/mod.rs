@@ -30,7 +30,11 @@ impl Fixture {
             Limits { collection_size_bytes_max: COLLECTION_SIZE_BYTES_MAX, ..Limits::default() };
         let options = EngineOptions { clock: clock.clone(), random_seed: Some(1), limits };
         let engine = Engine::open(Arc::new(MemoryStore::new()), options).await;
-        let engine = engine.expect("an empty store opens");
+        Fixture::with_engine(engine.expect("an empty store opens"), clock)
+    }
+
+    /// `clock` is the engine's, unless the engine has one that nobody moves.
+    pub fn with_engine(engine: Arc<Engine>, clock: Arc<ManualClock>) -> Fixture {
         let namespace = Namespace { account: "000000000000".into(), region: "local".into() };
         Fixture { engine, clock, namespace: Arc::new(namespace) }
     }

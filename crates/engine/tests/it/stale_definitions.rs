@@ -1,0 +1,80 @@
+//! Two engines on one store: each learns of the other's changes of a table inside its own writes.
+
+use std::sync::Arc;
+
+use zenobe_engine::{Engine, EngineOptions};
+use zenobe_store::memory::MemoryStore;
+
+use crate::support::block_on;
+use crate::support::commands::Script;
+
+#[test]
+fn a_write_never_misses_an_index_that_another_engine_added() {
+    block_on(async {
+        let (mut here, mut there) = two_engines().await;
+        expect(&mut here, &["create t pk:S"], "ok").await;
+        expect(&mut there, &[r#"put t {"pk": "a", "g": "G"}"#], "new").await;
+        expect(&mut here, &["add-index t by_g g:S - keys"], "ok").await;
+
+        // Nothing has told the other engine: it finds out inside each kind of write.
+        expect(&mut there, &[r#"put t {"pk": "b", "g": "G"}"#], "new").await;
+        expect(&mut here, &["work"], "ok").await;
+        expect(&mut there, &[r#"update t {"pk": "c"} SET g = `"G"`"#], "new").await;
+        let transaction = ["transact-write", r#"put t {"pk": "d", "g": "G"}"#];
+        expect(&mut there, &transaction, "consumed").await;
+        let batch = ["batch-write", r#"put t {"pk": "e", "g": "G"}"#, r#"delete t {"pk": "a"}"#];
+        expect(&mut there, &batch, "consumed").await;
+
+        let found = here.run(&["query t/by_g g = `\"G\"`", "select count"]).await;
+        assert!(found.starts_with("count 4 of 4"), "{found}");
+        here.check_consistency().await;
+    });
+}
+
+#[test]
+fn a_write_is_checked_against_the_new_definition() {
+    block_on(async {
+        let (mut here, mut there) = two_engines().await;
+        expect(&mut here, &["create t pk:S"], "ok").await;
+        expect(&mut there, &[r#"put t {"pk": "a", "g": 1}"#], "new").await;
+        expect(&mut here, &["add-index t by_g g:S - keys"], "ok").await;
+        expect(&mut there, &[r#"put t {"pk": "b", "g": 1}"#], "error: IndexKey").await;
+        let transaction = ["transact-write", r#"put t {"pk": "b", "g": 1}"#];
+        expect(&mut there, &transaction, "error: cancelled").await;
+    });
+}
+
+#[test]
+fn a_write_never_lands_in_a_table_that_another_engine_deleted() {
+    block_on(async {
+        let (mut here, mut there) = two_engines().await;
+        expect(&mut here, &["create t pk:S"], "ok").await;
+        expect(&mut there, &[r#"put t {"pk": "a"}"#], "new").await;
+        expect(&mut here, &["drop t"], "ok").await;
+        expect(&mut there, &[r#"put t {"pk": "b"}"#], "error: TableNotFound").await;
+
+        expect(&mut here, &["create t pk:S"], "ok").await;
+        expect(&mut there, &[r#"put t {"pk": "c"}"#], "new").await;
+        expect(&mut here, &["drop t"], "ok").await;
+        expect(&mut here, &["create t other:N"], "ok").await;
+        expect(&mut there, &[r#"put t {"pk": "d"}"#], "error: Key(Missing").await;
+        expect(&mut there, &[r#"put t {"other": 1}"#], "new").await;
+        here.check_consistency().await;
+    });
+}
+
+async fn two_engines() -> (Script, Script) {
+    let store = Arc::new(MemoryStore::new());
+    let mut scripts = Vec::new();
+    for _ in 0..2 {
+        let engine = Engine::open(store.clone(), EngineOptions::default()).await;
+        scripts.push(Script::with_engine(engine.expect("a store opens twice")));
+    }
+    let there = scripts.pop().expect("two engines");
+    (scripts.pop().expect("two engines"), there)
+}
+
+async fn expect(script: &mut Script, command: &[&str], beginning: &str) {
+    let text = script.run(command).await;
+    assert!(text.starts_with(beginning), "{command:?}: expected {beginning}, found {text}");
+}
