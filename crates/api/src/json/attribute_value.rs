@@ -2,6 +2,7 @@
 //! themselves (an empty set, a bad number) are kept as data, because each operation reports them
 //! at its own moment.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use zenobe_value::limits::NESTING_LEVELS_MAX;
@@ -118,7 +119,7 @@ fn typed_value(
 ) -> Result<Option<WireValue>, DecodeError> {
     Ok(match name {
         "S" => member(reader)?.map(|text| Ok(AttributeValue::S(text))),
-        "N" => member(reader)?.map(|text| number(text).map(AttributeValue::N)),
+        "N" => text(reader)?.map(|text| number(&text).map(AttributeValue::N)),
         "B" => member(reader)?.map(|Blob(bytes)| Ok(AttributeValue::B(bytes))),
         "BOOL" => member(reader)?.map(|flag| Ok(AttributeValue::Bool(flag))),
         "NULL" => member(reader)?.map(null),
@@ -173,8 +174,16 @@ fn nested_value(reader: &mut Reader<'_>, level: usize) -> Result<WireValue, Deco
     }
 }
 
-fn number(text: String) -> Result<Number, ValueFault> {
-    Number::parse(&text).map_err(|error| ValueFault::Number { error, text })
+/// A string that is only looked at, so that it need not be copied out of the request.
+fn text<'a>(reader: &mut Reader<'a>) -> Result<Option<Cow<'a, str>>, DecodeError> {
+    if reader.peek()? == Kind::String {
+        return Ok(Some(reader.string()?));
+    }
+    Ok(member::<String>(reader)?.map(Cow::Owned))
+}
+
+fn number(text: &str) -> Result<Number, ValueFault> {
+    Number::parse(text).map_err(|error| ValueFault::Number { error, text: text.to_owned() })
 }
 
 fn null(flag: bool) -> WireValue {
@@ -192,13 +201,14 @@ fn string_set(members: Vec<String>) -> WireValue {
     Ok(AttributeValue::Ss(set))
 }
 
+#[allow(clippy::needless_pass_by_value)] // Like its siblings, it is what a set's members are mapped by.
 fn number_set(members: Vec<String>) -> WireValue {
     if members.is_empty() {
         return Err(ValueFault::EmptySet(AttributeType::Ns));
     }
-    let count = members.len();
-    let set = members.into_iter().map(number).collect::<Result<BTreeSet<Number>, _>>()?;
-    if set.len() < count {
+    let numbers = members.iter().map(|text| number(text));
+    let set = numbers.collect::<Result<BTreeSet<Number>, _>>()?;
+    if set.len() < members.len() {
         return Err(ValueFault::DuplicateNumbers);
     }
     Ok(AttributeValue::Ns(set))

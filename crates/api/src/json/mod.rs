@@ -10,7 +10,7 @@ mod render;
 mod writer;
 
 pub(crate) use reader::{Kind, Reader};
-pub(crate) use render::{write_attributes, write_item, write_value};
+pub(crate) use render::{write_attributes, write_item};
 pub(crate) use writer::Writer;
 
 /// Whether the bytes are one JSON value and nothing else.

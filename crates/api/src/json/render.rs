@@ -14,7 +14,7 @@ pub(crate) fn write_item(writer: &mut Writer, item: ItemRef<'_>) {
 }
 
 /// A stored value, under its type's name.
-pub(crate) fn write_value(writer: &mut Writer, value: ValueRef<'_>) {
+fn write_value(writer: &mut Writer, value: ValueRef<'_>) {
     writer.begin_object();
     match value.view() {
         View::S(text) => writer.name("S").string(text),
@@ -56,7 +56,7 @@ fn write_attribute_value(writer: &mut Writer, value: &AttributeValue) {
             writer.name("NS").array(set, |writer, number| writer.string(&number.to_string()));
         }
         AttributeValue::Bs(set) => {
-            writer.name("BS").array(set, |writer, bytes| writer.base64(bytes))
+            writer.name("BS").array(set, |writer, bytes| writer.base64(bytes));
         }
         AttributeValue::L(list) => writer.name("L").array(list, write_attribute_value),
         AttributeValue::M(map) => write_attributes(writer.name("M"), map),
@@ -165,5 +165,79 @@ mod tests {
         assert_eq!(decode(item(nested(400, r#"{"S":"x"}"#))), Err(ValueFault::NestedTooDeeply));
         let both = format!(r#"{{"L":[{},{{"NULL":false}}]}}"#, nested(33, "{}"));
         assert_eq!(decode(item(both)), Err(ValueFault::NullNotTrue));
+    }
+
+    mod properties {
+        use proptest::collection::{btree_map, btree_set, vec};
+        use proptest::prelude::*;
+        use zenobe_value::Number;
+
+        use super::*;
+
+        fn number() -> impl Strategy<Value = Number> {
+            (any::<i64>(), -60..60_i32)
+                .prop_map(|(digits, exponent)| format!("{digits}e{exponent}"))
+                .prop_filter_map("out of range", |text| Number::parse(&text).ok())
+        }
+
+        fn value() -> impl Strategy<Value = AttributeValue> {
+            let leaf = prop_oneof![
+                any::<String>().prop_map(AttributeValue::S),
+                number().prop_map(AttributeValue::N),
+                vec(any::<u8>(), 0..9).prop_map(AttributeValue::B),
+                any::<bool>().prop_map(AttributeValue::Bool),
+                Just(AttributeValue::Null),
+                btree_set(any::<String>(), 1..4).prop_map(AttributeValue::Ss),
+                btree_set(number(), 1..4).prop_map(AttributeValue::Ns),
+                btree_set(vec(any::<u8>(), 0..4), 1..4).prop_map(AttributeValue::Bs),
+            ];
+            leaf.prop_recursive(5, 40, 4, |inner| {
+                prop_oneof![
+                    vec(inner.clone(), 0..4).prop_map(AttributeValue::L),
+                    btree_map(any::<String>(), inner, 0..4).prop_map(AttributeValue::M),
+                ]
+            })
+        }
+
+        proptest! {
+            /// Whatever is written is JSON, and reads back as what it was; both ways of writing agree.
+            #[test]
+            fn items_survive_a_round_trip(item in btree_map(any::<String>(), value(), 0..6)) {
+                let mut writer = Writer::new();
+                write_attributes(&mut writer, &item);
+                let text = writer.finish();
+                prop_assert!(crate::is_valid_json(&text));
+                prop_assert_eq!(round_trip(std::str::from_utf8(&text).unwrap()).into_bytes(), text.clone());
+                let read = request::<WireAttributes>(&text).unwrap().into_attributes().unwrap();
+                prop_assert_eq!(read, item);
+            }
+
+            /// Damaged requests are refused or understood; they never panic.
+            #[test]
+            fn damaged_items_are_harmless(
+                item in btree_map(any::<String>(), value(), 1..4),
+                at in any::<prop::sample::Index>(),
+                byte in any::<u8>(),
+                cut in any::<bool>(),
+            ) {
+                let mut writer = Writer::new();
+                write_attributes(&mut writer, &item);
+                let mut text = writer.finish();
+                let at = at.index(text.len());
+                if cut {
+                    text.truncate(at);
+                } else {
+                    text[at] = byte;
+                }
+                let understood = request::<WireAttributes>(&text).is_ok();
+                prop_assert!(!understood || crate::is_valid_json(&text));
+            }
+
+            #[test]
+            fn any_bytes_are_harmless(bytes in vec(any::<u8>(), 0..60)) {
+                let understood = request::<WireAttributes>(&bytes).is_ok();
+                prop_assert!(!understood || crate::is_valid_json(&bytes));
+            }
+        }
     }
 }

@@ -105,7 +105,7 @@ impl Writer {
     pub(crate) fn halves(&mut self, halves: u64) {
         self.separate();
         self.out.extend_from_slice(itoa::Buffer::new().format(halves / 2).as_bytes());
-        self.out.extend_from_slice(if halves % 2 == 0 { b".0" } else { b".5" });
+        self.out.extend_from_slice(if halves.is_multiple_of(2) { b".0" } else { b".5" });
         self.after_value = true;
     }
 

@@ -109,7 +109,7 @@ fn constrain(input: CreateTableInput) -> Result<Constrained, ApiError> {
         })
     });
     let stream =
-        input.stream_specification.map(|given| StreamInput::constrain(given, &mut violations));
+        input.stream_specification.map(|given| StreamInput::constrain(&given, &mut violations));
     let encryption =
         input.sse_specification.map(|given| EncryptionInput::constrain(given, &mut violations));
     violations.finish()?;

@@ -178,10 +178,10 @@ pub(crate) fn global_index_keys(
 }
 
 fn hash_then_range(keys: &[KeyElement]) -> Result<(), ApiError> {
-    if let [first, second] = keys {
-        if first.name == second.name {
-            return Err(table::same_hash_and_range_key());
-        }
+    if let [first, second] = keys
+        && first.name == second.name
+    {
+        return Err(table::same_hash_and_range_key());
     }
     if keys.first().is_none_or(|key| key.key_type != KeyType::Hash) {
         return Err(table::first_key_not_hash());

@@ -18,7 +18,7 @@ pub(crate) struct StreamInput {
 
 impl StreamInput {
     pub(crate) fn constrain(
-        specification: StreamSpecification,
+        specification: &StreamSpecification,
         violations: &mut Violations,
     ) -> StreamInput {
         let path = "streamSpecification.streamEnabled";

@@ -104,7 +104,7 @@ fn constrain(input: UpdateTableInput) -> Result<Constrained, ApiError> {
         .global_secondary_index_updates
         .map(|updates| IndexUpdateInput::constrain(updates, &mut violations));
     let stream =
-        input.stream_specification.map(|given| StreamInput::constrain(given, &mut violations));
+        input.stream_specification.map(|given| StreamInput::constrain(&given, &mut violations));
     let encryption =
         input.sse_specification.map(|given| EncryptionInput::constrain(given, &mut violations));
     if let Some(updates) = &input.replica_updates {
