@@ -106,7 +106,7 @@ fn text(value: &str) -> AttributeValue {
     AttributeValue::S(value.into())
 }
 
-fn number(value: impl ToString) -> AttributeValue {
+fn number(value: impl std::fmt::Display) -> AttributeValue {
     AttributeValue::N(value.to_string())
 }
 

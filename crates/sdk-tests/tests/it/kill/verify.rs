@@ -32,17 +32,17 @@ pub fn indexes(client: &mut Client) {
     let stored = scan(client, TABLE, None);
     let by_group =
         stored.iter().filter(|item| item.get("g").is_some() && item.get("version").is_some());
-    check_index(client, "by-group", by_group.cloned().collect());
+    check_index(client, "by-group", &by_group.cloned().collect::<Vec<_>>());
     let by_level = stored.iter().filter(|item| item.get("l").is_some());
     let keys_only = |item: &Value| json!({"pk": item["pk"], "sk": item["sk"], "l": item["l"]});
-    check_index(client, "by-level", by_level.map(keys_only).collect());
+    check_index(client, "by-level", &by_level.map(keys_only).collect::<Vec<_>>());
     check_order(client, &stored);
 }
 
-fn check_index(client: &mut Client, index: &str, expected: Vec<Value>) {
+fn check_index(client: &mut Client, index: &str, expected: &[Value]) {
     let found = scan(client, TABLE, Some(index));
     let as_set = |items: &[Value]| items.iter().map(Value::to_string).collect::<BTreeSet<_>>();
-    let (found_set, expected_set) = (as_set(&found), as_set(&expected));
+    let (found_set, expected_set) = (as_set(&found), as_set(expected));
     let missing: Vec<_> = expected_set.difference(&found_set).collect();
     let stray: Vec<_> = found_set.difference(&expected_set).collect();
     assert!(missing.is_empty() && stray.is_empty(), "{index} lacks {missing:?}, has {stray:?}");

@@ -9,7 +9,7 @@ use super::TABLE;
 use super::ledger::{Change, Ledger};
 
 /// What a writer saw besides its ledger.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 pub struct Outcome {
     pub acknowledged: u64,
     pub increments: i64,
