@@ -1,6 +1,6 @@
 //! DynamoDB's API without HTTP: an operation's name and a JSON body in, a status and a JSON body out.
 //!
-//! **Invariant:** only this crate knows JSON shapes and error texts. All texts are in [`messages`]
+//! **Invariant:** only this crate knows JSON shapes and error texts. All texts are in `messages`
 //! (private); everything before that is typed.
 //!
 //! # How to add an operation
@@ -11,7 +11,7 @@
 //!      which parses, calls the engine and renders;
 //!    - the request's shape, declared with `shape!` under its name in DynamoDB's API model. Each
 //!      member is an `Option`; its JSON type is checked while it is read, with DynamoDB's
-//!      SerializationException texts. Attribute values are [`json::attribute_value::WireValue`]s,
+//!      SerializationException texts. Attribute values are `json::attribute_value::WireValue`s,
 //!      which keep their first validation fault until the operation wants to report it;
 //!    - the checks, in DynamoDB's order: first `constraints` (collected in `Violations`,
 //!      table names through `constraints::table_name`), then the request's own rules. A check returns a
@@ -19,8 +19,8 @@
 //!    - rendering with `json::Writer`; stored items go through `json::write_item`, without a tree.
 //! 2. Texts go to `messages/<topic>.rs`, as entries of `texts!`. Engine errors become texts in
 //!    `messages::engine::engine_error` (`context.items(error)` is the short form for item operations).
-//! 3. Add the operation to `dispatch` below.
-//! 4. Add cases to `tests/cases/api/<Operation>.json`; `ZENOBE_BLESS=1` fills in the answers to review.
+//! 3. Add the operation to `operations::dispatch`.
+//! 4. Add cases to `tests/cases/api/<Operation>.cases`; `ZENOBE_BLESS=1` fills in the answers to review.
 
 mod constraints;
 mod error;

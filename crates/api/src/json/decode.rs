@@ -231,19 +231,24 @@ impl<T: Decode> Decode for OrderedMap<T> {
     }
 }
 
+/// Sorts instead of comparing each with each, because a request may have very many members.
 fn last_of_duplicates<T>(mut entries: Vec<(String, T)>) -> Vec<(String, T)> {
+    if entries.len() < 2 {
+        return entries;
+    }
     let mut order: Vec<usize> = (0..entries.len()).collect();
     order.sort_by(|&a, &b| entries[a].0.cmp(&entries[b].0).then(a.cmp(&b)));
-    let superseded: Vec<usize> = order
+    let mut superseded: Vec<usize> = order
         .windows(2)
         .filter(|pair| entries[pair[0]].0 == entries[pair[1]].0)
         .map(|pair| pair[0])
         .collect();
     if !superseded.is_empty() {
+        superseded.sort_unstable();
         let mut index = 0;
         entries.retain(|_| {
             index += 1;
-            !superseded.contains(&(index - 1))
+            superseded.binary_search(&(index - 1)).is_err()
         });
     }
     entries

@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use super::plain_length;
+
 /// Deeper structures are refused. Attribute values nest to 32 levels of two JSON levels each, so this
 /// leaves ample room to read a value that is too deep and to say so.
 const DEPTH_MAX: usize = 1_000;
@@ -63,6 +65,11 @@ impl<'a> Reader<'a> {
             }
             _ => Err(SyntaxError),
         }
+    }
+
+    /// How many bytes of the text are behind.
+    pub(crate) fn position(&self) -> usize {
+        self.position
     }
 
     pub(crate) fn literal(&mut self, word: &str) -> Result<(), SyntaxError> {
@@ -239,11 +246,11 @@ impl<'a> Reader<'a> {
     /// The position of the next quote or backslash. Control characters are not allowed before it.
     fn plain_run_end(&self) -> Result<usize, SyntaxError> {
         let rest = &self.text.as_bytes()[self.position..];
-        let length = rest
-            .iter()
-            .position(|byte| matches!(byte, b'"' | b'\\' | 0x00..=0x1f))
-            .ok_or(SyntaxError)?;
-        if rest[length] < 0x20 { Err(SyntaxError) } else { Ok(self.position + length) }
+        let length = plain_length(rest);
+        match rest.get(length) {
+            Some(b'"' | b'\\') => Ok(self.position + length),
+            _ => Err(SyntaxError),
+        }
     }
 
     fn string_with_escapes(&mut self, plain: &str) -> Result<String, SyntaxError> {

@@ -3,6 +3,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use super::plain_length;
+
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
     out: Vec<u8>,
@@ -133,26 +135,23 @@ impl Writer {
     }
 
     fn escaped(&mut self, text: &str) {
-        let bytes = text.as_bytes();
-        let mut plain_from = 0;
-        for (at, byte) in bytes.iter().enumerate() {
-            let escape: &[u8] = match byte {
-                b'"' => b"\\\"",
-                b'\\' => b"\\\\",
-                b'\n' => b"\\n",
-                b'\r' => b"\\r",
-                b'\t' => b"\\t",
-                0x00..=0x1f => b"",
-                _ => continue,
+        let mut rest = text.as_bytes();
+        loop {
+            let (plain, special) = rest.split_at(plain_length(rest));
+            self.out.extend_from_slice(plain);
+            let Some((byte, after)) = special.split_first() else {
+                return;
             };
-            self.out.extend_from_slice(&bytes[plain_from..at]);
-            plain_from = at + 1;
-            match escape {
-                b"" => self.out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
-                _ => self.out.extend_from_slice(escape),
+            match byte {
+                b'"' => self.out.extend_from_slice(b"\\\""),
+                b'\\' => self.out.extend_from_slice(b"\\\\"),
+                b'\n' => self.out.extend_from_slice(b"\\n"),
+                b'\r' => self.out.extend_from_slice(b"\\r"),
+                b'\t' => self.out.extend_from_slice(b"\\t"),
+                control => self.out.extend_from_slice(format!("\\u{control:04x}").as_bytes()),
             }
+            rest = after;
         }
-        self.out.extend_from_slice(&bytes[plain_from..]);
     }
 }
 

@@ -1,5 +1,7 @@
 //! CreateTable.
 
+use std::collections::BTreeSet;
+
 use zenobe_engine::command::{CreateTable, EncryptionChange, KmsKey, TableName};
 use zenobe_engine::schema::{BillingMode, TableClass, TableDescription};
 
@@ -178,7 +180,7 @@ fn lower(table: TableName, input: Constrained) -> Result<CreateTable, ApiError> 
     let table_class = input.table_class.as_deref().map(table_class).transpose()?;
     Ok(CreateTable {
         table,
-        attribute_types: input.definitions.into_iter().collect(),
+        attribute_types: input.definitions.into_types(),
         keys,
         local_indexes,
         global_indexes,
@@ -208,7 +210,8 @@ fn reject_unused_definitions(input: &Constrained) -> Result<(), ApiError> {
         .chain(indexes.flat_map(|index| &index.keys))
         .map(|key| key.name.as_str())
         .collect();
-    if input.definitions.names().all(|name| used.contains(&name)) {
+    let distinct: BTreeSet<&str> = used.iter().copied().collect();
+    if input.definitions.names().all(|name| distinct.contains(name)) {
         return Ok(());
     }
     let used = in_java_set_order(&used).join(", ");

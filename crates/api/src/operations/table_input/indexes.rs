@@ -1,10 +1,13 @@
 //! Secondary indexes of a request: constraints, projections and names.
 
+use std::collections::BTreeSet;
+
 use zenobe_engine::command::CreateIndex;
 use zenobe_engine::schema::{BillingMode, IndexProjection, KeySchema};
 
 use super::keys::{
-    Definitions, KeyCount, KeyElement, constrain_key_schema, global_index_keys, local_index_keys,
+    Definitions, KeyCount, KeyElement, constrain_key_schema, first_repeated, global_index_keys,
+    local_index_keys,
 };
 use super::shapes::{GlobalSecondaryIndex, LocalSecondaryIndex, Projection};
 use super::throughput::{Capacity, Place};
@@ -75,12 +78,10 @@ impl IndexInput {
             (Some(ProjectionType::KeysOnly), None) => Ok(IndexProjection::KeysOnly),
             (Some(ProjectionType::Include), None) => Err(table::projection_attributes_missing()),
             (Some(ProjectionType::Include), Some(attributes)) => {
-                for (position, name) in attributes.iter().enumerate() {
-                    if attributes[..position].contains(name) {
-                        return Err(table::projection_attribute_duplicate(name));
-                    }
+                match first_repeated(attributes.iter().map(String::as_str)) {
+                    Some(name) => Err(table::projection_attribute_duplicate(name)),
+                    None => Ok(IndexProjection::Include(attributes.clone())),
                 }
-                Ok(IndexProjection::Include(attributes.clone()))
             }
             (Some(other), Some(_)) => {
                 Err(table::projection_attributes_unexpected(PROJECTION_TYPE.name_of(&other)))
@@ -156,15 +157,11 @@ pub(crate) fn global_indexes(
 
 /// Index names seen so far; local and global indexes share one space of names.
 #[derive(Debug, Default)]
-pub(crate) struct IndexNames(Vec<String>);
+pub(crate) struct IndexNames(BTreeSet<String>);
 
 impl IndexNames {
     fn add(&mut self, name: &str) -> Result<(), ApiError> {
-        if self.0.iter().any(|known| known == name) {
-            return Err(table::duplicate_index_name(name));
-        }
-        self.0.push(name.to_owned());
-        Ok(())
+        if self.0.insert(name.to_owned()) { Ok(()) } else { Err(table::duplicate_index_name(name)) }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Attribute definitions and key schemas.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use zenobe_engine::schema::{KeyAttribute, KeySchema, ScalarType};
 
 use super::shapes::{AttributeDefinition, KeySchemaElement};
@@ -14,7 +16,10 @@ const MULTI_ATTRIBUTE_KEYS_MAX: usize = 4;
 
 /// Attribute definitions whose constraints hold, in the order of the request.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Definitions(Vec<(String, ScalarType)>);
+pub(crate) struct Definitions {
+    names: Vec<String>,
+    types: BTreeMap<String, ScalarType>,
+}
 
 /// One element of a key schema whose constraints hold.
 #[derive(Debug, Clone)]
@@ -35,7 +40,8 @@ impl Definitions {
         definitions: Vec<AttributeDefinition>,
         violations: &mut Violations,
     ) -> Definitions {
-        let constrain = |(position, definition): (usize, AttributeDefinition)| {
+        let mut constrained = Definitions::default();
+        for (position, definition) in definitions.into_iter().enumerate() {
             let path = format!("attributeDefinitions.{}.member", position + 1);
             let name = attribute_name(definition.attribute_name, &path, violations);
             let type_path = format!("{path}.attributeType");
@@ -44,42 +50,41 @@ impl Definitions {
                 &type_path,
                 &SCALAR_TYPE,
             );
-            (name, scalar_type.unwrap_or(ScalarType::S))
-        };
-        Definitions(definitions.into_iter().enumerate().map(constrain).collect())
+            constrained.types.insert(name.clone(), scalar_type.unwrap_or(ScalarType::S));
+            constrained.names.push(name);
+        }
+        constrained
     }
 
     pub(crate) fn reject_duplicates(&self) -> Result<(), ApiError> {
-        for (position, (name, _)) in self.0.iter().enumerate() {
-            if self.0[..position].iter().any(|(earlier, _)| earlier == name) {
-                return Err(table::duplicate_definition(name));
-            }
+        match first_repeated(self.names()) {
+            Some(name) => Err(table::duplicate_definition(name)),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.names.len()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.names.is_empty()
     }
 
     pub(crate) fn scalar_type(&self, name: &str) -> Option<ScalarType> {
-        self.0.iter().find(|(known, _)| known == name).map(|(_, scalar_type)| *scalar_type)
+        self.types.get(name).copied()
     }
 
     pub(crate) fn printed(&self) -> String {
-        self.names().collect::<Vec<_>>().join(", ")
+        self.names.join(", ")
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|(name, _)| name.as_str())
+        self.names.iter().map(String::as_str)
     }
 
-    pub(crate) fn into_iter(self) -> impl Iterator<Item = (String, ScalarType)> {
-        self.0.into_iter()
+    pub(crate) fn into_types(self) -> BTreeMap<String, ScalarType> {
+        self.types
     }
 
     /// Fails if a key attribute is not defined.
@@ -149,10 +154,7 @@ pub(crate) fn global_index_keys(
     definitions: &Definitions,
 ) -> Result<KeySchema, ApiError> {
     definitions.cover(keys)?;
-    let repeated = |(position, key): (usize, &KeyElement)| {
-        keys[..position].iter().any(|earlier| earlier.name == key.name)
-    };
-    if keys.iter().enumerate().any(repeated) {
+    if first_repeated(keys.iter().map(|key| key.name.as_str())).is_some() {
         let is_pair = matches!(keys, [_, second] if second.key_type == KeyType::Range);
         return Err(if is_pair {
             table::same_hash_and_range_key()
@@ -206,6 +208,12 @@ fn resolve(keys: &[KeyElement], definitions: &Definitions) -> KeySchema {
     KeySchema { partition: of_type(KeyType::Hash), sort: of_type(KeyType::Range) }
 }
 
+/// The first name that came before. A request may have very many, so they aren't compared each with each.
+pub(crate) fn first_repeated<'a>(names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let mut seen = BTreeSet::new();
+    names.into_iter().find(|name| !seen.insert(*name))
+}
+
 fn attribute_name(name: Option<String>, path: &str, violations: &mut Violations) -> String {
     let path = format!("{path}.attributeName");
     let given = name.is_some();
@@ -219,12 +227,8 @@ fn attribute_name(name: Option<String>, path: &str, violations: &mut Violations)
 /// The names once each, in the order in which a Java `HashSet` iterates over them: that is how
 /// DynamoDB prints the keys that a table uses.
 pub(crate) fn in_java_set_order<'a>(names: &[&'a str]) -> Vec<&'a str> {
-    let mut unique: Vec<&str> = Vec::new();
-    for name in names {
-        if !unique.contains(name) {
-            unique.push(name);
-        }
-    }
+    let mut seen = BTreeSet::new();
+    let mut unique: Vec<&str> = names.iter().copied().filter(|name| seen.insert(*name)).collect();
     let mut buckets: u32 = 16;
     while unique.len() > buckets as usize / 4 * 3 {
         buckets *= 2;

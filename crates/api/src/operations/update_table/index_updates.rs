@@ -7,7 +7,7 @@ use crate::constraints::Violations;
 use crate::error::ApiError;
 use crate::messages::table;
 use crate::operations::table_input::indexes::{IndexInput, constrain_index_name};
-use crate::operations::table_input::keys::{Definitions, global_index_keys};
+use crate::operations::table_input::keys::{Definitions, first_repeated, global_index_keys};
 use crate::operations::table_input::shapes::{
     DeleteGlobalSecondaryIndexAction, GlobalSecondaryIndex, GlobalSecondaryIndexUpdate,
     UpdateGlobalSecondaryIndexAction,
@@ -73,13 +73,10 @@ pub(super) fn lower_index_updates(
     definitions: &Definitions,
     billing_mode: Option<BillingMode>,
 ) -> Result<Vec<IndexChange>, ApiError> {
-    let mut names: Vec<&str> = Vec::new();
-    for update in &updates {
-        let name = update.check_single_action()?;
-        if names.contains(&name) {
-            return Err(table::index_updated_twice(name));
-        }
-        names.push(name);
+    let names = updates.iter().map(IndexUpdateInput::check_single_action);
+    let names = names.collect::<Result<Vec<&str>, ApiError>>()?;
+    if let Some(name) = first_repeated(names.into_iter()) {
+        return Err(table::index_updated_twice(name));
     }
     if updates.iter().filter(|update| update.creates_or_deletes()).count() > 1 {
         return Err(table::one_index_at_a_time());

@@ -154,7 +154,7 @@ fn lower(table: TableName, input: Constrained) -> Result<UpdateTable, ApiError> 
     let definitions = (!input.definitions.is_empty()).then_some(input.definitions);
     Ok(UpdateTable {
         table,
-        attribute_types: definitions.map(|definitions| definitions.into_iter().collect()),
+        attribute_types: definitions.map(Definitions::into_types),
         billing_mode: input.billing_mode,
         throughput: input.capacity.settings(),
         stream,
