@@ -25,7 +25,20 @@ impl Engine {
         for request in &command.tables {
             tables.push(self.table(&request.table).await?);
         }
-        let requests = command.tables.iter().zip(&tables);
+        loop {
+            let outcome = self.batch_get_once(command, &tables).await;
+            if !self.refresh_stale(&mut tables).await? {
+                return outcome;
+            }
+        }
+    }
+
+    async fn batch_get_once(
+        &self,
+        command: &BatchGet,
+        tables: &[Arc<Table>],
+    ) -> Result<BatchGetOutcome> {
+        let requests = command.tables.iter().zip(tables);
         let keys = requests
             .map(|(request, table)| item_keys(request, table))
             .collect::<Result<Vec<Vec<Key>>>>()?;
@@ -35,6 +48,18 @@ impl Engine {
             outcomes.push(self.get_some(request, keys, &mut budget).await?);
         }
         Ok(BatchGetOutcome { tables: outcomes })
+    }
+
+    /// Replaces definitions that are no longer current, and says whether there were any.
+    async fn refresh_stale(&self, tables: &mut [Arc<Table>]) -> Result<bool> {
+        let mut stale = false;
+        for table in tables {
+            if !self.is_current(table).await? {
+                *table = self.refresh(table).await?;
+                stale = true;
+            }
+        }
+        Ok(stale)
     }
 
     async fn get_some(

@@ -17,6 +17,7 @@ use zenobe_value::EncodedItem;
 
 use crate::Engine;
 use crate::capacity::read_halves;
+use crate::catalog::{GuardCheck, Table};
 use crate::change::size_bytes;
 use crate::command::{Consumed, GetItem, ReadOutcome};
 use crate::error::Result;
@@ -25,19 +26,38 @@ use crate::write::decode_stored;
 
 impl Engine {
     pub async fn get_item(&self, command: &GetItem) -> Result<ReadOutcome> {
-        let table = self.table(&command.table).await?;
+        let mut table = self.table(&command.table).await?;
+        loop {
+            match self.get_once(&table, command).await? {
+                Some(outcome) => return Ok(outcome),
+                None => table = self.refresh(&table).await?,
+            }
+        }
+    }
+
+    /// `None` if the definition in hand is stale.
+    async fn get_once(&self, table: &Table, command: &GetItem) -> Result<Option<ReadOutcome>> {
         let key = PrimaryKey::from_parameter(&table.definition().keys, &command.key)?;
         if let Some(projection) = &command.projection {
-            check_paths(&table, projection.paths().iter())?;
+            check_paths(table, projection.paths().iter())?;
         }
-        let item = self.store.get(&key.item_key(&table)).await?;
-        let item = item.as_ref().map(decode_stored).transpose()?;
+        let keys = [table.guard_key().clone(), key.item_key(table)];
+        let values = self.store.get_many(&keys).await?;
+        if table.check_guard(values[0].as_ref()) != GuardCheck::Current {
+            return Ok(None);
+        }
+        let item = values[1].as_ref().map(decode_stored).transpose()?;
         let mut consumed = Consumed::none(&command.table, None);
         consumed.table_halves = read_halves(size_bytes(item.as_ref()), command.consistent);
-        Ok(ReadOutcome {
-            item: item.map(|item| project(item, command.projection.as_ref())),
-            consumed,
-        })
+        let item = item.map(|item| project(item, command.projection.as_ref()));
+        Ok(Some(ReadOutcome { item, consumed }))
+    }
+
+    /// Whether the definition in hand still is the table's. Versions only rise: if it is current after a read, it was
+    /// current throughout. Within one engine it always is; another engine on the same store may have changed it.
+    pub(crate) async fn is_current(&self, table: &Table) -> Result<bool> {
+        let version = self.store.get(table.guard_key()).await?;
+        Ok(table.check_guard(version.as_ref()) == GuardCheck::Current)
     }
 }
 

@@ -3,6 +3,7 @@
 use zenobe_store::Direction;
 
 use crate::Engine;
+use crate::catalog::Table;
 use crate::command::{PageOutcome, PageRequest, Query};
 use crate::error::{PageError, Result};
 
@@ -14,9 +15,19 @@ use super::start_key::StartKey;
 
 impl Engine {
     pub async fn query(&self, command: &Query) -> Result<PageOutcome> {
-        let table = self.table(&command.table).await?;
+        let mut table = self.table(&command.table).await?;
+        loop {
+            let outcome = self.query_once(&table, command).await;
+            if self.is_current(&table).await? {
+                return outcome;
+            }
+            table = self.refresh(&table).await?;
+        }
+    }
+
+    async fn query_once(&self, table: &Table, command: &Query) -> Result<PageOutcome> {
         let page = &command.page;
-        let source = Source::resolve(&table, command.index.as_deref(), page.consistent)?;
+        let source = Source::resolve(table, command.index.as_deref(), page.consistent)?;
         let start = page.start_key.as_ref();
         let start = start.map(|key| StartKey::resolve(source, key)).transpose()?;
         let query = QueryRange::resolve(source, &command.key_conditions)?;

@@ -3,6 +3,7 @@
 use zenobe_store::{Direction, Key, KeyRange};
 
 use crate::Engine;
+use crate::catalog::Table;
 use crate::command::{PageOutcome, Scan, Segment};
 use crate::error::{PageError, Result};
 use crate::keyspace;
@@ -14,9 +15,19 @@ use super::start_key::StartKey;
 
 impl Engine {
     pub async fn scan(&self, command: &Scan) -> Result<PageOutcome> {
-        let table = self.table(&command.table).await?;
+        let mut table = self.table(&command.table).await?;
+        loop {
+            let outcome = self.scan_once(&table, command).await;
+            if self.is_current(&table).await? {
+                return outcome;
+            }
+            table = self.refresh(&table).await?;
+        }
+    }
+
+    async fn scan_once(&self, table: &Table, command: &Scan) -> Result<PageOutcome> {
         let page = &command.page;
-        let source = Source::resolve(&table, command.index.as_deref(), page.consistent)?;
+        let source = Source::resolve(table, command.index.as_deref(), page.consistent)?;
         let range = match command.segment {
             Some(segment) => segment_range(source.prefix(), segment),
             None => KeyRange::prefix(source.prefix().clone()),

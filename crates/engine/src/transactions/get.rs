@@ -1,51 +1,79 @@
 //! TransactGetItems: items from one snapshot.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use zenobe_store::Key;
+use zenobe_value::EncodedItem;
 
 use crate::Engine;
 use crate::capacity::transactional_read_halves;
-use crate::catalog::Table;
+use crate::catalog::{GuardCheck, Table};
 use crate::change::size_bytes;
 use crate::command::{GetItem, TransactGet, TransactGetOutcome, TransactionalUnits};
 use crate::error::{Error, Result};
 use crate::keys::{PrimaryKey, check_paths};
 use crate::read::{decode_all, project};
 
-use super::{ConsumedByTable, cancelled};
+use super::{ConsumedByTable, cancelled, replace};
 
 impl Engine {
     pub async fn transact_get(&self, command: &TransactGet) -> Result<TransactGetOutcome> {
-        let keys = self.keys_to_get(&command.gets).await?;
-        let values = self.store.snapshot().get_many(&keys).await?;
-        let mut consumed = ConsumedByTable::new(TransactionalUnits::Read);
-        let mut items = Vec::with_capacity(command.gets.len());
-        for (get, item) in command.gets.iter().zip(decode_all(&values)?) {
-            let halves = transactional_read_halves(size_bytes(item.as_ref()));
-            consumed.of(&get.table).table_halves += halves;
-            let item = item.map(|item| project(item, get.projection.as_ref()));
-            // A projection that matches nothing yields no item here, unlike in GetItem.
-            items.push(item.filter(|item| get.projection.is_none() || !item.as_item().is_empty()));
+        let mut tables = Vec::with_capacity(command.gets.len());
+        for get in &command.gets {
+            tables.push(self.table(&get.table).await?);
         }
-        Ok(TransactGetOutcome { items, consumed: consumed.tables })
+        loop {
+            match self.transact_get_once(&command.gets, &tables).await? {
+                Ok(items) => return Ok(outcome(&command.gets, items)),
+                Err(stale) => replace(&mut tables, &self.refresh(&stale).await?),
+            }
+        }
     }
 
-    async fn keys_to_get(&self, gets: &[GetItem]) -> Result<Vec<Key>> {
-        let mut checked = Vec::with_capacity(gets.len());
-        for get in gets {
-            let table = self.table(&get.table).await?;
-            checked.push(item_key(&table, get));
+    /// The items, or a table whose definition is stale: both are read from the same state.
+    async fn transact_get_once(
+        &self,
+        gets: &[GetItem],
+        tables: &[Arc<Table>],
+    ) -> Result<Result<Vec<Option<EncodedItem>>, Arc<Table>>> {
+        let mut keys = item_keys(gets, tables)?;
+        keys.extend(tables.iter().map(|table| table.guard_key().clone()));
+        let values = self.store.snapshot().get_many(&keys).await?;
+        let (items, versions) = values.split_at(gets.len());
+        for (table, version) in tables.iter().zip(versions) {
+            if table.check_guard(version.as_ref()) != GuardCheck::Current {
+                return Ok(Err(Arc::clone(table)));
+            }
         }
-        let mut seen = HashSet::new();
-        if !checked.iter().flatten().all(|key| seen.insert(key.clone())) {
-            return Err(Error::DuplicateTransactionItems);
-        }
-        if checked.iter().any(Result::is_err) {
-            return Err(cancelled(checked.into_iter().map(Result::err)));
-        }
-        checked.into_iter().collect()
+        Ok(Ok(decode_all(items)?))
     }
+}
+
+fn outcome(gets: &[GetItem], items: Vec<Option<EncodedItem>>) -> TransactGetOutcome {
+    let mut consumed = ConsumedByTable::new(TransactionalUnits::Read);
+    let mut projected = Vec::with_capacity(items.len());
+    for (get, item) in gets.iter().zip(items) {
+        let halves = transactional_read_halves(size_bytes(item.as_ref()));
+        consumed.of(&get.table).table_halves += halves;
+        let item = item.map(|item| project(item, get.projection.as_ref()));
+        // A projection that matches nothing yields no item here, unlike in GetItem.
+        projected.push(item.filter(|item| get.projection.is_none() || !item.as_item().is_empty()));
+    }
+    TransactGetOutcome { items: projected, consumed: consumed.tables }
+}
+
+fn item_keys(gets: &[GetItem], tables: &[Arc<Table>]) -> Result<Vec<Key>> {
+    let checked: Vec<Result<Key>> =
+        gets.iter().zip(tables).map(|(get, table)| item_key(table, get)).collect();
+    let mut seen = HashSet::new();
+    if !checked.iter().flatten().all(|key| seen.insert(key.clone())) {
+        return Err(Error::DuplicateTransactionItems);
+    }
+    if checked.iter().any(Result::is_err) {
+        return Err(cancelled(checked.into_iter().map(Result::err)));
+    }
+    checked.into_iter().collect()
 }
 
 fn item_key(table: &Table, get: &GetItem) -> Result<Key> {

@@ -4,6 +4,9 @@ mod get;
 pub(crate) mod token;
 mod write;
 
+use std::sync::Arc;
+
+use crate::catalog::Table;
 use crate::command::{Consumed, TableName, TransactionalUnits};
 use crate::error::{CancellationReason, Error};
 
@@ -25,6 +28,13 @@ impl ConsumedByTable {
             self.tables.len() - 1
         });
         &mut self.tables[position]
+    }
+}
+
+/// Puts a refreshed definition in the place of the stale one, wherever a transaction mentions the table.
+fn replace(tables: &mut [Arc<Table>], fresh: &Arc<Table>) {
+    for table in tables.iter_mut().filter(|table| table.name() == fresh.name()) {
+        *table = Arc::clone(fresh);
     }
 }
 

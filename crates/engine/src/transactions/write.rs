@@ -18,7 +18,7 @@ use crate::write::intent::{Action, Intent, SizeRule};
 use crate::write::{check_size, prepare_delete, prepare_put, prepare_update};
 
 use super::token::Token;
-use super::{ConsumedByTable, cancelled};
+use super::{ConsumedByTable, cancelled, replace};
 
 /// Transactional writes cost twice as much on the table.
 const TABLE_FACTOR: u64 = 2;
@@ -140,12 +140,6 @@ fn is_request_error(error: &Error) -> bool {
                 ..
             }
     )
-}
-
-fn replace(tables: &mut [Arc<Table>], fresh: &Arc<Table>) {
-    for table in tables.iter_mut().filter(|table| table.name() == fresh.name()) {
-        *table = Arc::clone(fresh);
-    }
 }
 
 fn outcome(steps: &[Step<'_>], written: Vec<Written>) -> TransactWriteOutcome {

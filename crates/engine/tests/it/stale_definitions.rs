@@ -63,6 +63,40 @@ fn a_write_never_lands_in_a_table_that_another_engine_deleted() {
     });
 }
 
+#[test]
+fn a_read_sees_the_table_that_now_has_the_name() {
+    block_on(async {
+        let (mut here, mut there) = two_engines().await;
+        expect(&mut here, &["create t pk:S"], "ok").await;
+        expect(&mut there, &[r#"put t {"pk": "a"}"#], "new").await;
+        for read in READS {
+            expect(&mut here, &["drop t"], "ok").await;
+            expect(&mut there, read, "error: TableNotFound").await;
+            expect(&mut here, &["create t pk:S"], "ok").await;
+            expect(&mut here, &[r#"put t {"pk": "a", "new": true}"#], "new").await;
+            expect(&mut there, read, r#"{"new": true, "pk": "a"}"#).await;
+        }
+        // Once more, now that the other engine holds the table: replaced without a read in between.
+        for read in READS {
+            expect(&mut here, &["drop t"], "ok").await;
+            expect(&mut here, &["create t pk:S"], "ok").await;
+            expect(&mut here, &[r#"put t {"pk": "a", "newer": true}"#], "new").await;
+            expect(&mut there, read, r#"{"newer": true, "pk": "a"}"#).await;
+        }
+        expect(&mut here, &["add-index t by_pk pk:S - all"], "ok").await;
+        expect(&mut here, &["work"], "ok").await;
+        expect(&mut there, &[r#"query t/by_pk pk = `"a"`"#], "{").await;
+    });
+}
+
+const READS: [&[&str]; 5] = [
+    &[r#"get t {"pk": "a"}"#],
+    &[r#"query t pk = `"a"`"#],
+    &["scan t"],
+    &["batch-get", r#"get t {"pk": "a"}"#],
+    &["transact-get", r#"get t {"pk": "a"}"#],
+];
+
 async fn two_engines() -> (Script, Script) {
     let store = Arc::new(MemoryStore::new());
     let mut scripts = Vec::new();
