@@ -42,6 +42,46 @@ pub(crate) fn table_name(
     Ok(TableName { namespace: Arc::clone(namespace), name: name.to_owned() })
 }
 
+/// Whether a key of a map names a table: as item operations see it, or an ARN, which is looked at later.
+fn is_table_name(given: &str) -> bool {
+    let length = given.chars().count();
+    given.starts_with("arn:")
+        || (1..=NAME_LENGTH_MAX).contains(&length) && given.chars().all(is_name_character)
+}
+
+impl Violations {
+    /// A `TableName` further inside a request, where it is reported with everything else. It is resolved
+    /// later, by [`table_name`].
+    pub(crate) fn nested_table_name(&mut self, given: Option<&str>, path: &str) {
+        match given {
+            None => self.add(None, path, Constraint::NotNull),
+            Some(given) if given.starts_with("arn:") => {}
+            Some(given) => {
+                if !given.chars().all(is_name_character) {
+                    self.add(Some(given), path, Constraint::Pattern(NAME_PATTERN));
+                }
+                self.length(given, path, 1, NAME_LENGTH_MAX);
+            }
+        }
+    }
+
+    /// The names of tables as the keys of `requestItems`. `print` is called only if one is bad.
+    pub(crate) fn table_names_as_keys<'n>(
+        &mut self,
+        mut names: impl Iterator<Item = &'n str>,
+        print: impl FnOnce() -> String,
+    ) {
+        if !names.all(is_table_name) {
+            let constraint = Constraint::MapKeys {
+                min: NAME_LENGTH_MIN,
+                max: NAME_LENGTH_MAX,
+                pattern: NAME_PATTERN,
+            };
+            self.add(Some(&print()), "requestItems", constraint);
+        }
+    }
+}
+
 pub(crate) fn is_name_character(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '_' | '.' | '-')
 }

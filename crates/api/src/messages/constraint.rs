@@ -17,6 +17,17 @@ pub(crate) enum Constraint<'a> {
         min: usize,
         max: usize,
     },
+    /// Of every key of a map: a table's name.
+    MapKeys {
+        min: usize,
+        max: usize,
+        pattern: &'a str,
+    },
+    /// Of every list in a map.
+    MapValues {
+        min: usize,
+        max: usize,
+    },
 }
 
 /// A violated constraint. `value` is the value as DynamoDB prints it; `None` prints as null.
@@ -69,6 +80,15 @@ fn constraint_text(constraint: Constraint<'_>) -> String {
         Constraint::MemberLength { min, max } => format!(
             "Member must satisfy constraint: [Member must have length less than or equal to {max}, \
             Member must have length greater than or equal to {min}]"
+        ),
+        Constraint::MapKeys { min, max, pattern } => format!(
+            "Map keys must satisfy constraint: [Member must have length less than or equal to \
+            {max}, Member must have length greater than or equal to {min}, Member must satisfy \
+            regular expression pattern: {pattern}]"
+        ),
+        Constraint::MapValues { min, max } => format!(
+            "Map value must satisfy constraint: [Member must have length less than or equal to \
+            {max}, Member must have length greater than or equal to {min}]"
         ),
     }
 }

@@ -3,15 +3,18 @@
 //!
 //! The odd spellings, double blanks and missing blanks are DynamoDB's own.
 
+pub(crate) mod batch;
 pub(crate) mod constraint;
 pub(crate) mod engine;
 pub(crate) mod expression;
 pub(crate) mod item;
 pub(crate) mod legacy;
+pub(crate) mod page;
 pub(crate) mod request;
 pub(crate) mod serialization;
 pub(crate) mod table;
 pub(crate) mod tag;
+pub(crate) mod transaction;
 pub(crate) mod value;
 
 use crate::error::{ApiError, Exception};

@@ -1,6 +1,7 @@
 //! The enumerations of the API model that several operations use, in the order in which
 //! DynamoDB lists their values in its errors.
 
+use zenobe_engine::command::Select;
 use zenobe_engine::schema::{BillingMode, ScalarType, StreamViewType, TableClass};
 
 use crate::constraints::Enumeration;
@@ -94,3 +95,10 @@ pub(crate) static RETURN_ITEM_COLLECTION_METRICS: Enumeration<bool> =
 /// `ReturnValuesOnConditionCheckFailure`: whether to return the item.
 pub(crate) static RETURN_VALUES_ON_CONDITION_CHECK_FAILURE: Enumeration<bool> =
     Enumeration(&[("ALL_OLD", true), ("NONE", false)]);
+
+pub(crate) static SELECT: Enumeration<Select> = Enumeration(&[
+    ("SPECIFIC_ATTRIBUTES", Select::SpecificAttributes),
+    ("COUNT", Select::Count),
+    ("ALL_ATTRIBUTES", Select::AllAttributes),
+    ("ALL_PROJECTED_ATTRIBUTES", Select::AllProjectedAttributes),
+]);

@@ -1,5 +1,7 @@
 //! One file per operation.
 
+mod batch_get_item;
+mod batch_write_item;
 mod create_table;
 mod delete_item;
 mod delete_table;
@@ -12,9 +14,14 @@ mod get_item;
 mod legacy_global_tables;
 mod list_tables;
 mod list_tags_of_resource;
+mod page;
 mod put_item;
+mod query;
+mod scan;
 mod table_input;
 mod tag_resource;
+mod transact_get_items;
+mod transact_write_items;
 mod untag_resource;
 mod update_item;
 mod update_table;
@@ -32,6 +39,8 @@ pub(crate) async fn dispatch(context: &Context<'_>, body: &[u8]) -> Result<Reply
         | Operation::ListGlobalTables
         | Operation::UpdateGlobalTable
         | Operation::UpdateGlobalTableSettings => legacy_global_tables::handle(context, body),
+        Operation::BatchGetItem => batch_get_item::handle(context, body).await,
+        Operation::BatchWriteItem => batch_write_item::handle(context, body).await,
         Operation::CreateTable => create_table::handle(context, body).await,
         Operation::DeleteItem => delete_item::handle(context, body).await,
         Operation::DeleteTable => delete_table::handle(context, body).await,
@@ -43,7 +52,11 @@ pub(crate) async fn dispatch(context: &Context<'_>, body: &[u8]) -> Result<Reply
         Operation::ListTables => list_tables::handle(context, body).await,
         Operation::ListTagsOfResource => list_tags_of_resource::handle(context, body).await,
         Operation::PutItem => put_item::handle(context, body).await,
+        Operation::Query => query::handle(context, body).await,
+        Operation::Scan => scan::handle(context, body).await,
         Operation::TagResource => tag_resource::handle(context, body).await,
+        Operation::TransactGetItems => transact_get_items::handle(context, body).await,
+        Operation::TransactWriteItems => transact_write_items::handle(context, body).await,
         Operation::UntagResource => untag_resource::handle(context, body).await,
         Operation::UpdateItem => update_item::handle(context, body).await,
         Operation::UpdateTable => update_table::handle(context, body).await,

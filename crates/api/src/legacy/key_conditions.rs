@@ -1,0 +1,49 @@
+//! KeyConditions: one comparison per key attribute.
+
+use zenobe_expression::{Comparator, KeyCondition, KeyOperator};
+
+use super::conditions::{AttributeCondition, Comparison, UncheckedCondition, checked};
+use crate::error::ApiError;
+use crate::messages::page;
+
+const CONDITIONS_MAX: usize = 2;
+
+/// KeyConditions whose values are right.
+#[derive(Debug)]
+pub(crate) enum KeyConditions {
+    Indexable(Vec<KeyCondition>),
+    /// One of the operators can't be answered by an index. DynamoDB says so only if the table exists.
+    NotIndexable,
+}
+
+pub(crate) fn key_conditions(
+    conditions: Vec<UncheckedCondition>,
+) -> Result<KeyConditions, ApiError> {
+    let conditions = checked(conditions)?;
+    if conditions.is_empty() || conditions.len() > CONDITIONS_MAX {
+        return Err(page::key_conditions_count());
+    }
+    let conditions: Option<Vec<KeyCondition>> = conditions.into_iter().map(key_condition).collect();
+    Ok(conditions.map_or(KeyConditions::NotIndexable, KeyConditions::Indexable))
+}
+
+fn key_condition(condition: AttributeCondition) -> Option<KeyCondition> {
+    let operator = match condition.comparison {
+        Comparison::Compare(Comparator::Equal, value) => KeyOperator::Equal(value),
+        Comparison::Compare(Comparator::Less, value) => KeyOperator::Less(value),
+        Comparison::Compare(Comparator::LessOrEqual, value) => KeyOperator::LessOrEqual(value),
+        Comparison::Compare(Comparator::Greater, value) => KeyOperator::Greater(value),
+        Comparison::Compare(Comparator::GreaterOrEqual, value) => {
+            KeyOperator::GreaterOrEqual(value)
+        }
+        Comparison::Between(low, high) => KeyOperator::Between(low, high),
+        Comparison::BeginsWith(prefix) => KeyOperator::BeginsWith(prefix),
+        Comparison::Compare(Comparator::NotEqual, _)
+        | Comparison::In(_)
+        | Comparison::Contains(_)
+        | Comparison::NotContains(_)
+        | Comparison::Null
+        | Comparison::NotNull => return None,
+    };
+    Some(KeyCondition { attribute: condition.attribute, operator })
+}

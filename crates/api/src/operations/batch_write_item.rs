@@ -1,0 +1,154 @@
+//! BatchWriteItem.
+
+use zenobe_engine::command::{BatchWrite, BatchWriteOutcome, BatchWriteRequest, BatchWriteTable};
+
+use super::enumerations::ReturnCapacity;
+use crate::constraints::{TableNameRule, Violations, printed_list};
+use crate::error::ApiError;
+use crate::json::Writer;
+use crate::json::attribute_value::WireAttributes;
+use crate::json::decode::{OrderedMap, request, shape};
+use crate::messages::batch;
+use crate::messages::constraint::{Constraint, java_object};
+use crate::parameters::items;
+use crate::parameters::returns::{return_capacity, return_collection_metrics};
+use crate::render::{write_consumed_list_member, write_item_collections_member};
+use crate::{Context, Reply};
+
+const REQUESTS_MAX: usize = 25;
+
+pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
+    let input: BatchWriteItemInput = request(body)?;
+    let (requests, returns) = constrained(context, input)?;
+    let command = lowered(context, requests, body.len())?;
+    let outcome =
+        context.engine.batch_write(command).await.map_err(|error| context.items(error))?;
+    Ok(render(&outcome, returns))
+}
+
+shape! {
+    struct BatchWriteItemInput {
+        "RequestItems" => request_items: OrderedMap<Vec<WriteRequest>>,
+        "ReturnConsumedCapacity" => return_consumed_capacity: String,
+        "ReturnItemCollectionMetrics" => return_item_collection_metrics: String,
+    }
+
+    struct WriteRequest {
+        "PutRequest" => put_request: PutRequest,
+        "DeleteRequest" => delete_request: DeleteRequest,
+    }
+
+    struct PutRequest {
+        "Item" => item: WireAttributes,
+    }
+
+    struct DeleteRequest {
+        "Key" => key: WireAttributes,
+    }
+}
+
+type Requests = Vec<(String, Vec<WriteRequest>)>;
+
+#[derive(Clone, Copy)]
+struct Returns {
+    capacity: ReturnCapacity,
+    collection_metrics: bool,
+}
+
+fn constrained(
+    context: &Context<'_>,
+    input: BatchWriteItemInput,
+) -> Result<(Requests, Returns), ApiError> {
+    let OrderedMap(requests) = input.request_items.unwrap_or_default();
+    if requests.is_empty() {
+        return Err(batch::request_items_required(context.operation.name()));
+    }
+    let mut violations = Violations::new();
+    let capacity = return_capacity(input.return_consumed_capacity.as_deref(), &mut violations);
+    let metrics = input.return_item_collection_metrics.as_deref();
+    let collection_metrics = return_collection_metrics(metrics, &mut violations);
+    let names = requests.iter().map(|(name, _)| name.as_str());
+    violations.table_names_as_keys(names, || printed(&requests));
+    if !requests.iter().all(|(_, list)| (1..=REQUESTS_MAX).contains(&list.len())) {
+        let constraint = Constraint::MapValues { min: 1, max: REQUESTS_MAX };
+        violations.add(Some(&printed(&requests)), "requestItems", constraint);
+    }
+    for (table, list) in &requests {
+        for (position, request) in list.iter().enumerate() {
+            let path = format!("requestItems.{table}.member.{}.member", position + 1);
+            check_members(request, &path, &mut violations);
+        }
+    }
+    violations.finish()?;
+    Ok((requests, Returns { capacity, collection_metrics }))
+}
+
+fn check_members(request: &WriteRequest, path: &str, violations: &mut Violations) {
+    if request.put_request.as_ref().is_some_and(|put| put.item.is_none()) {
+        violations.add(None, &format!("{path}.putRequest.item"), Constraint::NotNull);
+    }
+    if request.delete_request.as_ref().is_some_and(|delete| delete.key.is_none()) {
+        violations.add(None, &format!("{path}.deleteRequest.key"), Constraint::NotNull);
+    }
+}
+
+fn printed(requests: &Requests) -> String {
+    let entry = |(table, list): &(String, Vec<WriteRequest>)| {
+        format!("{table}={}", printed_list(list, |_| java_object("WriteRequest")))
+    };
+    let entries: Vec<String> = requests.iter().map(entry).collect();
+    format!("{{{}}}", entries.join(", "))
+}
+
+fn lowered(
+    context: &Context<'_>,
+    requests: Requests,
+    request_size_bytes: usize,
+) -> Result<BatchWrite, ApiError> {
+    if requests.iter().map(|(_, list)| list.len()).sum::<usize>() > REQUESTS_MAX {
+        return Err(batch::too_many_items(context.operation.name()));
+    }
+    let mut tables = Vec::with_capacity(requests.len());
+    for (table, list) in requests {
+        let table = context.table_name(Some(&table), TableNameRule::Item)?;
+        let write = |request| checked_write(request, request_size_bytes);
+        let requests = list.into_iter().map(write).collect::<Result<_, _>>()?;
+        tables.push(BatchWriteTable { table, requests });
+    }
+    Ok(BatchWrite { tables })
+}
+
+fn checked_write(
+    request: WriteRequest,
+    request_size_bytes: usize,
+) -> Result<BatchWriteRequest, ApiError> {
+    match (request.put_request, request.delete_request) {
+        (Some(put), None) => {
+            let item = items::attributes(put.item.unwrap_or_default())?;
+            items::check_size(&item, request_size_bytes)?;
+            Ok(BatchWriteRequest::Put(item))
+        }
+        (None, Some(delete)) => {
+            Ok(BatchWriteRequest::Delete(items::attributes(delete.key.unwrap_or_default())?))
+        }
+        (None, None) | (Some(_), Some(_)) => Err(batch::not_one_write()),
+    }
+}
+
+/// Everything that is accepted is written, so nothing is ever left over.
+fn render(outcome: &BatchWriteOutcome, returns: Returns) -> Reply {
+    let mut writer = Writer::new();
+    writer.object(|writer| {
+        writer.name("UnprocessedItems").object(|_| {});
+        if returns.collection_metrics {
+            let collections = outcome.tables.iter().flat_map(|table| {
+                let name = &table.consumed.table.name;
+                table.collections.iter().map(move |collection| (name.as_str(), collection))
+            });
+            write_item_collections_member(writer, collections);
+        }
+        let consumed = outcome.tables.iter().map(|table| &table.consumed);
+        write_consumed_list_member(writer, consumed, returns.capacity);
+    });
+    Reply(writer.finish())
+}

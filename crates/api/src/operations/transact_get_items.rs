@@ -1,0 +1,116 @@
+//! TransactGetItems.
+
+use zenobe_engine::command::{GetItem, TransactGet, TransactGetOutcome};
+use zenobe_expression::ExpressionKind;
+use zenobe_value::EncodedItem;
+
+use super::enumerations::ReturnCapacity;
+use super::transact_write_items::{ACTIONS_MAX, PAYLOAD_SIZE_BYTES_MAX};
+use crate::constraints::{TableNameRule, Violations, printed_list};
+use crate::error::ApiError;
+use crate::json::attribute_value::WireAttributes;
+use crate::json::decode::{OrderedMap, request, shape};
+use crate::json::{Writer, write_item};
+use crate::messages::constraint::{Constraint, java_object};
+use crate::messages::transaction;
+use crate::parameters::expressions::{Placeholders, check_names_are_used};
+use crate::parameters::items;
+use crate::parameters::returns::return_capacity;
+use crate::render::write_consumed_list_member;
+use crate::{Context, Reply};
+
+pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
+    let input: TransactGetItemsInput = request(body)?;
+    let (gets, capacity) = constrained(input)?;
+    let get = |get| lowered(context, get);
+    let command = TransactGet { gets: gets.into_iter().map(get).collect::<Result<_, _>>()? };
+    let outcome =
+        context.engine.transact_get(&command).await.map_err(|error| context.items(error))?;
+    check_size(&outcome)?;
+    Ok(render(&outcome, capacity))
+}
+
+shape! {
+    struct TransactGetItemsInput {
+        "TransactItems" => transact_items: Vec<TransactGetItem>,
+        "ReturnConsumedCapacity" => return_consumed_capacity: String,
+    }
+
+    struct TransactGetItem {
+        "Get" => get: Get,
+    }
+
+    struct Get {
+        "Key" => key: WireAttributes,
+        "TableName" => table_name: String,
+        "ProjectionExpression" => projection_expression: String,
+        "ExpressionAttributeNames" => expression_attribute_names: OrderedMap<String>,
+    }
+}
+
+fn constrained(input: TransactGetItemsInput) -> Result<(Vec<Get>, ReturnCapacity), ApiError> {
+    let mut violations = Violations::new();
+    let capacity = return_capacity(input.return_consumed_capacity.as_deref(), &mut violations);
+    let given = input.transact_items.is_some();
+    let items = violations.required(input.transact_items, "transactItems");
+    if given {
+        let print = || printed_list(&items, |_| java_object("TransactGetItem"));
+        violations.count(items.len(), "transactItems", 1, ACTIONS_MAX, print);
+    }
+    for (position, item) in items.iter().enumerate() {
+        let path = format!("transactItems.{}.member.get", position + 1);
+        check_members(item.get.as_ref(), &path, &mut violations);
+    }
+    violations.finish()?;
+    Ok((items.into_iter().filter_map(|item| item.get).collect(), capacity))
+}
+
+fn check_members(get: Option<&Get>, path: &str, violations: &mut Violations) {
+    let Some(get) = get else {
+        return violations.add(None, path, Constraint::NotNull);
+    };
+    if get.key.is_none() {
+        violations.add(None, &format!("{path}.key"), Constraint::NotNull);
+    }
+    violations.nested_table_name(get.table_name.as_deref(), &format!("{path}.tableName"));
+}
+
+fn lowered(context: &Context<'_>, get: Get) -> Result<GetItem, ApiError> {
+    let table = context.table_name(get.table_name.as_deref(), TableNameRule::Item)?;
+    let expressions = [(ExpressionKind::Projection, get.projection_expression.is_some())];
+    check_names_are_used(get.expression_attribute_names.as_ref(), &expressions)?;
+    let key = items::attributes(get.key.unwrap_or_default())?;
+    let placeholders = Placeholders::check(get.expression_attribute_names, None)?;
+    let mut expressions = placeholders.expressions();
+    let projection = expressions.projection(get.projection_expression.as_deref())?;
+    expressions.finish()?;
+    Ok(GetItem { table, key, projection, consistent: true })
+}
+
+/// What is returned may not add up to more than what can be written.
+fn check_size(outcome: &TransactGetOutcome) -> Result<(), ApiError> {
+    let size_bytes = |item: &EncodedItem| item.as_item().size_bytes();
+    let size_bytes: usize = outcome.items.iter().flatten().map(size_bytes).sum();
+    if size_bytes > PAYLOAD_SIZE_BYTES_MAX {
+        return Err(transaction::payload_too_large());
+    }
+    Ok(())
+}
+
+fn render(outcome: &TransactGetOutcome, capacity: ReturnCapacity) -> Reply {
+    let items = outcome.items.iter().flatten();
+    let encoded_size_bytes: usize = items.map(|item| item.as_bytes().len()).sum();
+    // JSON takes somewhat more room than the items; one growth at most is likely.
+    let mut writer = Writer::with_capacity(2 * encoded_size_bytes + 256);
+    writer.object(|writer| {
+        writer.name("Responses").array(&outcome.items, |writer, item| {
+            writer.object(|writer| {
+                if let Some(item) = item {
+                    write_item(writer.name("Item"), item.as_item());
+                }
+            });
+        });
+        write_consumed_list_member(writer, &outcome.consumed, capacity);
+    });
+    Reply(writer.finish())
+}
