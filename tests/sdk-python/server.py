@@ -26,14 +26,14 @@ def binary():
 class Server:
     """Starts on a free port; `endpoint` is what it printed. Without a data directory it keeps nothing."""
 
-    def __init__(self, data=None, directory=None):
-        self.store = ["--data", str(data)] if data else ["--memory"]
+    def __init__(self, data=None, directory=None, arguments=()):
+        self.arguments = [*(["--data", str(data)] if data else ["--memory"]), *arguments]
         self.directory = directory
         self.start()
 
     def start(self):
         self.process = subprocess.Popen(
-            [binary(), "serve", "--listen", "127.0.0.1:0", *self.store],
+            [binary(), "serve", "--listen", "127.0.0.1:0", *self.arguments],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             cwd=self.directory,
         )

@@ -1,11 +1,8 @@
 """Everything is there after a restart, polite or not."""
 
-import os
-
 import pytest
 
 import support
-from server import Server
 from support import all_items, create_table, get, item, n, put
 
 
@@ -66,14 +63,9 @@ def test_a_deleted_table_stays_deleted(own_server):
     assert dynamodb.scan(TableName=table)["Items"] == []
 
 
-@pytest.mark.skipif("ZENOBE_ENDPOINT" in os.environ, reason="needs a server of its own")
-def test_a_memory_server_writes_no_file(tmp_path):
-    server = Server(directory=tmp_path)
-    try:
-        dynamodb = support.client(server.endpoint)
-        table = create_table(dynamodb)
-        put(dynamodb, table, pk="a")
-        assert get(dynamodb, table, pk="a") == item(pk="a")
-    finally:
-        server.kill()
+def test_a_memory_server_writes_no_file(memory_server, tmp_path):
+    dynamodb = support.client(memory_server.endpoint)
+    table = create_table(dynamodb)
+    put(dynamodb, table, pk="a")
+    assert get(dynamodb, table, pk="a") == item(pk="a")
     assert list(tmp_path.iterdir()) == []

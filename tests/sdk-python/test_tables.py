@@ -137,11 +137,8 @@ def test_counts_and_sizes_follow_the_items(dynamodb):
     assert table["GlobalSecondaryIndexes"][0]["ItemCount"] == 0
 
 
-def test_list_tables_pages_in_byte_order(endpoint):
-    # A region of its own: no other test's tables are in it.
-    dynamodb = support.client(endpoint, region="eu-west-3")
-    for existing in dynamodb.list_tables()["TableNames"]:
-        dynamodb.delete_table(TableName=existing)
+def test_list_tables_pages_in_byte_order(memory_server):
+    dynamodb = support.client(memory_server.endpoint)
     for name in ["beta", "Alpha", "_under", "alpha", "0zero"]:
         dynamodb.create_table(**definition(name=name))
     expected = ["0zero", "Alpha", "_under", "alpha", "beta"]
@@ -158,9 +155,10 @@ def test_list_tables_pages_in_byte_order(endpoint):
     assert [page["TableNames"] for page in pages] == [expected[:2], expected[2:4], expected[4:]]
 
 
-def test_regions_do_not_see_each_other(endpoint, dynamodb):
-    name = create_table(dynamodb)
-    elsewhere = support.client(endpoint, region="eu-central-1")
+def test_regions_do_not_see_each_other(scoped_server):
+    name = create_table(support.client(scoped_server.endpoint))
+    elsewhere = support.client(scoped_server.endpoint, region="eu-central-1")
+    assert elsewhere.list_tables()["TableNames"] == []
     with missing_resource(f"Requested resource not found: Table: {name} not found"):
         elsewhere.describe_table(TableName=name)
 
