@@ -15,6 +15,7 @@ mod timestamp;
 mod verify;
 
 pub use credentials::{Credential, Credentials, CredentialsError};
-pub use error::{AuthError, AuthErrorType};
+pub use error::{AuthError, AuthErrorType, HeaderPart, ScopeFault};
 pub use parse::{CredentialScope, ParseRules, PresentedSignature, RequestHead};
 pub use signing::{Signer, sha256};
+pub use timestamp::Timestamp;

@@ -1,5 +1,6 @@
 //! `zenobe serve`: everything put together, and taken apart in order.
 
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use zenobe_store_embedded::EmbeddedStore;
 use crate::access::Access;
 use crate::config::{Durability, Location, Settings};
 use crate::dispatch::Database;
+use crate::http::BodyMemory;
 use crate::http::connection::{self, ConnectionOptions};
 use crate::http::service::Service;
 use crate::metrics::Metrics;
@@ -102,6 +104,7 @@ fn service(settings: Settings, engine: Arc<Engine>, store: Arc<dyn Store>) -> Se
         handler: Database::new(Api::new(engine, ApiOptions::default()), store),
         access: Access::new(credentials, namespaces_from_credentials, namespace),
         metrics: Arc::new(Metrics::default()),
+        body_memory: BodyMemory::default(),
         stall_timeout: settings.stall_timeout,
     }
 }
@@ -133,7 +136,9 @@ fn print_welcome(settings: &Settings, address: SocketAddr) {
         None if address.ip().is_loopback() => "any are accepted (loopback)".to_owned(),
         None => "any are accepted, from anywhere".to_owned(),
     };
-    println!(
+    // Whoever started the server may not be reading what it says, which is no reason to fail.
+    let _ = writeln!(
+        std::io::stdout(),
         "zenobe {version} is listening on http://{address}\n  \
          data        {data}\n  \
          durability  {durability}\n  \

@@ -7,8 +7,12 @@ pub mod response;
 pub mod service;
 mod stream;
 
+pub use body::BodyMemory;
+
 /// The largest request body, compressed or not.
 pub const BODY_SIZE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Bodies being received or answered together; more wait. Bounds what many clients with large bodies can take.
+pub const BODIES_SIZE_BYTES_MAX: usize = 16 * BODY_SIZE_BYTES_MAX;
 /// The largest request line and headers together.
 pub const HEAD_SIZE_BYTES_MAX: usize = 16 * 1024;
 /// Responses above this size are compressed for clients that accept it.

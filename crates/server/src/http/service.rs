@@ -13,7 +13,7 @@ use hyper::http::request;
 use hyper::{Request, Response, StatusCode};
 use zenobe_api::{ApiError, Exception, Operation, is_valid_json};
 
-use super::body::{self, BodyError};
+use super::body::{self, BodyError, BodyMemory};
 use super::head::{self, ContentEncoding, ContentType, Route};
 use super::response::Answer;
 use crate::access::{self, Access};
@@ -25,6 +25,7 @@ pub struct Service<H> {
     pub handler: H,
     pub access: Access,
     pub metrics: Arc<Metrics>,
+    pub body_memory: BodyMemory,
     /// How long a client may send nothing in the middle of a body.
     pub stall_timeout: Duration,
 }
@@ -70,13 +71,14 @@ impl<H: Handler> Service<H> {
     }
 
     async fn answer_timed(&self, parts: &request::Parts, body: Incoming) -> Answer {
-        let body = match body::read(&parts.headers, body, self.stall_timeout).await {
+        let received = self.body_memory.receive(&parts.headers, body, self.stall_timeout).await;
+        let body = match received {
             Ok(body) => body,
             Err(error) => return rejection(error),
         };
         // The clock starts once the request is there: how fast clients send is not our latency.
         let started = Instant::now();
-        let Outcome { answer, operation, error } = self.answer_api(parts, body).await;
+        let Outcome { answer, operation, error } = self.answer_api(parts, &body.bytes).await;
         let elapsed = started.elapsed();
         self.metrics.record(operation, error, elapsed);
         let name = operation.map_or("none", |operation| operation.name());
@@ -89,7 +91,7 @@ impl<H: Handler> Service<H> {
         answer
     }
 
-    async fn answer_api(&self, parts: &request::Parts, sent: Bytes) -> Outcome {
+    async fn answer_api(&self, parts: &request::Parts, sent: &Bytes) -> Outcome {
         let content_type = match ContentType::of(&parts.headers) {
             Some(content_type) => content_type,
             None if sent.is_empty() => ContentType::AmzJson,
@@ -100,7 +102,7 @@ impl<H: Handler> Service<H> {
             }
         };
         let operation = head::operation(&parts.headers);
-        let response = match self.admit(parts, &sent, operation) {
+        let response = match self.admit(parts, sent, operation) {
             Ok(Admitted { operation, namespace, body }) => {
                 self.handler.handle(operation, &namespace, body).await
             }

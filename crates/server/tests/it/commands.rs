@@ -1,0 +1,190 @@
+//! The binary as a process: its configuration, its refusals, and its data.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use zenobe_testing::TemporaryDirectory;
+
+use crate::support::Connection;
+
+fn file(directory: &TemporaryDirectory, name: &str, text: &str) -> PathBuf {
+    let path = directory.path().join(name);
+    fs::write(&path, text).unwrap();
+    path
+}
+
+fn zenobe(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_zenobe"));
+    command.args(arguments).stdin(Stdio::null());
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("ZENOBE_")) {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Expects a refusal: one line on standard error, and the exit code.
+fn check_refusal(command: &mut Command, code: i32, expected: &str) {
+    let output: Output = command.output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{text}");
+    assert!(text.contains(expected), "{text}");
+    assert_eq!(text.lines().count(), 1, "{text}");
+}
+
+struct Process {
+    child: Child,
+    address: SocketAddr,
+    welcome: Vec<String>,
+}
+
+impl Process {
+    fn start(command: &mut Command) -> Process {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let welcome: Vec<String> = lines.take(5).map(Result::unwrap).collect();
+        let address = welcome.first().and_then(|line| line.rsplit_once("http://"));
+        let Some((_, address)) = address else {
+            let mut text = String::new();
+            child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+            panic!("the server does not start: {text}");
+        };
+        Process { address: address.parse().unwrap(), child, welcome }
+    }
+
+    fn health(&self) -> String {
+        let mut connection = Connection::open(self.address);
+        connection.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").reply().text()
+    }
+
+    /// Stops the server by a signal and expects a clean exit.
+    fn stop(mut self, signal: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(Instant::now() < deadline, "the server ignores {signal}");
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        assert!(status.success(), "{status}");
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn the_welcome_names_address_data_durability_and_a_command() {
+    let directory = TemporaryDirectory::new("welcome");
+    let data = directory.path().join("data");
+    let data = data.to_str().unwrap();
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "--data", data];
+    let process = Process::start(&mut zenobe(&arguments));
+    let address = process.address;
+    assert_ne!(address.port(), 0);
+    assert_eq!(
+        process.welcome,
+        [
+            format!("zenobe {} is listening on http://{address}", env!("CARGO_PKG_VERSION")),
+            format!("  data        {data}"),
+            "  durability  sync: an acknowledged write survives power loss".into(),
+            "  credentials any are accepted (loopback)".into(),
+            format!(
+                "  try         aws dynamodb list-tables --endpoint-url http://{address} \
+                 --region us-east-1"
+            ),
+        ]
+    );
+    let mut second = zenobe(&arguments);
+    check_refusal(&mut second, 1, &format!("cannot open the data in {data}: "));
+    process.stop("-TERM");
+    // The store was closed properly and opens again.
+    Process::start(&mut zenobe(&arguments)).stop("-INT");
+}
+
+#[test]
+fn flags_win_over_the_environment_and_that_over_the_file() {
+    let directory = TemporaryDirectory::new("precedence");
+    let file = file(&directory, "zenobe.toml", "region = 'file-1'\nmemory = true\nlog = 'warn'\n");
+    let config = ["serve", "--listen", "127.0.0.1:0", "--config", file.to_str().unwrap()];
+    let check = |command: &mut Command, region: &str| {
+        let process = Process::start(command);
+        assert_eq!(process.health(), format!("healthy: dynamodb.{region}.amazonaws.com "));
+        assert_eq!(process.welcome[1], "  data        in memory");
+    };
+    check(&mut zenobe(&config), "file-1");
+    check(zenobe(&config).env("ZENOBE_REGION", "env-1"), "env-1");
+    let flags = [&config[..], &["--region", "flag-1"]].concat();
+    check(zenobe(&flags).env("ZENOBE_REGION", "env-1"), "flag-1");
+    let by_environment = ["serve", "--listen", "127.0.0.1:0"];
+    check(zenobe(&by_environment).env("ZENOBE_CONFIG", &file), "file-1");
+}
+
+#[test]
+fn bad_configuration_is_a_usage_error() {
+    let directory = TemporaryDirectory::new("usage");
+    let with_file = |text: &str| {
+        let file = file(&directory, "zenobe.toml", text);
+        zenobe(&["serve", "--memory", "--config", file.to_str().unwrap()])
+    };
+    check_refusal(&mut with_file("colour = 1"), 2, "there is no option `colour`");
+    check_refusal(&mut with_file("listen ="), 2, "is not valid TOML");
+    check_refusal(&mut with_file("cache-mb = 'much'"), 2, "cache-mb: `much` is not valid");
+    let mut absent = zenobe(&["serve", "--config", "/absent.toml"]);
+    check_refusal(&mut absent, 2, "cannot read the configuration file /absent.toml");
+    let mut both = zenobe(&["serve", "--memory", "--data", "x"]);
+    check_refusal(&mut both, 2, "--memory and --data exclude each other");
+    let mut memory = zenobe(&["serve"]);
+    let memory = memory.env("ZENOBE_MEMORY", "perhaps");
+    check_refusal(memory, 2, "ZENOBE_MEMORY: `perhaps` is not valid");
+}
+
+#[test]
+fn beyond_loopback_the_server_needs_credentials() {
+    let open = ["serve", "--memory", "--listen", "0.0.0.0:0"];
+    check_refusal(
+        &mut zenobe(&open),
+        2,
+        "give --credentials, or --insecure-accept-any-credentials",
+    );
+    let insecure = [&open[..], &["--insecure-accept-any-credentials"]].concat();
+    let process = Process::start(&mut zenobe(&insecure));
+    assert_eq!(process.welcome[3], "  credentials any are accepted, from anywhere");
+    let mut verifying = zenobe(&open);
+    let process = Process::start(verifying.env("ZENOBE_CREDENTIALS", "a:b,c:d"));
+    assert_eq!(process.welcome[3], "  credentials signatures are verified, 2 access keys");
+    let mut bad = zenobe(&open);
+    check_refusal(bad.env("ZENOBE_CREDENTIALS", "a:b,secret"), 2, "entry 2 of the credentials");
+}
+
+#[test]
+fn what_the_machine_refuses_is_told_in_one_line() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let mut command = zenobe(&["serve", "--memory", "--listen", &address]);
+    check_refusal(&mut command, 1, &format!("cannot listen on {address}: "));
+    let directory = TemporaryDirectory::new("unwritable");
+    let file = file(&directory, "file", "");
+    let data = file.join("data");
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()];
+    check_refusal(&mut zenobe(&arguments), 1, "cannot open the data in ");
+}
+
+#[test]
+fn the_version_and_the_help_are_there() {
+    let output = zenobe(&["--version"]).output().unwrap();
+    let version = format!("zenobe {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), version);
+    let output = zenobe(&["serve", "--help"]).output().unwrap();
+    assert!(String::from_utf8(output.stdout).unwrap().contains("Example:\n  zenobe serve"));
+}

@@ -1,0 +1,289 @@
+//! A server inside the test with a handler that does what its operation says, and a client that sends
+//! exactly the bytes it is told to.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+use zenobe_api::{Operation, Response};
+use zenobe_auth::Credentials;
+use zenobe_engine::schema::Namespace;
+use zenobe_server::access::Access;
+use zenobe_server::dispatch::Handler;
+use zenobe_server::http::BodyMemory;
+use zenobe_server::http::connection::{self, ConnectionOptions};
+use zenobe_server::http::service::Service;
+use zenobe_server::metrics::Metrics;
+use zenobe_server::shutdown::{self, Trigger};
+use zenobe_store::Statistics;
+
+/// Well formed, and signed by nobody.
+pub const AUTHORIZATION: &str = "AWS4-HMAC-SHA256 \
+    Credential=test/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=00";
+
+/// The operations whose behaviour the tests choose.
+pub const ECHO: &str = "DynamoDB_20120810.PutItem";
+pub const NAMESPACE: &str = "DynamoDB_20120810.DescribeLimits";
+pub const PANIC: &str = "DynamoDB_20120810.DeleteTable";
+/// Answers a JSON text of as many bytes as the body says.
+pub const LARGE: &str = "DynamoDB_20120810.Scan";
+/// Answers once the test lets it.
+pub const WAIT: &str = "DynamoDB_20120810.Query";
+
+#[derive(Clone)]
+pub struct Script {
+    pub gate: Arc<Semaphore>,
+    pub finished_waits: Arc<AtomicUsize>,
+}
+
+impl Handler for Script {
+    async fn handle(
+        &self,
+        operation: Operation,
+        namespace: &Arc<Namespace>,
+        body: Bytes,
+    ) -> Response {
+        let body = match operation {
+            Operation::PutItem => body,
+            Operation::DescribeLimits => {
+                format!("{{\"{}\":\"{}\"}}", namespace.account, namespace.region).into()
+            }
+            Operation::DeleteTable => panic!("as the test wants"),
+            Operation::Scan => {
+                let size: usize = std::str::from_utf8(&body).unwrap().parse().unwrap();
+                format!("\"{}\"", "a".repeat(size - 2)).into()
+            }
+            Operation::Query => {
+                self.gate.acquire().await.unwrap().forget();
+                self.finished_waits.fetch_add(1, Ordering::SeqCst);
+                body
+            }
+            other => unreachable!("no test calls {}", other.name()),
+        };
+        Response { status: 200, body, error: None }
+    }
+
+    fn statistics(&self) -> Statistics {
+        Statistics { size_bytes: 4242, ..Statistics::default() }
+    }
+}
+
+pub struct TestServer {
+    pub address: SocketAddr,
+    pub script: Script,
+    trigger: Trigger,
+    serving: Option<JoinHandle<()>>,
+    runtime: Runtime,
+}
+
+pub struct TestOptions {
+    pub connections: ConnectionOptions,
+    pub credentials: Option<Credentials>,
+    pub namespaces_from_credentials: bool,
+}
+
+impl Default for TestOptions {
+    fn default() -> TestOptions {
+        let long = Duration::from_secs(20);
+        TestOptions {
+            connections: ConnectionOptions {
+                connections_max: 100,
+                idle_timeout: long,
+                stall_timeout: long,
+                shutdown_timeout: long,
+            },
+            credentials: None,
+            namespaces_from_credentials: false,
+        }
+    }
+}
+
+impl TestServer {
+    pub fn start() -> TestServer {
+        TestServer::start_with(TestOptions::default())
+    }
+
+    pub fn start_with(options: TestOptions) -> TestServer {
+        let runtime = Runtime::new().unwrap();
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let address = listener.local_addr().unwrap();
+        let script = Script { gate: Arc::new(Semaphore::new(0)), finished_waits: Arc::default() };
+        let namespace = Namespace { account: "000000000000".into(), region: "us-east-1".into() };
+        let service = Arc::new(Service {
+            handler: script.clone(),
+            access: Access::new(
+                options.credentials,
+                options.namespaces_from_credentials,
+                namespace,
+            ),
+            metrics: Arc::new(Metrics::default()),
+            body_memory: BodyMemory::default(),
+            stall_timeout: options.connections.stall_timeout,
+        });
+        let (trigger, listening) = shutdown::channel();
+        let serving = connection::serve(listener, service, options.connections, listening);
+        let serving = Some(runtime.spawn(serving));
+        TestServer { address, script, trigger, serving, runtime }
+    }
+
+    pub fn connect(&self) -> Connection {
+        Connection::open(self.address)
+    }
+
+    /// Sends one request on a connection of its own.
+    pub fn call(&self, target: &str, body: &[u8]) -> Reply {
+        self.connect().call(target, body)
+    }
+
+    pub fn stop(&self) {
+        self.trigger.stop();
+    }
+
+    /// Waits until the server has ended, which it must within `timeout`.
+    pub fn join(&mut self, timeout: Duration) {
+        let serving = self.serving.take().unwrap();
+        let ended = self.runtime.block_on(async { tokio::time::timeout(timeout, serving).await });
+        ended.expect("the server ends in time").unwrap();
+    }
+
+    /// How many connections the server itself counts, besides the one that asks.
+    pub fn open_connections(&self) -> u64 {
+        let reply = self.connect().send(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").reply();
+        let text = reply.text();
+        let line = text.lines().find_map(|line| line.strip_prefix("zenobe_connections ")).unwrap();
+        line.parse::<u64>().unwrap() - 1
+    }
+
+    pub fn wait_for_open_connections(&self, expected: u64) {
+        wait_until(|| self.open_connections() == expected);
+    }
+}
+
+/// Waits for something that happens in the server's own time.
+pub fn wait_until(condition: impl Fn() -> bool) {
+    for _ in 0..1000 {
+        if condition() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("it never happens");
+}
+
+/// A request to the API as an SDK sends it, with further header lines.
+pub fn api_request(target: &str, more_headers: &str, body: &[u8]) -> Vec<u8> {
+    let mut request = format!(
+        "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-amz-json-1.0\r\n\
+         X-Amz-Date: 20260101T000000Z\r\nAuthorization: {AUTHORIZATION}\r\nX-Amz-Target: {target}\r\n\
+         {more_headers}Content-Length: {}\r\n\r\n",
+        body.len()
+    )
+    .into_bytes();
+    request.extend_from_slice(body);
+    request
+}
+
+pub struct Connection {
+    pub stream: TcpStream,
+    buffer: Vec<u8>,
+}
+
+impl Connection {
+    pub fn open(address: SocketAddr) -> Connection {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream.set_write_timeout(Some(Duration::from_secs(30))).unwrap();
+        Connection { stream, buffer: Vec::new() }
+    }
+
+    pub fn send(&mut self, bytes: &[u8]) -> &mut Connection {
+        self.stream.write_all(bytes).unwrap();
+        self
+    }
+
+    pub fn call(&mut self, target: &str, body: &[u8]) -> Reply {
+        self.send(&api_request(target, "", body)).reply()
+    }
+
+    /// Reads one whole answer.
+    pub fn reply(&mut self) -> Reply {
+        let head_end = loop {
+            if let Some(end) = find(&self.buffer, b"\r\n\r\n") {
+                break end + 4;
+            }
+            assert!(self.fill(), "the connection ends within a head: {:?}", self.text());
+        };
+        let head = String::from_utf8(self.buffer[..head_end].to_vec()).unwrap();
+        let mut reply = Reply { head, body: Vec::new() };
+        let length: usize = reply.header("content-length").map_or(0, |text| text.parse().unwrap());
+        while self.buffer.len() < head_end + length {
+            assert!(self.fill(), "the connection ends within a body");
+        }
+        reply.body = self.buffer[head_end..head_end + length].to_vec();
+        self.buffer.drain(..head_end + length);
+        reply
+    }
+
+    /// Whether the server closes the connection without sending anything more.
+    pub fn is_closed(&mut self) -> bool {
+        let mut byte = [0];
+        match self.stream.read(&mut byte) {
+            Ok(count) => count == 0,
+            Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
+        }
+    }
+
+    fn fill(&mut self) -> bool {
+        let mut chunk = [0; 64 * 1024];
+        let count = self.stream.read(&mut chunk).unwrap();
+        self.buffer.extend_from_slice(&chunk[..count]);
+        count > 0
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.buffer).into_owned()
+    }
+}
+
+#[derive(Debug)]
+pub struct Reply {
+    head: String,
+    pub body: Vec<u8>,
+}
+
+impl Reply {
+    pub fn status(&self) -> u16 {
+        self.head.split(' ').nth(1).unwrap().parse().unwrap()
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut lines = self.head.lines().skip(1).filter_map(|line| line.split_once(": "));
+        lines.find(|(given, _)| given.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8(self.body.clone()).unwrap()
+    }
+
+    /// What every answer of the service itself has.
+    pub fn assert_from_service(&self) {
+        let id = self.header("x-amzn-requestid").expect("a request id");
+        let is_valid = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit();
+        assert!(id.len() == 52 && id.bytes().all(is_valid), "{id}");
+        let crc32 = crc32fast::hash(&self.body).to_string();
+        assert_eq!(self.header("x-amz-crc32"), Some(crc32.as_str()));
+        assert_eq!(self.header("server"), Some("Server"));
+        assert!(self.header("date").is_some_and(|date| date.ends_with(" GMT")));
+    }
+}
+
+fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    haystack.windows(needle.len()).position(|window| window == needle)
+}

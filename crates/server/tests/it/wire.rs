@@ -1,0 +1,137 @@
+//! The fixed answers of DynamoDB's front end, byte for byte with their checksums, and the order of its
+//! checks.
+
+use crate::support::{AUTHORIZATION, ECHO, Reply, TestServer};
+
+const UNKNOWN_XML: (&str, &str) = ("<UnknownOperationException/>\n", "3552371480");
+const SERIALIZATION: (&str, &str) =
+    (r#"{"__type":"com.amazon.coral.service#SerializationException"}"#, "3948637019");
+const UNKNOWN_JSON: (&str, &str) =
+    (r#"{"__type":"com.amazon.coral.service#UnknownOperationException"}"#, "1368724161");
+
+const JSON: &str = "Content-Type: application/x-amz-json-1.0\r\n";
+
+fn request(server: &TestServer, line: &str, headers: &str, body: &str) -> Reply {
+    let length = body.len();
+    let text =
+        format!("{line} HTTP/1.1\r\nHost: x\r\n{headers}Content-Length: {length}\r\n\r\n{body}");
+    server.connect().send(text.as_bytes()).reply()
+}
+
+fn check(line: &str, headers: &str, body: &str, status: u16, expected: (&str, &str)) {
+    let reply = request(&TestServer::start(), line, headers, body);
+    let given = format!("{line} {headers} {body}");
+    assert_eq!(reply.status(), status, "{given}");
+    assert_eq!((reply.text().as_str(), reply.header("x-amz-crc32").unwrap()), expected, "{given}");
+    assert_eq!(reply.header("access-control-allow-origin"), None, "{given}");
+    reply.assert_from_service();
+}
+
+#[test]
+fn a_get_of_the_root_is_a_health_check() {
+    let healthy = ("healthy: dynamodb.us-east-1.amazonaws.com ", "3128867991");
+    check("GET /", "", "", 200, healthy);
+    let reply = request(&TestServer::start(), "GET /", "", "");
+    assert_eq!(reply.header("content-type"), Some("text/plain"));
+    assert_eq!(reply.header("content-length"), Some("42"));
+    assert_eq!(reply.header("connection"), Some("keep-alive"));
+}
+
+#[test]
+fn other_methods_paths_and_content_types_are_unknown_operations() {
+    check("GET /other", "", "", 404, UNKNOWN_XML);
+    check("PUT /", JSON, "{}", 404, UNKNOWN_XML);
+    check("DELETE /", "", "", 404, UNKNOWN_XML);
+    check("OPTIONS /", "", "", 404, UNKNOWN_XML);
+    check("POST /other", JSON, "{}", 404, UNKNOWN_XML);
+    check("POST /", "", "{}", 404, UNKNOWN_XML);
+    check("POST /", "Content-Type: text/plain\r\n", "{}", 404, UNKNOWN_XML);
+    check("POST /", "Content-Type: application/x-amz-json-1.1\r\n", "{}", 404, UNKNOWN_XML);
+    check("POST /", "Content-Type: application/x-amz-json-1.0asdf\r\n", "{}", 404, UNKNOWN_XML);
+}
+
+#[test]
+fn the_body_is_checked_before_the_target_and_the_target_before_the_signature() {
+    let target = format!("{JSON}X-Amz-Target: {ECHO}\r\n");
+    check("POST /", JSON, "{", 400, SERIALIZATION);
+    check("POST /", &target, "hello", 400, SERIALIZATION);
+    check("POST /", JSON, "{}", 400, UNKNOWN_JSON);
+    // Without a body neither its type nor its content matters yet.
+    check("POST /", "", "", 400, UNKNOWN_JSON);
+    for target in ["DynamoDB_20120810", "PutItem", "DynamoDB_20120810.putItem", "A.B", "."] {
+        check("POST /", &format!("{JSON}X-Amz-Target: {target}\r\n"), "{}", 400, UNKNOWN_JSON);
+    }
+    let missing = (
+        "{\"__type\":\"com.amazon.coral.service#MissingAuthenticationTokenException\",\
+         \"message\":\"Request is missing Authentication Token\"}",
+        "2088342776",
+    );
+    check("POST /", &target, "{}", 400, missing);
+    check("POST /", &target, "", 400, missing);
+    let signed =
+        format!("{target}Authorization: {AUTHORIZATION}\r\nX-Amz-Date: 20260101T000000Z\r\n");
+    check("POST /", &signed, "", 400, SERIALIZATION);
+}
+
+#[test]
+fn answers_have_the_content_type_of_their_request() {
+    for content_type in ["application/x-amz-json-1.0", "application/json"] {
+        let headers = format!("Content-Type: {content_type}; charset=utf-8\r\n");
+        let reply = request(&TestServer::start(), "POST /", &headers, "{}");
+        assert_eq!(reply.header("content-type"), Some(content_type));
+    }
+}
+
+#[test]
+fn a_signed_request_reaches_its_handler() {
+    let reply = TestServer::start().call(ECHO, br#"{"a":1}"#);
+    assert_eq!((reply.status(), reply.text().as_str()), (200, r#"{"a":1}"#));
+    reply.assert_from_service();
+}
+
+#[test]
+fn preflight_requests_are_granted_what_they_ask_for() {
+    let server = TestServer::start();
+    let reply = request(
+        &server,
+        "OPTIONS /",
+        "Origin: http://a\r\nAccess-Control-Request-Headers: x-amz-target, b\r\n\
+         Access-Control-Request-Method: POST\r\n",
+        "",
+    );
+    assert_eq!((reply.status(), reply.header("content-length")), (200, Some("0")));
+    assert_eq!(reply.header("access-control-allow-origin"), Some("*"));
+    assert_eq!(reply.header("access-control-max-age"), Some("172800"));
+    assert_eq!(reply.header("access-control-allow-headers"), Some("x-amz-target, b"));
+    assert_eq!(reply.header("access-control-allow-methods"), Some("POST"));
+    let reply = request(&server, "POST /", &format!("Origin: http://a\r\n{JSON}"), "{}");
+    assert_eq!(reply.header("access-control-allow-origin"), Some("*"));
+    assert_eq!(reply.header("access-control-max-age"), None);
+}
+
+#[test]
+fn heads_above_16_kib_are_refused() {
+    let server = TestServer::start();
+    let filler = |size: usize| format!("X-Filler: {}\r\n", "a".repeat(size));
+    assert_eq!(request(&server, "GET /", &filler(15_000), "").status(), 200);
+    let reply = request(&server, "GET /", &filler(17_000), "");
+    assert_eq!((reply.status(), reply.header("connection")), (400, Some("close")));
+    assert_eq!(reply.header("x-amzn-requestid"), None);
+    let path = format!("GET /{}", "a".repeat(17_000));
+    assert_eq!(request(&server, &path, "", "").status(), 400);
+    // Beyond its own buffer the parser refuses without looking.
+    let status = request(&server, "GET /", &filler(100_000), "").status();
+    assert!((400..500).contains(&status), "{status}");
+}
+
+#[test]
+fn the_store_and_the_requests_are_in_the_metrics() {
+    let server = TestServer::start();
+    server.call(ECHO, b"{}");
+    let text = request(&server, "GET /metrics", "", "").text();
+    assert!(
+        text.contains("zenobe_requests_total{operation=\"PutItem\",code=\"OK\"} 1\n"),
+        "{text}"
+    );
+    assert!(text.contains("zenobe_store_size_bytes 4242\n"), "{text}");
+}
