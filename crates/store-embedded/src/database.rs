@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use rocksdb::{ColumnFamily, ColumnFamilyDescriptor, DB, ErrorKind};
+use rocksdb::{ColumnFamily, ColumnFamilyDescriptor, DB, ErrorKind, FlushOptions};
 use zenobe_store::{Error, Result};
 
 use crate::directory::Directory;
@@ -43,6 +43,14 @@ impl Database {
 
     pub fn directory(&self) -> &Arc<Directory> {
         &self.directory
+    }
+
+    /// Moves everything from memory and log into tables.
+    pub fn flush(&self) -> Result<()> {
+        let entries = self.rocks.cf_handle(rocksdb::DEFAULT_COLUMN_FAMILY_NAME);
+        let families: Vec<&ColumnFamily> = entries.into_iter().chain([self.sequences()]).collect();
+        let flushed = self.rocks.flush_cfs_opt(&families, &FlushOptions::default());
+        flushed.map_err(|error| rocksdb_error(&error))
     }
 
     pub fn sequences(&self) -> &ColumnFamily {

@@ -33,12 +33,14 @@ impl Directory {
         let failed = |error| open_error(path, format!("cannot be used: {error}"));
         fs::create_dir_all(path).map_err(failed)?;
         let path = &path.canonicalize().map_err(failed)?;
-        let format = read_format(path)?;
-        if format.is_none() {
+        // Before the lock file is created: nothing is added to a directory that is not ours.
+        if read_format(path)?.is_none() {
             check_nothing_foreign(path)?;
         }
         let lock = lock(path)?;
-        if format.is_none() {
+        // Looked at again: another process may have created everything before this one got the lock.
+        if read_format(path)?.is_none() {
+            check_nothing_foreign(path)?;
             write_format(path).map_err(failed)?;
         }
         Ok(Directory { path: path.clone(), _lock: lock })

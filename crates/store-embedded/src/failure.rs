@@ -62,7 +62,8 @@ pub(crate) fn recover(shared: &Shared, database: Arc<Database>) -> Option<Arc<Da
         match reopened {
             Ok(database) => {
                 tracing::warn!("the database has been reopened; the store takes writes again");
-                return shared.queue.recover().then_some(database);
+                shared.queue.recover();
+                return Some(database);
             }
             Err(error) => {
                 // Once per cause, not once per second.
@@ -103,10 +104,8 @@ fn close(mut view: Arc<View>) -> std::result::Result<(), Arc<View>> {
     let begun = Instant::now();
     loop {
         match Arc::try_unwrap(view) {
-            Ok(only) => match only.close() {
-                Ok(()) => return Ok(()),
-                Err(open) => view = Arc::new(open),
-            },
+            Ok(only) if only.is_last() => return Ok(()),
+            Ok(other) => view = Arc::new(other),
             Err(used) => view = used,
         }
         if begun.elapsed() > READERS_WAIT {

@@ -81,7 +81,7 @@ impl Drop for EmbeddedStore {
 
 impl Reader for EmbeddedStore {
     fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Value>>> {
-        async move { self.shared.view()?.read(key) }.boxed()
+        async move { self.shared.get(key) }.boxed()
     }
 
     fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {

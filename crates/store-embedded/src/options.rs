@@ -109,7 +109,7 @@ fn set_layout(rocks: &mut rocksdb::Options, options: &Options) {
 fn set_background(rocks: &mut rocksdb::Options) {
     let processors = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     rocks.set_max_background_jobs(processors.clamp(2, 8) as i32);
-    rocks.set_max_open_files(4096);
+    rocks.set_max_open_files(open_files_max());
     rocks.set_max_file_opening_threads(processors.clamp(1, 8) as i32);
     // No periodic statistics: they would cost a thread and wake an idle process.
     rocks.set_stats_dump_period_sec(0);
@@ -118,14 +118,25 @@ fn set_background(rocks: &mut rocksdb::Options) {
     rocks.set_info_logger(rocksdb::InfoLogger::new_callback_logger(LogLevel::Warn, log));
 }
 
+/// Half of what the process may open, so that connections find room beside the tables.
+fn open_files_max() -> i32 {
+    #[cfg(unix)]
+    let allowed = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    #[cfg(not(unix))]
+    let allowed = None;
+    (allowed.unwrap_or(u64::MAX) / 2).clamp(64, 8192) as i32
+}
+
 /// RocksDB's own messages, among them what recovery had to drop from a damaged log.
 fn log(level: LogLevel, message: &str) {
     let message = message.trim_end();
     match level {
         LogLevel::Error | LogLevel::Fatal => {
-            tracing::error!(target: "zenobe::rocksdb", "{message}")
+            tracing::error!(target: "zenobe::rocksdb", "{message}");
         }
-        LogLevel::Warn => tracing::warn!(target: "zenobe::rocksdb", "{message}"),
+        LogLevel::Warn => {
+            tracing::warn!(target: "zenobe::rocksdb", "{message}");
+        }
         LogLevel::Debug | LogLevel::Info | LogLevel::Header => {
             tracing::debug!(target: "zenobe::rocksdb", "{message}");
         }

@@ -30,7 +30,9 @@ pub(crate) struct Queue {
 }
 
 struct State {
-    mode: Mode,
+    is_closed: bool,
+    /// Why writes are refused since a failure.
+    failure: Option<String>,
     /// Changes with every failure. What was admitted before one must not be committed after it.
     epoch: u64,
     waiting: VecDeque<Pending>,
@@ -40,12 +42,6 @@ struct State {
     last_order: u64,
     /// Writes that wait to be admitted.
     blocked: Vec<Waker>,
-}
-
-enum Mode {
-    Open,
-    Failed(String),
-    Closed,
 }
 
 /// A batch with its place in the commit order.
@@ -73,7 +69,8 @@ impl Queue {
     pub fn new(options: &Options) -> Queue {
         Queue {
             state: Mutex::new(State {
-                mode: Mode::Open,
+                is_closed: false,
+                failure: None,
                 epoch: 0,
                 waiting: VecDeque::new(),
                 in_flight_batches: 0,
@@ -134,11 +131,13 @@ impl Queue {
             if !state.waiting.is_empty() {
                 return Next::Commit(state.take_group());
             }
-            match state.mode {
-                Mode::Open => self.changed.wait(&mut state),
-                Mode::Failed(_) => return Next::Recover,
-                Mode::Closed => return Next::Finish,
+            if state.is_closed {
+                return Next::Finish;
             }
+            if state.failure.is_some() {
+                return Next::Recover;
+            }
+            self.changed.wait(&mut state);
         }
     }
 
@@ -155,9 +154,7 @@ impl Queue {
     /// Refuses writes from now on. Yields what waited, and the last place that was given out.
     pub fn fail(&self, detail: String) -> (Vec<Pending>, u64) {
         let mut state = self.state.lock();
-        if !matches!(state.mode, Mode::Closed) {
-            state.mode = Mode::Failed(detail);
-        }
+        state.failure = Some(detail);
         state.epoch += 1;
         let waiting = Vec::from(std::mem::take(&mut state.waiting));
         let blocked = std::mem::take(&mut state.blocked);
@@ -168,21 +165,15 @@ impl Queue {
         (waiting, last_order)
     }
 
-    /// Takes writes again after a failure. False if the store has been closed in the meantime.
-    pub fn recover(&self) -> bool {
-        let mut state = self.state.lock();
-        match state.mode {
-            Mode::Failed(_) => state.mode = Mode::Open,
-            Mode::Open => {}
-            Mode::Closed => return false,
-        }
-        true
+    /// Takes writes again after a failure.
+    pub fn recover(&self) {
+        self.state.lock().failure = None;
     }
 
     /// Refuses writes from now on; what waits is still committed.
     pub fn close(&self) {
         let mut state = self.state.lock();
-        state.mode = Mode::Closed;
+        state.is_closed = true;
         let blocked = std::mem::take(&mut state.blocked);
         drop(state);
         self.changed.notify_all();
@@ -192,10 +183,10 @@ impl Queue {
     /// Waits, but not after the store has been closed. Says whether it has been.
     pub fn wait_unless_closed(&self, duration: Duration) -> bool {
         let mut state = self.state.lock();
-        if !matches!(state.mode, Mode::Closed) {
+        if !state.is_closed {
             self.changed.wait_for(&mut state, duration);
         }
-        matches!(state.mode, Mode::Closed)
+        state.is_closed
     }
 
     pub fn epoch(&self) -> u64 {
@@ -203,19 +194,16 @@ impl Queue {
     }
 
     pub fn failure(&self) -> Option<String> {
-        match &self.state.lock().mode {
-            Mode::Failed(detail) => Some(detail.clone()),
-            Mode::Open | Mode::Closed => None,
-        }
+        self.state.lock().failure.clone()
     }
 }
 
 impl State {
     fn check_open(&self) -> Result<()> {
-        match &self.mode {
-            Mode::Open => Ok(()),
-            Mode::Failed(detail) => Err(Error::WritesDisabled { detail: detail.clone() }),
-            Mode::Closed => Err(Error::Closed),
+        match &self.failure {
+            _ if self.is_closed => Err(Error::Closed),
+            Some(detail) => Err(Error::WritesDisabled { detail: detail.clone() }),
+            None => Ok(()),
         }
     }
 

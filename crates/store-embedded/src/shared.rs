@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use parking_lot::{Condvar, Mutex};
-use zenobe_store::{Error, KeyRange, Result, Statistics};
+use zenobe_store::{Error, KeyRange, Result, Statistics, Value};
 
 use crate::database::Database;
 use crate::directory::{self, Directory};
@@ -86,6 +86,14 @@ impl Shared {
         }
     }
 
+    /// Reads one key of the latest durable state, without counting a reference to that state.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Value>> {
+        match &*self.published.load() {
+            Some(view) => view.read(key),
+            None => self.view()?.read(key),
+        }
+    }
+
     pub fn publish(&self, view: Arc<View>) {
         self.published.store(Some(view));
     }
@@ -108,6 +116,15 @@ impl Shared {
     /// Ends reading and background work, once the committer has ended.
     pub fn unpublish(&self) {
         if let Some(view) = self.withdraw(Absence::Closed) {
+            // The next start then has no log to replay, and no tail of it to doubt. A log that failed is
+            // left as it is.
+            if self.queue.failure().is_none()
+                && let Err(error) = view.database().flush()
+            {
+                tracing::warn!(
+                    "the memtables stay in the log, which the next start replays: {error}"
+                );
+            }
             self.reclaimer.stop(|| view.database().rocks().cancel_all_background_work(false));
         }
     }

@@ -35,12 +35,9 @@ impl View {
         &self.database
     }
 
-    /// Closes the database if this is its only view, and otherwise gives the view back.
-    pub fn close(self) -> std::result::Result<(), View> {
-        match Arc::strong_count(&self.database) {
-            1 => Ok(()),
-            _ => Err(self),
-        }
+    /// Whether dropping this view closes the database.
+    pub fn is_last(&self) -> bool {
+        Arc::strong_count(&self.database) == 1
     }
 
     pub fn read(&self, key: &[u8]) -> Result<Option<Value>> {

@@ -124,7 +124,8 @@ pub enum Operation {
         range: KeyRange,
     },
     /// Adds an entry under `log`, at [`log_entry_key`]. Sequence numbers of one log start at 1 and rise by
-    /// one in commit order. Deleting a log's entries does not start its numbering again.
+    /// one in commit order. Deleting a log's entries does not start its numbering again. A decision that
+    /// reads an entry may miss one still in flight.
     Append {
         log: Key,
         value: Value,

@@ -16,7 +16,8 @@ use crate::ledger::{self, Progress};
 const STEPS: u64 = 300;
 const FLIPS: usize = 40;
 
-fn fill(directory: &Path) -> Progress {
+/// Opens a store and writes to it. What it was like in a crash can be copied before it is closed.
+fn fill(directory: &Path) -> (EmbeddedStore, Progress) {
     let store = EmbeddedStore::open(directory, options(Durability::Os)).unwrap();
     for _ in 0..STEPS {
         for writer in 0..ledger::WRITERS {
@@ -24,8 +25,7 @@ fn fill(directory: &Path) -> Progress {
         }
     }
     let progress = ledger::check(&store).unwrap();
-    block_on(store.close()).unwrap();
-    progress
+    (store, progress)
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -53,9 +53,9 @@ fn damaged_tables_are_reported() {
     let mut random = Random::announced("damaged_tables_are_reported");
     let directory = tempdir().unwrap();
     let original = directory.path().join("original");
-    let written = fill(&original);
-    // Opening once more moves what is in the log into tables.
-    drop(EmbeddedStore::open(&original, options(Durability::Os)).unwrap());
+    let (store, written) = fill(&original);
+    // Closing moves what is in the log into tables.
+    block_on(store.close()).unwrap();
     let mut reported = 0;
     for flip in 0..FLIPS {
         let damaged = directory.path().join("damaged");
@@ -83,7 +83,9 @@ fn damaged_logs_are_reported() {
     let mut random = Random::announced("damaged_logs_are_reported");
     let directory = tempdir().unwrap();
     let original = directory.path().join("original");
-    let written = fill(&original);
+    let (store, written) = fill(&directory.path().join("running"));
+    copy(&directory.path().join("running"), &original);
+    drop(store);
     let mut lost = 0;
     for flip in 0..FLIPS {
         let damaged = directory.path().join("damaged");
@@ -113,6 +115,7 @@ fn damaged_logs_are_reported() {
         fs::remove_dir_all(&damaged).unwrap();
     }
     println!("{lost} of {FLIPS} flips cost something");
+    assert!(lost > 0, "no flip hit anything");
 }
 
 /// Keeps the warnings and errors that are logged.
