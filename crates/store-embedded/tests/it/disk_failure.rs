@@ -1,9 +1,10 @@
-//! A disk that takes no more: writes fail and are refused, reads go on, and the store recovers by itself.
+//! A disk that takes no more: writes fail and are refused, reads go on, the store recovers by itself.
 //!
-//! A limit on the size of files stands for the full disk, since it needs no privileges. A child process runs
-//! under it; the parent lifts it.
+//! A limit on the size or the number of files stands for the failing disk, since it needs no privileges. A
+//! child process runs under it; the parent lifts it.
 
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -20,35 +21,40 @@ const FILE_SIZE_LIMIT_BLOCKS: u32 = 2_000;
 
 #[test]
 fn child_meets_a_full_disk_synced() {
-    live_through_a_full_disk(&Options::default());
+    live_through_failure(&Options::default());
 }
 
 #[test]
 fn child_meets_a_full_disk_unsynced() {
-    live_through_a_full_disk(&Options { durability: Durability::Os, ..Options::default() });
+    live_through_failure(&Options { durability: Durability::Os, ..Options::default() });
 }
 
-fn live_through_a_full_disk(options: &Options) {
+/// Here no new file can be opened, so it is flushing and switching logs that fails.
+#[test]
+fn child_runs_out_of_files() {
+    live_through_failure(&crate::crash::options(Durability::Sync));
+}
+
+fn live_through_failure(options: &Options) {
     let Some(directory) = process::child_directory() else { return };
     let store = EmbeddedStore::open(directory, options.clone()).unwrap();
+    say("ready");
     let acknowledged = write_until_it_fails(&store);
 
     // Reads serve the last durable state: everything that was acknowledged, whole.
     let readable = ledger::check(&store).unwrap();
     assert_at_least(&readable, &acknowledged);
-    let refused = ledger::step(&store, 0);
-    assert!(matches!(refused, Err(Error::WritesDisabled { .. })), "{refused:?}");
-    let failure = store.statistics().write_failure;
-    assert!(failure.is_some(), "the statistics say why");
-
-    // The disk still fails, so nothing changes by waiting.
-    std::thread::sleep(Duration::from_millis(1500));
-    let refused = ledger::step(&store, 0);
-    assert!(matches!(refused, Err(Error::WritesDisabled { .. })), "{refused:?}");
-    assert_eq!(ledger::check(&store).unwrap(), readable);
-
+    assert_refuses_writes(&store);
+    let snapshot = store.snapshot();
     say("failed");
+
+    // Recovery waits for the snapshot, which stays what it is.
+    std::thread::sleep(Duration::from_millis(2500));
+    assert_refuses_writes(&store);
+    assert_eq!(ledger::check(&*snapshot).unwrap(), readable);
+    drop(snapshot);
     wait_for_recovery(&store);
+
     // What was acknowledged is still there, and new steps go on from what is there.
     let recovered = ledger::check(&store).unwrap();
     assert_at_least(&recovered, &acknowledged);
@@ -59,6 +65,12 @@ fn live_through_a_full_disk(options: &Options) {
     ledger::check(&store).unwrap();
     block_on(store.close()).unwrap();
     say("recovered");
+}
+
+fn assert_refuses_writes(store: &EmbeddedStore) {
+    let refused = ledger::step(store, 0);
+    assert!(matches!(refused, Err(Error::WritesDisabled { .. })), "{refused:?}");
+    assert!(store.statistics().write_failure.is_some(), "the statistics say why");
 }
 
 /// All writers at once, each until its first error.
@@ -105,31 +117,47 @@ fn say(word: &str) {
 
 #[test]
 fn a_full_disk_stops_writes_only_while_it_is_full() {
-    for child in ["child_meets_a_full_disk_synced", "child_meets_a_full_disk_unsynced"] {
+    for name in ["child_meets_a_full_disk_synced", "child_meets_a_full_disk_unsynced"] {
         let directory = tempdir().unwrap();
-        let test = format!("disk_failure::{child}");
-        let limit = FILE_SIZE_LIMIT_BLOCKS;
-        let mut child =
-            process::child_with_file_size_limit(&test, directory.path(), limit).spawn().unwrap();
-        let mut recovered = false;
-        for line in BufReader::new(child.stdout.take().unwrap()).lines() {
-            match line.unwrap().as_str() {
-                "failed" => lift_limit(child.id()),
-                "recovered" => recovered = true,
-                _ => {}
+        let test = format!("disk_failure::{name}");
+        let blocks = FILE_SIZE_LIMIT_BLOCKS;
+        let child = process::child_with_file_size_limit(&test, directory.path(), blocks);
+        run(child, directory.path(), |process, word| {
+            if word == "failed" {
+                set_limit(process, "--fsize=unlimited:");
             }
-        }
-        assert!(child.wait().unwrap().success(), "{test} failed, see above");
-        assert!(recovered, "{test} ended early");
-        let store = EmbeddedStore::open(directory.path(), Options::default()).unwrap();
-        ledger::check(&store).unwrap();
+        });
     }
 }
 
-fn lift_limit(process: u32) {
-    let status = Command::new("prlimit")
-        .args(["--pid", &process.to_string(), "--fsize=unlimited:"])
-        .status()
-        .unwrap();
-    assert!(status.success());
+#[test]
+fn writes_stop_while_no_file_can_be_opened() {
+    let directory = tempdir().unwrap();
+    let child = process::child("disk_failure::child_runs_out_of_files", directory.path());
+    run(child, directory.path(), |process, word| match word {
+        "ready" => set_limit(process, "--nofile=3:"),
+        "failed" => set_limit(process, "--nofile=1000:"),
+        _ => {}
+    });
+}
+
+/// Runs a child to its end, answering what it says, and checks what it leaves behind.
+fn run(mut child: Command, directory: &Path, answer: impl Fn(u32, &str)) {
+    let mut child = child.spawn().unwrap();
+    let mut recovered = false;
+    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+        let line = line.unwrap();
+        answer(child.id(), &line);
+        recovered |= line == "recovered";
+    }
+    assert!(child.wait().unwrap().success(), "the child failed, see above");
+    assert!(recovered, "the child ended early");
+    let store = EmbeddedStore::open(directory, Options::default()).unwrap();
+    ledger::check(&store).unwrap();
+}
+
+/// Sets the soft limit of another process.
+fn set_limit(process: u32, limit: &str) {
+    let status = Command::new("prlimit").args(["--pid", &process.to_string(), limit]).status();
+    assert!(status.unwrap().success());
 }
