@@ -89,7 +89,7 @@ async fn answered(text: &str) -> String {
     out
 }
 
-struct World {
+pub struct World {
     clock: Arc<ManualClock>,
     engine: Arc<Engine>,
     api: Api,
@@ -97,7 +97,7 @@ struct World {
 }
 
 impl World {
-    async fn new() -> World {
+    pub async fn new() -> World {
         let clock = Arc::new(ManualClock::new(START_MS));
         let options = EngineOptions {
             clock: clock.clone(),
@@ -114,7 +114,7 @@ impl World {
         World { clock, engine, api, namespace }
     }
 
-    async fn answer(&self, operation: &str, body: &str) -> String {
+    pub async fn answer(&self, operation: &str, body: &str) -> String {
         let service = match operation {
             "DescribeStream" | "GetRecords" | "GetShardIterator" | "ListStreams" => {
                 "DynamoDBStreams_20120810"

@@ -10,3 +10,11 @@ async fn golden_cases() {
     }
     assert!(failures.is_empty(), "{} answers differ\n{}", failures.len(), failures.join("\n"));
 }
+
+/// A server runs requests on whatever thread is free.
+#[tokio::test]
+async fn requests_can_move_between_threads() {
+    let world = cases::World::new().await;
+    let answer = tokio::spawn(async move { world.answer("ListTables", "{}").await });
+    assert_eq!(answer.await.unwrap(), r#"< 200 {"TableNames":[]}"#);
+}
