@@ -1,6 +1,6 @@
 //! Texts about what requests for single items may ask for.
 
-use super::{INVALID, texts};
+use super::texts;
 use crate::error::ApiError;
 
 /// PutItem and DeleteItem return the old item or nothing.
@@ -11,8 +11,6 @@ pub(crate) fn return_values_not_old() -> ApiError {
 texts! {
     Validation, "" => {
         return_values_only_old_or_none() "ReturnValues can only be ALL_OLD or NONE";
-    }
-    Validation, INVALID => {
         empty_attribute_name() "Empty attribute name";
         attribute_name_too_long()
             "Attribute name is too large, must be less than 65536 bytes";

@@ -10,16 +10,20 @@
 
 use std::collections::BTreeMap;
 
+use zenobe_expression::limits::PLACEHOLDER_SIZE_BYTES_MAX;
 use zenobe_expression::{
     Binder, Condition, ExpressionKind, KeyCondition, Projection, Update, is_name_placeholder,
     is_value_placeholder,
 };
-use zenobe_value::AttributeValue;
+use zenobe_value::{AttributeValue, item_size_bytes};
 
 use crate::error::ApiError;
 use crate::json::attribute_value::WireAttributes;
 use crate::json::decode::OrderedMap;
 use crate::messages::expression;
+
+/// Most that the placeholders of one request and what they stand for may amount to.
+const PLACEHOLDERS_SIZE_BYTES_MAX: usize = 2 << 20;
 
 /// Refuses expressions together with legacy parameters. Each parameter comes with whether the request has it; an
 /// empty map counts.
@@ -75,6 +79,11 @@ impl Placeholders {
     ) -> Result<Placeholders, ApiError> {
         let names = names.map(checked_names).transpose()?;
         let values = values.map(checked_values).transpose()?;
+        let size_bytes =
+            names.as_ref().map_or(0, names_size_bytes) + values.as_ref().map_or(0, item_size_bytes);
+        if size_bytes > PLACEHOLDERS_SIZE_BYTES_MAX {
+            return Err(expression::placeholders_too_large());
+        }
         Ok(Placeholders { names, values })
     }
 
@@ -136,8 +145,13 @@ fn checked_names(names: OrderedMap<String>) -> Result<BTreeMap<String, String>, 
     if names.0.is_empty() {
         return Err(expression::empty_placeholders(PARAMETER));
     }
-    if let Some((key, _)) = names.0.iter().find(|(key, _)| !is_name_placeholder(key)) {
-        return Err(expression::invalid_placeholder(PARAMETER, key));
+    for (key, _) in &names.0 {
+        if key.len() > PLACEHOLDER_SIZE_BYTES_MAX {
+            return Err(expression::name_placeholder_too_long(key.len()));
+        }
+        if !is_name_placeholder(key) {
+            return Err(expression::invalid_placeholder(PARAMETER, key));
+        }
     }
     if let Some((key, _)) = names.0.iter().find(|(_, name)| name.is_empty()) {
         return Err(expression::empty_name(key));
@@ -150,13 +164,22 @@ fn checked_values(values: WireAttributes) -> Result<BTreeMap<String, AttributeVa
     if values.0.is_empty() {
         return Err(expression::empty_placeholders(PARAMETER));
     }
+    for (key, _) in &values.0 {
+        if key.len() > PLACEHOLDER_SIZE_BYTES_MAX {
+            return Err(expression::value_placeholder_too_long());
+        }
+        if !is_value_placeholder(key) {
+            return Err(expression::invalid_placeholder(PARAMETER, key));
+        }
+    }
     let mut checked = BTreeMap::new();
     for (key, value) in values.0 {
-        if !is_value_placeholder(&key) {
-            return Err(expression::invalid_placeholder(PARAMETER, &key));
-        }
         let value = value.map_err(|fault| expression::invalid_value(&key, &fault))?;
         checked.insert(key, value);
     }
     Ok(checked)
+}
+
+fn names_size_bytes(names: &BTreeMap<String, String>) -> usize {
+    names.iter().map(|(key, name)| key.len() + name.len()).sum()
 }
