@@ -19,7 +19,7 @@ def test_backfilling_an_index_attribute(dynamodb):
         dynamodb.batch_write_item(RequestItems={table: requests[start:start + 25]})
     dynamodb.update_table(
         TableName=table,
-        AttributeDefinitions=[{"AttributeName": "city_key", "AttributeType": "S"}],
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "city_key")],
         GlobalSecondaryIndexUpdates=[{"Create": index_definition("by-city", "city_key:S,pk:S", "KEYS_ONLY")}],
     )
     stop = threading.Event()

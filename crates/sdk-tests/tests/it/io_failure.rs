@@ -1,7 +1,8 @@
 //! A disk that takes no more: writes are refused honestly, reads go on, nothing acknowledged is lost.
 
+use rand::RngExt;
 use serde_json::{Value, json};
-use zenobe_testing::{ServerOptions, ServerProcess, TemporaryDirectory};
+use zenobe_testing::{Seed, ServerOptions, ServerProcess, TemporaryDirectory};
 
 use crate::tables::{create_simple, get};
 
@@ -70,8 +71,10 @@ fn key(number: usize) -> Value {
 
 fn item(number: usize) -> Value {
     // Different in every item and hard to compress, so that files really grow.
-    let pattern = format!("{:x}", (number as u128 + 1) * 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c834);
+    let mut random = Seed::from(number as u64).generator(0);
+    let filler: String =
+        (0..ITEM_FILLER_BYTES).map(|_| char::from(random.random_range(b'!'..=b'~'))).collect();
     let mut item = key(number);
-    item["filler"] = json!({"S": pattern.repeat(ITEM_FILLER_BYTES / pattern.len())});
+    item["filler"] = json!({"S": filler});
     item
 }
