@@ -235,3 +235,98 @@ fn write_cancellation_entry(writer: &mut Writer, entry: &CancellationEntry) {
         }
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use zenobe_value::{AttributeValue, Attributes};
+
+    use super::*;
+
+    #[track_caller]
+    fn check(error: ApiError, status: u16, expected: &str) {
+        let response = error.into_response();
+        assert_eq!(std::str::from_utf8(&response.body).unwrap(), expected);
+        assert_eq!(response.status, status);
+    }
+
+    fn item() -> EncodedItem {
+        let attributes = [("pk".to_owned(), AttributeValue::S("a".to_owned()))];
+        EncodedItem::encode(&Attributes::from(attributes))
+    }
+
+    #[test]
+    fn wire_level_errors_have_their_bodies() {
+        // The lengths are recorded on DynamoDB.
+        let body = ApiError::serialization(None).into_response().body;
+        assert_eq!(body.len(), 60);
+        check(
+            ApiError::unknown_operation(),
+            400,
+            r#"{"__type":"com.amazon.coral.service#UnknownOperationException"}"#,
+        );
+        check(
+            ApiError::serialization(Some("x".to_owned())),
+            400,
+            r#"{"__type":"com.amazon.coral.service#SerializationException","Message":"x"}"#,
+        );
+        check(
+            ApiError::new(Exception::InvalidSignature, "x"),
+            400,
+            r#"{"__type":"com.amazon.coral.service#InvalidSignatureException","message":"x"}"#,
+        );
+        check(
+            messages::request::internal_server_error(),
+            500,
+            concat!(
+                r#"{"__type":"com.amazonaws.dynamodb.v20120810#InternalServerError","#,
+                r#""message":"Internal server error"}"#
+            ),
+        );
+    }
+
+    #[test]
+    fn failed_conditions_may_carry_the_item() {
+        let bare = concat!(
+            r#"{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException","#,
+            r#""message":"The conditional request failed""#
+        );
+        check(messages::engine::condition_failed(None), 400, &format!("{bare}}}"));
+        let with_item = format!(r#"{bare},"Item":{{"pk":{{"S":"a"}}}}}}"#);
+        check(messages::engine::condition_failed(Some(item())), 400, &with_item);
+    }
+
+    #[test]
+    fn cancelled_transactions_list_their_reasons() {
+        use zenobe_engine::error::{CancellationReason, Error, KeyError};
+        let reasons = vec![
+            CancellationReason::None,
+            CancellationReason::ConditionFailed { item: Some(item()) },
+            CancellationReason::ConditionFailed { item: Some(item()) },
+            CancellationReason::Invalid(Box::new(Error::Key(KeyError::SchemaMismatch))),
+        ];
+        check(
+            messages::engine::transaction_cancelled(reasons, |position| position == 2),
+            400,
+            concat!(
+                r#"{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException","#,
+                r#""Message":"Transaction cancelled, please refer cancellation reasons for specific "#,
+                r#"reasons [None, ConditionalCheckFailed, ConditionalCheckFailed, ValidationError]","#,
+                r#""CancellationReasons":[{"Code":"None"},"#,
+                r#"{"Code":"ConditionalCheckFailed","Message":"The conditional request failed"},"#,
+                r#"{"Code":"ConditionalCheckFailed","Message":"The conditional request failed","#,
+                r#""Item":{"pk":{"S":"a"}}},"#,
+                r#"{"Code":"ValidationError","#,
+                r#""Message":"The provided key element does not match the schema"}]}"#
+            ),
+        );
+    }
+
+    #[test]
+    fn the_newer_wording_prefixes_marked_errors_only() {
+        let error = || ApiError::new(Exception::Validation, "x");
+        assert_eq!(error().in_newer_wording().message(), Some("x"));
+        let marked = error().prefixed_in_newer_wording();
+        assert_eq!(marked.message(), Some("x"));
+        assert_eq!(marked.in_newer_wording().message(), Some("1 validation error detected: x"));
+    }
+}
