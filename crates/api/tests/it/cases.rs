@@ -8,6 +8,7 @@
 //! < status response body
 //! @ advance 1000      (milliseconds)
 //! @ work              (what the background has to do)
+//! @ wording newer     (error texts of the newer front end)
 //! @ given Operation request body, which has to succeed with whatever answer
 //! ```
 //!
@@ -17,7 +18,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use zenobe_api::{Api, ApiOptions, Operation};
+use zenobe_api::{Api, ApiOptions, Operation, Wording};
 use zenobe_engine::clock::ManualClock;
 use zenobe_engine::schema::Namespace;
 use zenobe_engine::{Engine, EngineOptions};
@@ -128,7 +129,7 @@ impl World {
         format!("< {} {body}", response.status).trim_end().to_owned()
     }
 
-    async fn obey(&self, directive: &str) {
+    async fn obey(&mut self, directive: &str) {
         match directive.split_once(' ').unwrap_or((directive, "")) {
             ("advance", milliseconds) => {
                 self.clock.advance_ms(milliseconds.trim().parse().expect("milliseconds"));
@@ -137,6 +138,10 @@ impl World {
                 let (operation, body) = request.split_once(' ').unwrap_or((request, ""));
                 let answer = self.answer(operation, body).await;
                 assert!(answer.starts_with("< 200 "), "{request}\n{answer}");
+            }
+            ("wording", "newer") => {
+                let options = ApiOptions { wording: Wording::Newer, ..ApiOptions::default() };
+                self.api = Api::new(Arc::clone(&self.engine), options);
             }
             ("work", _) => self.engine.run_pending_work().await.expect("background work"),
             _ => panic!("unknown directive: {directive}"),
