@@ -32,7 +32,8 @@ impl Directory {
     pub fn open(path: &Path) -> Result<Directory> {
         let failed = |error| open_error(path, format!("cannot be used: {error}"));
         fs::create_dir_all(path).map_err(failed)?;
-        let path = &path.canonicalize().map_err(failed)?;
+        // The process may change its working directory later.
+        let path = &std::path::absolute(path).map_err(failed)?;
         // Before the lock file is created: nothing is added to a directory that is not ours.
         if read_format(path)?.is_none() {
             check_nothing_foreign(path)?;

@@ -1,14 +1,16 @@
 //! The embedded durable backend: RocksDB with group commit.
 //!
-//! A write locks its keys ([`key_locks`]), reads their values, through the writes still in flight
-//! ([`overlay`]), decides, takes its place in the commit order ([`queue`]) and releases its locks. One
-//! committer thread ([`committer`]) turns everything that waits into one RocksDB write; a second thread
-//! ([`settler`]) syncs the log, publishes the new state to readers and only then acknowledges. So the next
-//! group is written while the one before it is being synced, and readers never see what could be lost.
+//! A write locks its keys (`key_locks`), reads their values, through the writes still in flight (`overlay`),
+//! decides, takes its place in the commit order (`queue`) and releases its locks. One committer thread
+//! (`committer`) turns everything that waits into one RocksDB write; a second thread (`settler`) syncs the
+//! log, publishes the new state to readers and only then acknowledges. So the next group is written while
+//! the one before it is being synced, and readers never see what could be lost.
 //!
 //! **Invariant:** no write needs an async runtime, and nothing is awaited while a key is locked.
 //!
-//! When the disk fails, see [`failure`]. The files are described in `docs/store-format/directory.md`.
+//! When the disk fails (`failure`), writes answer [`Error::WritesDisabled`] and reads go on from the last
+//! durable state; the store recovers by itself once the disk takes writes again. The files, and what
+//! exactly survives what, are described in `docs/store-format/directory.md`.
 
 mod committer;
 mod counters;
@@ -132,17 +134,19 @@ impl Store for EmbeddedStore {
     }
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {
-        // Refuses new writes at once, even if the future is dropped.
+        // Refuses new writes at once, even if the future is never polled.
         self.shared.queue.close();
-        let thread = self.committer.lock().take();
-        let shared = Arc::clone(&self.shared);
-        in_background("zenobe-close", move || {
-            if let Some(thread) = thread {
+        async move {
+            let Some(thread) = self.committer.lock().take() else { return Ok(()) };
+            let shared = Arc::clone(&self.shared);
+            in_background("zenobe-close", move || {
+                // The committer reports its own failures; a panic of it has become one of them.
                 let _ = thread.join();
                 shared.unpublish();
-            }
-            Ok(())
-        })
+                Ok(())
+            })
+            .await
+        }
         .boxed()
     }
 }

@@ -69,11 +69,11 @@ fn run(shared: &Shared, receiver: &Receiver<Group>) {
 pub(crate) fn settle(shared: &Shared, groups: Vec<Group>) {
     let epoch = shared.queue.epoch();
     let is_current = |group: &Group| group.batches.iter().all(|pending| pending.epoch == epoch);
-    if !groups.iter().all(is_current) {
+    let (groups, stale): (Vec<Group>, Vec<Group>) = groups.into_iter().partition(is_current);
+    if !stale.is_empty() {
         // A failure came in between. These may be durable or not, but they follow what has failed.
         let detail = shared.queue.failure().unwrap_or_else(|| "an earlier write failed".to_owned());
-        failure::fail_groups(shared, &Error::Io { detail }, groups);
-        return;
+        failure::fail_groups(shared, &Error::Io { detail }, stale);
     }
     if let Some(view) = groups.iter().rev().find_map(|group| group.view.as_ref()) {
         shared.publish(Arc::clone(view));

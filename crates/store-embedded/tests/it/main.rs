@@ -4,6 +4,8 @@ mod conformance;
 mod crash;
 mod damage;
 mod directory;
+#[cfg(target_os = "linux")]
 mod disk_failure;
 mod ledger;
+mod overlap;
 mod process;
