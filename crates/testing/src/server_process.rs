@@ -80,6 +80,24 @@ impl ServerProcess {
         }
     }
 
+    /// Starts a server and kills it after so much time, whether it listens by then or not: the way to
+    /// interrupt the recovery of a store.
+    ///
+    /// # Panics
+    /// If the process cannot be run.
+    pub fn start_and_kill(data: &Path, options: &ServerOptions, after: Duration) {
+        let mut command = command(data, options);
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the server can be run");
+        thread::sleep(after);
+        child.kill().expect("a child can be killed");
+        child.wait().expect("a killed child can be waited for");
+    }
+
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -7,5 +7,6 @@ mod contention;
 mod corruption;
 mod io_failure;
 mod kill;
+mod kill_catalog;
 mod tables;
 mod typed_client;

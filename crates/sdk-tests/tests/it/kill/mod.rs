@@ -20,6 +20,8 @@ use ledger::Ledger;
 const ROUNDS: u64 = 50;
 const WRITERS: usize = 6;
 const LIFE_MS: std::ops::Range<u64> = 50..400;
+/// Some restarts are killed too, within this time: a recovery must survive being interrupted.
+const RECOVERY_LIFE_MS: std::ops::Range<u64> = 0..60;
 const TABLE: &str = "ledger";
 
 #[test]
@@ -40,6 +42,10 @@ fn acknowledged_writes_survive_kill_minus_nine() {
             acknowledged += outcome.acknowledged;
             counter.note(outcome);
         }
+        if random.random_ratio(1, 4) {
+            let life = Duration::from_millis(random.random_range(RECOVERY_LIFE_MS));
+            ServerProcess::start_and_kill(directory.path(), &options(), life);
+        }
         server = start(&directory);
         let client = &mut server.client();
         verify::items(client, &mut ledgers, round);
@@ -53,9 +59,12 @@ fn acknowledged_writes_survive_kill_minus_nine() {
 }
 
 fn start(directory: &TemporaryDirectory) -> ServerProcess {
+    ServerProcess::start_with(directory.path(), &options())
+}
+
+fn options() -> ServerOptions {
     let arguments = ["--durability", "sync"].map(Into::into).to_vec();
-    let options = ServerOptions { arguments, ..ServerOptions::default() };
-    ServerProcess::start_with(directory.path(), &options)
+    ServerOptions { arguments, ..ServerOptions::default() }
 }
 
 fn create_table(client: &mut Client) {

@@ -1,0 +1,180 @@
+//! `kill -9` under changes of tables: what was acknowledged stays, what was begun is finished.
+
+use std::collections::BTreeSet;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rand::RngExt;
+use serde_json::{Value, json};
+use zenobe_testing::{Client, ClientError, Seed, ServerProcess, TemporaryDirectory};
+
+use crate::tables::{create_simple, get, scan};
+
+const ROUNDS: u64 = 12;
+
+/// One client creates, fills and deletes tables; each acknowledged step must be there after a kill.
+#[test]
+fn tables_are_created_and_deleted_once_and_for_all() {
+    let seed = Seed::announce("kill under table changes");
+    let directory = TemporaryDirectory::new("kill-tables");
+    let mut tables = BTreeSet::new();
+    for round in 0..ROUNDS {
+        let server = ServerProcess::start(directory.path());
+        verify(&mut server.client(), &tables);
+        let life = Duration::from_millis(seed.generator(round).random_range(20..250));
+        let uncertain = thread::scope(|scope| {
+            let client = server.client();
+            let builder = scope.spawn(|| build(client, &mut tables, round));
+            thread::sleep(life);
+            server.kill();
+            builder.join().expect("the builder ends well")
+        });
+        let server = ServerProcess::start(directory.path());
+        settle(&mut server.client(), &mut tables, &uncertain);
+        verify(&mut server.client(), &tables);
+    }
+}
+
+/// Creates tables with one item each and deletes every other one, until the server is gone. Returns
+/// the table whose step was on its way.
+fn build(mut client: Client, tables: &mut BTreeSet<String>, round: u64) -> String {
+    for number in 0.. {
+        let name = format!("round{round}-{number:04}");
+        let steps = [
+            ("CreateTable", definition(&name)),
+            ("PutItem", json!({"TableName": name, "Item": {"pk": {"S": name}}})),
+            ("DeleteTable", json!({"TableName": name})),
+        ];
+        let count = if number % 2 == 0 { 2 } else { 3 };
+        for (operation, request) in &steps[..count] {
+            match client.call(operation, request) {
+                Ok(reply) => assert_eq!(reply.status, 200, "{operation} answers {}", reply.body),
+                Err(ClientError::Connect(_) | ClientError::Exchange(_)) => return name,
+            }
+        }
+        if count == 2 {
+            tables.insert(name);
+        }
+    }
+    unreachable!("there is always another number")
+}
+
+fn definition(name: &str) -> Value {
+    json!({
+        "TableName": name,
+        "BillingMode": "PAY_PER_REQUEST",
+        "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+        "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+    })
+}
+
+/// The table that was being worked on may be there with its item, without it, or not at all. If it is
+/// there, it can be deleted, and its name serves a new and empty table.
+fn settle(client: &mut Client, tables: &mut BTreeSet<String>, uncertain: &str) {
+    if listed(client).contains(uncertain) {
+        client.expect("DeleteTable", &json!({"TableName": uncertain}));
+    }
+    create_simple(client, uncertain);
+    assert_eq!(scan(client, uncertain, None), Vec::<Value>::new(), "{uncertain} is new");
+    client.expect("PutItem", &json!({"TableName": uncertain, "Item": {"pk": {"S": uncertain}}}));
+    tables.insert(uncertain.to_owned());
+}
+
+fn verify(client: &mut Client, tables: &BTreeSet<String>) {
+    assert_eq!(&listed(client), tables);
+    for table in tables {
+        let item = json!({"pk": {"S": table}});
+        assert_eq!(get(client, table, &item), Some(item), "the item of {table}");
+    }
+}
+
+fn listed(client: &mut Client) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let mut request = json!({});
+    loop {
+        let page = client.expect("ListTables", &request);
+        let found = page["TableNames"].as_array().expect("names are a list");
+        names
+            .extend(found.iter().map(|name| name.as_str().expect("a name is a string").to_owned()));
+        match &page["LastEvaluatedTableName"] {
+            Value::Null => return names,
+            last => request["ExclusiveStartTableName"] = last.clone(),
+        }
+    }
+}
+
+const ITEMS: usize = 3000;
+const INDEX_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// An index is being built while the server dies, twice; in the end it holds every item once.
+#[test]
+fn a_backfill_survives_kills() {
+    let seed = Seed::announce("kill under a backfill");
+    let directory = TemporaryDirectory::new("kill-backfill");
+    let server = ServerProcess::start(directory.path());
+    let client = &mut server.client();
+    create_simple(client, "filled");
+    let items: Vec<_> = (0..ITEMS).map(item).collect();
+    for batch in items.chunks(25) {
+        let puts: Vec<_> = batch.iter().map(|item| json!({"PutRequest": {"Item": item}})).collect();
+        client.expect("BatchWriteItem", &json!({"RequestItems": {"filled": puts}}));
+    }
+    client.expect("UpdateTable", &creation_of_an_index());
+    let mut random = seed.generator(0);
+    thread::sleep(Duration::from_millis(random.random_range(0..100)));
+    server.kill();
+
+    let server = ServerProcess::start(directory.path());
+    // Writes during the backfill take part in it.
+    let client = &mut server.client();
+    client.expect("DeleteItem", &json!({"TableName": "filled", "Key": key(0)}));
+    let mut moved = item(1);
+    moved["g"] = json!({"S": "moved"});
+    client.expect("PutItem", &json!({"TableName": "filled", "Item": moved}));
+    thread::sleep(Duration::from_millis(random.random_range(0..100)));
+    server.kill();
+
+    let server = ServerProcess::start(directory.path());
+    let client = &mut server.client();
+    wait_for_index(client);
+    let as_set = |items: Vec<Value>| items.iter().map(Value::to_string).collect::<BTreeSet<_>>();
+    let indexed = scan(client, "filled", Some("by-group"));
+    assert_eq!(indexed.len(), ITEMS - 1);
+    assert_eq!(as_set(indexed), as_set(scan(client, "filled", None)));
+}
+
+fn key(number: usize) -> Value {
+    json!({"pk": {"S": format!("item{number:05}")}})
+}
+
+fn item(number: usize) -> Value {
+    let mut item = key(number);
+    item["g"] = json!({"S": format!("group{}", number % 7)});
+    item
+}
+
+fn creation_of_an_index() -> Value {
+    json!({
+        "TableName": "filled",
+        "AttributeDefinitions": [{"AttributeName": "g", "AttributeType": "S"}],
+        "GlobalSecondaryIndexUpdates": [{"Create": {
+            "IndexName": "by-group",
+            "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}],
+            "Projection": {"ProjectionType": "ALL"},
+        }}],
+    })
+}
+
+fn wait_for_index(client: &mut Client) {
+    let deadline = Instant::now() + INDEX_TIME_MAX;
+    loop {
+        let answer = client.expect("DescribeTable", &json!({"TableName": "filled"}));
+        let index = &answer["Table"]["GlobalSecondaryIndexes"][0];
+        if index["IndexStatus"] == "ACTIVE" {
+            assert_eq!(index["ItemCount"], ITEMS - 1);
+            return;
+        }
+        assert!(Instant::now() < deadline, "the index is not built in time: {index}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
