@@ -7,7 +7,7 @@ use crate::Response;
 use crate::json::{Writer, write_item};
 use crate::messages;
 
-/// An error answer. The texts come from [`crate::messages`]; nothing else in the crate words errors.
+/// An error answer. The texts come from the catalogue in `messages`; nothing else in the crate words errors.
 #[derive(Debug, Clone)]
 pub struct ApiError {
     exception: Exception,

@@ -5,6 +5,7 @@
 
 pub(crate) mod batch;
 pub(crate) mod constraint;
+mod date;
 pub(crate) mod engine;
 pub(crate) mod expression;
 pub(crate) mod item;
