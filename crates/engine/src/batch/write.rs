@@ -1,10 +1,10 @@
 //! BatchWriteItem: all requests are checked first, then each is a write of its own.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use zenobe_store::Key;
+use zenobe_store::{Key, Value, decode_counter};
 use zenobe_value::{Attributes, EncodedItem};
 
 use crate::Engine;
@@ -15,7 +15,9 @@ use crate::command::{
     ItemCollection, TableName, WriteOutcome,
 };
 use crate::error::{Error, KeyError, Result};
-use crate::keys::PrimaryKey;
+use crate::keys::{PrimaryKey, push_checked};
+use crate::keyspace;
+use crate::schema::TableDefinition;
 use crate::write::check_size;
 use crate::write::intent::{Action, Intent};
 
@@ -34,11 +36,39 @@ impl Engine {
         });
         let outcomes = join_all(writes).await.into_iter().collect::<Result<Vec<WriteOutcome>>>()?;
         let mut outcomes = outcomes.into_iter();
-        let tables = tables
-            .iter()
-            .map(|(name, writes)| table_outcome(name, outcomes.by_ref().take(writes.len())))
-            .collect();
-        Ok(BatchWriteOutcome { tables })
+        let mut by_table = Vec::with_capacity(tables.len());
+        for (name, writes) in &tables {
+            let writes: Vec<WriteOutcome> = outcomes.by_ref().take(writes.len()).collect();
+            by_table.push(self.table_outcome(name, &writes).await?);
+        }
+        Ok(BatchWriteOutcome { tables: by_table })
+    }
+
+    async fn table_outcome(
+        &self,
+        name: &TableName,
+        writes: &[WriteOutcome],
+    ) -> Result<BatchWriteTableOutcome> {
+        let mut consumed = Consumed::none(name, None);
+        let mut keys: BTreeMap<Key, Attributes> = BTreeMap::new();
+        for write in writes {
+            consumed.add(&write.consumed);
+            if let Some(collection) = &write.collection {
+                keys.insert(
+                    collection_counter(&write.table, &collection.key),
+                    collection.key.clone(),
+                );
+            }
+        }
+        // Writes that ran side by side did not see each other's part of a collection, so its size is read again.
+        let (counters, keys): (Vec<Key>, Vec<Attributes>) = keys.into_iter().unzip();
+        let sizes = self.store.get_many(&counters).await?;
+        let collection = |(key, size): (Attributes, Option<Value>)| {
+            let size_bytes = u64::try_from(decode_counter(size.as_deref())?).unwrap_or(0);
+            Ok(ItemCollection { key, size_bytes })
+        };
+        let collections = keys.into_iter().zip(sizes).map(collection).collect::<Result<_>>()?;
+        Ok(BatchWriteTableOutcome { consumed, collections })
     }
 
     /// Nothing is written unless every request is valid.
@@ -97,19 +127,9 @@ fn batch_key_error(error: KeyError) -> KeyError {
     }
 }
 
-fn table_outcome(
-    name: &TableName,
-    writes: impl Iterator<Item = WriteOutcome>,
-) -> BatchWriteTableOutcome {
-    let mut consumed = Consumed::none(name, None);
-    let mut collections: Vec<ItemCollection> = Vec::new();
-    for write in writes {
-        consumed.add(&write.consumed);
-        if let Some(collection) = write.collection {
-            // Several writes to one collection report it once, with its latest size.
-            collections.retain(|earlier| earlier.key != collection.key);
-            collections.push(collection);
-        }
-    }
-    BatchWriteTableOutcome { consumed, collections }
+/// The counter of the item collection with this partition key.
+fn collection_counter(table: &TableDefinition, partition: &Attributes) -> Key {
+    let mut bytes = Vec::new();
+    partition.values().for_each(|value| push_checked(value, &mut bytes));
+    keyspace::collection_size(table.id, &bytes)
 }
