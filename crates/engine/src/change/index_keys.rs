@@ -30,7 +30,7 @@ pub(crate) fn check_update(
 }
 
 /// Of several indexes with a fault, the one that comes first in the alphabet is reported.
-fn first_by_name<'t>(
+pub(crate) fn first_by_name<'t>(
     table: &'t Table,
     fault: impl Fn(&'t IndexDefinition) -> Option<(&'t str, IndexKeyError)>,
 ) -> Result<()> {

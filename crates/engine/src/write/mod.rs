@@ -1,6 +1,7 @@
 //! Writes of single items. A command becomes an [`Intent`] once it is checked against its table;
 //! [`commit`] then carries intents out, one for a plain write, many for a transaction.
 
+mod collections;
 pub(crate) mod commit;
 mod delete;
 pub(crate) mod intent;

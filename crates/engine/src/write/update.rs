@@ -6,11 +6,11 @@ use zenobe_expression::{Action as UpdateAction, Condition, SetOperand, SetValue,
 use zenobe_value::{AttributeValue, Path};
 
 use crate::catalog::Table;
+use crate::change::index_keys;
 use crate::command::UpdateItem;
 use crate::error::{Error, IndexKeyError, Result};
-use crate::indexes::maintained;
 use crate::keys::{PrimaryKey, check_paths, is_empty};
-use crate::schema::{IndexDefinition, KeyAttribute};
+use crate::schema::KeyAttribute;
 
 use super::intent::{Action, Intent, SizeRule};
 
@@ -41,19 +41,10 @@ fn check_targets(table: &Table, update: &Update) -> Result<()> {
 
 /// A literal that can't be the index key it is meant for is refused before anything is read.
 fn check_literals(table: &Table, update: &Update) -> Result<()> {
-    let fault = |index: &IndexDefinition| {
+    index_keys::first_by_name(table, |index| {
         let mut keys = index.keys.attributes();
-        keys.find_map(|key| Some((key.name.clone(), literal_fault(key, update)?)))
-    };
-    let first = maintained(table)
-        .filter_map(|index| Some((&index.definition.name, fault(index.definition)?)))
-        .min_by_key(|(name, _)| *name);
-    match first {
-        Some((index, (attribute, error))) => {
-            Err(Error::IndexKey { index: index.clone(), attribute, error })
-        }
-        None => Ok(()),
-    }
+        keys.find_map(|key| Some((key.name.as_str(), literal_fault(key, update)?)))
+    })
 }
 
 fn literal_fault(key: &KeyAttribute, update: &Update) -> Option<IndexKeyError> {
