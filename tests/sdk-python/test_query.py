@@ -5,8 +5,9 @@ import pytest
 from support import P, all_items, b, create_table, invalid, item, missing_resource, n, names_in, put, s
 
 NUMBERS = ["-100", "-2.5", "-1", "0", "0.001", "1", "9", "10", "11", "1000000000000000000000000000000000001"]
-# Byte order of UTF-8: upper case first, and U+FFFD before U+1F600, unlike in UTF-16.
-STRINGS = ["A", "B", "a", "aa", "ab", "b", "é", "\ufffd", "\U0001f600"]
+# Byte order of UTF-8: upper case first, and U+FFFD before U+1F600, unlike in UTF-16. A zero byte is a
+# character as any other.
+STRINGS = ["\0", "\0\0", "A", "B", "a", "a\0", "a\0b", "a\x01", "aa", "ab", "b", "é", "\ufffd", "\U0001f600"]
 BINARIES = [b"\x00", b"\x00\x00", b"\x00\xff", b"\x01", b"\x7f", b"\x80", b"\xff", b"\xff\x00"]
 
 
@@ -78,7 +79,13 @@ def test_order_of_binaries(dynamodb):
 
 
 @pytest.mark.parametrize(
-    ("prefix", "expected"), [("a", ["a", "aa", "ab"]), ("ab", ["ab"]), ("x", []), ("\ufffd", ["\ufffd"])]
+    ("prefix", "expected"), [
+        ("a", ["a", "a\0", "a\0b", "a\x01", "aa", "ab"]),
+        ("a\0", ["a\0", "a\0b"]),
+        ("ab", ["ab"]),
+        ("x", []),
+        ("\ufffd", ["\ufffd"]),
+    ]
 )
 def test_prefixes(dynamodb, strings, prefix, expected):
     page = query(dynamodb, strings, "begins_with(sk, :v) AND pk = :pk", {":v": s(prefix)})
