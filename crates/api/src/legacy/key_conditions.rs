@@ -8,23 +8,15 @@ use crate::messages::page;
 
 const CONDITIONS_MAX: usize = 2;
 
-/// KeyConditions whose values are right.
-#[derive(Debug)]
-pub(crate) enum KeyConditions {
-    Indexable(Vec<KeyCondition>),
-    /// One of the operators can't be answered by an index. DynamoDB says so only if the table exists.
-    NotIndexable,
-}
-
-pub(crate) fn key_conditions(
+/// `None` if one of the operators can't be answered by an index. DynamoDB says so only if the table exists.
+pub(crate) fn lowered(
     conditions: Vec<UncheckedCondition>,
-) -> Result<KeyConditions, ApiError> {
+) -> Result<Option<Vec<KeyCondition>>, ApiError> {
     let conditions = checked(conditions)?;
     if conditions.is_empty() || conditions.len() > CONDITIONS_MAX {
         return Err(page::key_conditions_count());
     }
-    let conditions: Option<Vec<KeyCondition>> = conditions.into_iter().map(key_condition).collect();
-    Ok(conditions.map_or(KeyConditions::NotIndexable, KeyConditions::Indexable))
+    Ok(conditions.into_iter().map(key_condition).collect())
 }
 
 fn key_condition(condition: AttributeCondition) -> Option<KeyCondition> {

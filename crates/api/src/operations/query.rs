@@ -13,8 +13,7 @@ use crate::json::decode::{OrderedMap, request, shape};
 use crate::legacy::conditions::{
     ConditionalOperator, UncheckedCondition, WireCondition, conditional_operator, with_operators,
 };
-use crate::legacy::key_conditions::{KeyConditions, key_conditions};
-use crate::legacy::{attributes_to_get, filters};
+use crate::legacy::{attributes_to_get, filters, key_conditions};
 use crate::messages;
 use crate::parameters::expressions::{
     Placeholders, check_names_are_used, check_not_mixed, check_values_are_used,
@@ -28,13 +27,11 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
     let constrained = constrained(&mut input)?;
     let (select, capacity) = (constrained.select, constrained.capacity);
     let filter_is_legacy = constrained.query_filter.is_some();
-    let command = match lowered(table, input, constrained)? {
-        Lowered::Query(command) => command,
-        Lowered::NotIndexable(table) => {
-            context.engine.table(&table).await.map_err(|error| context.items(error))?;
-            return Err(messages::page::not_indexable());
-        }
-    };
+    let Lowered { command, is_indexable } = lowered(table, input, constrained)?;
+    if !is_indexable {
+        context.engine.table(&command.table).await.map_err(|error| context.items(error))?;
+        return Err(messages::page::not_indexable());
+    }
     let outcome = context.engine.query(&command).await.map_err(|error| match error {
         Error::Page(PageError::FilterOnKey { attribute }) if filter_is_legacy => {
             messages::page::query_filter_on_key(&attribute)
@@ -102,10 +99,11 @@ fn positive_limit(limit: i32) -> Result<u32, ApiError> {
     positive.ok_or_else(messages::page::query_limit)
 }
 
-enum Lowered {
-    Query(Query),
-    /// The key conditions have an operator that no index can answer.
-    NotIndexable(TableName),
+struct Lowered {
+    command: Query,
+    /// Whether an index can answer the key conditions. If not, the command has none, and the request fails as soon
+    /// as it is known that its table exists.
+    is_indexable: bool,
 }
 
 fn lowered(
@@ -136,9 +134,6 @@ fn lowered(
     expressions.finish()?;
     let conditions = one_dialect(conditions, constrained.key_conditions)?;
     selected.check(messages::page::query_projection_required)?;
-    let KeyConditions::Indexable(key_conditions) = conditions else {
-        return Ok(Lowered::NotIndexable(table));
-    };
     let legacy_projection = input.attributes_to_get.map(attributes_to_get::projection);
     let page = PageRequest {
         filter: filter.or(legacy_filter),
@@ -149,7 +144,10 @@ fn lowered(
         consistent: input.consistent_read.unwrap_or(false),
     };
     let forward = input.scan_index_forward.unwrap_or(true);
-    Ok(Lowered::Query(Query { table, index: input.index_name, key_conditions, forward, page }))
+    let is_indexable = conditions.is_some();
+    let key_conditions = conditions.unwrap_or_default();
+    let command = Query { table, index: input.index_name, key_conditions, forward, page };
+    Ok(Lowered { command, is_indexable })
 }
 
 /// KeyConditions go together with the other expressions, but not with KeyConditionExpression.
@@ -171,12 +169,13 @@ fn check_combination(input: &QueryInput, constrained: &Constrained) -> Result<()
     check_values_are_used(values, &[filter, key_condition])
 }
 
+/// `None` if no index can answer them.
 fn one_dialect(
     expression: Option<Vec<KeyCondition>>,
     legacy: Option<Vec<UncheckedCondition>>,
-) -> Result<KeyConditions, ApiError> {
+) -> Result<Option<Vec<KeyCondition>>, ApiError> {
     match expression {
-        Some(conditions) => Ok(KeyConditions::Indexable(conditions)),
-        None => key_conditions(legacy.unwrap_or_default()),
+        Some(conditions) => Ok(Some(conditions)),
+        None => key_conditions::lowered(legacy.unwrap_or_default()),
     }
 }

@@ -40,39 +40,25 @@ fn write_consumed(writer: &mut Writer, consumed: &Consumed, asked: ReturnCapacit
             writer.name("Table").object(|writer| {
                 write_units(writer, consumed.table_halves, transactional);
             });
-            write_indexes(
-                writer,
-                "LocalSecondaryIndexes",
-                &consumed.local_index_halves,
-                transactional,
-            );
-            write_indexes(
-                writer,
-                "GlobalSecondaryIndexes",
-                &consumed.global_index_halves,
-                transactional,
-            );
+            let (local, global) = (&consumed.local_index_halves, &consumed.global_index_halves);
+            write_indexes(writer, "LocalSecondaryIndexes", local);
+            write_indexes(writer, "GlobalSecondaryIndexes", global);
         }
     });
 }
 
-fn write_indexes(
-    writer: &mut Writer,
-    member: &str,
-    indexes: &BTreeMap<String, u64>,
-    transactional: Option<TransactionalUnits>,
-) {
+fn write_indexes(writer: &mut Writer, member: &str, indexes: &BTreeMap<String, u64>) {
     if indexes.is_empty() {
         return;
     }
     writer.name(member).object(|writer| {
         for (index, halves) in indexes {
-            writer.name(index).object(|writer| write_units(writer, *halves, transactional));
+            writer.name(index).object(|writer| write_units(writer, *halves, None));
         }
     });
 }
 
-/// Only transactions tell reads from writes.
+/// Only transactions tell reads from writes, and only for the table and in total.
 fn write_units(writer: &mut Writer, halves: u64, transactional: Option<TransactionalUnits>) {
     writer.name("CapacityUnits").halves(halves);
     match transactional {

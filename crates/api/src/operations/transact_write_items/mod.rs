@@ -54,7 +54,7 @@ struct Returns {
 
 /// A request that satisfies the API model's constraints.
 struct Constrained {
-    /// One per element, unless an element has another number of actions than one.
+    /// The actions of each element; there should be one.
     elements: Vec<Vec<ConstrainedAction>>,
     client_request_token: Option<String>,
     returns: Returns,
@@ -107,12 +107,12 @@ impl Constrained {
         request_size_bytes: usize,
     ) -> Result<(Vec<TransactAction>, Vec<bool>), ApiError> {
         let payload_size_bytes = self.payload_size_bytes(request_size_bytes);
+        if self.elements.iter().any(|element| element.len() != 1) {
+            return Err(transaction::not_one_action());
+        }
         let mut actions = Vec::with_capacity(self.elements.len());
         let mut shown = Vec::with_capacity(self.elements.len());
-        for mut element in self.elements {
-            let (Some(action), true) = (element.pop(), element.is_empty()) else {
-                return Err(transaction::not_one_action());
-            };
+        for action in self.elements.into_iter().flatten() {
             shown.push(action.item_on_failure);
             actions.push(action.lowered(context, request_size_bytes)?);
         }
