@@ -1,6 +1,9 @@
 //! Runs the golden cases of `tests/cases/api` against an engine on the memory store.
 
 mod cases;
+mod item_limits;
+mod item_properties;
+mod request_limits;
 
 #[tokio::test]
 async fn golden_cases() {
