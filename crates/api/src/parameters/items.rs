@@ -4,7 +4,7 @@ use zenobe_value::limits::ITEM_SIZE_BYTES_MAX;
 use zenobe_value::{Attributes, item_size_bytes};
 
 use crate::error::ApiError;
-use crate::json::attribute_value::WireAttributes;
+use crate::json::attribute_value::{WireAttributes, WireValue};
 use crate::messages::engine::{Subject, engine_error};
 use crate::messages::{item, value};
 
@@ -13,18 +13,15 @@ const NAME_SIZE_BYTES_MAX: usize = 65_535;
 
 /// The attributes of an item or a key. The first bad one in the order of the request counts.
 pub(crate) fn attributes(given: WireAttributes) -> Result<Attributes, ApiError> {
-    for (name, value) in &given.0 {
-        if let Err(fault) = value {
-            return Err(value::value_fault(fault));
+    let checked = |(name, value): (String, WireValue)| {
+        let value = value.map_err(|fault| value::value_fault(&fault))?;
+        match name.len() {
+            0 => Err(item::empty_attribute_name()),
+            1..=NAME_SIZE_BYTES_MAX => Ok((name, value)),
+            _ => Err(item::attribute_name_too_long()),
         }
-        if name.is_empty() {
-            return Err(item::empty_attribute_name());
-        }
-        if name.len() > NAME_SIZE_BYTES_MAX {
-            return Err(item::attribute_name_too_long());
-        }
-    }
-    given.into_attributes().map_err(|fault| value::value_fault(&fault))
+    };
+    given.0.into_iter().map(checked).collect()
 }
 
 /// Refuses an item that is too large to be put. `request_size_bytes` is the size of the JSON that it came in,
