@@ -75,17 +75,21 @@ fn links(text: &str) -> Vec<&str> {
 
 /// The commands in blocks marked `sh` or not marked at all, with continued lines joined.
 fn shell_commands(text: &str) -> Vec<String> {
-    let mut in_shell = false;
+    // Whether the block that a line is in, if it is in one, holds commands.
+    let mut block: Option<bool> = None;
     let mut commands: Vec<String> = Vec::new();
     let mut continued = false;
     for line in text.lines() {
         if line.trim_start().starts_with("```") {
-            in_shell = !in_shell && matches!(line.trim(), "```" | "```sh");
+            block = match block {
+                Some(_) => None,
+                None => Some(matches!(line.trim(), "```" | "```sh")),
+            };
             continued = false;
             continue;
         }
         let line = line.trim().trim_start_matches("$ ");
-        if !in_shell || line.is_empty() || line.starts_with('#') {
+        if block != Some(true) || line.is_empty() || line.starts_with('#') {
             continue;
         }
         let (line, continues) = match line.strip_suffix('\\') {
@@ -188,7 +192,7 @@ mod tests {
 
     const DOCUMENT: &str = "See [the map](ARCHITECTURE.md#top) and [AWS](https://aws.example).\n\
         ```sh\n# a comment\naws dynamodb \\\n  list-tables\ncargo xtask fly\n```\n\
-        ```json\n{\"not\": \"[a](link)\"}\n```\n";
+        ```json\n{\"not\": \"[a](link)\"}\n```\nno command\n";
 
     #[test]
     fn commands_are_taken_from_shell_blocks_with_continued_lines_joined() {
