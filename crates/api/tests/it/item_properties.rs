@@ -94,13 +94,13 @@ fn value() -> impl Strategy<Value = Value> {
         any::<bool>().prop_map(|flag| typed("BOOL", &flag.to_string(), &flag.to_string())),
         Just(typed("NULL", "true", "true")),
         Just(typed("B", "\"AP8=\"", "\"AP8=\"")),
-        btree_set(text(), 1..4).prop_map(string_set),
+        btree_set(text(), 1..4).prop_map(|members| string_set(&members)),
         vec(number(), 1..4).prop_map(number_set),
     ];
     scalar.prop_recursive(5, 24, 4, |inner| {
         prop_oneof![
-            vec(inner.clone(), 0..4).prop_map(list),
-            btree_map(text(), inner, 0..4).prop_map(map)
+            vec(inner.clone(), 0..4).prop_map(|elements| list(&elements)),
+            btree_map(text(), inner, 0..4).prop_map(|members| map(&members))
         ]
     })
 }
@@ -127,7 +127,7 @@ fn typed(attribute_type: &str, written: &str, canonical: &str) -> Value {
     }
 }
 
-fn string_set(members: BTreeSet<String>) -> Value {
+fn string_set(members: &BTreeSet<String>) -> Value {
     let written: Vec<String> = members.iter().rev().map(|member| escaped(member)).collect();
     let canonical: Vec<String> = members.iter().map(|member| canonical_text(member)).collect();
     typed("SS", &format!("[{}]", written.join(",")), &format!("[{}]", canonical.join(",")))
@@ -141,13 +141,13 @@ fn number_set(members: Vec<(String, Number)>) -> Value {
     typed("NS", &format!("[{}]", written.join(",")), &format!("[{}]", canonical.join(",")))
 }
 
-fn list(elements: Vec<Value>) -> Value {
+fn list(elements: &[Value]) -> Value {
     let join = |part: fn(&Value) -> &str| elements.iter().map(part).collect::<Vec<_>>().join(",");
     let (written, canonical) = (join(|value| &value.written), join(|value| &value.canonical));
     typed("L", &format!("[{written}]"), &format!("[{canonical}]"))
 }
 
-fn map(members: BTreeMap<String, Value>) -> Value {
+fn map(members: &BTreeMap<String, Value>) -> Value {
     let written: Vec<String> = members
         .iter()
         .rev()
