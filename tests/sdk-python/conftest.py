@@ -34,7 +34,7 @@ def resource(endpoint):
 @pytest.fixture
 def own_server(tmp_path):
     """A server that the test may stop, kill and start again."""
-    skip_if_aimed_elsewhere()
+    support.skip_if_aimed_elsewhere()
     server = Server(tmp_path / "data")
     yield server
     server.kill()
@@ -43,7 +43,7 @@ def own_server(tmp_path):
 @pytest.fixture
 def scoped_server():
     """A server on which each access key and region has tables of its own."""
-    skip_if_aimed_elsewhere()
+    support.skip_if_aimed_elsewhere()
     server = Server(arguments=["--namespaces-from-credentials"])
     yield server
     server.kill()
@@ -52,15 +52,10 @@ def scoped_server():
 @pytest.fixture
 def memory_server(tmp_path):
     """A server that keeps nothing, started in an empty directory."""
-    skip_if_aimed_elsewhere()
+    support.skip_if_aimed_elsewhere()
     server = Server(directory=tmp_path)
     yield server
     server.kill()
-
-
-def skip_if_aimed_elsewhere():
-    if os.environ.get("ZENOBE_ENDPOINT"):
-        pytest.skip("the suite is aimed at a server that it does not own")
 
 
 @pytest.fixture(scope="module")

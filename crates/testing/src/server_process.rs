@@ -19,14 +19,26 @@ const START_TIME_MAX: Duration = Duration::from_secs(60);
 const STOP_TIME_MAX: Duration = Duration::from_secs(30);
 const KEPT_OUTPUT_LINES_MAX: usize = 200;
 
-/// What `zenobe serve` is started with besides a free port and the data directory.
-#[derive(Clone, Debug, Default)]
+/// What `zenobe serve` is started with besides the data directory.
+#[derive(Clone, Debug)]
 pub struct ServerOptions {
+    /// The address to listen on: a free port of the loopback interface, unless a test says otherwise.
+    pub listen: String,
     /// Further command line arguments.
     pub arguments: Vec<OsString>,
     /// The largest file the server may write, in 512-byte blocks (`ulimit -f`). Writes beyond it
     /// fail with EFBIG, because SIGXFSZ is ignored: a full disk without filling one.
     pub file_size_blocks_max: Option<u64>,
+}
+
+impl Default for ServerOptions {
+    fn default() -> ServerOptions {
+        ServerOptions {
+            listen: "127.0.0.1:0".into(),
+            arguments: Vec::new(),
+            file_size_blocks_max: None,
+        }
+    }
 }
 
 /// A running server. Dropping it kills it.
@@ -189,7 +201,7 @@ fn command(data: &Path, options: &ServerOptions) -> Command {
             shell
         }
     };
-    command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(data);
+    command.args(["serve", "--listen", &options.listen, "--data"]).arg(data);
     command.args(&options.arguments);
     command
 }

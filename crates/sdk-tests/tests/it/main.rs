@@ -8,5 +8,6 @@ mod corruption;
 mod io_failure;
 mod kill;
 mod kill_catalog;
+mod start;
 mod tables;
 mod typed_client;

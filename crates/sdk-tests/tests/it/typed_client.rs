@@ -1,6 +1,7 @@
 //! The AWS SDK for Rust: typed requests, typed errors, its waiters and paginators.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use aws_sdk_dynamodb::client::Waiters;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
@@ -13,8 +14,7 @@ use aws_sdk_dynamodb::types::{
     ScalarAttributeType, TableStatus, TransactGetItem, TransactWriteItem, Update, WriteRequest,
 };
 use aws_sdk_dynamodb::{Client, Config};
-use std::time::Duration;
-use zenobe_testing::{ServerProcess, TemporaryDirectory};
+use zenobe_testing::{ServerOptions, ServerProcess, TemporaryDirectory};
 
 const TABLE: &str = "Music";
 const INDEX: &str = "by-genre";
@@ -33,7 +33,7 @@ impl Fixture {
     async fn new() -> Fixture {
         let directory = TemporaryDirectory::new("typed");
         let server = ServerProcess::start(directory.path());
-        let client = client(&server);
+        let client = client(&server, "test");
         create_table(&client).await;
         Fixture { client, _server: server, _directory: directory }
     }
@@ -56,11 +56,11 @@ impl Fixture {
 }
 
 /// The SDK without TLS and without retries: an error arrives as the server sent it.
-fn client(server: &ServerProcess) -> Client {
+fn client(server: &ServerProcess, secret: &str) -> Client {
     let config = Config::builder()
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new("us-east-1"))
-        .credentials_provider(Credentials::new("test", "test", None, None, "test"))
+        .credentials_provider(Credentials::new("test", secret, None, None, "test"))
         .endpoint_url(server.endpoint())
         .http_client(aws_smithy_http_client::Builder::new().build_http())
         .retry_config(aws_sdk_dynamodb::config::retry::RetryConfig::disabled())
@@ -364,4 +364,18 @@ async fn batches_write_and_read() {
         found.iter().map(|item| item["Plays"].as_n().unwrap().parse().unwrap()).collect();
     plays.sort_unstable();
     assert_eq!(plays, (0..25).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn signatures_are_verified_where_keys_are_known() {
+    let directory = TemporaryDirectory::new("signed");
+    let keys = directory.path().join("keys");
+    std::fs::write(&keys, "test:right\n").expect("a file can be written");
+    let arguments = vec!["--credentials".into(), keys.into()];
+    let options = ServerOptions { arguments, ..ServerOptions::default() };
+    let server = ServerProcess::start_with(&directory.path().join("data"), &options);
+    create_table(&client(&server, "right")).await;
+    let error =
+        client(&server, "wrong").list_tables().send().await.expect_err("the secret is wrong");
+    assert_eq!(error.code(), Some("InvalidSignatureException"));
 }

@@ -1,4 +1,4 @@
-//! Fifty times: load, `kill -9`, restart, and a look at every item.
+//! Again and again: load, `kill -9`, restart, and a look at every item.
 //!
 //! Each writer owns its keys and has one request on its way at a time, so after a kill the state of
 //! the store is known up to that one request: it happened, or it did not, but nothing in between. A
@@ -17,7 +17,6 @@ use zenobe_testing::{Client, Seed, ServerOptions, ServerProcess, TemporaryDirect
 
 use ledger::Ledger;
 
-const ROUNDS: u64 = 50;
 const WRITERS: usize = 6;
 const LIFE_MS: std::ops::Range<u64> = 50..400;
 /// Some restarts are killed too, within this time: a recovery must survive being interrupted.
@@ -26,7 +25,16 @@ const TABLE: &str = "ledger";
 
 #[test]
 fn acknowledged_writes_survive_kill_minus_nine() {
-    let seed = Seed::announce("kill -9");
+    check("kill -9", 50, ServerProcess::kill);
+}
+
+#[test]
+fn acknowledged_writes_survive_a_polite_stop() {
+    check("SIGTERM", 4, |server| assert_eq!(server.stop().code(), Some(0)));
+}
+
+fn check(name: &str, rounds: u64, end: fn(ServerProcess)) {
+    let seed = Seed::announce(name);
     let directory = TemporaryDirectory::new("kill");
     let mut server = start(&directory);
     create_table(&mut server.client());
@@ -34,11 +42,10 @@ fn acknowledged_writes_survive_kill_minus_nine() {
     let mut counter = Counter::default();
     let started = Instant::now();
     let mut acknowledged = 0;
-    for round in 0..ROUNDS {
+    for round in 0..rounds {
         let mut random = seed.generator(round << 8 | 0xff);
         let life = Duration::from_millis(random.random_range(LIFE_MS));
-        let outcomes = live_and_die(server, life, &mut ledgers, seed, round);
-        for outcome in outcomes {
+        for outcome in live_and_die(server, life, end, &mut ledgers, seed, round) {
             acknowledged += outcome.acknowledged;
             counter.note(outcome);
         }
@@ -54,8 +61,8 @@ fn acknowledged_writes_survive_kill_minus_nine() {
         counter.verify(client);
     }
     let elapsed = started.elapsed();
-    eprintln!("{acknowledged} acknowledged writes over {ROUNDS} kills in {elapsed:.1?}");
-    assert!(acknowledged > ROUNDS * 10, "hardly anything was written: {acknowledged} writes");
+    eprintln!("{name}: {acknowledged} acknowledged writes over {rounds} endings in {elapsed:.1?}");
+    assert!(acknowledged > rounds * 10, "hardly anything was written: {acknowledged} writes");
 }
 
 fn start(directory: &TemporaryDirectory) -> ServerProcess {
@@ -95,10 +102,11 @@ fn create_table(client: &mut Client) {
     client.expect("CreateTable", &request);
 }
 
-/// Lets all writers loose on the server, kills it under them, and returns what each of them saw.
+/// Lets all writers loose on the server, ends it under them, and returns what each of them saw.
 fn live_and_die(
     server: ServerProcess,
     life: Duration,
+    end: fn(ServerProcess),
     ledgers: &mut [Ledger],
     seed: Seed,
     round: u64,
@@ -114,7 +122,7 @@ fn live_and_die(
             })
             .collect();
         thread::sleep(life);
-        server.kill();
+        end(server);
         writers.into_iter().map(|writer| writer.join().expect("a writer ends well")).collect()
     })
 }
