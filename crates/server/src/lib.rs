@@ -12,6 +12,7 @@ pub mod dispatch;
 pub mod http;
 pub mod logging;
 pub mod metrics;
+mod open_files;
 pub mod request_id;
 pub mod serve;
 pub mod shutdown;

@@ -20,7 +20,7 @@ use crate::http::BodyMemory;
 use crate::http::connection::{self, ConnectionOptions};
 use crate::http::service::Service;
 use crate::metrics::Metrics;
-use crate::{logging, shutdown};
+use crate::{logging, open_files, shutdown};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
@@ -40,6 +40,7 @@ pub enum ServeError {
 
 pub fn run(settings: Settings) -> Result<(), ServeError> {
     logging::start(&settings);
+    open_files::raise_limit(settings.connections_max);
     // One worker per core by default; blocking threads appear only when they are needed.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
