@@ -66,7 +66,9 @@ pub fn install(requirements: &Path, directory: &Path) -> Result<Interpreter, Fai
     };
     let wanted = std::fs::read_to_string(requirements)
         .map_err(|error| Failure::file("read", requirements, &error))?;
-    let stamp = directory.join("installed-requirements.txt");
+    // Beside the packages, so that it goes when they go.
+    let home = interpreter.packages.as_ref().unwrap_or(&venv);
+    let stamp = home.join("installed-requirements.txt");
     if std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(interpreter);
     }
