@@ -66,6 +66,10 @@ pub async fn check(file: &str) -> Vec<String> {
     reports
 }
 
+pub fn text(file: &str) -> String {
+    std::fs::read_to_string(directory().join(file)).expect("the case file is readable")
+}
+
 fn directory() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases/api")
 }

@@ -3,6 +3,8 @@
 mod cases;
 mod item_limits;
 mod item_properties;
+mod mutations;
+mod paging;
 mod request_limits;
 
 #[tokio::test]
