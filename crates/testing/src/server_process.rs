@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 use std::{fmt, io, thread};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
 
 use crate::{Client, server_binary};
 
@@ -127,6 +127,17 @@ impl ServerProcess {
         self.output.text()
     }
 
+    /// Takes [`ServerOptions::file_size_blocks_max`] away: there is room on the disk again.
+    ///
+    /// # Panics
+    /// If the limit cannot be changed.
+    pub fn lift_file_size_limit(&self) {
+        let pid = Some(Pid::from_child(&self.child));
+        let Rlimit { maximum, .. } = getrlimit(Resource::Fsize);
+        let lifted = Rlimit { current: maximum, maximum };
+        prlimit(pid, Resource::Fsize, lifted).expect("a soft limit can be raised to the hard one");
+    }
+
     /// Ends the server as `kill -9` does: it gets no chance to finish anything.
     ///
     /// # Panics
@@ -193,10 +204,11 @@ fn command(data: &Path, options: &ServerOptions) -> Command {
     let mut command = match options.file_size_blocks_max {
         None => Command::new(server_binary()),
         // The limit is set in a shell because the standard library cannot set it, and `exec` keeps
-        // the process id, so that signals reach the server itself.
+        // the process id, so that signals reach the server itself. It is the soft limit, which
+        // `lift_file_size_limit` may raise again without being root.
         Some(blocks) => {
             let mut shell = Command::new("sh");
-            let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");
+            let script = format!("trap '' XFSZ; ulimit -S -f {blocks}; exec \"$@\"");
             shell.args(["-c", &script, "sh"]).arg(server_binary());
             shell
         }
