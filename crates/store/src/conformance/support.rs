@@ -1,11 +1,14 @@
 //! Small helpers that the cases share.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::ops::ControlFlow;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
+
+use futures_util::future::join_all;
 
 use crate::{
     Batch, Decision, Direction, Key, KeyRange, Reader, Store, Value, WriteOutcome, WriteSet,
@@ -150,6 +153,64 @@ pub(super) fn names(reader: &dyn Reader, range: KeyRange, direction: Direction) 
         .into_iter()
         .map(|(key, _)| String::from_utf8_lossy(&key).into_owned())
         .collect()
+}
+
+/// Lets futures that run together take turns: each waits for the turn that the one before it begins.
+#[derive(Default)]
+pub(super) struct Turns {
+    current: AtomicUsize,
+}
+
+impl Turns {
+    /// Begins the turn with this number. A decision that is made again begins it again.
+    pub fn begin(&self, turn: usize) {
+        self.current.fetch_max(turn, Ordering::AcqRel);
+    }
+
+    pub async fn wait(&self, turn: usize) {
+        poll_fn(|context| {
+            if self.current.load(Ordering::Acquire) >= turn {
+                return Poll::Ready(());
+            }
+            context.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+/// Commits batches that are all in flight together, in their order: each is decided after the one before it,
+/// and before that one is acknowledged. `lock` is a key that they all lock, which makes the order of their
+/// decisions the order of their commits.
+pub(super) fn commit_together(
+    store: &dyn Store,
+    lock: &Key,
+    batches: &[Batch],
+) -> Vec<WriteOutcome> {
+    let turns = Turns::default();
+    let writes = batches.iter().enumerate().map(|(turn, batch)| {
+        let turns = &turns;
+        async move {
+            turns.wait(turn).await;
+            let keys = [lock.clone()];
+            let mut decide = |_: &[Option<Value>]| {
+                turns.begin(turn + 1);
+                Decision::Commit(batch.clone())
+            };
+            store.write(WriteSet { guards: &[], keys: &keys }, &mut decide).await
+        }
+    });
+    let outcomes = block_on(join_all(writes));
+    outcomes.into_iter().map(|outcome| outcome.expect("the write commits")).collect()
+}
+
+/// Runs a closure when dropped, so that a thread that panics does not leave others waiting for it.
+pub(super) struct AtEnd<F: FnMut()>(pub F);
+
+impl<F: FnMut()> Drop for AtEnd<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
 }
 
 /// Runs `work` on `count` threads at once, each with its number.

@@ -6,7 +6,7 @@ use futures_util::future::{join, join_all};
 
 use crate::conformance::Backend;
 use crate::conformance::support::{
-    Random, block_on, commit_locking, entries, get, key, number, on_threads, put,
+    AtEnd, Random, Turns, block_on, commit_locking, entries, get, key, number, on_threads, put,
 };
 use crate::{Batch, Decision, Direction, Key, KeyRange, Store, Value, WriteSet, write_with};
 
@@ -54,20 +54,23 @@ pub fn aborts_wait_for_what_they_read(backend: &dyn Backend) {
     let keys = [key("k")];
     let set = WriteSet { guards: &[], keys: &keys };
     for round in 1..=50 {
-        let mut write = |_: &[Option<Value>]| put_number(&keys[0], round);
+        let turns = Turns::default();
+        let mut write = |_: &[Option<Value>]| {
+            turns.begin(1);
+            put_number(&keys[0], round)
+        };
         let mut seen = 0;
         let mut abort = |reads: &[Option<Value>]| {
             seen = number(reads[0].as_ref());
             Decision::Abort
         };
-        let visible = block_on(async {
-            let write = store.write(set, &mut write);
-            let abort = async {
-                store.write(set, &mut abort).await.expect("the abort answers");
-                number(store.get(b"k").await.expect("the read succeeds").as_ref())
-            };
-            join(write, abort).await.1
-        });
+        let abort = async {
+            turns.wait(1).await;
+            store.write(set, &mut abort).await.expect("the abort answers");
+            number(store.get(b"k").await.expect("the read succeeds").as_ref())
+        };
+        let (written, visible) = block_on(join(store.write(set, &mut write), abort));
+        written.expect("the write commits");
         assert_eq!((seen, visible), (round, round));
     }
 }
@@ -90,13 +93,13 @@ pub fn transfers_keep_the_total(backend: &dyn Backend) {
             }
         }
         _ => {
+            let _finished = AtEnd(|| drop(finished.fetch_add(1, Ordering::Release)));
             let mut random = Random::new(seed ^ thread as u64);
             for _ in 0..50 {
                 let from = random.below(ACCOUNTS);
                 let to = (from + 1 + random.below(ACCOUNTS - 1)) % ACCOUNTS;
                 transfer(&*store, from, to, 1 + random.below(20) as i64);
             }
-            finished.fetch_add(1, Ordering::Release);
         }
     });
 }
@@ -146,36 +149,43 @@ pub fn overlapping_write_sets_do_not_deadlock(backend: &dyn Backend) {
 pub fn guard_changes_exclude_guarded_writes(backend: &dyn Backend) {
     let store = backend.open();
     put(&*store, "guard", "0");
+    let seed = Random::announced("guard_changes_exclude_guarded_writes").next_u64();
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         for writer in 0..3 {
             let (store, stop) = (&*store, &stop);
             scope.spawn(move || {
+                let mut random = Random::new(seed ^ writer);
                 while !stop.load(Ordering::Acquire) {
-                    guarded_write(store, &format!("row/{writer}"));
+                    let pause = Duration::from_micros(random.below(8000) as u64);
+                    guarded_write(store, &format!("row/{writer}"), pause);
                 }
             });
         }
-        for version in 1..=30 {
-            let keys = [key("guard")];
-            let mut decide = |_: &[Option<Value>]| put_number(&keys[0], version);
-            let set = WriteSet { guards: &[], keys: &keys };
-            block_on(store.write(set, &mut decide)).expect("the guard changes");
-            // Rows stamped with an older version may be there, but none appears from now on.
+        let _stop = AtEnd(|| stop.store(true, Ordering::Release));
+        for version in 1..=20 {
+            commit_locking(&*store, &[key("guard")], |batch| {
+                batch.put("guard", version.to_string());
+            });
+            // Rows with an older version may be there, but none appears from now on.
             commit_locking(&*store, &[], |batch| batch.delete_range(KeyRange::prefix("row/")));
+            thread::sleep(Duration::from_millis(10));
             let rows = entries(&*store, KeyRange::prefix("row/"), Direction::Forward);
             for (_, value) in rows {
                 assert_eq!(number(Some(&Value::from(value))), version);
             }
         }
-        stop.store(true, Ordering::Release);
     });
 }
 
-fn guarded_write(store: &dyn Store, row: &str) {
+/// Writes the guard's value to a row. The pause is the moment in which the guard must not change.
+fn guarded_write(store: &dyn Store, row: &str, pause: Duration) {
     let (guards, keys) = ([key("guard")], [key(row)]);
     let set = WriteSet { guards: &guards, keys: &keys };
-    let mut decide = |reads: &[Option<Value>]| put_number(&keys[0], number(reads[0].as_ref()));
+    let mut decide = |reads: &[Option<Value>]| {
+        thread::sleep(pause);
+        put_number(&keys[0], number(reads[0].as_ref()))
+    };
     block_on(store.write(set, &mut decide)).expect("the write commits");
 }
 

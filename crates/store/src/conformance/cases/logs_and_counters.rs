@@ -1,10 +1,8 @@
 use std::sync::Mutex;
 
-use futures_util::future::join_all;
-
 use crate::conformance::Backend;
 use crate::conformance::support::{
-    block_on, commit, commit_locking, entries, get, key, on_threads,
+    block_on, commit, commit_locking, commit_together, entries, get, key, on_threads,
 };
 use crate::{
     Batch, Decision, Direction, KeyRange, Reader, Value, WriteSet, decode_counter, log_entry_key,
@@ -155,21 +153,14 @@ pub fn counters_mix_with_other_operations(backend: &dyn Backend) {
     }
 
     // The same again, without waiting in between.
-    let mut decisions: Vec<_> = steps
+    let batches: Vec<Batch> = steps
         .iter()
         .map(|step| {
-            move |_: &[Option<Value>]| {
-                let mut batch = Batch::new();
-                step(&mut batch);
-                Decision::Commit(batch)
-            }
+            let mut batch = Batch::new();
+            step(&mut batch);
+            batch
         })
         .collect();
-    let keys = [key("c")];
-    let set = WriteSet { guards: &[], keys: &keys };
-    let writes = decisions.iter_mut().map(|decide| store.write(set, decide));
-    for outcome in block_on(join_all(writes)) {
-        outcome.expect("the write commits");
-    }
+    commit_together(&*store, &key("c"), &batches);
     assert_eq!(counter(&*store, "c"), 11);
 }

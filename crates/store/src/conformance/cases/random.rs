@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use crate::conformance::Backend;
 use crate::conformance::model::Model;
-use crate::conformance::support::{Random, block_on, entries_up_to, get};
+use crate::conformance::support::{Random, block_on, commit_together, entries_up_to, get, key};
 use crate::{Batch, Decision, Direction, Key, KeyRange, Reader, Store, Value, WriteSet};
 
 const STEPS: usize = 600;
@@ -55,16 +55,12 @@ fn write_once(store: &dyn Store, model: &mut Model, random: &mut Random) {
     assert_eq!(outcome.sequences, model.apply(&batch));
 }
 
-/// Several writes polled in order before any is awaited: they must commit in that order.
+/// Several writes in flight together.
 fn write_together(store: &dyn Store, model: &mut Model, random: &mut Random) {
     let batches: Vec<Batch> = (0..1 + random.below(6)).map(|_| random_batch(random)).collect();
-    let mut decisions: Vec<_> =
-        batches.iter().map(|batch| |_: &[Option<Value>]| Decision::Commit(batch.clone())).collect();
-    let set = WriteSet::default();
-    let writes = decisions.iter_mut().map(|decide| store.write(set, decide));
-    let outcomes = block_on(futures_util::future::join_all(writes));
+    let outcomes = commit_together(store, &key("order"), &batches);
     for (outcome, batch) in outcomes.into_iter().zip(&batches) {
-        assert_eq!(outcome.expect("the write commits").sequences, model.apply(batch));
+        assert_eq!(outcome.sequences, model.apply(batch));
     }
 }
 

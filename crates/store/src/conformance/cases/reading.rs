@@ -3,8 +3,8 @@ use std::thread;
 
 use crate::conformance::Backend;
 use crate::conformance::support::{
-    block_on, commit, commit_locking, entries, entries_up_to, get, get_text, key, names, number,
-    put,
+    AtEnd, block_on, commit, commit_locking, entries, entries_up_to, get, get_text, key, names,
+    number, put,
 };
 use crate::{Direction, Key, KeyRange, Value, prefix_end};
 
@@ -151,13 +151,13 @@ pub fn reads_one_state(backend: &dyn Backend) {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
+            let _done = AtEnd(|| done.store(true, Ordering::Release));
             for round in 0..200 {
                 commit_locking(&*store, &keys, |batch| {
                     batch.put("left", round.to_string());
                     batch.put("right", round.to_string());
                 });
             }
-            done.store(true, Ordering::Release);
         });
         while !done.load(Ordering::Acquire) {
             let values = block_on(store.get_many(&keys)).expect("the read succeeds");

@@ -2,7 +2,7 @@ use futures_util::future::join;
 
 use crate::conformance::Backend;
 use crate::conformance::support::{
-    block_on, commit, commit_locking, entries, get_text, key, names, on_threads, put,
+    Turns, block_on, commit, commit_locking, entries, get_text, key, names, on_threads, put,
 };
 use crate::{
     Batch, Decision, Direction, KeyRange, Store, Value, WriteOutcome, WriteSet, write_with,
@@ -123,8 +123,10 @@ fn decisions_behind_a_range_delete(
     store: &dyn Store,
     keys: &[crate::Key; 2],
 ) -> Vec<Option<Value>> {
+    let turns = Turns::default();
     let mut seen = Vec::new();
     let mut delete = |_: &[Option<Value>]| {
+        turns.begin(1);
         let mut batch = Batch::new();
         batch.delete_range(KeyRange::prefix("range/"));
         Decision::Commit(batch)
@@ -136,13 +138,13 @@ fn decisions_behind_a_range_delete(
         Decision::Commit(batch)
     };
     let set = WriteSet { guards: &[], keys };
-    block_on(async {
-        // Joined futures are polled in order, so the second write is decided while the first is in flight.
-        let (first, second) =
-            join(store.write(set, &mut delete), store.write(set, &mut decide)).await;
-        first.expect("the range delete commits");
-        second.expect("the write behind it commits");
-    });
+    let second = async {
+        turns.wait(1).await;
+        store.write(set, &mut decide).await
+    };
+    let (first, second) = block_on(join(store.write(set, &mut delete), second));
+    first.expect("the range delete commits");
+    second.expect("the write behind it commits");
     seen
 }
 
