@@ -93,7 +93,7 @@ pub fn transfers_keep_the_total(backend: &dyn Backend) {
             }
         }
         _ => {
-            let _finished = AtEnd(|| drop(finished.fetch_add(1, Ordering::Release)));
+            let _finished = AtEnd(|| _ = finished.fetch_add(1, Ordering::Release));
             let mut random = Random::new(seed ^ thread as u64);
             for _ in 0..50 {
                 let from = random.below(ACCOUNTS);
