@@ -195,3 +195,102 @@ def test_conditions_of_updates_see_the_old_item(dynamodb, hash_table, key):
         ConditionExpression="a < b AND attribute_not_exists(c)", ReturnValues="ALL_NEW",
     )
     assert answer["Attributes"] == item(pk=key, a=2, b=1, c=1)
+
+
+@pytest.mark.parametrize(("number", "stored"), [("0.0e126", "0"), ("0e126", None)])
+def test_zeros_with_an_exponent(dynamodb, hash_table, key, number, stored):
+    attributes = item(pk=key) | {"v": n(number)}
+    if stored is None:
+        message = "Number overflow. Attempting to store a number with magnitude larger than supported range"
+        with invalid(message):
+            dynamodb.put_item(TableName=hash_table, Item=attributes)
+    else:
+        dynamodb.put_item(TableName=hash_table, Item=attributes)
+        assert get(dynamodb, hash_table, pk=key)["v"] == n(stored)
+
+
+def test_size_counts_utf_16_units(dynamodb, hash_table, key):
+    put(dynamodb, hash_table, pk=key, word="é\U0001f600")
+    dynamodb.delete_item(
+        TableName=hash_table, Key=item(pk=key), ConditionExpression="size(word) = :three",
+        ExpressionAttributeValues={":three": n(3)},
+    )
+    assert get(dynamodb, hash_table, pk=key) is None
+
+
+def test_transactions_compare_keys_by_value(dynamodb, range_table, key):
+    deletes = [
+        {"Delete": {"TableName": range_table, "Key": {"pk": s(key), "sk": n(spelling)}}} for spelling in ("1", "1.0")
+    ]
+    with invalid("Transaction request cannot include multiple operations on one item"):
+        dynamodb.transact_write_items(TransactItems=deletes)
+
+
+def test_paths_below_index_keys(dynamodb):
+    table = create_table(dynamodb, keys="pk:S", gsi=[("idx", "g:S")])
+    message = "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: IndexKey: g"
+    with invalid(message):
+        dynamodb.query(
+            TableName=table, IndexName="idx", KeyConditionExpression="g = :v", FilterExpression="g.a = :v",
+            ExpressionAttributeValues={":v": s("x")},
+        )
+
+
+def multi_key_table(dynamodb):
+    name = unique_name()
+    kinds = {"a": "HASH", "b": "HASH", "c": "RANGE", "d": "RANGE"}
+    dynamodb.create_table(
+        TableName=name, BillingMode="PAY_PER_REQUEST", KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": a, "AttributeType": "S"} for a in ("pk", *kinds)],
+        GlobalSecondaryIndexes=[{
+            "IndexName": "multi", "Projection": {"ProjectionType": "ALL"},
+            "KeySchema": [{"AttributeName": a, "KeyType": kind} for a, kind in kinds.items()],
+        }],
+    )
+    return name
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("a = :x AND b = :x", ["xx", "xy", "yx", "yy"]),
+        ("b = :x AND a = :x AND c = :x", ["xx", "xy"]),
+        ("d = :y AND c = :x AND a = :x AND b = :x", ["xy"]),
+        ("a = :x AND b = :x AND c > :x", ["yx", "yy"]),
+        ("a = :x AND b = :x AND c = :y AND d >= :y", ["yy"]),
+        ("a = :x AND b = :y", []),
+    ],
+)
+def test_conditions_on_several_key_attributes(dynamodb, condition, expected):
+    table = multi_key_table(dynamodb)
+    for c in "yx":
+        for d in "yx":
+            put(dynamodb, table, pk=c + d, a="x", b="x", c=c, d=d)
+    values = {f":{letter}": s(letter) for letter in "xy" if f":{letter}" in condition}
+    page = dynamodb.query(
+        TableName=table, IndexName="multi", KeyConditionExpression=condition, ExpressionAttributeValues=values
+    )
+    assert names_in(page["Items"], "pk") == expected
+
+
+def test_pages_of_an_index_with_several_key_attributes(dynamodb):
+    table = multi_key_table(dynamodb)
+    for number in range(10):
+        put(dynamodb, table, pk=f"p{number}", a="x", b="x", c="c", d=f"d{number % 3}")
+    request = {
+        "TableName": table, "IndexName": "multi", "KeyConditionExpression": "a = :x AND b = :x",
+        "ExpressionAttributeValues": {":x": s("x")}, "Limit": 3,
+    }
+    first = dynamodb.query(**request)
+    assert first["LastEvaluatedKey"].keys() == {"pk", "a", "b", "c", "d"}
+    items = all_items(dynamodb.query, **request)
+    assert sorted(names_in(items, "pk")) == [f"p{number}" for number in range(10)]
+    assert names_in(items, "d") == sorted(names_in(items, "d"))
+    scanned = all_items(dynamodb.scan, TableName=table, IndexName="multi", Limit=4)
+    assert sorted(names_in(scanned, "pk")) == [f"p{number}" for number in range(10)]
+
+
+@pytest.mark.parametrize("operation", ["describe_table", "delete_table"])
+def test_short_names_of_tables(dynamodb, operation):
+    with invalid("TableName must be at least 3 characters long and at most 255 characters long"):
+        getattr(dynamodb, operation)(TableName="ab")

@@ -3,7 +3,7 @@
 import pytest
 
 from support import (
-    P, all_items, create_table, index_definition, invalid, item, missing_resource, names_in, put, refused,
+    P, all_items, create_table, index_definition, invalid, item, missing_resource, names_in, put, refused, unique_name,
     wait_for_indexes, wait_until_active,
 )
 
@@ -211,3 +211,73 @@ def test_writes_go_on_while_an_index_is_added(dynamodb):
     indexed = names_in(all_items(dynamodb.scan, TableName=name, IndexName="idx"), "pk")
     assert sorted(indexed) == sorted(names_in(all_items(dynamodb.scan, TableName=name), "pk"))
     assert len(indexed) == 59
+
+
+def test_a_stream_is_switched_on_and_off(dynamodb):
+    name = create_table(dynamodb)
+    on = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
+    dynamodb.update_table(TableName=name, StreamSpecification=on)
+    wait_until_active(dynamodb, name)
+    table = describe(dynamodb, name)
+    assert table["StreamSpecification"] == on
+    assert table["LatestStreamArn"] == f"{table['TableArn']}/stream/{table['LatestStreamLabel']}"
+    with invalid(f"Table already has an enabled stream: TableName: {name}"):
+        dynamodb.update_table(TableName=name, StreamSpecification=on)
+    dynamodb.update_table(TableName=name, StreamSpecification={"StreamEnabled": False})
+    wait_until_active(dynamodb, name)
+    off = describe(dynamodb, name)
+    assert "StreamSpecification" not in off
+    assert off["LatestStreamArn"] == table["LatestStreamArn"]
+    with invalid(f"Table has no stream to disable: TableName: {name}"):
+        dynamodb.update_table(TableName=name, StreamSpecification={"StreamEnabled": False})
+
+
+def test_throughput_of_an_index(dynamodb):
+    name = unique_name()
+    units = {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}
+    dynamodb.create_table(
+        TableName=name, ProvisionedThroughput=units, KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+        GlobalSecondaryIndexes=[index_definition("idx", "pk:S") | {"ProvisionedThroughput": units}],
+    )
+    wait_until_active(dynamodb, name)
+
+    def update(index, units, **more):
+        change = {"Update": {"IndexName": index, "ProvisionedThroughput": units}}
+        dynamodb.update_table(TableName=name, GlobalSecondaryIndexUpdates=[change], **more)
+
+    update("idx", UNITS)
+    wait_until_active(dynamodb, name)
+    (index,) = describe(dynamodb, name)["GlobalSecondaryIndexes"]
+    assert index["ProvisionedThroughput"]["ReadCapacityUnits"] == 5
+    with missing_resource(f"Requested resource not found: Index nope for table {name}"):
+        update("nope", UNITS)
+    dynamodb.update_table(TableName=name, BillingMode="PAY_PER_REQUEST")
+    wait_until_active(dynamodb, name)
+    (index,) = describe(dynamodb, name)["GlobalSecondaryIndexes"]
+    assert index["ProvisionedThroughput"]["ReadCapacityUnits"] == 0
+    message = (
+        P + "The only Updates for index: idx when TableThroughputMode is PAY_PER_REQUEST can be to "
+        "OnDemandThroughput, WarmThroughput"
+    )
+    with invalid(message):
+        update("idx", UNITS)
+    with invalid(P + "ProvisionedThroughput must be specified for index: idx"):
+        dynamodb.update_table(TableName=name, BillingMode="PROVISIONED", ProvisionedThroughput=UNITS)
+    update("idx", UNITS, BillingMode="PROVISIONED", ProvisionedThroughput=UNITS)
+    wait_until_active(dynamodb, name)
+    table = describe(dynamodb, name)
+    assert table["ProvisionedThroughput"]["WriteCapacityUnits"] == 5
+    assert table["GlobalSecondaryIndexes"][0]["ProvisionedThroughput"]["WriteCapacityUnits"] == 5
+
+
+def test_encryption_settings(dynamodb):
+    name = create_table(dynamodb)
+    assert "SSEDescription" not in describe(dynamodb, name)
+    with invalid(P + "Table is already encrypted by default"):
+        dynamodb.update_table(TableName=name, SSESpecification={"Enabled": False})
+    dynamodb.update_table(TableName=name, SSESpecification={"Enabled": True})
+    described = describe(dynamodb, name)["SSEDescription"]
+    assert described["SSEType"] == "KMS"
+    with invalid(P + "Server-Side Encryption modification must be the only operation in the request"):
+        dynamodb.update_table(TableName=name, SSESpecification={"Enabled": False}, TableClass="STANDARD")
