@@ -64,7 +64,8 @@ def test_read_units(dynamodb, plain, key, size, units):
     # Neither a projection nor a filter makes it cheaper.
     answer = consumed(dynamodb.get_item, Key=item(pk=key), ConsistentRead=True, ProjectionExpression="pk")
     assert answer["CapacityUnits"] == units
-    answer = consumed(dynamodb.query, ConsistentRead=True, Select="COUNT", FilterExpression="attribute_exists(x)", **query)
+    filtered = {"Select": "COUNT", "FilterExpression": "attribute_exists(x)", **query}
+    answer = consumed(dynamodb.query, ConsistentRead=True, **filtered)
     assert answer["CapacityUnits"] == units
 
 

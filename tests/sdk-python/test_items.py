@@ -66,9 +66,11 @@ def test_bad_table_names(dynamodb, name, message):
 
 @pytest.mark.parametrize("name", ["missing", "ab"])
 def test_missing_tables(dynamodb, name):
-    for operation, target in (("get_item", "Key"), ("delete_item", "Key"), ("update_item", "Key"), ("put_item", "Item")):
+    for operation in ("get_item", "delete_item", "update_item"):
         with missing_resource():
-            getattr(dynamodb, operation)(TableName=name, **{target: item(pk="x")})
+            getattr(dynamodb, operation)(TableName=name, Key=item(pk="x"))
+    with missing_resource():
+        dynamodb.put_item(TableName=name, Item=item(pk="x"))
 
 
 def test_no_table_name(dynamodb):

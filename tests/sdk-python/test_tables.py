@@ -155,6 +155,16 @@ def test_list_tables_pages_in_byte_order(memory_server):
     assert [page["TableNames"] for page in pages] == [expected[:2], expected[2:4], expected[4:]]
 
 
+def test_a_page_has_a_hundred_tables(memory_server):
+    dynamodb = support.client(memory_server.endpoint)
+    names = [f"table{number:03}" for number in range(101)]
+    for name in names:
+        dynamodb.create_table(**definition(name=name))
+    page = dynamodb.list_tables()
+    assert (page["TableNames"], page["LastEvaluatedTableName"]) == (names[:100], names[99])
+    assert dynamodb.list_tables(ExclusiveStartTableName=names[99])["TableNames"] == names[100:]
+
+
 def test_regions_do_not_see_each_other(scoped_server):
     name = create_table(support.client(scoped_server.endpoint))
     elsewhere = support.client(scoped_server.endpoint, region="eu-central-1")

@@ -2,7 +2,9 @@
 
 import pytest
 
-from support import condition_failed, create_table, get, invalid, item, missing_resource, n, put, refused, s, unique_name
+from support import (
+    condition_failed, create_table, get, invalid, item, missing_resource, n, put, refused, s, unique_name,
+)
 
 CANCELLED = "Transaction cancelled, please refer cancellation reasons for specific reasons"
 FAILED = {"Code": "ConditionalCheckFailed", "Message": "The conditional request failed"}

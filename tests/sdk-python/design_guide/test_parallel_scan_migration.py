@@ -14,7 +14,8 @@ SEGMENTS = 4
 
 def test_backfilling_an_index_attribute(dynamodb):
     table = create_table(dynamodb, keys="pk:S")
-    requests = [{"PutRequest": {"Item": item(pk=f"user{i:03}", city="Gent" if i % 4 else "Mons")}} for i in range(ITEMS)]
+    users = [item(pk=f"user{number:03}", city="Gent" if number % 4 else "Mons") for number in range(ITEMS)]
+    requests = [{"PutRequest": {"Item": user}} for user in users]
     for start in range(0, ITEMS, 25):
         dynamodb.batch_write_item(RequestItems={table: requests[start:start + 25]})
     dynamodb.update_table(

@@ -5,6 +5,7 @@
 
 mod contention;
 mod corruption;
+mod index_changes;
 mod io_failure;
 mod kill;
 mod kill_catalog;
