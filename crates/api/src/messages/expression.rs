@@ -49,18 +49,9 @@ pub(crate) fn empty_placeholders(parameter: &str) -> ApiError {
     placeholders_empty(parameter).prefixed_in_newer_wording()
 }
 
+/// A placeholder that is malformed or too long.
 pub(crate) fn invalid_placeholder(parameter: &str, key: &str) -> ApiError {
     placeholder_syntax(parameter, key).prefixed_in_newer_wording()
-}
-
-/// Only the text about names tells the size.
-pub(crate) fn name_placeholder_too_long(size_bytes: usize) -> ApiError {
-    placeholder_size("ExpressionAttributeNames", &format!(" size of key: {size_bytes}"))
-        .prefixed_in_newer_wording()
-}
-
-pub(crate) fn value_placeholder_too_long() -> ApiError {
-    placeholder_size("ExpressionAttributeValues", "").prefixed_in_newer_wording()
 }
 
 pub(crate) fn placeholders_too_large() -> ApiError {
@@ -93,8 +84,6 @@ texts! {
         placeholders_empty(parameter: &str) "{parameter} must not be empty";
         placeholder_syntax(parameter: &str, key: &str)
             "{parameter} contains invalid key: Syntax error; key: \"{key}\"";
-        placeholder_size(parameter: &str, size: &str) "{parameter} contains invalid key: The \
-            expression attribute map contains a key that is too long;{size}";
         placeholders_size() "Combined size of ExpressionAttributeNames and \
             ExpressionAttributeValues exceeds max size";
         placeholder_for_empty_name(key: &str)

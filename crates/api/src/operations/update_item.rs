@@ -124,11 +124,8 @@ fn check_combination(input: &UpdateItemInput, legacy: &Legacy) -> Result<(), Api
         (ExpressionKind::Update, input.update_expression.is_some()),
         (ExpressionKind::Condition, input.condition_expression.is_some()),
     ];
-    let legacy = [
-        ("AttributeUpdates", legacy.updates.is_some()),
-        ("Expected", legacy.expected.is_some()),
-        ("ConditionalOperator", legacy.conditional_operator.is_some()),
-    ];
+    let legacy =
+        [("AttributeUpdates", legacy.updates.is_some()), ("Expected", legacy.expected.is_some())];
     check_not_mixed(&legacy, &expressions)?;
     check_names_are_used(input.expression_attribute_names.as_ref(), &expressions)?;
     check_values_are_used(input.expression_attribute_values.as_ref(), &expressions)

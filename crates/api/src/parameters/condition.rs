@@ -25,11 +25,7 @@ impl ConditionParameters {
     /// Refuses parameters that don't go together. Their contents are looked at later, by `bind`.
     pub(crate) fn check_combination(&self) -> Result<(), ApiError> {
         let expressions = [(ExpressionKind::Condition, self.expression.is_some())];
-        let legacy = [
-            ("Expected", self.expected.is_some()),
-            ("ConditionalOperator", self.conditional_operator.is_some()),
-        ];
-        check_not_mixed(&legacy, &expressions)?;
+        check_not_mixed(&[("Expected", self.expected.is_some())], &expressions)?;
         check_names_are_used(self.names.as_ref(), &expressions)?;
         check_values_are_used(self.values.as_ref(), &expressions)
     }

@@ -146,10 +146,7 @@ fn checked_names(names: OrderedMap<String>) -> Result<BTreeMap<String, String>, 
         return Err(expression::empty_placeholders(PARAMETER));
     }
     for (key, _) in &names.0 {
-        if key.len() > PLACEHOLDER_SIZE_BYTES_MAX {
-            return Err(expression::name_placeholder_too_long(key.len()));
-        }
-        if !is_name_placeholder(key) {
+        if key.len() > PLACEHOLDER_SIZE_BYTES_MAX || !is_name_placeholder(key) {
             return Err(expression::invalid_placeholder(PARAMETER, key));
         }
     }
@@ -165,10 +162,7 @@ fn checked_values(values: WireAttributes) -> Result<BTreeMap<String, AttributeVa
         return Err(expression::empty_placeholders(PARAMETER));
     }
     for (key, _) in &values.0 {
-        if key.len() > PLACEHOLDER_SIZE_BYTES_MAX {
-            return Err(expression::value_placeholder_too_long());
-        }
-        if !is_value_placeholder(key) {
+        if key.len() > PLACEHOLDER_SIZE_BYTES_MAX || !is_value_placeholder(key) {
             return Err(expression::invalid_placeholder(PARAMETER, key));
         }
     }
