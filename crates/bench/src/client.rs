@@ -140,7 +140,9 @@ fn content_length(head: &[u8]) -> Result<usize> {
     let head = std::str::from_utf8(head)?;
     let line = head
         .split("\r\n")
-        .find(|line| line.len() > 15 && line.as_bytes()[..15].eq_ignore_ascii_case(b"content-length:"))
+        .find(|line| {
+            line.len() > 15 && line.as_bytes()[..15].eq_ignore_ascii_case(b"content-length:")
+        })
         .ok_or("a response without a content length")?;
     Ok(line[15..].trim().parse()?)
 }

@@ -82,9 +82,7 @@ fn compare(arguments: &Arguments) -> Result<()> {
     let workloads: Vec<Workload> = arguments
         .connections
         .iter()
-        .flat_map(|&connections| {
-            [Workload::get_item(connections), Workload::put_item(connections)]
-        })
+        .flat_map(|&connections| [Workload::get_item(connections), Workload::put_item(connections)])
         .collect();
     let mut measurements = Vec::new();
     for round in 1..=arguments.rounds {
@@ -99,7 +97,11 @@ fn compare(arguments: &Arguments) -> Result<()> {
                 ));
                 let duration = Duration::from_secs(arguments.seconds);
                 let sample = subject.measure(workload, arguments.items, duration)?;
-                measurements.push(Measurement { workload: *workload, kind: subject.kind(), sample });
+                measurements.push(Measurement {
+                    workload: *workload,
+                    kind: subject.kind(),
+                    sample,
+                });
             }
         }
     }

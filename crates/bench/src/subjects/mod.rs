@@ -38,7 +38,11 @@ pub enum Subject {
 
 impl Subject {
     /// Starts all three, in the order of [`SubjectKind::ALL`], and loads the ones that store something.
-    pub fn start_all(arguments: &Arguments, binary: &Path, directory: &Path) -> Result<Vec<Subject>> {
+    pub fn start_all(
+        arguments: &Arguments,
+        binary: &Path,
+        directory: &Path,
+    ) -> Result<Vec<Subject>> {
         let server =
             server::Server::start(binary, &directory.join("server"), &arguments.durability)?;
         server.load(arguments.items)?;
@@ -56,7 +60,12 @@ impl Subject {
         }
     }
 
-    pub fn measure(&mut self, workload: &Workload, items: u64, duration: Duration) -> Result<Sample> {
+    pub fn measure(
+        &mut self,
+        workload: &Workload,
+        items: u64,
+        duration: Duration,
+    ) -> Result<Sample> {
         match self {
             Subject::Bare(bare) => {
                 client::measure(bare.address(workload.operation), workload, items, duration)
