@@ -24,6 +24,7 @@ mod kind {
     pub const TOKEN: u8 = b'K';
     pub const LOCAL_INDEX: u8 = b'L';
     pub const STATISTICS: u8 = b'N';
+    pub const CONSUMER: u8 = b'R';
     pub const STREAM: u8 = b'S';
     pub const ITEM: u8 = b'T';
     pub const VERSION: u8 = b'V';
@@ -121,6 +122,32 @@ pub fn stream_log(table: TableId, label: &str, shard: u32) -> Key {
 pub fn stream_prefix(table: TableId, label: &str) -> Key {
     let mut key = table_prefix(kind::STREAM, table).to_vec();
     push_text(&mut key, label);
+    key.into()
+}
+
+// ---- consumers of streams -----------------------------------------------------------------------
+
+/// `'R' 'd'`: every definition of a consumer.
+pub fn consumers_prefix() -> Key {
+    Key::from_static(&[kind::CONSUMER, b'd'])
+}
+
+/// `'R' 'd' text(account) text(region) text(name)`: a consumer's definition, encoded as an item.
+pub fn consumer_row(namespace: &Namespace, name: &str) -> Key {
+    consumer_key(b'd', namespace, name).into()
+}
+
+/// `'R' 'c' text(account) text(region) text(name)`: how far a consumer has come, everywhere.
+pub fn checkpoints_prefix(namespace: &Namespace, name: &str) -> Key {
+    consumer_key(b'c', namespace, name).into()
+}
+
+/// `'R' 'c' text(account) text(region) text(name) text(stream) text(shard)`: how far a consumer has
+/// come in a shard, encoded as an item. The stream is named by its ARN.
+pub fn checkpoint_row(namespace: &Namespace, name: &str, stream: &str, shard: &str) -> Key {
+    let mut key = consumer_key(b'c', namespace, name);
+    push_text(&mut key, stream);
+    push_text(&mut key, shard);
     key.into()
 }
 
@@ -278,6 +305,14 @@ fn namespace_key(kind: u8, namespace: &Namespace) -> Vec<u8> {
     key
 }
 
+fn consumer_key(what: u8, namespace: &Namespace, name: &str) -> Vec<u8> {
+    let mut key = vec![kind::CONSUMER, what];
+    push_text(&mut key, &namespace.account);
+    push_text(&mut key, &namespace.region);
+    push_text(&mut key, name);
+    key
+}
+
 fn push_text(key: &mut Vec<u8>, text: &str) {
     for &byte in text.as_bytes() {
         key.push(byte);
@@ -305,6 +340,7 @@ mod tests {
             local_index_prefix(table, index),
             global_index_prefix(table, index),
             stream_log(table, "2026-10-09T05:53:25.330", 0),
+            consumer_row(&here, "c"),
             item_count(table, None),
             collection_size(table, b"pk"),
             table_row(&here, "t"),
@@ -333,6 +369,7 @@ mod tests {
         check(size_bytes(table, Some(index)), b"N\0\0\0\0\0\0\x01\x02\0\0\0\x0As");
         check(table_row(&here, "t\0u"), b"C1\0\x01r\0\x01t\0\xFFu\0\x01");
         check(stream_log(table, "l", 2), b"S\0\0\0\0\0\0\x01\x02l\0\x01\0\0\0\x02");
+        check(checkpoint_row(&here, "c", "s", "h"), b"Rc1\0\x01r\0\x01c\0\x01s\0\x01h\0\x01");
         check(token_expiry(5, b"Krow"), b"X\0\0\0\0\0\0\0\x05Krow");
         check(item_key(b"T", b"", b"s"), b"T\x2D\x06\x80\x05\x38\xD3\x94\xC2s");
     }

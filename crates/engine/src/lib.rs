@@ -13,6 +13,7 @@ pub mod catalog;
 mod change;
 pub mod clock;
 pub mod command;
+pub mod consumers;
 pub mod error;
 mod indexes;
 mod keys;
@@ -46,6 +47,7 @@ pub struct Engine {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Random,
     pub(crate) limits: Limits,
+    pub(crate) shared_store: bool,
     pub(crate) catalog: Catalog,
     pub(crate) background: Background,
 }
@@ -60,6 +62,7 @@ impl Engine {
             clock: options.clock,
             random: Random::new(options.random_seed),
             limits: options.limits,
+            shared_store: options.shared_store,
             catalog,
             background: Background::default(),
         }))

@@ -11,11 +11,19 @@ pub struct EngineOptions {
     /// operating system.
     pub random_seed: Option<u64>,
     pub limits: Limits,
+    /// Whether other engines may write to the same store. If none does, this engine's catalogue is always the
+    /// truth, and a read needs not ask the store whether its definition of the table is current.
+    pub shared_store: bool,
 }
 
 impl Default for EngineOptions {
     fn default() -> EngineOptions {
-        EngineOptions { clock: Arc::new(SystemClock), random_seed: None, limits: Limits::default() }
+        EngineOptions {
+            clock: Arc::new(SystemClock),
+            random_seed: None,
+            limits: Limits::default(),
+            shared_store: true,
+        }
     }
 }
 

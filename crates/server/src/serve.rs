@@ -57,8 +57,9 @@ async fn serve(settings: Settings) -> Result<(), ServeError> {
         .local_addr()
         .map_err(|error| ServeError::Listen { listen: settings.listen, error })?;
     let store = open_store(&settings)?;
-    let engine =
-        Engine::open(store.clone(), EngineOptions::default()).await.map_err(ServeError::Engine)?;
+    // Both backends belong to this process alone.
+    let options = EngineOptions { shared_store: false, ..EngineOptions::default() };
+    let engine = Engine::open(store.clone(), options).await.map_err(ServeError::Engine)?;
     let background = tokio::spawn(engine.clone().run_background());
 
     let options = connection_options(&settings);

@@ -33,8 +33,8 @@ impl LocalEngine {
         let durability = if durability == "os" { Durability::Os } else { Durability::Sync };
         let options = zenobe_store_embedded::Options { durability, ..Default::default() };
         let store = EmbeddedStore::open(directory, options)?;
-        let engine =
-            runtime.block_on(Engine::open(Arc::new(store), EngineOptions::default()))?;
+        let engine_options = EngineOptions { shared_store: false, ..EngineOptions::default() };
+        let engine = runtime.block_on(Engine::open(Arc::new(store), engine_options))?;
         let namespace =
             Namespace { account: "000000000000".to_owned(), region: "us-east-1".to_owned() };
         let table = TableName { namespace: Arc::new(namespace), name: TABLE.to_owned() };

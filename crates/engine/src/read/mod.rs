@@ -41,12 +41,11 @@ impl Engine {
         if let Some(projection) = &command.projection {
             check_paths(table, projection.paths().iter())?;
         }
-        let keys = [table.guard_key().clone(), key.item_key(table)];
-        let values = self.store.get_many(&keys).await?;
-        if table.check_guard(values[0].as_ref()) != GuardCheck::Current {
+        let stored = self.store.get(&key.item_key(table)).await?;
+        if !self.is_current(table).await? {
             return Ok(None);
         }
-        let item = values[1].as_ref().map(decode_stored).transpose()?;
+        let item = stored.as_ref().map(decode_stored).transpose()?;
         let mut consumed = Consumed::none(&command.table, None);
         consumed.table_halves = read_halves(size_bytes(item.as_ref()), command.consistent);
         let item = item.map(|item| project(item, command.projection.as_ref()));
@@ -54,8 +53,11 @@ impl Engine {
     }
 
     /// Whether the definition in hand still is the table's. Versions only rise: if it is current after a read, it was
-    /// current throughout. Within one engine it always is; another engine on the same store may have changed it.
+    /// current throughout. Within one engine it always is; only another engine on the same store can have changed it.
     pub(crate) async fn is_current(&self, table: &Table) -> Result<bool> {
+        if !self.shared_store {
+            return Ok(true);
+        }
         let version = self.store.get(table.guard_key()).await?;
         Ok(table.check_guard(version.as_ref()) == GuardCheck::Current)
     }

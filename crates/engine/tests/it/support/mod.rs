@@ -28,7 +28,12 @@ impl Fixture {
         let clock = Arc::new(ManualClock::new(1_000_000));
         let limits =
             Limits { collection_size_bytes_max: COLLECTION_SIZE_BYTES_MAX, ..Limits::default() };
-        let options = EngineOptions { clock: clock.clone(), random_seed: Some(1), limits };
+        let options = EngineOptions {
+            clock: clock.clone(),
+            random_seed: Some(1),
+            limits,
+            ..EngineOptions::default()
+        };
         let engine = Engine::open(Arc::new(MemoryStore::new()), options).await;
         Fixture::with_engine(engine.expect("an empty store opens"), clock)
     }

@@ -35,7 +35,12 @@ impl Harness {
 
     pub async fn with(store: Arc<dyn Store>, limits: Limits) -> Harness {
         let clock = Arc::new(ManualClock::new(START_MS));
-        let options = EngineOptions { clock: clock.clone(), random_seed: Some(1), limits };
+        let options = EngineOptions {
+            clock: clock.clone(),
+            random_seed: Some(1),
+            limits,
+            ..EngineOptions::default()
+        };
         let engine = Engine::open(store.clone(), options).await.unwrap();
         Harness { store, clock, engine }
     }
