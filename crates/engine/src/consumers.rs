@@ -1,0 +1,284 @@
+//! What the store keeps for those who read streams to their end: a consumer's definition, whose meaning is
+//! its owner's business, and how far it has come in each shard.
+//!
+//! Rows are items in the engine's own encoding and hold everything that their keys do, so nobody has to
+//! take a key apart.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use zenobe_store::{Batch, Direction, Key, KeyRange, WriteSet, write_with};
+use zenobe_value::{AttributeValue, Attributes, EncodedItem, Number};
+
+use crate::Engine;
+use crate::error::{Error, Result};
+use crate::keyspace;
+use crate::schema::Namespace;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConsumerName {
+    pub namespace: Arc<Namespace>,
+    pub name: String,
+}
+
+/// One shard of one stream, as clients name them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ShardName {
+    pub stream: String,
+    pub shard: String,
+}
+
+/// How far a consumer has come in a shard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Checkpoint {
+    /// Nothing is done yet; the oldest record comes first.
+    Oldest,
+    /// Nothing is done yet; the first record written at this time or later comes first.
+    From { timestamp_ms: u64 },
+    /// Everything up to this sequence number is done.
+    After { sequence: String },
+    /// The shard is closed and everything in it is done.
+    Finished,
+}
+
+impl Engine {
+    /// Every consumer with its definition.
+    pub async fn consumers(&self) -> Result<Vec<(ConsumerName, String)>> {
+        let rows = self.rows_of_consumers(keyspace::consumers_prefix()).await?;
+        rows.iter().map(|row| decode_consumer(row).ok_or_else(corrupt)).collect()
+    }
+
+    /// Keeps a consumer, replacing what was kept under its name. Its checkpoints stay.
+    pub async fn save_consumer(&self, consumer: &ConsumerName, definition: &str) -> Result<()> {
+        let key = keyspace::consumer_row(&consumer.namespace, &consumer.name);
+        let mut row = encode_name(consumer);
+        row.insert(attribute::DEFINITION.into(), text(definition));
+        self.write_consumer_rows(vec![(key, Some(row))], None).await
+    }
+
+    /// Forgets a consumer and how far it has come.
+    pub async fn remove_consumer(&self, consumer: &ConsumerName) -> Result<()> {
+        let key = keyspace::consumer_row(&consumer.namespace, &consumer.name);
+        let checkpoints = keyspace::checkpoints_prefix(&consumer.namespace, &consumer.name);
+        let checkpoints = KeyRange::prefix(checkpoints);
+        self.write_consumer_rows(vec![(key, None)], Some(checkpoints)).await
+    }
+
+    pub async fn checkpoints(
+        &self,
+        consumer: &ConsumerName,
+    ) -> Result<Vec<(ShardName, Checkpoint)>> {
+        let prefix = keyspace::checkpoints_prefix(&consumer.namespace, &consumer.name);
+        let rows = self.rows_of_consumers(prefix).await?;
+        rows.iter().map(|row| decode_checkpoint(row).ok_or_else(corrupt)).collect()
+    }
+
+    /// Notes how far a consumer has come in some shards, all at once. Durable when it returns.
+    pub async fn save_checkpoints(
+        &self,
+        consumer: &ConsumerName,
+        checkpoints: &[(ShardName, Checkpoint)],
+    ) -> Result<()> {
+        let row = |(shard, checkpoint): &(ShardName, Checkpoint)| {
+            let row = encode_checkpoint(consumer, shard, checkpoint);
+            (checkpoint_key(consumer, shard), Some(row))
+        };
+        self.write_consumer_rows(checkpoints.iter().map(row).collect(), None).await
+    }
+
+    /// Forgets how far a consumer has come in shards that are no more.
+    pub async fn forget_checkpoints(
+        &self,
+        consumer: &ConsumerName,
+        shards: &[ShardName],
+    ) -> Result<()> {
+        let rows = shards.iter().map(|shard| (checkpoint_key(consumer, shard), None)).collect();
+        self.write_consumer_rows(rows, None).await
+    }
+
+    async fn rows_of_consumers(&self, prefix: Key) -> Result<Vec<Attributes>> {
+        let mut values = Vec::new();
+        let mut visit = |_: &[u8], value: &[u8]| {
+            values.push(Key::copy_from_slice(value));
+            ControlFlow::Continue(())
+        };
+        self.store.scan(KeyRange::prefix(prefix), Direction::Forward, &mut visit).await?;
+        let decode = |value| {
+            let item = EncodedItem::from_bytes(value).map_err(|_| corrupt())?;
+            Ok(item.as_item().decode())
+        };
+        values.into_iter().map(decode).collect()
+    }
+
+    async fn write_consumer_rows(
+        &self,
+        rows: Vec<(Key, Option<Attributes>)>,
+        deleted: Option<KeyRange>,
+    ) -> Result<()> {
+        let keys: Vec<Key> = rows.iter().map(|(key, _)| key.clone()).collect();
+        let set = WriteSet { guards: &[], keys: &keys };
+        let decision = write_with(&*self.store, set, |_| {
+            let mut batch = Batch::new();
+            if let Some(range) = &deleted {
+                batch.delete_range(range.clone());
+            }
+            for (key, row) in &rows {
+                match row {
+                    Some(row) => {
+                        batch.put(key.clone(), EncodedItem::encode(row).as_bytes().clone());
+                    }
+                    None => batch.delete(key.clone()),
+                }
+            }
+            Ok::<_, Error>((batch, ()))
+        });
+        decision.await??;
+        Ok(())
+    }
+}
+
+mod attribute {
+    pub const ACCOUNT: &str = "account";
+    pub const REGION: &str = "region";
+    pub const NAME: &str = "name";
+    pub const DEFINITION: &str = "definition";
+    pub const STREAM: &str = "stream";
+    pub const SHARD: &str = "shard";
+    pub const STATE: &str = "state";
+    pub const SEQUENCE: &str = "sequence";
+    pub const TIMESTAMP_MS: &str = "timestamp_ms";
+}
+
+mod state {
+    pub const OLDEST: &str = "oldest";
+    pub const FROM: &str = "from";
+    pub const AFTER: &str = "after";
+    pub const FINISHED: &str = "finished";
+}
+
+fn checkpoint_key(consumer: &ConsumerName, shard: &ShardName) -> Key {
+    let ConsumerName { namespace, name } = consumer;
+    keyspace::checkpoint_row(namespace, name, &shard.stream, &shard.shard)
+}
+
+fn encode_name(consumer: &ConsumerName) -> Attributes {
+    Attributes::from([
+        (attribute::ACCOUNT.into(), text(&consumer.namespace.account)),
+        (attribute::REGION.into(), text(&consumer.namespace.region)),
+        (attribute::NAME.into(), text(&consumer.name)),
+    ])
+}
+
+fn encode_checkpoint(
+    consumer: &ConsumerName,
+    shard: &ShardName,
+    checkpoint: &Checkpoint,
+) -> Attributes {
+    let mut row = encode_name(consumer);
+    row.insert(attribute::STREAM.into(), text(&shard.stream));
+    row.insert(attribute::SHARD.into(), text(&shard.shard));
+    let state = match checkpoint {
+        Checkpoint::Oldest => state::OLDEST,
+        Checkpoint::From { timestamp_ms } => {
+            let timestamp = AttributeValue::N(Number::from(*timestamp_ms));
+            row.insert(attribute::TIMESTAMP_MS.into(), timestamp);
+            state::FROM
+        }
+        Checkpoint::After { sequence } => {
+            row.insert(attribute::SEQUENCE.into(), text(sequence));
+            state::AFTER
+        }
+        Checkpoint::Finished => state::FINISHED,
+    };
+    row.insert(attribute::STATE.into(), text(state));
+    row
+}
+
+fn decode_consumer(row: &Attributes) -> Option<(ConsumerName, String)> {
+    let account = text_of(row, attribute::ACCOUNT)?;
+    let region = text_of(row, attribute::REGION)?;
+    let namespace = Arc::new(Namespace { account, region });
+    let consumer = ConsumerName { namespace, name: text_of(row, attribute::NAME)? };
+    Some((consumer, text_of(row, attribute::DEFINITION)?))
+}
+
+fn decode_checkpoint(row: &Attributes) -> Option<(ShardName, Checkpoint)> {
+    let stream = text_of(row, attribute::STREAM)?;
+    let shard = text_of(row, attribute::SHARD)?;
+    let checkpoint = match text_of(row, attribute::STATE)?.as_str() {
+        state::OLDEST => Checkpoint::Oldest,
+        state::FROM => match row.get(attribute::TIMESTAMP_MS)? {
+            AttributeValue::N(number) => {
+                Checkpoint::From { timestamp_ms: u64::try_from(number.to_i64()?).ok()? }
+            }
+            _ => return None,
+        },
+        state::AFTER => Checkpoint::After { sequence: text_of(row, attribute::SEQUENCE)? },
+        state::FINISHED => Checkpoint::Finished,
+        _ => return None,
+    };
+    Some((ShardName { stream, shard }, checkpoint))
+}
+
+fn text(value: &str) -> AttributeValue {
+    AttributeValue::S(value.to_owned())
+}
+
+fn text_of(row: &Attributes, name: &str) -> Option<String> {
+    match row.get(name)? {
+        AttributeValue::S(text) => Some(text.clone()),
+        _ => None,
+    }
+}
+
+fn corrupt() -> Error {
+    Error::Corrupt { detail: "the row of a stream's consumer does not decode".into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use zenobe_store::Store;
+    use zenobe_store::memory::MemoryStore;
+
+    use super::*;
+    use crate::EngineOptions;
+
+    fn consumer(name: &str) -> ConsumerName {
+        let namespace = Namespace { account: "1".into(), region: "r".into() };
+        ConsumerName { namespace: Arc::new(namespace), name: name.into() }
+    }
+
+    fn shard(shard: &str) -> ShardName {
+        ShardName { stream: "arn:stream".into(), shard: shard.into() }
+    }
+
+    #[tokio::test]
+    async fn consumers_and_their_checkpoints_survive_and_are_forgotten_together() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let engine = Engine::open(store.clone(), EngineOptions::default()).await.unwrap();
+        let (one, two) = (consumer("one"), consumer("one-and-more"));
+        engine.save_consumer(&one, "first").await.unwrap();
+        engine.save_consumer(&one, "second").await.unwrap();
+        engine.save_consumer(&two, "other").await.unwrap();
+        let checkpoints = vec![
+            (shard("a"), Checkpoint::Oldest),
+            (shard("b"), Checkpoint::From { timestamp_ms: 7 }),
+            (shard("c"), Checkpoint::After { sequence: "123456789012345678901".into() }),
+            (shard("d"), Checkpoint::Finished),
+        ];
+        engine.save_checkpoints(&one, &checkpoints).await.unwrap();
+        engine.save_checkpoints(&two, &checkpoints[..1]).await.unwrap();
+
+        let engine = Engine::open(store, EngineOptions::default()).await.unwrap();
+        let expected = [(one.clone(), "second".to_owned()), (two.clone(), "other".to_owned())];
+        assert_eq!(engine.consumers().await.unwrap(), expected);
+        assert_eq!(engine.checkpoints(&one).await.unwrap(), checkpoints);
+        engine.forget_checkpoints(&one, &[shard("a"), shard("d")]).await.unwrap();
+        assert_eq!(engine.checkpoints(&one).await.unwrap(), checkpoints[1..3]);
+
+        engine.remove_consumer(&one).await.unwrap();
+        assert_eq!(engine.consumers().await.unwrap(), expected[1..]);
+        assert_eq!(engine.checkpoints(&one).await.unwrap(), []);
+        assert_eq!(engine.checkpoints(&two).await.unwrap(), checkpoints[..1]);
+    }
+}
