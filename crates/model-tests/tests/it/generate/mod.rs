@@ -1,0 +1,81 @@
+//! Random histories: few keys and few names, so that steps keep meeting each other, and values of every type.
+
+mod dice;
+mod expressions;
+mod reads;
+mod shape;
+mod values;
+mod writes;
+
+use rand::rngs::StdRng;
+use zenobe_testing::Seed;
+
+use crate::step::Step;
+use crate::twin::write::Write;
+
+use self::dice::Dice;
+pub use self::shape::{IndexShape, Shape, shapes};
+
+/// The settings that a whole history shares, drawn with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// A small limit makes writes run into it; the default is never reached.
+    pub collection_size_bytes_max: u64,
+}
+
+pub struct History {
+    pub settings: Settings,
+    pub steps: Vec<Step>,
+}
+
+pub fn history(seed: Seed, part: u64, length: usize) -> History {
+    let mut generator = Generator::new(seed.generator(part));
+    let steps = (0..length).map(|_| generator.step()).collect();
+    History { settings: generator.settings, steps }
+}
+
+pub struct Generator {
+    dice: Dice,
+    shapes: Vec<Shape>,
+    settings: Settings,
+    /// Transactions that had a token, to be repeated.
+    tokened: Vec<(String, Vec<(String, Write)>)>,
+}
+
+impl Generator {
+    fn new(random: StdRng) -> Generator {
+        let mut dice = Dice(random);
+        let tight = dice.chance(50);
+        let collection_size_bytes_max = if tight { 3_000 } else { 10 << 30 };
+        let settings = Settings { collection_size_bytes_max };
+        Generator { dice, shapes: shapes(), settings, tokened: Vec::new() }
+    }
+
+    fn step(&mut self) -> Step {
+        match self.dice.below(1000) {
+            0..360 => self.single_write(),
+            360..420 => self.get(),
+            420..590 => self.query(),
+            590..650 => self.scan(),
+            650..690 => self.batch_get(),
+            690..740 => self.batch_write(),
+            740..880 => self.transact_write(),
+            880..920 => self.transact_get(),
+            920..940 => self.add_index(),
+            940..952 => self.drop_index(),
+            952..976 => Step::Work,
+            976..984 => Step::AdvanceClock { by_ms: 1 + self.dice.below(6 * 60 * 1000) as u64 },
+            984..997 => Step::Check,
+            _ => Step::Reopen,
+        }
+    }
+
+    /// A table's shape, or rarely one that no table has.
+    fn shape(&mut self) -> Shape {
+        let mut shape = self.dice.pick(&self.shapes).clone();
+        if self.dice.one_in(200) {
+            shape.name = "missing".to_owned();
+        }
+        shape
+    }
+}

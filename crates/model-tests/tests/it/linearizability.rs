@@ -1,0 +1,204 @@
+//! Whether what callers saw of one item can be explained by doing their operations one after the other, each at
+//! some moment between its call and its return (Wing and Gong's search, with a memory of what was tried).
+
+use std::collections::HashSet;
+
+/// An item with one number, which may be missing.
+pub type State = Option<i64>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    Get,
+    Put(i64),
+    /// Puts if the item is missing.
+    Create(i64),
+    /// Puts `new` if the number is `expected`.
+    Swap {
+        expected: i64,
+        new: i64,
+    },
+    /// Adds to the number, or to zero if it is missing.
+    Add(i64),
+    Delete,
+}
+
+/// What the caller was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Response {
+    /// Done, or read; with the state before.
+    Before(State),
+    /// Done; with the state after.
+    After(State),
+    /// Done, and nothing was said about the state, as in a transaction.
+    Done,
+    /// The condition failed on this state.
+    Refused(State),
+}
+
+/// An operation with the moments of its call and return on a clock that all callers share.
+#[derive(Debug, Clone, Copy)]
+pub struct Event {
+    pub called: u64,
+    pub returned: u64,
+    pub operation: Operation,
+    pub response: Response,
+}
+
+/// More events would not fit the search's set of what is done.
+pub const EVENTS_MAX: usize = 128;
+
+/// Whether there is an order of the events that explains every response, starting with `initial`.
+pub fn is_linearizable(initial: State, events: &[Event]) -> bool {
+    assert!(events.len() <= EVENTS_MAX, "{} events are too many to check", events.len());
+    let mut tried: HashSet<(u128, State)> = HashSet::new();
+    let mut pending: Vec<(u128, State)> = vec![(0, initial)];
+    let all = if events.len() == EVENTS_MAX { u128::MAX } else { (1 << events.len()) - 1 };
+    while let Some((done, state)) = pending.pop() {
+        if done == all {
+            return true;
+        }
+        if !tried.insert((done, state)) {
+            continue;
+        }
+        let open = || events.iter().enumerate().filter(|(number, _)| done & (1 << number) == 0);
+        // What was called after another open event had returned can't come before it.
+        let first_return = open().map(|(_, event)| event.returned).min().unwrap_or(u64::MAX);
+        for (number, event) in open().filter(|(_, event)| event.called < first_return) {
+            if let Some(state) = explained(event, state) {
+                pending.push((done | (1 << number), state));
+            }
+        }
+    }
+    false
+}
+
+/// The state after the event, if the event could have happened in this state.
+fn explained(event: &Event, before: State) -> Option<State> {
+    let (after, is_done) = match event.operation {
+        Operation::Get => (before, true),
+        Operation::Put(new) => (Some(new), true),
+        Operation::Delete => (None, true),
+        Operation::Add(amount) => (Some(before.unwrap_or(0) + amount), true),
+        Operation::Create(new) if before.is_none() => (Some(new), true),
+        Operation::Swap { expected, new } if before == Some(expected) => (Some(new), true),
+        Operation::Create(_) | Operation::Swap { .. } => (before, false),
+    };
+    let fits = match event.response {
+        Response::Before(seen) => is_done && seen == before,
+        Response::After(seen) => is_done && seen == after,
+        Response::Done => is_done,
+        Response::Refused(seen) => !is_done && seen == before,
+    };
+    fits.then_some(after)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Operation::{Add, Create, Delete, Get, Put, Swap};
+    use Response::{After, Before, Done, Refused};
+
+    fn check(expected: bool, events: &[(u64, u64, Operation, Response)]) {
+        let event = |&(called, returned, operation, response): &(_, _, _, _)| Event {
+            called,
+            returned,
+            operation,
+            response,
+        };
+        let list: Vec<Event> = events.iter().map(event).collect();
+        assert_eq!(is_linearizable(None, &list), expected, "{events:?}");
+    }
+
+    #[test]
+    fn one_caller_sees_its_own_writes() {
+        check(true, &[]);
+        check(true, &[(0, 1, Put(5), Before(None)), (2, 3, Get, Before(Some(5)))]);
+        check(true, &[(0, 1, Create(5), Before(None)), (2, 3, Create(6), Refused(Some(5)))]);
+        check(true, &[(0, 1, Add(5), After(Some(5))), (2, 3, Delete, Before(Some(5)))]);
+        check(true, &[(0, 1, Add(5), Done), (2, 3, Swap { expected: 5, new: 6 }, Before(Some(5)))]);
+    }
+
+    #[test]
+    fn operations_that_overlap_may_come_in_any_order() {
+        check(true, &[(0, 9, Put(5), Before(None)), (1, 8, Get, Before(None))]);
+        check(true, &[(0, 9, Put(5), Before(None)), (1, 8, Get, Before(Some(5)))]);
+        check(true, &[(1, 8, Put(1), Before(Some(2))), (0, 9, Put(2), Before(None))]);
+    }
+
+    #[test]
+    fn a_stale_read_is_found() {
+        check(false, &[(0, 1, Put(5), Before(None)), (2, 3, Get, Before(None))]);
+    }
+
+    #[test]
+    fn a_read_of_what_was_never_written_is_found() {
+        check(false, &[(0, 9, Put(5), Before(None)), (1, 8, Get, Before(Some(6)))]);
+    }
+
+    #[test]
+    fn reads_that_go_back_in_time_are_found() {
+        let put = (0, 9, Put(5), Before(None));
+        check(true, &[put, (1, 2, Get, Before(None)), (3, 4, Get, Before(Some(5)))]);
+        check(false, &[put, (1, 2, Get, Before(Some(5))), (3, 4, Get, Before(None))]);
+    }
+
+    #[test]
+    fn a_lost_update_is_found() {
+        check(false, &[(0, 3, Add(1), After(Some(1))), (1, 2, Add(1), After(Some(1)))]);
+        let unheard = [(0, 3, Add(1), Done), (1, 2, Add(1), Done), (4, 5, Get, Before(Some(1)))];
+        check(false, &unheard);
+    }
+
+    #[test]
+    fn two_winners_are_found() {
+        check(false, &[(0, 3, Create(1), Before(None)), (1, 2, Create(2), Before(None))]);
+        let swaps = [
+            (0, 1, Put(1), Before(None)),
+            (2, 5, Swap { expected: 1, new: 2 }, Done),
+            (3, 4, Swap { expected: 1, new: 3 }, Done),
+        ];
+        check(false, &swaps);
+    }
+
+    #[test]
+    fn a_refusal_without_a_reason_is_found() {
+        check(false, &[(0, 1, Create(1), Refused(None))]);
+        let events =
+            [(0, 1, Put(1), Before(None)), (2, 3, Swap { expected: 1, new: 2 }, Refused(Some(1)))];
+        check(false, &events);
+    }
+
+    /// Callers of a register that forgets to lock: each reads, and writes in a later turn what it made of it. The same
+    /// callers of a register that doesn't forget are fine.
+    #[test]
+    fn a_register_without_locks_is_found_out() {
+        for (locked, expected) in [(true, true), (false, false)] {
+            let (mut state, mut now, mut events) = (0, 0, Vec::new());
+            for _ in 0..20 {
+                let called = now;
+                let read = state;
+                for caller in 0..2 {
+                    let base = if locked { state } else { read };
+                    state = base + 1;
+                    let (operation, response) = (Add(1), After(Some(state)));
+                    events.push(Event { called, returned: now + 2 + caller, operation, response });
+                }
+                now += 4;
+            }
+            assert_eq!(is_linearizable(Some(0), &events), expected, "locked: {locked}");
+        }
+    }
+
+    #[test]
+    fn a_full_history_is_checked_in_reasonable_time() {
+        let events: Vec<Event> = (0..EVENTS_MAX as u64)
+            .map(|number| Event {
+                called: number * 2,
+                returned: number * 2 + 13,
+                operation: Add(1),
+                response: After(Some(number as i64 + 1)),
+            })
+            .collect();
+        assert!(is_linearizable(None, &events));
+    }
+}

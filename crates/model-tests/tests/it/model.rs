@@ -1,0 +1,88 @@
+//! Random histories on the engine and on its twin.
+//!
+//! `ZENOBE_SEED` replays a failure; `ZENOBE_STEPS` sets how many steps each test makes in all, for long runs by
+//! hand.
+
+use std::fmt::Write as _;
+
+use zenobe_testing::Seed;
+
+use crate::backend::Backend;
+use crate::generate::{History, history};
+use crate::run::Counts;
+use crate::shrink::{attempt, shrink};
+use crate::step::Step;
+
+/// Histories are of this length: long enough for interesting states, short enough for many beginnings.
+const HISTORY_STEPS: usize = 400;
+
+/// How steps end so often that a run without one of these would not be a test.
+const COMMON: [&str; 21] = [
+    "add-index",
+    "batch-get",
+    "batch-write",
+    "get",
+    "query",
+    "scan",
+    "scan of a segment",
+    "transact-get",
+    "transact-write",
+    "write",
+    "Cancelled(",
+    "ConditionFailed(None",
+    "ConditionFailed(Some(",
+    "DuplicateTransactionItems",
+    "IndexKey",
+    "IndexNotFound",
+    "PathBelowKey",
+    "TableNotFound",
+    "Update(InvalidPath",
+    "Update(MissingAttribute",
+    "Update(OperandType",
+];
+
+#[test]
+fn histories_in_memory_follow_the_model() {
+    check("histories_in_memory_follow_the_model", Backend::Memory, 6_000);
+}
+
+#[test]
+fn histories_on_disk_follow_the_model() {
+    check("histories_on_disk_follow_the_model", Backend::Embedded, 3_200);
+}
+
+fn check(test: &str, backend: Backend, default_steps: usize) {
+    let seed = Seed::announce(test);
+    let steps = match std::env::var("ZENOBE_STEPS") {
+        Ok(text) => text.parse().expect("ZENOBE_STEPS is a number"),
+        Err(_) => default_steps,
+    };
+    let mut counts = Counts::default();
+    for part in 0..steps.div_ceil(HISTORY_STEPS) {
+        let History { settings, steps } = history(seed, part as u64, HISTORY_STEPS);
+        match attempt(backend, settings, &steps) {
+            Ok(more) => counts.add(&more),
+            Err(divergence) => {
+                let (steps, divergence) = shrink(backend, settings, &steps, divergence);
+                panic!(
+                    "history {part} of ZENOBE_SEED={} with {settings:?}:\n{}\n{}",
+                    seed.value(),
+                    numbered(&steps),
+                    divergence.what
+                );
+            }
+        }
+    }
+    eprintln!("{counts:#?}");
+    for name in COMMON {
+        assert!(counts.0.contains_key(name), "none of the steps ended as {name}: {counts:?}");
+    }
+}
+
+fn numbered(steps: &[Step]) -> String {
+    let mut text = String::new();
+    for (number, step) in steps.iter().enumerate() {
+        writeln!(text, "{number:4}  {step}").expect("a string takes all text");
+    }
+    text
+}

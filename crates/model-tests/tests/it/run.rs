@@ -1,0 +1,703 @@
+//! Runs a history on the engine and on its twin, and stops where they differ.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use zenobe_engine::clock::ManualClock;
+use zenobe_engine::command::*;
+use zenobe_engine::error::Error;
+use zenobe_engine::schema::{BillingMode, IndexKind, IndexStatus, Namespace};
+use zenobe_engine::{Engine, Limits};
+use zenobe_value::{Attributes, EncodedItem};
+
+use crate::backend::{Backend, Disk};
+use crate::generate::{Settings, Shape, shapes};
+use crate::step::{BatchGetTable, Step, digest};
+use crate::text::Trees;
+use crate::twin::Twin;
+use crate::twin::fault::{Fault, Refusal};
+use crate::twin::page::{Page, Query as ModelQuery, Reading};
+use crate::twin::schema::{Index, IndexState, NewIndex};
+use crate::twin::table::Table;
+use crate::twin::transaction::Get;
+use crate::twin::value::{Key, key_of};
+use crate::twin::write::{Action, BatchRequest, Write};
+
+/// Where a history went wrong, and how.
+#[derive(Debug, Clone)]
+pub struct Divergence {
+    pub position: usize,
+    pub what: String,
+}
+
+/// A page more than any history needs: a start key that doesn't advance must not run forever.
+const PAGES_MAX: usize = 10_000;
+const START_MS: u64 = 1_700_000_000_000;
+
+pub async fn run(
+    backend: Backend,
+    settings: Settings,
+    steps: &[Step],
+) -> Result<Counts, Divergence> {
+    let mut world = World::new(backend, settings).await;
+    let at = |position: usize| move |what: String| Divergence { position, what };
+    for (position, step) in steps.iter().enumerate() {
+        world.step(step).await.map_err(at(position))?;
+    }
+    // Whatever the history did, this must hold at its end, and still hold after a restart.
+    for step in [Step::Check, Step::Work, Step::Check, Step::Reopen, Step::Check] {
+        let at_the_end = |what| format!("at the end, {step}: {what}");
+        world.step(&step).await.map_err(at_the_end).map_err(at(steps.len().saturating_sub(1)))?;
+    }
+    Ok(world.counts)
+}
+
+/// How often both sides accepted each kind of request, and refused one for each kind of reason: a test that is
+/// refused everything tests nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Counts(pub BTreeMap<String, usize>);
+
+impl Counts {
+    pub fn add(&mut self, other: &Counts) {
+        for (name, count) in &other.0 {
+            *self.0.entry(name.clone()).or_default() += count;
+        }
+    }
+
+    fn count(&mut self, name: impl Into<String>) {
+        *self.0.entry(name.into()).or_default() += 1;
+    }
+
+    /// The beginning of a fault's debug text says which it is.
+    fn count_fault(&mut self, fault: &Fault) {
+        let text = format!("{fault:?}");
+        let end = text.find([' ', '{', '[', ')']).unwrap_or(text.len());
+        self.count(&text[..end]);
+    }
+}
+
+struct World {
+    disk: Disk,
+    clock: Arc<ManualClock>,
+    limits: Limits,
+    /// `None` only while it is being reopened.
+    engine: Option<Arc<Engine>>,
+    namespace: Arc<Namespace>,
+    twin: Twin,
+    counts: Counts,
+}
+
+type Outcome = Result<(), String>;
+
+/// What a batch brings from one table: items, cost, and the keys that were left out.
+type BatchGot = (Vec<Attributes>, Consumed, Vec<usize>);
+
+impl World {
+    async fn new(backend: Backend, settings: Settings) -> World {
+        let disk = Disk::new(backend);
+        let clock = Arc::new(ManualClock::new(START_MS));
+        let collection_size_bytes_max = settings.collection_size_bytes_max;
+        let limits = Limits { collection_size_bytes_max, ..Limits::default() };
+        let engine = disk.engine(&clock, limits).await;
+        let namespace = Namespace { account: "000000000000".into(), region: "local".into() };
+        let mut world = World {
+            disk,
+            clock,
+            limits,
+            engine: Some(engine),
+            namespace: Arc::new(namespace),
+            twin: Twin { now_ms: START_MS, ..Twin::default() },
+            counts: Counts::default(),
+        };
+        for shape in shapes() {
+            world.create(&shape).await;
+        }
+        world
+    }
+
+    fn engine(&self) -> &Engine {
+        self.engine.as_ref().expect("the engine is open")
+    }
+
+    fn name(&self, table: &str) -> TableName {
+        TableName { namespace: Arc::clone(&self.namespace), name: table.to_owned() }
+    }
+
+    async fn create(&mut self, shape: &Shape) {
+        let command = create_table(self.name(&shape.name), shape);
+        self.engine().create_table(command).await.expect("a valid table");
+        let indexes = shape.indexes.iter().map(|index| Index {
+            name: index.name.clone(),
+            kind: index.kind,
+            keys: index.keys.clone(),
+            projection: index.projection.clone(),
+            state: IndexState::Active,
+        });
+        let table = Table {
+            name: self.name(&shape.name),
+            keys: shape.keys.clone(),
+            indexes: indexes.collect(),
+            items: Default::default(),
+            collection_size_bytes_max: self.limits.collection_size_bytes_max,
+        };
+        self.twin.tables.insert(shape.name.clone(), table);
+    }
+
+    async fn step(&mut self, step: &Step) -> Outcome {
+        match step {
+            Step::Write { table, write } => self.write(table, write).await,
+            Step::Get { get, consistent } => self.get(get, *consistent).await,
+            Step::Query(query) => self.query(query).await,
+            Step::Scan { table, reading, segments } => self.scan(table, reading, *segments).await,
+            Step::BatchGet(tables) => self.batch_get(tables).await,
+            Step::BatchWrite(tables) => self.batch_write(tables).await,
+            Step::TransactWrite { token, writes } => {
+                self.transact_write(token.as_deref(), writes).await
+            }
+            Step::TransactGet(gets) => self.transact_get(gets).await,
+            Step::AddIndex { table, index } => self.add_index(table, index).await,
+            Step::DropIndex { table, index } => self.drop_index(table, index).await,
+            Step::Work => {
+                self.twin.tables.values_mut().for_each(Table::finish_index_work);
+                let outcome = self.engine().run_pending_work().await;
+                outcome.map_err(|error| format!("background work failed: {error:?}"))
+            }
+            Step::AdvanceClock { by_ms } => {
+                self.twin.now_ms += by_ms;
+                self.clock.advance_ms(*by_ms);
+                Ok(())
+            }
+            Step::Check => self.check().await,
+            Step::Reopen => {
+                self.engine = None;
+                self.engine = Some(self.disk.engine(&self.clock, self.limits).await);
+                Ok(())
+            }
+        }
+    }
+
+    /// Both accept with equal outcomes, or the engine refuses for a reason that the model allows.
+    fn agree<T: PartialEq + Debug>(
+        &mut self,
+        request: &str,
+        expected: &Result<T, Refusal>,
+        actual: Result<T, Error>,
+    ) -> Outcome {
+        let actual = actual.map_err(Fault::of);
+        let agreed = match (expected, &actual) {
+            (Ok(expected), Ok(actual)) => expected == actual,
+            (Err(refusal), Err(fault)) => refusal.allows(fault),
+            _ => false,
+        };
+        match &actual {
+            Ok(_) => self.counts.count(request),
+            Err(fault) => self.counts.count_fault(fault),
+        }
+        if agreed { Ok(()) } else { Err(difference(expected, &actual)) }
+    }
+
+    async fn write(&mut self, table: &str, write: &Write) -> Outcome {
+        let expected = self.twin.write(table, write);
+        let trees = trees(write);
+        let bound = trees.bind();
+        let (table, condition) = (self.name(table), bound.condition);
+        let actual = match &write.action {
+            Action::Put(item) => {
+                self.engine().put_item(PutItem { table, item: item.clone(), condition }).await
+            }
+            Action::Delete(key) => {
+                self.engine().delete_item(DeleteItem { table, key: key.clone(), condition }).await
+            }
+            Action::Update(key, _) => {
+                let (key, update) = (key.clone(), bound.update);
+                self.engine().update_item(UpdateItem { table, key, update, condition }).await
+            }
+            Action::Check(_) => panic!("a check is part of a transaction"),
+        };
+        let expected = expected.map(|written| {
+            let collection =
+                written.collection.map(|collection| (collection.key, collection.size_bytes));
+            (written.old, written.new, written.consumed, collection)
+        });
+        let actual = actual.map(|written| {
+            let collection =
+                written.collection.map(|collection| (collection.key, collection.size_bytes));
+            (decoded(written.old), decoded(written.new), written.consumed, collection)
+        });
+        self.agree("write", &expected, actual)
+    }
+
+    async fn get(&mut self, get: &Get, consistent: bool) -> Outcome {
+        let expected = self.twin.get(&get.table, &get.key, get.projection.as_deref(), consistent);
+        let command = self.get_command(get, consistent);
+        let actual = self.engine().get_item(&command).await;
+        self.agree("get", &expected, actual.map(|read| (decoded(read.item), read.consumed)))
+    }
+
+    fn get_command(&self, get: &Get, consistent: bool) -> GetItem {
+        let bound = Trees { projection: get.projection.as_deref(), ..Trees::default() }.bind();
+        GetItem {
+            table: self.name(&get.table),
+            key: get.key.clone(),
+            projection: bound.projection,
+            consistent,
+        }
+    }
+
+    async fn query(&mut self, query: &ModelQuery) -> Outcome {
+        let expected = self.twin.query(query);
+        let trees =
+            Trees { key_conditions: Some(&query.conditions), ..reading_trees(&query.reading) };
+        let bound = trees.bind();
+        let mut command = Query {
+            table: self.name(&query.table),
+            index: query.reading.index.clone(),
+            key_conditions: bound.key_conditions,
+            forward: query.forward,
+            page: page_request(&query.reading, bound.filter, bound.projection),
+        };
+        command.page.start_key = query.start.clone();
+        let mut pages = Vec::new();
+        let actual = loop {
+            match self.engine().query(&command).await {
+                Err(error) => break Err(error),
+                Ok(outcome) => {
+                    pages.push(page(outcome));
+                    command.page.start_key = last_key(&pages);
+                }
+            }
+            if command.page.start_key.is_none() || pages.len() == PAGES_MAX {
+                break Ok(pages);
+            }
+        };
+        self.agree("query", &expected, actual)
+    }
+
+    async fn scan(&mut self, table: &str, reading: &Reading, segments: Option<u32>) -> Outcome {
+        if let Err(refusal) = self.twin.check_scan(table, reading) {
+            let actual = self.scan_pages(table, reading, None).await;
+            return self.agree("scan refused", &Err(refusal), actual);
+        }
+        // Which order the hash brings about is the engine's own business, so it is learnt from a scan that
+        // sees everything, and checked to be an order that a hash could have brought about.
+        let order = self.scan_order(table, reading, None).await?;
+        self.check_order(table, reading, &order)?;
+        let Some(total) = segments else {
+            let expected = self.twin.scan(table, reading, &order);
+            let actual = self.scan_pages(table, reading, None).await;
+            return self.agree("scan", &Ok(expected), actual);
+        };
+        let mut order_of_segments = Vec::new();
+        for number in 0..total {
+            let segment = Some(Segment { number, total });
+            let order = self.scan_order(table, reading, segment).await?;
+            let expected = self.twin.scan(table, reading, &order);
+            let actual = self.scan_pages(table, reading, segment).await;
+            self.agree("scan of a segment", &Ok(expected), actual)?;
+            order_of_segments.extend(order);
+        }
+        if order_of_segments != order {
+            return Err(format!("segments yield {order_of_segments:?}\nthe whole table {order:?}"));
+        }
+        Ok(())
+    }
+
+    async fn scan_pages(
+        &self,
+        table: &str,
+        reading: &Reading,
+        segment: Option<Segment>,
+    ) -> Result<Vec<Page>, Error> {
+        let bound = reading_trees(reading).bind();
+        let mut command = Scan {
+            table: self.name(table),
+            index: reading.index.clone(),
+            segment,
+            page: page_request(reading, bound.filter, bound.projection),
+        };
+        let mut pages = Vec::new();
+        loop {
+            pages.push(page(self.engine().scan(&command).await?));
+            command.page.start_key = last_key(&pages);
+            if command.page.start_key.is_none() || pages.len() == PAGES_MAX {
+                return Ok(pages);
+            }
+        }
+    }
+
+    async fn scan_order(
+        &self,
+        table: &str,
+        reading: &Reading,
+        segment: Option<Segment>,
+    ) -> Result<Vec<Key>, String> {
+        let everything = Reading { index: reading.index.clone(), ..Reading::default() };
+        let pages = self.scan_pages(table, &everything, segment).await;
+        let pages = pages.map_err(|error| format!("a plain scan failed: {error:?}"))?;
+        let keys = self.twin.tables[table].key_attributes();
+        let items = pages.into_iter().flat_map(|page| page.items);
+        let key =
+            |item: Attributes| key_of(&keys, &item).ok_or(format!("an item without key: {item:?}"));
+        items.map(key).collect()
+    }
+
+    /// Everything is there once, partitions are in one piece, and in order inside.
+    fn check_order(&self, table: &str, reading: &Reading, order: &[Key]) -> Outcome {
+        let source = self.twin.tables[table].source(reading).expect("the scan was checked");
+        let mut expected = source.entries();
+        let position = |primary: &Key| order.iter().position(|other| other == primary);
+        expected.sort_by(|one, other| {
+            // Partitions in the order in which the scan met them.
+            let met = |partition: &Key| {
+                order.iter().position(|primary| {
+                    let item = self.twin.tables[table].items.get(primary);
+                    let entry = item.and_then(|item| source.table.entry(source.index, item));
+                    entry.is_some_and(|entry| entry.partition == *partition)
+                })
+            };
+            let by_partition = || met(&one.partition).cmp(&met(&other.partition));
+            if one.partition == other.partition {
+                one.place.cmp(&other.place)
+            } else {
+                by_partition().then_with(|| position(&one.primary).cmp(&position(&other.primary)))
+            }
+        });
+        let expected: Vec<Key> = expected.into_iter().map(|entry| entry.primary).collect();
+        if expected == order {
+            return Ok(());
+        }
+        Err(format!("a scan met {order:?}\nexpected {expected:?}"))
+    }
+
+    async fn batch_get(&mut self, tables: &[BatchGetTable]) -> Outcome {
+        let expected = self.expected_batch_get(tables);
+        let requests = tables.iter().map(|table| {
+            let trees = Trees { projection: table.projection.as_deref(), ..Trees::default() };
+            zenobe_engine::command::BatchGetTable {
+                table: self.name(&table.table),
+                keys: table.keys.clone(),
+                projection: trees.bind().projection,
+                consistent: table.consistent,
+            }
+        });
+        let command = BatchGet { tables: requests.collect() };
+        let actual = self.engine().batch_get(&command).await.map(|outcome| {
+            let table = |table: BatchGetTableOutcome| {
+                let items: Vec<Attributes> =
+                    table.items.into_iter().map(|item| item.as_item().decode()).collect();
+                (items, table.consumed, table.unprocessed)
+            };
+            outcome.tables.into_iter().map(table).collect::<Vec<_>>()
+        });
+        self.agree("batch-get", &expected, actual)
+    }
+
+    fn expected_batch_get(&self, tables: &[BatchGetTable]) -> Result<Vec<BatchGot>, Refusal> {
+        tables.iter().try_for_each(|table| self.twin.table(&table.table).map(drop))?;
+        let mut outcomes = Vec::new();
+        for table in tables {
+            let mut items = Vec::new();
+            let name = self.name(&table.table);
+            let mut consumed = crate::twin::table::nothing_consumed(&name);
+            for key in &table.keys {
+                let projection = table.projection.as_deref();
+                let (item, halves) =
+                    self.twin.get(&table.table, key, projection, table.consistent)?;
+                items.extend(item);
+                consumed.table_halves += halves.table_halves;
+            }
+            outcomes.push((items, consumed, Vec::new()));
+        }
+        Ok(outcomes)
+    }
+
+    async fn batch_write(&mut self, tables: &[(String, Vec<BatchRequest>)]) -> Outcome {
+        let expected = self.twin.batch_write(tables);
+        let request = |request: &BatchRequest| match request {
+            BatchRequest::Put(item) => BatchWriteRequest::Put(item.clone()),
+            BatchRequest::Delete(key) => BatchWriteRequest::Delete(key.clone()),
+        };
+        let tables = tables.iter().map(|(table, requests)| BatchWriteTable {
+            table: self.name(table),
+            requests: requests.iter().map(request).collect(),
+        });
+        let command = BatchWrite { tables: tables.collect() };
+        // The sizes of collections depend on which write of the batch came last, so they are not compared here.
+        let actual = self.engine().batch_write(command).await.map(|outcome| {
+            outcome.tables.into_iter().map(|table| table.consumed).collect::<Vec<_>>()
+        });
+        self.agree("batch-write", &expected, actual)
+    }
+
+    async fn transact_write(&mut self, token: Option<&str>, writes: &[(String, Write)]) -> Outcome {
+        let digest = digest(writes);
+        let expected = self.twin.transact_write(token.map(|token| (token, digest)), writes);
+        let actions = writes.iter().map(|(table, write)| self.action(table, write)).collect();
+        let token = token.map(|token| TransactionToken {
+            namespace: Arc::clone(&self.namespace),
+            token: token.to_owned(),
+            parameters_digest: digest,
+        });
+        let actual = self.engine().transact_write(TransactWrite { token, actions }).await;
+        let sorted = |mut collections: Vec<(String, Attributes, u64)>| {
+            collections.sort_by_key(|(table, key, _)| format!("{table} {key:?}"));
+            collections
+        };
+        let expected = expected.map(|(consumed, collections)| (consumed, sorted(collections)));
+        let actual = actual.map(|outcome| {
+            let collections = outcome.collections.into_iter();
+            let collections = collections
+                .map(|(table, collection)| (table.name, collection.key, collection.size_bytes))
+                .collect();
+            (outcome.consumed, sorted(collections))
+        });
+        let is_replay = actual.as_ref().is_ok_and(|(consumed, _)| {
+            consumed.iter().any(|part| part.transactional == Some(TransactionalUnits::Read))
+        });
+        let request = if is_replay { "transact-write again" } else { "transact-write" };
+        self.agree(request, &expected, actual)
+    }
+
+    fn action(&self, table: &str, write: &Write) -> TransactAction {
+        let bound = trees(write).bind();
+        let (table, condition) = (self.name(table), bound.condition);
+        match &write.action {
+            Action::Put(item) => {
+                TransactAction::Put(PutItem { table, item: item.clone(), condition })
+            }
+            Action::Delete(key) => {
+                TransactAction::Delete(DeleteItem { table, key: key.clone(), condition })
+            }
+            Action::Update(key, _) => TransactAction::Update(UpdateItem {
+                table,
+                key: key.clone(),
+                update: bound.update,
+                condition,
+            }),
+            Action::Check(key) => TransactAction::Check {
+                table,
+                key: key.clone(),
+                condition: condition.expect("a check has a condition"),
+            },
+        }
+    }
+
+    async fn transact_get(&mut self, gets: &[Get]) -> Outcome {
+        let expected = self.twin.transact_get(gets);
+        let gets = gets.iter().map(|get| self.get_command(get, true)).collect();
+        let actual = self.engine().transact_get(&TransactGet { gets }).await.map(|outcome| {
+            let items = outcome.items.into_iter().map(decoded).collect::<Vec<_>>();
+            (items, outcome.consumed)
+        });
+        self.agree("transact-get", &expected, actual)
+    }
+
+    async fn add_index(&mut self, table: &str, index: &NewIndex) -> Outcome {
+        let expected = match self.twin.tables.get_mut(table) {
+            Some(table) => table.add_index(index),
+            None => Err(Fault::TableNotFound.into()),
+        };
+        let names =
+            |attributes: &[(String, _)]| attributes.iter().map(|(name, _)| name.clone()).collect();
+        let change = IndexChange::Create(Box::new(UnresolvedIndex {
+            name: index.name.clone(),
+            partition: names(&index.partition),
+            sort: names(&index.sort),
+            projection: index.projection.clone(),
+            throughput: ThroughputSettings::default(),
+        }));
+        let types = index.partition.iter().chain(&index.sort).cloned().collect();
+        let command =
+            UpdateTable { attribute_types: Some(types), ..index_change(self.name(table), change) };
+        let actual = self.engine().update_table(command).await.map(drop);
+        self.agree("add-index", &expected, actual)
+    }
+
+    async fn drop_index(&mut self, table: &str, index: &str) -> Outcome {
+        let expected = match self.twin.tables.get_mut(table) {
+            Some(table) => table.drop_index(index),
+            None => Err(Fault::TableNotFound.into()),
+        };
+        let change = IndexChange::Delete { name: index.to_owned() };
+        let command = index_change(self.name(table), change);
+        let actual = self.engine().update_table(command).await.map(drop);
+        self.agree("drop-index", &expected, actual)
+    }
+
+    /// What is stored, counted and described is what the twin's items say.
+    async fn check(&mut self) -> Outcome {
+        for (name, table) in &self.twin.tables {
+            let found = self.engine().check_consistency(&table.name).await;
+            let found = found.map_err(|error| format!("{name} can't be checked: {error:?}"))?;
+            if !found.is_empty() {
+                return Err(format!("{name} is inconsistent: {found:?}"));
+            }
+            let description = self.engine().describe_table(&table.name).await;
+            let description =
+                description.map_err(|error| format!("{name} can't be described: {error:?}"))?;
+            compare(name, &table.statistics(None), &description.statistics)?;
+            for index in table.indexes.iter().filter(|index| index.is_maintained()) {
+                let name = format!("{name}.{}", index.name);
+                let stored = description.index_statistics.get(&index.name).copied();
+                compare(&name, &Some(table.statistics(Some(index))), &stored)?;
+            }
+            compare(name, &index_states(table), &described_states(&description))?;
+        }
+        for name in self.twin.tables.keys() {
+            let reading = Reading::default();
+            let pages = self.scan_pages(name, &reading, None).await;
+            let pages = pages.map_err(|error| format!("{name} can't be scanned: {error:?}"))?;
+            let table = &self.twin.tables[name];
+            let mut stored: Vec<(Key, Attributes)> = Vec::new();
+            for item in pages.into_iter().flat_map(|page| page.items) {
+                let key = key_of(&table.key_attributes(), &item).ok_or("an item without key")?;
+                stored.push((key, item));
+            }
+            stored.sort_by(|(one, _), (other, _)| one.cmp(other));
+            let expected: Vec<(Key, Attributes)> = table.items.clone().into_iter().collect();
+            compare(name, &expected, &stored)?;
+        }
+        Ok(())
+    }
+}
+
+fn create_table(table: TableName, shape: &Shape) -> CreateTable {
+    let schemas = shape.indexes.iter().map(|index| &index.keys).chain([&shape.keys]);
+    let attributes = schemas.flat_map(|keys| keys.attributes());
+    let attribute_types =
+        attributes.map(|attribute| (attribute.name.clone(), attribute.scalar_type)).collect();
+    let indexes = |kind: IndexKind| {
+        let indexes = shape.indexes.iter().filter(|index| index.kind == kind);
+        let create = |index: &crate::generate::IndexShape| CreateIndex {
+            name: index.name.clone(),
+            keys: index.keys.clone(),
+            projection: index.projection.clone(),
+            throughput: ThroughputSettings::default(),
+        };
+        indexes.map(create).collect()
+    };
+    CreateTable {
+        table,
+        attribute_types,
+        keys: shape.keys.clone(),
+        local_indexes: indexes(IndexKind::Local),
+        global_indexes: indexes(IndexKind::Global),
+        billing_mode: BillingMode::PayPerRequest,
+        throughput: ThroughputSettings::default(),
+        stream: None,
+        kms_key: None,
+        table_class: None,
+        deletion_protection: false,
+        tags: Default::default(),
+    }
+}
+
+fn index_change(table: TableName, change: IndexChange) -> UpdateTable {
+    UpdateTable {
+        table,
+        attribute_types: None,
+        billing_mode: None,
+        throughput: ThroughputSettings::default(),
+        stream: None,
+        encryption: None,
+        table_class: None,
+        deletion_protection: None,
+        index_changes: vec![change],
+    }
+}
+
+fn index_states(table: &Table) -> Vec<(String, &'static str)> {
+    let state = |index: &Index| match index.state {
+        IndexState::Active => "active",
+        IndexState::Creating { .. } => "creating",
+        IndexState::Deleting => "deleting",
+    };
+    sorted(table.indexes.iter().map(|index| (index.name.clone(), state(index))).collect())
+}
+
+fn described_states(
+    description: &zenobe_engine::schema::TableDescription,
+) -> Vec<(String, &'static str)> {
+    let state = |status: IndexStatus| match status {
+        IndexStatus::Active => "active",
+        IndexStatus::Creating { .. } => "creating",
+        IndexStatus::Deleting => "deleting",
+    };
+    let indexes = description.definition.indexes();
+    sorted(indexes.map(|index| (index.name.clone(), state(index.status))).collect())
+}
+
+fn sorted<T: Ord>(mut list: Vec<T>) -> Vec<T> {
+    list.sort();
+    list
+}
+
+fn trees(write: &Write) -> Trees<'_> {
+    let update = match &write.action {
+        Action::Update(_, update) => update.as_ref(),
+        _ => None,
+    };
+    Trees { update, condition: write.condition.as_ref(), ..Trees::default() }
+}
+
+fn reading_trees(reading: &Reading) -> Trees<'_> {
+    Trees {
+        filter: reading.filter.as_ref(),
+        projection: reading.projection.as_deref(),
+        ..Trees::default()
+    }
+}
+
+fn page_request(
+    reading: &Reading,
+    filter: Option<zenobe_expression::Condition>,
+    projection: Option<zenobe_expression::Projection>,
+) -> PageRequest {
+    PageRequest {
+        filter,
+        projection,
+        select: reading.select,
+        limit: reading.limit,
+        start_key: None,
+        consistent: reading.consistent,
+    }
+}
+
+fn page(outcome: PageOutcome) -> Page {
+    Page {
+        items: outcome.items.iter().map(|item| item.as_item().decode()).collect(),
+        count: outcome.count,
+        scanned_count: outcome.scanned_count,
+        last_evaluated_key: outcome.last_evaluated_key,
+        consumed: outcome.consumed,
+    }
+}
+
+fn last_key(pages: &[Page]) -> Option<Attributes> {
+    pages.last().and_then(|page| page.last_evaluated_key.clone())
+}
+
+fn decoded(item: Option<EncodedItem>) -> Option<Attributes> {
+    item.map(|item| item.as_item().decode())
+}
+
+fn compare<T: PartialEq + Debug>(what: &str, expected: &T, actual: &T) -> Outcome {
+    if expected == actual {
+        return Ok(());
+    }
+    Err(format!("{what}: {}", difference(expected, actual)))
+}
+
+fn difference(expected: &impl Debug, actual: &impl Debug) -> String {
+    const SHOWN_MAX: usize = 6_000;
+    let shown = |text: String| match text.char_indices().nth(SHOWN_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    };
+    format!(
+        "\n  expected {}\n  actual   {}",
+        shown(format!("{expected:?}")),
+        shown(format!("{actual:?}"))
+    )
+}

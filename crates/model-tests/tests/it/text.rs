@@ -1,0 +1,322 @@
+//! The model's trees as expression text, bound as a client's text would be.
+
+use std::collections::BTreeMap;
+
+use zenobe_expression::{
+    Binder, Condition, ExpressionError, ExpressionKind, KeyCondition, Projection, Update,
+    is_reserved_word,
+};
+use zenobe_value::{AttributeValue, PathElement};
+
+use crate::twin::condition::{Comparison, Term, Test};
+use crate::twin::page::KeyTest;
+use crate::twin::route::Route;
+use crate::twin::update::{Operand, Source, Update as ModelUpdate};
+
+/// The expressions of one request, with the placeholders that they share.
+#[derive(Debug, Default)]
+pub struct Text {
+    names: BTreeMap<String, String>,
+    values: BTreeMap<String, AttributeValue>,
+}
+
+/// What came out of binding; whatever was not asked for is `None`.
+#[derive(Debug, Default)]
+pub struct Bound {
+    pub update: Option<Update>,
+    pub condition: Option<Condition>,
+    pub key_conditions: Vec<KeyCondition>,
+    pub filter: Option<Condition>,
+    pub projection: Option<Projection>,
+}
+
+/// The model's side of a request's expressions.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Trees<'m> {
+    pub update: Option<&'m ModelUpdate>,
+    pub condition: Option<&'m Test>,
+    pub key_conditions: Option<&'m [(String, KeyTest)]>,
+    pub filter: Option<&'m Test>,
+    pub projection: Option<&'m [Route]>,
+}
+
+impl Trees<'_> {
+    /// # Panics
+    /// If an expression is refused: the generator only makes valid ones.
+    pub fn bind(self) -> Bound {
+        let mut text = Text::default();
+        let update = self.update.map(|update| text.update(update));
+        let condition = self.condition.map(|test| text.test(test));
+        let key_conditions = self.key_conditions.map(|tests| text.key_tests(tests));
+        let filter = self.filter.map(|test| text.test(test));
+        let projection = self.projection.map(|routes| text.projection(routes));
+        let names = (!text.names.is_empty()).then_some(&text.names);
+        let values = (!text.values.is_empty()).then_some(&text.values);
+        let mut binder = Binder::new(names, values);
+        let bound = Bound {
+            update: update.map(|text| valid(&text, binder.update(&text))),
+            condition: condition
+                .map(|text| valid(&text, binder.condition(ExpressionKind::Condition, &text))),
+            key_conditions: key_conditions
+                .map(|text| valid(&text, binder.key_condition(&text)))
+                .unwrap_or_default(),
+            filter: filter
+                .map(|text| valid(&text, binder.condition(ExpressionKind::Filter, &text))),
+            projection: projection.map(|text| valid(&text, binder.projection(&text))),
+        };
+        assert_eq!(binder.finish(), Ok(()), "every placeholder is used");
+        bound
+    }
+}
+
+fn valid<T>(text: &str, bound: Result<T, ExpressionError>) -> T {
+    bound.unwrap_or_else(|error| panic!("`{text}` was refused: {error:?}"))
+}
+
+impl Text {
+    /// For people: the text of a condition with its values in place.
+    pub fn describe_test(test: &Test) -> String {
+        let mut text = Text::default();
+        let rendered = text.test(test);
+        text.inlined(rendered)
+    }
+
+    pub fn describe_update(update: &ModelUpdate) -> String {
+        let mut text = Text::default();
+        let rendered = text.update(update);
+        text.inlined(rendered)
+    }
+
+    pub fn describe_key_tests(tests: &[(String, KeyTest)]) -> String {
+        let mut text = Text::default();
+        let rendered = text.key_tests(tests);
+        text.inlined(rendered)
+    }
+
+    fn inlined(&self, mut rendered: String) -> String {
+        for (placeholder, name) in self.names.iter().rev() {
+            rendered = rendered.replace(placeholder, name);
+        }
+        for (placeholder, value) in self.values.iter().rev() {
+            rendered = rendered.replace(placeholder, &format!("`{}`", show(value)));
+        }
+        rendered
+    }
+
+    fn test(&mut self, test: &Test) -> String {
+        match test {
+            Test::And(tests) => self.joined(tests, " AND "),
+            Test::Or(tests) => self.joined(tests, " OR "),
+            Test::Not(test) => format!("NOT {}", self.nested(test)),
+            Test::Compare(left, comparison, right) => {
+                let (left, right) = (self.term(left), self.term(right));
+                format!("{left} {} {right}", symbol(*comparison))
+            }
+            Test::Between(term, low, high) => {
+                let (term, low, high) = (self.term(term), self.term(low), self.term(high));
+                format!("{term} BETWEEN {low} AND {high}")
+            }
+            Test::In(term, list) => {
+                let term = self.term(term);
+                let list: Vec<String> = list.iter().map(|member| self.term(member)).collect();
+                format!("{term} IN ({})", list.join(", "))
+            }
+            Test::Exists(route) => format!("attribute_exists({})", self.route(route)),
+            Test::Missing(route) => format!("attribute_not_exists({})", self.route(route)),
+            Test::HasType(route, attribute_type) => {
+                let literal = AttributeValue::S(attribute_type.to_string());
+                format!("attribute_type({}, {})", self.route(route), self.value(&literal))
+            }
+            Test::BeginsWith(term, prefix) => {
+                format!("begins_with({}, {})", self.term(term), self.term(prefix))
+            }
+            Test::Contains(container, element) => {
+                format!("contains({}, {})", self.term(container), self.term(element))
+            }
+        }
+    }
+
+    fn joined(&mut self, tests: &[Test], operator: &str) -> String {
+        let tests: Vec<String> = tests.iter().map(|test| self.nested(test)).collect();
+        tests.join(operator)
+    }
+
+    fn nested(&mut self, test: &Test) -> String {
+        let text = self.test(test);
+        match test {
+            Test::And(_) | Test::Or(_) => format!("({text})"),
+            _ => text,
+        }
+    }
+
+    fn term(&mut self, term: &Term) -> String {
+        match term {
+            Term::Route(route) => self.route(route),
+            Term::Literal(value) => self.value(value),
+            Term::Size(route) => format!("size({})", self.route(route)),
+        }
+    }
+
+    fn key_tests(&mut self, tests: &[(String, KeyTest)]) -> String {
+        let tests: Vec<String> = tests
+            .iter()
+            .map(|(name, test)| {
+                let name = self.name(name);
+                match test {
+                    KeyTest::Compare(comparison, value) => {
+                        format!("{name} {} {}", symbol(*comparison), self.value(value))
+                    }
+                    KeyTest::Between(low, high) => {
+                        format!("{name} BETWEEN {} AND {}", self.value(low), self.value(high))
+                    }
+                    KeyTest::BeginsWith(prefix) => {
+                        format!("begins_with({name}, {})", self.value(prefix))
+                    }
+                }
+            })
+            .collect();
+        tests.join(" AND ")
+    }
+
+    fn projection(&mut self, routes: &[Route]) -> String {
+        let routes: Vec<String> = routes.iter().map(|route| self.route(route)).collect();
+        routes.join(", ")
+    }
+
+    fn update(&mut self, update: &ModelUpdate) -> String {
+        let mut sections = Vec::new();
+        let mut section = |keyword: &str, actions: Vec<String>| {
+            if !actions.is_empty() {
+                sections.push(format!("{keyword} {}", actions.join(", ")));
+            }
+        };
+        let removes = update.removes.iter().map(|route| self.route(route)).collect();
+        section("REMOVE", removes);
+        let sets = update.sets.iter().map(|(target, source)| {
+            let target = self.route(target);
+            format!("{target} = {}", self.source(source))
+        });
+        section("SET", sets.collect());
+        let mut with_value = |actions: &[(Route, AttributeValue)]| -> Vec<String> {
+            let action = |(target, value): &(Route, AttributeValue)| {
+                let target = self.route(target);
+                format!("{target} {}", self.value(value))
+            };
+            actions.iter().map(action).collect()
+        };
+        section("ADD", with_value(&update.adds));
+        section("DELETE", with_value(&update.deletes));
+        sections.join(" ")
+    }
+
+    fn source(&mut self, source: &Source) -> String {
+        match source {
+            Source::Operand(operand) => self.operand(operand),
+            Source::Plus(left, right) => {
+                format!("{} + {}", self.operand(left), self.operand(right))
+            }
+            Source::Minus(left, right) => {
+                format!("{} - {}", self.operand(left), self.operand(right))
+            }
+        }
+    }
+
+    fn operand(&mut self, operand: &Operand) -> String {
+        match operand {
+            Operand::Route(route) => self.route(route),
+            Operand::Literal(value) => self.value(value),
+            Operand::IfNotExists(route, default) => {
+                format!("if_not_exists({}, {})", self.route(route), self.operand(default))
+            }
+            Operand::ListAppend(front, back) => {
+                format!("list_append({}, {})", self.operand(front), self.operand(back))
+            }
+        }
+    }
+
+    fn route(&mut self, route: &Route) -> String {
+        let mut text = String::new();
+        for (position, element) in route.0.iter().enumerate() {
+            match element {
+                PathElement::Name(name) => {
+                    if position > 0 {
+                        text.push('.');
+                    }
+                    text.push_str(&self.name(name));
+                }
+                PathElement::Index(index) => text.push_str(&format!("[{index}]")),
+            }
+        }
+        text
+    }
+
+    /// The name as it is if the grammar allows it, and every other time if it does.
+    fn name(&mut self, name: &str) -> String {
+        let is_plain = name.starts_with(|first: char| first.is_ascii_alphabetic())
+            && name.chars().all(|character| character.is_ascii_alphanumeric())
+            && !is_reserved_word(name);
+        if is_plain && (self.names.len() + self.values.len()).is_multiple_of(2) {
+            return name.to_owned();
+        }
+        let placeholder = format!("#n{:03}", self.names.len());
+        self.names.insert(placeholder.clone(), name.to_owned());
+        placeholder
+    }
+
+    fn value(&mut self, value: &AttributeValue) -> String {
+        let placeholder = format!(":v{:03}", self.values.len());
+        self.values.insert(placeholder.clone(), value.clone());
+        placeholder
+    }
+}
+
+fn symbol(comparison: Comparison) -> &'static str {
+    match comparison {
+        Comparison::Equal => "=",
+        Comparison::NotEqual => "<>",
+        Comparison::Less => "<",
+        Comparison::LessOrEqual => "<=",
+        Comparison::Greater => ">",
+        Comparison::GreaterOrEqual => ">=",
+    }
+}
+
+/// A value for people to read: the type as a letter where it isn't plain, and long ones cut.
+pub fn show(value: &AttributeValue) -> String {
+    let list = |elements: Vec<String>| elements.join(", ");
+    let text = match value {
+        AttributeValue::S(text) => format!("{:?}", cut(text)),
+        AttributeValue::N(number) => number.to_string(),
+        AttributeValue::B(bytes) => format!("0x{}", cut(&hexadecimal(bytes))),
+        AttributeValue::Bool(value) => value.to_string(),
+        AttributeValue::Null => "null".to_owned(),
+        AttributeValue::Ss(members) => format!("<<{members:?}>>"),
+        AttributeValue::Ns(members) => {
+            format!("<<{}>>", list(members.iter().map(ToString::to_string).collect()))
+        }
+        AttributeValue::Bs(members) => {
+            format!("<<{}>>", list(members.iter().map(|member| hexadecimal(member)).collect()))
+        }
+        AttributeValue::L(elements) => format!("[{}]", list(elements.iter().map(show).collect())),
+        AttributeValue::M(members) => show_item(members),
+    };
+    cut(&text)
+}
+
+pub fn show_item(item: &zenobe_value::Attributes) -> String {
+    let members: Vec<String> =
+        item.iter().map(|(name, value)| format!("{name}: {}", show(value))).collect();
+    format!("{{{}}}", members.join(", "))
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn cut(text: &str) -> String {
+    const SHOWN_MAX: usize = 300;
+    match text.char_indices().nth(SHOWN_MAX) {
+        Some((end, _)) => format!("{}… ({} bytes)", &text[..end], text.len()),
+        None => text.to_owned(),
+    }
+}

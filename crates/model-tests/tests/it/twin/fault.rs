@@ -1,0 +1,125 @@
+//! What can go wrong, in a form that can be compared.
+
+use zenobe_engine::error::{
+    CancellationReason, Error, IndexKeyError, KeyError, PageError, UpdateTableError,
+};
+use zenobe_expression::UpdateError;
+use zenobe_value::{Attributes, EncodedItem};
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Fault {
+    TableNotFound,
+    IndexNotFound,
+    Key(KeyError),
+    IndexKey {
+        index: String,
+        attribute: String,
+        error: IndexKeyError,
+    },
+    UpdateOfKey {
+        attribute: String,
+    },
+    PathBelowKey {
+        index: bool,
+    },
+    ConditionFailed(Option<Attributes>),
+    ItemTooLarge,
+    UpdateTooLarge,
+    NestedTooDeeply,
+    Update(UpdateError),
+    CollectionTooLarge,
+    Page(PageError),
+    DuplicateKeys,
+    DuplicateTransactionItems,
+    Cancelled(Vec<Option<Fault>>),
+    TokenMismatch,
+    UpdateTable(UpdateTableError),
+    /// Nothing that a model expects, ever.
+    Unexpected(String),
+}
+
+impl Fault {
+    pub fn of(error: Error) -> Fault {
+        match error {
+            Error::TableNotFound { .. } => Fault::TableNotFound,
+            Error::IndexNotFound { .. } => Fault::IndexNotFound,
+            Error::Key(error) => Fault::Key(error),
+            Error::IndexKey { index, attribute, error } => {
+                Fault::IndexKey { index, attribute, error }
+            }
+            Error::UpdateOfKey { attribute } => Fault::UpdateOfKey { attribute },
+            Error::PathBelowKey { index, .. } => Fault::PathBelowKey { index },
+            Error::ConditionFailed { item } => Fault::ConditionFailed(decoded(item)),
+            Error::ItemTooLarge => Fault::ItemTooLarge,
+            Error::UpdateTooLarge => Fault::UpdateTooLarge,
+            Error::NestedTooDeeply => Fault::NestedTooDeeply,
+            Error::Update(error) => Fault::Update(error),
+            Error::CollectionTooLarge => Fault::CollectionTooLarge,
+            Error::Page(error) => Fault::Page(error),
+            Error::DuplicateKeys => Fault::DuplicateKeys,
+            Error::DuplicateTransactionItems => Fault::DuplicateTransactionItems,
+            Error::TransactionCancelled(reasons) => {
+                Fault::Cancelled(reasons.into_iter().map(reason).collect())
+            }
+            Error::IdempotentParameterMismatch => Fault::TokenMismatch,
+            Error::UpdateTable(error) => Fault::UpdateTable(error),
+            other => Fault::Unexpected(format!("{other:?}")),
+        }
+    }
+}
+
+fn reason(reason: CancellationReason) -> Option<Fault> {
+    match reason {
+        CancellationReason::None => None,
+        CancellationReason::ConditionFailed { item } => Some(Fault::ConditionFailed(decoded(item))),
+        CancellationReason::Invalid(error) => Some(Fault::of(*error)),
+        CancellationReason::CollectionTooLarge => Some(Fault::CollectionTooLarge),
+    }
+}
+
+fn decoded(item: Option<EncodedItem>) -> Option<Attributes> {
+    item.map(|item| item.as_item().decode())
+}
+
+/// What a model says about a request that fails.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Refusal {
+    /// One of these; the specification leaves open which.
+    AnyOf(Vec<Fault>),
+    /// A cancelled transaction, with what stands against each action, nothing or any of these.
+    Cancelled(Vec<Vec<Fault>>),
+}
+
+impl Refusal {
+    pub fn allows(&self, actual: &Fault) -> bool {
+        match (self, actual) {
+            (Refusal::AnyOf(faults), actual) => faults.contains(actual),
+            (Refusal::Cancelled(expected), Fault::Cancelled(actual)) => {
+                expected.len() == actual.len()
+                    && expected.iter().zip(actual).all(|(expected, actual)| match actual {
+                        None => expected.is_empty(),
+                        Some(actual) => expected.contains(actual),
+                    })
+            }
+            (Refusal::Cancelled(_), _) => false,
+        }
+    }
+}
+
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Refusal {
+        Refusal::AnyOf(vec![fault])
+    }
+}
+
+impl From<KeyError> for Refusal {
+    fn from(error: KeyError) -> Refusal {
+        Fault::Key(error).into()
+    }
+}
+
+impl From<PageError> for Refusal {
+    fn from(error: PageError) -> Refusal {
+        Fault::Page(error).into()
+    }
+}

@@ -1,0 +1,27 @@
+//! A database of plain maps that is as simple as the specification allows: every answer is computed from all
+//! items, every time.
+
+pub mod condition;
+pub mod fault;
+pub mod page;
+pub mod projection;
+pub mod route;
+pub mod schema;
+pub mod table;
+pub mod transaction;
+pub mod update;
+pub mod value;
+pub mod write;
+
+use std::collections::BTreeMap;
+
+use self::table::Table;
+use self::transaction::TokenMemory;
+
+/// Everything there is: the tables by name, and the transactions that a token may ask for again.
+#[derive(Debug, Clone, Default)]
+pub struct Twin {
+    pub tables: BTreeMap<String, Table>,
+    pub tokens: BTreeMap<String, TokenMemory>,
+    pub now_ms: u64,
+}

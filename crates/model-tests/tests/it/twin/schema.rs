@@ -1,0 +1,119 @@
+//! What tables and indexes look like to the model.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use zenobe_engine::error::UpdateTableError;
+use zenobe_engine::schema::{IndexKind, IndexProjection, KeyAttribute, KeySchema, ScalarType};
+
+use super::fault::{Fault, Refusal};
+use super::table::Table;
+use super::value::Key;
+
+#[derive(Debug, Clone)]
+pub struct Index {
+    pub name: String,
+    pub kind: IndexKind,
+    pub keys: KeySchema,
+    pub projection: IndexProjection,
+    pub state: IndexState,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum IndexState {
+    Active,
+    /// Being filled: holds entries of items that changed since it was added, which are these.
+    Creating {
+        reached: BTreeSet<Key>,
+    },
+    Deleting,
+}
+
+impl Index {
+    pub fn is_maintained(&self) -> bool {
+        self.state != IndexState::Deleting
+    }
+
+    pub fn projects(&self, table_keys: &KeySchema, name: &str) -> bool {
+        let chosen = match &self.projection {
+            IndexProjection::All => true,
+            IndexProjection::KeysOnly => false,
+            IndexProjection::Include(names) => names.iter().any(|included| included == name),
+        };
+        chosen || table_keys.contains(name) || self.keys.contains(name)
+    }
+}
+
+/// A global index that joins later.
+#[derive(Debug, Clone)]
+pub struct NewIndex {
+    pub name: String,
+    pub partition: Vec<(String, ScalarType)>,
+    pub sort: Vec<(String, ScalarType)>,
+    pub projection: IndexProjection,
+}
+
+impl Table {
+    pub fn add_index(&mut self, new: &NewIndex) -> Result<(), Refusal> {
+        if self.indexes.iter().any(|index| index.name == new.name) {
+            let error = UpdateTableError::IndexExists { index: new.name.clone() };
+            return Err(Fault::UpdateTable(error).into());
+        }
+        if self.indexes.iter().any(|index| index.state != IndexState::Active) {
+            return Err(Fault::UpdateTable(UpdateTableError::IndexWorkInProgress).into());
+        }
+        // An attribute that is a key already keeps its type, whatever the request says.
+        let known = self.key_types();
+        let resolve = |(name, scalar_type): &(String, ScalarType)| KeyAttribute {
+            name: name.clone(),
+            scalar_type: *known.get(name).unwrap_or(scalar_type),
+        };
+        self.indexes.push(Index {
+            name: new.name.clone(),
+            kind: IndexKind::Global,
+            keys: KeySchema {
+                partition: new.partition.iter().map(resolve).collect(),
+                sort: new.sort.iter().map(resolve).collect(),
+            },
+            projection: new.projection.clone(),
+            state: IndexState::Creating { reached: BTreeSet::new() },
+        });
+        Ok(())
+    }
+
+    pub fn drop_index(&mut self, name: &str) -> Result<(), Refusal> {
+        let refuse = |error: UpdateTableError| Err(Fault::UpdateTable(error).into());
+        let index = name.to_owned();
+        let others_busy = self
+            .indexes
+            .iter()
+            .any(|other| other.name != name && other.state != IndexState::Active);
+        match self.indexes.iter_mut().find(|index| index.name == name) {
+            None => refuse(UpdateTableError::IndexMissing { index }),
+            Some(local) if local.kind == IndexKind::Local => {
+                refuse(UpdateTableError::LocalIndex { index, deleting: true })
+            }
+            Some(global) if global.state == IndexState::Deleting => {
+                refuse(UpdateTableError::IndexBeingDeleted { index })
+            }
+            Some(_) if others_busy => refuse(UpdateTableError::IndexWorkInProgress),
+            Some(global) => {
+                global.state = IndexState::Deleting;
+                Ok(())
+            }
+        }
+    }
+
+    /// What the background does: indexes become complete or go.
+    pub fn finish_index_work(&mut self) {
+        self.indexes.retain(Index::is_maintained);
+        for index in &mut self.indexes {
+            index.state = IndexState::Active;
+        }
+    }
+
+    fn key_types(&self) -> BTreeMap<String, ScalarType> {
+        let schemas = self.indexes.iter().map(|index| &index.keys).chain([&self.keys]);
+        let attributes = schemas.flat_map(|keys| keys.attributes().cloned().collect::<Vec<_>>());
+        attributes.map(|attribute| (attribute.name, attribute.scalar_type)).collect()
+    }
+}
