@@ -52,6 +52,7 @@ pub enum Exception {
     InternalServerError,
     ConditionalCheckFailed,
     DuplicateItem,
+    ExpiredIterator,
     GlobalTableNotFound,
     IdempotentParameterMismatch,
     ItemCollectionSizeLimitExceeded,
@@ -64,6 +65,7 @@ pub enum Exception {
     TransactionCanceled,
     TransactionConflict,
     TransactionInProgress,
+    TrimmedDataAccess,
 }
 
 const SERVICE: &str = "com.amazon.coral.service#";
@@ -101,6 +103,7 @@ impl Exception {
             Exception::InternalServerError => (MODEL, "InternalServerError"),
             Exception::ConditionalCheckFailed => (MODEL, "ConditionalCheckFailedException"),
             Exception::DuplicateItem => (MODEL, "DuplicateItemException"),
+            Exception::ExpiredIterator => (MODEL, "ExpiredIteratorException"),
             Exception::GlobalTableNotFound => (MODEL, "GlobalTableNotFoundException"),
             Exception::IdempotentParameterMismatch => {
                 (MODEL, "IdempotentParameterMismatchException")
@@ -119,6 +122,7 @@ impl Exception {
             Exception::TransactionCanceled => (MODEL, "TransactionCanceledException"),
             Exception::TransactionConflict => (MODEL, "TransactionConflictException"),
             Exception::TransactionInProgress => (MODEL, "TransactionInProgressException"),
+            Exception::TrimmedDataAccess => (MODEL, "TrimmedDataAccessException"),
         }
     }
 

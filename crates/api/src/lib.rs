@@ -31,6 +31,7 @@ mod operation;
 mod operations;
 mod parameters;
 mod render;
+pub mod streams;
 
 use std::sync::Arc;
 

@@ -10,8 +10,11 @@ use zenobe_value::{Attributes, EncodedItem};
 
 use crate::schema::{
     BillingMode, IndexProjection, KeySchema, Namespace, ScalarType, StreamViewType, TableClass,
-    TableDefinition,
+    TableDefinition, table_arn,
 };
+use crate::streams::{SequenceNumber, ShardId};
+
+pub use crate::streams::StreamEvent;
 
 /// A table as a request names it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -339,6 +342,114 @@ pub struct TransactGetOutcome {
     pub items: Vec<Option<EncodedItem>>,
     /// One entry per table, in the order of first mention.
     pub consumed: Vec<Consumed>,
+}
+
+// ---- streams ------------------------------------------------------------------------------------
+
+/// A stream as its ARN names it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct StreamName {
+    pub table: TableName,
+    pub label: String,
+}
+
+impl StreamName {
+    pub fn arn(&self) -> String {
+        let TableName { namespace, name } = &self.table;
+        format!("{}/stream/{}", table_arn(namespace, name), self.label)
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct ListStreams {
+    pub namespace: Arc<Namespace>,
+    /// Only the streams of tables of this name.
+    pub table: Option<String>,
+    /// The table's name and the label of the last stream of the page before.
+    pub start_after: Option<(String, String)>,
+    pub limit: usize,
+}
+
+#[derive(Debug, Clone)]
+pub struct StreamPage {
+    pub streams: Vec<StreamName>,
+    /// Whether streams follow after the last one.
+    pub more: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct DescribeStream {
+    pub stream: StreamName,
+    /// Only shards whose names come after this one.
+    pub start_after: Option<String>,
+    /// Only the children of the shard of this name.
+    pub children_of: Option<String>,
+    pub limit: usize,
+}
+
+#[derive(Debug, Clone)]
+pub struct StreamDescription {
+    pub stream: StreamName,
+    pub view_type: StreamViewType,
+    pub enabled: bool,
+    pub created_at_ms: u64,
+    pub keys: KeySchema,
+    pub shards: Vec<ShardDescription>,
+    /// Whether shards follow after the last one.
+    pub more: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShardDescription {
+    pub id: ShardId,
+    pub parent: Option<ShardId>,
+    pub first: SequenceNumber,
+    /// Only of closed shards.
+    pub last: Option<SequenceNumber>,
+}
+
+/// Where to begin to read a shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IteratorStart {
+    TrimHorizon,
+    Latest,
+    At(SequenceNumber),
+    After(SequenceNumber),
+    AtTimestamp { at_ms: u64 },
+}
+
+/// A place in a shard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamPosition {
+    pub stream: StreamName,
+    pub shard: u32,
+    /// The number in the shard's log of the next entry to read.
+    pub next_entry: u64,
+    pub created_at_ms: u64,
+}
+
+#[derive(Debug, Clone)]
+pub struct RecordPage {
+    pub records: Vec<StreamRecord>,
+    /// `None` at the end of a closed shard.
+    pub next: Option<StreamPosition>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamRecord {
+    /// Unique, and the same whenever the record is read.
+    pub id: u128,
+    pub event: StreamEvent,
+    /// The database itself made the change: the item had expired.
+    pub by_service: bool,
+    pub created_at_ms: u64,
+    pub sequence_number: SequenceNumber,
+    pub view_type: StreamViewType,
+    /// Of the keys and the images.
+    pub size_bytes: u64,
+    pub keys: EncodedItem,
+    pub new: Option<EncodedItem>,
+    pub old: Option<EncodedItem>,
 }
 
 // ---- capacity -----------------------------------------------------------------------------------

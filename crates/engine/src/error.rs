@@ -55,6 +55,8 @@ pub enum Error {
 
     #[error("{0}")]
     Page(#[from] PageError),
+    #[error("{0}")]
+    Stream(#[from] StreamError),
 
     #[error("the same item twice in a batch")]
     DuplicateKeys,
@@ -120,6 +122,23 @@ pub enum IndexKeyError {
     UpdatedTypeMismatch,
     #[error("update yields an index key that is too long")]
     UpdatedTooLong,
+}
+
+/// Faults of requests to read a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum StreamError {
+    #[error("stream not found")]
+    NotFound,
+    #[error("shard not found")]
+    ShardNotFound,
+    #[error("sequence number is not in the shard")]
+    SequenceNumberNotInShard,
+    #[error("timestamp is in the future")]
+    TimestampInFuture,
+    #[error("records are past their retention")]
+    Trimmed,
+    #[error("position is too old")]
+    PositionExpired,
 }
 
 /// Faults of a Query or Scan that only the table's schema reveals.

@@ -67,6 +67,18 @@ impl PrimaryKey {
         Ok(PrimaryKey { bytes, partition_end })
     }
 
+    /// The key of a stored item, from what follows the prefix in its store key.
+    pub fn from_item_key(keys: &KeySchema, suffix: &[u8]) -> Result<PrimaryKey> {
+        let corrupt = |_| Error::Corrupt { detail: "the key of a stored item".to_owned() };
+        let bytes = keyspace::key_bytes_of_suffix(suffix).ok_or(()).map_err(corrupt)?;
+        let mut rest = bytes;
+        for attribute in &keys.partition {
+            let attribute_type = attribute.scalar_type.attribute_type();
+            (_, rest) = key_bytes::decode(rest, attribute_type).map_err(|_| corrupt(()))?;
+        }
+        Ok(PrimaryKey { bytes: bytes.to_vec(), partition_end: bytes.len() - rest.len() })
+    }
+
     fn from_typed(keys: &KeySchema, attributes: &Attributes) -> Result<PrimaryKey, KeyError> {
         let mut bytes = Vec::new();
         for attribute in &keys.partition {

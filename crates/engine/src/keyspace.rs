@@ -19,6 +19,8 @@ mod kind {
     pub const NAMESPACE: u8 = b'A';
     pub const BACKFILL: u8 = b'B';
     pub const CATALOG: u8 = b'C';
+    pub const STREAM_ROW: u8 = b'D';
+    pub const EXPIRY: u8 = b'E';
     pub const GLOBAL_INDEX: u8 = b'G';
     pub const TABLE_ID_SEQUENCE: u8 = b'I';
     pub const TOKEN: u8 = b'K';
@@ -103,12 +105,69 @@ pub fn hash_of_key(prefix: &[u8], key: &[u8]) -> u64 {
     u64::from_be_bytes(*hash)
 }
 
+/// The key bytes `pk sk` in what follows the prefix of an item's key.
+pub fn key_bytes_of_suffix(suffix: &[u8]) -> Option<&[u8]> {
+    suffix.get(8..)
+}
+
 /// Spreads partitions over the key space. Part of the stored format: it can never change.
 pub fn hash64(partition: &[u8]) -> u64 {
     xxh3_64(partition)
 }
 
+/// `'E' table`: the expiry index of a table with time to live. An entry's key goes on with the second of
+/// expiry (since the epoch, 8 bytes, big-endian) and then like the item's key after its prefix.
+pub fn expiry_prefix(table: TableId) -> Key {
+    table_prefix(kind::EXPIRY, table)
+}
+
+/// `'E' table expiry hash(pk) pk sk`: says when an item expires. `item_key` is the item's key.
+pub fn expiry_entry(expiry_prefix: &[u8], expires_at_s: u64, item_key: &[u8]) -> Key {
+    let suffix = &item_key[ITEM_PREFIX_LENGTH..];
+    [expiry_prefix, &expires_at_s.to_be_bytes(), suffix].concat().into()
+}
+
+/// The entries of items that expire at or after `from_s` and before `to_s`.
+pub fn expiries_between(expiry_prefix: &[u8], from_s: u64, to_s: u64) -> KeyRange {
+    let at = |second: u64| [expiry_prefix, &second.to_be_bytes()].concat();
+    KeyRange::new(at(from_s), at(to_s))
+}
+
+/// The second of expiry in an entry's key, and what follows the prefix in the item's key.
+pub fn parts_of_expiry(entry: &[u8]) -> Option<(u64, &[u8])> {
+    let (second, suffix) = entry.get(EXPIRY_PREFIX_LENGTH..)?.split_first_chunk()?;
+    Some((u64::from_be_bytes(*second), suffix))
+}
+
+const ITEM_PREFIX_LENGTH: usize = 1 + 8;
+const EXPIRY_PREFIX_LENGTH: usize = 1 + 8;
+
 // ---- streams ------------------------------------------------------------------------------------
+
+/// `'D' text(account) text(region) text(table) text(label)`: what a stream is, for as long as it can be
+/// read.
+pub fn stream_row(namespace: &Namespace, table: &str, label: &str) -> Key {
+    let mut key = table_streams_prefix(namespace, table).to_vec();
+    push_text(&mut key, label);
+    key.into()
+}
+
+/// `'D' text(account) text(region) text(table)`: the streams that tables of that name have had.
+pub fn table_streams_prefix(namespace: &Namespace, table: &str) -> Key {
+    let mut key = namespace_key(kind::STREAM_ROW, namespace);
+    push_text(&mut key, table);
+    key.into()
+}
+
+/// `'D' text(account) text(region)`: the streams of a namespace.
+pub fn namespace_streams_prefix(namespace: &Namespace) -> Key {
+    namespace_key(kind::STREAM_ROW, namespace).into()
+}
+
+/// `'D'`: every stream.
+pub fn streams_prefix() -> Key {
+    Key::from_static(&[kind::STREAM_ROW])
+}
 
 /// `'S' table text(label) shard`: the log of one shard (4 bytes) of a stream; the store appends
 /// 8-byte sequence numbers. A stream outlives its table by a day, so deleting a table leaves it.
@@ -241,6 +300,12 @@ pub fn backfill_progress(table: TableId, index: IndexId) -> Key {
     index_prefix(kind::BACKFILL, table, index)
 }
 
+/// `'B' table 0`: the key of the last item that the backfill of the expiry index has done. Index ids start
+/// at 1, so 0 is free.
+pub fn expiry_backfill_progress(table: TableId) -> Key {
+    index_prefix(kind::BACKFILL, table, IndexId(0))
+}
+
 /// `'B' table`: the backfill progress of all indexes of a table.
 pub fn backfill_progress_prefix(table: TableId) -> Key {
     table_prefix(kind::BACKFILL, table)
@@ -341,6 +406,8 @@ mod tests {
             global_index_prefix(table, index),
             stream_log(table, "2026-10-09T05:53:25.330", 0),
             consumer_row(&here, "c"),
+            stream_row(&here, "t", "2026-10-09T05:53:25.330"),
+            expiry_prefix(table),
             item_count(table, None),
             collection_size(table, b"pk"),
             table_row(&here, "t"),
@@ -370,6 +437,12 @@ mod tests {
         check(table_row(&here, "t\0u"), b"C1\0\x01r\0\x01t\0\xFFu\0\x01");
         check(stream_log(table, "l", 2), b"S\0\0\0\0\0\0\x01\x02l\0\x01\0\0\0\x02");
         check(checkpoint_row(&here, "c", "s", "h"), b"Rc1\0\x01r\0\x01c\0\x01s\0\x01h\0\x01");
+        check(stream_row(&here, "t", "l"), b"D1\0\x01r\0\x01t\0\x01l\0\x01");
+        let item = item_key(&item_prefix(table), b"", b"s");
+        check(
+            expiry_entry(&expiry_prefix(table), 5, &item),
+            b"E\0\0\0\0\0\0\x01\x02\0\0\0\0\0\0\0\x05\x2D\x06\x80\x05\x38\xD3\x94\xC2s",
+        );
         check(token_expiry(5, b"Krow"), b"X\0\0\0\0\0\0\0\x05Krow");
         check(item_key(b"T", b"", b"s"), b"T\x2D\x06\x80\x05\x38\xD3\x94\xC2s");
     }
@@ -403,6 +476,19 @@ mod tests {
             assert_ne!(low.contains(&key), high.contains(&key));
             assert_eq!(hash_of_key(&prefix, &key), hash64(partition.as_bytes()));
         }
+    }
+
+    #[test]
+    fn items_that_expire_are_a_range() {
+        let (prefix, item) =
+            (expiry_prefix(TableId(1)), item_key(&item_prefix(TableId(1)), b"p", b"s"));
+        let entry = expiry_entry(&prefix, 100, &item);
+        assert!(!expiries_between(&prefix, 0, 100).contains(&entry));
+        assert!(expiries_between(&prefix, 0, 101).contains(&entry));
+        assert!(expiries_between(&prefix, 100, 101).contains(&entry));
+        assert!(!expiries_between(&prefix, 101, 102).contains(&entry));
+        assert_eq!(parts_of_expiry(&entry), Some((100, &item[9..])));
+        assert_eq!(parts_of_expiry(&prefix), None);
     }
 
     #[test]

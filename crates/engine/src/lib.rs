@@ -1,4 +1,4 @@
-//! DynamoDB's semantics over an ordered store: tables, items, indexes, transactions.
+//! DynamoDB's semantics over an ordered store: tables, items, indexes, transactions, streams.
 //!
 //! **Invariant:** no JSON, no HTTP and no client-facing text here. Commands come in typed
 //! ([`command`]), outcomes and errors go out typed ([`error`]), so the same engine can run embedded in a Rust
@@ -22,8 +22,10 @@ pub mod options;
 mod random;
 mod read;
 pub mod schema;
+pub mod streams;
 mod tables;
 mod transactions;
+mod ttl;
 mod write;
 
 use std::sync::Arc;
@@ -36,9 +38,10 @@ use crate::clock::Clock;
 use crate::command::TableName;
 use crate::error::Result;
 use crate::random::Random;
+use crate::streams::Announcements;
 
 pub use change::Inconsistency;
-pub use options::{EngineOptions, Limits};
+pub use options::{EngineOptions, Limits, StreamOptions};
 pub use tables::TableUpdate;
 
 /// A database: one store and everything DynamoDB means on top of it.
@@ -50,6 +53,8 @@ pub struct Engine {
     pub(crate) shared_store: bool,
     pub(crate) catalog: Catalog,
     pub(crate) background: Background,
+    pub(crate) streams: StreamOptions,
+    pub(crate) announcements: Announcements,
 }
 
 impl Engine {
@@ -65,6 +70,8 @@ impl Engine {
             shared_store: options.shared_store,
             catalog,
             background: Background::default(),
+            streams: options.streams,
+            announcements: Announcements::default(),
         }))
     }
 

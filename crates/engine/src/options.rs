@@ -14,6 +14,7 @@ pub struct EngineOptions {
     /// Whether other engines may write to the same store. If none does, this engine's catalogue is always the
     /// truth, and a read needs not ask the store whether its definition of the table is current.
     pub shared_store: bool,
+    pub streams: StreamOptions,
 }
 
 impl Default for EngineOptions {
@@ -23,6 +24,32 @@ impl Default for EngineOptions {
             random_seed: None,
             limits: Limits::default(),
             shared_store: true,
+            streams: StreamOptions::default(),
+        }
+    }
+}
+
+/// How streams are divided, and how long they can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StreamOptions {
+    /// Open shards of each stream that is enabled from now on; at least one.
+    pub shards: u32,
+    /// How long a shard takes records before its children do.
+    pub shard_rollover_ms: u64,
+    /// After how many records the background work rolls a shard over, whatever its age.
+    pub shard_records_max: Option<u64>,
+    /// How long records, and streams that were disabled, can be read.
+    pub retention_ms: u64,
+}
+
+impl Default for StreamOptions {
+    fn default() -> StreamOptions {
+        const HOUR_MS: u64 = 60 * 60 * 1_000;
+        StreamOptions {
+            shards: 2,
+            shard_rollover_ms: 4 * HOUR_MS,
+            shard_records_max: None,
+            retention_ms: 24 * HOUR_MS,
         }
     }
 }

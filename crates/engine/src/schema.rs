@@ -135,6 +135,19 @@ pub struct StreamSettings {
     pub view_type: StreamViewType,
     /// Unique per enabling; the last part of the stream's ARN.
     pub label: String,
+    pub created_at_ms: u64,
+    /// The parts into which the hashes of partition keys are divided. Each part has one open shard.
+    pub slots: u32,
+    /// Oldest first; only the last one takes records.
+    pub generations: Vec<ShardGeneration>,
+}
+
+/// Shards that were opened together, one per slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShardGeneration {
+    /// Counted from 0 within the stream.
+    pub number: u32,
+    pub opened_at_ms: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,6 +190,8 @@ pub struct TableDefinition {
     pub tags: BTreeMap<String, String>,
     pub ttl_attribute: Option<String>,
     pub ttl_changed_at_ms: Option<u64>,
+    /// Whether items that are older than the setting have their entries in the expiry index.
+    pub ttl_indexed: bool,
 }
 
 impl TableDefinition {

@@ -9,7 +9,7 @@ use zenobe_expression::UpdateError;
 use zenobe_value::EncodedItem;
 
 use super::date::long_date;
-use super::{INVALID, request, table, tag, texts, value};
+use super::{INVALID, request, stream, table, tag, texts, value};
 use crate::error::{ApiError, CancellationEntry};
 
 /// What the failed request was about; some texts name it.
@@ -49,6 +49,7 @@ pub(crate) fn engine_error(error: Error, subject: Subject<'_>) -> ApiError {
         Error::Update(error) => update_error(&error),
         Error::CollectionTooLarge => collection_too_large(),
         Error::Page(error) => page_error(error),
+        Error::Stream(error) => stream::stream_error(error, "", ""),
 
         Error::DuplicateKeys => duplicate_keys(),
         Error::DuplicateTransactionItems => duplicate_transaction_items(),

@@ -13,6 +13,7 @@ pub(crate) mod legacy;
 pub(crate) mod page;
 pub(crate) mod request;
 pub(crate) mod serialization;
+pub(crate) mod stream;
 pub(crate) mod table;
 pub(crate) mod tag;
 pub(crate) mod transaction;

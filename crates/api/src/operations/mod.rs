@@ -7,17 +7,22 @@ mod delete_item;
 mod delete_table;
 mod describe_endpoints;
 mod describe_limits;
+mod describe_stream;
 mod describe_table;
 mod describe_time_to_live;
 pub(crate) mod enumerations;
 mod get_item;
+mod get_records;
+mod get_shard_iterator;
 mod legacy_global_tables;
+mod list_streams;
 mod list_tables;
 mod list_tags_of_resource;
 mod page;
 mod put_item;
 mod query;
 mod scan;
+mod stream_input;
 mod table_input;
 mod tag_resource;
 mod transact_get_items;
@@ -46,9 +51,13 @@ pub(crate) async fn dispatch(context: &Context<'_>, body: &[u8]) -> Result<Reply
         Operation::DeleteTable => delete_table::handle(context, body).await,
         Operation::DescribeEndpoints => describe_endpoints::handle(context, body).await,
         Operation::DescribeLimits => describe_limits::handle(context, body).await,
+        Operation::DescribeStream => describe_stream::handle(context, body).await,
         Operation::DescribeTable => describe_table::handle(context, body).await,
         Operation::DescribeTimeToLive => describe_time_to_live::handle(context, body).await,
         Operation::GetItem => get_item::handle(context, body).await,
+        Operation::GetRecords => get_records::handle(context, body).await,
+        Operation::GetShardIterator => get_shard_iterator::handle(context, body).await,
+        Operation::ListStreams => list_streams::handle(context, body).await,
         Operation::ListTables => list_tables::handle(context, body).await,
         Operation::ListTagsOfResource => list_tags_of_resource::handle(context, body).await,
         Operation::PutItem => put_item::handle(context, body).await,

@@ -113,7 +113,7 @@ fn write_attribute_definitions(writer: &mut Writer, definition: &TableDefinition
     });
 }
 
-fn write_key_schema(writer: &mut Writer, keys: &KeySchema) {
+pub(crate) fn write_key_schema(writer: &mut Writer, keys: &KeySchema) {
     let partition = keys.partition.iter().map(|key| (key, "HASH"));
     let sort = keys.sort.iter().map(|key| (key, "RANGE"));
     writer.array(partition.chain(sort), |writer, (key, key_type)| {

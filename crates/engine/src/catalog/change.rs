@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use zenobe_store::{Batch, Key, KeyRange, Store, Value, WriteSet, write_with};
+use zenobe_store::{Batch, Key, Store, Value, WriteSet, write_with};
 
 use super::{Catalog, Table, record};
 use crate::command::TableName;
@@ -47,13 +47,13 @@ impl From<Error> for Refusal {
 
 impl Catalog {
     /// Writes the definition of a new table. `build` gets the table's id once it is certain that the name
-    /// is free.
+    /// is free. What else it returns is written together with the definition.
     pub(crate) async fn create(
         &self,
         store: &dyn Store,
         name: &TableName,
         tables_max: u64,
-        build: impl Fn(TableId) -> Result<TableDefinition> + Send + Sync,
+        build: impl Fn(TableId) -> Result<Edit> + Send + Sync,
     ) -> Result<Arc<Table>> {
         let _changing = self.changing.lock().await;
         let keys = [
@@ -66,12 +66,11 @@ impl Catalog {
                 return Err(Error::TableExists { name: name.name.clone() });
             }
             let id = decode_row_u64(reads[1].as_ref())? + 1;
-            let definition = build(TableId(id))?;
+            let Edit { definition, mut batch } = build(TableId(id))?;
             let count = decode_row_u64(reads[2].as_ref())?;
             if count >= tables_max {
                 return Err(Error::Limit(LimitError::Tables));
             }
-            let mut batch = Batch::new();
             put_definition(&mut batch, &keys[0], &definition);
             batch.put(keys[1].clone(), encode_row_u64(id));
             batch.put(keys[2].clone(), encode_row_u64(count + 1));
@@ -123,13 +122,12 @@ impl Catalog {
         }
     }
 
-    /// Removes a definition and, in the same write, everything in `ranges`.
+    /// Removes a definition, unless `decide` objects. What `decide` returns is written together with that.
     pub(crate) async fn remove_table(
         &self,
         store: &dyn Store,
         name: &TableName,
-        mut check: impl FnMut(&TableDefinition) -> Result<()> + Send,
-        ranges: impl Fn(TableId) -> Vec<KeyRange> + Send + Sync,
+        mut decide: impl FnMut(&TableDefinition) -> Result<Batch> + Send,
     ) -> Result<Arc<Table>> {
         let _changing = self.changing.lock().await;
         let mut known = self.known(store, name).await?;
@@ -141,18 +139,14 @@ impl Catalog {
             ];
             let remove = |reads: &[Option<Value>]| {
                 let definition = stored_definition(reads, &known)?;
-                check(&definition)?;
+                let mut batch = decide(&definition)?;
                 let count = decode_row_u64(reads[2].as_ref())?;
                 let count = count.checked_sub(1).ok_or_else(|| {
                     corrupt(format!("no tables are counted, but there is {}", name.name))
                 })?;
-                let mut batch = Batch::new();
                 batch.delete(keys[0].clone());
                 batch.delete(keys[1].clone());
                 batch.put(keys[2].clone(), encode_row_u64(count));
-                for range in ranges(definition.id) {
-                    batch.delete_range(range);
-                }
                 Ok((batch, definition))
             };
             match self.write(store, &keys, remove).await? {

@@ -13,8 +13,8 @@ use zenobe_value::{AttributeValue, Attributes, EncodedItem, Number};
 use crate::error::{Error, Result};
 use crate::schema::{
     BillingMode, IndexDefinition, IndexId, IndexKind, IndexProjection, IndexStatus, KeyAttribute,
-    KeySchema, Namespace, ScalarType, StreamSettings, StreamViewType, TableClass, TableDefinition,
-    TableId, Throughput,
+    KeySchema, Namespace, ScalarType, ShardGeneration, StreamSettings, StreamViewType, TableClass,
+    TableDefinition, TableId, Throughput,
 };
 
 /// Rises when an older reader must not touch a row.
@@ -66,6 +66,7 @@ fn encode(definition: &TableDefinition) -> Attributes {
     record.map("tags", encode_texts(&definition.tags));
     record.optional_text("ttl_attribute", definition.ttl_attribute.as_deref());
     record.optional_number("ttl_changed_at_ms", definition.ttl_changed_at_ms);
+    record.flag("ttl_indexed", definition.ttl_indexed);
     record.0
 }
 
@@ -103,6 +104,7 @@ fn decode(attributes: Attributes) -> Result<TableDefinition> {
         tags: decode_texts(record.take_map("tags")?)?,
         ttl_attribute: record.take_optional_text("ttl_attribute")?,
         ttl_changed_at_ms: record.take_optional_number("ttl_changed_at_ms")?,
+        ttl_indexed: record.take_flag("ttl_indexed")?,
     })
 }
 
@@ -137,7 +139,7 @@ fn decode_index(attributes: Attributes) -> Result<IndexDefinition> {
             }
             other => return Err(unexpected("included", &other)),
         },
-        other => return Err(corrupt(format!("projection {other:?} in a table row"))),
+        other => return Err(corrupt(format!("projection {other:?} in a row"))),
     };
     Ok(IndexDefinition {
         id: IndexId(record.take_u32("id")?),
@@ -150,7 +152,7 @@ fn decode_index(attributes: Attributes) -> Result<IndexDefinition> {
     })
 }
 
-fn encode_keys(keys: &KeySchema) -> Attributes {
+pub(crate) fn encode_keys(keys: &KeySchema) -> Attributes {
     let encode_attribute = |attribute: &KeyAttribute| {
         let mut record = Record::default();
         record.text("name", &attribute.name);
@@ -163,7 +165,7 @@ fn encode_keys(keys: &KeySchema) -> Attributes {
     record.0
 }
 
-fn decode_keys(attributes: Attributes) -> Result<KeySchema> {
+pub(crate) fn decode_keys(attributes: Attributes) -> Result<KeySchema> {
     let decode_attribute = |attributes: Attributes| {
         let mut record = Record(attributes);
         Ok(KeyAttribute {
@@ -207,18 +209,37 @@ fn decode_throughput(attributes: Attributes) -> Result<Throughput> {
     })
 }
 
-fn encode_stream(stream: &StreamSettings) -> Attributes {
+pub(crate) fn encode_stream(stream: &StreamSettings) -> Attributes {
+    let encode_generation = |generation: &ShardGeneration| {
+        let mut record = Record::default();
+        record.number("number", u64::from(generation.number));
+        record.number("opened_at_ms", generation.opened_at_ms);
+        record.0
+    };
     let mut record = Record::default();
     record.text("view_type", name_of(VIEW_TYPES, stream.view_type));
     record.text("label", &stream.label);
+    record.number("created_at_ms", stream.created_at_ms);
+    record.number("slots", u64::from(stream.slots));
+    record.list("generations", stream.generations.iter().map(encode_generation));
     record.0
 }
 
-fn decode_stream(attributes: Attributes) -> Result<StreamSettings> {
+pub(crate) fn decode_stream(attributes: Attributes) -> Result<StreamSettings> {
+    let decode_generation = |attributes: Attributes| {
+        let mut record = Record(attributes);
+        Ok(ShardGeneration {
+            number: record.take_u32("number")?,
+            opened_at_ms: record.take_number("opened_at_ms")?,
+        })
+    };
     let mut record = Record(attributes);
     Ok(StreamSettings {
         view_type: value_of(VIEW_TYPES, &record.take_text("view_type")?)?,
         label: record.take_text("label")?,
+        created_at_ms: record.take_number("created_at_ms")?,
+        slots: record.take_u32("slots")?,
+        generations: record.take_list("generations", decode_generation)?,
     })
 }
 
@@ -284,92 +305,92 @@ fn name_of<T: Copy + PartialEq>(names: Names<T>, value: T) -> &'static str {
 
 fn value_of<T: Copy>(names: Names<T>, name: &str) -> Result<T> {
     let named = names.iter().find(|(named, _)| *named == name);
-    named.map(|(_, value)| *value).ok_or_else(|| corrupt(format!("{name:?} in a table row")))
+    named.map(|(_, value)| *value).ok_or_else(|| corrupt(format!("{name:?} in a row")))
 }
 
 // ---- typed access to a map of attributes --------------------------------------------------------
 
 #[derive(Default)]
-struct Record(Attributes);
+pub(crate) struct Record(pub(crate) Attributes);
 
 impl Record {
-    fn put(&mut self, name: &str, value: AttributeValue) {
+    pub(crate) fn put(&mut self, name: &str, value: AttributeValue) {
         self.0.insert(name.to_owned(), value);
     }
 
-    fn text(&mut self, name: &str, text: &str) {
+    pub(crate) fn text(&mut self, name: &str, text: &str) {
         self.put(name, AttributeValue::S(text.to_owned()));
     }
 
-    fn optional_text(&mut self, name: &str, text: Option<&str>) {
+    pub(crate) fn optional_text(&mut self, name: &str, text: Option<&str>) {
         if let Some(text) = text {
             self.text(name, text);
         }
     }
 
-    fn number(&mut self, name: &str, number: u64) {
+    pub(crate) fn number(&mut self, name: &str, number: u64) {
         self.put(name, AttributeValue::N(Number::from(number)));
     }
 
-    fn optional_number(&mut self, name: &str, number: Option<u64>) {
+    pub(crate) fn optional_number(&mut self, name: &str, number: Option<u64>) {
         if let Some(number) = number {
             self.number(name, number);
         }
     }
 
-    fn flag(&mut self, name: &str, flag: bool) {
+    pub(crate) fn flag(&mut self, name: &str, flag: bool) {
         self.put(name, AttributeValue::Bool(flag));
     }
 
-    fn map(&mut self, name: &str, map: Attributes) {
+    pub(crate) fn map(&mut self, name: &str, map: Attributes) {
         self.put(name, AttributeValue::M(map));
     }
 
-    fn list(&mut self, name: &str, maps: impl Iterator<Item = Attributes>) {
+    pub(crate) fn list(&mut self, name: &str, maps: impl Iterator<Item = Attributes>) {
         self.put(name, AttributeValue::L(maps.map(AttributeValue::M).collect()));
     }
 
-    fn take(&mut self, name: &str) -> Result<AttributeValue> {
-        self.0.remove(name).ok_or_else(|| corrupt(format!("a table row without {name}")))
+    pub(crate) fn take(&mut self, name: &str) -> Result<AttributeValue> {
+        self.0.remove(name).ok_or_else(|| corrupt(format!("a row without {name}")))
     }
 
-    fn take_text(&mut self, name: &str) -> Result<String> {
+    pub(crate) fn take_text(&mut self, name: &str) -> Result<String> {
         into_text(self.take(name)?)
     }
 
-    fn take_optional_text(&mut self, name: &str) -> Result<Option<String>> {
+    pub(crate) fn take_optional_text(&mut self, name: &str) -> Result<Option<String>> {
         self.0.remove(name).map(into_text).transpose()
     }
 
-    fn take_number(&mut self, name: &str) -> Result<u64> {
+    pub(crate) fn take_number(&mut self, name: &str) -> Result<u64> {
         as_number(&self.take(name)?)
     }
 
-    fn take_u32(&mut self, name: &str) -> Result<u32> {
+    pub(crate) fn take_u32(&mut self, name: &str) -> Result<u32> {
         let number = self.take_number(name)?;
-        u32::try_from(number).map_err(|_| corrupt(format!("{name} is {number} in a table row")))
+        u32::try_from(number).map_err(|_| corrupt(format!("{name} is {number} in a row")))
     }
 
-    fn take_optional_number(&mut self, name: &str) -> Result<Option<u64>> {
+    pub(crate) fn take_optional_number(&mut self, name: &str) -> Result<Option<u64>> {
         self.0.remove(name).as_ref().map(as_number).transpose()
     }
 
-    fn take_flag(&mut self, name: &str) -> Result<bool> {
+    pub(crate) fn take_flag(&mut self, name: &str) -> Result<bool> {
         match self.take(name)? {
             AttributeValue::Bool(flag) => Ok(flag),
             other => Err(unexpected(name, &other)),
         }
     }
 
-    fn take_map(&mut self, name: &str) -> Result<Attributes> {
+    pub(crate) fn take_map(&mut self, name: &str) -> Result<Attributes> {
         into_map(self.take(name)?)
     }
 
-    fn take_optional_map(&mut self, name: &str) -> Result<Option<Attributes>> {
+    pub(crate) fn take_optional_map(&mut self, name: &str) -> Result<Option<Attributes>> {
         self.0.remove(name).map(into_map).transpose()
     }
 
-    fn take_list<T>(
+    pub(crate) fn take_list<T>(
         &mut self,
         name: &str,
         decode: impl Fn(Attributes) -> Result<T>,
@@ -406,7 +427,7 @@ fn into_map(value: AttributeValue) -> Result<Attributes> {
 }
 
 fn unexpected(expected: &str, value: &AttributeValue) -> Error {
-    corrupt(format!("{value:?} in place of {expected} in a table row"))
+    corrupt(format!("{value:?} in place of {expected} in a row"))
 }
 
 fn corrupt(detail: String) -> Error {

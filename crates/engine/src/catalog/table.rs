@@ -18,6 +18,9 @@ pub struct Table {
     statistics: StatisticsKeys,
     /// In the order of [`TableDefinition::indexes`].
     indexes: Vec<IndexKeys>,
+    /// The logs of the open shards, by slot; empty without a stream.
+    stream_logs: Vec<Key>,
+    expiry_prefix: Key,
 }
 
 /// The counters of a table or an index.
@@ -77,6 +80,8 @@ impl Table {
                 size_bytes: keyspace::size_bytes(id, None),
             },
             indexes: definition.indexes().map(index_keys).collect(),
+            stream_logs: definition.stream.iter().flat_map(|stream| stream.open_logs(id)).collect(),
+            expiry_prefix: keyspace::expiry_prefix(id),
             definition,
         }
     }
@@ -112,6 +117,18 @@ impl Table {
 
     pub fn statistics(&self) -> &StatisticsKeys {
         &self.statistics
+    }
+
+    /// The log that takes the records of an item, if the table has a stream.
+    pub(crate) fn stream_log(&self, item_key: &[u8]) -> Option<&Key> {
+        let stream = self.definition.stream.as_ref()?;
+        let hash = keyspace::hash_of_key(&self.item_prefix, item_key);
+        self.stream_logs.get(stream.slot_of(hash) as usize)
+    }
+
+    /// Begins the key of every entry of the expiry index.
+    pub(crate) fn expiry_prefix(&self) -> &Key {
+        &self.expiry_prefix
     }
 
     /// Local indexes first, then global ones, each in the order of their definition.

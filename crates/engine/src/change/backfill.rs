@@ -1,14 +1,15 @@
 //! Writes the entries of an index for items that are older than the index.
 
 use zenobe_store::{Batch, Key, Store, Value, WriteSet, write_with};
-use zenobe_value::EncodedItem;
 
 use crate::catalog::{GuardCheck, Table, TableIndex};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::indexes::entries::{Entry, entry};
 use crate::keys::PrimaryKey;
+use crate::write::decode_stored;
 
 use super::add_statistics;
+use super::expiry::expiry_entry;
 
 /// What became of a step of a backfill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +51,43 @@ pub(crate) async fn backfill(
     })
 }
 
+/// Gives each of `items` (as scanned) its entry in the expiry index, and stores the progress.
+///
+/// As above, an item that has changed since it was scanned is left alone: its change wrote the entry.
+pub(crate) async fn backfill_expiries(
+    store: &dyn Store,
+    table: &Table,
+    items: &[(Key, Value)],
+    progress_key: &Key,
+) -> Result<Backfilled> {
+    let Some((last_key, _)) = items.last() else { return Ok(Backfilled::Done) };
+    let mut candidates = Vec::new();
+    for (item_key, scanned) in items {
+        let entry = expiry_entry(table, item_key, &decode_stored(scanned)?);
+        candidates.extend(entry.map(|entry| (item_key, scanned, entry)));
+    }
+    let item_keys = candidates.iter().map(|(item_key, ..)| (*item_key).clone());
+    let keys: Vec<Key> = item_keys.chain([progress_key.clone()]).collect();
+    let guards = [table.guard_key().clone()];
+    let decision = write_with(store, WriteSet { guards: &guards, keys: &keys }, |reads| {
+        if table.check_guard(reads[0].as_ref()) != GuardCheck::Current {
+            return Err(Backfilled::Stale);
+        }
+        let mut batch = Batch::new();
+        for ((_, scanned, entry), read) in candidates.iter().zip(&reads[1..]) {
+            if read.as_ref() == Some(*scanned) {
+                batch.put(entry.clone(), Value::new());
+            }
+        }
+        batch.put(progress_key.clone(), last_key.clone());
+        Ok((batch, ()))
+    });
+    Ok(match decision.await? {
+        Ok(_) => Backfilled::Done,
+        Err(stale) => stale,
+    })
+}
+
 struct Candidate<'a> {
     item_key: &'a Key,
     scanned: &'a Value,
@@ -63,8 +101,7 @@ fn candidates<'a>(
 ) -> Result<Vec<Candidate<'a>>> {
     let mut candidates = Vec::with_capacity(items.len());
     for (item_key, scanned) in items {
-        let item = EncodedItem::from_bytes(scanned.clone())
-            .map_err(|error| Error::Corrupt { detail: format!("a stored item: {error}") })?;
+        let item = decode_stored(scanned)?;
         let primary = PrimaryKey::from_stored(&table.definition().keys, item.as_item())?;
         if let Some(entry) = entry(table, index, &primary, &item) {
             candidates.push(Candidate { item_key, scanned, entry });

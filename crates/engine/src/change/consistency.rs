@@ -19,6 +19,7 @@ use crate::keyspace;
 use crate::schema::IndexKind;
 use crate::write::decode_stored;
 
+use super::expiry::expiry_entry;
 use super::has_collections;
 
 /// A contradiction between the items of a table and what is derived from them. Keys are store keys.
@@ -53,6 +54,14 @@ pub enum Inconsistency {
         stored: i64,
         actual: i64,
     },
+    /// An item that expires without its entry in the expiry index.
+    MissingExpiry {
+        key: Key,
+    },
+    /// An entry of the expiry index whose item doesn't exist or doesn't expire then.
+    StrayExpiry {
+        key: Key,
+    },
     /// `partition` holds the key bytes of the partition key.
     CollectionSize {
         partition: Key,
@@ -76,6 +85,7 @@ impl Engine {
             let totals = check.entries(index).await?;
             check.statistics(Some(index), index.statistics, totals).await?;
         }
+        check.expiries().await?;
         Ok(check.found)
     }
 }
@@ -138,6 +148,7 @@ impl Check<'_> {
             }
             self.expected_entry(index, expected).await?;
         }
+        self.expected_expiry(key, &item).await?;
         let partition = Key::copy_from_slice(primary.partition());
         *items.collection_sizes.entry(partition).or_default() += collection_size;
         Ok(())
@@ -160,6 +171,37 @@ impl Check<'_> {
             }
         }
         Ok(())
+    }
+
+    async fn expected_expiry(&mut self, key: &Key, item: &EncodedItem) -> Result<()> {
+        let Some(entry) = expiry_entry(self.table, key, item) else { return Ok(()) };
+        let is_complete = self.table.definition().ttl_indexed;
+        if is_complete && self.reader.get(&entry).await?.is_none() {
+            self.found.push(Inconsistency::MissingExpiry { key: entry });
+        }
+        Ok(())
+    }
+
+    /// Walks the expiry index and looks for items that expire then.
+    async fn expiries(&mut self) -> Result<()> {
+        let mut range = KeyRange::prefix(self.table.expiry_prefix().clone());
+        loop {
+            let rows = rows(&*self.reader, &range).await?;
+            for (entry, _) in &rows {
+                let suffix = keyspace::parts_of_expiry(entry).map_or(&[][..], |(_, suffix)| suffix);
+                let item_key = [self.table.item_prefix(), suffix].concat();
+                let item = self.reader.get(&item_key).await?;
+                let item = item.as_ref().map(decode_stored).transpose()?;
+                let expected = item.and_then(|item| expiry_entry(self.table, &item_key, &item));
+                if expected.as_ref() != Some(entry) {
+                    self.found.push(Inconsistency::StrayExpiry { key: entry.clone() });
+                }
+            }
+            match rows.last() {
+                Some((last, _)) => range.start = successor(last),
+                None => return Ok(()),
+            }
+        }
     }
 
     /// Walks the entries of an index and looks for items that should have them.

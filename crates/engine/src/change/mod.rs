@@ -1,12 +1,13 @@
 //! The one gate through which items change.
 //!
 //! **Invariant:** nothing else in the engine writes items, index entries or their counters. Whoever changes an
-//! item (put, update, delete, batch, transaction, and later expiry and restore) holds the lock of the item's key,
+//! item (put, update, delete, batch, transaction, expiry) holds the lock of the item's key,
 //! reads the old item under it, and hands both images to a [`Change`]; all that follows from them goes
 //! into one atomic batch.
 
 pub(crate) mod backfill;
 mod consistency;
+pub(crate) mod expiry;
 pub(crate) mod index_keys;
 
 use std::collections::HashMap;
@@ -21,6 +22,7 @@ use crate::indexes::{is_incomplete, maintained};
 use crate::keys::PrimaryKey;
 use crate::keyspace;
 use crate::schema::IndexKind;
+use crate::streams::record::{self, Images};
 
 pub use consistency::Inconsistency;
 
@@ -31,6 +33,15 @@ pub(crate) struct Change<'a> {
     pub item_key: &'a Key,
     pub old: Option<&'a EncodedItem>,
     pub new: Option<&'a EncodedItem>,
+    pub cause: Cause,
+}
+
+/// What a stream record says about how a change came about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cause {
+    pub at_ms: u64,
+    /// Made by the database itself: the item has expired.
+    pub by_service: bool,
 }
 
 /// What a change did besides the item itself.
@@ -71,8 +82,9 @@ impl Change<'_> {
             let change = pair.write(batch);
             effect.add(pair.index, change);
         }
-        // The item's stream record belongs here, in the same batch.
         self.write_statistics(&effect, batch);
+        self.write_expiry(batch);
+        self.write_stream_record(batch);
         Ok(effect)
     }
 
@@ -90,6 +102,18 @@ impl Change<'_> {
             let key = keyspace::collection_size(self.table.definition().id, self.key.partition());
             batch.add(key, effect.collection_delta_bytes);
         }
+    }
+
+    fn write_stream_record(&self, batch: &mut Batch) {
+        let definition = self.table.definition();
+        let (Some(stream), Some(log)) = (&definition.stream, self.table.stream_log(self.item_key))
+        else {
+            return;
+        };
+        let images = Images { old: self.old, new: self.new };
+        let Cause { at_ms, by_service } = self.cause;
+        let record = record::encode(stream.view_type, &definition.keys, images, at_ms, by_service);
+        batch.append(log.clone(), record);
     }
 
     fn size_delta_bytes(&self) -> i64 {

@@ -9,14 +9,13 @@
 //! Leaving: from the moment that the index is marked as being deleted, no change writes to it. Then its
 //! entries, its counters and its place in the definition go in one write.
 
-use std::future::poll_fn;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::task::Poll;
 
 use zenobe_store::{Batch, Direction, Key, KeyRange, Value, WriteSet, write_with};
 
 use crate::Engine;
+use crate::background::yield_now;
 use crate::catalog::change::Edit;
 use crate::catalog::{GuardCheck, Table, TableIndex};
 use crate::change::backfill::{Backfilled, backfill};
@@ -155,7 +154,7 @@ fn index_to_fill(table: &Table, table_id: TableId, id: IndexId) -> Option<TableI
 }
 
 /// The next batch of items, with their keys.
-async fn items_after(
+pub(crate) async fn items_after(
     engine: &Engine,
     table: &Table,
     progress: Option<Value>,
@@ -202,18 +201,4 @@ async fn save_progress(
         Ok(_) => Backfilled::Done,
         Err(stale) => stale,
     })
-}
-
-/// Lets other tasks run: a store that never waits would keep them out for the whole walk.
-async fn yield_now() {
-    let mut yielded = false;
-    poll_fn(|context| {
-        if yielded {
-            return Poll::Ready(());
-        }
-        yielded = true;
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }

@@ -1,20 +1,31 @@
 //! CreateTable.
 
 use crate::Engine;
+use crate::catalog::change::Edit;
 use crate::command::{CreateIndex, CreateTable};
 use crate::error::Result;
 use crate::schema::{
     BillingMode, IndexDefinition, IndexId, IndexKind, IndexStatus, StreamSettings, TableDefinition,
     TableDescription, TableId, Throughput,
 };
-use crate::tables::{encryption, stream_label, throughput};
+use crate::streams;
+use crate::tables::{encryption, throughput};
 
 impl Engine {
     /// Creates a table, which is ready for use when this returns.
     pub async fn create_table(&self, request: CreateTable) -> Result<TableDescription> {
         let now_ms = self.clock.now_ms();
         let uuid = self.random.uuid();
-        let build = |id| self.new_definition(&request, id, &uuid, now_ms);
+        let stream = match request.stream {
+            Some(view_type) => Some(self.new_stream(&request.table, view_type, now_ms).await?),
+            None => None,
+        };
+        let build = |id| {
+            let definition = self.new_definition(&request, id, &uuid, stream.clone(), now_ms)?;
+            let mut edit = Edit::new(definition);
+            streams::put_row(&edit.definition, &mut edit.batch);
+            Ok(edit)
+        };
         let tables_max = self.limits.tables_max;
         let table = self.catalog.create(&*self.store, &request.table, tables_max, build).await?;
         Ok(TableDescription {
@@ -29,6 +40,7 @@ impl Engine {
         request: &CreateTable,
         id: TableId,
         uuid: &str,
+        stream: Option<StreamSettings>,
         now_ms: u64,
     ) -> Result<TableDefinition> {
         throughput::check_limits(&self.limits, &request.throughput, None)?;
@@ -44,9 +56,6 @@ impl Engine {
         let global = request.global_indexes.iter().map(|index| (index, IndexKind::Global));
         let local_indexes = local.map(&mut number).collect::<Result<Vec<_>>>()?;
         let global_indexes = global.map(&mut number).collect::<Result<Vec<_>>>()?;
-        let stream = request
-            .stream
-            .map(|view_type| StreamSettings { view_type, label: stream_label::next(None, now_ms) });
         let on_demand = request.billing_mode == BillingMode::PayPerRequest;
         let namespace = &request.table.namespace;
         let kms_key = request.kms_key.as_ref();
@@ -74,6 +83,7 @@ impl Engine {
             tags: request.tags.clone(),
             ttl_attribute: None,
             ttl_changed_at_ms: None,
+            ttl_indexed: false,
         })
     }
 }

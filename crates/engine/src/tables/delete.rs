@@ -1,20 +1,29 @@
 //! DeleteTable: the definition, the items and everything derived from them go in one atomic write.
 
-use zenobe_store::KeyRange;
+use zenobe_store::{Batch, KeyRange};
 
 use crate::Engine;
 use crate::command::TableName;
 use crate::error::{Error, Result};
 use crate::keyspace;
 use crate::schema::{IndexStatus, TableDefinition, TableDescription, TableId};
+use crate::streams;
 
 impl Engine {
     /// Deletes a table. The name is free again when this returns; giving the space back is background
     /// work.
     pub async fn delete_table(&self, name: &TableName) -> Result<TableDescription> {
         let last_seen = self.describe_table(name).await?;
-        let table =
-            self.catalog.remove_table(&*self.store, name, check_deletable, ranges_of_table).await?;
+        let now_ms = self.clock.now_ms();
+        let decide = |definition: &TableDefinition| {
+            check_deletable(definition)?;
+            let mut batch = Batch::new();
+            ranges_of_table(definition.id).into_iter().for_each(|range| batch.delete_range(range));
+            streams::retire(definition, now_ms, &mut batch);
+            Ok(batch)
+        };
+        let table = self.catalog.remove_table(&*self.store, name, decide).await?;
+        self.announcements.announce();
         self.background.reclaim(ranges_of_table(table.definition().id));
         Ok(TableDescription { definition: table.definition().clone(), ..last_seen })
     }
@@ -39,6 +48,7 @@ fn ranges_of_table(id: TableId) -> Vec<KeyRange> {
         keyspace::statistics_prefix(id),
         keyspace::collection_size_prefix(id),
         keyspace::backfill_progress_prefix(id),
+        keyspace::expiry_prefix(id),
     ];
     prefixes.into_iter().map(KeyRange::prefix).collect()
 }

@@ -5,7 +5,7 @@ mod delete;
 mod describe;
 mod encryption;
 mod index_changes;
-mod stream_label;
+pub(crate) mod stream_label;
 mod tags;
 mod throughput;
 mod time_to_live;

@@ -5,7 +5,7 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
 /// The label of a stream enabled now on a table whose latest stream has the label `latest`. Within the
 /// same millisecond, or after a clock that went back, it is the first free one after `latest`.
-pub(super) fn next(latest: Option<&str>, now_ms: u64) -> String {
+pub(crate) fn next(latest: Option<&str>, now_ms: u64) -> String {
     let after_latest_ms = latest.and_then(parse).map_or(0, |latest_ms| latest_ms + 1);
     format(now_ms.max(after_latest_ms))
 }

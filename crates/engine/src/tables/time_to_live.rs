@@ -1,9 +1,12 @@
 //! The time-to-live setting of a table.
 
+use zenobe_store::KeyRange;
+
 use crate::Engine;
 use crate::catalog::change::Edit;
 use crate::command::{TableName, UpdateTimeToLive};
 use crate::error::{Error, Result, TimeToLiveError};
+use crate::keyspace;
 use crate::schema::TableDefinition;
 
 impl Engine {
@@ -11,11 +14,18 @@ impl Engine {
         let now_ms = self.clock.now_ms();
         let interval_ms = self.limits.time_to_live_change_interval_ms;
         let decide = |before: &TableDefinition| {
-            let mut definition = before.clone();
-            apply(&mut definition, &request, now_ms, interval_ms).map_err(Error::TimeToLive)?;
-            Ok(Edit::new(definition))
+            let mut edit = Edit::new(before.clone());
+            apply(&mut edit.definition, &request, now_ms, interval_ms)
+                .map_err(Error::TimeToLive)?;
+            if edit.definition.ttl_attribute.is_none() {
+                edit.batch.delete_range(KeyRange::prefix(keyspace::expiry_prefix(before.id)));
+                edit.batch.delete(keyspace::expiry_backfill_progress(before.id));
+            }
+            Ok(edit)
         };
         self.catalog.change(&*self.store, &request.table, decide).await?;
+        // Items that are there already get their entries in the background.
+        self.background.wake();
         Ok(())
     }
 
@@ -46,5 +56,6 @@ fn apply(
     }
     definition.ttl_attribute = request.enabled.then(|| request.attribute.clone());
     definition.ttl_changed_at_ms = Some(now_ms);
+    definition.ttl_indexed = false;
     Ok(())
 }

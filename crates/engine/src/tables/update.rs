@@ -8,7 +8,8 @@ use crate::command::{IndexChange, StreamChange, ThroughputSettings, UpdateTable}
 use crate::error::{BlockedChange, Error, LimitError, Result, UpdateTableError};
 use crate::options::Limits;
 use crate::schema::{BillingMode, IndexStatus, StreamSettings, TableClass, TableDefinition};
-use crate::tables::{TableUpdate, encryption, index_changes, stream_label, throughput};
+use crate::streams;
+use crate::tables::{TableUpdate, encryption, index_changes, throughput};
 
 /// A table's class changes at most twice within this time.
 const TABLE_CLASS_WINDOW_MS: u64 = 30 * 24 * 3_600 * 1_000;
@@ -18,13 +19,27 @@ impl Engine {
     /// filled and removed in the background.
     pub async fn update_table(&self, request: UpdateTable) -> Result<TableUpdate> {
         let (now_ms, limits) = (self.clock.now_ms(), &self.limits);
+        let stream = match request.stream {
+            Some(StreamChange::Enable(view_type)) => {
+                Some(self.new_stream(&request.table, view_type, now_ms).await?)
+            }
+            Some(StreamChange::Disable) | None => None,
+        };
         let decide = |before: &TableDefinition| {
-            let mut definition = before.clone();
-            apply(&mut definition, &request, now_ms, limits)?;
-            Ok(Edit::new(definition))
+            let mut edit = Edit::new(before.clone());
+            apply(&mut edit.definition, &request, stream.as_ref(), now_ms, limits)?;
+            match &edit.definition.stream {
+                None => streams::retire(before, now_ms, &mut edit.batch),
+                stream if *stream != before.stream => {
+                    streams::put_row(&edit.definition, &mut edit.batch);
+                }
+                Some(_) => {}
+            }
+            Ok(edit)
         };
         let changed = self.catalog.change(&*self.store, &request.table, decide).await?;
         self.background.wake();
+        self.announcements.announce();
         let after = self.describe_as_is(&changed.after).await?;
         let before = self.describe_as_is(&changed.before).await?;
         Ok(TableUpdate { before, after })
@@ -34,14 +49,15 @@ impl Engine {
 fn apply(
     definition: &mut TableDefinition,
     request: &UpdateTable,
+    new_stream: Option<&StreamSettings>,
     now_ms: u64,
     limits: &Limits,
 ) -> Result<()> {
     check_indexes_at_rest(definition, request)?;
     check_limits(request, limits)?;
     apply_capacity(definition, request, now_ms)?;
-    if let Some(change) = request.stream {
-        apply_stream(definition, change, now_ms)?;
+    if request.stream.is_some() {
+        apply_stream(definition, new_stream)?;
     }
     if let Some(change) = &request.encryption {
         encryption::apply(definition, change)?;
@@ -206,26 +222,21 @@ fn update_index(
     throughput::raise_warm(&mut index.throughput, settings, Some(name))
 }
 
+/// Enables `new_stream`, or disables the stream without one.
 fn apply_stream(
     definition: &mut TableDefinition,
-    change: StreamChange,
-    now_ms: u64,
+    new_stream: Option<&StreamSettings>,
 ) -> Result<(), UpdateTableError> {
-    match (change, &definition.stream) {
-        (StreamChange::Enable(_), Some(_)) => Err(UpdateTableError::StreamAlreadyEnabled),
-        (StreamChange::Disable, None) => Err(UpdateTableError::NoStreamToDisable),
-        (StreamChange::Enable(view_type), None) => {
-            let latest = definition.latest_stream_label.as_deref();
-            let label = stream_label::next(latest, now_ms);
-            definition.latest_stream_label = Some(label.clone());
-            definition.stream = Some(StreamSettings { view_type, label });
-            Ok(())
+    match (new_stream, &definition.stream) {
+        (Some(_), Some(_)) => return Err(UpdateTableError::StreamAlreadyEnabled),
+        (None, None) => return Err(UpdateTableError::NoStreamToDisable),
+        (Some(stream), None) => {
+            definition.latest_stream_label = Some(stream.label.clone());
+            definition.stream = Some(stream.clone());
         }
-        (StreamChange::Disable, Some(_)) => {
-            definition.stream = None;
-            Ok(())
-        }
+        (None, Some(_)) => definition.stream = None,
     }
+    Ok(())
 }
 
 fn apply_table_class(

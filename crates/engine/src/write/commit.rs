@@ -8,7 +8,7 @@ use zenobe_value::EncodedItem;
 use crate::Engine;
 use crate::capacity::write_halves;
 use crate::catalog::{GuardCheck, Table};
-use crate::change::{Change, Effect, KnownEntries, NeedsEntries, size_bytes};
+use crate::change::{Cause, Change, Effect, KnownEntries, NeedsEntries, size_bytes};
 use crate::command::{Consumed, ItemCollection};
 use crate::error::{Error, Result};
 use crate::transactions::token::{Replay, Token, TokenState};
@@ -58,13 +58,18 @@ pub(crate) async fn commit(
     token: Option<&Token>,
 ) -> Result<Committed> {
     let collections = Collections::read(engine, intents).await?;
-    let mut attempt = Attempt::new(intents, token);
+    let mut attempt = Attempt::new(intents, token, engine.clock.now_ms());
     loop {
         let set = WriteSet { guards: &attempt.guards, keys: &attempt.keys };
         let decision =
             write_with(&*engine.store, set, |reads| attempt.decide(reads, &collections)).await?;
         return match decision {
-            Ok((written, _)) => Ok(Committed::Written(written)),
+            Ok((written, outcome)) => {
+                if !outcome.sequences.is_empty() {
+                    engine.announcements.announce();
+                }
+                Ok(Committed::Written(written))
+            }
             Err(Stop::Refused(errors)) => Ok(Committed::Refused(errors)),
             Err(Stop::Stale(table)) => Ok(Committed::Stale(table)),
             Err(Stop::Replay(replay)) => Ok(Committed::Replayed(replay)),
@@ -93,6 +98,7 @@ enum Stop {
 struct Attempt<'a> {
     intents: &'a [Intent<'a>],
     token: Option<&'a Token>,
+    now_ms: u64,
     tables: Vec<Arc<Table>>,
     guards: Vec<Key>,
     keys: Vec<Key>,
@@ -107,7 +113,7 @@ enum Place {
 }
 
 impl<'a> Attempt<'a> {
-    fn new(intents: &'a [Intent<'a>], token: Option<&'a Token>) -> Attempt<'a> {
+    fn new(intents: &'a [Intent<'a>], token: Option<&'a Token>, now_ms: u64) -> Attempt<'a> {
         let mut tables: Vec<Arc<Table>> = Vec::new();
         for intent in intents {
             if !tables.iter().any(|table| table.guard_key() == intent.table.guard_key()) {
@@ -126,7 +132,7 @@ impl<'a> Attempt<'a> {
             list.push(intent.item_key.clone());
         }
         let entries_start = keys.len();
-        Attempt { intents, token, tables, guards, keys, item_places, entries_start }
+        Attempt { intents, token, now_ms, tables, guards, keys, item_places, entries_start }
     }
 
     fn declare_entries(&mut self, entries: Vec<Key>) {
@@ -216,6 +222,10 @@ impl<'a> Attempt<'a> {
                 item_key: &intent.item_key,
                 old: images.old.as_ref(),
                 new: images.new.as_ref(),
+                cause: Cause {
+                    at_ms: self.now_ms,
+                    by_service: matches!(intent.action, Action::Expire { .. }),
+                },
             };
             match change.write(&known, &mut batch) {
                 Ok(effect) => effects.push(effect),

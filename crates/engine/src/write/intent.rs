@@ -11,6 +11,7 @@ use crate::catalog::Table;
 use crate::change::index_keys;
 use crate::error::{Error, Result};
 use crate::keys::PrimaryKey;
+use crate::ttl::{expires_at_s, is_due};
 
 pub(crate) struct Intent<'c> {
     pub table: Arc<Table>,
@@ -30,6 +31,10 @@ pub(crate) enum Action<'c> {
     },
     /// A transaction's condition check: the item stays as it is.
     Check,
+    /// Deletes the item if its time to live has passed; otherwise it stays as it is.
+    Expire {
+        now_s: u64,
+    },
 }
 
 /// How the size of an updated item is measured.
@@ -62,6 +67,12 @@ impl<'c> Intent<'c> {
             Action::Put(item) => Ok(Some(item.clone())),
             Action::Delete => Ok(None),
             Action::Check => Ok(old.cloned()),
+            Action::Expire { now_s } => {
+                let expires_at_s =
+                    old_item.and_then(|item| expires_at_s(self.table.definition(), item));
+                let is_due = expires_at_s.is_some_and(|expires_at_s| is_due(expires_at_s, *now_s));
+                Ok(old.filter(|_| !is_due).cloned())
+            }
             Action::Update { key, update: None, .. } => {
                 Ok(Some(old.cloned().unwrap_or_else(|| EncodedItem::encode(key))))
             }

@@ -113,6 +113,12 @@ fn sample() -> TableDefinition {
         stream: Some(StreamSettings {
             view_type: StreamViewType::NewAndOldImages,
             label: "2026-10-09T05:53:25.330".to_owned(),
+            created_at_ms: 1_791_525_205_330,
+            slots: 2,
+            generations: vec![
+                ShardGeneration { number: 3, opened_at_ms: 1_791_525_205_330 },
+                ShardGeneration { number: 4, opened_at_ms: 1_791_525_305_330 },
+            ],
         }),
         latest_stream_label: Some("2026-10-09T05:53:25.330".to_owned()),
         kms_key_arn: Some("arn:aws:kms:eu-west-1:123456789012:key/k".to_owned()),
@@ -122,6 +128,7 @@ fn sample() -> TableDefinition {
         tags: [("team".to_owned(), "orders".to_owned())].into(),
         ttl_attribute: Some("expires".to_owned()),
         ttl_changed_at_ms: Some(1_791_525_205_330),
+        ttl_indexed: true,
     }
 }
 
@@ -137,22 +144,34 @@ prop_compose! {
         global_indexes in vec(indexes().boxed(), 0..3),
         (billing_mode, on_demand_since_ms) in (named(BILLING_MODES), option::of(numbers())),
         throughput in throughputs().boxed(),
-        stream in option::of((named(VIEW_TYPES), texts())),
+        stream in option::of(streams().boxed()),
         (latest_stream_label, kms_key_arn) in (option::of(texts()), option::of(texts())),
         table_class in option::of((named(TABLE_CLASSES), option::of(numbers()))),
         previous_table_class_change_ms in option::of(numbers()),
         (deletion_protection, tags) in (any::<bool>(), btree_map(texts(), texts(), 0..4)),
         (ttl_attribute, ttl_changed_at_ms) in (option::of(texts()), option::of(numbers())),
+        ttl_indexed in any::<bool>(),
     ) -> TableDefinition {
         TableDefinition {
             id: TableId(id),
             namespace: Namespace { account, region },
-            stream: stream.map(|(view_type, label)| StreamSettings { view_type, label }),
-            uuid, name, created_at_ms, version, attribute_types, keys, local_indexes,
+            stream, uuid, name, created_at_ms, version, attribute_types, keys, local_indexes,
             global_indexes, next_index_id, billing_mode, on_demand_since_ms, throughput,
             latest_stream_label, kms_key_arn, table_class, previous_table_class_change_ms,
-            deletion_protection, tags, ttl_attribute, ttl_changed_at_ms,
+            deletion_protection, tags, ttl_attribute, ttl_changed_at_ms, ttl_indexed,
         }
+    }
+}
+
+prop_compose! {
+    fn streams()(
+        (view_type, label) in (named(VIEW_TYPES), texts()),
+        (created_at_ms, slots) in (numbers(), any::<u32>()),
+        generations in vec((any::<u32>(), numbers()), 0..3),
+    ) -> StreamSettings {
+        let generation = |(number, opened_at_ms)| ShardGeneration { number, opened_at_ms };
+        let generations = generations.into_iter().map(generation).collect();
+        StreamSettings { view_type, label, created_at_ms, slots, generations }
     }
 }
 

@@ -1,0 +1,150 @@
+//! GetShardIterator.
+
+use zenobe_engine::command::IteratorStart;
+use zenobe_engine::streams::SequenceNumber;
+
+use super::stream_input::{
+    constrain_arn, constrain_shard_id, encode_iterator, stream_name, worded,
+};
+use crate::constraints::{Enumeration, Violations};
+use crate::error::ApiError;
+use crate::json::decode::{Decode, DecodeError, Position, TypeFault, request, shape};
+use crate::json::{Kind, Reader, Writer};
+use crate::messages::stream;
+use crate::{Context, Reply};
+
+pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
+    let input = check(request(body)?)?;
+    let stream = stream_name(context, &input.arn)?;
+    let start = input.start()?;
+    let position = context
+        .engine
+        .shard_iterator(&stream, &input.shard, start)
+        .await
+        .map_err(|error| worded(error, &input.arn, &input.shard))?;
+    let mut writer = Writer::new();
+    writer.object(|writer| writer.name("ShardIterator").string(&encode_iterator(&position)));
+    Ok(Reply(writer.finish()))
+}
+
+shape! {
+    struct GetShardIteratorInput {
+        "StreamArn" => stream_arn: String,
+        "ShardId" => shard_id: String,
+        "ShardIteratorType" => shard_iterator_type: String,
+        "SequenceNumber" => sequence_number: String,
+        "Timestamp" => timestamp: Timestamp,
+    }
+}
+
+/// Seconds since the epoch, perhaps with a fraction.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Timestamp {
+    at_ms: u64,
+}
+
+impl Decode for Timestamp {
+    fn collection_type() -> String {
+        "class java.util.Date".to_owned()
+    }
+
+    fn decode(reader: &mut Reader<'_>, _: Position) -> Result<Self, DecodeError> {
+        match reader.peek()? {
+            Kind::Integer | Kind::Decimal => {
+                let seconds = reader.number()?.parse::<f64>().unwrap_or_default();
+                // The conversion cuts off at both ends of the range.
+                Ok(Timestamp { at_ms: (seconds * 1_000.0).round() as u64 })
+            }
+            Kind::Object => Err(TypeFault::StructureNotExpected.into()),
+            Kind::Array => {
+                let expected = Self::collection_type();
+                Err(TypeFault::CollectionNotExpected { expected }.into())
+            }
+            given => Err(TypeFault::NotConvertible { given, target: "Timestamp" }.into()),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum IteratorType {
+    AtSequenceNumber,
+    AfterSequenceNumber,
+    TrimHorizon,
+    Latest,
+    AtTimestamp,
+}
+
+static SHARD_ITERATOR_TYPE: Enumeration<IteratorType> = Enumeration(&[
+    ("AFTER_SEQUENCE_NUMBER", IteratorType::AfterSequenceNumber),
+    ("LATEST", IteratorType::Latest),
+    ("AT_TIMESTAMP", IteratorType::AtTimestamp),
+    ("AT_SEQUENCE_NUMBER", IteratorType::AtSequenceNumber),
+    ("TRIM_HORIZON", IteratorType::TrimHorizon),
+]);
+
+/// A request whose constraints hold.
+struct Input {
+    arn: String,
+    shard: String,
+    iterator_type: IteratorType,
+    sequence_number: Option<String>,
+    timestamp: Option<Timestamp>,
+}
+
+fn check(input: GetShardIteratorInput) -> Result<Input, ApiError> {
+    let mut violations = Violations::new();
+    constrain_arn(input.stream_arn.as_deref(), "streamArn", &mut violations);
+    let arn = violations.required(input.stream_arn, "streamArn");
+    constrain_shard_id(input.shard_id.as_deref(), "shardId", &mut violations);
+    let shard = violations.required(input.shard_id, "shardId");
+    let iterator_type = violations.required_enumeration(
+        input.shard_iterator_type.as_deref(),
+        "shardIteratorType",
+        &SHARD_ITERATOR_TYPE,
+    );
+    if let Some(number) = &input.sequence_number {
+        violations.length(number, "sequenceNumber", 21, 40);
+    }
+    violations.finish()?;
+    Ok(Input {
+        arn,
+        shard,
+        iterator_type: iterator_type.unwrap_or(IteratorType::Latest),
+        sequence_number: input.sequence_number,
+        timestamp: input.timestamp,
+    })
+}
+
+impl Input {
+    /// Some types need a sequence number or a time; the others must not have them.
+    fn start(&self) -> Result<IteratorStart, ApiError> {
+        let name = SHARD_ITERATOR_TYPE.name_of(&self.iterator_type);
+        let by_time = self.iterator_type == IteratorType::AtTimestamp;
+        if self.timestamp.is_some() && !by_time {
+            return Err(stream::timestamp_unexpected(name));
+        }
+        let by_number = matches!(
+            self.iterator_type,
+            IteratorType::AtSequenceNumber | IteratorType::AfterSequenceNumber
+        );
+        if self.sequence_number.is_some() && !by_number {
+            return Err(stream::sequence_number_unexpected(name));
+        }
+        Ok(match self.iterator_type {
+            IteratorType::TrimHorizon => IteratorStart::TrimHorizon,
+            IteratorType::Latest => IteratorStart::Latest,
+            IteratorType::AtSequenceNumber => IteratorStart::At(self.number(name)?),
+            IteratorType::AfterSequenceNumber => IteratorStart::After(self.number(name)?),
+            IteratorType::AtTimestamp => {
+                let Timestamp { at_ms } = self.timestamp.ok_or_else(stream::timestamp_required)?;
+                IteratorStart::AtTimestamp { at_ms }
+            }
+        })
+    }
+
+    fn number(&self, iterator_type: &str) -> Result<SequenceNumber, ApiError> {
+        let number = self.sequence_number.as_deref();
+        let number = number.ok_or_else(|| stream::sequence_number_required(iterator_type))?;
+        number.parse().map_err(|_| stream::invalid_sequence_number(number))
+    }
+}

@@ -1,0 +1,101 @@
+//! The log of one shard. Its entries are numbered without gaps, from the first that is left to the last.
+
+use std::ops::ControlFlow;
+
+use zenobe_store::{Direction, Key, KeyRange, Reader, Value, log_entry_key};
+
+use super::record::time_of;
+use crate::error::{Error, Result};
+
+pub(super) struct Log<'r> {
+    reader: &'r dyn Reader,
+    key: Key,
+}
+
+/// Entries of a page, with their numbers.
+pub(super) struct Entries {
+    pub entries: Vec<(u64, Value)>,
+    /// Whether the log may hold more.
+    pub more: bool,
+}
+
+impl<'r> Log<'r> {
+    pub fn new(reader: &'r dyn Reader, key: Key) -> Log<'r> {
+        Log { reader, key }
+    }
+
+    pub async fn first(&self) -> Result<Option<u64>> {
+        self.end(Direction::Forward).await
+    }
+
+    pub async fn last(&self) -> Result<Option<u64>> {
+        self.end(Direction::Reverse).await
+    }
+
+    /// The time of an entry, if it is there.
+    pub async fn time_of(&self, number: u64) -> Result<Option<u64>> {
+        let value = self.reader.get(&log_entry_key(&self.key, number)).await?;
+        value.as_deref().map(time_of).transpose()
+    }
+
+    /// The number of the first entry made at `since_ms` or later: that of the next entry if there is none yet.
+    ///
+    /// Entries are in the order of their commits; where the times of neighbours disagree with it, by the
+    /// milliseconds that a write takes or because the clock was set, the answer is near the place.
+    pub async fn first_since(&self, since_ms: u64) -> Result<u64> {
+        let (Some(first), Some(last)) = (self.first().await?, self.last().await?) else {
+            return Ok(1);
+        };
+        let (mut low, mut high) = (first, last + 1);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let time = self.time_of(middle).await?.ok_or_else(gap)?;
+            if time < since_ms {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
+    }
+
+    /// Entries from number `first` on, up to so many, and so many bytes unless it is a single one.
+    pub async fn read(&self, first: u64, count_max: usize, bytes_max: usize) -> Result<Entries> {
+        let (mut entries, mut bytes, mut more) = (Vec::new(), 0, false);
+        let mut range = KeyRange::prefix(self.key.clone());
+        range.start = log_entry_key(&self.key, first);
+        let mut visit = |key: &[u8], value: &[u8]| {
+            bytes += value.len();
+            if entries.len() == count_max || (bytes > bytes_max && !entries.is_empty()) {
+                more = true;
+                return ControlFlow::Break(());
+            }
+            entries.push((Key::copy_from_slice(key), Value::copy_from_slice(value)));
+            ControlFlow::Continue(())
+        };
+        self.reader.scan(range, Direction::Forward, &mut visit).await?;
+        let number = |(key, value): (Key, Value)| Ok((self.number_in(&key)?, value));
+        Ok(Entries { entries: entries.into_iter().map(number).collect::<Result<_>>()?, more })
+    }
+
+    async fn end(&self, direction: Direction) -> Result<Option<u64>> {
+        let mut found = None;
+        let mut visit = |key: &[u8], _: &[u8]| {
+            found = Some(Key::copy_from_slice(key));
+            ControlFlow::Break(())
+        };
+        let range = KeyRange::prefix(self.key.clone());
+        self.reader.scan(range, direction, &mut visit).await?;
+        found.map(|key| self.number_in(&key)).transpose()
+    }
+
+    fn number_in(&self, key: &[u8]) -> Result<u64> {
+        let number = key.get(self.key.len()..).and_then(|rest| rest.try_into().ok());
+        let corrupt = || Error::Corrupt { detail: "the key of a stream record".to_owned() };
+        number.map(u64::from_be_bytes).ok_or_else(corrupt)
+    }
+}
+
+fn gap() -> Error {
+    Error::Corrupt { detail: "a stream record is missing".to_owned() }
+}

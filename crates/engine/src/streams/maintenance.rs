@@ -1,0 +1,117 @@
+//! Rolls shards over and removes what is past its retention. Whole shards go at once, each a range of the
+//! store; until then, reading leaves out what is too old.
+
+use std::sync::Arc;
+
+use zenobe_store::{Batch, KeyRange, WriteSet, write_with};
+
+use super::log::Log;
+use super::put_row;
+use super::read::rows;
+use super::row::StreamRow;
+use crate::Engine;
+use crate::catalog::Table;
+use crate::catalog::change::Edit;
+use crate::error::{Error, Result};
+use crate::keyspace;
+use crate::schema::{StreamSettings, TableDefinition};
+
+/// Does what is due on all streams. One stream's failure doesn't keep the others waiting.
+pub(crate) async fn maintain(engine: &Engine) -> Result<()> {
+    let mut outcome = Ok(());
+    for table in engine.catalog.tables().values() {
+        let Some(stream) = &table.definition().stream else { continue };
+        let maintained = match maintain_enabled(engine, table, stream).await {
+            // A table that is deleted meanwhile has retired its stream.
+            Err(Error::TableNotFound { .. }) => Ok(()),
+            maintained => maintained,
+        };
+        outcome = outcome.and(maintained);
+    }
+    outcome.and(remove_past(engine).await)
+}
+
+async fn maintain_enabled(
+    engine: &Engine,
+    table: &Arc<Table>,
+    stream: &StreamSettings,
+) -> Result<()> {
+    let (now_ms, horizon_ms) = (engine.clock.now_ms(), engine.stream_horizon_ms());
+    let rolls_over = is_full(engine, table, stream).await? || is_old(engine, stream, now_ms);
+    if !rolls_over && stream.trimmed_count(horizon_ms) == 0 {
+        return Ok(());
+    }
+    let open = stream.generations.last().copied();
+    let mut reclaimed = Vec::new();
+    let decide = |before: &TableDefinition| {
+        let mut edit = Edit::new(before.clone());
+        reclaimed.clear();
+        // The name may stand for another table by now, or the table have another stream.
+        let same = before.id == table.definition().id;
+        let Some(settings) =
+            edit.definition.stream.as_mut().filter(|now| same && now.label == stream.label)
+        else {
+            return Ok(edit);
+        };
+        // Another engine may have been here first.
+        if rolls_over && settings.generations.last().copied() == open {
+            settings.roll_over(now_ms);
+        }
+        for generation in settings.trim(horizon_ms) {
+            let logs = settings.logs(before.id, generation).into_iter().map(KeyRange::prefix);
+            reclaimed.extend(logs);
+        }
+        if edit.definition.stream != before.stream {
+            reclaimed.iter().for_each(|range| edit.batch.delete_range(range.clone()));
+            put_row(&edit.definition, &mut edit.batch);
+        }
+        Ok(edit)
+    };
+    engine.catalog.change(&*engine.store, table.name(), decide).await?;
+    // Whoever waits at the end of a shard should learn that it is closed.
+    engine.announcements.announce();
+    engine.background.reclaim_later(reclaimed);
+    Ok(())
+}
+
+fn is_old(engine: &Engine, stream: &StreamSettings, now_ms: u64) -> bool {
+    let opened_at_ms = stream.generations.last().map_or(0, |open| open.opened_at_ms);
+    now_ms.saturating_sub(opened_at_ms) >= engine.streams.shard_rollover_ms
+}
+
+async fn is_full(engine: &Engine, table: &Table, stream: &StreamSettings) -> Result<bool> {
+    let Some(records_max) = engine.streams.shard_records_max else { return Ok(false) };
+    for log in stream.open_logs(table.definition().id) {
+        if Log::new(&*engine.store, log).last().await?.unwrap_or(0) >= records_max {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Removes streams that ended longer ago than the retention.
+async fn remove_past(engine: &Engine) -> Result<()> {
+    let horizon_ms = engine.stream_horizon_ms();
+    let range = KeyRange::prefix(keyspace::streams_prefix());
+    let is_past = |row: &StreamRow| row.is_past(horizon_ms);
+    for row in rows(&*engine.store, range, is_past, usize::MAX).await? {
+        remove(engine, &row).await?;
+    }
+    Ok(())
+}
+
+async fn remove(engine: &Engine, row: &StreamRow) -> Result<()> {
+    let keys = [row.key()];
+    let log = KeyRange::prefix(keyspace::stream_prefix(row.table_id, &row.settings.label));
+    let set = WriteSet { guards: &[], keys: &keys };
+    let decision = write_with(&*engine.store, set, |_| {
+        // The row of a stream that ended never changes again, so there is nothing to look at.
+        let mut batch = Batch::new();
+        batch.delete(keys[0].clone());
+        batch.delete_range(log.clone());
+        Ok::<_, Error>((batch, ()))
+    });
+    decision.await??;
+    engine.background.reclaim_later(vec![log]);
+    Ok(())
+}

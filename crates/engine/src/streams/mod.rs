@@ -1,0 +1,55 @@
+//! Streams: every change of an item as a record, in commit order.
+//!
+//! The record is appended in the batch that changes the item ([`crate::change`]), so there is exactly one per
+//! change, whatever happens in between. A stream is divided by the hash of the partition key into slots; the
+//! records of a slot go to its one open shard. From time to time all open shards close and their children
+//! take over ([`maintenance`]). That is a change of the table's definition, which every write guards: no
+//! record can land in a closed shard.
+//!
+//! The settings of an enabled stream are part of its table's definition. A row of its own, written along with
+//! the definition, keeps a stream readable after it was disabled and after its table was deleted.
+
+mod log;
+mod maintenance;
+mod read;
+pub(crate) mod record;
+mod row;
+mod sequence_number;
+mod shards;
+mod statistics;
+
+use tokio::sync::watch;
+
+use crate::Engine;
+
+pub use record::StreamEvent;
+pub use sequence_number::{NotASequenceNumber, SequenceNumber};
+pub use shards::{NotAShardId, ShardId};
+pub use statistics::StreamStatistics;
+
+pub(crate) use maintenance::maintain;
+pub(crate) use row::{put_row, retire};
+
+/// Tells whoever waits for records that there are new ones.
+pub(crate) struct Announcements(watch::Sender<u64>);
+
+impl Default for Announcements {
+    fn default() -> Announcements {
+        Announcements(watch::Sender::new(0))
+    }
+}
+
+impl Announcements {
+    /// To be called after a commit with records, and after shards were closed.
+    pub(crate) fn announce(&self) {
+        self.0.send_modify(|commits| *commits += 1);
+    }
+}
+
+impl Engine {
+    /// Changes whenever this engine has committed stream records, of whichever stream. A hint to look, for
+    /// consumers that would have to poll otherwise: records of other engines on the same store don't show.
+    pub fn stream_notify(&self) -> watch::Receiver<u64> {
+        self.announcements.0.subscribe()
+    }
+}

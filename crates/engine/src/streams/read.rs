@@ -1,0 +1,271 @@
+//! Reading streams. Every call works on one snapshot of durable state: when a shard shows as closed, its last
+//! record shows, too.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use xxhash_rust::xxh3::xxh3_128;
+use zenobe_store::{Direction, Key, KeyRange, Reader};
+
+use super::log::Log;
+use super::record;
+use super::row::StreamRow;
+use super::sequence_number::SequenceNumber;
+use super::shards::{Shard, ShardId};
+use crate::Engine;
+use crate::command::{
+    DescribeStream, IteratorStart, ListStreams, RecordPage, ShardDescription, StreamDescription,
+    StreamName, StreamPage, StreamPosition, StreamRecord, TableName,
+};
+use crate::error::{Result, StreamError};
+use crate::keyspace;
+use crate::schema::{StreamSettings, StreamViewType};
+use crate::tables::stream_label;
+
+/// How long a position can be used.
+const POSITION_AGE_MS_MAX: u64 = 15 * 60 * 1_000;
+const PAGE_BYTES_MAX: usize = 1 << 20;
+
+impl Engine {
+    /// Streams in the order of their tables' names and their labels.
+    pub async fn list_streams(&self, command: &ListStreams) -> Result<StreamPage> {
+        let horizon_ms = self.stream_horizon_ms();
+        let prefix = match &command.table {
+            Some(table) => keyspace::table_streams_prefix(&command.namespace, table),
+            None => keyspace::namespace_streams_prefix(&command.namespace),
+        };
+        let mut range = KeyRange::prefix(prefix);
+        if let Some((table, label)) = &command.start_after {
+            let start = keyspace::stream_row(&command.namespace, table, label);
+            range.start = range.start.max([&start, &[0][..]].concat().into());
+        }
+        let is_readable = |row: &StreamRow| !row.is_past(horizon_ms);
+        // One more than asked for tells whether there are more.
+        let mut rows = rows(&*self.store, range, is_readable, command.limit + 1).await?;
+        let more = rows.len() > command.limit;
+        rows.truncate(command.limit);
+        let name = |row: StreamRow| {
+            let namespace = Arc::clone(&command.namespace);
+            let table = TableName { namespace, name: row.table_name };
+            StreamName { table, label: row.settings.label }
+        };
+        Ok(StreamPage { streams: rows.into_iter().map(name).collect(), more })
+    }
+
+    pub async fn describe_stream(&self, command: &DescribeStream) -> Result<StreamDescription> {
+        let reader = self.store.snapshot();
+        let (row, horizon_ms) = self.readable_stream(&*reader, &command.stream).await?;
+        let is_wanted = |shard: &Shard| {
+            let starts = command.start_after.as_deref();
+            let is_child = command.children_of.as_deref().is_none_or(|parent| {
+                shard.parent.is_some_and(|own_parent| own_parent.to_string() == parent)
+            });
+            is_child && starts.is_none_or(|start| *shard.id.to_string() > *start)
+        };
+        let mut shards = Vec::new();
+        let mut more = false;
+        for shard in row.shards_since(horizon_ms).filter(is_wanted) {
+            if shards.len() == command.limit {
+                more = true;
+                break;
+            }
+            shards.push(describe_shard(&*reader, &row, shard).await?);
+        }
+        Ok(StreamDescription {
+            stream: command.stream.clone(),
+            view_type: row.settings.view_type,
+            enabled: row.disabled_at_ms.is_none(),
+            created_at_ms: row.settings.created_at_ms,
+            keys: row.keys,
+            shards,
+            more,
+        })
+    }
+
+    /// A position in a shard, to be used within fifteen minutes.
+    pub async fn shard_iterator(
+        &self,
+        stream: &StreamName,
+        shard: &str,
+        start: IteratorStart,
+    ) -> Result<StreamPosition> {
+        let reader = self.store.snapshot();
+        let (row, horizon_ms) = self.readable_stream(&*reader, stream).await?;
+        let named = |other: &Shard| shard.parse() == Ok(other.id);
+        let shard = row.shards_since(horizon_ms).find(named).ok_or(StreamError::ShardNotFound)?.id;
+        let log = Log::new(&*reader, row.log(shard.number));
+        let next_entry = match start {
+            IteratorStart::TrimHorizon => log.first_since(horizon_ms).await?,
+            IteratorStart::Latest => log.last().await?.unwrap_or(0) + 1,
+            IteratorStart::At(number) => {
+                let number = self.known_entry(&log, shard, number, horizon_ms).await?;
+                number.max(1)
+            }
+            IteratorStart::After(number) => {
+                self.known_entry(&log, shard, number, horizon_ms).await? + 1
+            }
+            IteratorStart::AtTimestamp { at_ms } => {
+                if at_ms > self.clock.now_ms() {
+                    return Err(StreamError::TimestampInFuture.into());
+                }
+                log.first_since(at_ms.max(horizon_ms)).await?
+            }
+        };
+        let created_at_ms = self.clock.now_ms();
+        let shard = shard.number;
+        Ok(StreamPosition { stream: stream.clone(), shard, next_entry, created_at_ms })
+    }
+
+    /// The records from a position on, in order. Without a further position the shard is at its end.
+    pub async fn get_records(&self, position: &StreamPosition, limit: usize) -> Result<RecordPage> {
+        let now_ms = self.clock.now_ms();
+        if now_ms.saturating_sub(position.created_at_ms) > POSITION_AGE_MS_MAX {
+            return Err(StreamError::PositionExpired.into());
+        }
+        let reader = self.store.snapshot();
+        let row = StreamRow::read(&*reader, &position.stream).await?;
+        let mut shards = row.settings.shards(row.disabled_at_ms);
+        let Some(shard) = shards.find(|shard| shard.id.number == position.shard) else {
+            return Err(StreamError::Trimmed.into());
+        };
+        let log = Log::new(&*reader, row.log(position.shard));
+        let page = log.read(position.next_entry, limit, PAGE_BYTES_MAX).await?;
+        let mut records = Vec::with_capacity(page.entries.len());
+        for (entry, value) in &page.entries {
+            records.push(stream_record(
+                &row,
+                SequenceNumber { shard: position.shard, entry: *entry },
+                value,
+            )?);
+        }
+        let at_end = !page.more && shard.closed_at_ms.is_some();
+        let next_entry = page.entries.last().map_or(position.next_entry, |(entry, _)| entry + 1);
+        let next = StreamPosition { next_entry, created_at_ms: now_ms, ..position.clone() };
+        Ok(RecordPage { records, next: (!at_end).then_some(next) })
+    }
+
+    /// The settings of a stream to be enabled on a table of that name.
+    pub(crate) async fn new_stream(
+        &self,
+        table: &TableName,
+        view_type: StreamViewType,
+        now_ms: u64,
+    ) -> Result<StreamSettings> {
+        // Streams of earlier tables of the same name count: a stream is known by name and label.
+        let range = KeyRange::prefix(keyspace::table_streams_prefix(&table.namespace, &table.name));
+        let earlier = last_row(&*self.store, range).await?.map(|row| row.settings.label);
+        let known = self.catalog.get(table);
+        let known = known.and_then(|table| table.definition().latest_stream_label.clone());
+        let label = stream_label::next(earlier.max(known).as_deref(), now_ms);
+        Ok(StreamSettings::new(view_type, label, self.streams.shards, now_ms))
+    }
+
+    /// Records from before this moment are no longer shown.
+    pub(super) fn stream_horizon_ms(&self) -> u64 {
+        self.clock.now_ms().saturating_sub(self.streams.retention_ms)
+    }
+
+    async fn readable_stream(
+        &self,
+        reader: &dyn Reader,
+        name: &StreamName,
+    ) -> Result<(StreamRow, u64)> {
+        let horizon_ms = self.stream_horizon_ms();
+        let row = StreamRow::read(reader, name).await?;
+        if row.is_past(horizon_ms) {
+            return Err(StreamError::NotFound.into());
+        }
+        Ok((row, horizon_ms))
+    }
+
+    /// The entry that a sequence number stands for, which must lie within the shard and be readable still.
+    async fn known_entry(
+        &self,
+        log: &Log<'_>,
+        shard: ShardId,
+        number: SequenceNumber,
+        horizon_ms: u64,
+    ) -> Result<u64> {
+        let last = log.last().await?.unwrap_or(0);
+        if number.shard != shard.number || number.entry > last {
+            return Err(StreamError::SequenceNumberNotInShard.into());
+        }
+        if last > 0 && log.time_of(number.entry.max(1)).await?.is_none_or(|at| at < horizon_ms) {
+            return Err(StreamError::Trimmed.into());
+        }
+        Ok(number.entry)
+    }
+}
+
+async fn describe_shard(
+    reader: &dyn Reader,
+    row: &StreamRow,
+    shard: Shard,
+) -> Result<ShardDescription> {
+    let number = shard.id.number;
+    let last = match shard.closed_at_ms {
+        None => None,
+        Some(_) => {
+            let entry = Log::new(reader, row.log(number)).last().await?.unwrap_or(0);
+            Some(SequenceNumber { shard: number, entry })
+        }
+    };
+    let first = SequenceNumber { shard: number, entry: 0 };
+    Ok(ShardDescription { id: shard.id, parent: shard.parent, first, last })
+}
+
+fn stream_record(
+    row: &StreamRow,
+    sequence_number: SequenceNumber,
+    value: &zenobe_store::Value,
+) -> Result<StreamRecord> {
+    let record = record::decode(value, &row.keys)?;
+    let images = [Some(&record.keys), record.new.as_ref(), record.old.as_ref()];
+    let sizes = images.into_iter().flatten().map(|item| item.as_item().size_bytes() as u64);
+    let identity = format!("{}/{}/{sequence_number}", row.table_uuid, row.settings.label);
+    Ok(StreamRecord {
+        id: xxh3_128(identity.as_bytes()),
+        event: record.event,
+        by_service: record.by_service,
+        created_at_ms: record.at_ms,
+        sequence_number,
+        view_type: row.settings.view_type,
+        size_bytes: sizes.sum(),
+        keys: record.keys,
+        new: record.new,
+        old: record.old,
+    })
+}
+
+/// The first rows in a range of them that are wanted.
+pub(super) async fn rows(
+    reader: &dyn Reader,
+    range: KeyRange,
+    is_wanted: impl Fn(&StreamRow) -> bool + Send + Sync,
+    count_max: usize,
+) -> Result<Vec<StreamRow>> {
+    let (mut rows, mut failure) = (Vec::new(), None);
+    let mut visit = |_: &[u8], row: &[u8]| {
+        match StreamRow::decode(row) {
+            Ok(row) if is_wanted(&row) => rows.push(row),
+            Ok(_) => {}
+            Err(error) => failure = Some(error),
+        }
+        match rows.len() < count_max && failure.is_none() {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        }
+    };
+    reader.scan(range, Direction::Forward, &mut visit).await?;
+    failure.map_or(Ok(rows), Err)
+}
+
+async fn last_row(reader: &dyn Reader, range: KeyRange) -> Result<Option<StreamRow>> {
+    let mut last: Option<Key> = None;
+    let mut visit = |_: &[u8], row: &[u8]| {
+        last = Some(Key::copy_from_slice(row));
+        ControlFlow::Break(())
+    };
+    reader.scan(range, Direction::Reverse, &mut visit).await?;
+    last.map(|row| StreamRow::decode(&row)).transpose()
+}

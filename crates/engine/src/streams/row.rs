@@ -1,0 +1,120 @@
+//! The row of a stream: all that is needed to read it, even without its table.
+
+use bytes::Bytes;
+use zenobe_store::{Batch, Key, Reader, Value};
+use zenobe_value::EncodedItem;
+
+use crate::catalog::record::{Record, decode_keys, decode_stream, encode_keys, encode_stream};
+use crate::command::StreamName;
+use crate::error::{Error, Result, StreamError};
+use crate::keyspace;
+use crate::schema::{KeySchema, Namespace, StreamSettings, TableDefinition, TableId};
+
+use super::shards::Shard;
+
+const FORMAT: u64 = 1;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StreamRow {
+    pub namespace: Namespace,
+    pub table_name: String,
+    pub table_id: TableId,
+    /// The table's id that clients see.
+    pub table_uuid: String,
+    pub keys: KeySchema,
+    pub settings: StreamSettings,
+    pub disabled_at_ms: Option<u64>,
+}
+
+/// Writes the row of the definition's stream, if it has one. Whoever holds the table's rows may: the row
+/// of an enabled stream follows from them.
+pub(crate) fn put_row(definition: &TableDefinition, batch: &mut Batch) {
+    if let Some(row) = StreamRow::of(definition, None) {
+        batch.put(row.key(), row.encode());
+    }
+}
+
+/// Writes the row of a stream that ends here: its table's definition loses it, or goes altogether.
+pub(crate) fn retire(before: &TableDefinition, now_ms: u64, batch: &mut Batch) {
+    if let Some(row) = StreamRow::of(before, Some(now_ms)) {
+        batch.put(row.key(), row.encode());
+    }
+}
+
+impl StreamRow {
+    fn of(definition: &TableDefinition, disabled_at_ms: Option<u64>) -> Option<StreamRow> {
+        Some(StreamRow {
+            namespace: definition.namespace.clone(),
+            table_name: definition.name.clone(),
+            table_id: definition.id,
+            table_uuid: definition.uuid.clone(),
+            keys: definition.keys.clone(),
+            settings: definition.stream.clone()?,
+            disabled_at_ms,
+        })
+    }
+
+    pub async fn read(reader: &dyn Reader, name: &StreamName) -> Result<StreamRow> {
+        let key = keyspace::stream_row(&name.table.namespace, &name.table.name, &name.label);
+        match reader.get(&key).await? {
+            Some(row) => StreamRow::decode(&row),
+            None => Err(Error::Stream(StreamError::NotFound)),
+        }
+    }
+
+    pub fn key(&self) -> Key {
+        keyspace::stream_row(&self.namespace, &self.table_name, &self.settings.label)
+    }
+
+    /// Whether the stream ended so long ago that it can no longer be read.
+    pub fn is_past(&self, horizon_ms: u64) -> bool {
+        self.disabled_at_ms.is_some_and(|disabled_at_ms| disabled_at_ms <= horizon_ms)
+    }
+
+    /// The shards that may hold records from after `horizon_ms`.
+    pub fn shards_since(&self, horizon_ms: u64) -> impl Iterator<Item = Shard> + '_ {
+        let shards = self.settings.shards(self.disabled_at_ms);
+        shards.filter(move |shard| shard.closed_at_ms.is_none_or(|closed| closed > horizon_ms))
+    }
+
+    pub fn log(&self, shard: u32) -> Key {
+        keyspace::stream_log(self.table_id, &self.settings.label, shard)
+    }
+
+    fn encode(&self) -> Value {
+        let mut record = Record::default();
+        record.number("format", FORMAT);
+        record.text("account", &self.namespace.account);
+        record.text("region", &self.namespace.region);
+        record.text("table_name", &self.table_name);
+        record.number("table_id", self.table_id.0);
+        record.text("table_uuid", &self.table_uuid);
+        record.map("keys", encode_keys(&self.keys));
+        record.map("stream", encode_stream(&self.settings));
+        record.optional_number("disabled_at_ms", self.disabled_at_ms);
+        EncodedItem::encode(&record.0).as_bytes().clone()
+    }
+
+    pub fn decode(row: &[u8]) -> Result<StreamRow> {
+        let item = EncodedItem::from_bytes(Bytes::copy_from_slice(row))
+            .map_err(|error| Error::Corrupt { detail: format!("a stream row: {error}") })?;
+        let mut record = Record(item.as_item().decode());
+        let format = record.take_number("format")?;
+        if format != FORMAT {
+            let detail = format!("a stream row of format {format}, expected {FORMAT}");
+            return Err(Error::Corrupt { detail });
+        }
+        Ok(StreamRow {
+            namespace: Namespace {
+                account: record.take_text("account")?,
+                region: record.take_text("region")?,
+            },
+            table_name: record.take_text("table_name")?,
+            table_id: TableId(record.take_number("table_id")?),
+            table_uuid: record.take_text("table_uuid")?,
+            keys: decode_keys(record.take_map("keys")?)?,
+            settings: decode_stream(record.take_map("stream")?)?,
+            disabled_at_ms: record.take_optional_number("disabled_at_ms")?,
+        })
+    }
+}

@@ -1,0 +1,74 @@
+//! Gives items that are older than a table's time-to-live setting their entries in the expiry index, the way
+//! a new index is filled: in key order, in bounded batches, with the progress stored after each.
+
+use std::sync::Arc;
+
+use crate::Engine;
+use crate::background::yield_now;
+use crate::catalog::Table;
+use crate::catalog::change::Edit;
+use crate::change::backfill::{Backfilled, backfill_expiries};
+use crate::error::{Error, Result};
+use crate::indexes::backfill::items_after;
+use crate::keyspace;
+use crate::schema::TableDefinition;
+
+/// Finishes the expiry indexes of all tables. One table's failure doesn't keep the others waiting.
+pub(crate) async fn finish_pending(engine: &Engine) -> Result<()> {
+    let mut outcome = Ok(());
+    for table in engine.catalog.tables().values().filter(|table| is_pending(table.definition())) {
+        let filled = match fill(engine, table).await {
+            Err(Error::TableNotFound { .. }) => Ok(()),
+            filled => filled,
+        };
+        if let Err(error) = &filled {
+            let table = &table.definition().name;
+            tracing::error!(table, %error, "an expiry index could not be filled");
+        }
+        outcome = outcome.and(filled);
+    }
+    outcome
+}
+
+fn is_pending(definition: &TableDefinition) -> bool {
+    definition.ttl_attribute.is_some() && !definition.ttl_indexed
+}
+
+/// Whether both definitions have the setting from the same UpdateTimeToLive.
+fn is_same_setting(definition: &TableDefinition, other: &TableDefinition) -> bool {
+    definition.id == other.id
+        && definition.ttl_attribute == other.ttl_attribute
+        && definition.ttl_changed_at_ms == other.ttl_changed_at_ms
+}
+
+async fn fill(engine: &Engine, table: &Arc<Table>) -> Result<()> {
+    let wanted = Arc::clone(table.definition());
+    let progress_key = keyspace::expiry_backfill_progress(wanted.id);
+    let mut table = Arc::clone(table);
+    while is_pending(table.definition()) && is_same_setting(table.definition(), &wanted) {
+        let progress = engine.store.get(&progress_key).await?;
+        let items = items_after(engine, &table, progress).await?;
+        if items.is_empty() {
+            return complete(engine, &table).await;
+        }
+        match backfill_expiries(&*engine.store, &table, &items, &progress_key).await? {
+            Backfilled::Done => {}
+            Backfilled::Stale => table = engine.refresh(&table).await?,
+        }
+        yield_now().await;
+    }
+    Ok(())
+}
+
+async fn complete(engine: &Engine, table: &Table) -> Result<()> {
+    let decide = |before: &TableDefinition| {
+        let mut edit = Edit::new(before.clone());
+        if is_pending(before) && is_same_setting(before, table.definition()) {
+            edit.definition.ttl_indexed = true;
+            edit.batch.delete(keyspace::expiry_backfill_progress(before.id));
+        }
+        Ok(edit)
+    };
+    engine.catalog.change(&*engine.store, table.name(), decide).await?;
+    Ok(())
+}

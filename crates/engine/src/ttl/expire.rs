@@ -1,0 +1,132 @@
+//! Deletes items whose time has passed.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use futures_util::future::join_all;
+use zenobe_store::{Direction, Key, KeyRange};
+
+use super::{is_due, oldest_due_s};
+use crate::Engine;
+use crate::background::yield_now;
+use crate::catalog::Table;
+use crate::error::{Error, Result};
+use crate::keys::PrimaryKey;
+use crate::keyspace;
+use crate::write::commit::{Committed, commit};
+use crate::write::intent::{Action, Intent};
+
+/// A batch holds the locks of its items, so it is kept short. Several run side by side to share the waiting
+/// for the disk.
+const BATCH_ITEMS_MAX: usize = 64;
+const BATCHES_AT_ONCE: usize = 8;
+
+/// From this many deletions on, the store is asked to tidy the index up: the next search would otherwise have
+/// to step over what they left behind.
+const RECLAIM_ITEMS_MIN: u64 = 10_000;
+
+impl Engine {
+    /// Deletes all items that have expired by now. One table's failure doesn't keep the others waiting.
+    pub(crate) async fn expire_items(&self) -> Result<()> {
+        let mut outcome = Ok(());
+        for table in self.catalog.tables().values() {
+            if table.definition().ttl_attribute.is_none() {
+                continue;
+            }
+            let expired = match expire_table(self, table).await {
+                Err(Error::TableNotFound { .. }) => Ok(()),
+                expired => expired,
+            };
+            if let Err(error) = &expired {
+                let table = &table.definition().name;
+                tracing::error!(table, %error, "items could not be expired");
+            }
+            outcome = outcome.and(expired);
+        }
+        outcome
+    }
+
+    /// How many items this engine has deleted because their time had passed.
+    pub fn expired_items(&self) -> u64 {
+        self.background.expired_items.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn has_time_to_live(&self) -> bool {
+        let tables = self.catalog.tables();
+        tables.values().any(|table| table.definition().ttl_attribute.is_some())
+    }
+}
+
+async fn expire_table(engine: &Engine, table: &Arc<Table>) -> Result<()> {
+    let now_s = engine.clock.now_ms() / 1_000;
+    let due = keyspace::expiries_between(table.expiry_prefix(), oldest_due_s(now_s), now_s);
+    let (mut rest, mut expired) = (due.clone(), 0);
+    loop {
+        let entries = entries(engine, rest.clone()).await?;
+        let Some(last) = entries.last() else { break };
+        rest.start = [last, &[0][..]].concat().into();
+        let batches = entries.chunks(BATCH_ITEMS_MAX);
+        let batches = batches.map(|entries| expire_batch(engine, table, entries, now_s));
+        for batch in join_all(batches).await {
+            expired += batch?;
+        }
+        yield_now().await;
+    }
+    if expired >= RECLAIM_ITEMS_MIN {
+        engine.background.reclaim_later(vec![due]);
+    }
+    Ok(())
+}
+
+/// Deletes those items of the entries that have still expired, and counts them.
+async fn expire_batch(
+    engine: &Engine,
+    table: &Arc<Table>,
+    entries: &[Key],
+    now_s: u64,
+) -> Result<u64> {
+    let id = table.definition().id;
+    let mut table = Arc::clone(table);
+    loop {
+        let intents = entries.iter().map(|entry| intent(&table, entry, now_s));
+        let intents = intents.collect::<Result<Vec<Intent<'_>>>>()?;
+        match commit(engine, &intents, None).await? {
+            Committed::Written(written) => {
+                let gone = written.iter().filter(|item| item.old.is_some() && item.new.is_none());
+                let count = gone.count() as u64;
+                engine.background.expired_items.fetch_add(count, Ordering::Relaxed);
+                return Ok(count);
+            }
+            Committed::Stale(stale) => table = engine.refresh(&stale).await?,
+            Committed::Refused(errors) => {
+                return Err(errors.into_iter().flatten().next().expect("a refusal has a reason"));
+            }
+            Committed::Replayed(_) => unreachable!("an expiry has no token"),
+        }
+        if table.definition().id != id {
+            return Ok(0);
+        }
+    }
+}
+
+fn intent(table: &Arc<Table>, entry: &[u8], now_s: u64) -> Result<Intent<'static>> {
+    let corrupt = || Error::Corrupt { detail: "the key of an expiry".to_owned() };
+    let (expires_at_s, suffix) = keyspace::parts_of_expiry(entry).ok_or_else(corrupt)?;
+    debug_assert!(is_due(expires_at_s, now_s));
+    let key = PrimaryKey::from_item_key(&table.definition().keys, suffix)?;
+    Ok(Intent::new(Arc::clone(table), key, None, Action::Expire { now_s }))
+}
+
+async fn entries(engine: &Engine, range: KeyRange) -> Result<Vec<Key>> {
+    let mut entries = Vec::new();
+    let mut visit = |key: &[u8], _: &[u8]| {
+        entries.push(Key::copy_from_slice(key));
+        match entries.len() < BATCH_ITEMS_MAX * BATCHES_AT_ONCE {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        }
+    };
+    engine.store.scan(range, Direction::Forward, &mut visit).await?;
+    Ok(entries)
+}
