@@ -62,6 +62,8 @@ pub enum Error {
     DuplicateKeys,
     #[error("the same item twice in a transaction")]
     DuplicateTransactionItems,
+    #[error("items of a transaction exceed its size limit")]
+    TransactionTooLarge,
     #[error("transaction cancelled")]
     TransactionCancelled(Vec<CancellationReason>),
     #[error("token was used with other parameters")]

@@ -9,7 +9,7 @@ use zenobe_expression::UpdateError;
 use zenobe_value::EncodedItem;
 
 use super::date::long_date;
-use super::{INVALID, request, stream, table, tag, texts, value};
+use super::{INVALID, request, stream, table, tag, texts, transaction, value};
 use crate::error::{ApiError, CancellationEntry};
 
 /// What the failed request was about; some texts name it.
@@ -53,6 +53,7 @@ pub(crate) fn engine_error(error: Error, subject: Subject<'_>) -> ApiError {
 
         Error::DuplicateKeys => duplicate_keys(),
         Error::DuplicateTransactionItems => duplicate_transaction_items(),
+        Error::TransactionTooLarge => transaction::payload_too_large(),
         Error::TransactionCancelled(reasons) => transaction_cancelled(reasons, |_| false),
         Error::IdempotentParameterMismatch => idempotent_parameter_mismatch(),
         Error::TransactionInProgress => transaction_in_progress(),

@@ -2,17 +2,15 @@
 
 use zenobe_engine::command::{GetItem, TransactGet, TransactGetOutcome};
 use zenobe_expression::ExpressionKind;
-use zenobe_value::EncodedItem;
 
 use super::enumerations::ReturnCapacity;
-use super::transact_write_items::{ACTIONS_MAX, PAYLOAD_SIZE_BYTES_MAX};
+use super::transact_write_items::ACTIONS_MAX;
 use crate::constraints::{TableNameRule, Violations, printed_list};
 use crate::error::ApiError;
 use crate::json::attribute_value::WireAttributes;
 use crate::json::decode::{OrderedMap, request, shape};
 use crate::json::{Writer, write_item};
 use crate::messages::constraint::{Constraint, java_object};
-use crate::messages::transaction;
 use crate::parameters::expressions::{Placeholders, check_names_are_used};
 use crate::parameters::items;
 use crate::parameters::returns::return_capacity;
@@ -26,7 +24,6 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
     let command = TransactGet { gets: gets.into_iter().map(get).collect::<Result<_, _>>()? };
     let outcome =
         context.engine.transact_get(&command).await.map_err(|error| context.items(error))?;
-    check_size(&outcome)?;
     Ok(render(&outcome, capacity))
 }
 
@@ -85,16 +82,6 @@ fn lowered(context: &Context<'_>, get: Get) -> Result<GetItem, ApiError> {
     let projection = expressions.projection(get.projection_expression.as_deref())?;
     expressions.finish()?;
     Ok(GetItem { table, key, projection, consistent: true })
-}
-
-/// What is returned may not add up to more than what can be written.
-fn check_size(outcome: &TransactGetOutcome) -> Result<(), ApiError> {
-    let size_bytes = |item: &EncodedItem| item.as_item().size_bytes();
-    let size_bytes: usize = outcome.items.iter().flatten().map(size_bytes).sum();
-    if size_bytes > PAYLOAD_SIZE_BYTES_MAX {
-        return Err(transaction::payload_too_large());
-    }
-    Ok(())
 }
 
 fn render(outcome: &TransactGetOutcome, capacity: ReturnCapacity) -> Reply {

@@ -187,6 +187,14 @@ async fn a_transaction_reads_up_to_4_megabytes() {
     world.succeed("TransactGetItems", &transaction(&list(0..16, get))).await;
     let body = transaction(&list(0..17, get));
     world.fail("TransactGetItems", &body, PAYLOAD_TOO_LARGE).await;
+    // What counts is what is read, not what a projection leaves of it.
+    let get_little = |number| {
+        let key = key(number);
+        format!(r#"{{"Get":{{"TableName":"Left","Key":{key},"ProjectionExpression":"sk"}}}}"#)
+    };
+    world.succeed("TransactGetItems", &transaction(&list(0..16, get_little))).await;
+    let body = transaction(&list(0..17, get_little));
+    world.fail("TransactGetItems", &body, PAYLOAD_TOO_LARGE).await;
 }
 
 #[tokio::test]

@@ -17,6 +17,9 @@ use crate::read::{decode_all, project};
 
 use super::{ConsumedByTable, cancelled, replace};
 
+/// What the items of one transaction may add up to, before projection.
+const ITEMS_SIZE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
 impl Engine {
     pub async fn transact_get(&self, command: &TransactGet) -> Result<TransactGetOutcome> {
         let mut tables = Vec::with_capacity(command.gets.len());
@@ -25,7 +28,10 @@ impl Engine {
         }
         loop {
             match self.transact_get_once(&command.gets, &tables).await? {
-                Ok(items) => return Ok(outcome(&command.gets, items)),
+                Ok(items) => {
+                    check_size(&items)?;
+                    return Ok(outcome(&command.gets, items));
+                }
                 Err(stale) => replace(&mut tables, &self.refresh(&stale).await?),
             }
         }
@@ -48,6 +54,14 @@ impl Engine {
         }
         Ok(Ok(decode_all(items)?))
     }
+}
+
+fn check_size(items: &[Option<EncodedItem>]) -> Result<()> {
+    let items_size_bytes: u64 = items.iter().map(|item| size_bytes(item.as_ref())).sum();
+    if items_size_bytes > ITEMS_SIZE_BYTES_MAX {
+        return Err(Error::TransactionTooLarge);
+    }
+    Ok(())
 }
 
 fn outcome(gets: &[GetItem], items: Vec<Option<EncodedItem>>) -> TransactGetOutcome {

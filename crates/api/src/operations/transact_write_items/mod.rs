@@ -28,7 +28,7 @@ use crate::{Context, Reply};
 pub(crate) const ACTIONS_MAX: usize = 100;
 const TOKEN_LENGTH_MAX: usize = 36;
 /// What the data of a transaction may add up to.
-pub(crate) const PAYLOAD_SIZE_BYTES_MAX: usize = 4 * 1024 * 1024;
+const PAYLOAD_SIZE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
     let input: TransactWriteItemsInput = request(body)?;
