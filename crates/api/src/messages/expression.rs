@@ -97,7 +97,7 @@ texts! {
 }
 
 /// Whether the fault is one of the restrictions of key conditions. Their texts name the parameter themselves.
-fn is_restriction(fault: &Fault) -> bool {
+pub(crate) fn is_restriction(fault: &Fault) -> bool {
     matches!(
         fault,
         Fault::KeyOperatorNotAllowed { .. }

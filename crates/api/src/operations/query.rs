@@ -132,7 +132,7 @@ fn lowered(
     let filter = expressions.filter(input.filter_expression.as_deref())?;
     let projection = expressions.projection(input.projection_expression.as_deref())?;
     expressions.finish()?;
-    let conditions = one_dialect(conditions, constrained.key_conditions)?;
+    let conditions = one_dialect(conditions.transpose()?, constrained.key_conditions)?;
     selected.check(messages::page::query_projection_required)?;
     let legacy_projection = input.attributes_to_get.map(attributes_to_get::projection);
     let page = PageRequest {

@@ -105,12 +105,22 @@ impl Expressions<'_> {
         self.condition_of(ExpressionKind::Condition, text)
     }
 
+    /// Conditions that no query can use are an error in the result: DynamoDB reports it once all expressions
+    /// are bound.
     pub(crate) fn key_condition(
         &mut self,
         text: Option<&str>,
-    ) -> Result<Option<Vec<KeyCondition>>, ApiError> {
-        let bound = text.map(|text| self.0.key_condition(text)).transpose();
-        bound.map_err(|error| expression::expression_error(&error))
+    ) -> Result<Option<Result<Vec<KeyCondition>, ApiError>>, ApiError> {
+        let Some(text) = text else {
+            return Ok(None);
+        };
+        match self.0.key_condition(text) {
+            Ok(conditions) => Ok(Some(Ok(conditions))),
+            Err(error) if expression::is_restriction(&error.fault) => {
+                Ok(Some(Err(expression::expression_error(&error))))
+            }
+            Err(error) => Err(expression::expression_error(&error)),
+        }
     }
 
     pub(crate) fn filter(&mut self, text: Option<&str>) -> Result<Option<Condition>, ApiError> {
