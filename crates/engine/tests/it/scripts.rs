@@ -28,6 +28,16 @@ fn batches() {
 }
 
 #[test]
+fn streams() {
+    run("streams");
+}
+
+#[test]
+fn time_to_live() {
+    run("time_to_live");
+}
+
+#[test]
 fn transactions() {
     run("transactions");
 }

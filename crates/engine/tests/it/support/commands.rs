@@ -12,6 +12,8 @@
 //! | `query <table>[/<index>] <key condition>`, `scan <table>[/<index>]` | those of `get`, `filter`, `select`, `limit`, `start <key>`, `backward`, `segment 0/2`, `pages` (all of them) |
 //! | `batch-write`, `transact-write` | `put`, `delete`, `update`, `check <table> <key> <condition>`, each with `if`; `token <token> [<digest>]` |
 //! | `batch-get`, `transact-get` | `get <table> <key>` and its options |
+//! | `stream <table> keys|new|old|both|off`, `ttl <table> on|off <attribute>` | |
+//! | `streams <table>` (with their shards), `records <table>` (of all of them) | |
 //! | `repeat <from>..<to> <command>` | with `$i` in the command |
 //! | `clock +<milliseconds>`, `show` (what changed in the store since the last `show`) | |
 
@@ -28,7 +30,7 @@ use zenobe_value::AttributeValue;
 
 use super::dump::{self, Entries};
 use super::notation::{parse_item, parse_value, split_item};
-use super::{Fixture, output};
+use super::{Fixture, output, streams};
 
 pub struct Script {
     fixture: Fixture,
@@ -42,7 +44,10 @@ impl Script {
     }
 
     pub fn with_engine(engine: Arc<Engine>) -> Script {
-        let fixture = Fixture::with_engine(engine, Arc::default());
+        Script::with_fixture(Fixture::with_engine(engine, Arc::default()))
+    }
+
+    pub fn with_fixture(fixture: Fixture) -> Script {
         Script { fixture, tables: Vec::new(), shown: Entries::new() }
     }
 
@@ -96,6 +101,16 @@ impl Script {
                 Ok("ok\n".into())
             }
             "show" => self.show().await,
+            "stream" | "ttl" | "streams" | "records" => {
+                let (table, rest) = split_word(rest);
+                let table = self.fixture.name(table);
+                match verb {
+                    "stream" => streams::change(engine, table, rest).await,
+                    "ttl" => streams::time_to_live(engine, table, rest).await,
+                    "streams" => streams::describe(engine, &table).await,
+                    _ => streams::print_records(engine, &table).await,
+                }
+            }
             other => panic!("unknown command {other:?}"),
         }
     }
@@ -170,15 +185,9 @@ impl Script {
         let description = self.fixture.engine.describe_table(&table).await?;
         types.extend(description.definition.attribute_types.clone());
         let command = UpdateTable {
-            table,
             attribute_types: Some(types).filter(|_| verb == "add-index"),
-            billing_mode: None,
-            throughput: ThroughputSettings::default(),
-            stream: None,
-            encryption: None,
-            table_class: None,
-            deletion_protection: None,
             index_changes: vec![change],
+            ..update_table(table)
         };
         Ok(done(self.fixture.engine.update_table(command).await?))
     }
@@ -371,6 +380,21 @@ impl Script {
         let text = dump::difference(&definitions, &self.shown, &entries);
         self.shown = entries;
         Ok(text)
+    }
+}
+
+/// An update that changes nothing.
+pub fn update_table(table: TableName) -> UpdateTable {
+    UpdateTable {
+        table,
+        attribute_types: None,
+        billing_mode: None,
+        throughput: ThroughputSettings::default(),
+        stream: None,
+        encryption: None,
+        table_class: None,
+        deletion_protection: None,
+        index_changes: Vec::new(),
     }
 }
 

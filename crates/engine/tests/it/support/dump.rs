@@ -16,7 +16,7 @@ pub type Entries = BTreeMap<Key, Value>;
 pub async fn entries(store: &dyn Reader) -> Entries {
     let mut entries = Entries::new();
     let mut visit = |key: &[u8], value: &[u8]| {
-        if b"TLGNZKX".contains(&key[0]) {
+        if b"TLGNZKXES".contains(&key[0]) {
             entries.insert(Key::copy_from_slice(key), Value::copy_from_slice(value));
         }
         ControlFlow::Continue(())
@@ -52,12 +52,28 @@ pub fn difference(
 fn print(key: &Key, value: &Value) -> String {
     match key[0] {
         b'N' | b'Z' => decode_counter(Some(value)).expect("a counter").to_string(),
-        b'X' => "()".into(),
+        b'X' | b'E' => "()".into(),
+        b'S' => print_record(value),
         _ => {
             let item = EncodedItem::from_bytes(value.clone()).expect("an encoded item");
             print_item(&item.as_item().decode())
         }
     }
+}
+
+/// The header in hexadecimal, then each section with its item.
+fn print_record(value: &Value) -> String {
+    let (header, mut rest) = value.split_at(10);
+    let mut text: String = header.iter().map(|byte| format!("{byte:02x}")).collect();
+    while let Some((&tag, after)) = rest.split_first() {
+        let (length, after) = after.split_at(4);
+        let length = u32::from_be_bytes(length.try_into().expect("four bytes")) as usize;
+        let (item, after) = after.split_at(length);
+        let item = EncodedItem::from_bytes(Value::copy_from_slice(item)).expect("an encoded item");
+        text += &format!(" {}{}", char::from(tag), print_item(&item.as_item().decode()));
+        rest = after;
+    }
+    text
 }
 
 fn print_key(tables: &[std::sync::Arc<TableDefinition>], key: &Key) -> String {
@@ -98,6 +114,16 @@ fn print_key(tables: &[std::sync::Arc<TableDefinition>], key: &Key) -> String {
                     None => format!("{what} of an index of {name} that is gone"),
                 },
             }
+        }
+        b'E' => {
+            let second = u64::from_be_bytes(key[9..17].try_into().expect("eight bytes"));
+            format!("expiry {name} {second} {}", values(&key[17 + 8..], &table_keys))
+        }
+        b'S' => {
+            let (log, entry) = key.split_at(key.len() - 8);
+            let shard = u32::from_be_bytes(log[log.len() - 4..].try_into().expect("four bytes"));
+            let entry = u64::from_be_bytes(entry.try_into().expect("eight bytes"));
+            format!("record {name} {shard}/{entry}")
         }
         b'Z' => format!("collection {name} {}", values(&key[9..], &table_keys[..1])),
         other => panic!("unknown kind of key {other}"),

@@ -5,6 +5,7 @@ pub mod dump;
 pub mod golden;
 pub mod notation;
 pub mod output;
+pub mod streams;
 
 use std::sync::Arc;
 
@@ -25,15 +26,15 @@ pub const COLLECTION_SIZE_BYTES_MAX: u64 = 10_000;
 
 impl Fixture {
     pub async fn new() -> Fixture {
-        let clock = Arc::new(ManualClock::new(1_000_000));
         let limits =
             Limits { collection_size_bytes_max: COLLECTION_SIZE_BYTES_MAX, ..Limits::default() };
-        let options = EngineOptions {
-            clock: clock.clone(),
-            random_seed: Some(1),
-            limits,
-            ..EngineOptions::default()
-        };
+        Fixture::with_options(EngineOptions { limits, ..EngineOptions::default() }).await
+    }
+
+    /// The clock and the randomness are the fixture's.
+    pub async fn with_options(options: EngineOptions) -> Fixture {
+        let clock = Arc::new(ManualClock::new(1_000_000));
+        let options = EngineOptions { clock: clock.clone(), random_seed: Some(1), ..options };
         let engine = Engine::open(Arc::new(MemoryStore::new()), options).await;
         Fixture::with_engine(engine.expect("an empty store opens"), clock)
     }
