@@ -26,6 +26,7 @@ pub(crate) enum ValueFault {
     Number { error: NumberError, text: String },
     NullNotTrue,
     EmptySet(AttributeType),
+    NullInSet(AttributeType),
     DuplicateStrings(Vec<String>),
     DuplicateNumbers,
     DuplicateBinaries(Vec<Vec<u8>>),
@@ -66,8 +67,9 @@ fn value(
     }
     let mut collected = Collected::default();
     structure::<WireValue>(reader, position, &mut |name, reader| {
-        if let Some(value) = typed_value(name, reader, level)? {
-            collected.add(value);
+        let value = typed_value(name, reader, level)?;
+        if let Some(attribute_type) = AttributeType::from_name(name) {
+            collected.set(attribute_type, value);
         }
         Ok(())
     })?;
@@ -77,30 +79,55 @@ fn value(
 /// The members of one attribute value: there should be exactly one.
 #[derive(Default)]
 struct Collected {
-    value: Option<AttributeValue>,
-    count: usize,
-    fault: Option<ValueFault>,
+    /// Nearly always the only one.
+    first: Option<(AttributeType, WireValue)>,
+    others: Vec<(AttributeType, WireValue)>,
 }
 
 impl Collected {
-    fn add(&mut self, value: WireValue) {
-        self.count += 1;
-        match value {
-            Ok(value) => self.value = Some(value),
-            Err(fault) => keep_first(&mut self.fault, fault),
+    /// Takes a member; `None` is a `null` one. Of duplicates the last one counts.
+    fn set(&mut self, attribute_type: AttributeType, value: Option<WireValue>) {
+        self.first.take_if(|(known, _)| *known == attribute_type);
+        self.others.retain(|(known, _)| *known != attribute_type);
+        let member = value.map(|value| (attribute_type, value));
+        match self.first {
+            None => self.first = member,
+            Some(_) => self.others.extend(member),
         }
     }
 
     fn finish(self) -> WireValue {
-        match (self.fault, self.value) {
-            (Some(ValueFault::NestedTooDeeply), _) if self.count > 1 => {
-                Err(ValueFault::MultipleTypes)
+        let mut members = self.first.into_iter().chain(self.others).map(|(_, value)| value);
+        let mut value = members.next().unwrap_or(Err(ValueFault::Empty));
+        let mut several = false;
+        for other in members {
+            several = true;
+            if precedence(&other) < precedence(&value) {
+                value = other;
             }
-            (Some(fault), _) => Err(fault),
-            (None, None) => Err(ValueFault::Empty),
-            (None, Some(_)) if self.count > 1 => Err(ValueFault::MultipleTypes),
-            (None, Some(value)) => Ok(value),
         }
+        match value {
+            Ok(_) | Err(ValueFault::NestedTooDeeply) if several => Err(ValueFault::MultipleTypes),
+            value => value,
+        }
+    }
+}
+
+/// When DynamoDB looks for a fault, among those that one value has.
+fn precedence(value: &WireValue) -> usize {
+    match value {
+        Err(ValueFault::Empty) => 0,
+        Err(ValueFault::Number { .. }) => 1,
+        Err(ValueFault::NullNotTrue) => 2,
+        Err(ValueFault::EmptySet(_) | ValueFault::NullInSet(_)) => 3,
+        Err(
+            ValueFault::DuplicateStrings(_)
+            | ValueFault::DuplicateNumbers
+            | ValueFault::DuplicateBinaries(_),
+        ) => 4,
+        Err(ValueFault::MultipleTypes) => 5,
+        Err(ValueFault::NestedTooDeeply) => 6,
+        Ok(_) => 7,
     }
 }
 
@@ -190,10 +217,8 @@ fn null(flag: bool) -> WireValue {
     if flag { Ok(AttributeValue::Null) } else { Err(ValueFault::NullNotTrue) }
 }
 
-fn string_set(members: Vec<String>) -> WireValue {
-    if members.is_empty() {
-        return Err(ValueFault::EmptySet(AttributeType::Ss));
-    }
+fn string_set(members: Vec<Option<String>>) -> WireValue {
+    let members = set_members(members, AttributeType::Ss)?;
     let set: BTreeSet<String> = members.iter().cloned().collect();
     if set.len() < members.len() {
         return Err(ValueFault::DuplicateStrings(members));
@@ -201,11 +226,8 @@ fn string_set(members: Vec<String>) -> WireValue {
     Ok(AttributeValue::Ss(set))
 }
 
-#[allow(clippy::needless_pass_by_value)] // Like its siblings, it is what a set's members are mapped by.
-fn number_set(members: Vec<String>) -> WireValue {
-    if members.is_empty() {
-        return Err(ValueFault::EmptySet(AttributeType::Ns));
-    }
+fn number_set(members: Vec<Option<String>>) -> WireValue {
+    let members = set_members(members, AttributeType::Ns)?;
     let numbers = members.iter().map(|text| number(text));
     let set = numbers.collect::<Result<BTreeSet<Number>, _>>()?;
     if set.len() < members.len() {
@@ -214,14 +236,24 @@ fn number_set(members: Vec<String>) -> WireValue {
     Ok(AttributeValue::Ns(set))
 }
 
-fn binary_set(members: Vec<Blob>) -> WireValue {
-    if members.is_empty() {
-        return Err(ValueFault::EmptySet(AttributeType::Bs));
-    }
+fn binary_set(members: Vec<Option<Blob>>) -> WireValue {
+    let members = set_members(members, AttributeType::Bs)?;
     let members: Vec<Vec<u8>> = members.into_iter().map(|Blob(bytes)| bytes).collect();
     let set: BTreeSet<Vec<u8>> = members.iter().cloned().collect();
     if set.len() < members.len() {
         return Err(ValueFault::DuplicateBinaries(members));
     }
     Ok(AttributeValue::Bs(set))
+}
+
+/// The members of a set, which has some, and none of them `null`.
+fn set_members<T>(
+    members: Vec<Option<T>>,
+    attribute_type: AttributeType,
+) -> Result<Vec<T>, ValueFault> {
+    if members.is_empty() {
+        return Err(ValueFault::EmptySet(attribute_type));
+    }
+    let members: Option<Vec<T>> = members.into_iter().collect();
+    members.ok_or(ValueFault::NullInSet(attribute_type))
 }

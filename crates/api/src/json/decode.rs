@@ -196,6 +196,21 @@ impl<T: Decode> Decode for Vec<T> {
     }
 }
 
+/// A list element that may be `null`.
+impl<T: Decode> Decode for Option<T> {
+    fn collection_type() -> String {
+        T::collection_type()
+    }
+
+    fn decode(reader: &mut Reader<'_>, position: Position) -> Result<Self, DecodeError> {
+        T::decode(reader, position).map(Some)
+    }
+
+    fn from_null() -> Option<Self> {
+        Some(None)
+    }
+}
+
 /// A JSON object with free keys, in the order of the request and without duplicates.
 #[derive(Debug, Clone)]
 pub(crate) struct OrderedMap<T>(pub(crate) Vec<(String, T)>);

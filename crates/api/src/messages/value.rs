@@ -13,6 +13,7 @@ pub(crate) fn value_fault(fault: &ValueFault) -> ApiError {
     match fault {
         ValueFault::NullNotTrue
         | ValueFault::EmptySet(_)
+        | ValueFault::NullInSet(_)
         | ValueFault::DuplicateStrings(_)
         | ValueFault::DuplicateNumbers
         | ValueFault::DuplicateBinaries(_) => error.prefixed_in_newer_wording(),
@@ -37,6 +38,15 @@ pub(crate) fn value_fault_text(fault: &ValueFault) -> String {
             format!("{INVALID}Binary sets should not be empty")
         }
         ValueFault::EmptySet(_) => format!("{INVALID}An string set  may not be empty"),
+        ValueFault::NullInSet(AttributeType::Ns) => {
+            format!("{INVALID}An number set may not have a null string as a member")
+        }
+        ValueFault::NullInSet(AttributeType::Bs) => {
+            format!("{INVALID}Binary sets may not contain null values")
+        }
+        ValueFault::NullInSet(_) => {
+            format!("{INVALID}An string set may not have a null string as a member")
+        }
         ValueFault::DuplicateStrings(members) => {
             format!("{INVALID}Input collection [{}] contains duplicates.", members.join(", "))
         }
