@@ -42,6 +42,8 @@ texts! {
             "ProjectionType is INCLUDE, but NonKeyAttributes is not specified";
         projection_attribute_duplicate(attribute: &str)
             "Duplicate element in NonKeyAttributes: {attribute}";
+        too_many_projected_attributes()
+            "NonKeyAttributes count exceeds the per-table limit of 100";
 
         too_many_keys(key_type: &str) "The KeySchema exceeds the maximum allowed number of \
             {key_type} key attributes";

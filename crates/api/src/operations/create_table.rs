@@ -7,7 +7,9 @@ use zenobe_engine::schema::{BillingMode, TableClass, TableDescription};
 
 use super::enumerations::{BILLING_MODE, TABLE_CLASS};
 use super::table_input::encryption::EncryptionInput;
-use super::table_input::indexes::{IndexInput, IndexNames, global_indexes, local_indexes};
+use super::table_input::indexes::{
+    IndexInput, IndexNames, check_projected_attributes, global_indexes, local_indexes,
+};
 use super::table_input::keys::{
     Definitions, KeyCount, KeyElement, constrain_key_schema, in_java_set_order, table_keys,
 };
@@ -172,6 +174,7 @@ fn lower(table: TableName, input: Constrained) -> Result<CreateTable, ApiError> 
         &input.definitions,
         &mut names,
     )?;
+    check_projected_attributes(local_indexes.iter().chain(&global_indexes))?;
     reject_unsupported(&input)?;
     let stream = input.stream.map_or(Ok(None), StreamInput::created)?;
     check_on_demand_and_warm(&input)?;

@@ -20,6 +20,8 @@ use crate::operations::enumerations::{PROJECTION_TYPE, ProjectionType};
 const LOCAL_INDEXES_MAX: usize = 5;
 const GLOBAL_INDEXES_MAX: usize = 20;
 const NON_KEY_ATTRIBUTES_MAX: usize = 20;
+/// Over all indexes of a table; a name counts once for each index that lists it.
+const NON_KEY_ATTRIBUTES_PER_TABLE_MAX: usize = 100;
 
 /// An index whose constraints hold.
 #[derive(Debug, Clone)]
@@ -153,6 +155,20 @@ pub(crate) fn global_indexes(
         return Err(table::too_many_global_indexes());
     }
     Ok(created)
+}
+
+/// The rule for the projections of all indexes together.
+pub(crate) fn check_projected_attributes<'a>(
+    indexes: impl Iterator<Item = &'a CreateIndex>,
+) -> Result<(), ApiError> {
+    let count = |index: &CreateIndex| match &index.projection {
+        IndexProjection::Include(attributes) => attributes.len(),
+        IndexProjection::All | IndexProjection::KeysOnly => 0,
+    };
+    if indexes.map(count).sum::<usize>() > NON_KEY_ATTRIBUTES_PER_TABLE_MAX {
+        return Err(table::too_many_projected_attributes());
+    }
+    Ok(())
 }
 
 /// Index names seen so far; local and global indexes share one space of names.

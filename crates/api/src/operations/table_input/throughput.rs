@@ -106,7 +106,10 @@ impl Capacity {
                 let member = max_request_units(is_write);
                 return Err(table::on_demand_maximum_provisioned(member, &place));
             }
-            check_on_demand_range(units, is_write, place)?;
+            // A new table has no maximum that -1 could remove.
+            if units < 1 {
+                return Err(on_demand_out_of_range(is_write, place));
+            }
         }
         Ok(())
     }
@@ -188,14 +191,15 @@ fn given_members(members: Option<(Option<i64>, Option<i64>)>) -> impl Iterator<I
 }
 
 fn check_on_demand_range(units: i64, is_write: bool, place: Place<'_>) -> Result<(), ApiError> {
-    if units >= 1 || units == -1 {
-        return Ok(());
-    }
+    if units >= 1 || units == -1 { Ok(()) } else { Err(on_demand_out_of_range(is_write, place)) }
+}
+
+fn on_demand_out_of_range(is_write: bool, place: Place<'_>) -> ApiError {
     let place = match place {
         Place::Table => "for table".to_owned(),
         Place::Index(index) => format!("for index : {index}"),
     };
-    Err(table::on_demand_maximum_range(max_request_units(is_write), &place))
+    table::on_demand_maximum_range(max_request_units(is_write), &place)
 }
 
 fn constrain_units(
