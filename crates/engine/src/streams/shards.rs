@@ -69,7 +69,7 @@ impl StreamSettings {
     /// The slot of a partition, by the hash of its key.
     pub(crate) fn slot_of(&self, hash: u64) -> u32 {
         // The product's upper half is less than the number of slots.
-        (u128::from(hash) * u128::from(self.slots) >> 64) as u32
+        ((u128::from(hash) * u128::from(self.slots)) >> 64) as u32
     }
 
     /// The logs of the open shards, by slot.
