@@ -15,6 +15,10 @@ pub(crate) fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiErr
     }
     let mut violations = Violations::new();
     if let Some(name) = &input.global_table_name {
+        // The length has the words of DescribeTable, and comes before the pattern.
+        if !(3..=255).contains(&name.chars().count()) {
+            return Err(messages::request::table_name_length());
+        }
         violations.name(name, "globalTableName");
     }
     let name = violations.required(input.global_table_name, "globalTableName");
