@@ -90,6 +90,7 @@ fn open_store(settings: &Settings) -> Result<Arc<dyn Store>, ServeError> {
                     Durability::Os => zenobe_store_embedded::Durability::Os,
                 },
                 cache_bytes: settings.cache_size_bytes,
+                accept_log_damage: settings.accept_damaged_log,
                 ..Default::default()
             };
             let store = EmbeddedStore::open(path, options)

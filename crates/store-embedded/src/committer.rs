@@ -3,12 +3,12 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
-use rocksdb::WriteOptions;
 use zenobe_store::{Error, Result};
 
 use crate::counters::Numbers;
-use crate::database::{Database, rocksdb_error};
+use crate::database::Database;
 use crate::failure;
 use crate::group::{Group, build_write};
 use crate::options::Durability;
@@ -17,10 +17,15 @@ use crate::settler::{Settler, settle};
 use crate::shared::Shared;
 use crate::view::View;
 
+/// After so long without a write, the horizon is written by itself.
+const IDLE_AFTER: Duration = Duration::from_millis(100);
+
 pub(crate) struct Committer {
     shared: Arc<Shared>,
     database: Arc<Database>,
     numbers: Numbers,
+    /// The horizon that the log was last told.
+    recorded_horizon: u64,
     /// The thread that syncs, if there is anything to sync.
     settler: Option<Settler>,
 }
@@ -32,7 +37,12 @@ impl Committer {
             Durability::Sync => Some(Settler::start(Arc::clone(&shared))?),
             Durability::Os => None,
         };
-        Ok(Committer { shared, database, numbers: Numbers::default(), settler })
+        Ok(Committer::with(shared, database, settler))
+    }
+
+    fn with(shared: Arc<Shared>, database: Arc<Database>, settler: Option<Settler>) -> Committer {
+        let recorded_horizon = database.rocks().latest_sequence_number();
+        Committer { shared, database, numbers: Numbers::default(), recorded_horizon, settler }
     }
 
     pub fn run(self) {
@@ -46,8 +56,12 @@ impl Committer {
 
     fn work(mut self) {
         loop {
-            match self.shared.queue.next() {
+            // An idle store sleeps, once its log says that all of it is durable.
+            let is_recorded =
+                self.recorded_horizon == self.database.rocks().latest_sequence_number();
+            match self.shared.queue.next((!is_recorded).then_some(IDLE_AFTER)) {
                 Next::Commit(batches) => self.commit(batches),
+                Next::Idle => self.record_horizon(),
                 Next::Recover => match self.recover() {
                     Some(recovered) => self = recovered,
                     None => return,
@@ -78,18 +92,30 @@ impl Committer {
         &mut self,
         batches: &[Pending],
     ) -> Result<(Option<Arc<View>>, Vec<zenobe_store::WriteOutcome>)> {
-        let (write, outcomes) = build_write(&self.database, &mut self.numbers, batches)?;
+        let horizon = self.database.horizon();
+        let (write, outcomes) = build_write(&self.database, &mut self.numbers, horizon, batches)?;
         let Some(write) = write else { return Ok((None, outcomes)) };
-        // Under `Durability::Sync` this reaches only a buffer; the settler flushes and syncs it.
-        let written = self.database.rocks().write_opt(write, &WriteOptions::default());
-        written.map_err(|error| rocksdb_error(&error))?;
+        self.database.write(write)?;
+        self.recorded_horizon = horizon;
         Ok((Some(Arc::new(View::new(Arc::clone(&self.database)))), outcomes))
+    }
+
+    /// Damage to the last groups could not be told from a torn end if nothing said that they were durable.
+    fn record_horizon(&mut self) {
+        let horizon = self.database.horizon();
+        if horizon == self.recorded_horizon {
+            return;
+        }
+        match self.database.write_horizon(horizon) {
+            Ok(()) => self.recorded_horizon = horizon,
+            Err(error) => failure::disable_writes(&self.shared, &error, Vec::new()),
+        }
     }
 
     /// Waits until the database can be opened anew, or `None` if the store is closed before.
     fn recover(self) -> Option<Committer> {
-        let Committer { shared, database, settler, numbers: _ } = self;
+        let Committer { shared, database, settler, .. } = self;
         let database = failure::recover(&shared, database)?;
-        Some(Committer { shared, database, numbers: Numbers::default(), settler })
+        Some(Committer::with(shared, database, settler))
     }
 }

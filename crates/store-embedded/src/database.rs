@@ -1,13 +1,18 @@
 //! One open RocksDB in its data directory.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use rocksdb::{ColumnFamily, ColumnFamilyDescriptor, DB, ErrorKind, FlushOptions};
+use rocksdb::{
+    ColumnFamily, ColumnFamilyDescriptor, DB, ErrorKind, FlushOptions, WriteBatch, WriteOptions,
+};
 use zenobe_store::{Error, Result};
 
 use crate::directory::Directory;
-use crate::options::{Options, rocksdb_options};
+use crate::log::{self, horizon};
+use crate::options::{Durability, Options, rocksdb_options};
 
 /// Where each log's last sequence number lies, apart from the caller's keys: they go on after the log's
 /// entries, or all entries, have been deleted.
@@ -15,6 +20,9 @@ const SEQUENCES: &str = "sequences";
 
 pub(crate) struct Database {
     rocks: DB,
+    durability: Durability,
+    /// The last sequence number that a sync of the log is known to have covered.
+    synced: AtomicU64,
     /// Dropped after the database is closed, so that nobody else opens it earlier.
     directory: Arc<Directory>,
 }
@@ -23,18 +31,19 @@ impl Database {
     pub fn open(directory: Arc<Directory>, options: &Options) -> Result<Database> {
         let path = directory.rocksdb_path();
         let mut rocks = rocksdb_options(options);
-        rocks.create_if_missing(!directory.holds_database()?);
+        let is_new = !directory.holds_database()?;
+        if !is_new {
+            log::check(&path, options)?;
+        }
+        rocks.create_if_missing(is_new);
         rocks.create_missing_column_families(true);
         let families = [rocksdb::DEFAULT_COLUMN_FAMILY_NAME, SEQUENCES]
             .map(|name| ColumnFamilyDescriptor::new(name, rocks.clone()));
-        let rocks = DB::open_cf_descriptors(&rocks, &path, families).map_err(|error| {
-            let detail = format!("{}: {error}", path.display());
-            match error.kind() {
-                ErrorKind::Corruption => Error::Corrupt { detail },
-                _ => Error::Open { detail },
-            }
-        })?;
-        Ok(Database { rocks, directory })
+        let rocks = DB::open_cf_descriptors(&rocks, &path, families)
+            .map_err(|error| open_error(&path, &error))?;
+        // What was replayed has been moved into tables, which are synced.
+        let synced = AtomicU64::new(rocks.latest_sequence_number());
+        Ok(Database { rocks, durability: options.durability, synced, directory })
     }
 
     pub fn rocks(&self) -> &DB {
@@ -43,6 +52,36 @@ impl Database {
 
     pub fn directory(&self) -> &Arc<Directory> {
         &self.directory
+    }
+
+    /// The last sequence number that is durable in the chosen mode.
+    pub fn horizon(&self) -> u64 {
+        match self.durability {
+            Durability::Sync => self.synced.load(Ordering::Acquire),
+            // Every write has been handed to the system when it returns.
+            Durability::Os => self.rocks.latest_sequence_number(),
+        }
+    }
+
+    /// Writes to the log. Under [`Durability::Sync`] that reaches only a buffer.
+    pub fn write(&self, write: WriteBatch) -> Result<()> {
+        let written = self.rocks.write_opt(write, &WriteOptions::default());
+        written.map_err(|error| rocksdb_error(&error))
+    }
+
+    /// Makes everything durable that has been written.
+    pub fn sync_log(&self) -> Result<()> {
+        // Numbers become visible after they have been written, so the sync covers all up to this one.
+        let covered = self.rocks.latest_sequence_number();
+        self.rocks.flush_wal(true).map_err(|error| rocksdb_error(&error))?;
+        self.synced.store(covered, Ordering::Release);
+        Ok(())
+    }
+
+    /// Writes the horizon by itself, for the groups that no other group follows. It need not be durable.
+    pub fn write_horizon(&self, horizon: u64) -> Result<()> {
+        self.write(horizon::write_with(horizon, 0))?;
+        self.rocks.flush_wal(false).map_err(|error| rocksdb_error(&error))
     }
 
     /// Moves everything from memory and log into tables.
@@ -55,6 +94,15 @@ impl Database {
 
     pub fn sequences(&self) -> &ColumnFamily {
         self.rocks.cf_handle(SEQUENCES).expect("the database was opened with this column family")
+    }
+}
+
+/// Why a database could not be opened.
+pub(crate) fn open_error(path: &Path, error: &rocksdb::Error) -> Error {
+    let detail = format!("{}: {error}", path.display());
+    match error.kind() {
+        ErrorKind::Corruption => Error::Corrupt { detail },
+        _ => Error::Open { detail },
     }
 }
 

@@ -8,6 +8,7 @@ use zenobe_store::{Error, Key, KeyRange, Operation, Result, WriteOutcome, log_en
 
 use crate::counters::Numbers;
 use crate::database::{Database, rocksdb_error};
+use crate::log::horizon;
 use crate::queue::Pending;
 use crate::view::View;
 
@@ -33,21 +34,23 @@ impl Group {
     }
 }
 
-/// Turns batches into one RocksDB write, or `None` if there is nothing to write.
+/// Turns batches into one RocksDB write that begins with the horizon, or `None` if there is nothing to write.
 pub(crate) fn build_write(
     database: &Database,
     numbers: &mut Numbers,
+    horizon: u64,
     batches: &[Pending],
 ) -> Result<(Option<WriteBatch>, Vec<WriteOutcome>)> {
     let size_bytes: usize = batches.iter().map(|pending| pending.size_bytes).sum();
-    let mut builder =
-        Builder { database, numbers, batches, write: WriteBatch::with_capacity_bytes(size_bytes) };
+    let write = horizon::write_with(horizon, size_bytes);
+    let mut builder = Builder { database, numbers, batches, write };
     let mut outcomes = Vec::with_capacity(batches.len());
     for batch in 0..batches.len() {
         outcomes.push(builder.add_batch(batch)?);
     }
     let Builder { mut write, numbers, .. } = builder;
     numbers.write_changes(database, &mut write);
+    // The horizon does not count as an entry.
     Ok(((!write.is_empty()).then_some(write), outcomes))
 }
 

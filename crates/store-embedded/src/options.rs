@@ -25,6 +25,8 @@ pub struct Options {
     pub in_flight_batches_max: usize,
     /// The bytes that may be in flight together, exceeded at most by the batches being decided.
     pub in_flight_bytes_max: usize,
+    /// Opens a database whose log is damaged, without the acknowledged writes that lie behind the damage.
+    pub accept_log_damage: bool,
 }
 
 impl Default for Options {
@@ -35,6 +37,7 @@ impl Default for Options {
             write_buffer_bytes: 64 << 20,
             in_flight_batches_max: 16 * 1024,
             in_flight_bytes_max: 64 << 20,
+            accept_log_damage: false,
         }
     }
 }

@@ -61,6 +61,7 @@ pub(crate) struct Placed {
 /// What the committer has to do next.
 pub(crate) enum Next {
     Commit(Vec<Pending>),
+    Idle,
     Recover,
     Finish,
 }
@@ -124,8 +125,8 @@ impl Queue {
         Ok(Placed { first_order, answer: receiver })
     }
 
-    /// Waits for work.
-    pub fn next(&self) -> Next {
+    /// Waits for work; for so long, if `idle_after` is given, that there is time for something else.
+    pub fn next(&self, idle_after: Option<Duration>) -> Next {
         let mut state = self.state.lock();
         loop {
             if !state.waiting.is_empty() {
@@ -137,7 +138,16 @@ impl Queue {
             if state.failure.is_some() {
                 return Next::Recover;
             }
-            self.changed.wait(&mut state);
+            match idle_after {
+                None => self.changed.wait(&mut state),
+                Some(duration) => {
+                    if self.changed.wait_for(&mut state, duration).timed_out()
+                        && state.waiting.is_empty()
+                    {
+                        return Next::Idle;
+                    }
+                }
+            }
         }
     }
 

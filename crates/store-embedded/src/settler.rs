@@ -7,7 +7,6 @@ use std::thread::JoinHandle;
 
 use zenobe_store::{Error, Result};
 
-use crate::database::rocksdb_error;
 use crate::failure;
 use crate::group::Group;
 use crate::shared::Shared;
@@ -58,9 +57,9 @@ fn run(shared: &Shared, receiver: &Receiver<Group>) {
             settle(shared, groups);
             continue;
         };
-        match view.database().rocks().flush_wal(true) {
+        match view.database().sync_log() {
             Ok(()) => settle(shared, groups),
-            Err(error) => failure::disable_writes(shared, &rocksdb_error(&error), groups),
+            Err(error) => failure::disable_writes(shared, &error, groups),
         }
     }
 }

@@ -2,10 +2,8 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 
 use tempfile::tempdir;
-use tracing::span;
 use zenobe_store::conformance::{Random, block_on};
 use zenobe_store::{Error, Store};
 use zenobe_store_embedded::{Durability, EmbeddedStore};
@@ -17,8 +15,8 @@ const STEPS: u64 = 300;
 const FLIPS: usize = 40;
 
 /// Opens a store and writes to it. What it was like in a crash can be copied before it is closed.
-fn fill(directory: &Path) -> (EmbeddedStore, Progress) {
-    let store = EmbeddedStore::open(directory, options(Durability::Os)).unwrap();
+fn fill(directory: &Path, durability: Durability) -> (EmbeddedStore, Progress) {
+    let store = EmbeddedStore::open(directory, options(durability)).unwrap();
     for _ in 0..STEPS {
         for writer in 0..ledger::WRITERS {
             ledger::step(&store, writer).unwrap();
@@ -28,7 +26,7 @@ fn fill(directory: &Path) -> (EmbeddedStore, Progress) {
     (store, progress)
 }
 
-fn copy(from: &Path, to: &Path) {
+pub fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
@@ -53,7 +51,7 @@ fn damaged_tables_are_reported() {
     let mut random = Random::announced("damaged_tables_are_reported");
     let directory = tempdir().unwrap();
     let original = directory.path().join("original");
-    let (store, written) = fill(&original);
+    let (store, written) = fill(&original, Durability::Os);
     // Closing moves what is in the log into tables.
     block_on(store.close()).unwrap();
     let mut reported = 0;
@@ -75,69 +73,4 @@ fn damaged_tables_are_reported() {
     }
     println!("{reported} of {FLIPS} flips were reported");
     assert!(reported > FLIPS / 4, "only {reported} of {FLIPS} flips were noticed");
-}
-
-/// What a damaged log loses is a tail: the rest is a state that existed, and the loss is reported.
-#[test]
-fn damaged_logs_are_reported() {
-    let mut random = Random::announced("damaged_logs_are_reported");
-    let directory = tempdir().unwrap();
-    let original = directory.path().join("original");
-    let (store, written) = fill(&directory.path().join("running"));
-    copy(&directory.path().join("running"), &original);
-    drop(store);
-    let mut lost = 0;
-    for flip in 0..FLIPS {
-        let damaged = directory.path().join("damaged");
-        copy(&original, &damaged);
-        let logs = files(&damaged.join("rocksdb"), "log");
-        let log = logs.last().expect("a log");
-        let position = flip_a_bit(log, &mut random);
-        let messages = Arc::<Mutex<Vec<String>>>::default();
-        let subscriber = Recorder { messages: Arc::clone(&messages) };
-        let opened = tracing::subscriber::with_default(subscriber, || {
-            EmbeddedStore::open(&damaged, options(Durability::Os))
-        });
-        match opened {
-            Ok(store) => {
-                let found = ledger::check(&store).unwrap();
-                let messages = messages.lock().unwrap();
-                let is_complete = found == written;
-                lost += usize::from(!is_complete);
-                assert!(
-                    is_complete || !messages.is_empty(),
-                    "flip {flip}: byte {position} of {log:?} lost writes without a word"
-                );
-            }
-            Err(Error::Corrupt { .. } | Error::Open { .. }) => lost += 1,
-            Err(error) => panic!("flip {flip}: byte {position} of {log:?}: {error}"),
-        }
-        fs::remove_dir_all(&damaged).unwrap();
-    }
-    println!("{lost} of {FLIPS} flips cost something");
-    assert!(lost > 0, "no flip hit anything");
-}
-
-/// Keeps the warnings and errors that are logged.
-struct Recorder {
-    messages: Arc<Mutex<Vec<String>>>,
-}
-
-impl tracing::Subscriber for Recorder {
-    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-        *metadata.level() <= tracing::Level::WARN
-    }
-
-    fn event(&self, event: &tracing::Event<'_>) {
-        self.messages.lock().unwrap().push(format!("{event:?}"));
-    }
-
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-    fn enter(&self, _: &span::Id) {}
-    fn exit(&self, _: &span::Id) {}
 }

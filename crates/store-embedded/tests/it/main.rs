@@ -3,6 +3,7 @@
 mod conformance;
 mod crash;
 mod damage;
+mod damaged_log;
 mod directory;
 #[cfg(target_os = "linux")]
 mod disk_failure;

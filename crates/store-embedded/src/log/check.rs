@@ -1,0 +1,277 @@
+//! Whether replaying the logs would lose what was acknowledged.
+//!
+//! The sequence numbers of intact records follow each other without gaps, across files too. So what matters
+//! is not where something cannot be read (the end of a reused file never can) but where numbers are missing.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use rocksdb::{ColumnFamilyDescriptor, DB, DEFAULT_COLUMN_FAMILY_NAME};
+use zenobe_store::{Error, Result};
+
+use super::reader::{Record, read_records};
+use crate::database::open_error;
+use crate::options::{Options, rocksdb_options};
+
+/// Looks at the logs of a database before RocksDB opens it, and refuses it if acknowledged writes would be
+/// lost, without having changed anything. A gap that may stay is marked, so that replay does end there.
+pub(crate) fn check(database: &Path, options: &Options) -> Result<()> {
+    let mut logs = list_logs(database).map_err(|error| log_error(database, &error))?;
+    for log in &mut logs {
+        log.read().map_err(|error| log_error(&log.path, &error))?;
+    }
+    if find_gap(&logs).is_none() {
+        return Ok(());
+    }
+    // Logs that are no longer needed may follow no order. Rarely there are any, and asking is not cheap.
+    let oldest_needed = oldest_needed_log(database, options)?;
+    logs.retain(|log| log.number >= oldest_needed);
+    let Some(gap) = find_gap(&logs) else { return Ok(()) };
+    if gap.is_acknowledged() && !options.accept_log_damage {
+        return Err(Error::Corrupt { detail: gap.describe() });
+    }
+    tracing::warn!("{}", gap.describe());
+    gap.end_replay().map_err(|error| log_error(gap.resumes_in, &error))
+}
+
+struct Log {
+    path: PathBuf,
+    number: u64,
+    runs: Vec<Run>,
+    /// Where the damage after its last run begins, if there is some.
+    damage: Option<u64>,
+}
+
+/// Records whose sequence numbers follow each other without a gap.
+#[derive(Debug, PartialEq, Eq)]
+struct Run {
+    offset: u64,
+    /// Where the damage before it begins, if it follows some.
+    damage: Option<u64>,
+    first: u64,
+    /// The sequence number that would go on.
+    next: u64,
+    /// The last sequence number that a record of this run knew to be durable.
+    horizon: u64,
+}
+
+/// Sequence numbers that are missing, although later ones are there.
+struct Gap<'a> {
+    first_missing: u64,
+    damaged: &'a Path,
+    damage_offset: u64,
+    /// Where the first record after the gap is.
+    resumes_in: &'a Path,
+    resumes_at: u64,
+    /// The last sequence number that a record after the gap knew to be durable.
+    horizon: u64,
+}
+
+fn list_logs(database: &Path) -> io::Result<Vec<Log>> {
+    let mut logs = Vec::new();
+    for entry in fs::read_dir(database)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let number = name.strip_suffix(".log").and_then(|number| number.parse().ok());
+        if let Some(number) = number {
+            logs.push(Log { path, number, runs: Vec::new(), damage: None });
+        }
+    }
+    logs.sort_by_key(|log| log.number);
+    Ok(logs)
+}
+
+impl Log {
+    fn read(&mut self) -> io::Result<()> {
+        let Log { path, number, runs, damage } = self;
+        *damage = read_records(path, *number, |record| match runs.last_mut() {
+            Some(run) if run.next == record.sequence => run.add(&record),
+            _ => runs.push(Run::new(&record)),
+        })?;
+        Ok(())
+    }
+}
+
+impl Run {
+    fn new(record: &Record) -> Run {
+        let Record { offset, damage, sequence, .. } = *record;
+        let mut run = Run { offset, damage, first: sequence, next: sequence, horizon: 0 };
+        run.add(record);
+        run
+    }
+
+    fn add(&mut self, record: &Record) {
+        self.next = record.sequence.saturating_add(record.entries.into());
+        self.horizon = self.horizon.max(record.horizon.unwrap_or(0));
+    }
+}
+
+fn find_gap(logs: &[Log]) -> Option<Gap<'_>> {
+    let mut gap: Option<Gap<'_>> = None;
+    let mut next: Option<u64> = None;
+    // The first place that could not be read since the last run.
+    let mut damage: Option<(&Path, u64)> = None;
+    for log in logs {
+        for run in &log.runs {
+            let here = run.damage.map(|offset| (&*log.path, offset));
+            let damage = here.or(damage.take());
+            let first_missing = match next {
+                Some(next) => (run.first > next).then_some(next),
+                // The beginning cannot be read. It held at least what comes right before this run.
+                None => damage.map(|_| run.first.saturating_sub(1)),
+            };
+            if let (None, Some(first_missing)) = (&gap, first_missing) {
+                let (damaged, damage_offset) = damage.unwrap_or((&log.path, run.offset));
+                let (resumes_in, resumes_at) = (&*log.path, run.offset);
+                let horizon = 0;
+                gap = Some(Gap {
+                    first_missing,
+                    damaged,
+                    damage_offset,
+                    resumes_in,
+                    resumes_at,
+                    horizon,
+                });
+            }
+            if let Some(gap) = &mut gap {
+                gap.horizon = gap.horizon.max(run.horizon);
+            }
+            next = Some(run.next);
+        }
+        damage = damage.or(log.damage.map(|offset| (&*log.path, offset)));
+    }
+    gap
+}
+
+impl Gap<'_> {
+    /// Whether what is missing had been durable, so that it may have been acknowledged.
+    fn is_acknowledged(&self) -> bool {
+        self.horizon >= self.first_missing
+    }
+
+    fn describe(&self) -> String {
+        let Gap { first_missing, damage_offset, horizon, .. } = self;
+        let place = format!("{} is damaged at byte {damage_offset}", self.damaged.display());
+        match self.is_acknowledged() {
+            true => format!(
+                "{place}: writes {first_missing} to {horizon} had been acknowledged, and those at and \
+                 behind the damage cannot be replayed. Restore a backup or a checkpoint; or accept the \
+                 loss of everything from there on and start once with --accept-damaged-log"
+            ),
+            false => format!(
+                "{place}, where a crash interrupted writes that nobody had been told of; replay ends there"
+            ),
+        }
+    }
+
+    /// Breaks the checksum of the first record after the gap. RocksDB takes a hole of zeros for the end of
+    /// a block and would go on behind it, to a state that never existed.
+    fn end_replay(&self) -> io::Result<()> {
+        let mut file = File::options().read(true).write(true).open(self.resumes_in)?;
+        let mut checksum = [0; 4];
+        file.seek(SeekFrom::Start(self.resumes_at))?;
+        file.read_exact(&mut checksum)?;
+        file.seek(SeekFrom::Start(self.resumes_at))?;
+        file.write_all(&checksum.map(|byte| !byte))?;
+        file.sync_data()
+    }
+}
+
+/// The number of the first log that holds anything which is not yet in tables.
+fn oldest_needed_log(database: &Path, options: &Options) -> Result<u64> {
+    let rocks = rocksdb_options(options);
+    let family = ColumnFamilyDescriptor::new(DEFAULT_COLUMN_FAMILY_NAME, rocks.clone());
+    // Replays the logs in memory, and writes nothing.
+    let opened = DB::open_cf_descriptors_read_only(&rocks, database, [family], false)
+        .map_err(|error| open_error(database, &error))?;
+    let number = opened.property_int_value("rocksdb.min-log-number-to-keep");
+    Ok(number.map_err(|error| open_error(database, &error))?.unwrap_or(0))
+}
+
+fn log_error(path: &Path, error: &io::Error) -> Error {
+    Error::Open { detail: format!("{}: the log cannot be read: {error}", path.display()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Log, Run, find_gap};
+
+    /// A log of runs, each its first number, the number after it, its horizon, and whether it follows damage.
+    fn log(number: u64, runs: &[(u64, u64, u64, bool)], is_damaged_after: bool) -> Log {
+        let runs = runs.iter().zip(1..).map(|(&(first, next, horizon, is_damaged), place)| {
+            let offset = place * 1000;
+            Run { offset, damage: is_damaged.then_some(offset - 500), first, next, horizon }
+        });
+        let damage = is_damaged_after.then_some(9000);
+        Log { path: format!("{number}.log").into(), number, runs: runs.collect(), damage }
+    }
+
+    /// Where the damage is, and whether something acknowledged is missing.
+    fn verdict(logs: &[Log]) -> Option<(String, u64, bool)> {
+        find_gap(logs).map(|gap| {
+            (gap.damaged.display().to_string(), gap.damage_offset, gap.is_acknowledged())
+        })
+    }
+
+    #[test]
+    fn only_missing_numbers_matter() {
+        let found = |name: &str, offset, lost| Some((name.to_owned(), offset, lost));
+        let cases = [
+            ("empty", vec![], None),
+            ("whole", vec![log(1, &[(5, 9, 8, false)], false)], None),
+            ("a torn end", vec![log(1, &[(5, 9, 8, false)], true)], None),
+            (
+                "a reused file before another",
+                vec![log(1, &[(5, 9, 8, false)], true), log(2, &[(9, 12, 9, false)], false)],
+                None,
+            ),
+            (
+                "damage before what is durable",
+                vec![log(1, &[(5, 9, 7, false), (11, 15, 9, true)], false)],
+                found("1.log", 1500, true),
+            ),
+            (
+                "a hole in what is not",
+                vec![log(1, &[(5, 9, 7, false), (11, 15, 8, true)], false)],
+                found("1.log", 1500, false),
+            ),
+            (
+                "a horizon far behind the damage",
+                vec![
+                    log(1, &[(5, 9, 7, false), (11, 15, 8, true)], false),
+                    log(2, &[(15, 16, 14, false)], false),
+                ],
+                found("1.log", 1500, true),
+            ),
+            (
+                "the end of a log before another",
+                vec![log(1, &[(5, 9, 7, false)], true), log(2, &[(10, 12, 9, false)], false)],
+                found("1.log", 9000, true),
+            ),
+            (
+                "a log cut short before another",
+                vec![log(1, &[(5, 9, 7, false)], false), log(2, &[(10, 12, 9, false)], false)],
+                found("2.log", 1000, true),
+            ),
+            (
+                "a damaged beginning",
+                vec![log(1, &[(5, 9, 4, true)], false)],
+                found("1.log", 500, true),
+            ),
+            (
+                "a log of which nothing is left",
+                vec![log(1, &[], true), log(2, &[(5, 9, 3, false)], false)],
+                found("1.log", 9000, false),
+            ),
+            (
+                "numbers given out again",
+                vec![log(1, &[(5, 9, 8, false), (7, 10, 8, true)], true)],
+                None,
+            ),
+        ];
+        for (name, logs, expected) in cases {
+            assert_eq!(verdict(&logs), expected, "{name}");
+        }
+    }
+}
