@@ -11,6 +11,7 @@ use rand::rngs::StdRng;
 use zenobe_testing::Seed;
 
 use crate::step::Step;
+use crate::twin::transaction::TOKEN_LIFETIME_MS;
 use crate::twin::write::Write;
 
 use self::dice::Dice;
@@ -22,6 +23,10 @@ pub struct Settings {
     /// A small limit makes writes run into it; the default is never reached.
     pub collection_size_bytes_max: u64,
 }
+
+/// Around the ten minutes for which a token is remembered, mostly.
+const INTERVALS_MS: [u64; 5] =
+    [1_000, 300_000, TOKEN_LIFETIME_MS - 1, TOKEN_LIFETIME_MS - 1, TOKEN_LIFETIME_MS];
 
 pub struct History {
     pub settings: Settings,
@@ -64,8 +69,8 @@ impl Generator {
             920..940 => self.add_index(),
             940..952 => self.drop_index(),
             952..976 => Step::Work,
-            976..984 => Step::AdvanceClock { by_ms: 1 + self.dice.below(6 * 60 * 1000) as u64 },
-            984..997 => Step::Check,
+            976..988 => Step::AdvanceClock { by_ms: *self.dice.pick(&INTERVALS_MS) },
+            988..997 => Step::Check,
             _ => Step::Reopen,
         }
     }

@@ -66,11 +66,11 @@ impl Generator {
     }
 
     pub fn transact_write(&mut self) -> Step {
-        if !self.tokened.is_empty() && self.dice.one_in(6) {
+        if !self.tokened.is_empty() && self.dice.one_in(4) {
             return self.repetition();
         }
         let mut writes: Vec<(String, Write)> = Vec::new();
-        for _ in 0..self.dice.between(1, 5) {
+        for _ in 0..self.dice.between(1, 4) {
             let shape = self.shape();
             let mut write = self.write(&shape, 100);
             // Conditions mostly fail, and one is enough to cancel everything.
@@ -88,7 +88,7 @@ impl Generator {
 
     /// An earlier transaction again, or something else under its token.
     fn repetition(&mut self) -> Step {
-        let recent = self.tokened.len().saturating_sub(6);
+        let recent = self.tokened.len().saturating_sub(4);
         let (token, writes) = self.dice.pick(&self.tokened[recent..]).clone();
         let writes =
             if self.dice.one_in(5) { self.dice.pick(&self.tokened).1.clone() } else { writes };
