@@ -11,6 +11,7 @@ mod bench;
 mod cache;
 mod documents;
 mod environment;
+mod fuzz;
 mod libclang;
 mod process;
 mod python;
@@ -35,7 +36,7 @@ fn main() -> ExitCode {
 }
 
 /// Every command, so that the help, the dispatch and the check of the documents agree.
-pub const COMMANDS: [&str; 5] = ["serve", "test", "bench", "env", "help"];
+pub const COMMANDS: [&str; 6] = ["serve", "test", "fuzz", "bench", "env", "help"];
 
 fn run(arguments: &[String]) -> Result<(), Failure> {
     let (command, rest) = match arguments.split_first() {
@@ -45,6 +46,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
     match command {
         "serve" => serve::run(rest),
         "test" => no_arguments(rest).and_then(|()| test::run()),
+        "fuzz" => fuzz::run(rest),
         "bench" => bench::run(rest),
         "env" => no_arguments(rest).and_then(|()| environment::print()),
         "help" | "--help" | "-h" => {
@@ -74,8 +76,13 @@ Usage: cargo xtask <command>
 
   test
       Runs everything that must pass before a change is merged: formatting, lints,
-      the Rust tests, the AWS SDK tests in Python and the commands in the documents.
+      the Rust tests, a short run of each fuzz target, the AWS SDK tests in Python and
+      the commands in the documents.
       Example: cargo xtask test
+
+  fuzz [--seconds <n>] [<target>]
+      Runs one fuzz target, or all of them in turn, for 20 seconds each or as long as told.
+      Example: cargo xtask fuzz --seconds 600 requests
 
   bench [-- <options>]
       Builds the server in release mode and measures it.

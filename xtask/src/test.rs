@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::environment::Environment;
 use crate::process::{self, Failure};
-use crate::{documents, python, serve, workspace};
+use crate::{documents, fuzz, python, serve, workspace};
 
 pub fn run() -> Result<(), Failure> {
     let mut report = Report::default();
@@ -17,11 +17,15 @@ fn run_steps(report: &mut Report) -> Result<(), Failure> {
     let environment = report.step("prepare libclang and RocksDB", Environment::prepare)?;
     let cargo = |arguments: &[&str]| process::run(environment.cargo().args(arguments));
 
-    report.step("formatting", || cargo(&["fmt", "--all", "--check"]))?;
+    report.step("formatting", || {
+        cargo(&["fmt", "--all", "--check"])?;
+        cargo(&["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"])
+    })?;
     report.step("lints", || {
         cargo(&["clippy", "--locked", "--workspace", "--all-targets", "--", "--deny", "warnings"])
     })?;
     report.step("Rust tests", || cargo(&["test", "--locked", "--workspace"]))?;
+    report.step("fuzz targets", fuzz::run_all)?;
     report.step("release build", || serve::build_release(&environment))?;
     let interpreter = report.step("Python packages", || {
         let requirements = sdk_tests_directory().join("requirements.txt");

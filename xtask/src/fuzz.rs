@@ -1,0 +1,152 @@
+//! `cargo xtask fuzz`: each fuzz target for a fixed time, starting from the seeds in `fuzz/seeds`.
+//!
+//! Stable Rust is enough: only sanitizers need a nightly toolchain, and the code under test has nothing
+//! unsafe for them to find.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::process::{self, Failure};
+use crate::{cache, workspace};
+
+/// How long each target runs unless told otherwise; `cargo xtask test` takes this, too.
+pub const SECONDS_DEFAULT: u32 = 20;
+
+const CARGO_FUZZ_VERSION: &str = "0.13.2";
+
+/// What a single input may take before it counts as a fault.
+const LIMITS: [&str; 3] = ["-timeout=10", "-rss_limit_mb=2048", "-max_len=4096"];
+
+pub fn run(arguments: &[String]) -> Result<(), Failure> {
+    let Request { seconds, target } = Request::parse(arguments)?;
+    let targets = targets()?;
+    match target {
+        None => run_targets(&targets, seconds),
+        Some(target) if targets.contains(&target) => run_targets(&[target], seconds),
+        Some(target) => Err(Failure::new(format!(
+            "there is no fuzz target `{target}`; the targets are {}",
+            targets.join(", ")
+        ))),
+    }
+}
+
+/// All targets, for `cargo xtask test`.
+pub fn run_all() -> Result<(), Failure> {
+    run_targets(&targets()?, SECONDS_DEFAULT)
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Request {
+    seconds: u32,
+    target: Option<String>,
+}
+
+impl Request {
+    fn parse(arguments: &[String]) -> Result<Request, Failure> {
+        let mut request = Request { seconds: SECONDS_DEFAULT, target: None };
+        let mut rest = arguments.iter();
+        while let Some(argument) = rest.next() {
+            if argument == "--seconds" {
+                let seconds = rest.next().and_then(|text| text.parse().ok());
+                request.seconds =
+                    seconds.ok_or_else(|| Failure::new("`--seconds` needs a number"))?;
+            } else if request.target.is_none() && !argument.starts_with('-') {
+                request.target = Some(argument.clone());
+            } else {
+                return Err(Failure::new(format!("unexpected argument `{argument}`")));
+            }
+        }
+        Ok(request)
+    }
+}
+
+fn run_targets(targets: &[String], seconds: u32) -> Result<(), Failure> {
+    let cargo_fuzz = provide_cargo_fuzz()?;
+    for target in targets {
+        run_target(&cargo_fuzz, target, seconds)?;
+    }
+    Ok(())
+}
+
+/// New inputs go to the target directory, so that a clone stays clean and later runs go on from there. An input
+/// that stops a target is kept in `fuzz/artifacts`.
+fn run_target(cargo_fuzz: &Path, target: &str, seconds: u32) -> Result<(), Failure> {
+    eprintln!("xtask: fuzzing {target} for {seconds} s");
+    let corpus = workspace::target_directory().join("fuzz-corpus").join(target);
+    cache::create(&corpus)?;
+    let mut command = Command::new(cargo_fuzz);
+    command
+        .current_dir(workspace::root())
+        .env("CARGO_TARGET_DIR", workspace::target_directory().join("fuzz"))
+        // Its backtraces are about itself, not about the target.
+        .env("RUST_LIB_BACKTRACE", "0")
+        .args(["fuzz", "run", "--sanitizer", "none", target])
+        .arg(&corpus)
+        .arg(seeds_directory().join(target))
+        .arg("--")
+        .arg(format!("-max_total_time={seconds}"))
+        .args(["-verbosity=0", "-print_final_stats=1"])
+        .args(LIMITS);
+    process::run(&mut command)
+}
+
+/// Every target has seeds, and nothing else has.
+fn targets() -> Result<Vec<String>, Failure> {
+    let directory = seeds_directory();
+    let entries =
+        fs::read_dir(&directory).map_err(|error| Failure::file("list", &directory, &error))?;
+    let mut targets: Vec<String> =
+        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    targets.sort();
+    Ok(targets)
+}
+
+fn seeds_directory() -> PathBuf {
+    workspace::root().join("fuzz").join("seeds")
+}
+
+/// Finds cargo-fuzz in the cache or installs it there.
+fn provide_cargo_fuzz() -> Result<PathBuf, Failure> {
+    let entry = cache::directory()?.join(format!("cargo-fuzz-{CARGO_FUZZ_VERSION}"));
+    let program = entry.join("bin").join("cargo-fuzz");
+    if program.exists() {
+        return Ok(program);
+    }
+    let _lock = cache::lock(&entry)?;
+    if program.exists() {
+        return Ok(program);
+    }
+    let finished = cache::beside(&entry, "partial");
+    cache::remove(&finished)?;
+    let version = format!("={CARGO_FUZZ_VERSION}");
+    let mut install = workspace::cargo();
+    install.args(["install", "--quiet", "--locked", "cargo-fuzz", "--version", &version]);
+    process::run(install.arg("--root").arg(&finished))?;
+    cache::publish(&finished, &entry)?;
+    Ok(program)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_name_a_time_and_a_target_or_neither() {
+        let parse = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            Request::parse(&words).ok()
+        };
+        let request = |seconds, target: Option<&str>| {
+            Some(Request { seconds, target: target.map(Into::into) })
+        };
+        assert_eq!(parse(&[]), request(SECONDS_DEFAULT, None));
+        assert_eq!(parse(&["numbers"]), request(SECONDS_DEFAULT, Some("numbers")));
+        assert_eq!(parse(&["--seconds", "5", "numbers"]), request(5, Some("numbers")));
+        assert_eq!(parse(&["numbers", "--seconds", "5"]), request(5, Some("numbers")));
+        assert_eq!(parse(&["--seconds"]), None);
+        assert_eq!(parse(&["--seconds", "soon"]), None);
+        assert_eq!(parse(&["numbers", "requests"]), None);
+        assert_eq!(parse(&["--forever"]), None);
+    }
+}
