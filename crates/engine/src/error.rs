@@ -170,6 +170,8 @@ pub enum PageError {
     KeyConditionNotSupported,
     #[error("condition type does not match the key")]
     ConditionTypeMismatch,
+    #[error("key condition that no index can answer")]
+    NotIndexable,
     #[error("empty key value for {attribute}")]
     EmptyKeyValue { attribute: String, scalar_type: ScalarType },
     #[error("filter on key attribute {attribute}")]

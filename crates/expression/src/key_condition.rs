@@ -11,7 +11,7 @@ use crate::syntax::Tree;
 /// A condition on one attribute; which of them are keys only the table's schema tells.
 ///
 /// The legacy `KeyConditions` lower to one each: `EQ`, `LT`, `LE`, `GT`, `GE`, `BETWEEN` and `BEGINS_WITH` have their
-/// operator here; the others are not indexable and have none.
+/// operator here; all others are `NotIndexable`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeyCondition {
     pub attribute: String,
@@ -28,6 +28,9 @@ pub enum KeyOperator {
     /// Both bounds are included.
     Between(AttributeValue, AttributeValue),
     BeginsWith(AttributeValue),
+    /// What no range of keys can answer. Only the legacy parameter can say it, and it is an error once
+    /// the attribute turns out to be a key.
+    NotIndexable,
 }
 
 impl KeyOperator {
@@ -38,10 +41,11 @@ impl KeyOperator {
             | KeyOperator::LessOrEqual(value)
             | KeyOperator::Greater(value)
             | KeyOperator::GreaterOrEqual(value)
-            | KeyOperator::BeginsWith(value) => (value, None),
-            KeyOperator::Between(low, high) => (low, Some(high)),
+            | KeyOperator::BeginsWith(value) => (Some(value), None),
+            KeyOperator::Between(low, high) => (Some(low), Some(high)),
+            KeyOperator::NotIndexable => (None, None),
         };
-        std::iter::once(first).chain(second)
+        first.into_iter().chain(second)
     }
 }
 

@@ -8,10 +8,7 @@ use crate::messages::page;
 
 const CONDITIONS_MAX: usize = 2;
 
-/// `None` if one of the operators can't be answered by an index. DynamoDB says so only if the table exists.
-pub(crate) fn lowered(
-    conditions: Vec<UncheckedCondition>,
-) -> Result<Option<Vec<KeyCondition>>, ApiError> {
+pub(crate) fn lowered(conditions: Vec<UncheckedCondition>) -> Result<Vec<KeyCondition>, ApiError> {
     let conditions = checked(conditions)?;
     if conditions.is_empty() || conditions.len() > CONDITIONS_MAX {
         return Err(page::key_conditions_count());
@@ -19,7 +16,7 @@ pub(crate) fn lowered(
     Ok(conditions.into_iter().map(key_condition).collect())
 }
 
-fn key_condition(condition: AttributeCondition) -> Option<KeyCondition> {
+fn key_condition(condition: AttributeCondition) -> KeyCondition {
     let operator = match condition.comparison {
         Comparison::Compare(Comparator::Equal, value) => KeyOperator::Equal(value),
         Comparison::Compare(Comparator::Less, value) => KeyOperator::Less(value),
@@ -35,7 +32,7 @@ fn key_condition(condition: AttributeCondition) -> Option<KeyCondition> {
         | Comparison::Contains(_)
         | Comparison::NotContains(_)
         | Comparison::Null
-        | Comparison::NotNull => return None,
+        | Comparison::NotNull => KeyOperator::NotIndexable,
     };
-    Some(KeyCondition { attribute: condition.attribute, operator })
+    KeyCondition { attribute: condition.attribute, operator }
 }

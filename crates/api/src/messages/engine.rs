@@ -9,7 +9,7 @@ use zenobe_expression::UpdateError;
 use zenobe_value::EncodedItem;
 
 use super::date::long_date;
-use super::{INVALID, request, stream, table, tag, texts, transaction, value};
+use super::{INVALID, page, request, stream, table, tag, texts, transaction, value};
 use crate::error::{ApiError, CancellationEntry};
 
 /// What the failed request was about; some texts name it.
@@ -349,6 +349,7 @@ fn page_error(error: PageError) -> ApiError {
         PageError::MissingKeyCondition { attribute } => missing_key_condition(&attribute),
         PageError::KeyConditionNotSupported => key_condition_not_supported(),
         PageError::ConditionTypeMismatch => condition_type_mismatch(),
+        PageError::NotIndexable => page::not_indexable(),
         PageError::EmptyKeyValue { attribute, scalar_type } => {
             empty_key(empty_kind(scalar_type), &attribute)
         }

@@ -27,11 +27,7 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
     let constrained = constrained(&mut input)?;
     let (select, capacity) = (constrained.select, constrained.capacity);
     let filter_is_legacy = constrained.query_filter.is_some();
-    let Lowered { command, is_indexable } = lowered(table, input, constrained)?;
-    if !is_indexable {
-        context.engine.table(&command.table).await.map_err(|error| context.items(error))?;
-        return Err(messages::page::not_indexable());
-    }
+    let command = lowered(table, input, constrained)?;
     let outcome = context.engine.query(&command).await.map_err(|error| match error {
         Error::Page(PageError::FilterOnKey { attribute }) if filter_is_legacy => {
             messages::page::query_filter_on_key(&attribute)
@@ -99,18 +95,11 @@ fn positive_limit(limit: i32) -> Result<u32, ApiError> {
     positive.ok_or_else(messages::page::query_limit)
 }
 
-struct Lowered {
-    command: Query,
-    /// Whether an index can answer the key conditions. If not, the command has none, and the request fails as soon
-    /// as it is known that its table exists.
-    is_indexable: bool,
-}
-
 fn lowered(
     table: TableName,
     input: QueryInput,
     constrained: Constrained,
-) -> Result<Lowered, ApiError> {
+) -> Result<Query, ApiError> {
     check_combination(&input, &constrained)?;
     let selected = Selected {
         select: constrained.select,
@@ -132,7 +121,7 @@ fn lowered(
     let filter = expressions.filter(input.filter_expression.as_deref())?;
     let projection = expressions.projection(input.projection_expression.as_deref())?;
     expressions.finish()?;
-    let conditions = one_dialect(conditions.transpose()?, constrained.key_conditions)?;
+    let key_conditions = one_dialect(conditions.transpose()?, constrained.key_conditions)?;
     selected.check(messages::page::query_projection_required)?;
     let legacy_projection = input.attributes_to_get.map(attributes_to_get::projection);
     let page = PageRequest {
@@ -144,10 +133,7 @@ fn lowered(
         consistent: input.consistent_read.unwrap_or(false),
     };
     let forward = input.scan_index_forward.unwrap_or(true);
-    let is_indexable = conditions.is_some();
-    let key_conditions = conditions.unwrap_or_default();
-    let command = Query { table, index: input.index_name, key_conditions, forward, page };
-    Ok(Lowered { command, is_indexable })
+    Ok(Query { table, index: input.index_name, key_conditions, forward, page })
 }
 
 /// KeyConditions go together with the other expressions, but not with KeyConditionExpression.
@@ -169,13 +155,12 @@ fn check_combination(input: &QueryInput, constrained: &Constrained) -> Result<()
     check_values_are_used(values, &[filter, key_condition])
 }
 
-/// `None` if no index can answer them.
 fn one_dialect(
     expression: Option<Vec<KeyCondition>>,
     legacy: Option<Vec<UncheckedCondition>>,
-) -> Result<Option<Vec<KeyCondition>>, ApiError> {
+) -> Result<Vec<KeyCondition>, ApiError> {
     match expression {
-        Some(conditions) => Ok(Some(conditions)),
+        Some(conditions) => Ok(conditions),
         None => key_conditions::lowered(legacy.unwrap_or_default()),
     }
 }

@@ -62,7 +62,7 @@ fn partition_bytes(keys: &KeySchema, conditions: &[KeyCondition]) -> Result<Vec<
     let mut bytes = Vec::new();
     for attribute in &keys.partition {
         let condition = find(conditions, attribute).ok_or_else(|| missing(attribute))?;
-        check_types(attribute, condition)?;
+        check_operator(attribute, condition)?;
         let KeyOperator::Equal(value) = &condition.operator else {
             return Err(PageError::KeyConditionNotSupported.into());
         };
@@ -86,7 +86,7 @@ fn sort_conditions<'q>(
     for attribute in keys.sort.iter().take(expected) {
         // A condition is left over that is on no key attribute, or on one behind a gap.
         let condition = find(conditions, attribute).ok_or_else(|| missing(attribute))?;
-        check_types(attribute, condition)?;
+        check_operator(attribute, condition)?;
         if sort.last().is_some_and(|last| !matches!(last.operator, KeyOperator::Equal(_))) {
             return Err(PageError::KeyConditionNotSupported.into());
         }
@@ -127,6 +127,7 @@ fn range_of(base: &[u8], operator: &KeyOperator) -> Result<KeyRange> {
         KeyOperator::GreaterOrEqual(value) => KeyRange::new(at(value), behind(base)),
         KeyOperator::Between(low, high) => KeyRange::new(at(low), behind(&at(high))),
         KeyOperator::BeginsWith(prefix) => KeyRange::prefix(begin(base, prefix)?),
+        KeyOperator::NotIndexable => return Err(PageError::NotIndexable.into()),
     })
 }
 
@@ -140,7 +141,10 @@ fn begin(base: &[u8], prefix: &AttributeValue) -> Result<Vec<u8>, PageError> {
     Ok(key)
 }
 
-fn check_types(attribute: &KeyAttribute, condition: &KeyCondition) -> Result<(), PageError> {
+fn check_operator(attribute: &KeyAttribute, condition: &KeyCondition) -> Result<(), PageError> {
+    if condition.operator == KeyOperator::NotIndexable {
+        return Err(PageError::NotIndexable);
+    }
     let expected = attribute.scalar_type.attribute_type();
     if condition.operator.values().any(|value| value.attribute_type() != expected) {
         return Err(PageError::ConditionTypeMismatch);

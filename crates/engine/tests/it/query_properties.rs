@@ -159,6 +159,7 @@ fn matches(value: &AttributeValue, operator: Option<&KeyOperator>) -> bool {
         Some(KeyOperator::Between(low, high)) => {
             compare(value, low).is_ge() && compare(value, high).is_le()
         }
+        Some(KeyOperator::NotIndexable) => false,
         Some(KeyOperator::BeginsWith(prefix)) => match (value, prefix) {
             (AttributeValue::S(text), AttributeValue::S(prefix)) => text.starts_with(prefix),
             (AttributeValue::B(bytes), AttributeValue::B(prefix)) => bytes.starts_with(prefix),

@@ -181,6 +181,7 @@ fn print_keys(conditions: &[KeyCondition]) -> Vec<String> {
             KeyOperator::GreaterOrEqual(_) => ">=",
             KeyOperator::Between(..) => "between",
             KeyOperator::BeginsWith(_) => "begins with",
+            KeyOperator::NotIndexable => "not indexable",
         };
         let values: Vec<String> = condition.operator.values().map(print_value).collect();
         format!("{} {operator} {}", condition.attribute, values.join(" "))
