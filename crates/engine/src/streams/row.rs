@@ -118,3 +118,70 @@ impl StreamRow {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::{KeyAttribute, ScalarType, ShardGeneration, StreamViewType};
+    use zenobe_value::{AttributeValue, Number};
+
+    fn row(disabled_at_ms: Option<u64>) -> StreamRow {
+        let attribute = |name: &str, scalar_type| KeyAttribute { name: name.into(), scalar_type };
+        StreamRow {
+            namespace: Namespace { account: "1".into(), region: "r".into() },
+            table_name: "t".into(),
+            table_id: TableId(7),
+            table_uuid: "0a1b2c3d-0000-4000-8000-000000000000".into(),
+            keys: KeySchema {
+                partition: vec![attribute("pk", ScalarType::S)],
+                sort: vec![attribute("sk", ScalarType::B)],
+            },
+            settings: StreamSettings {
+                view_type: StreamViewType::OldImage,
+                label: "2026-10-09T05:53:25.330".into(),
+                created_at_ms: 1_000,
+                slots: 2,
+                generations: vec![ShardGeneration { number: 4, opened_at_ms: 5_000 }],
+            },
+            disabled_at_ms,
+        }
+    }
+
+    #[test]
+    fn rows_survive_the_round_trip() {
+        for disabled_at_ms in [None, Some(9_000)] {
+            let row = row(disabled_at_ms);
+            assert_eq!(StreamRow::decode(&row.encode()).unwrap(), row);
+        }
+    }
+
+    #[test]
+    fn rows_that_are_not_understood_are_errors() {
+        let bytes = row(None).encode();
+        let attributes = EncodedItem::from_bytes(bytes.clone()).unwrap().as_item().decode();
+        for required in ["format", "table_name", "table_id", "table_uuid", "keys", "stream"] {
+            let mut attributes = attributes.clone();
+            attributes.remove(required);
+            let damaged = EncodedItem::encode(&attributes);
+            assert!(StreamRow::decode(damaged.as_bytes()).is_err(), "{required}");
+        }
+        let mut newer = attributes;
+        newer.insert("format".into(), AttributeValue::N(Number::from(2_u64)));
+        assert!(StreamRow::decode(EncodedItem::encode(&newer).as_bytes()).is_err());
+        assert!(StreamRow::decode(&bytes[..bytes.len() - 1]).is_err());
+    }
+
+    #[test]
+    fn shards_are_readable_until_their_end_is_past() {
+        let mut row = row(Some(9_000));
+        row.settings.roll_over(6_000);
+        let numbers = |horizon_ms| -> Vec<u32> {
+            row.shards_since(horizon_ms).map(|shard| shard.id.number).collect()
+        };
+        assert_eq!(numbers(5_999), [9, 10, 11, 12]);
+        assert_eq!(numbers(6_000), [11, 12]);
+        assert_eq!(numbers(9_000), Vec::<u32>::new());
+        assert!(!row.is_past(8_999));
+        assert!(row.is_past(9_000));
+    }
+}

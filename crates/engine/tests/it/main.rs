@@ -6,6 +6,7 @@ mod races;
 mod scripts;
 mod stale_definitions;
 mod stream_properties;
+mod stream_races;
 mod streams;
 mod support;
 mod tables;
