@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+import streams as streaming
 import support
 from server import Server
 
@@ -27,6 +28,11 @@ def dynamodb(endpoint):
 
 
 @pytest.fixture(scope="session")
+def streams(endpoint):
+    return streaming.client(endpoint)
+
+
+@pytest.fixture(scope="session")
 def resource(endpoint):
     return support.resource(endpoint)
 
@@ -46,6 +52,15 @@ def scoped_server():
     support.skip_if_aimed_elsewhere()
     server = Server(arguments=["--namespaces-from-credentials"])
     yield server
+    server.kill()
+
+
+@pytest.fixture
+def driven():
+    """A server whose time stands still until the test moves it."""
+    support.skip_if_aimed_elsewhere()
+    server = Server(arguments=["--driven-clock"])
+    yield streaming.Driven(server)
     server.kill()
 
 
