@@ -58,7 +58,8 @@ impl EmbeddedStore {
     ///
     /// # Errors
     /// [`Error::Open`] if another process uses the directory, if its format is unknown, or if it holds
-    /// something else; [`Error::Corrupt`] if its content is damaged.
+    /// something else; [`Error::Corrupt`] if its content is damaged, or if acknowledged writes cannot be
+    /// replayed from its log and [`Options::accept_log_damage`] does not say to go on without them.
     pub fn open(directory: impl AsRef<Path>, options: Options) -> Result<EmbeddedStore> {
         let shared = Arc::new(Shared::open(directory.as_ref(), options)?);
         let committer = Committer::new(Arc::clone(&shared))?;

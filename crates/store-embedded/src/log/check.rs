@@ -1,10 +1,12 @@
 //! Whether replaying the logs would lose what was acknowledged.
 //!
-//! The sequence numbers of intact records follow each other without gaps, across files too. So what matters
-//! is not where something cannot be read (the end of a reused file never can) but where numbers are missing.
+//! The sequence numbers of intact records follow each other without gaps, across files too. Replay leaves a
+//! file at the first place that it cannot read, and goes on with a later file only if its numbers follow. So
+//! what cannot be read at the end of a file (of a reused one, that is the rule) matters only if numbers are
+//! missing afterwards; in the middle of a file it always does.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use rocksdb::{ColumnFamilyDescriptor, DB, DEFAULT_COLUMN_FAMILY_NAME};
@@ -13,6 +15,9 @@ use zenobe_store::{Error, Result};
 use super::reader::{Record, read_records};
 use crate::database::open_error;
 use crate::options::{Options, rocksdb_options};
+
+/// The header of a fragment without data, with a checksum that is not its own.
+const BROKEN_HEADER: [u8; 7] = [0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 1];
 
 /// Looks at the logs of a database before RocksDB opens it, and refuses it if acknowledged writes would be
 /// lost, without having changed anything. A gap that may stay is marked, so that replay does end there.
@@ -31,8 +36,12 @@ pub(crate) fn check(database: &Path, options: &Options) -> Result<()> {
     if gap.is_acknowledged() && !options.accept_log_damage {
         return Err(Error::Corrupt { detail: gap.describe() });
     }
-    tracing::warn!("{}", gap.describe());
-    gap.end_replay().map_err(|error| log_error(gap.resumes_in, &error))
+    if gap.is_acknowledged() {
+        tracing::error!("the loss is accepted: {}", gap.describe());
+    } else {
+        tracing::warn!("{}", gap.describe());
+    }
+    gap.end_replay().map_err(|error| log_error(gap.damaged, &error))
 }
 
 struct Log {
@@ -43,7 +52,7 @@ struct Log {
     damage: Option<u64>,
 }
 
-/// Records whose sequence numbers follow each other without a gap.
+/// Intact records next to each other, whose sequence numbers follow without a gap.
 #[derive(Debug, PartialEq, Eq)]
 struct Run {
     offset: u64,
@@ -56,14 +65,12 @@ struct Run {
     horizon: u64,
 }
 
-/// Sequence numbers that are missing, although later ones are there.
+/// Sequence numbers that replay does not reach, although later ones are there.
 struct Gap<'a> {
     first_missing: u64,
+    /// The log and the place in it where replay has to end.
     damaged: &'a Path,
     damage_offset: u64,
-    /// Where the first record after the gap is.
-    resumes_in: &'a Path,
-    resumes_at: u64,
     /// The last sequence number that a record after the gap knew to be durable.
     horizon: u64,
 }
@@ -86,7 +93,7 @@ impl Log {
     fn read(&mut self) -> io::Result<()> {
         let Log { path, number, runs, damage } = self;
         *damage = read_records(path, *number, |record| match runs.last_mut() {
-            Some(run) if run.next == record.sequence => run.add(&record),
+            Some(run) if run.next == record.sequence && record.damage.is_none() => run.add(&record),
             _ => runs.push(Run::new(&record)),
         })?;
         Ok(())
@@ -116,23 +123,16 @@ fn find_gap(logs: &[Log]) -> Option<Gap<'_>> {
         for run in &log.runs {
             let here = run.damage.map(|offset| (&*log.path, offset));
             let damage = here.or(damage.take());
+            // Replay goes on where a later log takes up the numbers.
+            gap = gap.filter(|gap| here.is_some() || run.first != gap.first_missing);
             let first_missing = match next {
-                Some(next) => (run.first > next).then_some(next),
+                Some(next) => (run.first > next || here.is_some()).then_some(next),
                 // The beginning cannot be read. It held at least what comes right before this run.
                 None => damage.map(|_| run.first.saturating_sub(1)),
             };
             if let (None, Some(first_missing)) = (&gap, first_missing) {
                 let (damaged, damage_offset) = damage.unwrap_or((&log.path, run.offset));
-                let (resumes_in, resumes_at) = (&*log.path, run.offset);
-                let horizon = 0;
-                gap = Some(Gap {
-                    first_missing,
-                    damaged,
-                    damage_offset,
-                    resumes_in,
-                    resumes_at,
-                    horizon,
-                });
+                gap = Some(Gap { first_missing, damaged, damage_offset, horizon: 0 });
             }
             if let Some(gap) = &mut gap {
                 gap.horizon = gap.horizon.max(run.horizon);
@@ -155,9 +155,9 @@ impl Gap<'_> {
         let place = format!("{} is damaged at byte {damage_offset}", self.damaged.display());
         match self.is_acknowledged() {
             true => format!(
-                "{place}: writes {first_missing} to {horizon} had been acknowledged, and those at and \
-                 behind the damage cannot be replayed. Restore a backup or a checkpoint; or accept the \
-                 loss of everything from there on and start once with --accept-damaged-log"
+                "{place}, and acknowledged writes lie there or behind it (sequence numbers {first_missing} \
+                 to {horizon}). Nothing has been changed. Restore a backup or a checkpoint; or accept the \
+                 loss of everything from there on by starting once with --accept-damaged-log"
             ),
             false => format!(
                 "{place}, where a crash interrupted writes that nobody had been told of; replay ends there"
@@ -165,15 +165,12 @@ impl Gap<'_> {
         }
     }
 
-    /// Breaks the checksum of the first record after the gap. RocksDB takes a hole of zeros for the end of
-    /// a block and would go on behind it, to a state that never existed.
+    /// Makes sure that replay ends here. RocksDB takes a hole of zeros for the unused end of a block and would
+    /// go on behind it, to a state that never existed.
     fn end_replay(&self) -> io::Result<()> {
-        let mut file = File::options().read(true).write(true).open(self.resumes_in)?;
-        let mut checksum = [0; 4];
-        file.seek(SeekFrom::Start(self.resumes_at))?;
-        file.read_exact(&mut checksum)?;
-        file.seek(SeekFrom::Start(self.resumes_at))?;
-        file.write_all(&checksum.map(|byte| !byte))?;
+        let mut file = File::options().write(true).open(self.damaged)?;
+        file.seek(SeekFrom::Start(self.damage_offset))?;
+        file.write_all(&BROKEN_HEADER)?;
         file.sync_data()
     }
 }
@@ -265,8 +262,26 @@ mod tests {
                 found("1.log", 9000, false),
             ),
             (
+                "damage between numbers that follow each other",
+                vec![log(1, &[(5, 9, 8, false), (9, 12, 8, true), (12, 13, 9, false)], true)],
+                found("1.log", 1500, true),
+            ),
+            (
+                "damage before numbers that follow those of another log",
+                vec![log(1, &[(5, 9, 8, false)], true), log(2, &[(9, 12, 9, true)], false)],
+                found("2.log", 500, true),
+            ),
+            (
+                "numbers given out again after damage",
+                vec![
+                    log(1, &[(5, 9, 7, false), (11, 15, 8, true)], true),
+                    log(2, &[(9, 12, 11, false)], false),
+                ],
+                None,
+            ),
+            (
                 "numbers given out again",
-                vec![log(1, &[(5, 9, 8, false), (7, 10, 8, true)], true)],
+                vec![log(1, &[(5, 9, 8, false)], false), log(2, &[(7, 9, 8, false)], false)],
                 None,
             ),
         ];

@@ -16,7 +16,7 @@ use crate::damage::copy;
 use crate::ledger::{self, Progress};
 
 const STEPS: u64 = 150;
-const ROUNDS: usize = 60;
+const ROUNDS: usize = 40;
 
 /// What a crash leaves behind: a copy of a store that is still open, in which everything is acknowledged.
 fn crashed(parent: &Path, options: &Options) -> (PathBuf, Progress) {
@@ -124,20 +124,48 @@ fn flipped_bits_are_reported() {
     }
 }
 
+/// An idle store writes a horizon that has no entries, so no number is missing if it is damaged. But replay
+/// ends there all the same.
+#[test]
+fn damaged_horizons_are_reported() {
+    // A write without entries, and the beginning of the horizon in it.
+    const IDLE_HORIZON: [u8; 7] = [0, 0, 0, 0, 3, 9, 1];
+    let parent = tempdir().unwrap();
+    let directory = parent.path().join("store");
+    let store = EmbeddedStore::open(&directory, Options::default()).unwrap();
+    for _ in 0..4 {
+        ledger::step(&store, 0).unwrap();
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    let damaged = parent.path().join("damaged");
+    copy(&directory, &damaged);
+    let log = files(&damaged.join("rocksdb"), "log").pop().unwrap();
+    let mut content = fs::read(&log).unwrap();
+    let is_horizon = |position: &usize| content[*position..].starts_with(&IDLE_HORIZON);
+    let horizons: Vec<usize> = (0..content.len()).filter(is_horizon).collect();
+    assert_eq!(horizons.len(), 4, "one for each time that the store was idle");
+    content[horizons[1]] = 1;
+    fs::write(&log, content).unwrap();
+    let refused = EmbeddedStore::open(&damaged, Options::default());
+    assert!(matches!(refused, Err(Error::Corrupt { .. })));
+}
+
 #[test]
 fn lost_pages_are_reported() {
     check_damage("a page", &Options::default(), ROUNDS * 3 / 4, zero_a_page);
 }
 
-const TAIL_GROUPS: u32 = 200;
+const TAIL_GROUPS: u32 = 60;
+const PAGE_BYTES: usize = 4096;
+/// What a group of one entry takes in the log beside its value.
+const GROUP_OVERHEAD_BYTES: usize = 47;
 
-/// A crashed store with groups at the end of its log that were never synced: their horizon is older.
+/// A crashed store with groups at the end of its log that were never synced: their horizon is older. Each fills
+/// a page, so that a page which the disk did not write leaves a hole between intact groups.
 struct Torn {
     directory: PathBuf,
     written: Progress,
     log: PathBuf,
-    /// Where what was acknowledged ends.
-    acknowledged_bytes: usize,
 }
 
 fn torn(parent: &Path) -> Torn {
@@ -147,27 +175,25 @@ fn torn(parent: &Path) -> Torn {
     rocks.set_atomic_flush(true);
     let opened = DB::open_cf(&rocks, crashed.join("rocksdb"), ["default", "sequences"]).unwrap();
     let horizon = opened.latest_sequence_number();
-    let write = |key: String, value: &[u8]| {
+    let write = |name: &str| {
         let mut write = WriteBatch::default();
         write.put_log_data([&[1], &horizon.to_be_bytes()[..]].concat());
-        write.put(key, value);
+        write.put(format!("tail/{name}"), vec![7; PAGE_BYTES - GROUP_OVERHEAD_BYTES]);
         opened.write(write).unwrap();
     };
-    write("tail/acknowledged".to_owned(), b"");
-    let rocks = crashed.join("rocksdb");
-    let log = files(&rocks, "log").pop().unwrap();
-    let acknowledged_bytes = fs::metadata(&log).unwrap().len() as usize;
-    for number in 0..TAIL_GROUPS {
-        write(format!("tail/{number}"), &vec![7; 13 * number as usize]);
-    }
+    write("sync");
+    let log = files(&crashed.join("rocksdb"), "log").pop().unwrap();
+    assert_eq!(fs::metadata(&log).unwrap().len() as usize, PAGE_BYTES);
+    (0..TAIL_GROUPS).for_each(|number| write(&format!("{number:04}")));
+    assert_eq!(fs::metadata(&log).unwrap().len() as usize, PAGE_BYTES * (TAIL_GROUPS as usize + 1));
     let directory = parent.join("torn");
     copy(&crashed, &directory);
     let log = directory.join(log.strip_prefix(&crashed).unwrap());
-    Torn { directory, written, log, acknowledged_bytes }
+    Torn { directory, written, log }
 }
 
 /// Tears what was not acknowledged. The store opens, with a prefix of it.
-fn check_torn(name: &str, tear: impl Fn(&mut Vec<u8>, usize, &mut Random)) {
+fn check_torn(name: &str, tear: impl Fn(&mut Vec<u8>, &mut Random)) {
     let mut random = Random::announced(name);
     let parent = tempdir().unwrap();
     let torn = torn(parent.path());
@@ -177,14 +203,15 @@ fn check_torn(name: &str, tear: impl Fn(&mut Vec<u8>, usize, &mut Random)) {
         copy(&torn.directory, &directory);
         let log = directory.join(torn.log.strip_prefix(&torn.directory).unwrap());
         let mut content = fs::read(&log).unwrap();
-        tear(&mut content, torn.acknowledged_bytes, &mut random);
+        tear(&mut content, &mut random);
+        assert!(content.len() >= PAGE_BYTES);
         fs::write(&log, content).unwrap();
         let store = EmbeddedStore::open(&directory, Options::default())
             .unwrap_or_else(|error| panic!("{name} {round}: {error}"));
         assert_eq!(ledger::check(&store).unwrap(), torn.written);
         let is_there = |name: String| block_on(store.get(name.as_bytes())).unwrap().is_some();
-        assert!(is_there("tail/acknowledged".to_owned()));
-        let mut tail = (0..TAIL_GROUPS).map(|number| is_there(format!("tail/{number}")));
+        assert!(is_there("tail/sync".to_owned()));
+        let mut tail = (0..TAIL_GROUPS).map(|number| is_there(format!("tail/{number:04}")));
         let found = tail.by_ref().take_while(|is_there| *is_there).count();
         assert!(tail.all(|is_there| !is_there), "{name} {round}: a hole behind {found} groups");
         lost += usize::from(found < TAIL_GROUPS as usize);
@@ -196,21 +223,19 @@ fn check_torn(name: &str, tear: impl Fn(&mut Vec<u8>, usize, &mut Random)) {
 
 #[test]
 fn torn_ends_are_no_damage() {
-    check_torn("cut", |content, from, random| {
-        content.truncate(from + random.below(content.len() - from));
+    // The first page holds what was acknowledged.
+    const FROM: usize = PAGE_BYTES;
+    check_torn("cut", |content, random| {
+        content.truncate(FROM + random.below(content.len() - FROM));
     });
-    check_torn("overwritten", |content, from, random| {
-        let rubbish = random.bytes(content.len() - from);
-        let kept = random.below(rubbish.len());
-        content[from + kept..].copy_from_slice(&rubbish[kept..]);
+    check_torn("overwritten", |content, random| {
+        let kept = FROM + random.below(content.len() - FROM);
+        let rubbish = random.bytes(content.len() - kept);
+        content[kept..].copy_from_slice(&rubbish);
     });
-    // The disk wrote later pages, but not this one.
-    check_torn("a page is missing", |content, from, random| {
-        let pages = from.div_ceil(4096)..content.len() / 4096;
-        let page = pages.start + random.below(pages.len());
-        content[page * 4096..(page + 1) * 4096].fill(0);
+    check_torn("a page is missing", |content, random| {
+        let page = 1 + random.below(TAIL_GROUPS as usize);
+        content[page * PAGE_BYTES..][..PAGE_BYTES].fill(0);
     });
-    check_torn("a flipped bit", |content, from, random| {
-        flip_a_bit(&mut content[from..], random);
-    });
+    check_torn("a flipped bit", |content, random| flip_a_bit(&mut content[FROM..], random));
 }
