@@ -9,6 +9,8 @@ use zenobe_store::memory::MemoryStore;
 use zenobe_store_embedded::{Durability, EmbeddedStore, Options};
 use zenobe_testing::TemporaryDirectory;
 
+use crate::hesitant::HesitantStore;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {
     Memory,
@@ -47,11 +49,19 @@ impl Disk {
     }
 
     pub async fn engine(&self, clock: &Arc<ManualClock>, limits: Limits) -> Arc<Engine> {
-        let clock = Arc::clone(clock) as Arc<dyn zenobe_engine::clock::Clock>;
-        let options =
-            EngineOptions { clock, random_seed: Some(1), limits, ..EngineOptions::default() };
-        Engine::open(self.open(), options).await.expect("the engine opens")
+        engine_on(self.open(), clock, limits).await
     }
+
+    /// An engine whose requests meet each other in the middle.
+    pub async fn hesitant_engine(&self, clock: &Arc<ManualClock>, limits: Limits) -> Arc<Engine> {
+        engine_on(Arc::new(HesitantStore::new(self.open())), clock, limits).await
+    }
+}
+
+async fn engine_on(store: Arc<dyn Store>, clock: &Arc<ManualClock>, limits: Limits) -> Arc<Engine> {
+    let clock = Arc::clone(clock) as Arc<dyn zenobe_engine::clock::Clock>;
+    let options = EngineOptions { clock, random_seed: Some(1), limits, ..EngineOptions::default() };
+    Engine::open(store, options).await.expect("the engine opens")
 }
 
 /// A runtime for one test: with threads if its tasks are to run side by side.

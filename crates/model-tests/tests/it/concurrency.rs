@@ -227,7 +227,7 @@ struct Store {
 impl Store {
     async fn open(disk: &Disk, seed: Seed) -> Store {
         let clock = Arc::new(ManualClock::new(1_700_000_000_000));
-        let engine = disk.engine(&clock, Limits::default()).await;
+        let engine = disk.hesitant_engine(&clock, Limits::default()).await;
         let namespace = Namespace { account: "000000000000".into(), region: "local".into() };
         let table = TableName { namespace: Arc::new(namespace), name: "items".into() };
         engine.create_table(create_table(&table)).await.expect("a valid table");

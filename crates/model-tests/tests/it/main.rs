@@ -8,6 +8,7 @@
 mod backend;
 mod concurrency;
 mod generate;
+mod hesitant;
 mod linearizability;
 mod model;
 mod run;
