@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
 use zenobe_store::KeyRange;
 
 use crate::Engine;
@@ -26,6 +27,9 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 const IDLE_DELAY: Duration = Duration::from_secs(30);
 /// How often to look for items that have expired, while a table has time to live enabled.
 const EXPIRY_DELAY: Duration = Duration::from_secs(1);
+/// A search that found nothing is not repeated before this many times as long as it took: stepping over what
+/// many deletions have left behind must not become a job of its own.
+const FRUITLESS_REST_FACTOR: u32 = 20;
 
 #[derive(Default)]
 pub(crate) struct Background {
@@ -73,18 +77,22 @@ impl Engine {
 
     /// Waits until it is time to look for work again. Items expire meanwhile.
     async fn idle(&self) {
-        let until = tokio::time::Instant::now() + IDLE_DELAY;
+        let until = Instant::now() + IDLE_DELAY;
+        let mut expiry_delay = EXPIRY_DELAY;
         loop {
-            let delay = if self.has_time_to_live() { EXPIRY_DELAY } else { IDLE_DELAY };
-            let now = tokio::time::Instant::now();
+            let delay = if self.has_time_to_live() { expiry_delay } else { IDLE_DELAY };
+            let start = Instant::now();
             let wake = self.background.wake.notified();
-            if tokio::time::timeout_at(until.min(now + delay), wake).await.is_ok() || now >= until {
+            if timeout_at(until.min(start + delay), wake).await.is_ok() || start >= until {
                 return;
             }
-            // A failure is logged, and met again by the work that follows.
-            if self.expire_items().await.is_err() {
-                return;
-            }
+            let start = Instant::now();
+            expiry_delay = match self.expire_items().await {
+                Ok(0) => EXPIRY_DELAY.max(start.elapsed() * FRUITLESS_REST_FACTOR),
+                Ok(_) => EXPIRY_DELAY,
+                // A failure is logged, and met again by the work that follows.
+                Err(_) => return,
+            };
         }
     }
 
@@ -96,8 +104,8 @@ impl Engine {
         let streams_maintained = streams::maintain(self).await;
         let tokens_forgotten = self.forget_all_expired_tokens().await;
         let space_reclaimed = self.reclaim_space().await;
-        let items = indexes_at_rest.and(expiries_indexed).and(items_expired);
-        items.and(streams_maintained).and(tokens_forgotten).and(space_reclaimed)
+        let items_settled = indexes_at_rest.and(expiries_indexed).and(items_expired.map(|_| ()));
+        items_settled.and(streams_maintained).and(tokens_forgotten).and(space_reclaimed)
     }
 
     async fn forget_all_expired_tokens(&self) -> Result<()> {

@@ -27,22 +27,23 @@ const BATCHES_AT_ONCE: usize = 8;
 const RECLAIM_ITEMS_MIN: u64 = 10_000;
 
 impl Engine {
-    /// Deletes all items that have expired by now. One table's failure doesn't keep the others waiting.
-    pub(crate) async fn expire_items(&self) -> Result<()> {
-        let mut outcome = Ok(());
+    /// Deletes all items that have expired by now, and counts them. One table's failure doesn't keep the others
+    /// waiting.
+    pub(crate) async fn expire_items(&self) -> Result<u64> {
+        let mut outcome = Ok(0);
         for table in self.catalog.tables().values() {
             if table.definition().ttl_attribute.is_none() {
                 continue;
             }
             let expired = match expire_table(self, table).await {
-                Err(Error::TableNotFound { .. }) => Ok(()),
+                Err(Error::TableNotFound { .. }) => Ok(0),
                 expired => expired,
             };
             if let Err(error) = &expired {
                 let table = &table.definition().name;
                 tracing::error!(table, %error, "items could not be expired");
             }
-            outcome = outcome.and(expired);
+            outcome = outcome.and_then(|total| Ok(total + expired?));
         }
         outcome
     }
@@ -58,7 +59,7 @@ impl Engine {
     }
 }
 
-async fn expire_table(engine: &Engine, table: &Arc<Table>) -> Result<()> {
+async fn expire_table(engine: &Engine, table: &Arc<Table>) -> Result<u64> {
     let now_s = engine.clock.now_ms() / 1_000;
     let due = keyspace::expiries_between(table.expiry_prefix(), oldest_due_s(now_s), now_s);
     let (mut rest, mut expired) = (due.clone(), 0);
@@ -76,7 +77,7 @@ async fn expire_table(engine: &Engine, table: &Arc<Table>) -> Result<()> {
     if expired >= RECLAIM_ITEMS_MIN {
         engine.background.reclaim_later(vec![due]);
     }
-    Ok(())
+    Ok(expired)
 }
 
 /// Deletes those items of the entries that have still expired, and counts them.

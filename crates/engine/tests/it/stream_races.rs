@@ -122,13 +122,15 @@ async fn read(
     progress: &mut Progress,
     copy: &mut BTreeMap<Vec<u8>, EncodedItem>,
 ) -> bool {
-    if !progress.contains_key(&shard) {
-        let start = IteratorStart::TrimHorizon;
-        let position = engine.shard_iterator(stream, &shard.to_string(), start).await.unwrap();
-        progress.insert(shard, Some(position));
-    }
-    let Some(Some(position)) = progress.get(&shard) else { return false };
-    let page = engine.get_records(position, 7).await.unwrap();
+    let position = match progress.get(&shard) {
+        Some(Some(position)) => position.clone(),
+        Some(None) => return false,
+        None => {
+            let start = IteratorStart::TrimHorizon;
+            engine.shard_iterator(stream, &shard.to_string(), start).await.unwrap()
+        }
+    };
+    let page = engine.get_records(&position, 7).await.unwrap();
     let found = !page.records.is_empty() || page.next.is_none();
     progress.insert(shard, page.next);
     for record in page.records {
