@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use hyper::header::{AUTHORIZATION, ORIGIN};
 use hyper::http::request;
 use zenobe_api::{ApiError, Exception};
 use zenobe_auth::{
@@ -16,6 +17,21 @@ pub struct Access {
     credentials: Option<Credentials>,
     namespaces_from_credentials: bool,
     namespace: Arc<Namespace>,
+    is_on_loopback: bool,
+}
+
+/// Why an admin request is not answered.
+#[derive(Debug, thiserror::Error)]
+pub enum AdminRefusal {
+    #[error(
+        "admin requests are answered on a loopback address, or with signatures that are verified \
+         (--credentials)"
+    )]
+    Open,
+    #[error("admin requests are not answered to web pages")]
+    WebPage,
+    #[error(transparent)]
+    Signature(#[from] AuthError),
 }
 
 impl Access {
@@ -24,7 +40,17 @@ impl Access {
         namespaces_from_credentials: bool,
         namespace: Namespace,
     ) -> Access {
-        Access { credentials, namespaces_from_credentials, namespace: Arc::new(namespace) }
+        let namespace = Arc::new(namespace);
+        Access { credentials, namespaces_from_credentials, namespace, is_on_loopback: false }
+    }
+
+    /// Says that only this machine reaches the server.
+    pub fn on_loopback(self, is_on_loopback: bool) -> Access {
+        Access { is_on_loopback, ..self }
+    }
+
+    pub fn namespace(&self) -> &Arc<Namespace> {
+        &self.namespace
     }
 
     pub fn region(&self) -> &str {
@@ -53,6 +79,26 @@ impl Access {
             signature.verify(&head, &sha256(body_as_sent), credentials)?;
         }
         Ok(self.namespace_of(signature.scope))
+    }
+
+    /// As [`Access::admit`], for requests that reach beyond tables. Without verified signatures only this
+    /// machine may send them, and no signature is needed but to choose a namespace.
+    pub fn admit_admin(
+        &self,
+        parts: &request::Parts,
+        body_as_sent: &[u8],
+    ) -> Result<Arc<Namespace>, AdminRefusal> {
+        // A page in a browser on this machine reaches loopback, too.
+        if parts.headers.contains_key(ORIGIN) {
+            return Err(AdminRefusal::WebPage);
+        }
+        let is_signed = parts.headers.contains_key(AUTHORIZATION);
+        match (&self.credentials, self.is_on_loopback) {
+            (Some(_), _) => Ok(self.admit(parts, body_as_sent)?),
+            (None, false) => Err(AdminRefusal::Open),
+            (None, true) if is_signed => Ok(self.admit(parts, body_as_sent)?),
+            (None, true) => Ok(self.namespace.clone()),
+        }
     }
 
     fn namespace_of(&self, scope: CredentialScope) -> Arc<Namespace> {

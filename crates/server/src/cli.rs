@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::commands::{StreamCommand, TriggerCommand};
 use crate::config::Options;
 
 /// A database that speaks Amazon DynamoDB's API.
@@ -18,6 +19,12 @@ pub struct Arguments {
 pub enum Command {
     /// Run the server
     Serve(Box<ServeArguments>),
+    /// Deliver a table's stream to an HTTP endpoint
+    #[command(subcommand)]
+    Trigger(TriggerCommand),
+    /// Look at streams
+    #[command(subcommand)]
+    Stream(StreamCommand),
 }
 
 #[derive(Debug, Args)]

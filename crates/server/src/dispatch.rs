@@ -22,12 +22,12 @@ pub trait Handler: Send + Sync + 'static {
 
 /// The database itself.
 pub struct Database {
-    api: Api,
+    api: Arc<Api>,
     store: Arc<dyn Store>,
 }
 
 impl Database {
-    pub fn new(api: Api, store: Arc<dyn Store>) -> Database {
+    pub fn new(api: Arc<Api>, store: Arc<dyn Store>) -> Database {
         Database { api, store }
     }
 }

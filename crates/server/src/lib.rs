@@ -6,13 +6,18 @@
 //! **Invariant:** only [`serve`] names a storage backend. Nothing here knows what a table or an item is.
 
 pub mod access;
+pub mod admin;
 pub mod cli;
+pub mod commands;
 pub mod config;
 pub mod dispatch;
 pub mod http;
 pub mod logging;
 pub mod metrics;
 mod open_files;
+pub mod outbound;
 pub mod request_id;
 pub mod serve;
 pub mod shutdown;
+mod time;
+pub mod triggers;

@@ -1,17 +1,28 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use zenobe_server::cli::{Arguments, Command};
+use zenobe_server::cli::{Arguments, Command, ServeArguments};
 use zenobe_server::config::Settings;
-use zenobe_server::serve;
+use zenobe_server::{commands, serve};
 
 /// As clap exits for arguments that it refuses itself.
 const EXIT_USAGE: u8 = 2;
 const EXIT_FAILURE: u8 = 1;
 
 fn main() -> ExitCode {
-    let Command::Serve(arguments) = Arguments::parse().command;
-    let settings = match Settings::load(*arguments) {
+    let outcome = match Arguments::parse().command {
+        Command::Serve(arguments) => return serve(*arguments),
+        Command::Trigger(command) => commands::run_trigger(command),
+        Command::Stream(command) => commands::run_stream(command),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error, EXIT_FAILURE),
+    }
+}
+
+fn serve(arguments: ServeArguments) -> ExitCode {
+    let settings = match Settings::load(arguments) {
         Ok(settings) => settings,
         Err(error) => return fail(&error, EXIT_USAGE),
     };

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use tokio::net::TcpListener;
 use zenobe_api::{Api, ApiOptions};
+use zenobe_engine::clock::{Clock, ManualClock, SystemClock};
 use zenobe_engine::schema::Namespace;
 use zenobe_engine::{Engine, EngineOptions};
 use zenobe_store::Store;
@@ -14,12 +15,14 @@ use zenobe_store::memory::MemoryStore;
 use zenobe_store_embedded::EmbeddedStore;
 
 use crate::access::Access;
+use crate::admin::Admin;
 use crate::config::{Durability, Location, Settings};
 use crate::dispatch::Database;
 use crate::http::BodyMemory;
 use crate::http::connection::{self, ConnectionOptions};
 use crate::http::service::Service;
 use crate::metrics::Metrics;
+use crate::triggers::{TriggerError, Triggers};
 use crate::{logging, open_files, shutdown};
 
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +37,8 @@ pub enum ServeError {
     Open { path: PathBuf, error: zenobe_store::Error },
     #[error("cannot load the catalogue: {0}")]
     Engine(zenobe_engine::error::Error),
+    #[error("cannot start the triggers: {0}")]
+    Triggers(TriggerError),
     #[error("cannot close the data: {0}")]
     Close(zenobe_store::Error),
 }
@@ -57,16 +62,20 @@ async fn serve(settings: Settings) -> Result<(), ServeError> {
         .local_addr()
         .map_err(|error| ServeError::Listen { listen: settings.listen, error })?;
     let store = open_store(&settings)?;
-    // Both backends belong to this process alone.
-    let options = EngineOptions { shared_store: false, ..EngineOptions::default() };
+    let clock = settings.driven_clock.then(|| Arc::new(ManualClock::new(SystemClock.now_ms())));
+    let options = engine_options(&settings, clock.as_ref());
     let engine = Engine::open(store.clone(), options).await.map_err(ServeError::Engine)?;
     let background = tokio::spawn(engine.clone().run_background());
+    let api = Arc::new(Api::new(engine.clone(), ApiOptions::default()));
+    let triggers = start_triggers(&settings, &engine, &api).await?;
+    let admin = Arc::new(Admin::new(engine, clock, triggers.clone()));
 
     let options = connection_options(&settings);
     let (trigger, listening) = shutdown::channel();
     let signal = shutdown::requested().map_err(ServeError::Signals)?;
     print_welcome(&settings, address);
-    let service = Arc::new(service(settings, engine, store.clone()));
+    let database = Database::new(api, store.clone());
+    let service = Arc::new(service(settings, database, admin));
     let serving = tokio::spawn(connection::serve(listener, service, options, listening));
 
     let signal = signal.await;
@@ -74,6 +83,7 @@ async fn serve(settings: Settings) -> Result<(), ServeError> {
     trigger.stop();
     // The task neither panics nor is cancelled, and there is nothing left to do if it were.
     let _ = serving.await;
+    triggers.stop().await;
     background.abort();
     store.close().await.map_err(ServeError::Close)?;
     tracing::info!("stopped");
@@ -100,12 +110,38 @@ fn open_store(settings: &Settings) -> Result<Arc<dyn Store>, ServeError> {
     }
 }
 
-fn service(settings: Settings, engine: Arc<Engine>, store: Arc<dyn Store>) -> Service<Database> {
+fn engine_options(settings: &Settings, driven_clock: Option<&Arc<ManualClock>>) -> EngineOptions {
+    let clock: Arc<dyn Clock> = match driven_clock {
+        Some(clock) => clock.clone(),
+        None => Arc::new(SystemClock),
+    };
+    // Both backends belong to this process alone.
+    let shared_store = false;
+    EngineOptions { clock, shared_store, streams: settings.streams, ..EngineOptions::default() }
+}
+
+async fn start_triggers(
+    settings: &Settings,
+    engine: &Arc<Engine>,
+    api: &Arc<Api>,
+) -> Result<Arc<Triggers>, ServeError> {
+    let (account, region) = (settings.account.clone(), settings.region.clone());
+    let namespace = Arc::new(Namespace { account, region });
+    let configured = settings.triggers.clone();
+    Triggers::start(engine.clone(), api.clone(), &namespace, configured)
+        .await
+        .map_err(ServeError::Triggers)
+}
+
+fn service(settings: Settings, handler: Database, admin: Arc<Admin>) -> Service<Database> {
+    let is_on_loopback = settings.listen.ip().is_loopback();
     let Settings { account, region, credentials, namespaces_from_credentials, .. } = settings;
     let namespace = Namespace { account, region };
+    let access = Access::new(credentials, namespaces_from_credentials, namespace);
     Service {
-        handler: Database::new(Api::new(engine, ApiOptions::default()), store),
-        access: Access::new(credentials, namespaces_from_credentials, namespace),
+        handler,
+        access: access.on_loopback(is_on_loopback),
+        admin: Some(admin),
         metrics: Arc::new(Metrics::default()),
         body_memory: BodyMemory::default(),
         stall_timeout: settings.stall_timeout,

@@ -4,6 +4,6 @@ mod options;
 mod settings;
 mod values;
 
-pub use options::{Options, OptionsError};
+pub use options::{Options, OptionsError, triggers_from_toml};
 pub use settings::{Location, Settings, SettingsError};
 pub use values::{AcceptAny, CredentialsSource, Durability, LogFormat};

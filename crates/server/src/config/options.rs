@@ -7,6 +7,10 @@ use std::str::FromStr;
 use clap::Args;
 
 use super::values::{CredentialsSource, Durability, LogFormat, Switch};
+use crate::triggers::{DefinitionError, TriggerDefinition};
+
+/// The one key of a configuration file that is no option.
+const TRIGGERS_KEY: &str = "trigger";
 
 /// Declares the options once. The doc comments are the help texts.
 macro_rules! options {
@@ -83,6 +87,21 @@ options! {
     /// Seconds that requests get to finish when the server is stopped [default: 10] [env: ZENOBE_SHUTDOWN_TIMEOUT_SECONDS]
     #[arg(long, value_name = "SECONDS")]
     shutdown_timeout_seconds: u32 = "shutdown-timeout-seconds",
+    /// Open shards of each stream, which consumers read in parallel [default: 2] [env: ZENOBE_STREAM_SHARDS]
+    #[arg(long, value_name = "COUNT")]
+    stream_shards: u32 = "stream-shards",
+    /// Seconds until the shards of a stream close and their children take over [default: 14400] [env: ZENOBE_STREAM_ROLLOVER_SECONDS]
+    #[arg(long, value_name = "SECONDS")]
+    stream_rollover_seconds: u32 = "stream-rollover-seconds",
+    /// Records after which a shard closes, whatever its age [default: no limit] [env: ZENOBE_STREAM_SHARD_RECORDS]
+    #[arg(long, value_name = "COUNT")]
+    stream_shard_records: u32 = "stream-shard-records",
+    /// Hours that stream records can be read [default: 24] [env: ZENOBE_STREAM_RETENTION_HOURS]
+    #[arg(long, value_name = "HOURS")]
+    stream_retention_hours: u32 = "stream-retention-hours",
+    /// For tests: time stands still but for POST /_zenobe/clock [env: ZENOBE_DRIVEN_CLOCK]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    driven_clock: Switch = "driven-clock",
     /// What to log: error, warn, info, debug, or a filter such as warn,zenobe_engine=debug [default: info] [env: ZENOBE_LOG]
     #[arg(long, value_name = "FILTER")]
     log: String = "log",
@@ -100,6 +119,12 @@ pub enum OptionsError {
     UnknownKey { key: String },
     #[error("the configuration file is not valid TOML: {detail}")]
     Toml { detail: String },
+    #[error("trigger {number} in the configuration file: {error}")]
+    Trigger { number: usize, error: DefinitionError },
+    #[error("triggers are written as [[trigger]] in the configuration file")]
+    TriggerForm,
+    #[error("there are two triggers `{name}` in the configuration file")]
+    TriggerTwice { name: String },
 }
 
 impl Options {
@@ -121,11 +146,9 @@ impl Options {
     }
 
     pub fn from_toml(text: &str) -> Result<Options, OptionsError> {
-        let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
-            OptionsError::Toml { detail: one_line(error.message()) }
-        })?;
+        let table = toml_table(text)?;
         let mut options = Options::default();
-        for (key, value) in &table {
+        for (key, value) in table.iter().filter(|(key, _)| *key != TRIGGERS_KEY) {
             let fault = |fault: String| OptionsError::Value { name: key.clone(), fault };
             let text = match value {
                 toml::Value::String(text) => text.clone(),
@@ -139,6 +162,45 @@ impl Options {
         }
         Ok(options)
     }
+}
+
+/// The `[[trigger]]` tables of a configuration file.
+pub fn triggers_from_toml(text: &str) -> Result<Vec<TriggerDefinition>, OptionsError> {
+    let entries = match toml_table(text)?.remove(TRIGGERS_KEY) {
+        None => return Ok(Vec::new()),
+        Some(toml::Value::Array(entries)) => entries,
+        Some(_) => return Err(OptionsError::TriggerForm),
+    };
+    let mut triggers: Vec<TriggerDefinition> = Vec::with_capacity(entries.len());
+    for (index, entry) in entries.into_iter().enumerate() {
+        let fault = |error| OptionsError::Trigger { number: index + 1, error };
+        let trigger = TriggerDefinition::parse(&json_of(entry)).map_err(fault)?;
+        if triggers.iter().any(|other| other.name == trigger.name) {
+            return Err(OptionsError::TriggerTwice { name: trigger.name });
+        }
+        triggers.push(trigger);
+    }
+    Ok(triggers)
+}
+
+fn json_of(value: toml::Value) -> serde_json::Value {
+    match value {
+        toml::Value::String(text) => text.into(),
+        toml::Value::Integer(number) => number.into(),
+        toml::Value::Float(number) => number.into(),
+        toml::Value::Boolean(switch) => switch.into(),
+        toml::Value::Datetime(time) => time.to_string().into(),
+        toml::Value::Array(values) => values.into_iter().map(json_of).collect(),
+        toml::Value::Table(members) => {
+            let members = members.into_iter().map(|(name, value)| (name, json_of(value)));
+            serde_json::Value::Object(members.collect())
+        }
+    }
+}
+
+fn toml_table(text: &str) -> Result<toml::Table, OptionsError> {
+    text.parse()
+        .map_err(|error: toml::de::Error| OptionsError::Toml { detail: one_line(error.message()) })
 }
 
 pub fn environment_variable(key: &str) -> String {
@@ -196,6 +258,29 @@ mod tests {
         let from_file = Options::from_toml("cache-mb = 7\nmemory = true\nlog-format = \"json\"\n");
         assert_eq!(from_environment, from_file);
         assert_eq!(from_file.unwrap().cache_mb, Some(7));
+    }
+
+    #[test]
+    fn a_file_may_hold_triggers() {
+        let text = "region = 'r'\n[[trigger]]\nname = 'a'\ntable = 't'\nurl = 'http://h/'\n\
+            batch-size = 5\nfilters = ['{\"eventName\":[\"INSERT\"]}']\n";
+        assert_eq!(Options::from_toml(text).unwrap().region.as_deref(), Some("r"));
+        let triggers = triggers_from_toml(text).unwrap();
+        assert_eq!((triggers.len(), triggers[0].batch.size), (1, 5));
+        assert_eq!(triggers_from_toml("region = 'r'").unwrap().len(), 0);
+        let fault = |text: &str| triggers_from_toml(text).unwrap_err().to_string();
+        assert_eq!(
+            fault("[[trigger]]\nname = 'a'"),
+            "trigger 1 in the configuration file: a trigger needs `table`"
+        );
+        assert_eq!(
+            fault("trigger = 1"),
+            "triggers are written as [[trigger]] in the configuration file"
+        );
+        assert_eq!(
+            fault(&format!("{text}{}", text.replace("region = 'r'", ""))),
+            "there are two triggers `a` in the configuration file"
+        );
     }
 
     #[test]

@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use zenobe_auth::{Credentials, CredentialsError};
+use zenobe_engine::options::StreamOptions;
 
-use super::options::{Options, OptionsError};
+use super::options::{Options, OptionsError, triggers_from_toml};
 use super::values::{CredentialsSource, Durability, LogFormat, Switch};
 use crate::cli::ServeArguments;
+use crate::triggers::TriggerDefinition;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
@@ -25,6 +27,10 @@ pub struct Settings {
     pub idle_timeout: Duration,
     pub stall_timeout: Duration,
     pub shutdown_timeout: Duration,
+    pub streams: StreamOptions,
+    /// Whether time moves only when it is told to.
+    pub driven_clock: bool,
+    pub triggers: Vec<TriggerDefinition>,
     pub log: String,
     pub log_format: LogFormat,
 }
@@ -71,13 +77,13 @@ impl Settings {
         let variable = |name: &str| std::env::var(name).ok();
         let environment = Options::from_environment(variable)?;
         let config = arguments.config.or_else(|| variable("ZENOBE_CONFIG").map(PathBuf::from));
-        let file = match &config {
-            Some(path) => Options::from_toml(&read(path, |path, error| {
-                SettingsError::ConfigFile { path, error }
-            })?)?,
-            None => Options::default(),
+        let text = match &config {
+            Some(path) => read(path, |path, error| SettingsError::ConfigFile { path, error })?,
+            None => String::new(),
         };
-        Settings::resolve([arguments.options, environment, file])
+        let file = Options::from_toml(&text)?;
+        let settings = Settings::resolve([arguments.options, environment, file])?;
+        Ok(Settings { triggers: triggers_from_toml(&text)?, ..settings })
     }
 
     /// Merges the sources, strongest first.
@@ -125,6 +131,27 @@ impl Settings {
                 options.shutdown_timeout_seconds,
                 10,
             )?,
+            streams: StreamOptions {
+                shards: at_least_one("stream-shards", options.stream_shards.unwrap_or(2))?,
+                shard_rollover_ms: seconds(
+                    "stream-rollover-seconds",
+                    options.stream_rollover_seconds,
+                    4 * 60 * 60,
+                )?
+                .as_millis() as u64,
+                shard_records_max: options
+                    .stream_shard_records
+                    .map(|count| at_least_one("stream-shard-records", count).map(u64::from))
+                    .transpose()?,
+                retention_ms: u64::from(at_least_one(
+                    "stream-retention-hours",
+                    options.stream_retention_hours.unwrap_or(24),
+                )?) * 60
+                    * 60
+                    * 1_000,
+            },
+            driven_clock: is_on(options.driven_clock),
+            triggers: Vec::new(),
             log: checked_filter(options.log.unwrap_or_else(|| "info".into()))?,
             log_format: options.log_format.unwrap_or(LogFormat::Text),
         })

@@ -15,6 +15,7 @@ pub enum Route {
     Api,
     Health,
     Metrics,
+    Admin,
     Preflight,
     Unknown,
 }
@@ -26,6 +27,7 @@ impl Route {
             (&Method::GET, "/") => Route::Health,
             (&Method::GET, "/metrics") => Route::Metrics,
             (&Method::OPTIONS, _) if parts.headers.contains_key(ORIGIN) => Route::Preflight,
+            (_, path) if path.starts_with(crate::admin::PATH) => Route::Admin,
             _ => Route::Unknown,
         }
     }

@@ -56,6 +56,11 @@ impl Answer {
         Answer { content_type, ..Answer::new(StatusCode::OK, body) }
     }
 
+    pub fn json(status: StatusCode, value: &serde_json::Value) -> Answer {
+        let content_type = Some(HeaderValue::from_static("application/json"));
+        Answer { content_type, ..Answer::new(status, format!("{value}\n")) }
+    }
+
     /// The bare status of a request that never became one, after which the connection is of no use.
     pub fn rejection(status: StatusCode) -> Answer {
         Answer { from_service: false, close: true, ..Answer::new(status, Bytes::new()) }

@@ -17,6 +17,7 @@ use super::body::{self, BodyError, BodyMemory};
 use super::head::{self, ContentEncoding, ContentType, Route};
 use super::response::Answer;
 use crate::access::{self, Access};
+use crate::admin::{self, Admin};
 use crate::dispatch::Handler;
 use crate::metrics::Metrics;
 
@@ -24,6 +25,8 @@ use crate::metrics::Metrics;
 pub struct Service<H> {
     pub handler: H,
     pub access: Access,
+    /// What operators do besides the API. Tests of HTTP alone have none.
+    pub admin: Option<Arc<Admin>>,
     pub metrics: Arc<Metrics>,
     pub body_memory: BodyMemory,
     /// How long a client may send nothing in the middle of a body.
@@ -64,9 +67,31 @@ impl<H: Handler> Service<H> {
             Route::Health => {
                 Answer::text(format!("healthy: dynamodb.{}.amazonaws.com ", self.access.region()))
             }
-            Route::Metrics => Answer::text(self.metrics.render(&self.handler.statistics())),
+            Route::Metrics => {
+                let mut text = self.metrics.render(&self.handler.statistics());
+                if let Some(admin) = &self.admin {
+                    text.push_str(&admin.render_metrics());
+                }
+                Answer::text(text)
+            }
+            Route::Admin => self.answer_admin(parts, body).await,
             Route::Preflight => Answer::preflight(&parts.headers),
             Route::Unknown => Answer::unknown_operation(),
+        }
+    }
+
+    async fn answer_admin(&self, parts: &request::Parts, body: Incoming) -> Answer {
+        let Some(admin) = &self.admin else { return Answer::unknown_operation() };
+        let received = self.body_memory.receive(&parts.headers, body, self.stall_timeout).await;
+        let body = match received {
+            Ok(body) => body,
+            Err(error) => return rejection(error),
+        };
+        match self.access.admit_admin(parts, &body.bytes) {
+            Ok(namespace) => {
+                admin.answer(&namespace, &parts.method, parts.uri.path(), &body.bytes).await
+            }
+            Err(refusal) => admin::refuse(&refusal),
         }
     }
 

@@ -123,6 +123,7 @@ impl TestServer {
                 options.namespaces_from_credentials,
                 namespace,
             ),
+            admin: None,
             metrics: Arc::new(Metrics::default()),
             body_memory: BodyMemory::default(),
             stall_timeout: options.connections.stall_timeout,

@@ -1,0 +1,81 @@
+//! The driven clock: time that a test moves.
+
+use std::sync::Arc;
+
+use hyper::{Method, StatusCode};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use zenobe_engine::clock::{Clock, ManualClock};
+
+use super::{Admin, AdminError, parse};
+
+/// The last millisecond of the year 9999: later times cannot be written in a stream's label.
+const NOW_MS_MAX: u64 = 253_402_300_799_999;
+
+pub struct DrivenClock {
+    clock: Arc<ManualClock>,
+    moving: Mutex<()>,
+}
+
+impl DrivenClock {
+    pub fn new(clock: Arc<ManualClock>) -> DrivenClock {
+        DrivenClock { clock, moving: Mutex::new(()) }
+    }
+
+    fn advance(&self, to_ms: impl Fn(u64) -> Option<u64>) -> Result<(), AdminError> {
+        let _alone = self.moving.lock();
+        let now_ms = self.clock.now_ms();
+        let fault = |message| AdminError::new(StatusCode::BAD_REQUEST, message);
+        match to_ms(now_ms).filter(|to_ms| *to_ms <= NOW_MS_MAX) {
+            Some(to_ms) if to_ms < now_ms => Err(fault("time moves forward only")),
+            Some(to_ms) => {
+                self.clock.set_ms(to_ms);
+                Ok(())
+            }
+            None => Err(fault("that is beyond the year 9999")),
+        }
+    }
+}
+
+impl Admin {
+    pub(super) async fn answer_clock(
+        &self,
+        method: &Method,
+        body: &[u8],
+    ) -> Result<Value, AdminError> {
+        match *method {
+            Method::GET => {}
+            Method::POST => self.move_clock(&parse(body)?).await?,
+            _ => return Err(AdminError::method("GET and POST")),
+        }
+        let now_ms = self.engine.clock().now_ms();
+        Ok(json!({ "now_ms": now_ms, "driven": self.clock.is_some() }))
+    }
+
+    /// Returns once what has become due is done: whoever moved the clock sees items expired.
+    async fn move_clock(&self, request: &Value) -> Result<(), AdminError> {
+        let Some(clock) = &self.clock else {
+            let message = "the server was started without --driven-clock";
+            return Err(AdminError::new(StatusCode::CONFLICT, message));
+        };
+        let members: Vec<_> = request.as_object().into_iter().flatten().collect();
+        match members[..] {
+            [(name, value)] if name == "advance_ms" && value.is_u64() => {
+                let by_ms = value.as_u64().unwrap_or_default();
+                clock.advance(|now_ms| now_ms.checked_add(by_ms))?;
+            }
+            [(name, value)] if name == "set_ms" && value.is_u64() => {
+                clock.advance(|_| value.as_u64())?;
+            }
+            _ => {
+                let message = "expected {\"advance_ms\": n} or {\"set_ms\": n} with a whole number";
+                return Err(AdminError::new(StatusCode::BAD_REQUEST, message));
+            }
+        }
+        self.engine.wake_background();
+        self.engine.run_pending_work().await.map_err(|error| {
+            let message = format!("the clock was moved, but what became due failed: {error}");
+            AdminError::new(StatusCode::INTERNAL_SERVER_ERROR, message)
+        })
+    }
+}

@@ -1,0 +1,103 @@
+//! What operators and tests do besides DynamoDB's API: JSON over HTTP, under one path.
+//!
+//! | request | answer |
+//! |---|---|
+//! | `GET /_zenobe/clock` | the time of the server |
+//! | `POST /_zenobe/clock` | moves the time of a server with a driven clock |
+//! | `GET /_zenobe/triggers` | all triggers and how they do |
+//! | `POST /_zenobe/triggers` | adds a trigger |
+//! | `GET`, `DELETE /_zenobe/triggers/NAME` | shows or removes one |
+
+mod clock;
+mod triggers;
+
+use std::sync::Arc;
+
+use hyper::{Method, StatusCode};
+use serde_json::{Value, json};
+use zenobe_engine::Engine;
+use zenobe_engine::clock::ManualClock;
+use zenobe_engine::schema::Namespace;
+
+use crate::access::AdminRefusal;
+use crate::http::response::Answer;
+use crate::triggers::Triggers;
+
+/// Where admin requests go.
+pub const PATH: &str = "/_zenobe/";
+
+pub struct Admin {
+    engine: Arc<Engine>,
+    /// The engine's clock, if it can be driven.
+    clock: Option<clock::DrivenClock>,
+    triggers: Arc<Triggers>,
+}
+
+/// A request that is not carried out, with what to do about it.
+#[derive(Debug)]
+struct AdminError {
+    status: StatusCode,
+    message: String,
+}
+
+impl Admin {
+    pub fn new(
+        engine: Arc<Engine>,
+        clock: Option<Arc<ManualClock>>,
+        triggers: Arc<Triggers>,
+    ) -> Admin {
+        Admin { engine, clock: clock.map(clock::DrivenClock::new), triggers }
+    }
+
+    pub async fn answer(
+        &self,
+        namespace: &Arc<Namespace>,
+        method: &Method,
+        path: &str,
+        body: &[u8],
+    ) -> Answer {
+        let outcome = match path.strip_prefix(PATH).unwrap_or_default() {
+            "clock" => self.answer_clock(method, body).await,
+            "triggers" => self.answer_triggers(namespace, method, body).await,
+            rest => match rest.strip_prefix("triggers/") {
+                Some(name) => self.answer_trigger(namespace, method, name).await,
+                None => {
+                    Err(AdminError::new(StatusCode::NOT_FOUND, "there is no such admin request"))
+                }
+            },
+        };
+        match outcome {
+            Ok(answer) => Answer::json(StatusCode::OK, &answer),
+            Err(AdminError { status, message }) => Answer::json(status, &json!({"error": message})),
+        }
+    }
+
+    pub fn render_metrics(&self) -> String {
+        let expired = self.engine.expired_items();
+        let mut text = format!(
+            "# TYPE zenobe_expired_items_total counter\nzenobe_expired_items_total {expired}\n"
+        );
+        text.push_str(&self.triggers.render_metrics());
+        text
+    }
+}
+
+pub fn refuse(refusal: &AdminRefusal) -> Answer {
+    Answer::json(StatusCode::FORBIDDEN, &json!({"error": refusal.to_string()}))
+}
+
+impl AdminError {
+    fn new(status: StatusCode, message: impl Into<String>) -> AdminError {
+        AdminError { status, message: message.into() }
+    }
+
+    fn method(allowed: &str) -> AdminError {
+        AdminError::new(StatusCode::METHOD_NOT_ALLOWED, format!("this path takes {allowed}"))
+    }
+}
+
+fn parse(body: &[u8]) -> Result<Value, AdminError> {
+    serde_json::from_slice(body).map_err(|error| {
+        AdminError::new(StatusCode::BAD_REQUEST, format!("the body is not valid JSON: {error}"))
+    })
+}

@@ -1,0 +1,63 @@
+//! Commands that talk to a running server.
+
+mod change_text;
+mod connection;
+mod tail;
+mod trigger;
+
+use clap::Subcommand;
+
+use crate::outbound::{OutboundError, UrlError};
+use crate::triggers::source::SourceError;
+
+pub use tail::TailArguments;
+pub use trigger::TriggerCommand;
+
+#[derive(Debug, Subcommand)]
+pub enum StreamCommand {
+    /// Print a table's changes as they happen
+    Tail(TailArguments),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    #[error("cannot start the runtime: {0}")]
+    Runtime(std::io::Error),
+    #[error("--endpoint: {0}")]
+    Endpoint(#[from] UrlError),
+    #[error("{0}; is the server running?")]
+    Outbound(#[from] OutboundError),
+    #[error("{0}")]
+    Refused(String),
+    #[error("--filter: `{0}` is not valid JSON")]
+    Filter(String),
+    #[error("the stream cannot be read: {0}")]
+    Source(#[from] SourceError),
+    #[error("cannot print: {0}")]
+    Output(std::io::Error),
+}
+
+pub fn run_trigger(command: TriggerCommand) -> Result<(), CommandError> {
+    runtime()?.block_on(trigger::run(command))
+}
+
+pub fn run_stream(command: StreamCommand) -> Result<(), CommandError> {
+    let StreamCommand::Tail(arguments) = command;
+    runtime()?.block_on(tail::run(arguments))
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, CommandError> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_all().build().map_err(CommandError::Runtime)
+}
+
+/// Prints a line. Whoever reads may have read enough, which ends the command without a fault.
+fn print_line(line: &str) -> Result<(), CommandError> {
+    use std::io::Write;
+    let mut out = std::io::stdout().lock();
+    let printed = out.write_all(line.as_bytes()).and_then(|()| out.write_all(b"\n"));
+    match printed.and_then(|()| out.flush()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
+        outcome => outcome.map_err(CommandError::Output),
+    }
+}

@@ -1,0 +1,110 @@
+//! Collecting records into batches. Pure: time comes in as an argument.
+
+use std::time::{Duration, Instant};
+
+use super::record::Record;
+
+/// Lambda's bound on the payload of an invocation.
+pub const BATCH_SIZE_BYTES_MAX: usize = 6 * 1024 * 1024;
+/// `{"Records":[]}` and what separates records.
+const ENVELOPE_SIZE_BYTES: usize = 16;
+
+#[derive(Debug, Clone, Copy)]
+pub struct BatchLimits {
+    pub records_max: usize,
+    pub window: Duration,
+}
+
+#[derive(Debug)]
+pub struct Batcher {
+    limits: BatchLimits,
+    records: Vec<Record>,
+    size_bytes: usize,
+    /// When the first record came.
+    since: Option<Instant>,
+}
+
+impl Batcher {
+    pub fn new(limits: BatchLimits) -> Batcher {
+        Batcher { limits, records: Vec::new(), size_bytes: ENVELOPE_SIZE_BYTES, since: None }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// Whether one more record may come into the batch. An empty batch takes any.
+    pub fn has_room_for(&self, record: &Record) -> bool {
+        self.records.is_empty()
+            || (self.records.len() < self.limits.records_max
+                && self.size_bytes + record.size_bytes < BATCH_SIZE_BYTES_MAX)
+    }
+
+    pub fn push(&mut self, record: Record, now: Instant) {
+        debug_assert!(self.has_room_for(&record));
+        self.since.get_or_insert(now);
+        self.size_bytes += record.size_bytes + 1;
+        self.records.push(record);
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.records.len() >= self.limits.records_max || self.size_bytes >= BATCH_SIZE_BYTES_MAX
+    }
+
+    /// How long to wait for more before the batch has to go; `None` if there is no batch.
+    pub fn time_left(&self, now: Instant) -> Option<Duration> {
+        let waited = now.saturating_duration_since(self.since?);
+        Some(self.limits.window.saturating_sub(waited))
+    }
+
+    pub fn take(&mut self) -> Vec<Record> {
+        let limits = self.limits;
+        std::mem::replace(self, Batcher::new(limits)).records
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::sample;
+    use super::*;
+
+    fn batcher(records_max: usize, window_ms: u64) -> Batcher {
+        Batcher::new(BatchLimits { records_max, window: Duration::from_millis(window_ms) })
+    }
+
+    #[test]
+    fn a_batch_is_full_by_count() {
+        let (mut batcher, now) = (batcher(2, 0), Instant::now());
+        assert!(batcher.is_empty() && batcher.time_left(now).is_none());
+        batcher.push(sample(1, 0), now);
+        assert!(!batcher.is_full() && batcher.has_room_for(&sample(2, 0)));
+        batcher.push(sample(2, 0), now);
+        assert!(batcher.is_full() && !batcher.has_room_for(&sample(3, 0)));
+        assert_eq!(batcher.take().len(), 2);
+        assert!(batcher.is_empty() && !batcher.is_full());
+    }
+
+    #[test]
+    fn a_batch_is_full_by_size_but_takes_one_record_of_any_size() {
+        let (mut batcher, now) = (batcher(100, 0), Instant::now());
+        let large = Record { size_bytes: BATCH_SIZE_BYTES_MAX * 2 / 3, ..sample(1, 0) };
+        batcher.push(large.clone(), now);
+        assert!(!batcher.is_full() && !batcher.has_room_for(&large));
+        assert!(batcher.has_room_for(&sample(2, 0)));
+        batcher.take();
+        let enormous = Record { size_bytes: 2 * BATCH_SIZE_BYTES_MAX, ..sample(1, 0) };
+        assert!(batcher.has_room_for(&enormous));
+        batcher.push(enormous, now);
+        assert!(batcher.is_full());
+    }
+
+    #[test]
+    fn the_window_begins_with_the_first_record() {
+        let (mut batcher, start) = (batcher(10, 500), Instant::now());
+        batcher.push(sample(1, 0), start);
+        batcher.push(sample(2, 0), start + Duration::from_millis(300));
+        let left = |at_ms| batcher.time_left(start + Duration::from_millis(at_ms)).unwrap();
+        assert_eq!(left(300), Duration::from_millis(200));
+        assert_eq!(left(900), Duration::ZERO);
+    }
+}

@@ -1,0 +1,171 @@
+//! One trigger: finds its table's streams, keeps a worker on every shard that can be worked on, and goes
+//! on to the next shards and streams as they come.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::{Id, JoinSet};
+use zenobe_engine::consumers::{Checkpoint, ShardName};
+
+use super::definition::StartingPosition;
+use super::plan::{KnownStream, plan};
+use super::reader::ShardReader;
+use super::source::{SourceError, StreamDetail};
+use super::worker::{ShardWorker, Trigger};
+
+/// How often to look for shards and streams that no worker's end announced.
+const REFRESH_DELAY: Duration = Duration::from_secs(2);
+/// The same while the table has no stream, or something failed.
+const WAITING_DELAY: Duration = Duration::from_millis(500);
+
+#[derive(Debug, thiserror::Error)]
+enum CoordinatorError {
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    #[error(transparent)]
+    Engine(#[from] zenobe_engine::error::Error),
+}
+
+/// Runs a trigger until its task is aborted, which ends its workers, too.
+pub async fn run(trigger: Arc<Trigger>) {
+    let mut workers = Workers::default();
+    loop {
+        let delay = match refresh(&trigger, &mut workers).await {
+            Ok(()) if workers.shards.is_empty() => WAITING_DELAY,
+            Ok(()) => REFRESH_DELAY,
+            Err(error) => {
+                let name = &trigger.definition.name;
+                tracing::warn!(trigger = name, %error, "a trigger's stream cannot be looked at");
+                trigger.metrics.set_problem(Some(error.to_string()));
+                WAITING_DELAY
+            }
+        };
+        workers.wait(&trigger, delay).await;
+    }
+}
+
+#[derive(Default)]
+struct Workers {
+    tasks: JoinSet<()>,
+    shards: HashMap<Id, ShardName>,
+}
+
+impl Workers {
+    fn start(&mut self, trigger: &Arc<Trigger>, shard: ShardName, from: Checkpoint) {
+        if self.shards.values().any(|running| *running == shard) {
+            return;
+        }
+        let worker = ShardWorker::new(trigger.clone(), shard.clone(), from);
+        let task = self.tasks.spawn(worker.run());
+        self.shards.insert(task.id(), shard);
+    }
+
+    /// Waits until a worker ends or the time is up.
+    async fn wait(&mut self, trigger: &Trigger, delay: Duration) {
+        if self.tasks.is_empty() {
+            return tokio::time::sleep(delay).await;
+        }
+        let Ok(Some(ended)) = tokio::time::timeout(delay, self.tasks.join_next_with_id()).await
+        else {
+            return;
+        };
+        let id = match ended {
+            Ok((id, ())) => id,
+            Err(error) => {
+                let name = &trigger.definition.name;
+                tracing::error!(trigger = name, %error, "a trigger's worker failed and is restarted");
+                error.id()
+            }
+        };
+        self.shards.remove(&id);
+    }
+}
+
+async fn refresh(trigger: &Arc<Trigger>, workers: &mut Workers) -> Result<(), CoordinatorError> {
+    let streams = streams(trigger).await?;
+    let mut checkpoints = checkpoints(trigger).await?;
+    if checkpoints.is_empty() {
+        let Some(newest) = streams.last() else { return Ok(()) };
+        let initial = initial_checkpoints(trigger, newest).await?;
+        trigger.engine.save_checkpoints(&trigger.consumer, &initial).await?;
+        checkpoints.extend(initial);
+    }
+    let plan = plan(&streams, &checkpoints);
+    for (shard, from) in plan.runnable {
+        workers.start(trigger, shard, from);
+    }
+    if !plan.forgotten.is_empty() {
+        trigger.engine.forget_checkpoints(&trigger.consumer, &plan.forgotten).await?;
+    }
+    Ok(())
+}
+
+async fn streams(trigger: &Trigger) -> Result<Vec<KnownStream>, SourceError> {
+    let mut streams = Vec::new();
+    for summary in trigger.streams.of_table(&trigger.definition.table).await? {
+        match trigger.streams.describe(&summary.arn).await {
+            Ok(detail) => streams.push(KnownStream { arn: summary.arn, detail }),
+            // It has just passed its retention.
+            Err(SourceError::NotFound) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(streams)
+}
+
+/// The checkpoints in streams of the trigger's table. Others are from before the definition was changed, and
+/// forgotten.
+async fn checkpoints(
+    trigger: &Trigger,
+) -> Result<BTreeMap<ShardName, Checkpoint>, CoordinatorError> {
+    let table = format!(":table/{}/stream/", trigger.definition.table);
+    let saved = trigger.engine.checkpoints(&trigger.consumer).await?;
+    let (own, foreign): (Vec<_>, Vec<_>) =
+        saved.into_iter().partition(|(shard, _)| shard.stream.contains(&table));
+    if !foreign.is_empty() {
+        let shards: Vec<ShardName> = foreign.into_iter().map(|(shard, _)| shard).collect();
+        trigger.engine.forget_checkpoints(&trigger.consumer, &shards).await?;
+    }
+    Ok(own.into_iter().collect())
+}
+
+/// Where a new trigger begins in each shard. Once it is written down it never changes, so that records
+/// which come while the trigger does not run are not taken for old ones later.
+async fn initial_checkpoints(
+    trigger: &Trigger,
+    stream: &KnownStream,
+) -> Result<Vec<(ShardName, Checkpoint)>, CoordinatorError> {
+    let StreamDetail { shards, .. } = &stream.detail;
+    let mut checkpoints = Vec::with_capacity(shards.len());
+    for shard in shards {
+        let name = ShardName { stream: stream.arn.clone(), shard: shard.id.clone() };
+        let checkpoint = match trigger.definition.starting_position {
+            StartingPosition::TrimHorizon => Checkpoint::Oldest,
+            StartingPosition::AtTimestamp { timestamp_ms } => {
+                let now_ms = trigger.engine.clock().now_ms();
+                Checkpoint::From { timestamp_ms: timestamp_ms.min(now_ms) }
+            }
+            StartingPosition::Latest if shard.is_closed => Checkpoint::Finished,
+            StartingPosition::Latest => latest(trigger, &name).await?,
+        };
+        checkpoints.push((name, checkpoint));
+    }
+    Ok(checkpoints)
+}
+
+/// The end of a shard as something that can be written down: after the last record that is there, or, if none was
+/// written since now, from now on.
+async fn latest(trigger: &Trigger, shard: &ShardName) -> Result<Checkpoint, CoordinatorError> {
+    let now = Checkpoint::From { timestamp_ms: trigger.engine.clock().now_ms() };
+    let mut reader = ShardReader::new(trigger.streams.clone(), shard.clone(), now.clone());
+    let mut latest = now;
+    loop {
+        let batch = reader.read().await?;
+        let Some(last) = batch.records.last() else { return Ok(latest) };
+        latest = Checkpoint::After { sequence: last.sequence.clone() };
+        if reader.is_at_end() {
+            return Ok(latest);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The endpoint that receives batches: an HTTP server, or a Lambda function under a local runtime.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::Method;
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use serde_json::Value;
+
+use super::delivery::Outcome;
+use super::record::{Record, event_of};
+use crate::outbound::{self, Answered, OutboundError, Outgoing, Url};
+
+#[derive(Debug, Clone)]
+pub struct Endpoint {
+    pub url: Url,
+    pub timeout: Duration,
+    pub reports_batch_item_failures: bool,
+}
+
+/// What became of a delivery, for the state machine and for people.
+#[derive(Debug)]
+pub struct Response {
+    pub outcome: Outcome,
+    /// `None` if there was no answer at all.
+    pub status: Option<u16>,
+    /// Why not everything was delivered.
+    pub problem: Option<String>,
+}
+
+impl Endpoint {
+    pub async fn deliver(&self, records: &[Record]) -> Response {
+        let body = event_of(records).to_string();
+        match post_json(&self.url, body, self.timeout).await {
+            Ok(answered) => judge(&answered, records, self.reports_batch_item_failures),
+            Err(error) => Response {
+                outcome: Outcome::Failed,
+                status: None,
+                problem: Some(error.to_string()),
+            },
+        }
+    }
+}
+
+pub async fn post_json(
+    url: &Url,
+    body: String,
+    timeout: Duration,
+) -> Result<Answered, OutboundError> {
+    let json = HeaderValue::from_static("application/json");
+    let outgoing = Outgoing {
+        method: Method::POST,
+        path: url.path().to_owned(),
+        headers: HeaderMap::from_iter([(CONTENT_TYPE, json)]),
+        body: Bytes::from(body),
+    };
+    outbound::send(url, outgoing, timeout).await
+}
+
+/// What an answer means.
+pub fn judge(answered: &Answered, records: &[Record], reports_failures: bool) -> Response {
+    let status = Some(answered.status);
+    let failed =
+        |problem: String| Response { outcome: Outcome::Failed, status, problem: Some(problem) };
+    if !answered.is_success() {
+        return failed(format!("the endpoint answered {}", answered.status));
+    }
+    let body: Value = serde_json::from_slice(&answered.body).unwrap_or(Value::Null);
+    // A function that throws is a success of HTTP: the service marks it with a header, local runtimes only
+    // with the shape of the answer.
+    let says_error = body["errorMessage"].is_string() && body["errorType"].is_string();
+    if answered.headers.contains_key("x-amz-function-error") || says_error {
+        return failed(format!("the function failed: {}", body["errorMessage"]));
+    }
+    let failures = match &body["batchItemFailures"] {
+        Value::Array(failures) if reports_failures => failures,
+        Value::Null => return Response { outcome: Outcome::Delivered, status, problem: None },
+        _ if !reports_failures => {
+            return Response { outcome: Outcome::Delivered, status, problem: None };
+        }
+        _ => return failed("`batchItemFailures` is not a list".into()),
+    };
+    match first_failure(failures, records) {
+        Some(None) => Response { outcome: Outcome::Delivered, status, problem: None },
+        Some(Some(index)) => Response {
+            outcome: Outcome::DeliveredBefore(index),
+            status,
+            problem: Some(format!("record {} failed", records[index].sequence)),
+        },
+        None => failed("`batchItemFailures` names a record that was not sent".into()),
+    }
+}
+
+/// The index of the first record that failed. `None` for an identifier that is none, which fails the batch as
+/// it does in Lambda.
+fn first_failure(failures: &[Value], records: &[Record]) -> Option<Option<usize>> {
+    let index = |failure: &Value| {
+        let identifier = failure["itemIdentifier"].as_str()?;
+        records.iter().position(|record| record.sequence == identifier)
+    };
+    let indexes = failures.iter().map(index).collect::<Option<Vec<usize>>>()?;
+    Some(indexes.into_iter().min())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::sample;
+    use super::*;
+
+    #[test]
+    fn answers_mean_what_they_mean_in_lambda() {
+        let records: Vec<Record> = (1..=3).map(|sequence| sample(sequence, 0)).collect();
+        let check = |status: u16, body: &str, expected: Outcome| {
+            let body = Bytes::copy_from_slice(body.as_bytes());
+            let answered = Answered { status, headers: HeaderMap::new(), body };
+            assert_eq!(judge(&answered, &records, true).outcome, expected, "{answered:?}");
+        };
+        check(200, "", Outcome::Delivered);
+        check(204, "", Outcome::Delivered);
+        check(200, "ok", Outcome::Delivered);
+        check(200, "null", Outcome::Delivered);
+        check(200, "{}", Outcome::Delivered);
+        check(200, r#"{"batchItemFailures":null}"#, Outcome::Delivered);
+        check(200, r#"{"batchItemFailures":[]}"#, Outcome::Delivered);
+        let second = r#"{"batchItemFailures":[{"itemIdentifier":"3"},{"itemIdentifier":"2"}]}"#;
+        check(200, second, Outcome::DeliveredBefore(1));
+        let first = r#"{"batchItemFailures":[{"itemIdentifier":"1"}]}"#;
+        check(200, first, Outcome::DeliveredBefore(0));
+        check(200, r#"{"batchItemFailures":[{"itemIdentifier":""}]}"#, Outcome::Failed);
+        check(200, r#"{"batchItemFailures":[{"itemIdentifier":"9"}]}"#, Outcome::Failed);
+        check(200, r#"{"batchItemFailures":[{}]}"#, Outcome::Failed);
+        check(200, r#"{"batchItemFailures":"1"}"#, Outcome::Failed);
+        check(200, r#"{"errorMessage":"x","errorType":"ValueError"}"#, Outcome::Failed);
+        check(200, r#"{"errorMessage":"a field of mine"}"#, Outcome::Delivered);
+        check(301, "", Outcome::Failed);
+        check(500, r#"{"batchItemFailures":[]}"#, Outcome::Failed);
+    }
+
+    #[test]
+    fn reports_count_only_where_they_are_asked_for() {
+        let body = Bytes::from_static(br#"{"batchItemFailures":[{"itemIdentifier":"1"}]}"#);
+        let answered = Answered { status: 200, headers: HeaderMap::new(), body };
+        assert_eq!(judge(&answered, &[sample(1, 0)], false).outcome, Outcome::Delivered);
+        let headers = HeaderMap::from_iter([(
+            "x-amz-function-error".parse().unwrap(),
+            HeaderValue::from_static("Unhandled"),
+        )]);
+        let answered = Answered { headers, ..answered };
+        assert_eq!(judge(&answered, &[sample(1, 0)], false).outcome, Outcome::Failed);
+    }
+}

@@ -1,0 +1,245 @@
+//! All triggers of a server: those of the configuration file, and those that commands added, which the store
+//! keeps.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use zenobe_api::Api;
+use zenobe_engine::Engine;
+use zenobe_engine::consumers::{Checkpoint, ConsumerName};
+use zenobe_engine::schema::Namespace;
+
+use super::coordinator;
+use super::definition::{DefinitionError, TriggerDefinition};
+use super::metrics::{self, TriggerMetrics};
+use super::source::{InProcess, Streams};
+use super::worker::Trigger;
+
+/// More would be a mistake, and each costs some memory and some looking.
+const TRIGGERS_MAX: usize = 1_000;
+
+pub struct Triggers {
+    engine: Arc<Engine>,
+    api: Arc<Api>,
+    running: Mutex<BTreeMap<ConsumerName, Running>>,
+    /// Held while triggers are added or removed.
+    changing: tokio::sync::Mutex<()>,
+}
+
+struct Running {
+    trigger: Arc<Trigger>,
+    origin: Origin,
+    task: JoinHandle<()>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    Configuration,
+    Command,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum TriggerError {
+    #[error("there is a trigger `{0}` already")]
+    Exists(String),
+    #[error("there is no trigger `{0}`")]
+    NotFound(String),
+    #[error(
+        "the trigger `{0}` is in the server's configuration file and can only be removed there"
+    )]
+    Configured(String),
+    #[error("there are {TRIGGERS_MAX} triggers already")]
+    TooMany,
+    #[error("the stored trigger `{name}` is not valid: {error}")]
+    Stored { name: String, error: DefinitionError },
+    #[error(transparent)]
+    Engine(#[from] zenobe_engine::error::Error),
+}
+
+impl Triggers {
+    /// Starts the stored triggers and the configured ones, which win where the names are the same.
+    pub async fn start(
+        engine: Arc<Engine>,
+        api: Arc<Api>,
+        namespace: &Arc<Namespace>,
+        configured: Vec<TriggerDefinition>,
+    ) -> Result<Arc<Triggers>, TriggerError> {
+        let triggers = Triggers {
+            engine,
+            api,
+            running: Mutex::default(),
+            changing: tokio::sync::Mutex::default(),
+        };
+        for definition in configured {
+            let consumer =
+                ConsumerName { namespace: namespace.clone(), name: definition.name.clone() };
+            triggers.launch(consumer, definition, Origin::Configuration);
+        }
+        for (consumer, text) in triggers.engine.consumers().await? {
+            if triggers.running.lock().contains_key(&consumer) {
+                let name = &consumer.name;
+                tracing::warn!(trigger = name, "the configuration overrides a stored trigger");
+                continue;
+            }
+            let value: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
+            let stored = |error| TriggerError::Stored { name: consumer.name.clone(), error };
+            let definition = TriggerDefinition::parse(&value).map_err(stored)?;
+            triggers.launch(consumer, definition, Origin::Command);
+        }
+        Ok(Arc::new(triggers))
+    }
+
+    /// Adds a trigger that survives restarts. Adding the same one again changes nothing.
+    pub async fn add(
+        &self,
+        namespace: &Arc<Namespace>,
+        definition: TriggerDefinition,
+    ) -> Result<(), TriggerError> {
+        let _alone = self.changing.lock().await;
+        let consumer = ConsumerName { namespace: namespace.clone(), name: definition.name.clone() };
+        {
+            let running = self.running.lock();
+            match running.get(&consumer) {
+                Some(same) if same.trigger.definition == definition => return Ok(()),
+                Some(_) => return Err(TriggerError::Exists(definition.name)),
+                None if running.len() >= TRIGGERS_MAX => return Err(TriggerError::TooMany),
+                None => {}
+            }
+        }
+        let text = definition.to_json().to_string();
+        self.engine.save_consumer(&consumer, &text).await?;
+        self.launch(consumer, definition, Origin::Command);
+        Ok(())
+    }
+
+    /// Stops a trigger and forgets it, with how far it had come.
+    pub async fn remove(&self, namespace: &Arc<Namespace>, name: &str) -> Result<(), TriggerError> {
+        let _alone = self.changing.lock().await;
+        let consumer = ConsumerName { namespace: namespace.clone(), name: name.to_owned() };
+        let running = {
+            let mut running = self.running.lock();
+            match running.get(&consumer).map(|running| running.origin) {
+                None => return Err(TriggerError::NotFound(name.to_owned())),
+                Some(Origin::Configuration) => {
+                    return Err(TriggerError::Configured(name.to_owned()));
+                }
+                Some(Origin::Command) => running.remove(&consumer).expect("it was just there"),
+            }
+        };
+        running.task.abort();
+        // A worker that still ran could write its checkpoint again.
+        let _ = running.task.await;
+        Ok(self.engine.remove_consumer(&consumer).await?)
+    }
+
+    /// What a namespace's triggers are and how they do.
+    pub async fn list(&self, namespace: &Arc<Namespace>) -> Result<Vec<Value>, TriggerError> {
+        let triggers: Vec<(Arc<Trigger>, Origin)> = {
+            let running = self.running.lock();
+            let own = running.iter().filter(|(consumer, _)| consumer.namespace == *namespace);
+            own.map(|(_, running)| (running.trigger.clone(), running.origin)).collect()
+        };
+        let mut listed = Vec::with_capacity(triggers.len());
+        for (trigger, origin) in triggers {
+            listed.push(self.describe(&trigger, origin).await?);
+        }
+        Ok(listed)
+    }
+
+    pub async fn status(
+        &self,
+        namespace: &Arc<Namespace>,
+        name: &str,
+    ) -> Result<Value, TriggerError> {
+        let consumer = ConsumerName { namespace: namespace.clone(), name: name.to_owned() };
+        let found = {
+            let running = self.running.lock();
+            running.get(&consumer).map(|running| (running.trigger.clone(), running.origin))
+        };
+        let (trigger, origin) = found.ok_or_else(|| TriggerError::NotFound(name.to_owned()))?;
+        self.describe(&trigger, origin).await
+    }
+
+    /// All triggers for `/metrics`.
+    pub fn render_metrics(&self) -> String {
+        let running = self.running.lock();
+        let labelled: Vec<_> = running
+            .iter()
+            .map(|(ConsumerName { namespace, name }, running)| {
+                let Namespace { account, region } = &**namespace;
+                let labels =
+                    format!("trigger=\"{name}\",account=\"{account}\",region=\"{region}\"");
+                (labels, &*running.trigger.metrics)
+            })
+            .collect();
+        metrics::render(&labelled, self.engine.clock().now_ms())
+    }
+
+    /// Stops all triggers. What was being delivered is delivered again after the next start.
+    pub async fn stop(&self) {
+        let running = std::mem::take(&mut *self.running.lock());
+        for running in running.into_values() {
+            running.task.abort();
+            let _ = running.task.await;
+        }
+    }
+
+    fn launch(&self, consumer: ConsumerName, definition: TriggerDefinition, origin: Origin) {
+        let api = InProcess { api: self.api.clone(), namespace: consumer.namespace.clone() };
+        let trigger = Arc::new(Trigger {
+            consumer: consumer.clone(),
+            definition,
+            engine: self.engine.clone(),
+            streams: Streams::new(Arc::new(api)),
+            metrics: Arc::new(TriggerMetrics::default()),
+        });
+        let task = tokio::spawn(coordinator::run(trigger.clone()));
+        self.running.lock().insert(consumer, Running { trigger, origin, task });
+    }
+
+    async fn describe(&self, trigger: &Trigger, origin: Origin) -> Result<Value, TriggerError> {
+        let checkpoints = self.engine.checkpoints(&trigger.consumer).await?;
+        let state = match checkpoints.is_empty() {
+            true => "waiting for a stream",
+            false => "delivering",
+        };
+        let shards: Vec<Value> = checkpoints
+            .into_iter()
+            .map(|(shard, checkpoint)| {
+                let position = match checkpoint {
+                    Checkpoint::Oldest => "oldest".to_owned(),
+                    Checkpoint::From { timestamp_ms } => {
+                        format!("from {}", crate::time::iso8601(timestamp_ms))
+                    }
+                    Checkpoint::After { sequence } => format!("after {sequence}"),
+                    Checkpoint::Finished => "finished".to_owned(),
+                };
+                json!({ "stream": shard.stream, "shard": shard.shard, "position": position })
+            })
+            .collect();
+        let mut status = json!({
+            "trigger": trigger.definition.to_json(),
+            "origin": origin.name(),
+            "state": state,
+            "iterator_age_ms": trigger.metrics.iterator_age_ms(self.engine.clock().now_ms()),
+            "last_problem": trigger.metrics.last_problem(),
+            "shards": shards,
+        });
+        for (name, value) in trigger.metrics.counters() {
+            status[name] = json!(value);
+        }
+        Ok(status)
+    }
+}
+
+impl Origin {
+    fn name(self) -> &'static str {
+        match self {
+            Origin::Configuration => "configuration",
+            Origin::Command => "command",
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! One shard from a checkpoint to its end, whatever happens to iterators and to retention on the way.
+
+use zenobe_engine::consumers::{Checkpoint, ShardName};
+
+use super::record::Record;
+use super::source::{SourceError, Streams};
+
+pub struct ShardReader {
+    streams: Streams,
+    shard: ShardName,
+    /// Where to go on if the iterator is lost.
+    position: Checkpoint,
+    iterator: Option<String>,
+    is_at_end: bool,
+}
+
+/// Records in order, and how many were lost to retention before them.
+#[derive(Debug, Default)]
+pub struct Batch {
+    pub records: Vec<Record>,
+    pub trimmed: u64,
+}
+
+impl ShardReader {
+    pub fn new(streams: Streams, shard: ShardName, position: Checkpoint) -> ShardReader {
+        let is_at_end = position == Checkpoint::Finished;
+        ShardReader { streams, shard, position, iterator: None, is_at_end }
+    }
+
+    /// Reads only what is written from now on.
+    pub fn from_now_on(streams: Streams, shard: ShardName) -> ShardReader {
+        let position = Checkpoint::Finished;
+        ShardReader { streams, shard, position, iterator: None, is_at_end: false }
+    }
+
+    /// Whether the shard is closed and everything in it was read.
+    pub fn is_at_end(&self) -> bool {
+        self.is_at_end
+    }
+
+    /// The next records; none if there are none yet.
+    pub async fn read(&mut self) -> Result<Batch, SourceError> {
+        let ShardName { stream, shard } = &self.shard;
+        let iterator = match self.iterator.take() {
+            Some(iterator) => iterator,
+            None => match self.streams.iterator(stream, shard, &self.position).await {
+                // The place is gone, but what follows it may not be.
+                Err(SourceError::Trimmed) => {
+                    self.streams.iterator(stream, shard, &Checkpoint::Oldest).await?
+                }
+                Err(SourceError::NotFound) => return Ok(self.end()),
+                outcome => outcome?,
+            },
+        };
+        match self.streams.read(&iterator).await {
+            Ok(page) => {
+                self.is_at_end = page.next.is_none();
+                self.iterator = page.next;
+                let records = page.records.into_iter().filter_map(|record| {
+                    let read = Record::new(record, stream);
+                    debug_assert!(read.is_some(), "the API renders every record whole");
+                    read
+                });
+                Ok(self.advance(records.collect()))
+            }
+            // The next call gets a fresh iterator.
+            Err(SourceError::Expired | SourceError::Trimmed) => Ok(Batch::default()),
+            Err(SourceError::NotFound) => Ok(self.end()),
+            Err(error) => {
+                self.iterator = Some(iterator);
+                Err(error)
+            }
+        }
+    }
+
+    /// The shard is past its retention as a whole.
+    fn end(&mut self) -> Batch {
+        self.is_at_end = true;
+        Batch::default()
+    }
+
+    fn advance(&mut self, records: Vec<Record>) -> Batch {
+        let trimmed = records.first().map_or(0, |first| gap(&self.position, first));
+        if let Some(last) = records.last() {
+            self.position = Checkpoint::After { sequence: last.sequence.clone() };
+        }
+        Batch { records, trimmed }
+    }
+}
+
+/// How many records are missing between a position and the record that comes after it. A shard numbers its
+/// records one by one.
+fn gap(position: &Checkpoint, first: &Record) -> u64 {
+    let Checkpoint::After { sequence } = position else { return 0 };
+    match (sequence.parse::<u128>(), first.position()) {
+        (Ok(last), Some(next)) => u64::try_from(next.saturating_sub(last + 1)).unwrap_or(u64::MAX),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::sample;
+    use super::*;
+
+    #[test]
+    fn lost_records_are_counted_by_their_numbers() {
+        let after = |sequence: &str| Checkpoint::After { sequence: sequence.into() };
+        assert_eq!(gap(&after("4"), &sample(5, 0)), 0);
+        assert_eq!(gap(&after("4"), &sample(10, 0)), 5);
+        assert_eq!(gap(&after("4"), &sample(2, 0)), 0);
+        assert_eq!(gap(&Checkpoint::Oldest, &sample(10, 0)), 0);
+    }
+}

@@ -1,0 +1,211 @@
+//! Reading streams as any client does, by the Streams API: of this process, or of a server over the wire.
+//!
+//! Triggers read in their own process what everybody can read, so there is one meaning of an iterator, a shard's
+//! end or a trimmed record, and `zenobe stream tail` shares all of it.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use zenobe_api::{Api, Operation};
+use zenobe_engine::consumers::Checkpoint;
+use zenobe_engine::schema::Namespace;
+
+/// What GetRecords gives at most.
+const PAGE_RECORDS_MAX: usize = 1000;
+
+/// Calls one operation of the Streams API.
+pub trait StreamsApi: Send + Sync {
+    fn call(&self, operation: Operation, body: Value) -> BoxFuture<'_, Result<Value, SourceError>>;
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SourceError {
+    #[error("the stream or shard is gone")]
+    NotFound,
+    #[error("the records are trimmed")]
+    Trimmed,
+    #[error("the iterator has expired")]
+    Expired,
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl SourceError {
+    /// From the name of an exception and its message.
+    pub fn new(exception: &str, message: &str) -> SourceError {
+        match exception {
+            "ResourceNotFoundException" => SourceError::NotFound,
+            "TrimmedDataAccessException" => SourceError::Trimmed,
+            "ExpiredIteratorException" => SourceError::Expired,
+            _ => SourceError::Failed(format!("{exception}: {message}")),
+        }
+    }
+
+    fn shape(operation: Operation) -> SourceError {
+        let name = operation.name();
+        SourceError::Failed(format!("the answer of {name} is not what it should be"))
+    }
+}
+
+/// The API of this process, as a caller of a namespace sees it.
+pub struct InProcess {
+    pub api: Arc<Api>,
+    pub namespace: Arc<Namespace>,
+}
+
+impl StreamsApi for InProcess {
+    fn call(&self, operation: Operation, body: Value) -> BoxFuture<'_, Result<Value, SourceError>> {
+        Box::pin(async move {
+            let body = body.to_string();
+            let response = self.api.handle(operation, &self.namespace, body.as_bytes()).await;
+            let answer: Value = serde_json::from_slice(&response.body)
+                .map_err(|_| SourceError::shape(operation))?;
+            match response.error {
+                None => Ok(answer),
+                Some(name) => {
+                    Err(SourceError::new(name, answer["message"].as_str().unwrap_or_default()))
+                }
+            }
+        })
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamSummary {
+    pub arn: String,
+    pub label: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamDetail {
+    pub is_enabled: bool,
+    pub shards: Vec<Shard>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shard {
+    pub id: String,
+    pub parent: Option<String>,
+    pub is_closed: bool,
+}
+
+#[derive(Debug)]
+pub struct Page {
+    /// As the API renders them.
+    pub records: Vec<Value>,
+    /// `None` at the end of a closed shard.
+    pub next: Option<String>,
+}
+
+/// The Streams API with types.
+#[derive(Clone)]
+pub struct Streams {
+    api: Arc<dyn StreamsApi>,
+}
+
+impl Streams {
+    pub fn new(api: Arc<dyn StreamsApi>) -> Streams {
+        Streams { api }
+    }
+
+    /// The streams of a table, oldest first.
+    pub async fn of_table(&self, table: &str) -> Result<Vec<StreamSummary>, SourceError> {
+        let operation = Operation::ListStreams;
+        let mut streams = Vec::new();
+        let mut start = Value::Null;
+        loop {
+            let mut body = json!({ "TableName": table });
+            if !start.is_null() {
+                body["ExclusiveStartStreamArn"] = start;
+            }
+            let answer = self.api.call(operation, body).await?;
+            for stream in list(&answer["Streams"], operation)? {
+                streams.push(StreamSummary {
+                    arn: text(&stream["StreamArn"], operation)?,
+                    label: text(&stream["StreamLabel"], operation)?,
+                });
+            }
+            start = answer["LastEvaluatedStreamArn"].clone();
+            if start.is_null() {
+                break;
+            }
+        }
+        // Labels are times of enabling, in an order that texts keep.
+        streams.sort_by(|one, other| one.label.cmp(&other.label));
+        Ok(streams)
+    }
+
+    pub async fn describe(&self, arn: &str) -> Result<StreamDetail, SourceError> {
+        let operation = Operation::DescribeStream;
+        let mut detail = StreamDetail { is_enabled: false, shards: Vec::new() };
+        let mut start = Value::Null;
+        loop {
+            let mut body = json!({ "StreamArn": arn });
+            if !start.is_null() {
+                body["ExclusiveStartShardId"] = start;
+            }
+            let answer = self.api.call(operation, body).await?;
+            let description = &answer["StreamDescription"];
+            detail.is_enabled = description["StreamStatus"] == "ENABLED";
+            for shard in list(&description["Shards"], operation)? {
+                detail.shards.push(Shard {
+                    id: text(&shard["ShardId"], operation)?,
+                    parent: shard["ParentShardId"].as_str().map(str::to_owned),
+                    is_closed: shard["SequenceNumberRange"]["EndingSequenceNumber"].is_string(),
+                });
+            }
+            start = description["LastEvaluatedShardId"].clone();
+            if start.is_null() {
+                return Ok(detail);
+            }
+        }
+    }
+
+    /// An iterator at the first record that a checkpoint leaves to do.
+    pub async fn iterator(
+        &self,
+        arn: &str,
+        shard: &str,
+        checkpoint: &Checkpoint,
+    ) -> Result<String, SourceError> {
+        let mut body = json!({ "StreamArn": arn, "ShardId": shard });
+        let iterator_type = match checkpoint {
+            Checkpoint::Oldest => "TRIM_HORIZON",
+            Checkpoint::From { timestamp_ms } => {
+                body["Timestamp"] = json!(*timestamp_ms as f64 / 1_000.0);
+                "AT_TIMESTAMP"
+            }
+            Checkpoint::After { sequence } => {
+                body["SequenceNumber"] = json!(sequence);
+                "AFTER_SEQUENCE_NUMBER"
+            }
+            // Nothing is left but what is still to come.
+            Checkpoint::Finished => "LATEST",
+        };
+        body["ShardIteratorType"] = json!(iterator_type);
+        let answer = self.api.call(Operation::GetShardIterator, body).await?;
+        text(&answer["ShardIterator"], Operation::GetShardIterator)
+    }
+
+    pub async fn read(&self, iterator: &str) -> Result<Page, SourceError> {
+        let operation = Operation::GetRecords;
+        let body = json!({ "ShardIterator": iterator, "Limit": PAGE_RECORDS_MAX });
+        let mut answer = self.api.call(operation, body).await?;
+        match answer["Records"].take() {
+            Value::Array(records) => {
+                let next = answer["NextShardIterator"].as_str().map(str::to_owned);
+                Ok(Page { records, next })
+            }
+            _ => Err(SourceError::shape(operation)),
+        }
+    }
+}
+
+fn list(value: &Value, operation: Operation) -> Result<&Vec<Value>, SourceError> {
+    value.as_array().ok_or_else(|| SourceError::shape(operation))
+}
+
+fn text(value: &Value, operation: Operation) -> Result<String, SourceError> {
+    value.as_str().map(str::to_owned).ok_or_else(|| SourceError::shape(operation))
+}

@@ -1,0 +1,294 @@
+//! One shard of one trigger: read, batch, deliver, note how far it came; until the shard ends.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rand::RngExt;
+use tokio::sync::watch;
+use zenobe_engine::Engine;
+use zenobe_engine::consumers::{Checkpoint, ConsumerName, ShardName};
+
+use super::batcher::Batcher;
+use super::dead_letter::{self, Failure};
+use super::definition::TriggerDefinition;
+use super::delivery::{Delivery, GivenUp, Step, Verdict};
+use super::endpoint::Endpoint;
+use super::filter::{self, Pattern};
+use super::metrics::{TriggerMetrics, add};
+use super::reader::ShardReader;
+use super::record::Record;
+use super::source::Streams;
+
+/// How long to wait for news before looking anyway: another process may share the store.
+const IDLE_DELAY: Duration = Duration::from_secs(1);
+/// How long news may gather before they are looked at, so that a busy server is not asked for each write.
+const NEWS_DELAY: Duration = Duration::from_millis(5);
+/// How long to wait after something failed that is none of the endpoint's business.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+/// Progress over records that nobody wants is noted no more often than this.
+const FILTERED_CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What all workers of a trigger share.
+pub struct Trigger {
+    pub consumer: ConsumerName,
+    pub definition: TriggerDefinition,
+    pub engine: Arc<Engine>,
+    pub streams: Streams,
+    pub metrics: Arc<TriggerMetrics>,
+}
+
+pub struct ShardWorker {
+    trigger: Arc<Trigger>,
+    shard: ShardName,
+    endpoint: Endpoint,
+    patterns: Vec<Pattern>,
+    reader: ShardReader,
+    news: watch::Receiver<u64>,
+    /// Read, and not looked at yet.
+    pending: VecDeque<Record>,
+    batcher: Batcher,
+    /// The last record that was looked at.
+    looked_at: Option<String>,
+    /// What the store knows.
+    saved: Option<String>,
+    saved_at: Instant,
+}
+
+impl ShardWorker {
+    pub fn new(trigger: Arc<Trigger>, shard: ShardName, from: Checkpoint) -> ShardWorker {
+        let definition = &trigger.definition;
+        ShardWorker {
+            endpoint: Endpoint {
+                url: definition.url.clone(),
+                timeout: definition.timeout,
+                reports_batch_item_failures: definition.reports_batch_item_failures,
+            },
+            patterns: definition.patterns(),
+            reader: ShardReader::new(trigger.streams.clone(), shard.clone(), from),
+            news: trigger.engine.stream_notify(),
+            pending: VecDeque::new(),
+            batcher: Batcher::new(definition.batch_limits()),
+            looked_at: None,
+            saved: None,
+            saved_at: Instant::now(),
+            trigger,
+            shard,
+        }
+    }
+
+    /// Returns once everything in the shard is settled and that is written down.
+    pub async fn run(mut self) {
+        loop {
+            self.fill_batch();
+            if self.is_batch_due() {
+                self.deliver_batch().await;
+            } else if self.reader.is_at_end() {
+                self.write(Checkpoint::Finished).await;
+                self.trigger.metrics.set_oldest_pending(&self.shard, None);
+                return;
+            } else {
+                self.read_or_wait().await;
+            }
+        }
+    }
+
+    /// Moves pending records into the batch, but for those that no pattern lets pass.
+    fn fill_batch(&mut self) {
+        while let Some(record) = self.pending.front() {
+            let passes = filter::passes(&self.patterns, &record.event);
+            if passes && !self.batcher.has_room_for(record) {
+                return;
+            }
+            let Some(record) = self.pending.pop_front() else { return };
+            self.looked_at = Some(record.sequence.clone());
+            match passes {
+                true => self.batcher.push(record, Instant::now()),
+                false => add(&self.trigger.metrics.records_filtered, 1),
+            }
+        }
+    }
+
+    fn is_batch_due(&self) -> bool {
+        let is_time_up = self.batcher.time_left(Instant::now()) == Some(Duration::ZERO);
+        let waits_for_nothing = !self.pending.is_empty() || self.reader.is_at_end();
+        self.batcher.is_full() || (!self.batcher.is_empty() && (is_time_up || waits_for_nothing))
+    }
+
+    async fn read_or_wait(&mut self) {
+        // What is committed from now on is news, even while we read.
+        self.news.borrow_and_update();
+        match self.reader.read().await {
+            Ok(batch) => {
+                if batch.trimmed > 0 {
+                    self.note_trimmed(batch.trimmed);
+                }
+                if let Some(first) = batch.records.first()
+                    && self.batcher.is_empty()
+                {
+                    let created_at_ms = Some(first.created_at_ms);
+                    self.trigger.metrics.set_oldest_pending(&self.shard, created_at_ms);
+                }
+                let is_empty = batch.records.is_empty();
+                self.pending.extend(batch.records);
+                if is_empty && !self.reader.is_at_end() {
+                    self.wait_for_news().await;
+                }
+            }
+            Err(error) => {
+                self.note_problem(format!("the stream cannot be read: {error}"));
+                tokio::time::sleep(RETRY_DELAY).await;
+            }
+        }
+    }
+
+    async fn wait_for_news(&mut self) {
+        if self.batcher.is_empty() {
+            self.trigger.metrics.set_oldest_pending(&self.shard, None);
+            if self.saved_at.elapsed() >= FILTERED_CHECKPOINT_INTERVAL {
+                self.save_looked_at().await;
+            }
+        }
+        let patience = self.batcher.time_left(Instant::now()).unwrap_or(IDLE_DELAY).min(IDLE_DELAY);
+        // Whether there are news or the time is up makes no difference.
+        if let Ok(Ok(())) = tokio::time::timeout(patience, self.news.changed()).await {
+            tokio::time::sleep(NEWS_DELAY.min(patience)).await;
+        }
+    }
+
+    async fn deliver_batch(&mut self) {
+        let mut delivery = Delivery::new(self.trigger.definition.rules, self.batcher.take());
+        let mut status = None;
+        loop {
+            let now_ms = self.trigger.engine.clock().now_ms();
+            let step = delivery.next(now_ms);
+            let oldest = delivery.records().first().map(|record| record.created_at_ms);
+            self.trigger.metrics.set_oldest_pending(&self.shard, oldest);
+            match step {
+                Step::Done => break,
+                Step::GiveUp { records, why, attempts } => {
+                    self.give_up(&records, why, attempts, status).await;
+                }
+                Step::Send => status = self.send(&mut delivery).await,
+            }
+        }
+        self.save_looked_at().await;
+    }
+
+    /// One attempt; returns the status of the answer.
+    async fn send(&self, delivery: &mut Delivery) -> Option<u16> {
+        let response = self.endpoint.deliver(delivery.records()).await;
+        let metrics = &self.trigger.metrics;
+        if let Some(problem) = &response.problem {
+            add(&metrics.deliveries_failed, 1);
+            self.note_problem(problem.clone());
+        }
+        let jitter = rand::rng().random();
+        match delivery.settle(&response.outcome, jitter) {
+            Verdict::Delivered { count, last_sequence } => {
+                add(&metrics.records_delivered, count as u64);
+                if response.problem.is_none() {
+                    metrics.set_problem(None);
+                }
+                // The end of the batch is noted by whoever began it.
+                if !delivery.is_settled() {
+                    self.write(Checkpoint::After { sequence: last_sequence }).await;
+                }
+            }
+            Verdict::Retry { after } => tokio::time::sleep(after).await,
+            Verdict::Exhausted => {}
+        }
+        response.status
+    }
+
+    /// Puts records away. With a destination they are safe there before anything else happens.
+    async fn give_up(&self, records: &[Record], why: GivenUp, attempts: u32, status: Option<u16>) {
+        let Trigger { definition, metrics, engine, .. } = &*self.trigger;
+        let Some(last) = records.last() else { return };
+        let count = records.len() as u64;
+        let name = &definition.name;
+        tracing::error!(
+            trigger = name,
+            shard = self.shard.shard,
+            records = count,
+            reason = why.condition(),
+            first = records[0].sequence,
+            last = last.sequence,
+            "records could not be delivered and are given up"
+        );
+        match &definition.dead_letter {
+            None => add(&metrics.records_discarded, count),
+            Some(destination) => {
+                let failure = Failure {
+                    records,
+                    why,
+                    attempts,
+                    request_id: request_id(),
+                    url: &definition.url.to_string(),
+                    status,
+                    stream_arn: &self.shard.stream,
+                    shard_id: &self.shard.shard,
+                    now_ms: engine.clock().now_ms(),
+                };
+                let failure = failure.to_json();
+                let mut failures = 0;
+                while let Err(error) =
+                    dead_letter::put_away(destination, &failure, definition.timeout).await
+                {
+                    self.note_problem(format!("the dead-letter destination fails: {error}"));
+                    let delay = definition.rules.backoff.delay(failures, rand::rng().random());
+                    failures += 1;
+                    tokio::time::sleep(delay).await;
+                }
+                add(&metrics.records_dead_lettered, count);
+            }
+        }
+        self.write(Checkpoint::After { sequence: last.sequence.clone() }).await;
+    }
+
+    fn note_trimmed(&self, count: u64) {
+        add(&self.trigger.metrics.records_trimmed, count);
+        let name = &self.trigger.definition.name;
+        tracing::error!(
+            trigger = name,
+            shard = self.shard.shard,
+            records = count,
+            "the stream's retention passed records before they were delivered; they are lost to the trigger"
+        );
+    }
+
+    fn note_problem(&self, problem: String) {
+        let name = &self.trigger.definition.name;
+        tracing::warn!(trigger = name, shard = self.shard.shard, problem, "a delivery failed");
+        self.trigger.metrics.set_problem(Some(problem));
+    }
+
+    async fn save_looked_at(&mut self) {
+        if self.looked_at == self.saved {
+            return;
+        }
+        if let Some(sequence) = self.looked_at.clone() {
+            self.write(Checkpoint::After { sequence }).await;
+            self.saved = self.looked_at.clone();
+            self.saved_at = Instant::now();
+        }
+    }
+
+    /// Writes a checkpoint, for as long as it takes: going on without it would deliver twice after a
+    /// restart for no need.
+    async fn write(&self, checkpoint: Checkpoint) {
+        let Trigger { engine, consumer, definition, .. } = &*self.trigger;
+        let checkpoints = [(self.shard.clone(), checkpoint)];
+        while let Err(error) = engine.save_checkpoints(consumer, &checkpoints).await {
+            tracing::error!(trigger = definition.name, %error, "a checkpoint cannot be written");
+            tokio::time::sleep(RETRY_DELAY).await;
+        }
+    }
+}
+
+fn request_id() -> String {
+    let id: u128 = rand::rng().random();
+    let hexadecimal = format!("{id:032x}");
+    let parts = [0..8, 8..12, 12..16, 16..20, 20..32];
+    parts.map(|range| hexadecimal[range].to_owned()).join("-")
+}
