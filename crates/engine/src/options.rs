@@ -32,7 +32,7 @@ impl Default for EngineOptions {
 /// How streams are divided, and how long they can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamOptions {
-    /// Open shards of each stream that is enabled from now on; at least one.
+    /// Open shards of each stream that is enabled from now on: from 1 to 1,000.
     pub shards: u32,
     /// How long a shard takes records before its children do.
     pub shard_rollover_ms: u64,

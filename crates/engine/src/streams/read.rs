@@ -98,11 +98,13 @@ impl Engine {
             IteratorStart::TrimHorizon => log.first_since(horizon_ms).await?,
             IteratorStart::Latest => log.last().await?.unwrap_or(0) + 1,
             IteratorStart::At(number) => {
-                let number = self.known_entry(&log, shard, number, horizon_ms).await?;
-                number.max(1)
+                let entry = entry_in(&log, shard, number).await?.max(1);
+                readable_from(&log, entry, horizon_ms).await?
             }
+            // The record itself may be trimmed: whoever has read it misses nothing.
             IteratorStart::After(number) => {
-                self.known_entry(&log, shard, number, horizon_ms).await? + 1
+                let entry = entry_in(&log, shard, number).await? + 1;
+                readable_from(&log, entry, horizon_ms).await?
             }
             IteratorStart::AtTimestamp { at_ms } => {
                 if at_ms > self.clock.now_ms() {
@@ -177,24 +179,24 @@ impl Engine {
         }
         Ok((row, horizon_ms))
     }
+}
 
-    /// The entry that a sequence number stands for, which must lie within the shard and be readable still.
-    async fn known_entry(
-        &self,
-        log: &Log<'_>,
-        shard: ShardId,
-        number: SequenceNumber,
-        horizon_ms: u64,
-    ) -> Result<u64> {
-        let last = log.last().await?.unwrap_or(0);
-        if number.shard != shard.number || number.entry > last {
-            return Err(StreamError::SequenceNumberNotInShard.into());
-        }
-        if last > 0 && log.time_of(number.entry.max(1)).await?.is_none_or(|at| at < horizon_ms) {
-            return Err(StreamError::Trimmed.into());
-        }
-        Ok(number.entry)
+/// The entry that a sequence number stands for, which must lie within the shard as it is now.
+async fn entry_in(log: &Log<'_>, shard: ShardId, number: SequenceNumber) -> Result<u64> {
+    let last = log.last().await?.unwrap_or(0);
+    if number.shard != shard.number || number.entry > last {
+        return Err(StreamError::SequenceNumberNotInShard.into());
     }
+    Ok(number.entry)
+}
+
+/// The entry, unless it or others after it are past their retention. It may have yet to be written.
+async fn readable_from(log: &Log<'_>, entry: u64, horizon_ms: u64) -> Result<u64> {
+    let is_written = log.last().await?.is_some_and(|last| entry <= last);
+    if is_written && log.time_of(entry).await?.is_none_or(|at_ms| at_ms < horizon_ms) {
+        return Err(StreamError::Trimmed.into());
+    }
+    Ok(entry)
 }
 
 async fn describe_shard(

@@ -9,6 +9,9 @@ use zenobe_store::Key;
 use crate::keyspace;
 use crate::schema::{ShardGeneration, StreamSettings, StreamViewType, TableId};
 
+/// More would only make streams slow to walk.
+const SLOTS_MAX: u32 = 1_000;
+
 /// Names a shard. In the order of their names, shards are in the order of their opening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ShardId {
@@ -61,7 +64,7 @@ impl StreamSettings {
             view_type,
             label,
             created_at_ms: now_ms,
-            slots: slots.max(1),
+            slots: slots.clamp(1, SLOTS_MAX),
             generations: vec![ShardGeneration { number: 0, opened_at_ms: now_ms }],
         }
     }

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use zenobe_engine::Inconsistency;
 use zenobe_engine::error::Error;
+use zenobe_engine::keyspace;
 use zenobe_store::{Batch, Key, Store, WriteSet, write_with};
 use zenobe_value::EncodedItem;
 
 use crate::support::commands::Script;
 use crate::support::dump::{self, Entries};
 use crate::support::notation::parse_item;
+use crate::support::streams::names;
 use crate::support::{block_on, output};
 
 #[test]
@@ -51,7 +53,7 @@ fn an_entry_without_its_item_is_an_error_for_whoever_needs_the_item() {
 fn the_check_finds_what_does_not_follow_from_the_items() {
     type Damage = fn(&Entries, &mut Batch);
     type Expected = fn(&Inconsistency) -> bool;
-    let cases: [(&str, Damage, Expected); 8] = [
+    let cases: [(&str, Damage, Expected); 10] = [
         (
             "an entry is gone",
             |entries, batch| batch.delete(key_of(entries, b'G')),
@@ -106,6 +108,20 @@ fn the_check_finds_what_does_not_follow_from_the_items() {
             |entries, batch| batch.add(key_of(entries, b'Z'), -1),
             |found| matches!(found, Inconsistency::CollectionSize { .. }),
         ),
+        (
+            "an expiry is gone",
+            |entries, batch| batch.delete(key_of(entries, b'E')),
+            |found| matches!(found, Inconsistency::MissingExpiry { .. }),
+        ),
+        (
+            "an expiry is at another time",
+            |entries, batch| {
+                let mut key = key_of(entries, b'E').to_vec();
+                key[16] += 1;
+                batch.put(key, "");
+            },
+            |found| matches!(found, Inconsistency::StrayExpiry { .. }),
+        ),
     ];
     block_on(async {
         for (name, damage, expected) in cases {
@@ -121,11 +137,40 @@ fn the_check_finds_what_does_not_follow_from_the_items() {
     });
 }
 
-/// A table with one item that is in a local and in a global index.
+#[test]
+fn an_undecodable_record_is_an_error_for_whoever_reads_it() {
+    block_on(async {
+        let mut script = filled().await;
+        let key = only_key(&script, b'S').await;
+        tamper(&script, |batch| batch.put(key.clone(), "garbage")).await;
+        let text = script.run(&["records t"]).await;
+        assert!(text.starts_with("error: Corrupt"), "{text}");
+        let text = script.run(&[r#"put t {"pk": "p", "sk": 1}"#]).await;
+        assert!(text.starts_with("old"), "writers don't read it: {text}");
+    });
+}
+
+#[test]
+fn an_undecodable_stream_is_an_error_for_whoever_looks_for_it() {
+    block_on(async {
+        let mut script = filled().await;
+        let table = script.table("t");
+        let stream = names(script.engine(), &table).await.expect("a stream").remove(0);
+        let key = keyspace::stream_row(&table.namespace, "t", &stream.label);
+        tamper(&script, |batch| batch.put(key.clone(), "garbage")).await;
+        for command in ["streams t", "records t", "work"] {
+            let text = script.run(&[command]).await;
+            assert!(text.starts_with("error: Corrupt"), "{command}: {text}");
+        }
+    });
+}
+
+/// A table with a stream and one item that expires and is in a local and in a global index.
 async fn filled() -> Script {
     let mut script = Script::new().await;
     let create = ["create t pk:S sk:N", "lsi local x:S keys", "gsi global x:S - keys"];
-    for command in [&create[..], &[r#"put t {"pk": "p", "sk": 1, "x": "x", "more": 2}"#]] {
+    let item = r#"put t {"pk": "p", "sk": 1, "x": "x", "more": 2, "expires": 5000}"#;
+    for command in [&create[..], &["stream t both"], &["ttl t on expires"], &["work"], &[item]] {
         let text = script.run(command).await;
         assert!(!text.starts_with("error"), "{text}");
     }

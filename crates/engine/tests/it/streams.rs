@@ -112,10 +112,19 @@ fn what_is_past_its_retention_is_trimmed() {
         // The background has not run: nothing is removed yet, but it is too old.
         assert_eq!(world.entries(IteratorStart::TrimHorizon).await, [3]);
         assert_eq!(world.entries(IteratorStart::AtTimestamp { at_ms: 0 }).await, [3]);
-        for start in [IteratorStart::At(world.number(0)), IteratorStart::After(world.number(2))] {
+        for start in [
+            IteratorStart::At(world.number(0)),
+            IteratorStart::At(world.number(2)),
+            IteratorStart::After(world.number(0)),
+            IteratorStart::After(world.number(1)),
+        ] {
             check_error(world.position(start).await, StreamError::Trimmed);
         }
         assert_eq!(world.entries(IteratorStart::At(world.number(3))).await, [3]);
+        // Who has read the last record that is trimmed has missed nothing.
+        assert_eq!(world.entries(IteratorStart::After(world.number(2))).await, [3]);
+        world.advance(24 * HOUR_MS).await;
+        assert_eq!(world.entries(IteratorStart::After(world.number(3))).await, []);
     });
 }
 
