@@ -121,9 +121,12 @@ impl StreamRow {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use zenobe_value::{AttributeValue, Number};
+
     use super::*;
     use crate::schema::{KeyAttribute, ScalarType, ShardGeneration, StreamViewType};
-    use zenobe_value::{AttributeValue, Number};
 
     fn row(disabled_at_ms: Option<u64>) -> StreamRow {
         let attribute = |name: &str, scalar_type| KeyAttribute { name: name.into(), scalar_type };
@@ -153,6 +156,22 @@ mod tests {
             let row = row(disabled_at_ms);
             assert_eq!(StreamRow::decode(&row.encode()).unwrap(), row);
         }
+    }
+
+    /// The bytes of a row as they were first released. If this fails, streams written before can't be read.
+    #[test]
+    fn the_stored_form_is_pinned() {
+        let path =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases/engine/stream-row.hex");
+        let bytes = row(Some(9_000)).encode();
+        let lines = bytes
+            .chunks(32)
+            .map(|line| line.iter().map(|byte| format!("{byte:02x}")).collect::<String>() + "\n");
+        let actual: String = lines.collect();
+        if std::env::var_os("ZENOBE_BLESS").is_some() {
+            std::fs::write(&path, &actual).unwrap();
+        }
+        assert_eq!(actual, std::fs::read_to_string(&path).unwrap());
     }
 
     #[test]
