@@ -34,6 +34,7 @@ pub fn empty_histogram() -> Histogram<u64> {
 /// Runs the workload on its number of connections for `duration`.
 pub fn measure(
     address: SocketAddr,
+    table: &'static str,
     workload: &Workload,
     items: u64,
     duration: Duration,
@@ -48,7 +49,7 @@ pub fn measure(
         let mut tasks = JoinSet::new();
         for (number, connection) in connections.into_iter().enumerate() {
             let random = SmallRng::seed_from_u64(number as u64);
-            tasks.spawn(drive(connection, *workload, random, items, start + duration));
+            tasks.spawn(drive(connection, table, *workload, random, items, start + duration));
         }
         let mut latency_us = empty_histogram();
         while let Some(histogram) = tasks.join_next().await {
@@ -60,6 +61,7 @@ pub fn measure(
 
 async fn drive(
     mut connection: Connection,
+    table: &'static str,
     workload: Workload,
     mut random: SmallRng,
     items: u64,
@@ -70,7 +72,7 @@ async fn drive(
     let mut now = Instant::now();
     while now < end {
         body.clear();
-        workload.write_body(&mut random, items, &mut body);
+        workload.write_body(table, &mut random, items, &mut body);
         connection.request(workload.operation.name(), &body).await?;
         let after = Instant::now();
         histogram.saturating_record((after - now).as_micros() as u64);

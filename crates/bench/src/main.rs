@@ -5,10 +5,13 @@
 //! - **engine**: the same engine and store with the same group commit, called in process without HTTP or JSON.
 //!   What storing alone costs.
 //!
+//! PutItem is measured on a table with a stream, too, and against the one without. At the end, items expire.
+//!
 //! Only the ratios mean anything: the machine is shared by client and server, and absolute rates differ from day to
 //! day.
 
 mod client;
+mod expiry;
 mod report;
 mod subjects;
 mod workload;
@@ -20,7 +23,7 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 
 use crate::report::Measurement;
-use crate::subjects::{Subject, SubjectKind};
+use crate::subjects::Subject;
 use crate::workload::Workload;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
@@ -41,6 +44,9 @@ struct Arguments {
     /// Items loaded before measuring, of about 400 bytes each
     #[arg(long, default_value_t = 100_000)]
     items: u64,
+    /// Items that expire at once
+    #[arg(long, default_value_t = 100_000)]
+    expiring_items: u64,
     /// Connections (or concurrent callers) to measure with
     #[arg(long, value_delimiter = ',', default_values_t = [64, 256])]
     connections: Vec<usize>,
@@ -87,7 +93,8 @@ fn compare(arguments: &Arguments) -> Result<()> {
     let mut measurements = Vec::new();
     for round in 1..=arguments.rounds {
         for workload in &workloads {
-            for subject in &mut subjects {
+            let takes = |subject: &&mut Subject| subject.kind().takes(workload.operation);
+            for subject in subjects.iter_mut().filter(takes) {
                 progress(&format!(
                     "round {round} of {}: {} with {} connections, {}",
                     arguments.rounds,
@@ -105,8 +112,19 @@ fn compare(arguments: &Arguments) -> Result<()> {
             }
         }
     }
+    drop(subjects);
+    let mut expiries = Vec::new();
+    for streamed in [false, true] {
+        progress(&format!(
+            "{} items expire{}",
+            arguments.expiring_items,
+            if streamed { " into a stream" } else { "" }
+        ));
+        let data = directory.path().join(format!("expiry-{streamed}"));
+        expiries.push(expiry::measure(arguments, &binary, &data, streamed)?);
+    }
     progress("");
-    report::print(arguments, &start, &workloads, &SubjectKind::ALL, &measurements);
+    report::print(arguments, &start, &workloads, &measurements, &expiries);
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 use crate::Arguments;
 use crate::client::Sample;
+use crate::expiry::Expiry;
 use crate::subjects::SubjectKind;
 use crate::subjects::server::Start;
 use crate::workload::Workload;
@@ -16,24 +17,29 @@ pub fn print(
     arguments: &Arguments,
     start: &Start,
     workloads: &[Workload],
-    kinds: &[SubjectKind],
     measurements: &[Measurement],
+    expiries: &[Expiry],
 ) {
     println!(
         "Medians of {} interleaved rounds of {} s, {} items of about 400 bytes, durability {}.\n",
         arguments.rounds, arguments.seconds, arguments.items, arguments.durability
     );
     println!(
-        "| operation | connections | requests/s | of bare hyper | of engine without HTTP | p50 | p99 |"
+        "| operation | connections | requests/s | of bare hyper | of engine without HTTP | p50 | p99 | with a stream | of without |"
     );
-    println!("|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|");
     for workload in workloads {
-        let rates: Vec<f64> =
-            kinds.iter().map(|&kind| median_rate(measurements, workload, kind)).collect();
-        let rate = |kind| rates[kinds.iter().position(|&each| each == kind).expect("measured")];
+        let rate = |kind| median_rate(measurements, workload, kind);
         let server = rate(SubjectKind::Server);
+        let streamed = match SubjectKind::Streamed.takes(workload.operation) {
+            true => {
+                let streamed = rate(SubjectKind::Streamed);
+                format!("{streamed:.0} | {:.0} %", 100.0 * streamed / server)
+            }
+            false => "– | –".to_owned(),
+        };
         println!(
-            "| {} | {} | {:.0} | {:.0} % | {:.0} % | {:.2} ms | {:.2} ms |",
+            "| {} | {} | {:.0} | {:.0} % | {:.0} % | {:.2} ms | {:.2} ms | {streamed} |",
             workload.operation.name(),
             workload.connections,
             server,
@@ -41,6 +47,16 @@ pub fn print(
             100.0 * server / rate(SubjectKind::Engine),
             median_latency_ms(measurements, workload, 50.0),
             median_latency_ms(measurements, workload, 99.0),
+        );
+    }
+    println!();
+    for expiry in expiries {
+        println!(
+            "{} items expire at {:.0} items/s{}, {:.0} items/s with the time to index them first.",
+            expiry.items,
+            expiry.items_per_second,
+            if expiry.streamed { " into a stream" } else { "" },
+            expiry.items_per_second_with_indexing
         );
     }
     println!(

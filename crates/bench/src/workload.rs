@@ -3,7 +3,10 @@
 use rand::RngExt;
 use rand::rngs::SmallRng;
 
+/// A table without anything special.
 pub const TABLE: &str = "bench";
+/// The same with a stream of new and old images.
+pub const STREAMED_TABLE: &str = "bench-streamed";
 
 /// With the key and the JSON around it a response of about this size results.
 const ITEM_SIZE_BYTES: usize = 400;
@@ -39,13 +42,13 @@ impl Workload {
     }
 
     /// Renders the next request's body: a uniformly random one of the loaded keys.
-    pub fn write_body(&self, random: &mut SmallRng, items: u64, body: &mut Vec<u8>) {
+    pub fn write_body(&self, table: &str, random: &mut SmallRng, items: u64, body: &mut Vec<u8>) {
         let key = key(random.random_range(0..items));
         match self.operation {
             Operation::GetItem => body.extend_from_slice(
-                format!(r#"{{"TableName":"{TABLE}","Key":{{"pk":{{"S":"{key}"}}}}}}"#).as_bytes(),
+                format!(r#"{{"TableName":"{table}","Key":{{"pk":{{"S":"{key}"}}}}}}"#).as_bytes(),
             ),
-            Operation::PutItem => write_put(&key, random.random(), body),
+            Operation::PutItem => write_put(table, &key, random.random(), body),
         }
     }
 }
@@ -55,11 +58,11 @@ pub fn key(number: u64) -> String {
 }
 
 /// A PutItem body for `key`; `version` makes each write change the item.
-pub fn write_put(key: &str, version: u32, body: &mut Vec<u8>) {
+pub fn write_put(table: &str, key: &str, version: u32, body: &mut Vec<u8>) {
     let fill = "x".repeat(fill_size_bytes());
     body.extend_from_slice(
         format!(
-            r#"{{"TableName":"{TABLE}","Item":{{"pk":{{"S":"{key}"}},"version":{{"N":"{version}"}},"active":{{"BOOL":true}},"fill":{{"S":"{fill}"}}}}}}"#
+            r#"{{"TableName":"{table}","Item":{{"pk":{{"S":"{key}"}},"version":{{"N":"{version}"}},"active":{{"BOOL":true}},"fill":{{"S":"{fill}"}}}}}}"#
         )
         .as_bytes(),
     );

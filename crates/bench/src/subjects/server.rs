@@ -10,7 +10,7 @@ use crate::Result;
 use crate::client::Connection;
 use crate::report::median;
 use crate::subjects::bare::ResponseSizes;
-use crate::workload::{self, TABLE};
+use crate::workload::{self, STREAMED_TABLE, TABLE};
 
 const LOAD_CONNECTIONS: u64 = 64;
 const START_SAMPLES: usize = 5;
@@ -47,13 +47,11 @@ impl Server {
     }
 
     /// Creates the table and puts `items` items.
-    pub fn load(&self, items: u64) -> Result<()> {
+    pub fn load(&self, table: &'static str, items: u64) -> Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
             let mut connection = Connection::open(self.address).await?;
-            let create = format!(
-                r#"{{"TableName":"{TABLE}","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{{"AttributeName":"pk","AttributeType":"S"}}],"KeySchema":[{{"AttributeName":"pk","KeyType":"HASH"}}]}}"#
-            );
+            let create = create_table(table, table == STREAMED_TABLE);
             connection.request("CreateTable", create.as_bytes()).await?;
             let mut tasks = tokio::task::JoinSet::new();
             for worker in 0..LOAD_CONNECTIONS {
@@ -62,7 +60,7 @@ impl Server {
                     let mut body = Vec::new();
                     for number in (worker..items).step_by(LOAD_CONNECTIONS as usize) {
                         body.clear();
-                        workload::write_put(&workload::key(number), 0, &mut body);
+                        workload::write_put(table, &workload::key(number), 0, &mut body);
                         connection.request("PutItem", &body).await?;
                     }
                     Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
@@ -85,7 +83,7 @@ impl Server {
             );
             let get_item = connection.request("GetItem", get.as_bytes()).await?.len();
             let mut put = Vec::new();
-            workload::write_put(&workload::key(0), 0, &mut put);
+            workload::write_put(TABLE, &workload::key(0), 0, &mut put);
             let put_item = connection.request("PutItem", &put).await?.len();
             Ok(ResponseSizes { get_item, put_item })
         })
@@ -97,6 +95,19 @@ impl Drop for Server {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// CreateTable's body for a table with a string key, with a stream if so wished.
+pub fn create_table(table: &str, streamed: bool) -> String {
+    let stream = match streamed {
+        true => {
+            r#","StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_AND_OLD_IMAGES"}"#
+        }
+        false => "",
+    };
+    format!(
+        r#"{{"TableName":"{table}","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{{"AttributeName":"pk","AttributeType":"S"}}],"KeySchema":[{{"AttributeName":"pk","KeyType":"HASH"}}]{stream}}}"#
+    )
 }
 
 /// How the server starts and rests with an empty store.
