@@ -34,10 +34,18 @@ impl Client {
     /// Calls `DynamoDB_20120810.<operation>`. `Err` means that no whole answer came back: the
     /// request may or may not have been carried out.
     pub fn call(&mut self, operation: &str, body: &Value) -> Result<Reply, ClientError> {
-        let target = format!("DynamoDB_20120810.{operation}");
+        self.call_target(&format!("DynamoDB_20120810.{operation}"), body)
+    }
+
+    /// As [`Client::call`], for `DynamoDBStreams_20120810.<operation>`.
+    pub fn call_streams(&mut self, operation: &str, body: &Value) -> Result<Reply, ClientError> {
+        self.call_target(&format!("DynamoDBStreams_20120810.{operation}"), body)
+    }
+
+    fn call_target(&mut self, target: &str, body: &Value) -> Result<Reply, ClientError> {
         let headers = [
             ("Content-Type", "application/x-amz-json-1.0"),
-            ("X-Amz-Target", &target),
+            ("X-Amz-Target", target),
             ("X-Amz-Date", DATE),
             ("Authorization", AUTHORIZATION),
         ];

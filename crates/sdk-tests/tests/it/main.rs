@@ -10,5 +10,6 @@ mod io_failure;
 mod kill;
 mod kill_catalog;
 mod start;
+mod streams;
 mod tables;
 mod typed_client;

@@ -56,7 +56,7 @@ impl Fixture {
 }
 
 /// The SDK without TLS and without retries: an error arrives as the server sent it.
-fn client(server: &ServerProcess, secret: &str) -> Client {
+pub fn client(server: &ServerProcess, secret: &str) -> Client {
     let config = Config::builder()
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new("us-east-1"))
