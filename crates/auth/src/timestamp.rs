@@ -3,9 +3,10 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
+use time::{Date, Month, OffsetDateTime, PrimitiveDateTime, Time};
+
 /// How far a request's date may be from the server's clock, either way.
 const SKEW_MAX_SECONDS: i64 = 15 * 60;
-const SECONDS_PER_DAY: i64 = 86_400;
 
 /// Seconds since 1970, UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,18 +19,17 @@ impl Timestamp {
         if bytes.len() != 16 || bytes[8] != b'T' || bytes[15] != b'Z' {
             return None;
         }
-        let number = |from: usize, to: usize| -> Option<i64> {
-            let digits = &bytes[from..to];
-            digits.iter().all(u8::is_ascii_digit).then(|| {
-                digits.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0'))
-            })
+        let digits = |from: usize, to: usize| {
+            // A sign would parse as well.
+            bytes[from..to].iter().all(u8::is_ascii_digit).then(|| &text[from..to])
         };
-        let (year, month, day) = (number(0, 4)?, number(4, 6)?, number(6, 8)?);
-        let (hour, minute, second) = (number(9, 11)?, number(11, 13)?, number(13, 15)?);
-        let days = days_since_1970(year, month, day);
-        let timestamp = Timestamp(days * SECONDS_PER_DAY + hour * 3600 + minute * 60 + second);
-        // What a number out of its range gives reads back differently.
-        (timestamp.to_string() == text).then_some(timestamp)
+        let two_digits = |from: usize| digits(from, from + 2)?.parse::<u8>().ok();
+        let year: u16 = digits(0, 4)?.parse().ok()?;
+        let (month, day) = (two_digits(4)?, two_digits(6)?);
+        let (hour, minute, second) = (two_digits(9)?, two_digits(11)?, two_digits(13)?);
+        let date = Date::from_calendar_date(year.into(), Month::try_from(month).ok()?, day).ok()?;
+        let time = Time::from_hms(hour, minute, second).ok()?;
+        Some(Timestamp(PrimitiveDateTime::new(date, time).assume_utc().unix_timestamp()))
     }
 
     pub fn from_system_time(time: SystemTime) -> Timestamp {
@@ -47,42 +47,22 @@ impl Timestamp {
 
     /// `yyyymmdd`.
     pub fn day(self) -> String {
-        let (year, month, day) = civil_from_days(self.0.div_euclid(SECONDS_PER_DAY));
-        format!("{year:04}{month:02}{day:02}")
+        let date = self.utc().date();
+        format!("{:04}{:02}{:02}", date.year(), u8::from(date.month()), date.day())
+    }
+
+    /// A clock beyond the year 9999 stands still at its end.
+    fn utc(self) -> OffsetDateTime {
+        let end = PrimitiveDateTime::MAX.assume_utc();
+        OffsetDateTime::from_unix_timestamp(self.0).unwrap_or(end)
     }
 }
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let second = self.0.rem_euclid(SECONDS_PER_DAY);
-        let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+        let (hour, minute, second) = self.utc().time().as_hms();
         write!(out, "{}T{hour:02}{minute:02}{second:02}Z", self.day())
     }
-}
-
-/// Howard Hinnant's `days_from_civil`, for the proleptic Gregorian calendar.
-fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    era * 146_097 + day_of_era - 719_468
-}
-
-/// The inverse of [`days_since_1970`].
-fn civil_from_days(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month, day)
 }
 
 #[cfg(test)]

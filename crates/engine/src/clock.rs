@@ -4,9 +4,18 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use time::{OffsetDateTime, PrimitiveDateTime};
+
 pub trait Clock: Send + Sync {
     /// Milliseconds since the Unix epoch.
     fn now_ms(&self) -> u64;
+}
+
+/// The date and time of a clock's milliseconds. A driven clock may be set to any number; what lies beyond the calendar is
+/// its last moment.
+pub fn utc(at_ms: u64) -> OffsetDateTime {
+    let end = PrimitiveDateTime::MAX.assume_utc();
+    OffsetDateTime::from_unix_timestamp_nanos(i128::from(at_ms) * 1_000_000).unwrap_or(end)
 }
 
 #[derive(Debug, Clone, Copy, Default)]
