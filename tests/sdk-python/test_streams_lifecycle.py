@@ -39,7 +39,8 @@ def test_every_enabling_makes_a_stream_of_its_own(dynamodb, streams):
 
 def test_a_disabled_stream_can_be_read_to_its_end(dynamodb, streams):
     table, arn = streaming.create_table(dynamodb)
-    iterators = [streaming.iterator(streams, arn, shard["ShardId"], "LATEST") for shard in streaming.shards(streams, arn)]
+    shards = [shard["ShardId"] for shard in streaming.shards(streams, arn)]
+    iterators = [streaming.iterator(streams, arn, shard, "LATEST") for shard in shards]
     put(dynamodb, table, pk="a")
     dynamodb.update_table(TableName=table, StreamSpecification=OFF)
     found = [streaming.read(streams, iterator) for iterator in iterators]

@@ -152,6 +152,30 @@ def test_a_reader_at_the_end_of_a_shard_learns_that_it_closed(driven):
     assert waiting == [None, None]
 
 
+def test_positions_in_closed_shards(driven):
+    dynamodb, streams = driven.dynamodb, driven.streams
+    table, arn = streaming.create_table(dynamodb)
+    put(dynamodb, table, pk="a")
+    driven.clock.advance(hours=4)
+    counts = set()
+    for shard in streaming.shards(streams, arn)[:2]:
+
+        def read(kind, **position):
+            iterator = streaming.iterator(streams, arn, shard["ShardId"], kind, **position)
+            records, after = streaming.read(streams, iterator)
+            assert after is None
+            return len(records)
+
+        count = read("TRIM_HORIZON")
+        counts.add(count)
+        span = shard["SequenceNumberRange"]
+        assert read("AT_SEQUENCE_NUMBER", SequenceNumber=span["StartingSequenceNumber"]) == count
+        assert read("AT_SEQUENCE_NUMBER", SequenceNumber=span["EndingSequenceNumber"]) == count
+        assert read("AFTER_SEQUENCE_NUMBER", SequenceNumber=span["EndingSequenceNumber"]) == 0
+        assert read("LATEST") == 0
+    assert counts == {0, 1}, "one shard is empty"
+
+
 def test_readers_side_by_side_see_everything_once(wide_server):
     dynamodb, streams = wide_server.dynamodb, wide_server.streams
     table, arn = streaming.create_table(dynamodb)
