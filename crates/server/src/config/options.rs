@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_file_may_hold_triggers() {
-        let text = "region = 'r'\n[[trigger]]\nname = 'a'\ntable = 't'\nurl = 'http://h/'\n\
+        let text = "region = 'r'\n[[trigger]]\nname = 'a'\ntable = 'ttt'\nurl = 'http://h/'\n\
             batch-size = 5\nfilters = ['{\"eventName\":[\"INSERT\"]}']\n";
         assert_eq!(Options::from_toml(text).unwrap().region.as_deref(), Some("r"));
         let triggers = triggers_from_toml(text).unwrap();

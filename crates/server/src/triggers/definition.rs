@@ -118,6 +118,10 @@ impl TriggerDefinition {
             let expected = format!("1 to {NAME_LENGTH_MAX} of a-z, A-Z, 0-9, `.`, `_` and `-`");
             return Err(DefinitionError::Value { name: "name", expected });
         }
+        if !is_table_name(&definition.table) {
+            let expected = "a table's name: 3 to 255 of a-z, A-Z, 0-9, `.`, `_` and `-`".to_owned();
+            return Err(DefinitionError::Value { name: "table", expected });
+        }
         Ok(definition)
     }
 
@@ -196,8 +200,15 @@ impl fmt::Display for DeadLetterDestination {
 }
 
 fn is_name(name: &str) -> bool {
-    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    (1..=NAME_LENGTH_MAX).contains(&name.len()) && name.bytes().all(is_allowed)
+    (1..=NAME_LENGTH_MAX).contains(&name.len()) && name.bytes().all(is_in_names)
+}
+
+fn is_table_name(name: &str) -> bool {
+    (3..=255).contains(&name.len()) && name.bytes().all(is_in_names)
+}
+
+fn is_in_names(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"._-".contains(&byte)
 }
 
 /// Settings as given, taken one by one; what is left in the end is unknown.
@@ -335,7 +346,7 @@ mod tests {
     use super::*;
 
     fn with(name: &str, value: Value) -> Value {
-        let mut settings = json!({"name": "n", "table": "t", "url": "http://localhost:9000/f"});
+        let mut settings = json!({"name": "n", "table": "ttt", "url": "http://localhost:9000/f"});
         settings[name] = value;
         settings
     }
@@ -353,7 +364,7 @@ mod tests {
     #[test]
     fn a_definition_survives_being_written_and_read() {
         let given = json!({
-            "name": "n", "table": "t", "url": "http://h/f?x", "batch-size": 7,
+            "name": "n", "table": "ttt", "url": "http://h/f?x", "batch-size": 7,
             "batching-window-ms": 250, "starting-position": "AT_TIMESTAMP",
             "starting-timestamp": 1.5, "filters": ["{\"a\":[1]}", {"b": ["x"]}],
             "maximum-retry-attempts": 3, "maximum-record-age-seconds": 60, "bisect-on-error": true,
@@ -374,12 +385,16 @@ mod tests {
             assert_eq!(fault, expected);
         };
         check(json!([]), "a trigger is an object of settings");
-        check(json!({"name": "n", "table": "t"}), "a trigger needs `url`");
-        check(json!({"table": "t", "url": "http://h/"}), "a trigger needs `name`");
+        check(json!({"name": "n", "table": "ttt"}), "a trigger needs `url`");
+        check(json!({"table": "ttt", "url": "http://h/"}), "a trigger needs `name`");
         check(with("colour", json!(1)), "there is no trigger setting `colour`");
         check(
             with("name", json!("a/b")),
             "`name` must be 1 to 128 of a-z, A-Z, 0-9, `.`, `_` and `-`",
+        );
+        check(
+            with("table", json!("tt")),
+            "`table` must be a table's name: 3 to 255 of a-z, A-Z, 0-9, `.`, `_` and `-`",
         );
         check(with("batch_size", json!(0)), "`batch_size` must be a whole number from 1 to 10000");
         check(

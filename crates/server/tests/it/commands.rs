@@ -17,7 +17,7 @@ fn file(directory: &TemporaryDirectory, name: &str, text: &str) -> PathBuf {
     path
 }
 
-fn zenobe(arguments: &[&str]) -> Command {
+pub fn zenobe(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_zenobe"));
     command.args(arguments).stdin(Stdio::null());
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("ZENOBE_")) {
@@ -27,7 +27,7 @@ fn zenobe(arguments: &[&str]) -> Command {
 }
 
 /// Expects a refusal: one line on standard error, and the exit code.
-fn check_refusal(command: &mut Command, code: i32, expected: &str) {
+pub fn check_refusal(command: &mut Command, code: i32, expected: &str) {
     let output: Output = command.output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(code), "{text}");
@@ -35,14 +35,14 @@ fn check_refusal(command: &mut Command, code: i32, expected: &str) {
     assert_eq!(text.lines().count(), 1, "{text}");
 }
 
-struct Process {
+pub struct Process {
     child: Child,
-    address: SocketAddr,
+    pub address: SocketAddr,
     welcome: Vec<String>,
 }
 
 impl Process {
-    fn start(command: &mut Command) -> Process {
+    pub fn start(command: &mut Command) -> Process {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let welcome: Vec<String> = lines.take(5).map(Result::unwrap).collect();
@@ -61,7 +61,7 @@ impl Process {
     }
 
     /// Stops the server by a signal and expects a clean exit.
-    fn stop(mut self, signal: &str) {
+    pub fn stop(mut self, signal: &str) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
         let deadline = Instant::now() + Duration::from_secs(20);

@@ -2,9 +2,13 @@
 //! process.
 
 mod access;
+mod admin;
 mod bodies;
 mod clients;
 mod commands;
+mod endpoint;
 mod shutdown;
 mod support;
+mod tail;
+mod triggers;
 mod wire;

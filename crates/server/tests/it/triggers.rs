@@ -1,0 +1,273 @@
+//! Triggers against endpoints that fail, hang, answer in part and recover.
+
+use std::fs;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use zenobe_testing::{Client, TemporaryDirectory};
+
+use crate::commands::{Process, check_refusal, zenobe};
+use crate::endpoint::{Answer, TestEndpoint};
+use crate::support::wait_until;
+
+pub fn serve(arguments: &[&str]) -> Process {
+    let common = ["serve", "--listen", "127.0.0.1:0", "--log", "error"];
+    Process::start(&mut zenobe(&[&common[..], arguments].concat()))
+}
+
+pub fn create_table(client: &mut Client, name: &str) {
+    let specification = json!({"StreamEnabled": true, "StreamViewType": "NEW_AND_OLD_IMAGES"});
+    client.expect(
+        "CreateTable",
+        &json!({
+            "TableName": name,
+            "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+            "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+            "BillingMode": "PAY_PER_REQUEST",
+            "StreamSpecification": specification,
+        }),
+    );
+}
+
+pub fn put(client: &mut Client, table: &str, pk: &str, n: u64) {
+    let item = json!({"pk": {"S": pk}, "n": {"N": n.to_string()}});
+    client.expect("PutItem", &json!({"TableName": table, "Item": item}));
+}
+
+fn add_trigger(process: &Process, name: &str, endpoint: &TestEndpoint, more: &[&str]) {
+    let (server, url) = (format!("http://{}", process.address), endpoint.url());
+    let arguments =
+        ["trigger", "add", name, "--table", "events", "--url", &url, "--endpoint", &server];
+    let fast = ["--backoff-ms", "5", "--backoff-max-ms", "50"];
+    let output = zenobe(&[&arguments[..], &fast, more].concat()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+pub fn admin(process: &Process, method: &str, path: &str, body: &Value) -> (u16, Value) {
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let reply = Client::new(process.address).send(method, path, &[], body.as_bytes()).unwrap();
+    (reply.status, reply.body)
+}
+
+fn status(process: &Process, name: &str) -> Value {
+    let (status, body) = admin(process, "GET", &format!("/_zenobe/triggers/{name}"), &Value::Null);
+    assert_eq!(status, 200, "{body}");
+    body
+}
+
+#[test]
+fn an_endpoint_that_fails_hangs_and_answers_in_part_gets_everything_in_order() {
+    let process = serve(&["--memory"]);
+    let mut client = Client::new(process.address);
+    create_table(&mut client, "events");
+    let endpoint = TestEndpoint::start(|call, records| match call % 6 {
+        0 => Answer::Status(500),
+        1 => Answer::Hang(Duration::from_millis(400)),
+        2 => Answer::FailsAt(records.len() / 2),
+        3 => Answer::FailsAt(0),
+        _ => Answer::Ok,
+    });
+    let options = ["--batch-size", "20", "--timeout-ms", "150", "--report-batch-item-failures"];
+    add_trigger(&process, "trying", &endpoint, &options);
+    let started = Instant::now();
+    for n in 1..=30 {
+        for item in 0..8 {
+            put(&mut client, "events", &format!("item-{item}"), n);
+        }
+    }
+    // Nobody who writes waits for an endpoint that hangs.
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    endpoint.wait_for(240);
+    for item in 0..8 {
+        let expected: Vec<u64> = (1..=30).collect();
+        assert_eq!(endpoint.numbers_of(&format!("item-{item}")), expected);
+    }
+    let record = &endpoint.accepted()[0];
+    assert_eq!(record["eventSource"], "aws:dynamodb");
+    assert_eq!(record["eventName"], "INSERT");
+    let arn = record["eventSourceARN"].as_str().unwrap();
+    assert!(
+        arn.starts_with("arn:aws:dynamodb:us-east-1:000000000000:table/events/stream/"),
+        "{arn}"
+    );
+
+    wait_until(|| status(&process, "trying")["records_delivered"] == 240);
+    let status = status(&process, "trying");
+    assert!(status["deliveries_failed"].as_u64().unwrap() > 0, "{status}");
+    let metrics = Client::new(process.address).send("GET", "/metrics", &[], b"").unwrap();
+    let metrics = String::from_utf8(metrics.bytes).unwrap();
+    let labels = "trigger=\"trying\",account=\"000000000000\",region=\"us-east-1\"";
+    let line = format!("zenobe_trigger_records_delivered_total{{{labels}}} 240");
+    assert!(metrics.lines().any(|found| found == line), "{metrics}");
+}
+
+#[test]
+fn poison_ends_in_the_dead_letter_file_and_everything_else_is_delivered() {
+    let directory = TemporaryDirectory::new("dead-letters");
+    let process = serve(&["--memory", "--stream-shards", "1"]);
+    let mut client = Client::new(process.address);
+    create_table(&mut client, "events");
+    for n in 1..=40 {
+        put(&mut client, "events", &format!("item-{}", n % 4), n);
+    }
+    let is_poison = |record: &Value| {
+        ["7", "23", "24"].contains(&record["dynamodb"]["NewImage"]["n"]["N"].as_str().unwrap())
+    };
+    let endpoint = TestEndpoint::start(move |_, records| match records.iter().any(is_poison) {
+        true => Answer::Status(503),
+        false => Answer::Ok,
+    });
+    let file = directory.path().join("dead.jsonl");
+    let options = ["--bisect-on-error", "--maximum-retry-attempts", "1", "--dead-letter"];
+    let options = [&options[..], &[file.to_str().unwrap()]].concat();
+    add_trigger(&process, "poisoned", &endpoint, &options);
+    endpoint.wait_for(37);
+    let numbers: Vec<Vec<u64>> =
+        (0..4).map(|item| endpoint.numbers_of(&format!("item-{item}"))).collect();
+    for (item, numbers) in numbers.iter().enumerate() {
+        let expected = (1..=40).filter(|n| *n as usize % 4 == item && ![7, 23, 24].contains(n));
+        assert_eq!(*numbers, expected.collect::<Vec<u64>>());
+    }
+    wait_until(|| status(&process, "poisoned")["records_dead_lettered"] == 3);
+    let lines = fs::read_to_string(&file).unwrap();
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 3);
+    for (line, n) in lines.iter().zip(["7", "23", "24"]) {
+        assert_eq!(line["payload"]["Records"][0]["dynamodb"]["NewImage"]["n"]["N"], n);
+        assert_eq!(line["requestContext"]["condition"], "RetryAttemptsExhausted");
+        assert_eq!(line["requestContext"]["approximateInvokeCount"], 2);
+        assert_eq!(line["responseContext"]["statusCode"], 503);
+        assert_eq!(line["DDBStreamBatchInfo"]["batchSize"], 1);
+    }
+}
+
+#[test]
+fn delivery_goes_on_after_a_restart() {
+    let directory = TemporaryDirectory::new("resume");
+    let data = directory.path().join("data");
+    let arguments = ["--data", data.to_str().unwrap(), "--durability", "os"];
+    // After five deliveries the endpoint is down until the server was restarted.
+    let is_up = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let up = is_up.clone();
+    let endpoint = TestEndpoint::start(move |call, _| {
+        match call < 5 || up.load(std::sync::atomic::Ordering::SeqCst) {
+            true => Answer::Ok,
+            false => Answer::Status(500),
+        }
+    });
+    let process = serve(&arguments);
+    let mut client = Client::new(process.address);
+    create_table(&mut client, "events");
+    add_trigger(
+        &process,
+        "resumed",
+        &endpoint,
+        &["--batch-size", "3", "--starting-position", "LATEST"],
+    );
+    wait_until(|| status(&process, "resumed")["state"] == "delivering");
+    for n in 1..=60 {
+        put(&mut client, "events", &format!("item-{}", n % 5), n);
+    }
+    wait_until(|| status(&process, "resumed")["deliveries_failed"].as_u64().unwrap() > 2);
+    drop(process);
+
+    is_up.store(true, std::sync::atomic::Ordering::SeqCst);
+    let process = serve(&arguments);
+    endpoint.wait_for(60);
+    wait_until(|| status(&process, "resumed")["iterator_age_ms"] == 0);
+    for item in 0..5 {
+        let mut numbers = endpoint.numbers_of(&format!("item-{item}"));
+        // What was delivered right before the kill may come again, in order.
+        numbers.dedup();
+        let expected: Vec<u64> = (1..=60).filter(|n| n % 5 == item).collect();
+        let mut complete = numbers.clone();
+        complete.sort_unstable();
+        complete.dedup();
+        assert_eq!(complete, expected);
+        assert_eq!(numbers.last(), expected.last());
+    }
+    let output = zenobe(&["trigger", "remove", "resumed", "--endpoint"])
+        .arg(format!("http://{}", process.address))
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "removed resumed\n");
+    process.stop("-TERM");
+    let process = serve(&arguments);
+    let (_, listed) = admin(&process, "GET", "/_zenobe/triggers", &Value::Null);
+    assert_eq!(listed, json!({"triggers": []}));
+}
+
+#[test]
+fn a_configured_trigger_delivers_what_its_patterns_let_pass_across_shards_that_roll_over() {
+    let endpoint = TestEndpoint::start(|_, _| Answer::Ok);
+    let directory = TemporaryDirectory::new("configured");
+    let file = directory.path().join("zenobe.toml");
+    let text = format!(
+        "memory = true\nstream-shard-records = 10\ndriven-clock = true\n\
+         [[trigger]]\nname = 'odd'\ntable = 'events'\nurl = '{}'\nbatching-window-ms = 50\n\
+         filters = ['{{\"dynamodb\":{{\"NewImage\":{{\"kind\":{{\"S\":[\"odd\"]}}}}}}}}']\n",
+        endpoint.url()
+    );
+    fs::write(&file, text).unwrap();
+    let process = serve(&["--config", file.to_str().unwrap()]);
+    let mut client = Client::new(process.address);
+    create_table(&mut client, "events");
+    for n in 1..=100_u64 {
+        let kind = if n % 2 == 1 { "odd" } else { "even" };
+        let pk = format!("item-{}", n % 6);
+        let item = json!({"pk": {"S": pk}, "n": {"N": n.to_string()}, "kind": {"S": kind}});
+        client.expect("PutItem", &json!({"TableName": "events", "Item": item}));
+        if n % 20 == 0 {
+            // What is due is done when the clock has moved: shards that are full roll over.
+            admin(&process, "POST", "/_zenobe/clock", &json!({"advance_ms": 1000}));
+        }
+    }
+    endpoint.wait_for(50);
+    for item in 0..6 {
+        let expected: Vec<u64> = (1..=100).filter(|n| n % 6 == item && n % 2 == 1).collect();
+        assert_eq!(endpoint.numbers_of(&format!("item-{item}")), expected);
+    }
+    wait_until(|| status(&process, "odd")["records_filtered"] == 50);
+    let shards = status(&process, "odd")["shards"].as_array().unwrap().len();
+    assert!(shards > 4, "{}", status(&process, "odd"));
+    // The window lets records gather.
+    assert!(endpoint.bodies().len() < 50, "{}", endpoint.bodies().len());
+    let server = format!("http://{}", process.address);
+    let mut remove = zenobe(&["trigger", "remove", "odd", "--endpoint", &server]);
+    check_refusal(&mut remove, 1, "is in the server's configuration file");
+}
+
+#[test]
+fn commands_explain_what_is_wrong() {
+    let process = serve(&["--memory"]);
+    let server = format!("http://{}", process.address);
+    let add = |more: &[&str]| {
+        let arguments = ["trigger", "add", "a", "--table", "events", "--endpoint", &server];
+        zenobe(&[&arguments[..], more].concat())
+    };
+    check_refusal(&mut add(&["--url", "https://x/"]), 1, "needs TLS");
+    check_refusal(
+        &mut add(&["--url", "http://x/", "--batch-size", "0"]),
+        1,
+        "`batch_size` must be",
+    );
+    check_refusal(
+        &mut add(&["--url", "http://x/", "--filter", "{"]),
+        1,
+        "filter 1: the pattern is",
+    );
+    let mut absent = zenobe(&["trigger", "status", "absent", "--endpoint", &server]);
+    check_refusal(&mut absent, 1, "there is no trigger `absent`");
+    let mut nobody = zenobe(&["trigger", "list", "--endpoint", "http://127.0.0.1:9"]);
+    check_refusal(&mut nobody, 1, "is the server running?");
+    let listed = zenobe(&["trigger", "list", "--endpoint", &server]).stdin(Stdio::null()).output();
+    assert!(
+        String::from_utf8(listed.unwrap().stdout).unwrap().starts_with("there are no triggers")
+    );
+    for help in [&["trigger", "add"][..], &["trigger", "list"], &["stream", "tail"]] {
+        let output = zenobe(&[help, &["--help"]].concat()).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.contains("Example"), "{text}");
+    }
+}
