@@ -107,6 +107,7 @@ impl Catalog {
                 put_definition(&mut batch, &row_key, &definition);
                 Ok((batch, (before, definition)))
             };
+            known.put_in_question();
             let (before, after) = match self.write(store, &keys, edit).await? {
                 Ok(definitions) => definitions,
                 Err(Refusal::Unchanged(definition)) => (*definition.clone(), *definition),
@@ -114,7 +115,7 @@ impl Catalog {
                     known = self.reload(store, name).await?;
                     continue;
                 }
-                Err(Refusal::Error(error)) => return Err(self.forget_if_gone(name, error)),
+                Err(Refusal::Error(error)) => return Err(self.refused(store, name, error).await),
             };
             let [before, after] = [before, after].map(|it| Arc::new(Table::new(Arc::new(it))));
             self.insert(Arc::clone(&after));
@@ -149,6 +150,7 @@ impl Catalog {
                 batch.put(keys[2].clone(), encode_row_u64(count));
                 Ok((batch, definition))
             };
+            known.put_in_question();
             match self.write(store, &keys, remove).await? {
                 Ok(definition) => {
                     self.remove(name);
@@ -156,7 +158,7 @@ impl Catalog {
                 }
                 Err(Refusal::OtherTable) => known = self.reload(store, name).await?,
                 Err(Refusal::Unchanged(_)) => unreachable!("a removal is never without effect"),
-                Err(Refusal::Error(error)) => return Err(self.forget_if_gone(name, error)),
+                Err(Refusal::Error(error)) => return Err(self.refused(store, name, error).await),
             }
         }
     }
@@ -179,11 +181,11 @@ impl Catalog {
         Ok(written.map(|(value, _)| value))
     }
 
-    /// Drops a table from the map that the store no longer has.
-    fn forget_if_gone(&self, name: &TableName, error: Error) -> Error {
-        if matches!(error, Error::TableNotFound { .. }) {
-            self.remove(name);
-        }
+    /// Nothing was written, so the definition is as the store has it: the map gets a handle that is not in question, or
+    /// loses a table that is gone.
+    async fn refused(&self, store: &dyn Store, name: &TableName, error: Error) -> Error {
+        // If the store fails here too, the handle stays in question, which is right at all times.
+        let _ = self.reload(store, name).await;
         error
     }
 }

@@ -2,6 +2,7 @@
 //! once per version of the definition.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use zenobe_store::{Key, Value};
 
@@ -21,6 +22,8 @@ pub struct Table {
     /// The logs of the open shards, by slot; empty without a stream.
     stream_logs: Vec<Key>,
     expiry_prefix: Key,
+    /// Set before this engine tries to replace the definition, and never taken back: see [`Table::put_in_question`].
+    in_question: AtomicBool,
 }
 
 /// The counters of a table or an index.
@@ -82,6 +85,7 @@ impl Table {
             indexes: definition.indexes().map(index_keys).collect(),
             stream_logs: definition.stream.iter().flat_map(|stream| stream.open_logs(id)).collect(),
             expiry_prefix: keyspace::expiry_prefix(id),
+            in_question: AtomicBool::new(false),
             definition,
         }
     }
@@ -108,6 +112,17 @@ impl Table {
             }
             Some(_) => GuardCheck::Changed,
         }
+    }
+
+    /// Says that this engine is about to replace the definition. From the moment in which the store may show the change until
+    /// the map holds another handle, which may be never if the store fails in between, only the version row tells what is so.
+    pub(crate) fn put_in_question(&self) {
+        self.in_question.store(true, Ordering::SeqCst);
+    }
+
+    /// Asked after a read: if it answers no, what was read belongs to this definition, as far as this engine changes it.
+    pub(crate) fn is_in_question(&self) -> bool {
+        self.in_question.load(Ordering::SeqCst)
     }
 
     /// Begins the key of every item of the table.

@@ -53,9 +53,9 @@ impl Engine {
     }
 
     /// Whether the definition in hand still is the table's. Versions only rise: if it is current after a read, it was
-    /// current throughout. Within one engine it always is; only another engine on the same store can have changed it.
+    /// current throughout. Another engine on the same store may have changed it at any time, this one only while it says so.
     pub(crate) async fn is_current(&self, table: &Table) -> Result<bool> {
-        if !self.shared_store {
+        if !self.shared_store && !table.is_in_question() {
             return Ok(true);
         }
         let version = self.store.get(table.guard_key()).await?;

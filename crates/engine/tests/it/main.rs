@@ -1,6 +1,7 @@
 //! The engine from outside, on the memory store: golden scripts per area, and threads that race.
 
 mod damage;
+mod lost_answers;
 mod query_properties;
 mod races;
 mod scripts;

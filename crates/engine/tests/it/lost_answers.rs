@@ -1,0 +1,120 @@
+//! A store that commits a change of a definition and then fails to say so, as a disk may that fails while it syncs. The engine can't
+//! know what became of the change, and must not answer reads as if it had not happened.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures_util::future::{BoxFuture, FutureExt};
+use zenobe_engine::{Engine, EngineOptions};
+use zenobe_store::memory::MemoryStore;
+use zenobe_store::{
+    Decide, Direction, Error, Key, KeyRange, Reader, Result, Statistics, Store, Value, Visitor,
+    WriteOutcome, WriteSet,
+};
+
+use crate::support::block_on;
+use crate::support::commands::Script;
+
+#[test]
+fn reads_notice_a_deletion_whose_answer_was_lost() {
+    block_on(async {
+        for read in [r#"get t {"pk": "a"}"#, r#"query t pk = `"a"`"#, "scan t"] {
+            let (store, mut script) = exclusive_engine().await;
+            expect(&mut script, "create t pk:S", "ok").await;
+            expect(&mut script, r#"put t {"pk": "a"}"#, "new").await;
+            store.loses_answers.store(true, Ordering::SeqCst);
+            expect(&mut script, "drop t", "error: Store").await;
+            store.loses_answers.store(false, Ordering::SeqCst);
+            expect(&mut script, read, "error: TableNotFound").await;
+        }
+    });
+}
+
+#[test]
+fn a_refused_change_leaves_the_table_readable() {
+    block_on(async {
+        let (_store, mut script) = exclusive_engine().await;
+        expect(&mut script, "create t pk:S", "ok").await;
+        expect(&mut script, r#"put t {"pk": "a"}"#, "new").await;
+        expect(&mut script, "add-index t by_g g:S - keys", "ok").await;
+        expect(&mut script, "add-index t by_g g:S - keys", "error: UpdateTable").await;
+        expect(&mut script, r#"get t {"pk": "a"}"#, "{").await;
+    });
+}
+
+async fn exclusive_engine() -> (Arc<LosingStore>, Script) {
+    let store = Arc::new(LosingStore::default());
+    let options = EngineOptions { shared_store: false, ..EngineOptions::default() };
+    let engine = Engine::open(store.clone(), options).await.expect("an empty store opens");
+    (store, Script::with_engine(engine))
+}
+
+async fn expect(script: &mut Script, command: &str, beginning: &str) {
+    let text = script.run(&[command]).await;
+    assert!(text.starts_with(beginning), "{command}: expected {beginning}, found {text}");
+}
+
+/// Commits like the memory store, but answers with an error while it loses answers.
+#[derive(Default)]
+struct LosingStore {
+    inner: MemoryStore,
+    loses_answers: AtomicBool,
+}
+
+impl Reader for LosingStore {
+    fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Value>>> {
+        self.inner.get(key)
+    }
+
+    fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
+        self.inner.get_many(keys)
+    }
+
+    fn scan<'a>(
+        &'a self,
+        range: KeyRange,
+        direction: Direction,
+        visit: &'a mut Visitor<'a>,
+    ) -> BoxFuture<'a, Result<()>> {
+        self.inner.scan(range, direction, visit)
+    }
+}
+
+impl Store for LosingStore {
+    fn snapshot(&self) -> Arc<dyn Reader> {
+        self.inner.snapshot()
+    }
+
+    fn write<'a>(
+        &'a self,
+        set: WriteSet<'a>,
+        decide: &'a mut Decide<'a>,
+    ) -> BoxFuture<'a, Result<WriteOutcome>> {
+        let write = self.inner.write(set, decide);
+        async move {
+            let outcome = write.await?;
+            match self.loses_answers.load(Ordering::SeqCst) {
+                true => Err(Error::Io { detail: "the answer was lost".to_owned() }),
+                false => Ok(outcome),
+            }
+        }
+        .boxed()
+    }
+
+    fn checkpoint<'a>(&'a self, directory: &'a Path) -> BoxFuture<'a, Result<()>> {
+        self.inner.checkpoint(directory)
+    }
+
+    fn reclaim<'a>(&'a self, range: KeyRange) -> BoxFuture<'a, Result<()>> {
+        self.inner.reclaim(range)
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.inner.statistics()
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<()>> {
+        self.inner.close()
+    }
+}
