@@ -4,6 +4,9 @@ use std::fmt;
 
 use crate::timestamp::Timestamp;
 
+/// The largest canonical text that an error shows: errors are for anybody, and should cost little.
+const SHOWN_SIZE_BYTES_MAX: usize = 4 * 1024;
+
 /// The `__type` that the answer names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthErrorType {
@@ -51,6 +54,10 @@ pub enum AuthError {
         now: Timestamp,
     },
     HostNotSigned,
+    /// One of AWS's own headers that the signature does not cover.
+    HeaderNotSigned {
+        name: String,
+    },
     Algorithm {
         given: String,
     },
@@ -99,6 +106,7 @@ impl AuthError {
             | AuthError::Expired { .. }
             | AuthError::NotYetCurrent { .. }
             | AuthError::HostNotSigned
+            | AuthError::HeaderNotSigned { .. }
             | AuthError::Scope { .. }
             | AuthError::SignatureMismatch { .. } => AuthErrorType::InvalidSignature,
             AuthError::UnknownAccessKey | AuthError::SessionToken => {
@@ -148,6 +156,9 @@ impl fmt::Display for AuthError {
             AuthError::HostNotSigned => {
                 out.write_str("'Host' must be a 'SignedHeader' in the AWS Authorization.")
             }
+            AuthError::HeaderNotSigned { name } => {
+                write!(out, "'{name}' must be a 'SignedHeader' in the AWS Authorization.")
+            }
             AuthError::Algorithm { given } => write!(
                 out,
                 "Unsupported AWS 'algorithm': '{given}' (only AWS4-HMAC-SHA256 for now). "
@@ -163,14 +174,21 @@ impl fmt::Display for AuthError {
             AuthError::SessionToken => {
                 out.write_str("The security token included in the request is invalid")
             }
-            AuthError::SignatureMismatch { canonical_request, string_to_sign } => write!(
-                out,
-                "The request signature we calculated does not match the signature you provided. \
-                 Check your AWS Secret Access Key and signing method. \
-                 Consult the service documentation for details.\n\n\
-                 The Canonical String for this request should have been\n'{canonical_request}'\n\n\
-                 The String-to-Sign should have been\n'{string_to_sign}'\n"
-            ),
+            AuthError::SignatureMismatch { canonical_request, string_to_sign } => {
+                out.write_str(
+                    "The request signature we calculated does not match the signature you provided. \
+                     Check your AWS Secret Access Key and signing method. \
+                     Consult the service documentation for details.",
+                )?;
+                if canonical_request.len() > SHOWN_SIZE_BYTES_MAX {
+                    return Ok(());
+                }
+                write!(
+                    out,
+                    "\n\nThe Canonical String for this request should have been\n'{canonical_request}'\n\n\
+                     The String-to-Sign should have been\n'{string_to_sign}'\n"
+                )
+            }
         }
     }
 }

@@ -49,7 +49,7 @@ pub struct CredentialScope {
 pub struct PresentedSignature {
     pub scope: CredentialScope,
     pub(crate) date: String,
-    /// Lower case and sorted.
+    /// Lower case, sorted and distinct.
     pub(crate) signed_headers: Vec<String>,
     pub(crate) signature: String,
     pub(crate) session_token: Option<String>,
@@ -69,6 +69,9 @@ impl PresentedSignature {
         let mut signed_headers: Vec<String> =
             parts.signed_headers.split(';').map(str::to_ascii_lowercase).collect();
         signed_headers.sort();
+        // A name that is repeated adds its header's value again, and so lets a small request make a
+        // large text to be signed.
+        signed_headers.dedup();
         if !signed_headers.iter().any(|name| name == "host") {
             return Err(AuthError::HostNotSigned);
         }
@@ -213,6 +216,9 @@ fn parse_scope(
     }
     if !faults.is_empty() {
         return Err(AuthError::Scope { faults });
+    }
+    if access_key.is_empty() {
+        return Err(AuthError::UnknownAccessKey);
     }
     Ok(CredentialScope {
         access_key: access_key.to_owned(),

@@ -7,15 +7,19 @@ use crate::error::AuthError;
 use crate::parse::{PresentedSignature, RequestHead};
 use crate::signing::{Sha256Hash, ToSign};
 
+/// How the names of AWS's own headers begin. Proxies add others, such as `x-amzn-trace-id`.
+const SIGNED_PREFIX: &str = "x-amz-";
+
 impl PresentedSignature {
-    /// Checks that the signature was made with one of the credentials over this head and body. The
-    /// signature's age was checked when it was parsed.
+    /// Checks that the signature was made with one of the credentials over this head and body, and that it
+    /// covers all that matters. The signature's age was checked when it was parsed.
     pub fn verify(
         &self,
         head: &RequestHead<'_>,
         body_hash: &Sha256Hash,
         credentials: &Credentials,
     ) -> Result<(), AuthError> {
+        self.check_coverage(head)?;
         let credential =
             credentials.get(&self.scope.access_key).ok_or(AuthError::UnknownAccessKey)?;
         let to_sign = ToSign::new(head, &self.signed_headers, &self.scope, &self.date, body_hash);
@@ -32,6 +36,19 @@ impl PresentedSignature {
         match self.session_token == credential.session_token {
             true => Ok(()),
             false => Err(AuthError::SessionToken),
+        }
+    }
+
+    /// Headers that say what is asked for must be signed, or whoever sees the request could ask for something
+    /// else in the caller's name.
+    fn check_coverage(&self, head: &RequestHead<'_>) -> Result<(), AuthError> {
+        let names = head.headers.keys().map(|name| name.as_str());
+        let unsigned = names
+            .filter(|name| name.starts_with(SIGNED_PREFIX))
+            .find(|name| !self.signed_headers.iter().any(|signed| signed == name));
+        match unsigned {
+            None => Ok(()),
+            Some(name) => Err(AuthError::HeaderNotSigned { name: name.to_owned() }),
         }
     }
 }

@@ -132,6 +132,15 @@ fn dates_are_checked_before_all_else() {
 }
 
 #[test]
+fn an_empty_access_key_is_nobodys() {
+    let headers = [("authorization", &*GOOD.replace("=a/", "=/")), ("x-amz-date", DATE)];
+    assert_eq!(
+        parse("", &headers, &ParseRules::default()).unwrap_err(),
+        "UnrecognizedClientException: The security token included in the request is invalid."
+    );
+}
+
+#[test]
 fn then_host_algorithm_and_scope() {
     check_header(
         "AWS4-x Credential=a,SignedHeaders=b,Signature=c",

@@ -87,6 +87,52 @@ fn a_mismatch_says_what_should_have_been_signed() {
 }
 
 #[test]
+fn a_mismatch_of_a_large_head_is_told_without_it() {
+    let query = "a".repeat(5_000);
+    let headers = signed_headers(None, &query, b"{}");
+    let text = verify(&query, &headers, b"{}", "AKID:other").unwrap_err().to_string();
+    assert!(text.ends_with("Consult the service documentation for details."), "{text}");
+}
+
+/// Signs without `name`, and sends it all the same.
+fn with_unsigned(name: &'static str, value: &str) -> HeaderMap {
+    let mut headers = header_map(&[("host", "localhost:8000"), ("x-amz-date", DATE)]);
+    let credential = credential(None);
+    let signer =
+        Signer { credential: &credential, region: "eu-west-1", service: "dynamodb", date: DATE };
+    let authorization = signer.authorization("POST", "/", "", &headers, b"{}");
+    headers.insert("authorization", authorization.parse().unwrap());
+    headers.insert(name, value.parse().unwrap());
+    headers
+}
+
+#[test]
+fn the_headers_of_aws_must_be_signed() {
+    for name in ["x-amz-target", "x-amz-security-token", "x-amz-anything"] {
+        let error = verify("", &with_unsigned(name, "x"), b"{}", "AKID:s/e+c").unwrap_err();
+        assert_eq!(error, AuthError::HeaderNotSigned { name: name.to_owned() });
+        assert_eq!(
+            error.to_string(),
+            format!("'{name}' must be a 'SignedHeader' in the AWS Authorization.")
+        );
+    }
+    for name in ["x-amzn-trace-id", "user-agent"] {
+        assert_eq!(verify("", &with_unsigned(name, "x"), b"{}", "AKID:s/e+c"), Ok(()), "{name}");
+    }
+}
+
+#[test]
+fn repeated_names_of_signed_headers_are_one() {
+    let headers = signed_headers(None, "", b"{}");
+    let mut repeated = headers.clone();
+    let authorization = headers["authorization"].to_str().unwrap();
+    let names = format!("SignedHeaders={}", "host;".repeat(100));
+    let value = authorization.replace("SignedHeaders=", &names);
+    repeated.insert("authorization", value.parse().unwrap());
+    assert_eq!(verify("", &repeated, b"{}", "AKID:s/e+c"), Ok(()));
+}
+
+#[test]
 fn unknown_keys_come_before_the_signature_and_tokens_after_it() {
     let plain = signed_headers(None, "", b"{}");
     assert_eq!(verify("", &plain, b"{}", "OTHER:x"), Err(AuthError::UnknownAccessKey));
