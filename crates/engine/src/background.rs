@@ -4,15 +4,19 @@
 //! What has to be done is read from the catalogue, so it survives a restart. Only requests to reclaim
 //! space are kept in memory: they are hints, and a store finds the space by itself in time.
 
+use std::any::Any;
 use std::future::poll_fn;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::FutureExt;
+use futures_util::future::select_all;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout};
 use zenobe_store::KeyRange;
 
 use crate::Engine;
@@ -31,17 +35,41 @@ const EXPIRY_DELAY: Duration = Duration::from_secs(1);
 /// many deletions have left behind must not become a job of its own.
 const FRUITLESS_REST_FACTOR: u32 = 20;
 
+/// The kinds of work. They run side by side: filling an index may take hours, and nothing else waits for it.
+#[derive(Debug, Clone, Copy)]
+enum Work {
+    Indexes,
+    ExpiryIndexes,
+    Expiry,
+    Streams,
+    Tokens,
+    Space,
+}
+
+impl Work {
+    const ALL: [Work; 6] = [
+        Work::Indexes,
+        Work::ExpiryIndexes,
+        Work::Expiry,
+        Work::Streams,
+        Work::Tokens,
+        Work::Space,
+    ];
+}
+
 #[derive(Default)]
 pub(crate) struct Background {
-    wake: Notify,
+    /// One for each kind of work, in the order of [`Work::ALL`].
+    wakes: [Notify; Work::ALL.len()],
     to_reclaim: Mutex<Vec<KeyRange>>,
     pub(crate) expired_items: AtomicU64,
+    panics: AtomicU64,
 }
 
 impl Background {
-    /// Tells the background worker that there is work.
+    /// Tells the background workers that there is work.
     pub(crate) fn wake(&self) {
-        self.wake.notify_one();
+        self.wakes.iter().for_each(Notify::notify_one);
     }
 
     pub(crate) fn reclaim(&self, ranges: Vec<KeyRange>) {
@@ -58,42 +86,66 @@ impl Background {
 impl Engine {
     /// Does background work as it comes up, until the store is closed. To be spawned once per engine.
     pub async fn run_background(self: Arc<Self>) {
-        loop {
-            match self.run_pending_work().await {
-                Ok(()) => self.idle().await,
-                Err(Error::Store(zenobe_store::Error::Closed)) => return,
-                Err(error) => {
-                    tracing::error!(%error, "background work failed and will be retried");
-                    tokio::time::sleep(RETRY_DELAY).await;
-                }
-            }
-        }
+        let workers = Work::ALL.map(|work| Box::pin(self.keep_working(work)));
+        // The first to end has found the store closed, which goes for the others as well.
+        select_all(workers).await;
     }
 
-    /// Makes the background worker look for work, for instance because the clock was set.
+    /// Makes the background workers look for work, for instance because the clock was set.
     pub fn wake_background(&self) {
         self.background.wake();
     }
 
-    /// Waits until it is time to look for work again. Items expire meanwhile.
-    async fn idle(&self) {
-        let until = Instant::now() + IDLE_DELAY;
-        let mut expiry_delay = EXPIRY_DELAY;
+    /// How often background work has panicked. Each time is a defect, or damage that nobody foresaw.
+    pub fn background_panics(&self) -> u64 {
+        self.background.panics.load(Ordering::Relaxed)
+    }
+
+    /// Does one kind of work round by round. A round that panics has failed like any other: whatever it was about to
+    /// write, it has written as a whole or not at all.
+    async fn keep_working(&self, work: Work) {
         loop {
-            let delay = if self.has_time_to_live() { expiry_delay } else { IDLE_DELAY };
-            let start = Instant::now();
-            let wake = self.background.wake.notified();
-            if timeout_at(until.min(start + delay), wake).await.is_ok() || start >= until {
-                return;
+            match AssertUnwindSafe(self.work_once(work)).catch_unwind().await {
+                Ok(Ok(rest)) => {
+                    // Whether somebody called or the time has passed, the next step is to look.
+                    let _ = timeout(rest, self.background.wakes[work as usize].notified()).await;
+                    continue;
+                }
+                Ok(Err(Error::Store(zenobe_store::Error::Closed))) => return,
+                Ok(Err(error)) => {
+                    tracing::error!(?work, %error, "background work failed and will be retried");
+                }
+                Err(panic) => {
+                    self.background.panics.fetch_add(1, Ordering::Relaxed);
+                    let panic = panic_message(&*panic);
+                    tracing::error!(?work, panic, "background work panicked and will be retried");
+                }
             }
-            let start = Instant::now();
-            expiry_delay = match self.expire_items().await {
-                Ok(0) => EXPIRY_DELAY.max(start.elapsed() * FRUITLESS_REST_FACTOR),
-                Ok(_) => EXPIRY_DELAY,
-                // A failure is logged, and met again by the work that follows.
-                Err(_) => return,
-            };
+            tokio::time::sleep(RETRY_DELAY).await;
         }
+    }
+
+    /// Does the work of one kind that is pending now, and says how long to rest unless there is a call.
+    async fn work_once(&self, work: Work) -> Result<Duration> {
+        match work {
+            Work::Indexes => indexes::backfill::finish_pending(self).await?,
+            Work::ExpiryIndexes => ttl::backfill::finish_pending(self).await?,
+            Work::Expiry => return self.expire_items_and_rest().await,
+            Work::Streams => streams::maintain(self).await?,
+            Work::Tokens => self.forget_all_expired_tokens().await?,
+            Work::Space => self.reclaim_space().await?,
+        }
+        Ok(IDLE_DELAY)
+    }
+
+    async fn expire_items_and_rest(&self) -> Result<Duration> {
+        let start = Instant::now();
+        let expired = self.expire_items().await?;
+        Ok(match expired {
+            _ if !self.has_time_to_live() => IDLE_DELAY,
+            0 => (start.elapsed() * FRUITLESS_REST_FACTOR).clamp(EXPIRY_DELAY, IDLE_DELAY),
+            _ => EXPIRY_DELAY,
+        })
     }
 
     /// Does the work that is pending now. The failure of one kind of work doesn't keep the others waiting.
@@ -120,6 +172,11 @@ impl Engine {
         }
         Ok(())
     }
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
 }
 
 /// Lets other tasks run: a store that never waits would keep them out for a whole walk.

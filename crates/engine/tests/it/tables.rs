@@ -1,5 +1,6 @@
 //! Tables: their life, their settings, and how indexes join and leave them.
 
+mod background;
 mod concurrency;
 mod harness;
 mod indexes;
