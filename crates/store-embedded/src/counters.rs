@@ -11,7 +11,7 @@ use zenobe_store::{Error, Key, KeyRange, Result, decode_counter};
 
 use crate::database::{Database, rocksdb_error};
 
-/// Beyond this many, numbers are forgotten between groups and read again when they are next used.
+/// Beyond this many, half of the numbers are forgotten, and read again when they are next used.
 const NUMBERS_MAX: usize = 64 * 1024;
 
 #[derive(Default)]
@@ -57,7 +57,8 @@ impl Numbers {
     /// Bounds the memory. Only between groups, when the database itself knows every number.
     pub fn trim(&mut self) {
         if self.counters.numbers.len() + self.sequences.numbers.len() > NUMBERS_MAX {
-            *self = Numbers::default();
+            self.counters.forget_half();
+            self.sequences.forget_half();
         }
     }
 }
@@ -94,6 +95,15 @@ impl<T: Copy> Table<T> {
             self.changed.push(key.clone());
         }
         Ok(number.value)
+    }
+
+    /// Which half is as good as random, so what is used all the time is mostly kept, or soon back.
+    fn forget_half(&mut self) {
+        let mut keep = false;
+        self.numbers.retain(|_, _| {
+            keep = !keep;
+            keep
+        });
     }
 
     fn take_changes(&mut self, mut take: impl FnMut(&Key, T)) {

@@ -11,6 +11,7 @@ use crate::database::{Database, rocksdb_error};
 use crate::log::horizon;
 use crate::queue::Pending;
 use crate::view::View;
+use crate::written::Written;
 
 pub(crate) struct Group {
     pub batches: Vec<Pending>,
@@ -43,7 +44,9 @@ pub(crate) fn build_write(
 ) -> Result<(Option<WriteBatch>, Vec<WriteOutcome>)> {
     let size_bytes: usize = batches.iter().map(|pending| pending.size_bytes).sum();
     let write = horizon::write_with(horizon, size_bytes);
-    let mut builder = Builder { database, numbers, batches, write };
+    let all = batches.iter().flat_map(|pending| pending.operations.iter());
+    let earlier = Earlier { unread: Box::new(all), written: Written::default() };
+    let mut builder = Builder { database, numbers, batches, earlier, done: 0, write };
     let mut outcomes = Vec::with_capacity(batches.len());
     for batch in 0..batches.len() {
         outcomes.push(builder.add_batch(batch)?);
@@ -58,23 +61,18 @@ struct Builder<'a> {
     database: &'a Database,
     numbers: &'a mut Numbers,
     batches: &'a [Pending],
+    earlier: Earlier<'a>,
+    /// How many operations of the group have been added.
+    done: usize,
     write: WriteBatch,
 }
 
-/// A position in the group: a batch, and an operation in it.
-#[derive(Clone, Copy)]
-struct Position {
-    batch: usize,
-    operation: usize,
-}
-
-impl<'a> Builder<'a> {
+impl Builder<'_> {
     fn add_batch(&mut self, batch: usize) -> Result<WriteOutcome> {
         let mut outcome = WriteOutcome::default();
         let batches = self.batches;
-        for (operation, content) in batches[batch].operations.iter().enumerate() {
-            let position = Position { batch, operation };
-            match content {
+        for operation in batches[batch].operations.iter() {
+            match operation {
                 Operation::Put { key, value } => {
                     self.numbers.forget(key);
                     self.write.put(key, value);
@@ -83,37 +81,34 @@ impl<'a> Builder<'a> {
                     self.numbers.forget(key);
                     self.write.delete(key);
                 }
-                Operation::DeleteRange { range } => self.delete_range(range, position)?,
+                Operation::DeleteRange { range } => self.delete_range(range)?,
                 Operation::Append { log, value } => {
                     let sequence = self.numbers.next_sequence(log, self.database)?;
                     self.write.put(log_entry_key(log, sequence), value);
                     outcome.sequences.push(sequence);
                 }
                 Operation::Add { key, delta } => {
-                    let (database, earlier) = (self.database, self.earlier(position));
-                    self.numbers.add(key, *delta, || load_counter(key, database, earlier))?;
+                    let Builder { database, earlier, done, .. } = self;
+                    self.numbers
+                        .add(key, *delta, || load_counter(key, database, earlier.up_to(*done)))?;
                 }
             }
+            self.done += 1;
         }
         Ok(outcome)
     }
 
-    /// The operations of the group before a position, the latest first.
-    fn earlier(&self, position: Position) -> impl Iterator<Item = &'a Operation> + use<'a> {
-        let batches = self.batches;
-        let same = &batches[position.batch].operations[..position.operation];
-        let before = batches[..position.batch].iter().rev();
-        same.iter().rev().chain(before.flat_map(|pending| pending.operations.iter().rev()))
-    }
-
-    fn delete_range(&mut self, range: &KeyRange, position: Position) -> Result<()> {
+    fn delete_range(&mut self, range: &KeyRange) -> Result<()> {
         if range.is_empty() {
             return Ok(());
         }
         self.numbers.forget_range(range);
         let end = match &range.end {
             Some(end) => end.clone(),
-            None => end_of_keys(self.database, self.earlier(position))?,
+            None => {
+                let all = self.batches.iter().flat_map(|pending| pending.operations.iter());
+                end_of_keys(self.database, all.take(self.done))?
+            }
         };
         if range.start < end {
             self.write.delete_range(&range.start, &end);
@@ -122,21 +117,30 @@ impl<'a> Builder<'a> {
     }
 }
 
+/// The operations of the group that have been added, looked at only once a counter is not in memory, and
+/// each of them once however many counters are not.
+struct Earlier<'a> {
+    unread: Box<dyn Iterator<Item = &'a Operation> + 'a>,
+    written: Written<'a>,
+}
+
+impl<'a> Earlier<'a> {
+    fn up_to(&mut self, count: usize) -> &Written<'a> {
+        let missing = count - self.written.count();
+        self.unread.by_ref().take(missing).for_each(|operation| self.written.record(operation));
+        &self.written
+    }
+}
+
 /// The stored value of a counter that is not in memory: what this group has already written, or else what
-/// the database holds. Rare enough that walking the group does not matter.
+/// the database holds.
 fn load_counter<'a>(
     key: &Key,
     database: &Database,
-    mut earlier: impl Iterator<Item = &'a Operation>,
+    earlier: &Written<'a>,
 ) -> Result<Option<Cow<'a, [u8]>>> {
-    let written = earlier.find_map(|operation| match operation {
-        Operation::Put { key: put, value } if put == key => Some(Some(Cow::Borrowed(&value[..]))),
-        Operation::Delete { key: deleted } if deleted == key => Some(None),
-        Operation::DeleteRange { range } if range.contains(key) => Some(None),
-        _ => None,
-    });
-    match written {
-        Some(value) => Ok(value),
+    match earlier.get(key) {
+        Some(value) => Ok(value.map(|value| Cow::Borrowed(&value[..]))),
         None => {
             let stored = database.rocks().get(key).map_err(|error| rocksdb_error(&error))?;
             Ok(stored.map(Cow::Owned))

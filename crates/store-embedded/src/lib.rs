@@ -28,6 +28,7 @@ mod settler;
 mod shared;
 mod view;
 mod write;
+mod written;
 
 use std::path::Path;
 use std::sync::Arc;
