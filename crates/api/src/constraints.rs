@@ -131,8 +131,48 @@ impl<T: PartialEq> Enumeration<T> {
     }
 }
 
+/// What a violation prints of a list or map. More helps nobody, and the request chooses how much there is.
+const PRINTED_ELEMENTS_MAX: usize = 256;
+const PRINTED_SIZE_BYTES_MAX: usize = 64 * 1024;
+
 /// A list as DynamoDB prints it in a violation.
 pub(crate) fn printed_list<T>(items: &[T], print: impl Fn(&T) -> String) -> String {
-    let items: Vec<String> = items.iter().map(print).collect();
-    format!("[{}]", items.join(", "))
+    format!("[{}]", printed_elements(items.iter().map(print)))
+}
+
+/// A map as DynamoDB prints it in a violation.
+pub(crate) fn printed_map<T>(entries: &[(String, T)], print: impl Fn(&T) -> String) -> String {
+    let entries = entries.iter().map(|(name, value)| format!("{name}={}", print(value)));
+    format!("{{{}}}", printed_elements(entries))
+}
+
+fn printed_elements(elements: impl Iterator<Item = String>) -> String {
+    let mut printed = String::new();
+    for (index, element) in elements.take(PRINTED_ELEMENTS_MAX).enumerate() {
+        if printed.len() > PRINTED_SIZE_BYTES_MAX {
+            break;
+        }
+        if index > 0 {
+            printed.push_str(", ");
+        }
+        printed.push_str(&element);
+    }
+    printed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_and_maps_are_printed_up_to_a_bound() {
+        let digit = |_: &u8| "1".to_owned();
+        assert_eq!(printed_list(&[], digit), "[]");
+        assert_eq!(printed_list(&[0, 0], digit), "[1, 1]");
+        assert_eq!(printed_map(&[("a".into(), 0), ("b".into(), 0)], digit), "{a=1, b=1}");
+        assert_eq!(printed_list(&[0; 101], digit).len(), 101 * "1, ".len());
+        assert_eq!(printed_list(&[0; 10_000], digit).len(), 256 * "1, ".len());
+        let long = |_: &u8| "1".repeat(50_000);
+        assert_eq!(printed_list(&[0; 100], long).len(), 2 * 50_000 + "[, ]".len());
+    }
 }

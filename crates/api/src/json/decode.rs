@@ -12,6 +12,10 @@ use crate::error::ApiError;
 
 /// Something that a request member, list element or map value can be.
 pub(crate) trait Decode: Sized {
+    /// How many elements of a list are kept. The others are checked like them and then forgotten, so that a
+    /// body of many small elements cannot take many times its own size.
+    const ELEMENTS_KEPT_MAX: usize = usize::MAX;
+
     /// How DynamoDB prints the expected type when it finds an array instead.
     fn collection_type() -> String;
 
@@ -30,6 +34,9 @@ pub(crate) enum Position {
     Member,
     Element,
 }
+
+/// Far above what any list of structures may have, so that a list that was cut is still too long.
+pub(crate) const STRUCTURES_KEPT_MAX: usize = 1_000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum DecodeError {
@@ -102,6 +109,8 @@ macro_rules! shape {
         }
 
         impl $crate::json::decode::Decode for $name {
+            const ELEMENTS_KEPT_MAX: usize = $crate::json::decode::STRUCTURES_KEPT_MAX;
+
             fn collection_type() -> String {
                 $crate::json::decode::model_class(stringify!($name))
             }
@@ -190,7 +199,10 @@ impl<T: Decode> Decode for Vec<T> {
         reader.begin_array()?;
         let mut elements = Vec::new();
         while reader.next_element(elements.is_empty())? {
-            elements.push(element(reader)?);
+            let element = element(reader)?;
+            if elements.len() < T::ELEMENTS_KEPT_MAX {
+                elements.push(element);
+            }
         }
         Ok(elements)
     }
@@ -228,22 +240,61 @@ impl<T: Decode> Decode for OrderedMap<T> {
     }
 
     fn decode(reader: &mut Reader<'_>, position: Position) -> Result<Self, DecodeError> {
-        match (reader.peek()?, position) {
-            (Kind::Object, _) => {}
-            (Kind::Array, _) => {
-                let expected = Self::collection_type();
-                return Err(TypeFault::CollectionNotExpected { expected }.into());
-            }
-            (_, Position::Member) => return Err(TypeFault::UnexpectedMember.into()),
-            (_, Position::Element) => return Err(TypeFault::NestedGeneric.into()),
-        }
-        reader.begin_object()?;
-        let mut entries = Vec::new();
-        while let Some(name) = reader.next_member(entries.is_empty())? {
-            entries.push((name.into_owned(), element(reader)?));
-        }
-        Ok(OrderedMap(last_of_duplicates(entries)))
+        entries(reader, position, usize::MAX).map(OrderedMap)
     }
+}
+
+/// An [`OrderedMap`] whose legal sizes are small: of a larger one only the beginning is kept, which is
+/// still too large.
+#[derive(Debug, Clone)]
+pub(crate) struct BoundedMap<T>(pub(crate) Vec<(String, T)>);
+
+impl<T> Default for BoundedMap<T> {
+    fn default() -> Self {
+        BoundedMap(Vec::new())
+    }
+}
+
+impl<T: Decode> Decode for BoundedMap<T> {
+    fn collection_type() -> String {
+        OrderedMap::<T>::collection_type()
+    }
+
+    fn decode(reader: &mut Reader<'_>, position: Position) -> Result<Self, DecodeError> {
+        entries(reader, position, STRUCTURES_KEPT_MAX).map(BoundedMap)
+    }
+}
+
+fn entries<T: Decode>(
+    reader: &mut Reader<'_>,
+    position: Position,
+    kept_max: usize,
+) -> Result<Vec<(String, T)>, DecodeError> {
+    match (reader.peek()?, position) {
+        (Kind::Object, _) => {}
+        (Kind::Array, _) => {
+            let expected = OrderedMap::<T>::collection_type();
+            return Err(TypeFault::CollectionNotExpected { expected }.into());
+        }
+        (_, Position::Member) => return Err(TypeFault::UnexpectedMember.into()),
+        (_, Position::Element) => return Err(TypeFault::NestedGeneric.into()),
+    }
+    reader.begin_object()?;
+    let mut entries = Vec::new();
+    let mut is_full = false;
+    while let Some(name) = reader.next_member(entries.is_empty())? {
+        let value = element(reader)?;
+        if is_full {
+            continue;
+        }
+        entries.push((name.into_owned(), value));
+        // Duplicates don't count, and looking for them only now and then keeps the work linear.
+        if entries.len() >= kept_max.saturating_mul(2) {
+            entries = last_of_duplicates(entries);
+            is_full = entries.len() >= kept_max;
+        }
+    }
+    Ok(last_of_duplicates(entries))
 }
 
 /// Sorts instead of comparing each with each, because a request may have very many members.
@@ -374,6 +425,8 @@ fn integer(given: Kind, reader: &mut Reader<'_>, target: &'static str) -> Result
 
 #[cfg(test)]
 mod tests {
+    use zenobe_value::AttributeValue;
+
     use super::*;
     use crate::json::attribute_value::{WireAttributes, WireValue};
 
@@ -383,6 +436,8 @@ mod tests {
             "Value" => value: WireValue,
             "Lists" => lists: OrderedMap<Vec<WireAttributes>>,
             "Names" => names: OrderedMap<String>,
+            "Many" => many: Vec<Everything>,
+            "ManyNamed" => many_named: BoundedMap<Everything>,
         }
     }
 
@@ -453,6 +508,42 @@ mod tests {
         );
         check(r#"{"Value":{"BS":["YR=="]}}"#, "Invalid last non-pad Base64 character dectected");
         check(r#"{"Value":{"B":"a!b="}}"#, "Invalid last non-pad Base64 character dectected");
+    }
+
+    #[test]
+    fn of_long_lists_and_maps_of_structures_the_beginning_is_kept() {
+        let decode = |body: String| request::<Everything>(body.as_bytes()).unwrap();
+        let list = |count: usize| vec!["{}"; count].join(",");
+        let kept = |count| decode(format!("{{\"Many\":[{}]}}", list(count))).many.unwrap().len();
+        assert_eq!((kept(0), kept(1_000), kept(10_000)), (0, 1_000, 1_000));
+
+        let map = |names: &mut dyn Iterator<Item = usize>| -> usize {
+            let members: Vec<String> = names.map(|name| format!("\"{name}\":{{}}")).collect();
+            let body = format!("{{\"ManyNamed\":{{{}}}}}", members.join(","));
+            decode(body).many_named.unwrap().0.len()
+        };
+        assert_eq!((map(&mut (0..3)), map(&mut (0..999))), (3, 999));
+        assert_eq!(map(&mut (0..100_000)), 2_000);
+        // Duplicates are not counted, wherever they are.
+        assert_eq!(map(&mut (0..100_000).map(|name| name % 7)), 7);
+    }
+
+    #[test]
+    fn what_is_not_kept_is_checked() {
+        let list = format!("{{\"Many\":[{}1]}}", "{},".repeat(5_000));
+        check(&list, "Unexpected value type in payload");
+        let members: String = (0..5_000).map(|name| format!("\"{name}\":{{}},")).collect();
+        let map = format!("{{\"ManyNamed\":{{{members}\"x\":{{\"Names\":{{\"a\":1}}}}}}}}");
+        check(&map, NOT_A_STRING);
+    }
+
+    #[test]
+    fn values_are_kept_however_many_there_are() {
+        let values = vec!["{\"BOOL\":true}"; 10_000].join(",");
+        let body = format!("{{\"Value\":{{\"L\":[{values}]}}}}");
+        let value = request::<Everything>(body.as_bytes()).unwrap().value.unwrap().unwrap();
+        let AttributeValue::L(elements) = value else { panic!("{value:?} is no list") };
+        assert_eq!(elements.len(), 10_000);
     }
 
     #[test]

@@ -8,10 +8,12 @@ use zenobe_expression::{ExpressionKind, Projection};
 use zenobe_value::{Attributes, EncodedItem};
 
 use super::enumerations::ReturnCapacity;
-use crate::constraints::{TableNameRule, Violations};
+use crate::constraints::{TableNameRule, Violations, printed_map};
 use crate::error::ApiError;
 use crate::json::attribute_value::WireAttributes;
-use crate::json::decode::{Decode, DecodeError, OrderedMap, Position, request, shape};
+use crate::json::decode::{
+    BoundedMap, Decode, DecodeError, OrderedMap, Position, STRUCTURES_KEPT_MAX, request, shape,
+};
 use crate::json::{Reader, Writer, write_attributes, write_item};
 use crate::legacy::attributes_to_get;
 use crate::messages::batch;
@@ -35,7 +37,7 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
 
 shape! {
     struct BatchGetItemInput {
-        "RequestItems" => request_items: OrderedMap<KeysAndAttributes>,
+        "RequestItems" => request_items: BoundedMap<KeysAndAttributes>,
         "ReturnConsumedCapacity" => return_consumed_capacity: String,
     }
 
@@ -61,6 +63,8 @@ pub(crate) struct WireKey {
 }
 
 impl Decode for WireKey {
+    const ELEMENTS_KEPT_MAX: usize = STRUCTURES_KEPT_MAX;
+
     fn collection_type() -> String {
         WireAttributes::collection_type()
     }
@@ -78,7 +82,7 @@ fn constrained(
     context: &Context<'_>,
     input: BatchGetItemInput,
 ) -> Result<(Requests, ReturnCapacity), ApiError> {
-    let OrderedMap(requests) = input.request_items.unwrap_or_default();
+    let BoundedMap(requests) = input.request_items.unwrap_or_default();
     if requests.is_empty() {
         return Err(batch::request_items_required(context.operation.name()));
     }
@@ -103,9 +107,7 @@ fn constrained(
 }
 
 fn printed(requests: &Requests) -> String {
-    let entry = |(table, _): &(String, _)| format!("{table}={}", java_object("KeysAndAttributes"));
-    let entries: Vec<String> = requests.iter().map(entry).collect();
-    format!("{{{}}}", entries.join(", "))
+    printed_map(requests, |_| java_object("KeysAndAttributes"))
 }
 
 /// Too many keys for one table are another fault than too many in all.

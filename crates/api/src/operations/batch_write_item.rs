@@ -3,11 +3,11 @@
 use zenobe_engine::command::{BatchWrite, BatchWriteOutcome, BatchWriteRequest, BatchWriteTable};
 
 use super::enumerations::ReturnCapacity;
-use crate::constraints::{TableNameRule, Violations, printed_list};
+use crate::constraints::{TableNameRule, Violations, printed_list, printed_map};
 use crate::error::ApiError;
 use crate::json::Writer;
 use crate::json::attribute_value::WireAttributes;
-use crate::json::decode::{OrderedMap, request, shape};
+use crate::json::decode::{BoundedMap, request, shape};
 use crate::messages::batch;
 use crate::messages::constraint::{Constraint, java_object};
 use crate::parameters::items;
@@ -28,7 +28,7 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
 
 shape! {
     struct BatchWriteItemInput {
-        "RequestItems" => request_items: OrderedMap<Vec<WriteRequest>>,
+        "RequestItems" => request_items: BoundedMap<Vec<WriteRequest>>,
         "ReturnConsumedCapacity" => return_consumed_capacity: String,
         "ReturnItemCollectionMetrics" => return_item_collection_metrics: String,
     }
@@ -59,7 +59,7 @@ fn constrained(
     context: &Context<'_>,
     input: BatchWriteItemInput,
 ) -> Result<(Requests, Returns), ApiError> {
-    let OrderedMap(requests) = input.request_items.unwrap_or_default();
+    let BoundedMap(requests) = input.request_items.unwrap_or_default();
     if requests.is_empty() {
         return Err(batch::request_items_required(context.operation.name()));
     }
@@ -93,11 +93,7 @@ fn check_members(request: &WriteRequest, path: &str, violations: &mut Violations
 }
 
 fn printed(requests: &Requests) -> String {
-    let entry = |(table, list): &(String, Vec<WriteRequest>)| {
-        format!("{table}={}", printed_list(list, |_| java_object("WriteRequest")))
-    };
-    let entries: Vec<String> = requests.iter().map(entry).collect();
-    format!("{{{}}}", entries.join(", "))
+    printed_map(requests, |list| printed_list(list, |_| java_object("WriteRequest")))
 }
 
 fn lowered(

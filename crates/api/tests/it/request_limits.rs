@@ -249,3 +249,36 @@ async fn a_batch_get_leaves_out_what_is_beyond_16_megabytes() {
     );
     assert_eq!(answer, expected);
 }
+
+/// Requests with very many tiny elements are refused as those with a few too many are, in few words.
+#[tokio::test]
+async fn answers_to_endless_lists_are_short() {
+    let world = World::new().await;
+    let list = |element: &str, count: usize| vec![element; count].join(",");
+    let tables = |value: &str, count: usize| {
+        let entries: Vec<String> =
+            (0..count).map(|number| format!(r#""table{number}":{value}"#)).collect();
+        entries.join(",")
+    };
+    let check = async |operation: &str, body: String, expected: &str| {
+        let answer = world.answer(operation, &body).await;
+        assert!(answer.contains(expected), "{operation}: {}", start(&answer));
+        assert!(answer.len() < 200 * 1024, "{operation}: {} bytes", answer.len());
+    };
+    for operation in ["TransactWriteItems", "TransactGetItems"] {
+        let body = format!(r#"{{"TransactItems":[{}]}}"#, list("{}", 50_000));
+        let expected = "'transactItems' failed to satisfy constraint: \
+             Member must have length less than or equal to 100";
+        check(operation, body, expected).await;
+    }
+    let expected = "'requestItems' failed to satisfy constraint";
+    let writes = format!(r#"{{"RequestItems":{{"Left":[{}]}}}}"#, list("{}", 50_000));
+    check("BatchWriteItem", writes, expected).await;
+    let writes = tables(&format!("[{}]", list("{}", 26)), 5_000);
+    check("BatchWriteItem", format!(r#"{{"RequestItems":{{{writes}}}}}"#), expected).await;
+    let gets = tables(r#"{"Keys":[{}]}"#, 20_000);
+    let expected = "Too many items requested for the BatchGetItem call";
+    check("BatchGetItem", format!(r#"{{"RequestItems":{{{gets}}}}}"#), expected).await;
+    let keys = format!(r#"{{"RequestItems":{{"Left":{{"Keys":[{}]}}}}}}"#, list("{}", 50_000));
+    check("BatchGetItem", keys, "ValidationException").await;
+}
