@@ -36,6 +36,7 @@ pub(crate) fn disable_writes(shared: &Shared, error: &Error, groups: Vec<Group>)
     // From here on nobody is decided on what has been lost.
     shared.overlay.settle(last_order);
     shared.overlay.clear();
+    shared.known_counters.clear();
     let error = Error::Io { detail: error.to_string() };
     let waiting = Group { batches: waiting, outcomes: Vec::new(), view: None };
     fail_groups(shared, &error, groups);

@@ -19,6 +19,7 @@ mod directory;
 mod failure;
 mod group;
 mod key_locks;
+mod known_counters;
 mod log;
 mod options;
 mod overlay;

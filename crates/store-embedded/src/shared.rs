@@ -12,6 +12,7 @@ use zenobe_store::{Error, KeyRange, Result, Statistics, Value};
 use crate::database::Database;
 use crate::directory::{self, Directory};
 use crate::key_locks::KeyLocks;
+use crate::known_counters::KnownCounters;
 use crate::options::Options;
 use crate::overlay::Overlay;
 use crate::queue::Queue;
@@ -25,6 +26,7 @@ pub(crate) struct Shared {
     pub options: Options,
     pub locks: KeyLocks,
     pub overlay: Overlay,
+    pub known_counters: KnownCounters,
     pub queue: Queue,
     pub commit_groups: AtomicU64,
     pub commit_batches: AtomicU64,
@@ -49,6 +51,7 @@ impl Shared {
         Ok(Shared {
             locks: KeyLocks::new(),
             overlay: Overlay::new(),
+            known_counters: KnownCounters::new(),
             queue: Queue::new(&options),
             commit_groups: AtomicU64::new(0),
             commit_batches: AtomicU64::new(0),

@@ -47,9 +47,12 @@ fn decide_and_enqueue(
     if operations.is_empty() && !reads.in_flight {
         return Ok(Step::Done);
     }
+    let published = |key: &Key| shared.view()?.read(key);
+    shared.known_counters.check(&operations, &shared.overlay, published)?;
     let operations: Arc<Vec<Operation>> = Arc::new(operations);
     let placed = shared.queue.push(epoch, Arc::clone(&operations))?;
     shared.overlay.insert(placed.first_order, &operations);
+    shared.known_counters.forget_replaced(&operations);
     Ok(Step::InFlight(placed.answer))
 }
 

@@ -61,6 +61,7 @@ macro_rules! conformance_tests {
             counters_add_up
             counters_lose_nothing_under_load
             counters_mix_with_other_operations
+            adding_to_something_else_fails_alone
             dropped_writes_leave_nothing_half_done
             a_closed_store_refuses
             closing_finishes_accepted_writes

@@ -132,7 +132,8 @@ pub enum Operation {
     },
     /// Adds `delta` to the counter at `key` (eight bytes, big-endian, two's complement; absent is
     /// zero). Commutes with other additions, so it takes no lock, and a decision that reads a counter may
-    /// miss additions still in flight. A counter that reaches zero is kept.
+    /// miss additions still in flight. A counter that reaches zero is kept. If something else than a
+    /// counter is there, the write fails with [`Error::Corrupt`], alone and as a whole.
     Add {
         key: Key,
         delta: i64,

@@ -288,8 +288,8 @@ fn scan_entries(
 #[cfg(test)]
 mod tests {
     use super::MemoryStore;
+    use crate::Store;
     use crate::conformance::Backend;
-    use crate::{Batch, Decision, Error, Store, WriteSet};
     use std::sync::Arc;
 
     struct Memory;
@@ -305,18 +305,4 @@ mod tests {
     }
 
     crate::conformance_tests!(Memory);
-
-    #[test]
-    fn adding_to_something_else_than_a_counter_writes_nothing() {
-        let store = MemoryStore::new();
-        let mut batch = Batch::new();
-        batch.put("a", "before");
-        batch.put("counter", "not eight bytes");
-        batch.add("counter", 1);
-        let outcome = crate::conformance::block_on(
-            store.write(WriteSet::default(), &mut |_| Decision::Commit(batch.clone())),
-        );
-        assert!(matches!(outcome, Err(Error::Corrupt { .. })), "{outcome:?}");
-        assert_eq!(store.statistics().size_bytes, 0);
-    }
 }

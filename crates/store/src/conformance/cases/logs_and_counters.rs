@@ -1,11 +1,14 @@
 use std::sync::Mutex;
 
+use futures_util::future::join_all;
+
 use crate::conformance::Backend;
 use crate::conformance::support::{
     block_on, commit, commit_locking, commit_together, entries, get, key, on_threads,
 };
 use crate::{
-    Batch, Decision, Direction, KeyRange, Reader, Value, WriteSet, decode_counter, log_entry_key,
+    Batch, Decision, Direction, Error, KeyRange, Reader, Store, Value, WriteSet, decode_counter,
+    log_entry_key,
 };
 
 pub fn appends_are_numbered_from_one(backend: &dyn Backend) {
@@ -54,7 +57,7 @@ pub fn appends_follow_the_commit_order(backend: &dyn Backend) {
 }
 
 /// Counts a key up and appends its new value in the same batch: value and sequence number agree.
-fn append_next_number(store: &dyn crate::Store) -> Vec<u64> {
+fn append_next_number(store: &dyn Store) -> Vec<u64> {
     let keys = [key("last")];
     let mut decide = |reads: &[Option<Value>]| {
         let next = crate::conformance::support::number(reads[0].as_ref()) + 1;
@@ -163,4 +166,62 @@ pub fn counters_mix_with_other_operations(backend: &dyn Backend) {
         .collect();
     commit_together(&*store, &key("c"), &batches);
     assert_eq!(counter(&*store, "c"), 11);
+}
+
+/// A batch that adds to something that is not a counter writes nothing, and harms nobody else.
+pub fn adding_to_something_else_fails_alone(backend: &dyn Backend) {
+    let store = backend.open();
+    commit(&*store, |batch| {
+        batch.add("good", 1);
+        batch.add("turned", 1);
+        batch.put("bad", "not eight bytes");
+    });
+    // It was a counter before.
+    commit(&*store, |batch| batch.put("turned", "x"));
+    for name in ["bad", "turned"] {
+        assert_refused_among_others(&*store, |batch| {
+            batch.put("left", "x");
+            batch.add("good", 1);
+            batch.add(name.to_owned(), 1);
+        });
+    }
+    assert_refused_among_others(&*store, |batch| {
+        batch.put("good", "x");
+        batch.add("good", 1);
+    });
+    assert_eq!(get(&*store, b"left"), None, "a refused batch writes nothing");
+    assert_eq!(counter(&*store, "good"), 1);
+    assert_eq!(store.statistics().write_failure, None);
+
+    // Whatever replaces it makes it a counter again.
+    commit(&*store, |batch| {
+        batch.delete("bad");
+        batch.add("bad", 2);
+    });
+    commit(&*store, |batch| batch.delete_range(KeyRange::prefix("turned")));
+    commit(&*store, |batch| batch.add("turned", 3));
+    assert_eq!((counter(&*store, "bad"), counter(&*store, "turned")), (2, 3));
+}
+
+/// Runs a batch in the midst of writes that are in flight with it: it fails, they do not.
+fn assert_refused_among_others(store: &dyn Store, fill: impl Fn(&mut Batch)) {
+    let mut refused = Batch::new();
+    fill(&mut refused);
+    let mut decisions: Vec<_> = (0..9)
+        .map(|turn| {
+            let mut batch = Batch::new();
+            batch.add("others", 1);
+            let batch = if turn == 4 { refused.clone() } else { batch };
+            move |_: &[Option<Value>]| Decision::Commit(batch.clone())
+        })
+        .collect();
+    let before = counter(store, "others");
+    let writes = decisions.iter_mut().map(|decide| store.write(WriteSet::default(), decide));
+    for (turn, outcome) in block_on(join_all(writes)).into_iter().enumerate() {
+        match turn {
+            4 => assert!(matches!(outcome, Err(Error::Corrupt { .. })), "{outcome:?}"),
+            _ => assert!(outcome.is_ok(), "{turn}: {outcome:?}"),
+        }
+    }
+    assert_eq!(counter(store, "others"), before + 8);
 }

@@ -1,0 +1,98 @@
+//! Refusing an addition to something that is not a counter before it takes its place in the commit order.
+//!
+//! Once a batch has its place, later decisions build on it, so the committer could only fail all of them.
+//! Looking first costs a read per counter; hence the counters that are known to be sound are remembered.
+
+use std::collections::HashSet;
+
+use parking_lot::Mutex;
+use xxhash_rust::xxh3::xxh3_64;
+use zenobe_store::{Key, Operation, Result, Value, decode_counter};
+
+use crate::overlay::Overlay;
+use crate::written::Written;
+
+const SHARDS: usize = 64;
+
+const COUNTER_SIZE_BYTES: usize = size_of::<i64>();
+
+/// Beyond this many in a shard, they are forgotten and looked at again when they are next used.
+const SHARD_KEYS_MAX: usize = 1024;
+
+pub(crate) struct KnownCounters {
+    shards: Box<[Mutex<HashSet<Key>>]>,
+}
+
+impl KnownCounters {
+    pub fn new() -> KnownCounters {
+        KnownCounters { shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
+    }
+
+    /// Fails if a batch adds to something that is not a counter. `published` reads the published state,
+    /// which must not be older than this call.
+    pub fn check(
+        &self,
+        operations: &[Operation],
+        overlay: &Overlay,
+        published: impl Fn(&Key) -> Result<Option<Value>>,
+    ) -> Result<()> {
+        if !operations.iter().any(|operation| matches!(operation, Operation::Add { .. })) {
+            return Ok(());
+        }
+        let mut earlier = Written::default();
+        for operation in operations {
+            if let Operation::Add { key, .. } = operation {
+                match earlier.get(key) {
+                    Some(value) => decode_counter(value.map(|value| &value[..])).map(drop)?,
+                    None => self.check_counter(key, overlay, &published)?,
+                }
+            }
+            earlier.record(operation);
+        }
+        Ok(())
+    }
+
+    fn check_counter(
+        &self,
+        key: &Key,
+        overlay: &Overlay,
+        published: impl Fn(&Key) -> Result<Option<Value>>,
+    ) -> Result<()> {
+        // Locked until it is remembered, so that a value that replaces this one meanwhile is not missed.
+        let mut shard = self.shard(key).lock();
+        if shard.contains(key) {
+            return Ok(());
+        }
+        let value = match overlay.get(key) {
+            Some(in_flight) => in_flight.value,
+            None => published(key)?,
+        };
+        decode_counter(value.as_deref())?;
+        if shard.len() >= SHARD_KEYS_MAX {
+            shard.clear();
+        }
+        shard.insert(key.clone());
+        Ok(())
+    }
+
+    /// Looks again at what a batch has replaced. Called after the batch has become visible in the overlay.
+    pub fn forget_replaced(&self, operations: &[Operation]) {
+        for operation in operations {
+            // A deleted counter is zero, which is as sound as any.
+            if let Operation::Put { key, value } = operation
+                && value.len() != COUNTER_SIZE_BYTES
+            {
+                self.shard(key).lock().remove(key);
+            }
+        }
+    }
+
+    /// Forgets everything, after values in flight have been lost.
+    pub fn clear(&self) {
+        self.shards.iter().for_each(|shard| shard.lock().clear());
+    }
+
+    fn shard(&self, key: &[u8]) -> &Mutex<HashSet<Key>> {
+        &self.shards[xxh3_64(key) as usize % SHARDS]
+    }
+}
