@@ -29,8 +29,6 @@ pub enum CommandError {
     Outbound(#[from] OutboundError),
     #[error("{0}")]
     Refused(String),
-    #[error("--filter: `{0}` is not valid JSON")]
-    Filter(String),
     #[error("the stream cannot be read: {0}")]
     Source(#[from] SourceError),
     #[error("cannot print: {0}")]

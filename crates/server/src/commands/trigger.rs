@@ -200,6 +200,7 @@ fn print_status(status: &Value) -> Result<(), CommandError> {
         "records_dead_lettered",
         "records_discarded",
         "records_trimmed",
+        "shards_trimmed",
     ] {
         line(counter, status[counter].to_string())?;
     }

@@ -7,7 +7,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use flate2::bufread::{MultiGzDecoder, ZlibDecoder};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use hyper::header::{EXPECT, HeaderMap, TRANSFER_ENCODING};
+use hyper::header::{EXPECT, HeaderMap};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::head::{self, ContentEncoding};
@@ -23,6 +23,8 @@ pub enum BodyError {
     /// The compressed stream is not what its encoding says.
     Corrupt,
     UnknownEncoding,
+    /// Other bodies have taken all the memory for too long.
+    NoRoom,
 }
 
 /// How much of a body that is too large is read and dropped before the answer: a client that is
@@ -35,7 +37,7 @@ pub struct BodyMemory {
 }
 
 /// Small bodies are not counted: what they take is bounded by the number of connections.
-const UNCOUNTED_SIZE_BYTES_MAX: u64 = 64 * 1024;
+const UNCOUNTED_SIZE_BYTES_MAX: usize = 64 * 1024;
 const UNIT_SIZE_BYTES: usize = 64 * 1024;
 /// A body may trickle in, but not for ever: this many times the stall timeout.
 const STALL_TIMEOUTS_PER_BODY: u32 = 10;
@@ -43,7 +45,17 @@ const STALL_TIMEOUTS_PER_BODY: u32 = 10;
 /// A body as sent, with its share of the memory for as long as it lives.
 pub struct ReceivedBody<'a> {
     pub bytes: Bytes,
-    _share: Option<SemaphorePermit<'a>>,
+    share: Share<'a>,
+}
+
+/// What one request has of the memory. It grows with what has arrived and never with what was merely
+/// announced, so that idle connections take nothing from the others.
+struct Share<'a> {
+    memory: &'a BodyMemory,
+    permit: Option<SemaphorePermit<'a>>,
+    /// How long to wait for others to give memory back. Those who wait hold some, too, so somebody has to
+    /// give up.
+    timeout: Duration,
 }
 
 impl Default for BodyMemory {
@@ -53,7 +65,7 @@ impl Default for BodyMemory {
 }
 
 impl BodyMemory {
-    /// Reads a body as sent, once there is room for it.
+    /// Reads a body as sent, as far as there is room for it.
     pub async fn receive(
         &self,
         headers: &HeaderMap,
@@ -61,31 +73,38 @@ impl BodyMemory {
         stall_timeout: Duration,
     ) -> Result<ReceivedBody<'_>, BodyError> {
         let receive = async {
-            let share = match largest_size(headers) {
-                0..=UNCOUNTED_SIZE_BYTES_MAX => None,
-                size => Some(self.share(size).await),
-            };
-            let bytes = read(headers, body, stall_timeout).await?;
-            Ok(ReceivedBody { bytes, _share: share })
+            let mut share = self.share(stall_timeout);
+            let bytes = read(headers, body, stall_timeout, &mut share).await?;
+            Ok(ReceivedBody { bytes, share })
         };
         let received = tokio::time::timeout(stall_timeout * STALL_TIMEOUTS_PER_BODY, receive).await;
         received.unwrap_or(Err(BodyError::Stalled))
     }
 
-    async fn share(&self, size_bytes: u64) -> SemaphorePermit<'_> {
-        let size_bytes = size_bytes.min(BODY_SIZE_BYTES_MAX as u64) as usize;
-        let units = size_bytes.div_ceil(UNIT_SIZE_BYTES) as u32;
-        self.units.acquire_many(units).await.expect("the semaphore is never closed")
+    fn share(&self, timeout: Duration) -> Share<'_> {
+        Share { memory: self, permit: None, timeout }
     }
 }
 
-/// The most that a body may take once it is unpacked.
-fn largest_size(headers: &HeaderMap) -> u64 {
-    match (head::content_length(headers), ContentEncoding::of(headers)) {
-        (Some(length), Some(ContentEncoding::Identity)) => length,
-        (Some(0), _) => 0,
-        (None, _) if !headers.contains_key(TRANSFER_ENCODING) => 0,
-        _ => BODY_SIZE_BYTES_MAX as u64,
+impl Share<'_> {
+    /// Grows until it covers so many bytes.
+    async fn cover(&mut self, size_bytes: usize) -> Result<(), BodyError> {
+        let needed = match size_bytes {
+            0..=UNCOUNTED_SIZE_BYTES_MAX => 0,
+            _ => size_bytes.div_ceil(UNIT_SIZE_BYTES),
+        };
+        let held = self.permit.as_ref().map_or(0, SemaphorePermit::num_permits);
+        if needed <= held {
+            return Ok(());
+        }
+        let more = self.memory.units.acquire_many((needed - held) as u32);
+        let more = tokio::time::timeout(self.timeout, more).await.map_err(|_| BodyError::NoRoom)?;
+        let more = more.expect("the semaphore is never closed");
+        match &mut self.permit {
+            Some(permit) => permit.merge(more),
+            None => self.permit = Some(more),
+        }
+        Ok(())
     }
 }
 
@@ -93,6 +112,7 @@ async fn read(
     headers: &HeaderMap,
     mut body: Incoming,
     stall_timeout: Duration,
+    share: &mut Share<'_>,
 ) -> Result<Bytes, BodyError> {
     let announced = head::content_length(headers).unwrap_or(0);
     if announced > BODY_SIZE_BYTES_MAX as u64 {
@@ -106,31 +126,51 @@ async fn read(
     let Some(first) = next_chunk(&mut body, stall_timeout).await? else {
         return Ok(Bytes::new());
     };
+    share.cover(first.len()).await?;
     let mut next = next_chunk(&mut body, stall_timeout).await?;
     if next.is_none() {
         return Ok(first);
     }
-    let mut collected = BytesMut::with_capacity(announced as usize);
+    let mut collected = BytesMut::new();
     collected.extend_from_slice(&first);
     while let Some(chunk) = next {
-        if collected.len() + chunk.len() > BODY_SIZE_BYTES_MAX {
+        let size_bytes = collected.len() + chunk.len();
+        if size_bytes > BODY_SIZE_BYTES_MAX {
             discard(body, stall_timeout).await;
             return Err(BodyError::TooLarge);
         }
+        share.cover(size_bytes).await?;
         collected.extend_from_slice(&chunk);
         next = next_chunk(&mut body, stall_timeout).await?;
     }
     Ok(collected.freeze())
 }
 
-/// Undoes the content encoding. The unpacked size has the same bound as the packed one, so that a small
-/// body cannot fill the memory.
-pub fn decode(encoding: ContentEncoding, body: Bytes) -> Result<Bytes, BodyError> {
-    match encoding {
-        ContentEncoding::Identity => Ok(body),
-        // Several gzip members in a row are one body.
-        ContentEncoding::Gzip => read_bounded(MultiGzDecoder::new(body.reader())),
-        ContentEncoding::Deflate => read_bounded(ZlibDecoder::new(body.reader())),
+impl ReceivedBody<'_> {
+    /// Undoes the content encoding. The unpacked size has the same bound as the packed one, so that a small
+    /// body cannot fill the memory.
+    pub async fn unpacked(&mut self, encoding: ContentEncoding) -> Result<Bytes, BodyError> {
+        let packed = self.bytes.clone();
+        match encoding {
+            ContentEncoding::Identity => Ok(packed),
+            // Several gzip members in a row are one body.
+            ContentEncoding::Gzip => self.unpack(MultiGzDecoder::new(packed.reader())).await,
+            ContentEncoding::Deflate => self.unpack(ZlibDecoder::new(packed.reader())).await,
+        }
+    }
+
+    async fn unpack(&mut self, mut decoder: impl Read) -> Result<Bytes, BodyError> {
+        let mut unpacked = Vec::new();
+        loop {
+            let step = decoder.by_ref().take(UNIT_SIZE_BYTES as u64).read_to_end(&mut unpacked);
+            if step.map_err(|_| BodyError::Corrupt)? == 0 {
+                return Ok(unpacked.into());
+            }
+            if unpacked.len() > BODY_SIZE_BYTES_MAX {
+                return Err(BodyError::TooLarge);
+            }
+            self.share.cover(self.bytes.len() + unpacked.len()).await?;
+        }
     }
 }
 
@@ -162,12 +202,50 @@ async fn discard(mut body: Incoming, stall_timeout: Duration) {
     }
 }
 
-fn read_bounded(decoder: impl Read) -> Result<Bytes, BodyError> {
-    let mut decoded = Vec::new();
-    let mut bounded = decoder.take(BODY_SIZE_BYTES_MAX as u64 + 1);
-    bounded.read_to_end(&mut decoded).map_err(|_| BodyError::Corrupt)?;
-    match decoded.len() > BODY_SIZE_BYTES_MAX {
-        true => Err(BodyError::TooLarge),
-        false => Ok(decoded.into()),
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::*;
+
+    const UNITS: usize = BODIES_SIZE_BYTES_MAX / UNIT_SIZE_BYTES;
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[tokio::test]
+    async fn a_share_grows_with_its_body_and_is_given_back() {
+        let memory = BodyMemory::default();
+        let mut share = memory.share(LONG);
+        for (size_bytes, units) in [(1, 0), (65_536, 0), (65_537, 2), (1 << 20, 16), (1, 16)] {
+            share.cover(size_bytes).await.unwrap();
+            assert_eq!(memory.units.available_permits(), UNITS - units, "{size_bytes}");
+        }
+        drop(share);
+        assert_eq!(memory.units.available_permits(), UNITS);
+    }
+
+    #[tokio::test]
+    async fn those_who_wait_too_long_for_memory_give_up() {
+        let memory = BodyMemory::default();
+        let mut first = memory.share(LONG);
+        first.cover(BODIES_SIZE_BYTES_MAX).await.unwrap();
+        let mut second = memory.share(Duration::from_millis(1));
+        assert_eq!(second.cover(100_000).await, Err(BodyError::NoRoom));
+        drop(first);
+        assert_eq!(second.cover(100_000).await, Ok(()));
+    }
+
+    #[tokio::test]
+    async fn unpacking_takes_what_the_unpacked_body_needs() {
+        let memory = BodyMemory::default();
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(&vec![b'1'; 1 << 20]).unwrap();
+        let bytes = Bytes::from(encoder.finish().unwrap());
+        let mut body = ReceivedBody { bytes, share: memory.share(LONG) };
+        assert_eq!(memory.units.available_permits(), UNITS);
+        assert_eq!(body.unpacked(ContentEncoding::Gzip).await.unwrap().len(), 1 << 20);
+        assert_eq!(memory.units.available_permits(), UNITS - 17);
     }
 }

@@ -2,6 +2,7 @@
 
 use hyper::header::{
     ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue, ORIGIN,
+    TRANSFER_ENCODING,
 };
 use hyper::http::request;
 use hyper::{Method, Version};
@@ -24,7 +25,7 @@ impl Route {
     pub fn of(parts: &request::Parts) -> Route {
         match (&parts.method, parts.uri.path()) {
             (&Method::POST, "/") => Route::Api,
-            (&Method::GET, "/") => Route::Health,
+            (&Method::GET | &Method::HEAD, "/") => Route::Health,
             (&Method::GET, "/metrics") => Route::Metrics,
             (&Method::OPTIONS, _) if parts.headers.contains_key(ORIGIN) => Route::Preflight,
             (_, path) if path.starts_with(crate::admin::PATH) => Route::Admin,
@@ -104,6 +105,10 @@ pub fn accepts_gzip(headers: &HeaderMap) -> bool {
 /// The body's announced size. Chunked bodies announce none.
 pub fn content_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+pub fn has_body(headers: &HeaderMap) -> bool {
+    headers.contains_key(TRANSFER_ENCODING) || content_length(headers).is_some_and(|size| size > 0)
 }
 
 /// About what the head took on the wire. The parser has a bound of its own, above this one.

@@ -13,7 +13,7 @@ use hyper::http::request;
 use hyper::{Request, Response, StatusCode};
 use zenobe_api::{ApiError, Exception, Operation, is_valid_json};
 
-use super::body::{self, BodyError, BodyMemory};
+use super::body::{BodyError, BodyMemory, ReceivedBody};
 use super::head::{self, ContentEncoding, ContentType, Route};
 use super::response::Answer;
 use crate::access::{self, Access};
@@ -61,23 +61,30 @@ impl<H: Handler> Service<H> {
         if head::is_too_large(parts) {
             return Answer::rejection(StatusCode::BAD_REQUEST);
         }
-        match Route::of(parts) {
-            Route::Api => self.answer_timed(parts, body).await,
+        let answer = match Route::of(parts) {
+            Route::Api => return self.answer_timed(parts, body).await,
+            Route::Admin => return self.answer_admin(parts, body).await,
             // The blank at the end is DynamoDB's.
             Route::Health => {
                 Answer::text(format!("healthy: dynamodb.{}.amazonaws.com ", self.access.region()))
             }
-            Route::Metrics => {
-                let mut text = self.metrics.render(&self.handler.statistics());
-                if let Some(admin) = &self.admin {
-                    text.push_str(&admin.render_metrics());
-                }
-                Answer::text(text)
-            }
-            Route::Admin => self.answer_admin(parts, body).await,
+            Route::Metrics => self.answer_metrics(parts),
             Route::Preflight => Answer::preflight(&parts.headers),
             Route::Unknown => Answer::unknown_operation(),
+        };
+        // Nobody reads a body here, so what follows it on the connection cannot be reached.
+        Answer { close: head::has_body(&parts.headers), ..answer }
+    }
+
+    fn answer_metrics(&self, parts: &request::Parts) -> Answer {
+        if let Err(error) = self.access.admit_metrics(parts) {
+            return admin::refuse(&error.into());
         }
+        let mut text = self.metrics.render(&self.handler.statistics());
+        if let Some(admin) = &self.admin {
+            text.push_str(&admin.render_metrics());
+        }
+        Answer::text(text)
     }
 
     async fn answer_admin(&self, parts: &request::Parts, body: Incoming) -> Answer {
@@ -97,13 +104,13 @@ impl<H: Handler> Service<H> {
 
     async fn answer_timed(&self, parts: &request::Parts, body: Incoming) -> Answer {
         let received = self.body_memory.receive(&parts.headers, body, self.stall_timeout).await;
-        let body = match received {
+        let mut body = match received {
             Ok(body) => body,
             Err(error) => return rejection(error),
         };
         // The clock starts once the request is there: how fast clients send is not our latency.
         let started = Instant::now();
-        let Outcome { answer, operation, error } = self.answer_api(parts, &body.bytes).await;
+        let Outcome { answer, operation, error } = self.answer_api(parts, &mut body).await;
         let elapsed = started.elapsed();
         self.metrics.record(operation, error, elapsed);
         let name = operation.map_or("none", |operation| operation.name());
@@ -116,10 +123,10 @@ impl<H: Handler> Service<H> {
         answer
     }
 
-    async fn answer_api(&self, parts: &request::Parts, sent: &Bytes) -> Outcome {
+    async fn answer_api(&self, parts: &request::Parts, sent: &mut ReceivedBody<'_>) -> Outcome {
         let content_type = match ContentType::of(&parts.headers) {
             Some(content_type) => content_type,
-            None if sent.is_empty() => ContentType::AmzJson,
+            None if sent.bytes.is_empty() => ContentType::AmzJson,
             None => {
                 let answer = Answer::unknown_operation();
                 let error = Some(Exception::UnknownOperation.name());
@@ -127,7 +134,7 @@ impl<H: Handler> Service<H> {
             }
         };
         let operation = head::operation(&parts.headers);
-        let response = match self.admit(parts, sent, operation) {
+        let response = match self.admit(parts, sent, operation).await {
             Ok(Admitted { operation, namespace, body }) => {
                 self.handler.handle(operation, &namespace, body).await
             }
@@ -143,15 +150,15 @@ impl<H: Handler> Service<H> {
     /// The checks between the head and the operation. Whether the body is JSON comes first in DynamoDB's
     /// order, but a request that passes the others has its body parsed by the operation anyway, so
     /// only refused requests are looked at here.
-    fn admit(
+    async fn admit(
         &self,
         parts: &request::Parts,
-        sent: &Bytes,
+        sent: &mut ReceivedBody<'_>,
         operation: Option<Operation>,
     ) -> Result<Admitted, Refusal> {
         let encoding = ContentEncoding::of(&parts.headers)
             .ok_or(Refusal::Rejection(BodyError::UnknownEncoding))?;
-        let body = body::decode(encoding, sent.clone()).map_err(|error| match error {
+        let body = sent.unpacked(encoding).await.map_err(|error| match error {
             BodyError::Corrupt => Refusal::Error(ApiError::internal_server_error()),
             other => Refusal::Rejection(other),
         })?;
@@ -161,7 +168,7 @@ impl<H: Handler> Service<H> {
         };
         let operation = operation.ok_or_else(|| refuse(ApiError::unknown_operation()))?;
         let namespace =
-            self.access.admit(parts, sent).map_err(|error| refuse(access::refusal(&error)))?;
+            self.access.admit(parts, &sent.bytes).map_err(|error| refuse(access::refusal(&error)))?;
         if body.is_empty() {
             return Err(Refusal::Error(ApiError::serialization(None)));
         }
@@ -190,6 +197,7 @@ fn rejection(error: BodyError) -> Answer {
     Answer::rejection(match error {
         BodyError::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         BodyError::Stalled => StatusCode::REQUEST_TIMEOUT,
+        BodyError::NoRoom => StatusCode::SERVICE_UNAVAILABLE,
         BodyError::UnknownEncoding => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         BodyError::Broken | BodyError::Corrupt => StatusCode::BAD_REQUEST,
     })

@@ -1,5 +1,5 @@
-//! A TCP stream that fails when its peer doesn't read for too long. Without this, clients that ask and never
-//! read would hold their connections, and the answers in them, for ever.
+//! A stream that fails when its peer doesn't read for too long, or reads too slowly. Without this, clients
+//! that ask and hardly read would hold their connections, and the answers in them, for ever.
 
 use std::io;
 use std::pin::Pin;
@@ -8,18 +8,23 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep_until};
 
-pub struct GuardedStream {
-    stream: TcpStream,
+/// A client may read slowly, but has this many stall timeouts for an answer.
+const STALL_TIMEOUTS_PER_ANSWER: u32 = 10;
+
+pub struct GuardedStream<S = TcpStream> {
+    stream: S,
     stall_timeout: Duration,
+    /// When the answer that is being written first had to wait for the peer.
+    waiting_since: Option<Instant>,
     /// Runs while a write waits for the peer.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl GuardedStream {
-    pub fn new(stream: TcpStream, stall_timeout: Duration) -> GuardedStream {
-        GuardedStream { stream, stall_timeout, stalled: None }
+impl<S> GuardedStream<S> {
+    pub fn new(stream: S, stall_timeout: Duration) -> GuardedStream<S> {
+        GuardedStream { stream, stall_timeout, waiting_since: None, stalled: None }
     }
 
     /// Passes a finished write on and stops the clock; lets an unfinished one wait until the clock
@@ -34,14 +39,18 @@ impl GuardedStream {
             return written;
         }
         let timeout = self.stall_timeout;
-        let clock = self.stalled.get_or_insert_with(|| Box::pin(sleep(timeout)));
+        let waiting_since = *self.waiting_since.get_or_insert_with(Instant::now);
+        let clock = self.stalled.get_or_insert_with(|| {
+            let end = waiting_since + timeout * STALL_TIMEOUTS_PER_ANSWER;
+            Box::pin(sleep_until(end.min(Instant::now() + timeout)))
+        });
         ready!(clock.as_mut().poll(context));
         clock.as_mut().reset(Instant::now() + timeout);
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read")))
     }
 }
 
-impl AsyncRead for GuardedStream {
+impl<S: AsyncRead + Unpin> AsyncRead for GuardedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -51,7 +60,7 @@ impl AsyncRead for GuardedStream {
     }
 }
 
-impl AsyncWrite for GuardedStream {
+impl<S: AsyncWrite + Unpin> AsyncWrite for GuardedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -74,11 +83,54 @@ impl AsyncWrite for GuardedStream {
         self.stream.is_write_vectored()
     }
 
+    /// Comes when all of an answer has been written.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.waiting_since = None;
         Pin::new(&mut self.stream).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    use super::*;
+
+    const STALL_TIMEOUT: Duration = Duration::from_millis(100);
+
+    /// Writes an answer to a peer that reads a byte now and then, always before the stall timeout.
+    async fn write_to_slow_reader(answer_size_bytes: usize) -> io::Result<()> {
+        let (near, mut far) = duplex(1);
+        let mut stream = GuardedStream::new(near, STALL_TIMEOUT);
+        let reading = tokio::spawn(async move {
+            while far.read_u8().await.is_ok() {
+                tokio::time::sleep(STALL_TIMEOUT / 20).await;
+            }
+        });
+        let written = stream.write_all(&vec![0; answer_size_bytes]).await;
+        reading.abort();
+        written
+    }
+
+    #[tokio::test]
+    async fn slow_readers_get_small_answers_and_not_large_ones() {
+        write_to_slow_reader(5).await.unwrap();
+        let error = write_to_slow_reader(1_000_000).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn every_answer_has_its_own_time() {
+        let (near, mut far) = duplex(1);
+        let mut stream = GuardedStream::new(near, STALL_TIMEOUT);
+        let reading = tokio::spawn(async move { while far.read_u8().await.is_ok() {} });
+        stream.write_all(&[0; 100]).await.unwrap();
+        stream.flush().await.unwrap();
+        assert_eq!(stream.waiting_since, None);
+        reading.abort();
     }
 }

@@ -13,6 +13,7 @@ use super::plan::{KnownStream, plan};
 use super::reader::ShardReader;
 use super::source::{SourceError, StreamDetail};
 use super::worker::{ShardWorker, Trigger};
+use crate::shutdown;
 
 /// How often to look for shards and streams that no worker's end announced.
 const REFRESH_DELAY: Duration = Duration::from_secs(2);
@@ -27,11 +28,19 @@ enum CoordinatorError {
     Engine(#[from] zenobe_engine::error::Error),
 }
 
-/// Runs a trigger until its task is aborted, which ends its workers, too.
-pub async fn run(trigger: Arc<Trigger>) {
+/// Runs a trigger until it is to stop. Then no worker is left that could still write a checkpoint.
+pub async fn run(trigger: Arc<Trigger>, mut stop: shutdown::Listener) {
     let mut workers = Workers::default();
+    tokio::select! {
+        () = coordinate(&trigger, &mut workers) => {}
+        () = stop.stopped() => {}
+    }
+    workers.tasks.shutdown().await;
+}
+
+async fn coordinate(trigger: &Arc<Trigger>, workers: &mut Workers) {
     loop {
-        let delay = match refresh(&trigger, &mut workers).await {
+        let delay = match refresh(trigger, workers).await {
             Ok(()) if workers.shards.is_empty() => WAITING_DELAY,
             Ok(()) => REFRESH_DELAY,
             Err(error) => {
@@ -41,7 +50,7 @@ pub async fn run(trigger: Arc<Trigger>) {
                 WAITING_DELAY
             }
         };
-        workers.wait(&trigger, delay).await;
+        workers.wait(trigger, delay).await;
     }
 }
 

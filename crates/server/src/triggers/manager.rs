@@ -17,6 +17,7 @@ use super::definition::{DefinitionError, TriggerDefinition};
 use super::metrics::{self, TriggerMetrics};
 use super::source::{InProcess, Streams};
 use super::worker::Trigger;
+use crate::shutdown;
 
 /// More would be a mistake, and each costs some memory and some looking.
 const TRIGGERS_MAX: usize = 1_000;
@@ -32,7 +33,17 @@ pub struct Triggers {
 struct Running {
     trigger: Arc<Trigger>,
     origin: Origin,
+    stop: shutdown::Trigger,
     task: JoinHandle<()>,
+}
+
+impl Running {
+    /// Returns once nothing of the trigger runs any more.
+    async fn stop(self) {
+        self.stop.stop();
+        // The task neither panics nor is cancelled, and there is nothing left to do if it were.
+        let _ = self.task.await;
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,9 +140,7 @@ impl Triggers {
                 Some(Origin::Command) => running.remove(&consumer).expect("it was just there"),
             }
         };
-        running.task.abort();
-        // A worker that still ran could write its checkpoint again.
-        let _ = running.task.await;
+        running.stop().await;
         Ok(self.engine.remove_consumer(&consumer).await?)
     }
 
@@ -181,10 +190,7 @@ impl Triggers {
     /// Stops all triggers. What was being delivered is delivered again after the next start.
     pub async fn stop(&self) {
         let running = std::mem::take(&mut *self.running.lock());
-        for running in running.into_values() {
-            running.task.abort();
-            let _ = running.task.await;
-        }
+        futures_util::future::join_all(running.into_values().map(Running::stop)).await;
     }
 
     fn launch(&self, consumer: ConsumerName, definition: TriggerDefinition, origin: Origin) {
@@ -196,8 +202,9 @@ impl Triggers {
             streams: Streams::new(Arc::new(api)),
             metrics: Arc::new(TriggerMetrics::default()),
         });
-        let task = tokio::spawn(coordinator::run(trigger.clone()));
-        self.running.lock().insert(consumer, Running { trigger, origin, task });
+        let (stop, stopping) = shutdown::channel();
+        let task = tokio::spawn(coordinator::run(trigger.clone(), stopping));
+        self.running.lock().insert(consumer, Running { trigger, origin, stop, task });
     }
 
     async fn describe(&self, trigger: &Trigger, origin: Origin) -> Result<Value, TriggerError> {

@@ -17,6 +17,8 @@ pub struct TriggerMetrics {
     pub records_discarded: AtomicU64,
     /// Lost to the stream's retention before they could be delivered.
     pub records_trimmed: AtomicU64,
+    /// Shards whose rest was lost to retention, with who knows how many records.
+    pub shards_trimmed: AtomicU64,
     /// By shard, when the oldest record was written that is read and not delivered.
     oldest_pending_ms: Mutex<BTreeMap<ShardName, u64>>,
     last_problem: Mutex<Option<String>>,
@@ -50,7 +52,7 @@ impl TriggerMetrics {
     }
 
     /// Each counter with the name it has in metrics and in a status.
-    pub fn counters(&self) -> [(&'static str, u64); 6] {
+    pub fn counters(&self) -> [(&'static str, u64); 7] {
         [
             ("records_delivered", load(&self.records_delivered)),
             ("records_filtered", load(&self.records_filtered)),
@@ -58,6 +60,7 @@ impl TriggerMetrics {
             ("records_dead_lettered", load(&self.records_dead_lettered)),
             ("records_discarded", load(&self.records_discarded)),
             ("records_trimmed", load(&self.records_trimmed)),
+            ("shards_trimmed", load(&self.shards_trimmed)),
         ]
     }
 }

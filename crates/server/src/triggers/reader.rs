@@ -12,25 +12,31 @@ pub struct ShardReader {
     position: Checkpoint,
     iterator: Option<String>,
     is_at_end: bool,
+    /// The record after the position is trimmed. How many were shows with the next one that is not.
+    has_lost_place: bool,
 }
 
-/// Records in order, and how many were lost to retention before them.
+/// Records in order, and what was lost to retention before them.
 #[derive(Debug, Default)]
 pub struct Batch {
     pub records: Vec<Record>,
     pub trimmed: u64,
+    /// The rest of the shard is gone, and nobody knows how much that was.
+    pub is_gone: bool,
 }
 
 impl ShardReader {
     pub fn new(streams: Streams, shard: ShardName, position: Checkpoint) -> ShardReader {
         let is_at_end = position == Checkpoint::Finished;
-        ShardReader { streams, shard, position, iterator: None, is_at_end }
+        let (iterator, has_lost_place) = (None, false);
+        ShardReader { streams, shard, position, iterator, is_at_end, has_lost_place }
     }
 
     /// Reads only what is written from now on.
     pub fn from_now_on(streams: Streams, shard: ShardName) -> ShardReader {
         let position = Checkpoint::Finished;
-        ShardReader { streams, shard, position, iterator: None, is_at_end: false }
+        let reader = ShardReader::new(streams, shard, position);
+        ShardReader { is_at_end: false, ..reader }
     }
 
     /// Whether the shard is closed and everything in it was read.
@@ -46,6 +52,7 @@ impl ShardReader {
             None => match self.streams.iterator(stream, shard, &self.position).await {
                 // The place is gone, but what follows it may not be.
                 Err(SourceError::Trimmed) => {
+                    self.has_lost_place = true;
                     self.streams.iterator(stream, shard, &Checkpoint::Oldest).await?
                 }
                 Err(SourceError::NotFound) => return Ok(self.end()),
@@ -76,15 +83,18 @@ impl ShardReader {
     /// The shard is past its retention as a whole.
     fn end(&mut self) -> Batch {
         self.is_at_end = true;
-        Batch::default()
+        Batch { is_gone: true, ..Batch::default() }
     }
 
     fn advance(&mut self, records: Vec<Record>) -> Batch {
         let trimmed = records.first().map_or(0, |first| gap(&self.position, first));
+        // At the end of a shard nothing comes that could tell how many were lost.
+        let is_gone = self.has_lost_place && self.is_at_end && records.is_empty();
         if let Some(last) = records.last() {
+            self.has_lost_place = false;
             self.position = Checkpoint::After { sequence: last.sequence.clone() };
         }
-        Batch { records, trimmed }
+        Batch { records, trimmed, is_gone }
     }
 }
 

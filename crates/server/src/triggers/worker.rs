@@ -120,8 +120,8 @@ impl ShardWorker {
         self.news.borrow_and_update();
         match self.reader.read().await {
             Ok(batch) => {
-                if batch.trimmed > 0 {
-                    self.note_trimmed(batch.trimmed);
+                if batch.trimmed > 0 || batch.is_gone {
+                    self.note_trimmed(batch.trimmed, batch.is_gone);
                 }
                 if let Some(first) = batch.records.first()
                     && self.batcher.is_empty()
@@ -246,14 +246,17 @@ impl ShardWorker {
         self.write(Checkpoint::After { sequence: last.sequence.clone() }).await;
     }
 
-    fn note_trimmed(&self, count: u64) {
-        add(&self.trigger.metrics.records_trimmed, count);
+    fn note_trimmed(&self, count: u64, is_shard_gone: bool) {
+        let metrics = &self.trigger.metrics;
+        add(&metrics.records_trimmed, count);
+        add(&metrics.shards_trimmed, u64::from(is_shard_gone));
         let name = &self.trigger.definition.name;
         tracing::error!(
             trigger = name,
             shard = self.shard.shard,
             records = count,
-            "the stream's retention passed records before they were delivered; they are lost to the trigger"
+            is_shard_gone,
+            "the stream's retention passed what was not delivered yet; it is lost to the trigger"
         );
     }
 

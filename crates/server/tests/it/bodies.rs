@@ -1,13 +1,14 @@
 //! Request and response bodies: compressed, chunked, and too large.
 
 use std::io::{Read, Write};
+use std::time::Duration;
 
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::{GzEncoder, ZlibEncoder};
 use zenobe_server::http::BODY_SIZE_BYTES_MAX;
 
-use crate::support::{ECHO, LARGE, Reply, TestServer, api_request};
+use crate::support::{ECHO, LARGE, Reply, TestOptions, TestServer, api_request};
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
@@ -120,6 +121,33 @@ fn chunked_bodies_are_read_and_bounded() {
     malformed.send(head.as_bytes()).send(b"zz\r\n");
     assert_eq!(malformed.reply().status(), 400);
     assert!(malformed.is_closed());
+}
+
+#[test]
+fn idle_bodies_take_no_memory_from_others() {
+    let mut options = TestOptions::default();
+    // Longer than the others wait for their answer.
+    options.connections.stall_timeout = Duration::from_secs(60);
+    let server = TestServer::start_with(options);
+    let head = String::from_utf8(api_request(ECHO, "", b"")).unwrap();
+    let mut idle = Vec::new();
+    for announced in [
+        "Transfer-Encoding: chunked",
+        "Content-Encoding: gzip\r\nContent-Length: 16000000",
+        "Content-Length: 16000000",
+    ] {
+        let head = head.replace("Content-Length: 0", announced);
+        for _ in 0..20 {
+            let mut connection = server.connect();
+            connection.send(head.as_bytes());
+            idle.push(connection);
+        }
+    }
+    server.wait_for_open_connections(60);
+    let body = vec![b'1'; 8_000_000];
+    assert_eq!(server.call(ECHO, &body).body.len(), body.len());
+    let packed = api_request(ECHO, "Content-Encoding: gzip\r\n", &gzip(&body));
+    assert_eq!(server.connect().send(&packed).reply().body.len(), body.len());
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -148,14 +150,13 @@ fn delivery_goes_on_after_a_restart() {
     let data = directory.path().join("data");
     let arguments = ["--data", data.to_str().unwrap(), "--durability", "os"];
     // After five deliveries the endpoint is down until the server was restarted.
-    let is_up = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let is_up = Arc::new(AtomicBool::new(false));
     let up = is_up.clone();
-    let endpoint = TestEndpoint::start(move |call, _| {
-        match call < 5 || up.load(std::sync::atomic::Ordering::SeqCst) {
+    let endpoint =
+        TestEndpoint::start(move |call, _| match call < 5 || up.load(Ordering::SeqCst) {
             true => Answer::Ok,
             false => Answer::Status(500),
-        }
-    });
+        });
     let process = serve(&arguments);
     let mut client = Client::new(process.address);
     create_table(&mut client, "events");
@@ -172,7 +173,7 @@ fn delivery_goes_on_after_a_restart() {
     wait_until(|| status(&process, "resumed")["deliveries_failed"].as_u64().unwrap() > 2);
     drop(process);
 
-    is_up.store(true, std::sync::atomic::Ordering::SeqCst);
+    is_up.store(true, Ordering::SeqCst);
     let process = serve(&arguments);
     endpoint.wait_for(60);
     wait_until(|| status(&process, "resumed")["iterator_age_ms"] == 0);
@@ -270,4 +271,67 @@ fn commands_explain_what_is_wrong() {
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(text.contains("Example"), "{text}");
     }
+}
+
+#[test]
+fn records_that_are_too_old_go_to_the_dead_letter_endpoint() {
+    let process = serve(&["--memory", "--driven-clock"]);
+    let mut client = Client::new(process.address);
+    create_table(&mut client, "events");
+    let endpoint = TestEndpoint::start(|_, _| Answer::Status(500));
+    let dead_letters = TestEndpoint::start(|call, _| match call {
+        // Not even the destination has to be up at once.
+        0 => Answer::Status(500),
+        _ => Answer::Ok,
+    });
+    let options = ["--maximum-record-age-seconds", "60", "--dead-letter", &dead_letters.url()];
+    add_trigger(&process, "aging", &endpoint, &options);
+    put(&mut client, "events", "a", 1);
+    wait_until(|| status(&process, "aging")["deliveries_failed"].as_u64().unwrap() > 0);
+    assert_eq!(status(&process, "aging")["last_problem"], "the endpoint answered 500");
+    admin(&process, "POST", "/_zenobe/clock", &json!({"advance_ms": 62_000}));
+    wait_until(|| status(&process, "aging")["records_dead_lettered"] == 1);
+    let letters = dead_letters.bodies();
+    assert_eq!(letters.len(), 2);
+    assert_eq!(letters[1]["requestContext"]["condition"], "MaximumRecordAgeExceeded");
+    assert_eq!(letters[1]["payload"]["Records"][0]["dynamodb"]["Keys"]["pk"]["S"], "a");
+}
+
+#[test]
+fn what_retention_takes_from_a_stuck_trigger_is_counted() {
+    // Old records go from a shard that goes on; a shard that was closed goes as a whole.
+    check_retention("999999", "records_trimmed", 200);
+    check_retention("3600", "shards_trimmed", 1);
+}
+
+fn check_retention(rollover_seconds: &str, counter: &str, expected: u64) {
+    let options = ["--stream-shards", "1", "--stream-rollover-seconds", rollover_seconds];
+    let process = serve(&[&["--memory", "--driven-clock"][..], &options].concat());
+    let mut client = Client::new(process.address);
+    create_table(&mut client, "events");
+    let is_up = Arc::new(AtomicBool::new(false));
+    let up = is_up.clone();
+    let endpoint = TestEndpoint::start(move |_, _| match up.load(Ordering::SeqCst) {
+        true => Answer::Ok,
+        false => Answer::Status(500),
+    });
+    // One page of the stream fits into the trigger's memory; the rest waits in the stream.
+    for batch in 0..48 {
+        let put = |n: u64| {
+            let item = json!({"pk": {"S": format!("{batch}-{n}")}, "n": {"N": n.to_string()}});
+            json!({"PutRequest": {"Item": item}})
+        };
+        let puts: Vec<Value> = (0..25).map(put).collect();
+        client.expect("BatchWriteItem", &json!({"RequestItems": {"events": puts}}));
+    }
+    add_trigger(&process, "stuck", &endpoint, &["--batch-size", "500"]);
+    wait_until(|| status(&process, "stuck")["deliveries_failed"].as_u64().unwrap() > 0);
+    let day_ms = 24 * 60 * 60 * 1000;
+    admin(&process, "POST", "/_zenobe/clock", &json!({"advance_ms": day_ms + 60_000}));
+    assert!(status(&process, "stuck")["iterator_age_ms"].as_u64().unwrap() > day_ms);
+    is_up.store(true, Ordering::SeqCst);
+    put(&mut client, "events", "last", 1);
+    wait_until(|| endpoint.numbers_of("last") == [1]);
+    wait_until(|| status(&process, "stuck")[counter] == expected);
+    assert_eq!(status(&process, "stuck")["records_delivered"], 1001);
 }

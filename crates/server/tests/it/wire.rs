@@ -1,6 +1,8 @@
 //! The fixed answers of DynamoDB's front end, byte for byte with their checksums, and the order of its
 //! checks.
 
+use std::io::Read;
+
 use crate::support::{AUTHORIZATION, ECHO, Reply, TestServer};
 
 const UNKNOWN_XML: (&str, &str) = ("<UnknownOperationException/>\n", "3552371480");
@@ -35,6 +37,34 @@ fn a_get_of_the_root_is_a_health_check() {
     assert_eq!(reply.header("content-type"), Some("text/plain"));
     assert_eq!(reply.header("content-length"), Some("42"));
     assert_eq!(reply.header("connection"), Some("keep-alive"));
+}
+
+#[test]
+fn a_head_of_the_root_is_one_too_but_for_the_body() {
+    let server = TestServer::start();
+    let mut connection = server.connect();
+    connection.send(b"HEAD / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let mut text = String::new();
+    connection.stream.read_to_string(&mut text).unwrap();
+    assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
+    assert!(text.contains("content-length: 42\r\n") && text.ends_with("\r\n\r\n"), "{text}");
+}
+
+#[test]
+fn bodies_that_nobody_reads_end_their_connection() {
+    let server = TestServer::start();
+    let mut connection = server.connect();
+    let request = |line: &str, headers: &str| format!("{line} HTTP/1.1\r\nHost: x\r\n{headers}\r\n");
+    for (line, status) in [("PUT /", 404), ("GET /other", 404), ("GET /", 200)] {
+        let reply = connection.send(request(line, "").as_bytes()).reply();
+        assert_eq!((reply.status(), reply.header("connection")), (status, Some("keep-alive")));
+        for body in ["Content-Length: 2\r\n", "Transfer-Encoding: chunked\r\n"] {
+            let mut connection = server.connect();
+            let reply = connection.send(request(line, body).as_bytes()).reply();
+            assert_eq!((reply.status(), reply.header("connection")), (status, Some("close")));
+            assert!(connection.is_closed());
+        }
+    }
 }
 
 #[test]
