@@ -175,7 +175,7 @@ pub(crate) fn decode_keys(attributes: Attributes) -> Result<KeySchema> {
     };
     let mut record = Record(attributes);
     Ok(KeySchema {
-        partition: record.take_list("partition", decode_attribute)?,
+        partition: record.take_filled_list("partition", decode_attribute)?,
         sort: record.take_list("sort", decode_attribute)?,
     })
 }
@@ -238,9 +238,16 @@ pub(crate) fn decode_stream(attributes: Attributes) -> Result<StreamSettings> {
         view_type: value_of(VIEW_TYPES, &record.take_text("view_type")?)?,
         label: record.take_text("label")?,
         created_at_ms: record.take_number("created_at_ms")?,
-        slots: record.take_u32("slots")?,
-        generations: record.take_list("generations", decode_generation)?,
+        slots: take_slots(&mut record)?,
+        generations: record.take_filled_list("generations", decode_generation)?,
     })
+}
+
+fn take_slots(record: &mut Record) -> Result<u32> {
+    match record.take_u32("slots")? {
+        0 => Err(corrupt("a stream without slots in a row".to_owned())),
+        slots => Ok(slots),
+    }
 }
 
 fn take_table_class(record: &mut Record) -> Result<Option<(TableClass, Option<u64>)>> {
@@ -401,6 +408,19 @@ impl Record {
             }
             other => Err(unexpected(name, &other)),
         }
+    }
+
+    /// A list that is never empty: others rely on its first or last element.
+    fn take_filled_list<T>(
+        &mut self,
+        name: &str,
+        decode: impl Fn(Attributes) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let list = self.take_list(name, decode)?;
+        if list.is_empty() {
+            return Err(corrupt(format!("an empty list of {name} in a row")));
+        }
+        Ok(list)
     }
 }
 

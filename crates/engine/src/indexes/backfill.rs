@@ -163,8 +163,12 @@ pub(crate) async fn items_after(
     if let Some(last_key) = progress {
         range.start = [&last_key[..], &[0]].concat().into();
     }
-    let (mut items, mut size_bytes) = (Vec::new(), 0);
+    let (mut items, mut size_bytes, mut damaged) = (Vec::new(), 0, false);
     let mut visit = |key: &[u8], value: &[u8]| {
+        if keyspace::key_bytes_of_suffix(&key[table.item_prefix().len()..]).is_none() {
+            damaged = true;
+            return ControlFlow::Break(());
+        }
         items.push((Key::copy_from_slice(key), Value::copy_from_slice(value)));
         size_bytes += value.len();
         if items.len() < BATCH_ITEMS_MAX && size_bytes < BATCH_BYTES_MAX {
@@ -174,6 +178,9 @@ pub(crate) async fn items_after(
         }
     };
     engine.store.scan(range, Direction::Forward, &mut visit).await?;
+    if damaged {
+        return Err(Error::Corrupt { detail: "the key of an item is too short".to_owned() });
+    }
     Ok(items)
 }
 

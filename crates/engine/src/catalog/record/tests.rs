@@ -38,6 +38,23 @@ fn a_later_version_may_add_attributes_but_not_drop_any() {
     assert!(matches!(decode(attributes), Err(Error::Corrupt { .. })));
 }
 
+#[test]
+fn what_others_rely_on_is_never_empty() {
+    type Damage = fn(&mut TableDefinition);
+    let cases: [(&str, Damage); 4] = [
+        ("no partition key", |it| it.keys.partition.clear()),
+        ("an index without one", |it| it.global_indexes[0].keys.partition.clear()),
+        ("no slots", |it| it.stream.as_mut().unwrap().slots = 0),
+        ("no generations", |it| it.stream.as_mut().unwrap().generations.clear()),
+    ];
+    for (name, damage) in cases {
+        let mut definition = sample();
+        damage(&mut definition);
+        let decoded = decode_row(&encode_row(&definition));
+        assert!(matches!(decoded, Err(Error::Corrupt { .. })), "{name}: {decoded:?}");
+    }
+}
+
 /// The bytes of a row as they were first released. If this fails, stores written before can't be read:
 /// the change needs a new format number and a way to read the old one.
 #[test]
@@ -166,8 +183,8 @@ prop_compose! {
 prop_compose! {
     fn streams()(
         (view_type, label) in (named(VIEW_TYPES), texts()),
-        (created_at_ms, slots) in (numbers(), any::<u32>()),
-        generations in vec((any::<u32>(), numbers()), 0..3),
+        (created_at_ms, slots) in (numbers(), 1..=u32::MAX),
+        generations in vec((any::<u32>(), numbers()), 1..3),
     ) -> StreamSettings {
         let generation = |(number, opened_at_ms)| ShardGeneration { number, opened_at_ms };
         let generations = generations.into_iter().map(generation).collect();
