@@ -1,5 +1,6 @@
 //! DescribeTable and ListTables.
 
+use std::iter::repeat;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ impl Engine {
         loop {
             let (guard, statistics) = self.read_statistics(&table).await?;
             match table.check_guard(guard.as_ref()) {
-                GuardCheck::Current => return self.describe(&table, &statistics),
+                GuardCheck::Current => return Ok(self.describe(&table, &statistics)),
                 GuardCheck::Changed | GuardCheck::Gone => table = self.refresh(&table).await?,
             }
         }
@@ -56,9 +57,17 @@ impl Engine {
         }
     }
 
-    /// A definition with the figures of the moment, whether or not the definition is still current.
-    pub(super) async fn describe_as_is(&self, table: &Table) -> Result<TableDescription> {
-        let (_, statistics) = self.read_statistics(table).await?;
+    /// A definition with the figures of the moment, whether or not the definition is still current. For
+    /// answers to changes that are committed, which must not fail any more: without figures if need be.
+    pub(super) async fn describe_as_is(&self, table: &Table) -> TableDescription {
+        let statistics = match self.read_statistics(table).await {
+            Ok((_, statistics)) => statistics,
+            Err(error) => {
+                let table = &table.definition().name;
+                tracing::error!(table, %error, "the statistics of a changed table are unknown");
+                Vec::new()
+            }
+        };
         self.describe(table, &statistics)
     }
 
@@ -79,26 +88,34 @@ impl Engine {
         Ok((guard, statistics))
     }
 
-    fn describe(&self, table: &Table, counters: &[[i64; 2]]) -> Result<TableDescription> {
+    fn describe(&self, table: &Table, counters: &[[i64; 2]]) -> TableDescription {
         let definition = table.definition();
+        let statistics = |index: Option<&str>, [item_count, size_bytes]: [i64; 2]| {
+            let unsigned = |count| unsigned_or_zero(&definition.name, index, count);
+            ItemStatistics { item_count: unsigned(item_count), size_bytes: unsigned(size_bytes) }
+        };
+        let mut counters = counters.iter().copied();
+        let of_table = statistics(None, counters.next().unwrap_or_default());
         let index_statistics = definition
             .indexes()
-            .zip(&counters[1..])
-            .map(|(index, counters)| Ok((index.name.clone(), item_statistics(*counters)?)));
-        Ok(TableDescription {
-            statistics: item_statistics(counters[0])?,
-            index_statistics: index_statistics.collect::<Result<_>>()?,
+            .zip(counters.chain(repeat([0; 2])))
+            .map(|(index, counters)| (index.name.clone(), statistics(Some(&index.name), counters)))
+            .collect();
+        TableDescription {
+            statistics: of_table,
+            index_statistics,
             definition: with_current_day(definition, self.clock.now_ms()),
-        })
+        }
     }
 }
 
-fn item_statistics([item_count, size_bytes]: [i64; 2]) -> Result<ItemStatistics> {
-    let unsigned = |count: i64| {
-        let negative = || Error::Corrupt { detail: format!("a statistic of {count}") };
-        u64::try_from(count).map_err(|_| negative())
-    };
-    Ok(ItemStatistics { item_count: unsigned(item_count)?, size_bytes: unsigned(size_bytes)? })
+/// Statistics only inform. One that went astray is a defect to be told of, but no reason to keep a table from
+/// being described.
+fn unsigned_or_zero(table: &str, index: Option<&str>, count: i64) -> u64 {
+    u64::try_from(count).unwrap_or_else(|_| {
+        tracing::error!(table, index, count, "a statistic is negative");
+        0
+    })
 }
 
 /// The definition with decreases of capacity counted for the day of `now_ms`: yesterday's are forgotten.

@@ -8,7 +8,7 @@ use zenobe_engine::keyspace;
 use zenobe_store::{Batch, Key, Store, WriteSet, write_with};
 use zenobe_value::EncodedItem;
 
-use crate::support::commands::Script;
+use crate::support::commands::{Script, update_table};
 use crate::support::dump::{self, Entries};
 use crate::support::notation::parse_item;
 use crate::support::streams::names;
@@ -33,6 +33,35 @@ fn undecodable_bytes_are_an_error_everywhere() {
         }
         let found = script.engine().check_consistency(&script.table("t")).await;
         assert!(matches!(found, Err(Error::Corrupt { .. })), "{found:?}");
+    });
+}
+
+#[test]
+fn a_negative_statistic_is_shown_as_none() {
+    block_on(async {
+        let script = filled().await;
+        let table = script.table("t");
+        let key = only_key(&script, b'N').await;
+        tamper(&script, |batch| batch.add(key.clone(), -5)).await;
+        let description = script.engine().describe_table(&table).await.expect("a description");
+        assert_eq!(description.statistics.item_count, 0);
+        assert!(description.statistics.size_bytes > 0);
+    });
+}
+
+#[test]
+fn an_undecodable_statistic_does_not_fail_a_change_that_was_made() {
+    block_on(async {
+        let script = filled().await;
+        let table = script.table("t");
+        let key = only_key(&script, b'N').await;
+        tamper(&script, |batch| batch.put(key.clone(), "odd")).await;
+        let mut update = update_table(table);
+        update.deletion_protection = Some(true);
+        let updated = script.engine().update_table(update).await.expect("an update");
+        assert!(updated.after.definition.deletion_protection);
+        assert_eq!(updated.after.statistics.item_count, 0);
+        assert_eq!(updated.after.index_statistics.len(), 2);
     });
 }
 
