@@ -68,7 +68,7 @@ async fn expire_table(engine: &Engine, table: &Arc<Table>) -> Result<u64> {
         let Some(last) = entries.last() else { break };
         rest.start = [last, &[0][..]].concat().into();
         let batches = entries.chunks(BATCH_ITEMS_MAX);
-        let batches = batches.map(|entries| expire_batch(engine, table, entries, now_s));
+        let batches = batches.map(|entries| expire_readable(engine, table, entries, now_s));
         for batch in join_all(batches).await {
             expired += batch?;
         }
@@ -76,6 +76,30 @@ async fn expire_table(engine: &Engine, table: &Arc<Table>) -> Result<u64> {
     }
     if expired >= RECLAIM_ITEMS_MIN {
         engine.background.reclaim_later(vec![due]);
+    }
+    Ok(expired)
+}
+
+/// As [`expire_batch`], but leaves out what can't be decoded: a damaged item must not keep its neighbours.
+async fn expire_readable(
+    engine: &Engine,
+    table: &Arc<Table>,
+    entries: &[Key],
+    now_s: u64,
+) -> Result<u64> {
+    match expire_batch(engine, table, entries, now_s).await {
+        Err(Error::Corrupt { .. }) => {}
+        expired => return expired,
+    }
+    let mut expired = 0;
+    for entry in entries {
+        match expire_batch(engine, table, std::slice::from_ref(entry), now_s).await {
+            Err(error @ Error::Corrupt { .. }) => {
+                let table = &table.definition().name;
+                tracing::error!(table, ?entry, %error, "an expired item is damaged and stays");
+            }
+            one => expired += one?,
+        }
     }
     Ok(expired)
 }

@@ -37,6 +37,23 @@ fn undecodable_bytes_are_an_error_everywhere() {
 }
 
 #[test]
+fn a_damaged_item_does_not_keep_others_from_expiring() {
+    block_on(async {
+        let mut script = filled().await;
+        let damaged = only_key(&script, b'T').await;
+        script.run(&[r#"put t {"pk": "q", "sk": 1, "expires": 5000}"#]).await;
+        script.run(&[r#"put t {"pk": "r", "sk": 1, "expires": 5000}"#]).await;
+        tamper(&script, |batch| batch.put(damaged.clone(), "garbage")).await;
+        script.run(&["clock +5000000"]).await;
+        script.engine().run_pending_work().await.expect("work around the damage");
+        assert_eq!(script.engine().expired_items(), 2);
+        let entries = dump::entries(&**script.engine().store()).await;
+        let left = entries.keys().filter(|key| key[0] == b'T').collect::<Vec<_>>();
+        assert_eq!(left, [&damaged]);
+    });
+}
+
+#[test]
 fn a_negative_statistic_is_shown_as_none() {
     block_on(async {
         let script = filled().await;
