@@ -146,20 +146,22 @@ impl Engine {
         Ok(RecordPage { records, next: (!at_end).then_some(next) })
     }
 
-    /// The settings of a stream to be enabled on a table of that name.
-    pub(crate) async fn new_stream(
-        &self,
-        table: &TableName,
-        view_type: StreamViewType,
-        now_ms: u64,
-    ) -> Result<StreamSettings> {
-        // Streams of earlier tables of the same name count: a stream is known by name and label.
+    /// The latest label among the streams that tables of that name have had and that are still there. Earlier
+    /// tables count: a stream is known by name and label.
+    pub(crate) async fn latest_stream_label(&self, table: &TableName) -> Result<Option<String>> {
         let range = KeyRange::prefix(keyspace::table_streams_prefix(&table.namespace, &table.name));
-        let earlier = last_row(&*self.store, range).await?.map(|row| row.settings.label);
-        let known = self.catalog.get(table);
-        let known = known.and_then(|table| table.definition().latest_stream_label.clone());
-        let label = stream_label::next(earlier.max(known).as_deref(), now_ms);
-        Ok(StreamSettings::new(view_type, label, self.streams.shards, now_ms))
+        Ok(last_row(&*self.store, range).await?.map(|row| row.settings.label))
+    }
+
+    /// The settings of a stream to be enabled, with a label after `latest`.
+    pub(crate) fn new_stream(
+        &self,
+        view_type: StreamViewType,
+        latest: Option<&str>,
+        now_ms: u64,
+    ) -> StreamSettings {
+        let label = stream_label::next(latest, now_ms);
+        StreamSettings::new(view_type, label, self.streams.shards, now_ms)
     }
 
     /// Records from before this moment are no longer shown.

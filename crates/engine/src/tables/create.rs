@@ -17,7 +17,10 @@ impl Engine {
         let now_ms = self.clock.now_ms();
         let uuid = self.random.uuid();
         let stream = match request.stream {
-            Some(view_type) => Some(self.new_stream(&request.table, view_type, now_ms).await?),
+            Some(view_type) => {
+                let latest = self.latest_stream_label(&request.table).await?;
+                Some(self.new_stream(view_type, latest.as_deref(), now_ms))
+            }
             None => None,
         };
         let build = |id| {

@@ -19,13 +19,18 @@ impl Engine {
     /// filled and removed in the background.
     pub async fn update_table(&self, request: UpdateTable) -> Result<TableUpdate> {
         let (now_ms, limits) = (self.clock.now_ms(), &self.limits);
-        let stream = match request.stream {
-            Some(StreamChange::Enable(view_type)) => {
-                Some(self.new_stream(&request.table, view_type, now_ms).await?)
-            }
+        let view_type = match request.stream {
+            Some(StreamChange::Enable(view_type)) => Some(view_type),
             Some(StreamChange::Disable) | None => None,
         };
+        let earlier = match view_type {
+            Some(_) => self.latest_stream_label(&request.table).await?,
+            None => None,
+        };
         let decide = |before: &TableDefinition| {
+            // The table may have had another stream since the earlier ones were looked at.
+            let latest = earlier.as_deref().max(before.latest_stream_label.as_deref());
+            let stream = view_type.map(|view_type| self.new_stream(view_type, latest, now_ms));
             let mut edit = Edit::new(before.clone());
             apply(&mut edit.definition, &request, stream.as_ref(), now_ms, limits)?;
             match &edit.definition.stream {

@@ -57,6 +57,32 @@ async fn concurrent_creations_respect_the_limit() {
 }
 
 #[tokio::test]
+async fn no_two_streams_share_a_label() {
+    for seed in SEEDS {
+        let harness = yielding(seed).await;
+        let other = harness.another().await;
+        harness.create(create("t")).await;
+        let switch = async |engine: &Harness| {
+            let mut labels = Vec::new();
+            for _ in 0..20 {
+                let enable = StreamChange::Enable(StreamViewType::KeysOnly);
+                let enabled = engine.update(|request| request.stream = Some(enable)).await;
+                labels.extend(enabled.ok().and_then(|it| it.after.definition.stream.clone()));
+                // The other may have done it already.
+                let disable = Some(StreamChange::Disable);
+                let _ = engine.update(|request| request.stream = disable).await;
+            }
+            labels.into_iter().map(|stream| stream.label)
+        };
+        let (one, two) = tokio::join!(switch(&harness), switch(&other));
+        let labels: Vec<String> = one.chain(two).collect();
+        let distinct: std::collections::BTreeSet<&String> = labels.iter().collect();
+        assert!(labels.len() > 1, "seed {seed}");
+        assert_eq!(distinct.len(), labels.len(), "seed {seed}: {labels:?}");
+    }
+}
+
+#[tokio::test]
 async fn no_change_of_a_definition_is_lost() {
     for seed in SEEDS {
         let harness = yielding(seed).await;
