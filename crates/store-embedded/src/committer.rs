@@ -32,7 +32,7 @@ pub(crate) struct Committer {
 
 impl Committer {
     pub fn new(shared: Arc<Shared>) -> Result<Committer> {
-        let database = Arc::clone(shared.view()?.database());
+        let database = Arc::clone(shared.view_for_writing()?.database());
         let settler = match shared.options.durability {
             Durability::Sync => Some(Settler::start(Arc::clone(&shared))?),
             Durability::Os => None,

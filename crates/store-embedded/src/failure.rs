@@ -6,8 +6,9 @@
 //! [`Error::WritesDisabled`] until the database has been closed and opened again. Opening it replays the
 //! log as it is on disk, so that what is read and decided afterwards is what a restart would find.
 //!
-//! Reopening is tried once a second, as soon as a probe file can be written and synced and nobody holds a
-//! snapshot of the old database. Reads wait for it. If the database cannot be opened again, reads fail too.
+//! Reopening is tried once a second, as soon as a probe file can be written and synced and nobody seems to
+//! hold a snapshot of the old database. Reads wait for it, without holding a thread. If the database cannot
+//! be opened again, reads fail too.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,8 +24,12 @@ use crate::view::View;
 /// How long to wait before each attempt to recover.
 const RECOVERY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long an attempt waits for reads that are running, while new ones wait for it.
+/// How long an attempt waits for reads that are running.
 const READERS_WAIT: Duration = Duration::from_millis(200);
+
+/// Among so many attempts, one makes new reads wait until those before them have ended. Otherwise reads that
+/// never pause could keep the store from recovering.
+const INSISTING_EVERY: u32 = 10;
 
 /// The room that a disk must have before writes are tried again.
 const RECOVERY_ROOM_BYTES: usize = 8 << 20;
@@ -56,10 +61,13 @@ pub(crate) fn recover(shared: &Shared, database: Arc<Database>) -> Option<Arc<Da
     let directory = Arc::clone(database.directory());
     drop(database);
     let mut reported = None;
+    let mut attempts = 0;
     while !shared.queue.wait_unless_closed(RECOVERY_INTERVAL) {
+        attempts += 1;
+        let insists = attempts % INSISTING_EVERY == 0;
         let reopened = probe_room(directory.path(), RECOVERY_ROOM_BYTES)
             .map_err(|error| Error::Io { detail: format!("the disk still fails: {error}") })
-            .and_then(|()| reopen(shared, &directory));
+            .and_then(|()| reopen(shared, &directory, insists));
         match reopened {
             Ok(database) => {
                 tracing::warn!("the database has been reopened; the store takes writes again");
@@ -79,12 +87,17 @@ pub(crate) fn recover(shared: &Shared, database: Arc<Database>) -> Option<Arc<Da
     None
 }
 
-fn reopen(shared: &Shared, directory: &Arc<Directory>) -> Result<Arc<Database>> {
+fn reopen(shared: &Shared, directory: &Arc<Directory>, insists: bool) -> Result<Arc<Database>> {
+    let in_use =
+        || Error::Io { detail: "a snapshot of the failed database is still in use".to_owned() };
+    if !insists && !wait_until(READERS_WAIT, || shared.looks_unused()) {
+        return Err(in_use());
+    }
     // Absent already if an earlier attempt closed the database but could not open it.
     if let Some(view) = shared.withdraw(Absence::Reopening) {
         close(view).map_err(|view| {
             shared.publish_again(view);
-            Error::Io { detail: "a snapshot of the failed database is still in use".to_owned() }
+            in_use()
         })?;
     }
     match Database::open(Arc::clone(directory), &shared.options) {
@@ -101,17 +114,60 @@ fn reopen(shared: &Shared, directory: &Arc<Directory>) -> Result<Arc<Database>> 
 }
 
 /// Closes a database by dropping its last view, or hands the view back if others still use it.
-fn close(mut view: Arc<View>) -> std::result::Result<(), Arc<View>> {
+fn close(view: Arc<View>) -> std::result::Result<(), Arc<View>> {
+    let mut view = Some(view);
+    wait_until(READERS_WAIT, || {
+        view = match view.take().map(Arc::try_unwrap) {
+            None => None,
+            Some(Ok(only)) if only.is_last() => None,
+            Some(Ok(other)) => Some(Arc::new(other)),
+            Some(Err(used)) => Some(used),
+        };
+        view.is_none()
+    });
+    view.map_or(Ok(()), Err)
+}
+
+/// Looks every millisecond whether a condition holds. Says whether it came to hold in time.
+fn wait_until(duration: Duration, mut holds: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     loop {
-        match Arc::try_unwrap(view) {
-            Ok(only) if only.is_last() => return Ok(()),
-            Ok(other) => view = Arc::new(other),
-            Err(used) => view = used,
+        if holds() {
+            return true;
         }
-        if begun.elapsed() > READERS_WAIT {
-            return Err(view);
+        if begun.elapsed() > duration {
+            return false;
         }
         std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reopen;
+    use crate::options::Options;
+    use crate::shared::Shared;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_snapshot_in_use_does_not_make_reads_wait() {
+        let directory = tempfile::tempdir().unwrap();
+        let shared = Shared::open(directory.path(), Options::default()).unwrap();
+        let held = shared.published().unwrap();
+        let directory = Arc::clone(held.database().directory());
+        std::thread::scope(|scope| {
+            let attempt = scope.spawn(|| reopen(&shared, &directory, false).map(drop));
+            while !attempt.is_finished() {
+                assert!(shared.published().is_some(), "reads would wait");
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            assert!(attempt.join().unwrap().is_err());
+        });
+        assert!(reopen(&shared, &directory, true).is_err());
+        assert!(Arc::ptr_eq(&shared.published().unwrap(), &held), "published again");
+
+        drop(held);
+        let reopened = reopen(&shared, &directory, false).unwrap();
+        assert!(Arc::ptr_eq(shared.published().unwrap().database(), &reopened));
     }
 }

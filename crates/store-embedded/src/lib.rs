@@ -23,6 +23,7 @@ mod known_counters;
 mod log;
 mod options;
 mod overlay;
+mod pending_view;
 mod queue;
 mod reclaim;
 mod settler;
@@ -44,8 +45,8 @@ use zenobe_store::{
 };
 
 use crate::committer::Committer;
+use crate::pending_view::PendingView;
 use crate::shared::Shared;
-use crate::view::ClosedView;
 
 pub use crate::directory::FORMAT_VERSION;
 pub use crate::options::{Durability, Options};
@@ -87,11 +88,11 @@ impl Drop for EmbeddedStore {
 
 impl Reader for EmbeddedStore {
     fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Value>>> {
-        async move { self.shared.get(key) }.boxed()
+        async move { self.shared.get(key).await }.boxed()
     }
 
     fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
-        async move { self.shared.view()?.read_many(keys) }.boxed()
+        async move { self.shared.view().await?.read_many(keys) }.boxed()
     }
 
     fn scan<'a>(
@@ -100,15 +101,15 @@ impl Reader for EmbeddedStore {
         direction: Direction,
         visit: &'a mut Visitor<'a>,
     ) -> BoxFuture<'a, Result<()>> {
-        async move { self.shared.view()?.visit(&range, direction, visit) }.boxed()
+        async move { self.shared.view().await?.visit(&range, direction, visit) }.boxed()
     }
 }
 
 impl Store for EmbeddedStore {
     fn snapshot(&self) -> Arc<dyn Reader> {
-        match self.shared.view() {
-            Ok(view) => view,
-            Err(error) => Arc::new(ClosedView { error }),
+        match self.shared.published() {
+            Some(view) => view,
+            None => Arc::new(PendingView::new(Arc::clone(&self.shared))),
         }
     }
 
@@ -121,16 +122,19 @@ impl Store for EmbeddedStore {
     }
 
     fn checkpoint<'a>(&'a self, directory: &'a Path) -> BoxFuture<'a, Result<()>> {
-        let target = directory.to_path_buf();
-        let view = self.shared.view();
-        in_background("zenobe-checkpoint", move || {
-            directory::write_checkpoint(view?.database(), &target)
-        })
+        async move {
+            let target = directory.to_path_buf();
+            let view = self.shared.view().await?;
+            in_background("zenobe-checkpoint", move || {
+                directory::write_checkpoint(view.database(), &target)
+            })
+            .await
+        }
         .boxed()
     }
 
     fn reclaim<'a>(&'a self, range: KeyRange) -> BoxFuture<'a, Result<()>> {
-        async move { self.shared.reclaim(range) }.boxed()
+        async move { self.shared.reclaim(range).await }.boxed()
     }
 
     fn statistics(&self) -> Statistics {

@@ -1,12 +1,13 @@
 //! What the store's handle and its threads share.
 
+use std::future::poll_fn;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::task::{Context, Poll, Waker};
 
 use arc_swap::ArcSwapOption;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 use zenobe_store::{Error, KeyRange, Result, Statistics, Value};
 
 use crate::database::Database;
@@ -18,9 +19,6 @@ use crate::overlay::Overlay;
 use crate::queue::Queue;
 use crate::reclaim::Reclaimer;
 use crate::view::View;
-
-/// How long a reader waits for a database that is being reopened.
-const REOPENING_WAIT: Duration = Duration::from_secs(5);
 
 pub(crate) struct Shared {
     pub options: Options,
@@ -34,10 +32,11 @@ pub(crate) struct Shared {
     /// The latest durable state; absent while the database is closed, for the reason beside it.
     published: ArcSwapOption<View>,
     absence: Mutex<Absence>,
-    absence_changed: Condvar,
+    /// Reads that wait for a published state. Locked after `absence`.
+    readers: Mutex<Vec<Waker>>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) enum Absence {
     Reopening,
     CannotReopen { detail: String },
@@ -58,43 +57,61 @@ impl Shared {
             reclaimer: Reclaimer::default(),
             published: ArcSwapOption::from_pointee(View::new(database)),
             absence: Mutex::new(Absence::Reopening),
-            absence_changed: Condvar::new(),
+            readers: Mutex::default(),
             options,
         })
     }
 
-    /// The latest durable state.
-    pub fn view(&self) -> Result<Arc<View>> {
-        if let Some(view) = self.published.load_full() {
-            return Ok(view);
-        }
-        let mut absence = self.absence.lock();
-        loop {
-            // Looked at again under the lock, so that a change cannot be missed.
-            if let Some(view) = self.published.load_full() {
-                return Ok(view);
-            }
-            let detail = match &*absence {
-                Absence::Closed => return Err(Error::Closed),
-                Absence::CannotReopen { detail } => detail.clone(),
-                Absence::Reopening => {
-                    let wait = self.absence_changed.wait_for(&mut absence, REOPENING_WAIT);
-                    if !wait.timed_out() {
-                        continue;
-                    }
-                    "the database is being reopened after a failure".to_owned()
-                }
-            };
-            return Err(Error::Io { detail });
+    /// The latest durable state, if the database is open.
+    pub fn published(&self) -> Option<Arc<View>> {
+        self.published.load_full()
+    }
+
+    /// The latest durable state. Waits while the database is being reopened.
+    pub async fn view(&self) -> Result<Arc<View>> {
+        match self.published() {
+            Some(view) => Ok(view),
+            None => poll_fn(|context| self.poll_view(context)).await,
         }
     }
 
-    /// Reads one key of the latest durable state, without counting a reference to that state.
-    pub fn get(&self, key: &[u8]) -> Result<Option<Value>> {
-        match &*self.published.load() {
-            Some(view) => view.read(key),
-            None => self.view()?.read(key),
+    fn poll_view(&self, context: &Context<'_>) -> Poll<Result<Arc<View>>> {
+        let absence = self.absence.lock();
+        // Looked at again under the lock, so that a change cannot be missed.
+        if let Some(view) = self.published() {
+            return Poll::Ready(Ok(view));
         }
+        match &*absence {
+            Absence::Closed => Poll::Ready(Err(Error::Closed)),
+            Absence::CannotReopen { detail } => {
+                Poll::Ready(Err(Error::Io { detail: detail.clone() }))
+            }
+            Absence::Reopening => {
+                // A task that is polled again for another reason is woken twice, which does no harm.
+                self.readers.lock().push(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    /// The latest durable state for a decision, which must not wait: it holds keys. The database is closed
+    /// only while writes are refused.
+    pub fn view_for_writing(&self) -> Result<Arc<View>> {
+        self.published().ok_or_else(|| match &*self.absence.lock() {
+            Absence::Closed => Error::Closed,
+            Absence::CannotReopen { detail } => Error::WritesDisabled { detail: detail.clone() },
+            Absence::Reopening => Error::WritesDisabled {
+                detail: "the database is being reopened after a failure".to_owned(),
+            },
+        })
+    }
+
+    /// Reads one key of the latest durable state, without counting a reference to that state.
+    pub async fn get(&self, key: &[u8]) -> Result<Option<Value>> {
+        if let Some(view) = &*self.published.load() {
+            return view.read(key);
+        }
+        self.view().await?.read(key)
     }
 
     pub fn publish(&self, view: Arc<View>) {
@@ -103,17 +120,33 @@ impl Shared {
 
     /// Publishes again after [`Shared::withdraw`], and wakes the readers that wait.
     pub fn publish_again(&self, view: Arc<View>) {
-        let _absence = self.absence.lock();
+        let absence = self.absence.lock();
         self.published.store(Some(view));
-        self.absence_changed.notify_all();
+        drop(absence);
+        self.wake_readers();
     }
 
     /// Takes the published state away. Readers are told why.
     pub fn withdraw(&self, reason: Absence) -> Option<Arc<View>> {
         let mut absence = self.absence.lock();
         *absence = reason;
-        self.absence_changed.notify_all();
-        self.published.swap(None)
+        let view = self.published.swap(None);
+        drop(absence);
+        self.wake_readers();
+        view
+    }
+
+    fn wake_readers(&self) {
+        let readers = std::mem::take(&mut *self.readers.lock());
+        readers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Whether nobody but this seems to use the database. Readers that come and go are not all seen.
+    pub fn looks_unused(&self) -> bool {
+        self.published().is_none_or(|view| {
+            // The published reference, and this one.
+            Arc::strong_count(&view) <= 2 && view.is_last()
+        })
     }
 
     /// Ends reading and background work, once the committer has ended.
@@ -132,8 +165,8 @@ impl Shared {
         }
     }
 
-    pub fn reclaim(&self, range: KeyRange) -> Result<()> {
-        self.reclaimer.request(Arc::clone(self.view()?.database()), range)
+    pub async fn reclaim(&self, range: KeyRange) -> Result<()> {
+        self.reclaimer.request(Arc::clone(self.view().await?.database()), range)
     }
 
     pub fn statistics(&self) -> Statistics {
@@ -145,5 +178,45 @@ impl Shared {
             commit_batches: self.commit_batches.load(Ordering::Relaxed),
             write_failure: self.queue.failure(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Absence, Shared};
+    use crate::options::Options;
+    use crate::pending_view::PendingView;
+    use crate::view::View;
+    use futures_util::FutureExt;
+    use std::sync::Arc;
+    use zenobe_store::conformance::block_on;
+    use zenobe_store::{Error, Reader};
+
+    /// A read that waits for the database leaves its thread to others.
+    #[test]
+    fn reads_wait_for_a_published_state_without_blocking() {
+        let directory = tempfile::tempdir().unwrap();
+        let shared = Arc::new(Shared::open(directory.path(), Options::default()).unwrap());
+        let database = Arc::clone(shared.published().unwrap().database());
+        shared.withdraw(Absence::Reopening);
+        let snapshot = PendingView::new(Arc::clone(&shared));
+        let mut read = shared.get(b"k").boxed();
+        let mut snapshot_read = snapshot.get(b"k");
+        assert!((&mut read).now_or_never().is_none());
+        assert!((&mut snapshot_read).now_or_never().is_none());
+        let decided = shared.view_for_writing().map(drop);
+        assert!(matches!(decided, Err(Error::WritesDisabled { .. })), "{decided:?}");
+
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| (block_on(read), block_on(snapshot_read)));
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            shared.publish_again(Arc::new(View::new(database)));
+            let (read, snapshot_read) = waiting.join().unwrap();
+            assert_eq!((read.unwrap(), snapshot_read.unwrap()), (None, None));
+        });
+
+        shared.withdraw(Absence::Closed);
+        assert!(matches!(block_on(shared.get(b"k")), Err(Error::Closed)));
+        assert_eq!(block_on(snapshot.get(b"k")).unwrap(), None, "it keeps its state");
     }
 }

@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::future::{BoxFuture, FutureExt, ready};
+use futures_util::future::{BoxFuture, FutureExt};
 use rocksdb::{ReadOptions, Snapshot};
-use zenobe_store::{Direction, Error, Key, KeyRange, Reader, Result, Value, Visitor};
+use zenobe_store::{Direction, Key, KeyRange, Reader, Result, Value, Visitor};
 
 use crate::database::{Database, rocksdb_error};
 
@@ -100,29 +100,5 @@ impl Reader for View {
         visitor: &'a mut Visitor<'a>,
     ) -> BoxFuture<'a, Result<()>> {
         async move { self.visit(&range, direction, visitor) }.boxed()
-    }
-}
-
-/// The snapshot of a store that is closed: it answers every read with that error.
-pub(crate) struct ClosedView {
-    pub error: Error,
-}
-
-impl Reader for ClosedView {
-    fn get<'a>(&'a self, _: &'a [u8]) -> BoxFuture<'a, Result<Option<Value>>> {
-        ready(Err(self.error.clone())).boxed()
-    }
-
-    fn get_many<'a>(&'a self, _: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
-        ready(Err(self.error.clone())).boxed()
-    }
-
-    fn scan<'a>(
-        &'a self,
-        _: KeyRange,
-        _: Direction,
-        _: &'a mut Visitor<'a>,
-    ) -> BoxFuture<'a, Result<()>> {
-        ready(Err(self.error.clone())).boxed()
     }
 }

@@ -47,7 +47,7 @@ fn decide_and_enqueue(
     if operations.is_empty() && !reads.in_flight {
         return Ok(Step::Done);
     }
-    let published = |key: &Key| shared.view()?.read(key);
+    let published = |key: &Key| shared.view_for_writing()?.read(key);
     shared.known_counters.check(&operations, &shared.overlay, published)?;
     let operations: Arc<Vec<Operation>> = Arc::new(operations);
     let placed = shared.queue.push(epoch, Arc::clone(&operations))?;
@@ -66,7 +66,7 @@ fn read(shared: &Shared, set: WriteSet<'_>) -> Result<Reads> {
     let keys = || set.guards.iter().chain(set.keys);
     let overlaid: Vec<Option<InFlight>> = keys().map(|key| shared.overlay.get(key)).collect();
     // Taken only now, so that it holds whatever has left the overlay before.
-    let view = shared.view()?;
+    let view = shared.view_for_writing()?;
     let value = |(key, overlaid): (&Key, &Option<InFlight>)| match overlaid {
         Some(in_flight) => Ok(in_flight.value.clone()),
         None => view.read(key),
