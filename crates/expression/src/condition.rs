@@ -1,6 +1,8 @@
 //! Conditions as they are evaluated: placeholders resolved, literals encoded.
 
-use zenobe_value::{AttributeType, EncodedValue, Path};
+use std::sync::Arc;
+
+use zenobe_value::{AttributeType, AttributeValue, EncodedValue, Path};
 
 /// A bound condition or filter.
 ///
@@ -60,7 +62,8 @@ pub enum Condition {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Operand {
     Path(Path),
-    Literal(EncodedValue),
+    /// Shared, since an expression can use one placeholder many times.
+    Literal(Arc<EncodedValue>),
     /// The size of the value at a path. The size of a literal is itself a literal.
     Size(Path),
 }
@@ -115,6 +118,10 @@ impl Condition {
 }
 
 impl Operand {
+    pub fn literal(value: &AttributeValue) -> Operand {
+        Operand::Literal(Arc::new(EncodedValue::encode(value)))
+    }
+
     pub fn path(&self) -> Option<&Path> {
         match self {
             Operand::Path(path) | Operand::Size(path) => Some(path),

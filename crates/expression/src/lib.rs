@@ -25,6 +25,7 @@
 
 mod bind;
 mod condition;
+mod cost;
 mod error;
 mod evaluate;
 mod key_condition;
@@ -40,6 +41,7 @@ mod update;
 
 pub use bind::{Binder, is_name_placeholder, is_value_placeholder};
 pub use condition::{Comparator, Condition, Operand};
+pub use cost::Cost;
 pub use error::{ExpressionError, ExpressionKind, Fault, OperandType, Unused, long_type_name};
 pub use key_condition::{KeyCondition, KeyOperator};
 pub use listed_path::ListedPath;

@@ -63,16 +63,16 @@ fn checked_action(
         (AttributeAction::Delete, None) => Ok(Action::Remove { path }),
         (_, None) => Err(legacy::only_delete_without_value()),
         (AttributeAction::Put, Some(value)) => {
-            Ok(Action::Set { path, value: SetValue::Operand(SetOperand::Literal(value)) })
+            Ok(Action::Set { path, value: SetValue::Operand(SetOperand::Literal(value.into())) })
         }
         (AttributeAction::Delete, Some(value)) if is_set(&value) => {
-            Ok(Action::LegacyDelete { path, value })
+            Ok(Action::LegacyDelete { path, value: value.into() })
         }
         (AttributeAction::Delete, Some(value)) => {
             Err(legacy::delete_type(&value.attribute_type().to_string()))
         }
         (AttributeAction::Add, Some(value)) if is_addable(&value) => {
-            Ok(Action::LegacyAdd { path, value })
+            Ok(Action::LegacyAdd { path, value: value.into() })
         }
         (AttributeAction::Add, Some(value)) => {
             Err(legacy::add_type(&value.attribute_type().to_string()))

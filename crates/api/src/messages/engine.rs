@@ -327,6 +327,7 @@ fn update_error(error: &UpdateError) -> ApiError {
         UpdateError::NumberOverflow => number_range(value::NUMBER_OVERFLOW),
         UpdateError::NumberUnderflow => number_range(value::NUMBER_UNDERFLOW),
         UpdateError::TypeMismatch => update_type_mismatch(),
+        UpdateError::TooLarge => update_too_large(),
     }
 }
 

@@ -10,6 +10,7 @@ mod scan;
 mod select;
 mod source;
 mod start_key;
+mod turn;
 
 use zenobe_expression::Projection;
 use zenobe_store::Value;

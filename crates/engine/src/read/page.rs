@@ -15,6 +15,7 @@ use crate::write::decode_stored;
 use super::select::{Fetch, Output, Selection};
 use super::source::Source;
 use super::start_key::after;
+use super::turn::Turn;
 
 /// A page ends with the item that brings what it evaluated to this size.
 const PAGE_SIZE_BYTES: u64 = 1024 * 1024;
@@ -40,24 +41,51 @@ impl Plan<'_> {
             return Ok(page.finish(&self));
         }
         match self.selection.fetch {
-            None => self.walk(&*engine.store, &mut page).await?,
+            None => self.walk(engine, &mut page).await?,
             Some(fetch) => self.walk_and_fetch(engine, fetch, &mut page).await?,
         }
         Ok(page.finish(&self))
     }
 
-    /// One scan is one consistent state; nothing is copied that the filter rejects.
-    async fn walk(&self, reader: &dyn Reader, page: &mut Page<'_>) -> Result<()> {
-        let mut failure = None;
-        let mut visit = |_: &[u8], value: &[u8]| match page.evaluate_bytes(value) {
+    /// A page is one consistent state, and nothing is copied that the filter rejects. Without a filter the size of
+    /// a page bounds its work, so one scan does. With one, the scan goes on in turns, all on the same snapshot.
+    async fn walk(&self, engine: &Engine, page: &mut Page<'_>) -> Result<()> {
+        if self.selection.filter.is_none() {
+            return self.walk_turn(&*engine.store, self.range.clone(), page).await.map(drop);
+        }
+        let snapshot = engine.store.snapshot();
+        let mut range = self.range.clone();
+        while let Some(last) = self.walk_turn(&*snapshot, range.clone(), page).await? {
+            range = after(&last, range, self.direction);
+            if range.is_empty() {
+                break;
+            }
+            page.turn.pass().await;
+        }
+        Ok(())
+    }
+
+    /// The last key visited, if the turn was over before the page was.
+    async fn walk_turn(
+        &self,
+        reader: &dyn Reader,
+        range: KeyRange,
+        page: &mut Page<'_>,
+    ) -> Result<Option<Key>> {
+        let mut outcome = Ok(None);
+        let mut visit = |key: &[u8], value: &[u8]| match page.evaluate_bytes(value) {
+            Ok(ControlFlow::Continue(())) if page.turn.is_over() => {
+                outcome = Ok(Some(Key::copy_from_slice(key)));
+                ControlFlow::Break(())
+            }
             Ok(flow) => flow,
             Err(error) => {
-                failure = Some(error);
+                outcome = Err(error);
                 ControlFlow::Break(())
             }
         };
-        reader.scan(self.range.clone(), self.direction, &mut visit).await?;
-        failure.map_or(Ok(()), Err)
+        reader.scan(range, self.direction, &mut visit).await?;
+        outcome
     }
 
     /// Entries and items come from the same snapshot, so every entry finds its item.
@@ -72,8 +100,11 @@ impl Plan<'_> {
         loop {
             let at_once = page.evaluations_left().min(FETCHED_AT_ONCE);
             let entries = collect(&*snapshot, &range, self.direction, at_once).await?;
-            let wanted = |entry: &EncodedItem| fetch == Fetch::All || page.admits(entry.as_item());
-            let wanted: Vec<bool> = entries.iter().map(|(_, entry)| wanted(entry)).collect();
+            let mut wanted = Vec::with_capacity(entries.len());
+            for (_, entry) in &entries {
+                wanted.push(fetch == Fetch::All || page.admits(entry.as_item()));
+                page.turn.pass().await;
+            }
             let to_fetch = entries.iter().zip(&wanted).filter(|(_, wanted)| **wanted);
             let keys =
                 to_fetch.map(|((_, entry), _)| self.item_key(entry)).collect::<Result<_>>()?;
@@ -83,6 +114,7 @@ impl Plan<'_> {
                 if page.evaluate_fetched(entry.as_item(), item.as_ref()).is_break() {
                     return Ok(());
                 }
+                page.turn.pass().await;
             }
             match entries.last() {
                 Some((last, _)) if entries.len() == at_once => {
@@ -124,6 +156,7 @@ async fn collect(
 struct Page<'q> {
     source: Source<'q>,
     selection: &'q Selection<'q>,
+    turn: Turn,
     limit: u64,
     consistent: bool,
     items: Vec<EncodedItem>,
@@ -142,6 +175,7 @@ impl<'q> Page<'q> {
         Page {
             source: plan.source,
             selection: &plan.selection,
+            turn: Turn::new(plan.selection.filter),
             limit: plan.request.limit.map_or(u64::MAX, u64::from),
             consistent: plan.request.consistent,
             items: Vec::new(),
@@ -158,8 +192,10 @@ impl<'q> Page<'q> {
         usize::try_from(self.limit - self.scanned_count).unwrap_or(usize::MAX)
     }
 
-    fn admits(&self, item: ItemRef<'_>) -> bool {
-        self.selection.filter.is_none_or(|filter| filter.evaluate(Some(item)))
+    fn admits(&mut self, item: ItemRef<'_>) -> bool {
+        let Some(filter) = self.selection.filter else { return true };
+        self.turn.spend(item);
+        filter.evaluate(Some(item))
     }
 
     fn evaluate_bytes(&mut self, value: &[u8]) -> Result<ControlFlow<()>> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zenobe_expression::{Condition, Update};
+use zenobe_expression::{Condition, Update, UpdateError};
 use zenobe_store::Key;
 use zenobe_value::limits::{ITEM_SIZE_BYTES_MAX, NESTING_LEVELS_MAX};
 use zenobe_value::{Attributes, EncodedItem, item_size_bytes};
@@ -90,7 +90,7 @@ impl<'c> Intent<'c> {
         size_rule: SizeRule,
     ) -> Result<Option<EncodedItem>> {
         let old_attributes = old.map(|item| item.as_item().decode());
-        let updated = update.apply(old_attributes.as_ref(), key).map_err(Error::Update)?;
+        let updated = update.apply(old_attributes.as_ref(), key).map_err(update_error)?;
         let Some(attributes) = updated else {
             return Ok(None);
         };
@@ -99,6 +99,14 @@ impl<'c> Intent<'c> {
         index_keys::check_update(&self.table, old.map(EncodedItem::as_item), item.as_item())?;
         check_updated_size(&item, key, update, size_rule)?;
         Ok(Some(item))
+    }
+}
+
+/// What is too large to be computed is too large to be stored.
+fn update_error(error: UpdateError) -> Error {
+    match error {
+        UpdateError::TooLarge => Error::UpdateTooLarge,
+        other => Error::Update(other),
     }
 }
 

@@ -1,5 +1,8 @@
 //! The last step of binding a condition: literals are encoded, so that evaluation compares bytes.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use zenobe_value::{AttributeType, AttributeValue, EncodedValue, Number, Path};
 
 use super::leaf::{Leaf, LeafOperand};
@@ -9,27 +12,34 @@ use crate::operator::Operator;
 use crate::syntax::Tree;
 
 pub(super) fn lower(tree: Tree<Leaf<'_>>) -> Condition {
+    lower_tree(tree, &mut Literals::default())
+}
+
+fn lower_tree<'v>(tree: Tree<Leaf<'v>>, literals: &mut Literals) -> Condition {
+    let lower_all = |branches: Vec<Tree<Leaf<'v>>>, literals: &mut Literals| {
+        branches.into_iter().map(|branch| lower_tree(branch, literals)).collect()
+    };
     match tree {
-        Tree::And(branches) => Condition::And(branches.into_iter().map(lower).collect()),
-        Tree::Or(branches) => Condition::Or(branches.into_iter().map(lower).collect()),
-        Tree::Not(branch) => Condition::Not(Box::new(lower(*branch))),
-        Tree::Leaf(leaf) => lower_leaf(leaf),
+        Tree::And(branches) => Condition::And(lower_all(branches, literals)),
+        Tree::Or(branches) => Condition::Or(lower_all(branches, literals)),
+        Tree::Not(branch) => Condition::Not(Box::new(lower_tree(*branch, literals))),
+        Tree::Leaf(leaf) => lower_leaf(leaf, literals),
     }
 }
 
-fn lower_leaf(leaf: Leaf<'_>) -> Condition {
+fn lower_leaf(leaf: Leaf<'_>, literals: &mut Literals) -> Condition {
     let Leaf { operator, operands } = leaf;
     match operator {
         Operator::Compare(comparator) => {
-            let [left, right] = exactly(operands);
+            let [left, right] = exactly(operands, literals);
             Condition::Compare { left, comparator, right }
         }
         Operator::Between => {
-            let [operand, low, high] = exactly(operands);
+            let [operand, low, high] = exactly(operands, literals);
             Condition::Between { operand, low, high }
         }
         Operator::In => {
-            let mut operands = operands.into_iter().map(lower_operand);
+            let mut operands = operands.into_iter().map(|operand| literals.lower(operand));
             let operand = operands.next().expect("IN has a tested operand");
             Condition::In { operand, list: operands.collect() }
         }
@@ -40,11 +50,11 @@ fn lower_leaf(leaf: Leaf<'_>) -> Condition {
             Condition::AttributeType { path: path(operands), attribute_type }
         }
         Operator::BeginsWith => {
-            let [operand, prefix] = exactly(operands);
+            let [operand, prefix] = exactly(operands, literals);
             Condition::BeginsWith { operand, prefix }
         }
         Operator::Contains => {
-            let [container, element] = exactly(operands);
+            let [container, element] = exactly(operands, literals);
             Condition::Contains { container, element }
         }
         Operator::And
@@ -58,8 +68,12 @@ fn lower_leaf(leaf: Leaf<'_>) -> Condition {
     }
 }
 
-fn exactly<const COUNT: usize>(operands: Vec<LeafOperand<'_>>) -> [Operand; COUNT] {
-    let operands: Vec<Operand> = operands.into_iter().map(lower_operand).collect();
+fn exactly<const COUNT: usize>(
+    operands: Vec<LeafOperand<'_>>,
+    literals: &mut Literals,
+) -> [Operand; COUNT] {
+    let operands: Vec<Operand> =
+        operands.into_iter().map(|operand| literals.lower(operand)).collect();
     operands.try_into().expect("the number of operands was checked")
 }
 
@@ -79,23 +93,43 @@ fn attribute_type(operands: &[LeafOperand<'_>]) -> AttributeType {
     }
 }
 
-fn lower_operand(operand: LeafOperand<'_>) -> Operand {
-    match operand {
-        LeafOperand::Path(path) => Operand::Path(path),
-        LeafOperand::Value(value) => Operand::Literal(EncodedValue::encode(value)),
-        LeafOperand::Size(arguments) => lower_size(arguments),
-    }
+/// Literals are encoded and measured once, however often the expression uses them. A value's address stands for
+/// its placeholder: the values stay borrowed while the expression is lowered.
+#[derive(Default)]
+struct Literals {
+    encoded: BTreeMap<*const AttributeValue, Arc<EncodedValue>>,
+    sizes: BTreeMap<*const AttributeValue, Arc<EncodedValue>>,
 }
 
-/// The size of a literal is known now. Of what has no size the static checks leave nothing.
-fn lower_size(arguments: Vec<LeafOperand<'_>>) -> Operand {
-    match arguments.into_iter().next() {
-        Some(LeafOperand::Path(path)) => Operand::Size(path),
-        Some(LeafOperand::Value(value)) => {
+impl Literals {
+    fn lower(&mut self, operand: LeafOperand<'_>) -> Operand {
+        match operand {
+            LeafOperand::Path(path) => Operand::Path(path),
+            LeafOperand::Value(value) => Operand::Literal(self.encoded(value)),
+            LeafOperand::Size(arguments) => self.lower_size(arguments),
+        }
+    }
+
+    /// The size of a literal is known now. Of what has no size the static checks leave nothing.
+    fn lower_size(&mut self, arguments: Vec<LeafOperand<'_>>) -> Operand {
+        match arguments.into_iter().next() {
+            Some(LeafOperand::Path(path)) => Operand::Size(path),
+            Some(LeafOperand::Value(value)) => Operand::Literal(self.size(value)),
+            other => unreachable!("size has one operand that has a size: {other:?}"),
+        }
+    }
+
+    fn encoded(&mut self, value: &AttributeValue) -> Arc<EncodedValue> {
+        let encode = || Arc::new(EncodedValue::encode(value));
+        Arc::clone(self.encoded.entry(value).or_insert_with(encode))
+    }
+
+    fn size(&mut self, value: &AttributeValue) -> Arc<EncodedValue> {
+        let measure = || {
             let size = size_of(EncodedValue::encode(value).as_value());
             let size = Number::from(size.expect("the literal's type was checked to have a size"));
-            Operand::Literal(EncodedValue::encode(&AttributeValue::N(size)))
-        }
-        other => unreachable!("size has one operand that has a size: {other:?}"),
+            Arc::new(EncodedValue::encode(&AttributeValue::N(size)))
+        };
+        Arc::clone(self.sizes.entry(value).or_insert_with(measure))
     }
 }

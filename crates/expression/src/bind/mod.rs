@@ -8,6 +8,7 @@ mod static_checks;
 mod update;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use zenobe_value::{AttributeValue, Path, PathElement};
 
@@ -28,6 +29,8 @@ pub struct Binder<'a> {
     values: Option<&'a BTreeMap<String, AttributeValue>>,
     used_names: BTreeSet<&'a str>,
     used_values: BTreeSet<&'a str>,
+    /// Copied at their first use in an update, however often they are used.
+    shared_values: BTreeMap<&'a str, Arc<AttributeValue>>,
 }
 
 impl<'a> Binder<'a> {
@@ -36,7 +39,13 @@ impl<'a> Binder<'a> {
         names: Option<&'a BTreeMap<String, String>>,
         values: Option<&'a BTreeMap<String, AttributeValue>>,
     ) -> Binder<'a> {
-        Binder { names, values, used_names: BTreeSet::new(), used_values: BTreeSet::new() }
+        Binder {
+            names,
+            values,
+            used_names: BTreeSet::new(),
+            used_values: BTreeSet::new(),
+            shared_values: BTreeMap::new(),
+        }
     }
 
     pub fn update(&mut self, text: &str) -> Result<Update, ExpressionError> {
@@ -116,13 +125,23 @@ impl<'a> Binder<'a> {
         }
     }
 
+    fn shared_value(&mut self, placeholder: &str) -> Result<Arc<AttributeValue>, Fault> {
+        let (key, value) = self.entry(placeholder)?;
+        let shared = self.shared_values.entry(key).or_insert_with(|| Arc::new(value.clone()));
+        Ok(Arc::clone(shared))
+    }
+
     fn value(&mut self, placeholder: &str) -> Result<&'a AttributeValue, Fault> {
+        self.entry(placeholder).map(|(_, value)| value)
+    }
+
+    fn entry(&mut self, placeholder: &str) -> Result<(&'a str, &'a AttributeValue), Fault> {
         let defined = self.values.and_then(|values| values.get_key_value(placeholder));
         let Some((key, value)) = defined else {
             return Err(Fault::UndefinedValue { placeholder: placeholder.to_owned() });
         };
         self.used_values.insert(key);
-        Ok(value)
+        Ok((key, value))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Binding of update expressions.
 
+use std::sync::Arc;
+
 use zenobe_value::{AttributeType, AttributeValue, Path};
 
 use super::{Binder, path_set};
@@ -65,7 +67,7 @@ impl<'a> Binder<'a> {
         Ok(match raw {
             RawActionValue::None => ActionValue::None,
             RawActionValue::Value(placeholder) => {
-                ActionValue::Literal(self.value(placeholder)?.clone())
+                ActionValue::Literal(self.shared_value(placeholder)?)
             }
             RawActionValue::Operand(operand) => ActionValue::Operand(self.set_operand(operand)?),
             RawActionValue::Arithmetic { operator, left, right } => ActionValue::Arithmetic {
@@ -80,7 +82,7 @@ impl<'a> Binder<'a> {
         match raw {
             RawOperand::Path(path) => self.path(path).map(UncheckedOperand::Path),
             RawOperand::Value(placeholder) => {
-                self.value(placeholder).cloned().map(UncheckedOperand::Literal)
+                self.shared_value(placeholder).map(UncheckedOperand::Literal)
             }
             RawOperand::Call(call) => self.set_call(call),
         }
@@ -101,14 +103,14 @@ impl<'a> Binder<'a> {
 /// The right-hand side of an action before its operands are checked.
 enum ActionValue {
     None,
-    Literal(AttributeValue),
+    Literal(Arc<AttributeValue>),
     Operand(UncheckedOperand),
     Arithmetic { operator: Operator, left: UncheckedOperand, right: UncheckedOperand },
 }
 
 enum UncheckedOperand {
     Path(Path),
-    Literal(AttributeValue),
+    Literal(Arc<AttributeValue>),
     Call { function: Operator, arguments: Vec<UncheckedOperand> },
 }
 

@@ -1,8 +1,10 @@
-//! Applying actions to an item: first every effect is computed from the old item, then all are carried out.
+//! Applying actions to an item: first every effect is computed from the old item, then all are checked, and only
+//! then are values copied.
 
 use zenobe_value::{AttributeValue, Attributes, Path, PathElement};
 
 use super::arithmetic::{add, delete, legacy_add, legacy_delete};
+use super::computed::{Allowance, Computed};
 use super::{Action, UpdateError};
 
 pub(super) fn apply(
@@ -23,29 +25,32 @@ fn create(actions: &[Action], key: &Attributes) -> Result<Option<Attributes>, Up
     if creating.clone().next().is_none() && !actions.is_empty() {
         return Ok(None);
     }
-    let effects = effects(creating, &Attributes::new())?;
+    let missing = Attributes::new();
+    let effects = effects(creating, &missing)?;
     let mut item = key.clone();
     carry_out(effects, &mut item)?;
     Ok(Some(item))
 }
 
 /// What becomes of a target.
-enum Effect {
-    Put(AttributeValue),
+enum Effect<'v> {
+    Put(Computed<'v>),
     Remove,
 }
 
 fn effects<'u>(
     actions: impl IntoIterator<Item = &'u Action>,
-    old: &Attributes,
-) -> Result<Vec<(&'u Path, Effect)>, UpdateError> {
+    old: &'u Attributes,
+) -> Result<Vec<(&'u Path, Effect<'u>)>, UpdateError> {
     let effects = actions.into_iter().map(|action| Ok((action.target(), effect(action, old)?)));
     effects.collect()
 }
 
-fn effect(action: &Action, old: &Attributes) -> Result<Effect, UpdateError> {
+fn effect<'v>(action: &'v Action, old: &'v Attributes) -> Result<Effect<'v>, UpdateError> {
     let existing = action.target().lookup(old);
-    let put_or_remove = |value: Option<AttributeValue>| value.map_or(Effect::Remove, Effect::Put);
+    let put_or_remove = |value: Option<AttributeValue>| {
+        value.map_or(Effect::Remove, |value| Effect::Put(Computed::Owned(value)))
+    };
     match (action, existing) {
         (Action::Set { value, .. }, _) => value.evaluate(old).map(Effect::Put),
         (Action::Add { value, .. }, existing) => add(existing, value).map(Effect::Put),
@@ -66,7 +71,7 @@ fn effect(action: &Action, old: &Attributes) -> Result<Effect, UpdateError> {
 /// List indexes mean the old list. Therefore removals that hit nothing are sorted out before anything is
 /// appended, values are put in ascending order, so that appended elements keep the order of their indexes, and
 /// removals come last and in descending order, so that none shifts the target of another.
-fn carry_out(effects: Vec<(&Path, Effect)>, item: &mut Attributes) -> Result<(), UpdateError> {
+fn carry_out(effects: Vec<(&Path, Effect<'_>)>, item: &mut Attributes) -> Result<(), UpdateError> {
     let mut puts = Vec::new();
     let mut removals = Vec::new();
     for (path, effect) in effects {
@@ -77,10 +82,12 @@ fn carry_out(effects: Vec<(&Path, Effect)>, item: &mut Attributes) -> Result<(),
             Effect::Remove => {}
         }
     }
+    let mut allowance = Allowance::new();
+    puts.iter().try_for_each(|(_, value)| allowance.take(value))?;
     puts.sort_by_key(|(path, _)| *path);
     removals.sort();
     for (path, value) in puts {
-        put(item, path, value)?;
+        put(item, path, value.into_value())?;
     }
     removals.iter().rev().try_for_each(|path| remove(item, path))
 }

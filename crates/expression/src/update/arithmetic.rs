@@ -4,41 +4,41 @@ use std::collections::BTreeSet;
 
 use zenobe_value::{AttributeValue, Attributes, Number};
 
+use super::computed::Computed;
 use super::{SetOperand, SetValue, UpdateError};
 
 impl SetValue {
-    pub(super) fn evaluate(&self, old: &Attributes) -> Result<AttributeValue, UpdateError> {
+    pub(super) fn evaluate<'v>(&'v self, old: &'v Attributes) -> Result<Computed<'v>, UpdateError> {
         let (left, right, combine): (_, _, fn(&Number, &Number) -> _) = match self {
             SetValue::Operand(operand) => return operand.evaluate(old),
             SetValue::Add(left, right) => (left, right, |left, right| left.checked_add(right)),
             SetValue::Subtract(left, right) => (left, right, |left, right| left.checked_sub(right)),
         };
         match (left.evaluate(old)?, right.evaluate(old)?) {
-            (AttributeValue::N(left), AttributeValue::N(right)) => {
-                Ok(AttributeValue::N(combine(&left, &right)?))
-            }
+            (
+                Computed::Value(AttributeValue::N(left)),
+                Computed::Value(AttributeValue::N(right)),
+            ) => Ok(Computed::Owned(AttributeValue::N(combine(left, right)?))),
             _ => Err(UpdateError::OperandType),
         }
     }
 }
 
 impl SetOperand {
-    fn evaluate(&self, old: &Attributes) -> Result<AttributeValue, UpdateError> {
+    fn evaluate<'v>(&'v self, old: &'v Attributes) -> Result<Computed<'v>, UpdateError> {
         match self {
-            SetOperand::Literal(value) => Ok(value.clone()),
+            SetOperand::Literal(value) => Ok(Computed::Value(value)),
             SetOperand::Path(path) => {
-                path.lookup(old).cloned().ok_or(UpdateError::MissingAttribute)
+                path.lookup(old).map(Computed::Value).ok_or(UpdateError::MissingAttribute)
             }
             SetOperand::IfNotExists { path, default } => match path.lookup(old) {
-                Some(value) => Ok(value.clone()),
+                Some(value) => Ok(Computed::Value(value)),
                 None => default.evaluate(old),
             },
             SetOperand::ListAppend(front, back) => {
-                match (front.evaluate(old)?, back.evaluate(old)?) {
-                    (AttributeValue::L(mut front), AttributeValue::L(back)) => {
-                        front.extend(back);
-                        Ok(AttributeValue::L(front))
-                    }
+                let (front, back) = (front.evaluate(old)?, back.evaluate(old)?);
+                match (front.into_lists(), back.into_lists()) {
+                    (Some(front), Some(back)) => Ok(Computed::joined(front, back)),
                     _ => Err(UpdateError::OperandType),
                 }
             }
@@ -47,29 +47,29 @@ impl SetOperand {
 }
 
 /// ADD: the sum of numbers or the union of sets.
-pub(super) fn add(
-    existing: Option<&AttributeValue>,
-    value: &AttributeValue,
-) -> Result<AttributeValue, UpdateError> {
+pub(super) fn add<'v>(
+    existing: Option<&'v AttributeValue>,
+    value: &'v AttributeValue,
+) -> Result<Computed<'v>, UpdateError> {
     use AttributeValue::{Bs, N, Ns, Ss};
     match (existing, value) {
-        (None, value) => Ok(value.clone()),
-        (Some(N(existing)), N(value)) => Ok(N(existing.checked_add(value)?)),
-        (Some(Ss(existing)), Ss(value)) => Ok(Ss(existing | value)),
-        (Some(Ns(existing)), Ns(value)) => Ok(Ns(existing | value)),
-        (Some(Bs(existing)), Bs(value)) => Ok(Bs(existing | value)),
+        (None, value) => Ok(Computed::Value(value)),
+        (Some(N(existing)), N(value)) => Ok(Computed::Owned(N(existing.checked_add(value)?))),
+        (Some(existing @ Ss(_)), Ss(_))
+        | (Some(existing @ Ns(_)), Ns(_))
+        | (Some(existing @ Bs(_)), Bs(_)) => Ok(Computed::Union(existing, value)),
         _ => Err(UpdateError::OperandType),
     }
 }
 
 /// The legacy ADD also appends to lists.
-pub(super) fn legacy_add(
-    existing: Option<&AttributeValue>,
-    value: &AttributeValue,
-) -> Result<AttributeValue, UpdateError> {
+pub(super) fn legacy_add<'v>(
+    existing: Option<&'v AttributeValue>,
+    value: &'v AttributeValue,
+) -> Result<Computed<'v>, UpdateError> {
     match (existing, value) {
         (Some(AttributeValue::L(front)), AttributeValue::L(back)) => {
-            Ok(AttributeValue::L(front.iter().chain(back).cloned().collect()))
+            Ok(Computed::Lists([front.as_slice(), back].into()))
         }
         _ => add(existing, value).map_err(as_type_mismatch),
     }

@@ -2,6 +2,9 @@
 
 mod apply;
 mod arithmetic;
+mod computed;
+
+use std::sync::Arc;
 
 use zenobe_value::{AttributeValue, Attributes, NumberError, Path, PathElement};
 
@@ -38,22 +41,22 @@ pub enum Action {
     /// The value is a number or a set.
     Add {
         path: Path,
-        value: AttributeValue,
+        value: Arc<AttributeValue>,
     },
     /// The value is a set.
     Delete {
         path: Path,
-        value: AttributeValue,
+        value: Arc<AttributeValue>,
     },
     /// The value is a number, a set or a list.
     LegacyAdd {
         path: Path,
-        value: AttributeValue,
+        value: Arc<AttributeValue>,
     },
     /// The value is a set.
     LegacyDelete {
         path: Path,
-        value: AttributeValue,
+        value: Arc<AttributeValue>,
     },
 }
 
@@ -67,8 +70,12 @@ pub enum SetValue {
 #[derive(Debug, Clone, PartialEq)]
 pub enum SetOperand {
     Path(Path),
-    Literal(AttributeValue),
-    IfNotExists { path: Path, default: Box<SetOperand> },
+    /// Shared, since an expression can use one placeholder many times.
+    Literal(Arc<AttributeValue>),
+    IfNotExists {
+        path: Path,
+        default: Box<SetOperand>,
+    },
     ListAppend(Box<SetOperand>, Box<SetOperand>),
 }
 
@@ -84,6 +91,8 @@ pub enum UpdateError {
     NumberUnderflow,
     /// The legacy actions' word for a wrong operand type.
     TypeMismatch,
+    /// The assigned values alone are larger than any item. Reported only when nothing else is wrong.
+    TooLarge,
 }
 
 impl Update {

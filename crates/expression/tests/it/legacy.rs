@@ -1,7 +1,7 @@
 //! What the legacy parameters lower to and no expression can say.
 
 use zenobe_expression::{Action, Condition, ListedPath, Operand, Projection, Update, UpdateError};
-use zenobe_value::{Attributes, EncodedItem, EncodedValue, Path, PathElement};
+use zenobe_value::{Attributes, EncodedItem, Path, PathElement};
 
 use crate::notation::{parse_item, parse_value};
 
@@ -9,7 +9,7 @@ use crate::notation::{parse_item, parse_value};
 fn not_contains_needs_the_attribute() {
     let item = EncodedItem::encode(&parse_item("{s: 'abc', l: [1], n: 1}"));
     let check = |attribute: &str, element: &str, expected: bool| {
-        let element = Operand::Literal(EncodedValue::encode(&parse_value(element)));
+        let element = Operand::literal(&parse_value(element));
         let condition = Condition::not_contains(Path::top_level(attribute), element);
         assert_eq!(condition.evaluate(Some(item.as_item())), expected, "{attribute}");
     };
@@ -31,7 +31,7 @@ fn empty_junctions_have_a_value() {
 fn legacy_add_appends_to_lists() {
     let add = |attribute: &str, value: &str| {
         let path = Path::top_level(attribute);
-        apply(Action::LegacyAdd { path, value: parse_value(value) })
+        apply(Action::LegacyAdd { path, value: parse_value(value).into() })
     };
     assert_eq!(add("l", "[2, 'x']"), Ok("{l: [1, 2, 'x'], n: 1, ss: <'a'>}"));
     assert_eq!(add("n", "2"), Ok("{l: [1], n: 3, ss: <'a'>}"));
@@ -47,7 +47,7 @@ fn legacy_add_appends_to_lists() {
 fn legacy_delete_takes_members_away() {
     let delete = |attribute: &str, value: &str| {
         let path = Path::top_level(attribute);
-        apply(Action::LegacyDelete { path, value: parse_value(value) })
+        apply(Action::LegacyDelete { path, value: parse_value(value).into() })
     };
     assert_eq!(delete("ss", "<'b'>"), Ok("{l: [1], n: 1, ss: <'a'>}"));
     assert_eq!(delete("ss", "<'a'>"), Ok("{l: [1], n: 1}"));

@@ -1,7 +1,7 @@
 //! Comparison operators and their arguments.
 
 use zenobe_expression::{Comparator, Condition, Operand};
-use zenobe_value::{AttributeType, AttributeValue, EncodedValue, Path};
+use zenobe_value::{AttributeType, AttributeValue, Path};
 
 use crate::constraints::Enumeration;
 use crate::error::ApiError;
@@ -69,7 +69,7 @@ impl Comparison {
     /// The condition that a top-level attribute compares like this.
     pub(crate) fn into_condition(self, attribute: String) -> Condition {
         let path = Path::top_level(attribute);
-        let literal = |value: AttributeValue| Operand::Literal(EncodedValue::encode(&value));
+        let literal = |value: AttributeValue| Operand::literal(&value);
         match self {
             Comparison::Null => Condition::AttributeNotExists(path),
             Comparison::NotNull => Condition::AttributeExists(path),
