@@ -20,8 +20,8 @@ pub(crate) enum Backfilled {
     Stale,
 }
 
-/// Gives each of `items` (store key and stored bytes, as scanned) its entry in `index`, under the items' locks
-/// and in one batch.
+/// Gives each of `items` (store key and stored bytes, as scanned) its entry in `index` and stores the progress, under
+/// the items' locks and in one batch.
 ///
 /// An item that has changed since it was scanned is left alone: its change knew the index and wrote the
 /// entry itself. So is an item whose entry is there already. The scan must therefore have begun after the index
@@ -31,20 +31,24 @@ pub(crate) async fn backfill(
     table: &Table,
     index: TableIndex<'_>,
     items: &[(Key, Value)],
+    progress_key: &Key,
 ) -> Result<Backfilled> {
+    let Some((last_key, _)) = items.last() else { return Ok(Backfilled::Done) };
     let missing = candidates(table, index, items)?;
     let keys: Vec<Key> = missing
         .iter()
         .flat_map(|candidate| [candidate.item_key.clone(), candidate.entry.key.clone()])
+        .chain([progress_key.clone()])
         .collect();
     let guards = [table.guard_key().clone()];
-    let decision =
-        write_with(store, WriteSet { guards: &guards, keys: &keys }, |reads| {
-            match table.check_guard(reads[0].as_ref()) {
-                GuardCheck::Current => Ok((batch(index, &missing, &reads[1..]), ())),
-                GuardCheck::Changed | GuardCheck::Gone => Err(Backfilled::Stale),
-            }
-        });
+    let decision = write_with(store, WriteSet { guards: &guards, keys: &keys }, |reads| {
+        if table.check_guard(reads[0].as_ref()) != GuardCheck::Current {
+            return Err(Backfilled::Stale);
+        }
+        let mut batch = batch(index, &missing, &reads[1..]);
+        batch.put(progress_key.clone(), last_key.clone());
+        Ok((batch, ()))
+    });
     Ok(match decision.await? {
         Ok(_) => Backfilled::Done,
         Err(stale) => stale,
@@ -110,7 +114,7 @@ fn candidates<'a>(
     Ok(candidates)
 }
 
-/// `reads` holds the item and the entry of each candidate in turn.
+/// `reads` begins with the item and the entry of each candidate in turn.
 fn batch(index: TableIndex<'_>, missing: &[Candidate<'_>], reads: &[Option<Value>]) -> Batch {
     let mut batch = Batch::new();
     for (candidate, read) in missing.iter().zip(reads.chunks_exact(2)) {

@@ -3,7 +3,7 @@
 //! Joining: from the moment that the index is in the table's definition, every change of an item writes
 //! its entry. What is left are the items that haven't changed since. They are walked in key order, in
 //! bounded batches; [`crate::change::backfill`] writes the entries that are missing, under the items' locks.
-//! Progress is stored after each batch, so the walk goes on after a restart. When it reaches the end of
+//! Progress is stored with each batch, so the walk goes on after a restart. When it reaches the end of
 //! the table, the index is complete and becomes active.
 //!
 //! Leaving: from the moment that the index is marked as being deleted, no change writes to it. Then its
@@ -12,12 +12,12 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use zenobe_store::{Batch, Direction, Key, KeyRange, Value, WriteSet, write_with};
+use zenobe_store::{Direction, Key, KeyRange, Value};
 
 use crate::Engine;
 use crate::background::yield_now;
 use crate::catalog::change::Edit;
-use crate::catalog::{GuardCheck, Table, TableIndex};
+use crate::catalog::{Table, TableIndex};
 use crate::change::backfill::{Backfilled, backfill};
 use crate::error::{Error, Result};
 use crate::keyspace;
@@ -78,13 +78,12 @@ async fn fill(engine: &Engine, table: &Arc<Table>, id: IndexId) -> Result<()> {
     while let Some(index) = index_to_fill(&table, table_id, id) {
         let progress = engine.store.get(&progress_key).await?;
         let items = items_after(engine, &table, progress).await?;
-        let Some((last_key, _)) = items.last() else { return Ok(()) };
-        let filled = match backfill(&*engine.store, &table, index, &items).await? {
-            Backfilled::Done => save_progress(engine, &table, &progress_key, last_key).await?,
-            Backfilled::Stale => Backfilled::Stale,
-        };
-        if filled == Backfilled::Stale {
-            table = engine.refresh(&table).await?;
+        if items.is_empty() {
+            return Ok(());
+        }
+        match backfill(&*engine.store, &table, index, &items, &progress_key).await? {
+            Backfilled::Done => {}
+            Backfilled::Stale => table = engine.refresh(&table).await?,
         }
         yield_now().await;
     }
@@ -182,30 +181,4 @@ pub(crate) async fn items_after(
         return Err(Error::Corrupt { detail: "the key of an item is too short".to_owned() });
     }
     Ok(items)
-}
-
-/// Guarded like a write of an item, so that no progress is left behind by an index that is gone.
-async fn save_progress(
-    engine: &Engine,
-    table: &Table,
-    progress_key: &Key,
-    last_key: &Key,
-) -> Result<Backfilled> {
-    let set = WriteSet {
-        guards: std::slice::from_ref(table.guard_key()),
-        keys: std::slice::from_ref(progress_key),
-    };
-    let written =
-        write_with(&*engine.store, set, |reads| match table.check_guard(reads[0].as_ref()) {
-            GuardCheck::Current => {
-                let mut batch = Batch::new();
-                batch.put(progress_key.clone(), last_key.clone());
-                Ok((batch, ()))
-            }
-            GuardCheck::Changed | GuardCheck::Gone => Err(Backfilled::Stale),
-        });
-    Ok(match written.await? {
-        Ok(_) => Backfilled::Done,
-        Err(stale) => stale,
-    })
 }
