@@ -1,5 +1,7 @@
 //! What the server runs with: all sources merged, defaults filled in, contradictions refused.
 
+use std::collections::BTreeMap;
+use std::env::VarError;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,10 +9,13 @@ use std::time::Duration;
 use zenobe_auth::{Credentials, CredentialsError};
 use zenobe_engine::options::StreamOptions;
 
-use super::options::{Options, OptionsError, triggers_from_toml};
+use super::options::{Options, OptionsError, environment_variable, triggers_from_toml};
 use super::values::{CredentialsSource, Durability, LogFormat, Switch};
 use crate::cli::ServeArguments;
 use crate::triggers::TriggerDefinition;
+
+/// The variable that names the configuration file.
+const CONFIG: &str = "ZENOBE_CONFIG";
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
@@ -44,6 +49,8 @@ pub enum Location {
 
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
+    #[error("the environment variable {name} is not valid UTF-8")]
+    NotUnicode { name: String },
     #[error("cannot read the configuration file {}: {error}", path.display())]
     ConfigFile { path: PathBuf, error: std::io::Error },
     #[error(transparent)]
@@ -74,9 +81,16 @@ pub enum SettingsError {
 impl Settings {
     /// Reads the environment and the configuration file besides the given arguments.
     pub fn load(arguments: ServeArguments) -> Result<Settings, SettingsError> {
-        let variable = |name: &str| std::env::var(name).ok();
-        let environment = Options::from_environment(variable)?;
-        let config = arguments.config.or_else(|| variable("ZENOBE_CONFIG").map(PathBuf::from));
+        Settings::load_with(arguments, |name| std::env::var(name))
+    }
+
+    fn load_with(
+        arguments: ServeArguments,
+        variable: impl Fn(&str) -> Result<String, VarError>,
+    ) -> Result<Settings, SettingsError> {
+        let variables = texts(variable)?;
+        let environment = Options::from_environment(|name| variables.get(name).cloned())?;
+        let config = arguments.config.or_else(|| variables.get(CONFIG).map(PathBuf::from));
         let text = match &config {
             Some(path) => read(path, |path, error| SettingsError::ConfigFile { path, error })?,
             None => String::new(),
@@ -158,12 +172,30 @@ impl Settings {
     }
 }
 
+/// The variables that are read, as far as they are set to something.
+fn texts(
+    variable: impl Fn(&str) -> Result<String, VarError>,
+) -> Result<BTreeMap<String, String>, SettingsError> {
+    let names = Options::KEYS.iter().map(|key| environment_variable(key));
+    let mut texts = BTreeMap::new();
+    for name in names.chain([CONFIG.to_owned()]) {
+        match variable(&name) {
+            Ok(text) if text.is_empty() => {}
+            Ok(text) => drop(texts.insert(name, text)),
+            Err(VarError::NotPresent) => {}
+            Err(VarError::NotUnicode(_)) => return Err(SettingsError::NotUnicode { name }),
+        }
+    }
+    Ok(texts)
+}
+
 /// The strongest source that speaks of the location decides: `--memory` overrides a data directory in the
-/// configuration file, but one source cannot ask for both.
+/// configuration file, and `--memory=false` its `memory = true`, but one source cannot ask for both.
 fn resolve_location(sources: &[Options; 3]) -> Result<Location, SettingsError> {
     let durability = sources.iter().find_map(|source| source.durability);
+    let memory = is_on(sources.iter().find_map(|source| source.memory));
     for source in sources {
-        match (is_on(source.memory), &source.data) {
+        match (memory && is_on(source.memory), &source.data) {
             (true, Some(_)) => return Err(SettingsError::MemoryAndData),
             (true, None) if source.durability.is_some() => {
                 return Err(SettingsError::MemoryAndDurability);
@@ -259,6 +291,40 @@ mod tests {
             refusal("", "memory = true\ndata = 'x'", ""),
             "--memory and --data exclude each other"
         );
+    }
+
+    #[test]
+    fn a_stronger_source_switches_memory_off() {
+        let (path, durability) = (PathBuf::from("./zenobe-data"), Durability::Sync);
+        let default = Location::Directory { path, durability };
+        let location =
+            |flags, environment, file| resolve(flags, environment, file).unwrap().location;
+        assert_eq!(location("memory = false", "", "memory = true"), default);
+        assert_eq!(location("", "memory = 0", "memory = true"), default);
+        assert_eq!(location("memory = true", "memory = 0", ""), Location::Memory);
+        assert_eq!(location("", "", "memory = true"), Location::Memory);
+        let (path, durability) = (PathBuf::from("x"), Durability::Os);
+        let file = "memory = true\ndata = 'x'\ndurability = 'os'";
+        assert_eq!(location("memory = false", "", file), Location::Directory { path, durability });
+    }
+
+    fn load(name: &str, value: &Result<String, VarError>) -> Result<Settings, SettingsError> {
+        let arguments = ServeArguments { config: None, options: Options::default() };
+        Settings::load_with(arguments, |asked| match asked == name {
+            true => value.clone(),
+            false => Err(VarError::NotPresent),
+        })
+    }
+
+    #[test]
+    fn variables_are_text_and_empty_ones_are_not_there() {
+        for name in ["ZENOBE_REGION", "ZENOBE_DATA", "ZENOBE_CONFIG"] {
+            let error = load(name, &Err(VarError::NotUnicode("x".into()))).unwrap_err();
+            let expected = format!("the environment variable {name} is not valid UTF-8");
+            assert_eq!(error.to_string(), expected);
+            assert!(load(name, &Ok(String::new())).is_ok(), "{name}");
+        }
+        assert_eq!(load("ZENOBE_REGION", &Ok("r".into())).unwrap().region, "r");
     }
 
     #[test]
