@@ -4,6 +4,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 use zenobe_api::{Api, ApiOptions};
@@ -22,6 +23,7 @@ use crate::http::BodyMemory;
 use crate::http::connection::{self, ConnectionOptions};
 use crate::http::service::Service;
 use crate::metrics::Metrics;
+use crate::shutdown::StopSignals;
 use crate::triggers::{TriggerError, Triggers};
 use crate::{logging, open_files, shutdown};
 
@@ -43,6 +45,9 @@ pub enum ServeError {
     Close(zenobe_store::Error),
 }
 
+/// How long blocking work has to finish once everything is closed.
+const RUNTIME_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
+
 pub fn run(settings: Settings) -> Result<(), ServeError> {
     logging::start(&settings);
     open_files::raise_limit(settings.connections_max);
@@ -51,7 +56,10 @@ pub fn run(settings: Settings) -> Result<(), ServeError> {
         .enable_all()
         .build()
         .map_err(ServeError::Runtime)?;
-    runtime.block_on(serve(settings))
+    let outcome = runtime.block_on(serve(settings));
+    // Whatever still runs has nothing left to work on, and must not keep the process.
+    runtime.shutdown_timeout(RUNTIME_SHUTDOWN_TIMEOUT);
+    outcome
 }
 
 async fn serve(settings: Settings) -> Result<(), ServeError> {
@@ -72,19 +80,22 @@ async fn serve(settings: Settings) -> Result<(), ServeError> {
 
     let options = connection_options(&settings);
     let (trigger, listening) = shutdown::channel();
-    let signal = shutdown::requested().map_err(ServeError::Signals)?;
+    let mut signals = StopSignals::listen().map_err(ServeError::Signals)?;
     print_welcome(&settings, address);
     let database = Database::new(api, store.clone());
     let service = Arc::new(service(settings, database, admin));
     let serving = tokio::spawn(connection::serve(listener, service, options, listening));
 
-    let signal = signal.await;
-    tracing::info!(signal, "stopping");
+    let signal = signals.next().await;
+    tracing::info!(signal = signal.name(), "stopping");
+    tokio::spawn(signals.exit_at_next());
     trigger.stop();
     // The task neither panics nor is cancelled, and there is nothing left to do if it were.
     let _ = serving.await;
     triggers.stop().await;
     background.abort();
+    // It ends where it next waits, and until then may use the store.
+    let _ = background.await;
     store.close().await.map_err(ServeError::Close)?;
     tracing::info!("stopped");
     Ok(())

@@ -19,6 +19,8 @@ use crate::shutdown;
 const PARSER_BUFFER_SIZE_BYTES_MAX: usize = 64 * 1024;
 /// Pause after a failed accept, which is mostly a lack of file descriptors that others must give back.
 const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(50);
+/// How long cut connections have to be gone. They are, unless one is in the middle of a long computation.
+const CUT_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, Copy)]
 pub struct ConnectionOptions {
@@ -32,6 +34,7 @@ pub struct ConnectionOptions {
 }
 
 /// Serves until `shutdown` is triggered, then until the open requests are answered or their time is up.
+/// Nothing is served any more once this returns.
 pub async fn serve<H: Handler>(
     listener: TcpListener,
     service: Arc<Service<H>>,
@@ -41,16 +44,23 @@ pub async fn serve<H: Handler>(
     // One permit per connection. When they are used up, new connections wait in the kernel's queue.
     let permits = Arc::new(Semaphore::new(options.connections_max));
     let listening = shutdown.clone();
+    let (cut, cutting) = shutdown::channel();
     tokio::select! {
-        () = accept_all(&listener, &permits, &service, options, listening) => {}
+        () = accept_all(&listener, &permits, &service, options, listening, cutting) => {}
         () = shutdown.stopped() => {}
     }
     drop(listener);
     let all = u32::try_from(options.connections_max).unwrap_or(u32::MAX);
-    let finished = permits.acquire_many(all);
-    if tokio::time::timeout(options.shutdown_timeout, finished).await.is_err() {
+    let finished = || permits.acquire_many(all);
+    if tokio::time::timeout(options.shutdown_timeout, finished()).await.is_ok() {
+        return;
+    }
+    let open = options.connections_max - permits.available_permits();
+    tracing::warn!(open, "connections did not finish in time and are cut");
+    cut.stop();
+    if tokio::time::timeout(CUT_TIMEOUT, finished()).await.is_err() {
         let open = options.connections_max - permits.available_permits();
-        tracing::warn!(open, "connections did not finish in time and are cut");
+        tracing::warn!(open, "connections could not be cut");
     }
 }
 
@@ -60,6 +70,7 @@ async fn accept_all<H: Handler>(
     service: &Arc<Service<H>>,
     options: ConnectionOptions,
     shutdown: shutdown::Listener,
+    cut: shutdown::Listener,
 ) {
     // The semaphore is never closed, so the loop ends only with its future.
     while let Ok(permit) = permits.clone().acquire_owned().await {
@@ -71,10 +82,13 @@ async fn accept_all<H: Handler>(
                 continue;
             }
         };
-        let (service, shutdown) = (service.clone(), shutdown.clone());
+        let (service, shutdown, mut cut) = (service.clone(), shutdown.clone(), cut.clone());
         tokio::spawn(async move {
             let _counted = service.metrics.connection_opened();
-            serve_connection(stream, service, options, shutdown).await;
+            tokio::select! {
+                () = serve_connection(stream, service.clone(), options, shutdown) => {}
+                () = cut.stopped() => {}
+            }
             drop(permit);
         });
     }
