@@ -128,3 +128,23 @@ pub fn refusal(error: &AuthError) -> ApiError {
     };
     ApiError::new(exception, error.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_are_open_on_loopback_and_where_anybody_is_accepted() {
+        let check = |credentials: Option<&str>, is_on_loopback, is_admitted| {
+            let credentials = credentials.map(|text| Credentials::parse(text).unwrap());
+            let namespace = Namespace { account: "0".into(), region: "r".into() };
+            let access = Access::new(credentials, false, namespace).on_loopback(is_on_loopback);
+            let (parts, ()) = hyper::Request::new(()).into_parts();
+            assert_eq!(access.admit_metrics(&parts).is_ok(), is_admitted, "{is_on_loopback}");
+        };
+        check(None, true, true);
+        check(None, false, true);
+        check(Some("a:b"), true, true);
+        check(Some("a:b"), false, false);
+    }
+}

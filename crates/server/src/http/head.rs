@@ -1,8 +1,8 @@
 //! What a request's head says about how to answer it.
 
 use hyper::header::{
-    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue, ORIGIN,
-    TRANSFER_ENCODING,
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue,
+    ORIGIN, TRANSFER_ENCODING,
 };
 use hyper::http::request;
 use hyper::{Method, Version};

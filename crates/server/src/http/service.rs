@@ -167,8 +167,10 @@ impl<H: Handler> Service<H> {
             false => Refusal::Error(ApiError::serialization(None)),
         };
         let operation = operation.ok_or_else(|| refuse(ApiError::unknown_operation()))?;
-        let namespace =
-            self.access.admit(parts, &sent.bytes).map_err(|error| refuse(access::refusal(&error)))?;
+        let namespace = self
+            .access
+            .admit(parts, &sent.bytes)
+            .map_err(|error| refuse(access::refusal(&error)))?;
         if body.is_empty() {
             return Err(Refusal::Error(ApiError::serialization(None)));
         }

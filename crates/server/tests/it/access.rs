@@ -7,26 +7,33 @@ use zenobe_auth::{Credential, Credentials, Signer, Timestamp};
 use crate::support::{ECHO, NAMESPACE, Reply, TestOptions, TestServer};
 
 fn signed(server: &TestServer, secret: &str, region: &str, target: &str, date: &str) -> Reply {
+    let headers = [("content-type", "application/x-amz-json-1.0"), ("x-amz-target", target)];
+    signed_request(server, "POST /", secret, region, date, &headers, "{}")
+}
+
+fn signed_request(
+    server: &TestServer,
+    line: &str,
+    secret: &str,
+    region: &str,
+    date: &str,
+    more_headers: &[(&str, &str)],
+    body: &str,
+) -> Reply {
     let credential =
         Credential { access_key: "AKID".into(), secret_key: secret.into(), session_token: None };
-    let headers = hyper::HeaderMap::from_iter(
-        [
-            ("host", "localhost"),
-            ("content-type", "application/x-amz-json-1.0"),
-            ("x-amz-date", date),
-            ("x-amz-target", target),
-        ]
-        .map(|(name, value)| {
-            (name.parse::<hyper::header::HeaderName>().unwrap(), value.parse().unwrap())
-        }),
-    );
+    let headers = [&[("host", "localhost"), ("x-amz-date", date)], more_headers].concat();
+    let headers = hyper::HeaderMap::from_iter(headers.iter().map(|(name, value)| {
+        (name.parse::<hyper::header::HeaderName>().unwrap(), value.parse().unwrap())
+    }));
     let signer = Signer { credential: &credential, region, service: "dynamodb", date };
-    let authorization = signer.authorization("POST", "/", "", &headers, b"{}");
-    let mut request = format!("POST / HTTP/1.1\r\nauthorization: {authorization}\r\n");
+    let (method, path) = line.split_once(' ').unwrap();
+    let authorization = signer.authorization(method, path, "", &headers, body.as_bytes());
+    let mut request = format!("{line} HTTP/1.1\r\nauthorization: {authorization}\r\n");
     for (name, value) in &headers {
         request.push_str(&format!("{name}: {}\r\n", value.to_str().unwrap()));
     }
-    request.push_str("content-length: 2\r\n\r\n{}");
+    request.push_str(&format!("content-length: {}\r\n\r\n{body}", body.len()));
     server.connect().send(request.as_bytes()).reply()
 }
 
@@ -61,6 +68,19 @@ fn signatures_are_verified_where_credentials_are_given() {
     check(signed(&server, "secret", "us-east-1", ECHO, "20200101T000000Z"), "Signature expired: ");
     // What anybody may send to a server that does not verify.
     check(server.call(ECHO, b"{}"), "Signature expired: ");
+}
+
+#[test]
+fn metrics_beyond_loopback_are_for_those_who_sign() {
+    let server = verifying_server(false);
+    let reply = server.connect().send(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").reply();
+    assert_eq!(reply.status(), 403);
+    assert_eq!(reply.text(), "{\"error\":\"Request is missing Authentication Token\"}\n");
+    let ask =
+        |secret| signed_request(&server, "GET /metrics", secret, "us-east-1", &now(), &[], "");
+    assert_eq!(ask("wrong").status(), 403);
+    let reply = ask("secret");
+    assert!(reply.text().contains("\nzenobe_connections "), "{}", reply.text());
 }
 
 #[test]

@@ -54,7 +54,8 @@ fn a_head_of_the_root_is_one_too_but_for_the_body() {
 fn bodies_that_nobody_reads_end_their_connection() {
     let server = TestServer::start();
     let mut connection = server.connect();
-    let request = |line: &str, headers: &str| format!("{line} HTTP/1.1\r\nHost: x\r\n{headers}\r\n");
+    let request =
+        |line: &str, headers: &str| format!("{line} HTTP/1.1\r\nHost: x\r\n{headers}\r\n");
     for (line, status) in [("PUT /", 404), ("GET /other", 404), ("GET /", 200)] {
         let reply = connection.send(request(line, "").as_bytes()).reply();
         assert_eq!((reply.status(), reply.header("connection")), (status, Some("keep-alive")));
