@@ -115,7 +115,74 @@ impl Committer {
     /// Waits until the database can be opened anew, or `None` if the store is closed before.
     fn recover(self) -> Option<Committer> {
         let Committer { shared, database, settler, .. } = self;
+        let settler = match settler {
+            Some(settler) => Some(replace_settler(&shared, settler)?),
+            None => None,
+        };
         let database = failure::recover(&shared, database)?;
         Some(Committer::with(shared, database, settler))
+    }
+}
+
+/// Waits until a settler has dealt with everything it was handed, after which nothing of the failed
+/// database is published or released any more, and starts another: the old one's thread may have ended.
+fn replace_settler(shared: &Arc<Shared>, settler: Settler) -> Option<Settler> {
+    drop(settler);
+    loop {
+        match Settler::start(Arc::clone(shared)) {
+            Ok(settler) => return Some(settler),
+            Err(error) => tracing::warn!("not recovered yet: {error}"),
+        }
+        if shared.queue.wait_unless_closed(failure::RECOVERY_INTERVAL) {
+            return None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Committer, Settler};
+    use crate::options::Options;
+    use crate::shared::Shared;
+    use crate::write::write;
+    use std::sync::Arc;
+    use std::time::{Duration, Instant};
+    use zenobe_store::conformance::block_on;
+    use zenobe_store::{Batch, Decision, Error, WriteSet};
+
+    fn put(shared: &Shared) -> Result<(), Error> {
+        let mut decide = |_: &[_]| {
+            let mut batch = Batch::new();
+            batch.put("k", "v");
+            Decision::Commit(batch)
+        };
+        block_on(write(shared, WriteSet::default(), &mut decide)).map(drop)
+    }
+
+    /// What the settler held when it ended must not count as in flight for ever.
+    #[test]
+    fn recovers_from_the_end_of_its_settler() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options { in_flight_batches_max: 1, ..Options::default() };
+        let shared = Arc::new(Shared::open(directory.path(), options).unwrap());
+        let settler = Settler::start_with(Arc::clone(&shared), |_, receiver| {
+            let _group = receiver.recv().unwrap();
+            panic!("a defect, as this test wants it");
+        });
+        let database = Arc::clone(shared.published().unwrap().database());
+        let committer = Committer::with(Arc::clone(&shared), database, Some(settler.unwrap()));
+        let thread = std::thread::spawn(move || committer.run());
+
+        let failed = put(&shared);
+        assert!(matches!(failed, Err(Error::Io { .. })), "{failed:?}");
+        let begun = Instant::now();
+        while !matches!(put(&shared), Ok(())) {
+            assert!(begun.elapsed() < Duration::from_secs(20), "did not recover");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(shared.statistics().write_failure, None);
+        put(&shared).unwrap();
+        shared.queue.close();
+        thread.join().unwrap();
     }
 }

@@ -22,7 +22,7 @@ use crate::shared::{Absence, Shared};
 use crate::view::View;
 
 /// How long to wait before each attempt to recover.
-const RECOVERY_INTERVAL: Duration = Duration::from_secs(1);
+pub(crate) const RECOVERY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long an attempt waits for reads that are running.
 const READERS_WAIT: Duration = Duration::from_millis(200);
@@ -56,7 +56,8 @@ pub(crate) fn fail_groups(shared: &Shared, error: &Error, groups: Vec<Group>) {
     }
 }
 
-/// Opens the database again as soon as that is possible. `None` if the store is closed before.
+/// Opens the database again as soon as that is possible. `None` if the store is closed before. Nothing may
+/// be in flight any more.
 pub(crate) fn recover(shared: &Shared, database: Arc<Database>) -> Option<Arc<Database>> {
     let directory = Arc::clone(database.directory());
     drop(database);
@@ -90,6 +91,7 @@ pub(crate) fn recover(shared: &Shared, database: Arc<Database>) -> Option<Arc<Da
 fn reopen(shared: &Shared, directory: &Arc<Directory>, insists: bool) -> Result<Arc<Database>> {
     let in_use =
         || Error::Io { detail: "a snapshot of the failed database is still in use".to_owned() };
+    shared.cancel_reclaiming();
     if !insists && !wait_until(READERS_WAIT, || shared.looks_unused()) {
         return Err(in_use());
     }

@@ -175,9 +175,12 @@ impl Queue {
         (waiting, last_order)
     }
 
-    /// Takes writes again after a failure.
+    /// Takes writes again after a failure. Nothing is in flight then, whatever a defect left uncounted.
     pub fn recover(&self) {
-        self.state.lock().failure = None;
+        let mut state = self.state.lock();
+        state.failure = None;
+        state.in_flight_batches = 0;
+        state.in_flight_bytes = 0;
     }
 
     /// Refuses writes from now on; what waits is still committed.

@@ -53,7 +53,9 @@ impl Reclaimer {
         cancel();
         if let Some(thread) = thread {
             // A compaction that panicked has lost nothing: reclaiming is only a hint.
-            let _ = thread.join();
+            if thread.join().is_err() {
+                self.state.lock().is_working = false;
+            }
         }
     }
 }

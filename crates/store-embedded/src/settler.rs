@@ -1,5 +1,6 @@
 //! Making groups durable, then visible, then acknowledged; in this order.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -23,8 +24,22 @@ pub(crate) struct Settler {
 
 impl Settler {
     pub fn start(shared: Arc<Shared>) -> Result<Settler> {
+        Settler::start_with(shared, work)
+    }
+
+    pub fn start_with(
+        shared: Arc<Shared>,
+        work: impl FnOnce(&Shared, &Receiver<Group>) + Send + 'static,
+    ) -> Result<Settler> {
         let (sender, receiver) = sync_channel(WRITTEN_GROUPS_MAX);
-        let thread = crate::spawn("zenobe-sync", move || run(&shared, &receiver))?;
+        let thread = crate::spawn("zenobe-sync", move || {
+            // Whoever waits for what it held is told by the channel of the answer. The rest must not wait
+            // for ever: a defect disables writes like a failing disk, until the committer has recovered.
+            if catch_unwind(AssertUnwindSafe(|| work(&shared, &receiver))).is_err() {
+                let detail = "the thread that syncs the log panicked".to_owned();
+                failure::disable_writes(&shared, &Error::Io { detail }, Vec::new());
+            }
+        })?;
         Ok(Settler { groups: Some(sender), thread: Some(thread) })
     }
 
@@ -32,7 +47,7 @@ impl Settler {
         let sent = self.groups.as_ref().map(|groups| groups.send(group));
         // The thread ends before its sender only by a defect.
         if let Some(Err(unsent)) = sent {
-            let detail = "the thread that syncs the log has ended; restart the server".to_owned();
+            let detail = "the thread that syncs the log has ended".to_owned();
             failure::disable_writes(shared, &Error::Io { detail }, vec![unsent.0]);
         }
     }
@@ -48,7 +63,7 @@ impl Drop for Settler {
     }
 }
 
-fn run(shared: &Shared, receiver: &Receiver<Group>) {
+fn work(shared: &Shared, receiver: &Receiver<Group>) {
     while let Ok(first) = receiver.recv() {
         let mut groups = vec![first];
         groups.extend(receiver.try_iter());

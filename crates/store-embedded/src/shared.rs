@@ -118,10 +118,11 @@ impl Shared {
         self.published.store(Some(view));
     }
 
-    /// Publishes again after [`Shared::withdraw`], and wakes the readers that wait.
+    /// Publishes again after [`Shared::withdraw`], unless something newer has been published since, and
+    /// wakes the readers that wait.
     pub fn publish_again(&self, view: Arc<View>) {
         let absence = self.absence.lock();
-        self.published.store(Some(view));
+        self.published.compare_and_swap(&None::<Arc<View>>, Some(view));
         drop(absence);
         self.wake_readers();
     }
@@ -161,6 +162,13 @@ impl Shared {
                     "the memtables stay in the log, which the next start replays: {error}"
                 );
             }
+            self.reclaimer.stop(|| view.database().rocks().cancel_all_background_work(false));
+        }
+    }
+
+    /// Ends reclaiming in a database that is about to be closed, and that it would keep open.
+    pub fn cancel_reclaiming(&self) {
+        if let Some(view) = self.published() {
             self.reclaimer.stop(|| view.database().rocks().cancel_all_background_work(false));
         }
     }
@@ -218,5 +226,19 @@ mod tests {
         shared.withdraw(Absence::Closed);
         assert!(matches!(block_on(shared.get(b"k")), Err(Error::Closed)));
         assert_eq!(block_on(snapshot.get(b"k")).unwrap(), None, "it keeps its state");
+    }
+
+    #[test]
+    fn publishing_again_does_not_replace_what_is_newer() {
+        let directory = tempfile::tempdir().unwrap();
+        let shared = Shared::open(directory.path(), Options::default()).unwrap();
+        let old = shared.withdraw(Absence::Reopening).unwrap();
+        let newer = Arc::new(View::new(Arc::clone(old.database())));
+        shared.publish(Arc::clone(&newer));
+        shared.publish_again(Arc::clone(&old));
+        assert!(Arc::ptr_eq(&shared.published().unwrap(), &newer));
+        drop(shared.withdraw(Absence::Reopening));
+        shared.publish_again(Arc::clone(&old));
+        assert!(Arc::ptr_eq(&shared.published().unwrap(), &old));
     }
 }
