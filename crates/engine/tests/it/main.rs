@@ -1,5 +1,6 @@
 //! The engine from outside, on the memory store: golden scripts per area, and threads that race.
 
+mod costs;
 mod damage;
 mod lost_answers;
 mod query_properties;

@@ -1,0 +1,198 @@
+//! Requests that ask for more work than they say. Pages with costly filters hand the thread back again and again, and
+//! still are one state; updates that no item can hold are refused.
+//!
+//! The memory store never waits, so every time that a read is pending it has passed its turn.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use zenobe_engine::command::{PageOutcome, PageRequest, Query, Scan, UpdateItem};
+use zenobe_engine::error::Error;
+use zenobe_expression::{
+    Action, Comparator, Condition, KeyCondition, KeyOperator, Operand, SetOperand, SetValue, Update,
+};
+use zenobe_value::{AttributeValue, Path};
+
+use crate::support::block_on;
+use crate::support::commands::Script;
+use crate::support::notation::parse_item;
+
+const ITEMS: u64 = 8;
+
+#[test]
+fn a_cheap_filter_needs_one_turn() {
+    block_on(async {
+        let script = filled().await;
+        for filter in [None, Some(filter_on("more", 1))] {
+            for forward in [true, false] {
+                let (page, turns) = read(&script, Read::Query { forward }, filter.clone()).await;
+                assert_eq!((page.count, turns), (ITEMS, 1));
+            }
+            let (page, turns) = read(&script, Read::Scan, filter).await;
+            assert_eq!((page.count, turns), (ITEMS, 1));
+        }
+    });
+}
+
+#[test]
+fn a_costly_filter_takes_a_turn_for_every_item() {
+    block_on(async {
+        let script = filled().await;
+        let filter = Some(filter_on("more", LEAVES));
+        for kind in READS {
+            let (page, turns) = read(&script, kind, filter.clone()).await;
+            assert_eq!((page.count, page.scanned_count), (ITEMS, ITEMS), "{kind:?}");
+            assert!(turns >= ITEMS, "{kind:?}: {turns}");
+            assert_eq!(page.last_evaluated_key, None, "{kind:?}");
+        }
+    });
+}
+
+#[test]
+fn the_order_of_a_page_is_that_of_its_keys() {
+    block_on(async {
+        let script = filled().await;
+        let cheap = Some(filter_on("more", 1));
+        let costly = Some(filter_on("more", LEAVES));
+        for kind in READS {
+            let (expected, _) = read(&script, kind, cheap.clone()).await;
+            let (page, _) = read(&script, kind, costly.clone()).await;
+            assert_eq!(page.items, expected.items, "{kind:?}");
+        }
+    });
+}
+
+#[test]
+fn a_page_is_one_state_however_many_turns_it_takes() {
+    block_on(async {
+        for kind in READS {
+            let mut script = filled().await;
+            let request = request(Some(filter_on("more", LEAVES)));
+            let engine = script.engine().clone();
+            let (query, scan) = (query(&script, kind, request.clone()), scan(&script, request));
+            let mut reading = pin!(async {
+                match kind {
+                    Read::Scan => engine.scan(&scan).await,
+                    Read::Query { .. } | Read::Index => engine.query(&query).await,
+                }
+            });
+            let mut context = Context::from_waker(Waker::noop());
+            assert!(reading.as_mut().poll(&mut context).is_pending(), "{kind:?}");
+            for number in 0..ITEMS {
+                script.run(&[&format!(r#"delete t {{"pk": "p", "sk": {number}}}"#)]).await;
+            }
+            let page = reading.await.expect("a page");
+            assert_eq!(page.count, ITEMS, "{kind:?}");
+        }
+    });
+}
+
+#[test]
+fn an_update_that_no_item_can_hold_is_too_large() {
+    block_on(async {
+        let script = filled().await;
+        let literal = Arc::new(AttributeValue::L(vec![AttributeValue::Null; 100_000]));
+        let set = |number: u64| Action::Set {
+            path: Path::top_level(format!("a{number}")),
+            value: SetValue::Operand(SetOperand::Literal(literal.clone())),
+        };
+        for count in [3, 300] {
+            let update = UpdateItem {
+                table: script.table("t"),
+                key: parse_item(r#"{"pk": "p", "sk": 1}"#),
+                update: Some(Update { actions: (0..count).map(set).collect() }),
+                condition: None,
+            };
+            let outcome = script.engine().update_item(update).await;
+            assert!(matches!(outcome, Err(Error::UpdateTooLarge)), "{count}: {outcome:?}");
+        }
+    });
+}
+
+/// As many as a legacy filter has, which knows no limit of operators.
+const LEAVES: usize = 30_000;
+
+#[derive(Debug, Clone, Copy)]
+enum Read {
+    Query {
+        forward: bool,
+    },
+    Scan,
+    /// A local index that has to fetch what the filter is about.
+    Index,
+}
+
+const READS: [Read; 4] =
+    [Read::Query { forward: true }, Read::Query { forward: false }, Read::Scan, Read::Index];
+
+async fn filled() -> Script {
+    let mut script = Script::new().await;
+    let text = script.run(&["create t pk:S sk:N", "lsi local x:S keys"]).await;
+    assert!(!text.starts_with("error"), "{text}");
+    for number in 0..ITEMS {
+        let item = format!(r#"put t {{"pk": "p", "sk": {number}, "x": "x", "more": 1}}"#);
+        let text = script.run(&[&item]).await;
+        assert!(!text.starts_with("error"), "{text}");
+    }
+    script
+}
+
+/// True on every item, but only its last leaf is.
+fn filter_on(attribute: &str, leaves: usize) -> Condition {
+    let leaf = |number: usize| Condition::Compare {
+        left: Operand::Path(Path::top_level(attribute)),
+        comparator: Comparator::Equal,
+        right: Operand::literal(&AttributeValue::N((number as u64).into())),
+    };
+    Condition::Or((1..=leaves).rev().map(leaf).collect())
+}
+
+fn request(filter: Option<Condition>) -> PageRequest {
+    PageRequest {
+        filter,
+        projection: None,
+        select: None,
+        limit: None,
+        start_key: None,
+        consistent: true,
+    }
+}
+
+fn query(script: &Script, kind: Read, page: PageRequest) -> Query {
+    let operator = KeyOperator::Equal(AttributeValue::S("p".to_owned()));
+    Query {
+        table: script.table("t"),
+        index: matches!(kind, Read::Index).then(|| "local".to_owned()),
+        key_conditions: vec![KeyCondition { attribute: "pk".to_owned(), operator }],
+        forward: !matches!(kind, Read::Query { forward: false }),
+        page,
+    }
+}
+
+fn scan(script: &Script, page: PageRequest) -> Scan {
+    Scan { table: script.table("t"), index: None, segment: None, page }
+}
+
+/// The page, and how many turns it took.
+async fn read(script: &Script, kind: Read, filter: Option<Condition>) -> (PageOutcome, u64) {
+    let request = request(filter);
+    let engine = script.engine();
+    let page = match kind {
+        Read::Scan => count_turns(engine.scan(&scan(script, request))).await,
+        Read::Query { .. } | Read::Index => {
+            count_turns(engine.query(&query(script, kind, request))).await
+        }
+    };
+    (page.0.expect("a page"), page.1)
+}
+
+async fn count_turns<T>(future: impl Future<Output = T>) -> (T, u64) {
+    let mut future = pin!(future);
+    let mut turns = 0;
+    std::future::poll_fn(|context| {
+        turns += 1;
+        future.as_mut().poll(context).map(|output| (output, turns))
+    })
+    .await
+}
