@@ -41,6 +41,9 @@ impl Database {
             .map(|name| ColumnFamilyDescriptor::new(name, rocks.clone()));
         let rocks = DB::open_cf_descriptors(&rocks, &path, families)
             .map_err(|error| open_error(&path, &error))?;
+        if is_new {
+            directory.sync()?;
+        }
         // What was replayed has been moved into tables, which are synced.
         let synced = AtomicU64::new(rocks.latest_sequence_number());
         Ok(Database { rocks, durability: options.durability, synced, directory })

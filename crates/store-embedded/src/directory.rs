@@ -31,9 +31,9 @@ pub(crate) struct Directory {
 impl Directory {
     pub fn open(path: &Path) -> Result<Directory> {
         let failed = |error| open_error(path, format!("cannot be used: {error}"));
-        fs::create_dir_all(path).map_err(failed)?;
         // The process may change its working directory later.
         let path = &std::path::absolute(path).map_err(failed)?;
+        create_directories(path).map_err(failed)?;
         // Before the lock file is created: nothing is added to a directory that is not ours.
         if read_format(path)?.is_none() {
             check_nothing_foreign(path)?;
@@ -53,6 +53,11 @@ impl Directory {
 
     pub fn rocksdb_path(&self) -> PathBuf {
         self.path.join(ROCKSDB_DIRECTORY)
+    }
+
+    /// Makes it durable that the database's own directory exists. RocksDB syncs what is in there only.
+    pub fn sync(&self) -> Result<()> {
+        sync_directory(&self.path).map_err(|error| io_error(self.path.display(), &error))
     }
 
     /// Whether there is anything of a database. RocksDB, told to create a missing one, would take a
@@ -166,6 +171,22 @@ fn write_format(path: &Path) -> io::Result<()> {
     sync_directory(path)
 }
 
+/// Creates a directory and those above it that are missing, each of them durably: what is synced in a
+/// directory whose own entry is lost is lost with it.
+fn create_directories(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let Some(parent) = path.parent() else { return fs::create_dir(path) };
+    create_directories(parent)?;
+    match fs::create_dir(path) {
+        // Another process was faster, and may not have synced it yet.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
+        created => created?,
+    }
+    sync_directory(parent)
+}
+
 fn sync_directory(path: &Path) -> io::Result<()> {
     // Only Unix lets a directory be opened and synced; elsewhere a rename is durable by itself.
     match cfg!(unix) {
@@ -177,8 +198,9 @@ fn sync_directory(path: &Path) -> io::Result<()> {
 /// Copies the database into a new directory that can be opened like any other.
 pub(crate) fn write_checkpoint(database: &Database, target: &Path) -> Result<()> {
     let failed = |error: io::Error| io_error(format!("checkpoint {}", target.display()), &error);
+    let target = &std::path::absolute(target).map_err(failed)?;
     if let Some(parent) = target.parent() {
-        fs::create_dir_all(parent).map_err(failed)?;
+        create_directories(parent).map_err(failed)?;
     }
     // Fails if it exists, whoever else may be creating it.
     fs::create_dir(target).map_err(failed)?;
@@ -186,7 +208,8 @@ pub(crate) fn write_checkpoint(database: &Database, target: &Path) -> Result<()>
         .and_then(|checkpoint| checkpoint.create_checkpoint(target.join(ROCKSDB_DIRECTORY)))
         .map_err(|error| rocksdb_error(&error))
         // The format file comes last: without it, an interrupted checkpoint is refused.
-        .and_then(|()| write_format(target).map_err(failed));
+        .and_then(|()| write_format(target).map_err(failed))
+        .and_then(|()| target.parent().map_or(Ok(()), sync_directory).map_err(failed));
     if copied.is_err()
         && let Err(error) = fs::remove_dir_all(target)
     {
