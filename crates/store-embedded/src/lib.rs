@@ -53,8 +53,11 @@ pub use crate::options::{Durability, Options};
 
 pub struct EmbeddedStore {
     shared: Arc<Shared>,
-    committer: Mutex<Option<JoinHandle<()>>>,
+    committer: Arc<CommitterThread>,
 }
+
+/// Locked by whoever closes the store until it is closed, so that whoever closes it too waits for that.
+type CommitterThread = Mutex<Option<JoinHandle<()>>>;
 
 impl EmbeddedStore {
     /// Opens the store in `directory`, which is created if it does not exist.
@@ -67,22 +70,24 @@ impl EmbeddedStore {
         let shared = Arc::new(Shared::open(directory.as_ref(), options)?);
         let committer = Committer::new(Arc::clone(&shared))?;
         let thread = spawn("zenobe-commit", move || committer.run())?;
-        Ok(EmbeddedStore { shared, committer: Mutex::new(Some(thread)) })
+        Ok(EmbeddedStore { shared, committer: Arc::new(Mutex::new(Some(thread))) })
     }
+}
 
-    fn stop(&self) {
-        self.shared.queue.close();
-        if let Some(thread) = self.committer.lock().take() {
-            // The committer reports its own failures; a panic of it has been turned into one of them.
-            let _ = thread.join();
-        }
-        self.shared.unpublish();
+/// Waits until what was accepted has been committed, and ends reading.
+fn finish(shared: &Shared, committer: &CommitterThread) {
+    let mut committer = committer.lock();
+    if let Some(thread) = committer.take() {
+        // The committer reports its own failures; a panic of it has been turned into one of them.
+        let _ = thread.join();
+        shared.unpublish();
     }
 }
 
 impl Drop for EmbeddedStore {
     fn drop(&mut self) {
-        self.stop();
+        self.shared.queue.close();
+        finish(&self.shared, &self.committer);
     }
 }
 
@@ -144,17 +149,11 @@ impl Store for EmbeddedStore {
     fn close(&self) -> BoxFuture<'_, Result<()>> {
         // Refuses new writes at once, even if the future is never polled.
         self.shared.queue.close();
-        async move {
-            let Some(thread) = self.committer.lock().take() else { return Ok(()) };
-            let shared = Arc::clone(&self.shared);
-            in_background("zenobe-close", move || {
-                // The committer reports its own failures; a panic of it has become one of them.
-                let _ = thread.join();
-                shared.unpublish();
-                Ok(())
-            })
-            .await
-        }
+        let (shared, committer) = (Arc::clone(&self.shared), Arc::clone(&self.committer));
+        in_background("zenobe-close", move || {
+            finish(&shared, &committer);
+            Ok(())
+        })
         .boxed()
     }
 }
