@@ -147,9 +147,13 @@ fn wait_until(duration: Duration, mut holds: impl FnMut() -> bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::reopen;
+    use crate::database::Database;
+    use crate::directory::Directory;
     use crate::options::Options;
     use crate::shared::Shared;
     use std::sync::Arc;
+    use zenobe_store::KeyRange;
+    use zenobe_store::conformance::{Random, block_on};
 
     #[test]
     fn a_snapshot_in_use_does_not_make_reads_wait() {
@@ -171,5 +175,31 @@ mod tests {
         drop(held);
         let reopened = reopen(&shared, &directory, false).unwrap();
         assert!(Arc::ptr_eq(shared.published().unwrap().database(), &reopened));
+    }
+
+    #[test]
+    fn reclaiming_does_not_delay_recovery() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options { write_buffer_bytes: 1 << 20, ..Options::default() };
+        let shared = Shared::open(directory.path(), options).unwrap();
+        let directory = fill(shared.published().unwrap().database());
+        // Much more than can be done before the reopening gives up.
+        for _ in 0..100 {
+            block_on(shared.reclaim(KeyRange::all())).unwrap();
+        }
+        reopen(&shared, &directory, false).unwrap();
+    }
+
+    /// Writes the same range again and again, so that there is something to compact.
+    fn fill(database: &Database) -> Arc<Directory> {
+        let mut random = Random::new(1);
+        for round in 0..200_u32 {
+            let mut write = rocksdb::WriteBatch::default();
+            for row in 0..20_u32 {
+                write.put((row * 1000 + round).to_be_bytes(), random.bytes(20_000));
+            }
+            database.write(write).unwrap();
+        }
+        Arc::clone(database.directory())
     }
 }
