@@ -55,8 +55,13 @@ impl Plan<'_> {
         }
         let snapshot = engine.store.snapshot();
         let mut range = self.range.clone();
-        while let Some(last) = self.walk_turn(&*snapshot, range.clone(), page).await? {
-            range = after(&last, range, self.direction);
+        while let Some(stop) = self.walk_turn(&*snapshot, range.clone(), page).await? {
+            if let Some(item) = stop.costly
+                && page.evaluate_in_turns(item.as_item()).await.is_break()
+            {
+                break;
+            }
+            range = after(&stop.key, range, self.direction);
             if range.is_empty() {
                 break;
             }
@@ -65,20 +70,24 @@ impl Plan<'_> {
         Ok(())
     }
 
-    /// The last key visited, if the turn was over before the page was.
+    /// Where the turn ended, if that was before the page did.
     async fn walk_turn(
         &self,
         reader: &dyn Reader,
         range: KeyRange,
         page: &mut Page<'_>,
-    ) -> Result<Option<Key>> {
+    ) -> Result<Option<Stop>> {
         let mut outcome = Ok(None);
         let mut visit = |key: &[u8], value: &[u8]| match page.evaluate_bytes(value) {
-            Ok(ControlFlow::Continue(())) if page.turn.is_over() => {
-                outcome = Ok(Some(Key::copy_from_slice(key)));
+            Ok(Evaluated::Now(ControlFlow::Continue(()))) if page.turn.is_over() => {
+                outcome = Ok(Some(Stop { key: Key::copy_from_slice(key), costly: None }));
                 ControlFlow::Break(())
             }
-            Ok(flow) => flow,
+            Ok(Evaluated::Now(flow)) => flow,
+            Ok(Evaluated::Later(item)) => {
+                outcome = Ok(Some(Stop { key: Key::copy_from_slice(key), costly: Some(item) }));
+                ControlFlow::Break(())
+            }
             Err(error) => {
                 outcome = Err(error);
                 ControlFlow::Break(())
@@ -102,7 +111,7 @@ impl Plan<'_> {
             let entries = collect(&*snapshot, &range, self.direction, at_once).await?;
             let mut wanted = Vec::with_capacity(entries.len());
             for (_, entry) in &entries {
-                wanted.push(fetch == Fetch::All || page.admits(entry.as_item()));
+                wanted.push(fetch == Fetch::All || page.admits(entry.as_item()).await);
                 page.turn.pass().await;
             }
             let to_fetch = entries.iter().zip(&wanted).filter(|(_, wanted)| **wanted);
@@ -111,7 +120,7 @@ impl Plan<'_> {
             let mut items = fetch_items(&*snapshot, keys).await?.into_iter();
             for ((_, entry), wanted) in entries.iter().zip(wanted) {
                 let item = if wanted { items.next() } else { None };
-                if page.evaluate_fetched(entry.as_item(), item.as_ref()).is_break() {
+                if page.evaluate_fetched(entry.as_item(), item.as_ref()).await.is_break() {
                     return Ok(());
                 }
                 page.turn.pass().await;
@@ -150,6 +159,18 @@ async fn collect(
     };
     reader.scan(range.clone(), direction, &mut visit).await?;
     entries.into_iter().map(|(key, value)| Ok((key, decode_stored(&value)?))).collect()
+}
+
+/// Where a turn ended.
+struct Stop {
+    key: Key,
+    /// The item there, if the filter needs more than a turn for it and has yet to see it.
+    costly: Option<EncodedItem>,
+}
+
+enum Evaluated {
+    Now(ControlFlow<()>),
+    Later(EncodedItem),
 }
 
 /// A page as it fills.
@@ -192,25 +213,36 @@ impl<'q> Page<'q> {
         usize::try_from(self.limit - self.scanned_count).unwrap_or(usize::MAX)
     }
 
-    fn admits(&mut self, item: ItemRef<'_>) -> bool {
-        let Some(filter) = self.selection.filter else { return true };
-        self.turn.spend(item);
-        filter.evaluate(Some(item))
+    async fn admits(&mut self, item: ItemRef<'_>) -> bool {
+        match self.selection.filter {
+            None => true,
+            Some(filter) => self.turn.evaluate_in_turns(filter, item).await,
+        }
     }
 
-    fn evaluate_bytes(&mut self, value: &[u8]) -> Result<ControlFlow<()>> {
+    fn evaluate_bytes(&mut self, value: &[u8]) -> Result<Evaluated> {
         let read = ItemRef::parse(value).map_err(|error| {
             tracing::error!(%error, "a stored item does not decode");
             Error::Corrupt { detail: format!("a stored item: {error}") }
         })?;
-        if self.admits(read) {
+        if self.turn.is_too_short_for(read) {
+            return Ok(Evaluated::Later(read.to_encoded()));
+        }
+        if self.selection.filter.is_none_or(|filter| self.turn.evaluate(filter, read)) {
             self.keep(read, read);
         }
-        Ok(self.advance(read))
+        Ok(Evaluated::Now(self.advance(read)))
+    }
+
+    async fn evaluate_in_turns(&mut self, read: ItemRef<'_>) -> ControlFlow<()> {
+        if self.admits(read).await {
+            self.keep(read, read);
+        }
+        self.advance(read)
     }
 
     /// `item` is there if the filter or the result needs it.
-    fn evaluate_fetched(
+    async fn evaluate_fetched(
         &mut self,
         entry: ItemRef<'_>,
         item: Option<&EncodedItem>,
@@ -219,7 +251,7 @@ impl<'q> Page<'q> {
             let size_bytes = item.size_bytes() as u64;
             self.fetched_size_bytes += size_bytes;
             self.fetched_halves += read_halves(size_bytes, self.consistent);
-            if self.admits(item) {
+            if self.admits(item).await {
                 self.keep(entry, item);
             }
         }

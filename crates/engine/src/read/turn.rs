@@ -20,9 +20,37 @@ impl Turn {
         Turn { cost, steps_left: STEPS_PER_TURN }
     }
 
-    /// Records that the filter was evaluated on an item.
-    pub fn spend(&mut self, item: ItemRef<'_>) {
-        let steps = self.cost.of_item(item.size_bytes() as u64);
+    /// Whether the filter can take more than a turn for this item alone.
+    pub fn is_too_short_for(&self, item: ItemRef<'_>) -> bool {
+        self.cost.of_item(item.size_bytes() as u64) > STEPS_PER_TURN
+    }
+
+    /// Evaluates all of the filter in this turn.
+    pub fn evaluate(&mut self, filter: &Condition, item: ItemRef<'_>) -> bool {
+        self.spend(self.cost, item);
+        filter.evaluate(Some(item))
+    }
+
+    /// Evaluates the filter in as many turns as it takes. Only the legacy parameters join so many conditions, and
+    /// they join them at the top.
+    pub async fn evaluate_in_turns(&mut self, filter: &Condition, item: ItemRef<'_>) -> bool {
+        let (conditions, decisive) = match filter {
+            Condition::And(conditions) => (conditions, false),
+            Condition::Or(conditions) => (conditions, true),
+            _ => return self.evaluate(filter, item),
+        };
+        for condition in conditions {
+            self.pass().await;
+            self.spend(condition.cost(), item);
+            if condition.evaluate(Some(item)) == decisive {
+                return decisive;
+            }
+        }
+        !decisive
+    }
+
+    fn spend(&mut self, cost: Cost, item: ItemRef<'_>) {
+        let steps = cost.of_item(item.size_bytes() as u64);
         self.steps_left = self.steps_left.saturating_sub(steps);
     }
 

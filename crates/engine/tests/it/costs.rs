@@ -50,6 +50,20 @@ fn a_costly_filter_takes_a_turn_for_every_item() {
 }
 
 #[test]
+fn a_filter_can_take_many_turns_for_one_item() {
+    block_on(async {
+        let script = filled().await;
+        let filter = Some(filter_on("more", 10 * LEAVES));
+        for kind in READS {
+            let request = PageRequest { limit: Some(1), ..request(filter.clone()) };
+            let (page, turns) = read_page(&script, kind, request).await;
+            assert_eq!((page.count, page.scanned_count), (1, 1), "{kind:?}");
+            assert!(turns >= 10, "{kind:?}: {turns}");
+        }
+    });
+}
+
+#[test]
 fn the_order_of_a_page_is_that_of_its_keys() {
     block_on(async {
         let script = filled().await;
@@ -176,7 +190,10 @@ fn scan(script: &Script, page: PageRequest) -> Scan {
 
 /// The page, and how many turns it took.
 async fn read(script: &Script, kind: Read, filter: Option<Condition>) -> (PageOutcome, u64) {
-    let request = request(filter);
+    read_page(script, kind, request(filter)).await
+}
+
+async fn read_page(script: &Script, kind: Read, request: PageRequest) -> (PageOutcome, u64) {
     let engine = script.engine();
     let page = match kind {
         Read::Scan => count_turns(engine.scan(&scan(script, request))).await,
