@@ -40,21 +40,23 @@ class Server:
         self.output = []
         self.endpoint = None
         self._ready = threading.Event()
-        threading.Thread(target=self._follow, daemon=True).start()
+        follow = (self.process.stdout, self.output, self._ready)
+        threading.Thread(target=self._follow, args=follow, daemon=True).start()
         self._ready.wait(START_SECONDS_MAX)
         if self.endpoint is None:
             self.kill()
             raise RuntimeError("the server does not start:\n" + "".join(self.output))
 
-    def _follow(self):
-        # Reads to the end, so that the server never blocks on a full pipe.
-        for line in self.process.stdout:
-            self.output.append(line)
+    def _follow(self, stdout, output, ready):
+        # Reads to the end, so that the server never blocks on a full pipe. Given its own process, because a killed server's output
+        # may end only after the next server has been started.
+        for line in stdout:
+            output.append(line)
             found = ADDRESS.search(line)
-            if found and self.endpoint is None:
+            if found and not ready.is_set():
                 self.endpoint = found.group()
-                self._ready.set()
-        self._ready.set()
+                ready.set()
+        ready.set()
 
     def stop(self):
         self.process.terminate()
