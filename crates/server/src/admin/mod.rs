@@ -73,10 +73,14 @@ impl Admin {
     }
 
     pub fn render_metrics(&self) -> String {
-        let expired = self.engine.expired_items();
-        let mut text = format!(
-            "# TYPE zenobe_expired_items_total counter\nzenobe_expired_items_total {expired}\n"
-        );
+        let counters = [
+            ("zenobe_expired_items_total", self.engine.expired_items()),
+            ("zenobe_background_panics_total", self.engine.background_panics()),
+        ];
+        let mut text = String::new();
+        for (name, value) in counters {
+            text.push_str(&format!("# TYPE {name} counter\n{name} {value}\n"));
+        }
         text.push_str(&self.triggers.render_metrics());
         text
     }
