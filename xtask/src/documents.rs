@@ -131,8 +131,14 @@ fn check_command(command: &str, options: &BTreeSet<String>, report: &mut dyn FnM
 
 fn serve_options() -> Result<BTreeSet<String>, Failure> {
     let help = process::output(Command::new(workspace::server_binary()).args(["serve", "--help"]))?;
-    let words = help.split(|character: char| character.is_whitespace() || character == ',');
-    Ok(words.filter(|word| word.starts_with("--")).map(str::to_owned).collect())
+    Ok(options_in(&help))
+}
+
+/// The options that a help text names, without the values that they take: `--memory` for `--memory[=<BOOL>]`.
+fn options_in(help: &str) -> BTreeSet<String> {
+    let words =
+        help.split(|character: char| character.is_whitespace() || ",[=".contains(character));
+    words.filter(|word| word.starts_with("--")).map(str::to_owned).collect()
 }
 
 /// Runs the `aws …` lines of the README, in order and under its `export` lines, against one server in
@@ -197,6 +203,13 @@ mod tests {
     #[test]
     fn commands_are_taken_from_shell_blocks_with_continued_lines_joined() {
         assert_eq!(shell_commands(DOCUMENT), ["aws dynamodb list-tables", "cargo xtask fly"]);
+    }
+
+    #[test]
+    fn options_are_read_from_help_without_their_values() {
+        let options =
+            options_in("  --memory[=<BOOL>]\n  Keep [env: X]\n  -h, --help\n --data <DIRECTORY>");
+        assert_eq!(options.iter().collect::<Vec<_>>(), ["--data", "--help", "--memory"]);
     }
 
     #[test]
