@@ -74,8 +74,19 @@ async fn answer(api: &Api, namespace: &Arc<Namespace>, line: &[u8]) {
     let (name, body) = line.split_at(blank);
     let Some(operation) = operation(name) else { return };
     let response = api.handle(operation, namespace, body).await;
-    assert!(matches!(response.status, 200 | 400), "{operation:?}: {response:?}");
-    assert!(is_valid_json(&response.body), "{operation:?}: {response:?}");
+    // DynamoDB answers some empty settings of UpdateTable with an InternalFailure, and so do we; an
+    // InternalServerError would be a failure of the store.
+    let is_copied_failure = response.error == Some("InternalFailure");
+    assert!(
+        matches!(response.status, 200 | 400) || is_copied_failure,
+        "{operation:?}: {response:?}"
+    );
+    let answers_nothing = matches!(operation, Operation::TagResource | Operation::UntagResource)
+        && response.status == 200;
+    assert!(
+        is_valid_json(&response.body) || (answers_nothing && response.body.is_empty()),
+        "{operation:?}: {response:?}"
+    );
     assert_eq!(response.status == 200, response.error.is_none(), "{operation:?}: {response:?}");
 }
 
