@@ -18,6 +18,14 @@ pub fn utc(at_ms: u64) -> OffsetDateTime {
     OffsetDateTime::from_unix_timestamp_nanos(i128::from(at_ms) * 1_000_000).unwrap_or(end)
 }
 
+/// The date and time to the millisecond in the form of ISO 8601, in UTC and without a zone: `2026-10-09T05:53:25.330`.
+pub fn iso8601(at_ms: u64) -> String {
+    let at = utc(at_ms);
+    let (year, month, day) = (at.year(), u8::from(at.month()), at.day());
+    let (hour, minute, second, millisecond) = at.time().as_hms_milli();
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millisecond:03}")
+}
+
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 

@@ -1,13 +1,10 @@
 //! Times for people.
 
-use zenobe_engine::clock::utc;
+use zenobe_engine::clock;
 
 /// As in `2026-10-09T05:53:25.330Z`.
 pub fn iso8601(at_ms: u64) -> String {
-    let at = utc(at_ms);
-    let (year, month, day) = (at.year(), u8::from(at.month()), at.day());
-    let (hour, minute, second, millisecond) = at.time().as_hms_milli();
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millisecond:03}Z")
+    clock::iso8601(at_ms) + "Z"
 }
 
 #[cfg(test)]

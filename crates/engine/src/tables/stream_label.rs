@@ -3,20 +3,13 @@
 
 use time::{Date, OffsetDateTime, PrimitiveDateTime, Time};
 
-use crate::clock::utc;
+use crate::clock::iso8601;
 
 /// The label of a stream enabled now on a table whose latest stream has the label `latest`. Within the
 /// same millisecond, or after a clock that went back, it is the first free one after `latest`.
 pub(crate) fn next(latest: Option<&str>, now_ms: u64) -> String {
     let after_latest_ms = latest.and_then(parse).map_or(0, |latest_ms| latest_ms + 1);
-    format(now_ms.max(after_latest_ms))
-}
-
-fn format(at_ms: u64) -> String {
-    let at = utc(at_ms);
-    let (year, month, day) = (at.year(), u8::from(at.month()), at.day());
-    let (hour, minute, second, millisecond) = at.time().as_hms_milli();
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millisecond:03}")
+    iso8601(now_ms.max(after_latest_ms))
 }
 
 fn parse(label: &str) -> Option<u64> {
@@ -36,7 +29,7 @@ mod tests {
     #[test]
     fn labels_are_times_without_a_zone() {
         let check = |at_ms, label: &str| {
-            assert_eq!(format(at_ms), label);
+            assert_eq!(iso8601(at_ms), label);
             assert_eq!(parse(label), Some(at_ms));
         };
         check(0, "1970-01-01T00:00:00.000");
