@@ -9,7 +9,7 @@ use zenobe_expression::UpdateError;
 use zenobe_value::EncodedItem;
 
 use super::date::long_date;
-use super::{INVALID, page, request, stream, table, tag, texts, transaction, value};
+use super::{INVALID, batch, page, request, stream, table, tag, texts, transaction, value};
 use crate::error::{ApiError, CancellationEntry};
 
 /// What the failed request was about; some texts name it.
@@ -51,7 +51,7 @@ pub(crate) fn engine_error(error: Error, subject: Subject<'_>) -> ApiError {
         Error::Page(error) => page_error(error),
         Error::Stream(error) => stream::stream_error(error, "", ""),
 
-        Error::DuplicateKeys => duplicate_keys(),
+        Error::DuplicateKeys => batch::duplicate_keys(),
         Error::DuplicateTransactionItems => duplicate_transaction_items(),
         Error::TransactionTooLarge => transaction::payload_too_large(),
         Error::TransactionCancelled(reasons) => transaction_cancelled(reasons, |_| false),
@@ -97,7 +97,6 @@ texts! {
         update_too_large() "Item size to update has exceeded the maximum allowed size";
         nested_too_deeply(text: &str) "{text}";
         key_does_not_match() "The provided key element does not match the schema";
-        duplicate_keys() "Provided list of item keys contains duplicates";
         duplicate_transaction_items()
             "Transaction request cannot include multiple operations on one item";
         index_key_unsupported_type() "The update expression attempted to update the secondary \

@@ -1,6 +1,6 @@
 //! Items and keys in requests.
 
-use zenobe_value::limits::ITEM_SIZE_BYTES_MAX;
+use zenobe_value::limits::{ATTRIBUTE_NAME_SIZE_BYTES_MAX, ITEM_SIZE_BYTES_MAX};
 use zenobe_value::{Attributes, item_size_bytes};
 
 use crate::error::ApiError;
@@ -8,16 +8,13 @@ use crate::json::attribute_value::{WireAttributes, WireValue};
 use crate::messages::engine::{Subject, engine_error};
 use crate::messages::{item, value};
 
-/// Longest name of an attribute.
-const NAME_SIZE_BYTES_MAX: usize = 65_535;
-
 /// The attributes of an item or a key. The first bad one in the order of the request counts.
 pub(crate) fn attributes(given: WireAttributes) -> Result<Attributes, ApiError> {
     let checked = |(name, value): (String, WireValue)| {
         let value = value.map_err(|fault| value::value_fault(&fault))?;
         match name.len() {
             0 => Err(item::empty_attribute_name()),
-            1..=NAME_SIZE_BYTES_MAX => Ok((name, value)),
+            1..=ATTRIBUTE_NAME_SIZE_BYTES_MAX => Ok((name, value)),
             _ => Err(item::attribute_name_too_long()),
         }
     };
