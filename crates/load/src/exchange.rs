@@ -1,0 +1,53 @@
+//! Single calls.
+
+use crate::http::{Connection, Connector, Request};
+use crate::target::Target;
+use crate::workload::{error_message, error_name};
+use crate::{LoadError, Result};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    pub status: u16,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    pub fn is_success(&self) -> bool {
+        self.status == 200
+    }
+
+    /// The name of the exception, or the status if the answer holds none.
+    pub fn error_name(&self) -> String {
+        error_name(&self.body).map_or_else(|| format!("HTTP {}", self.status), str::to_owned)
+    }
+
+    pub fn error_message(&self) -> String {
+        error_message(&self.body).unwrap_or_default()
+    }
+}
+
+/// Calls an operation of DynamoDB, such as `CreateTable`, on a connection of its own. An answer that reports an error is an answer.
+pub fn exchange(target: &Target, operation: &str, body: &[u8]) -> Result<Answer> {
+    runtime()?.block_on(async {
+        let mut connection = Connector::new(target)?.open().await?;
+        call(&mut connection, target, operation, body).await
+    })
+}
+
+pub(crate) async fn call(
+    connection: &mut Connection,
+    target: &Target,
+    operation: &str,
+    body: &[u8],
+) -> Result<Answer> {
+    let request = Request::once(target, operation, body);
+    let received = connection.exchange(&request).await.map_err(|failure| LoadError::Exchange {
+        operation: operation.to_owned(),
+        error: failure.into_io(),
+    })?;
+    Ok(Answer { status: received.status, body: connection.body(&received).to_vec() })
+}
+
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(LoadError::Runtime)
+}

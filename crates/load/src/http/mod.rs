@@ -1,0 +1,9 @@
+//! HTTP/1.1 with as little as a measurement needs.
+
+mod connection;
+mod request;
+mod response;
+mod stream;
+
+pub(crate) use connection::{Connection, Connector, Failure, Received};
+pub(crate) use request::{Call, Request};

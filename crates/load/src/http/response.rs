@@ -1,0 +1,297 @@
+//! Where a response ends, and whether it was a success.
+
+use std::ops::Range;
+
+/// A response without a length and without an end would otherwise fill the memory.
+const RESPONSE_BYTES_MAX: usize = 64 * 1024 * 1024;
+const HEAD_BYTES_MAX: usize = 64 * 1024;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Response {
+    pub status: u16,
+    /// Where the body is in the input. A chunked body has been joined in place.
+    pub body: Range<usize>,
+    /// Whether the connection is of no further use.
+    pub close: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    #[error("the answer is not HTTP/1.1")]
+    NotHttp,
+    #[error("the answer's length cannot be read")]
+    Length,
+    #[error("the answer's chunks cannot be read")]
+    Chunks,
+    #[error("the answer is too large")]
+    Size,
+    #[error("the connection was closed within an answer")]
+    Closed,
+}
+
+/// Follows one response through an input that grows.
+#[derive(Debug, Default)]
+pub struct ResponseParser {
+    state: State,
+    /// Where the response begins: after interim ones, which have no body.
+    start: usize,
+}
+
+#[derive(Debug, Default)]
+enum State {
+    #[default]
+    Head,
+    Sized(Response),
+    Chunked(Response, Chunks),
+    UntilClose(Response),
+}
+
+impl ResponseParser {
+    /// The response, once `input` holds all of it.
+    pub fn advance(&mut self, input: &mut [u8]) -> Result<Option<Response>, Fault> {
+        if input.len() > RESPONSE_BYTES_MAX {
+            return Err(Fault::Size);
+        }
+        while let State::Head = self.state {
+            let Some(size) = head_size(&input[self.start..]) else {
+                let is_endless = input.len() - self.start > HEAD_BYTES_MAX;
+                return if is_endless { Err(Fault::Size) } else { Ok(None) };
+            };
+            let head = self.start..self.start + size;
+            let state = read_head(&input[head.clone()], head.end)?;
+            match &state {
+                State::Sized(Response { status: 100..200, .. }) => self.start = head.end,
+                _ => self.state = state,
+            }
+        }
+        Ok(match &mut self.state {
+            State::Sized(response) if input.len() >= response.body.end => Some(response.clone()),
+            State::Chunked(response, chunks) => {
+                let is_complete = chunks.advance(input, &mut response.body)?;
+                is_complete.then(|| response.clone())
+            }
+            State::Sized(_) | State::UntilClose(_) | State::Head => None,
+        })
+    }
+
+    /// The response, if the end of the input is its end, too.
+    pub fn end(self, input: &[u8]) -> Result<Response, Fault> {
+        match self.state {
+            State::UntilClose(mut response) => {
+                response.body.end = input.len();
+                Ok(response)
+            }
+            _ => Err(Fault::Closed),
+        }
+    }
+
+    /// How large the input will be, if that is known.
+    pub fn size_expected(&self) -> Option<usize> {
+        match &self.state {
+            State::Sized(response) => Some(response.body.end),
+            _ => None,
+        }
+    }
+}
+
+/// Up to and including the empty line.
+fn head_size(input: &[u8]) -> Option<usize> {
+    let mut from = 0;
+    while let Some(found) = input.get(from..)?.iter().position(|&byte| byte == b'\n') {
+        let end = from + found + 1;
+        if input[..end].ends_with(b"\r\n\r\n") {
+            return Some(end);
+        }
+        from = end;
+    }
+    None
+}
+
+fn read_head(head: &[u8], body_start: usize) -> Result<State, Fault> {
+    let status = match head {
+        [b'H', b'T', b'T', b'P', b'/', b'1', b'.', _, b' ', status @ ..] => status,
+        _ => return Err(Fault::NotHttp),
+    };
+    let digits = status.get(..3).ok_or(Fault::NotHttp)?;
+    let status = decimal(digits).ok_or(Fault::NotHttp)? as u16;
+    let mut close = head[7] == b'0';
+    let (mut length, mut chunked) = (None, false);
+    // The first bytes of a line rule most headers out.
+    for line in head.split(|&byte| byte == b'\n').skip(1) {
+        match line.first().map(|first| first | 0x20) {
+            Some(b'c') => {
+                if let Some(value) = value_of(line, b"content-length:") {
+                    length = Some(decimal(value).ok_or(Fault::Length)?);
+                } else if let Some(value) = value_of(line, b"connection:") {
+                    close = value.eq_ignore_ascii_case(b"close")
+                        || close && !value.eq_ignore_ascii_case(b"keep-alive");
+                }
+            }
+            Some(b't') => {
+                if let Some(value) = value_of(line, b"transfer-encoding:") {
+                    chunked = value.eq_ignore_ascii_case(b"chunked");
+                }
+            }
+            _ => (),
+        }
+    }
+    let body = body_start..body_start;
+    let has_no_body = matches!(status, 100..200 | 204 | 304);
+    Ok(match length {
+        _ if has_no_body => State::Sized(Response { status, body, close }),
+        _ if chunked => State::Chunked(Response { status, body, close }, Chunks::new(body_start)),
+        Some(length) => {
+            let end = body_start.checked_add(length).filter(|end| *end <= RESPONSE_BYTES_MAX);
+            let body = body_start..end.ok_or(Fault::Size)?;
+            State::Sized(Response { status, body, close })
+        }
+        None => State::UntilClose(Response { status, body, close: true }),
+    })
+}
+
+/// The value of the header if the line is about it; `name` is lower-case and ends in a colon.
+fn value_of<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    let (start, value) = line.split_at_checked(name.len())?;
+    start.eq_ignore_ascii_case(name).then(|| value.trim_ascii())
+}
+
+fn decimal(digits: &[u8]) -> Option<usize> {
+    let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    is_number.then(|| std::str::from_utf8(digits).ok()?.parse().ok()).flatten()
+}
+
+/// Joins the chunks in place.
+#[derive(Debug)]
+struct Chunks {
+    read_to: usize,
+    /// Of the chunk that is being read: its bytes that are still to come, and the line's end after them.
+    open: Option<usize>,
+    /// Behind the last chunk, lines follow until an empty one.
+    in_trailer: bool,
+}
+
+impl Chunks {
+    fn new(read_to: usize) -> Chunks {
+        Chunks { read_to, open: None, in_trailer: false }
+    }
+
+    /// Appends what has come to the body, and says whether that was all.
+    fn advance(&mut self, input: &mut [u8], body: &mut Range<usize>) -> Result<bool, Fault> {
+        loop {
+            if let Some(rest) = self.open {
+                let taken = rest.min(input.len() - self.read_to);
+                input.copy_within(self.read_to..self.read_to + taken, body.end);
+                body.end += taken;
+                self.read_to += taken;
+                self.open = Some(rest - taken);
+                let Some(line_end) = input.get(self.read_to..self.read_to + 2) else {
+                    return Ok(false);
+                };
+                if rest > taken {
+                    return Ok(false);
+                }
+                if line_end != b"\r\n" {
+                    return Err(Fault::Chunks);
+                }
+                self.read_to += 2;
+                self.open = None;
+            }
+            let rest = &input[self.read_to..];
+            let Some(line) = rest.iter().position(|&byte| byte == b'\n').map(|at| &rest[..at])
+            else {
+                return Ok(false);
+            };
+            let line = line.strip_suffix(b"\r").ok_or(Fault::Chunks)?;
+            self.read_to += line.len() + 2;
+            match self.in_trailer {
+                true if line.is_empty() => return Ok(true),
+                true => (),
+                false => match chunk_size(line)? {
+                    0 => self.in_trailer = true,
+                    size => self.open = Some(size),
+                },
+            }
+        }
+    }
+}
+
+fn chunk_size(line: &[u8]) -> Result<usize, Fault> {
+    let digits = line.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
+    let digits = std::str::from_utf8(digits).map_err(|_| Fault::Chunks)?;
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let size = usize::from_str_radix(digits, 16).ok().filter(|_| is_number).ok_or(Fault::Chunks)?;
+    if size > RESPONSE_BYTES_MAX { Err(Fault::Size) } else { Ok(size) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Feeds the bytes in pieces of the given size, then closes.
+    fn read(bytes: &[u8], piece: usize) -> Result<(u16, Vec<u8>, bool), Fault> {
+        let mut parser = ResponseParser::default();
+        let mut input = Vec::new();
+        for piece in bytes.chunks(piece) {
+            input.extend_from_slice(piece);
+            if let Some(response) = parser.advance(&mut input)? {
+                return Ok((response.status, input[response.body].to_vec(), response.close));
+            }
+        }
+        let response = parser.end(&input)?;
+        Ok((response.status, input[response.body].to_vec(), response.close))
+    }
+
+    fn check(text: &str, expected: Result<(u16, &str, bool), Fault>) {
+        let expected =
+            expected.map(|(status, body, close)| (status, body.as_bytes().to_vec(), close));
+        for piece in [1, 2, 3, 7, 20, text.len()] {
+            assert_eq!(read(text.as_bytes(), piece), expected, "{text:?} in pieces of {piece}");
+        }
+    }
+
+    #[test]
+    fn responses_are_framed_wherever_they_are_split() {
+        check("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", Ok((200, "{}", false)));
+        check("HTTP/1.1 400 \r\ncontent-length:0\r\n\r\n", Ok((400, "", false)));
+        check("HTTP/1.1 204 No Content\r\n\r\n", Ok((204, "", false)));
+        check(
+            "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}",
+            Ok((200, "{}", true)),
+        );
+        check("HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n{}", Ok((200, "{}", true)));
+        check(
+            "HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 2\r\n\r\n{}",
+            Ok((200, "{}", false)),
+        );
+        check("HTTP/1.1 200 OK\r\n\r\nuntil the end", Ok((200, "until the end", true)));
+        check(
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx",
+            Ok((200, "x", false)),
+        );
+        check(
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4;a=b\r\nWiki\r\n5\r\npedia\r\n0\r\n\r\n",
+            Ok((200, "Wikipedia", false)),
+        );
+        check(
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nA\r\n\r\n34567890\r\n0\r\nTrailer: x\r\n\r\n",
+            Ok((200, "\r\n34567890", false)),
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_framed_is_a_fault() {
+        check("HTTP/2 200\r\n\r\n", Err(Fault::NotHttp));
+        check("HTTP/1.1 2x0 OK\r\n\r\n", Err(Fault::NotHttp));
+        check("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", Err(Fault::Length));
+        check("HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n", Err(Fault::Size));
+        check("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n{}", Err(Fault::Closed));
+        check("HTTP/1.1 200 OK\r\nConten", Err(Fault::Closed));
+        let chunked =
+            |chunks| format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}");
+        check(&chunked("x\r\n"), Err(Fault::Chunks));
+        check(&chunked("+1\r\na\r\n"), Err(Fault::Chunks));
+        check(&chunked("1\r\nab\r\n"), Err(Fault::Chunks));
+        check(&chunked("3\r\nab"), Err(Fault::Closed));
+        check(&chunked("FFFFFFFFF\r\n"), Err(Fault::Size));
+    }
+}

@@ -1,0 +1,68 @@
+//! A plain or an encrypted byte stream.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
+
+pub enum Stream {
+    Plain(TcpStream),
+    Secure(Box<TlsStream<TcpStream>>),
+}
+
+/// What an encrypted stream needs, shared by all of a run's.
+#[derive(Clone)]
+pub struct Security {
+    connector: TlsConnector,
+    name: ServerName<'static>,
+}
+
+impl Security {
+    pub fn new(host: &str) -> io::Result<Security> {
+        let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+        let provider = Arc::new(crypto::ring::default_provider());
+        let configuration = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(io::Error::other)?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+        Ok(Security { connector: TlsConnector::from(Arc::new(configuration)), name })
+    }
+}
+
+impl Stream {
+    pub async fn open(address: SocketAddr, security: Option<&Security>) -> io::Result<Stream> {
+        let plain = TcpStream::connect(address).await?;
+        plain.set_nodelay(true)?;
+        let Some(Security { connector, name }) = security else { return Ok(Stream::Plain(plain)) };
+        let secure = connector.connect(name.clone(), plain).await?;
+        Ok(Stream::Secure(Box::new(secure)))
+    }
+
+    #[inline]
+    pub async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Stream::Plain(stream) => stream.write_all(bytes).await,
+            Stream::Secure(stream) => {
+                stream.write_all(bytes).await?;
+                stream.flush().await
+            }
+        }
+    }
+
+    /// Appends what has come; 0 means that the peer has closed.
+    #[inline]
+    pub async fn read(&mut self, input: &mut Vec<u8>) -> io::Result<usize> {
+        match self {
+            Stream::Plain(stream) => stream.read_buf(input).await,
+            Stream::Secure(stream) => stream.read_buf(input).await,
+        }
+    }
+}

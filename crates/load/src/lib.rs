@@ -1,0 +1,50 @@
+//! A load generator for any DynamoDB endpoint.
+//!
+//! A [`Plan`] says what to send where. [`prepare`] makes the table and its items, [`run`] sends the load and measures,
+//! [`exchange`] makes a single call. All three block; they bring their own runtimes.
+//!
+//! ```no_run
+//! use zenobe_load::{Plan, Target, Workload, prepare, run};
+//!
+//! # fn main() -> Result<(), zenobe_load::LoadError> {
+//! let target = Target::new("http://127.0.0.1:8000", "us-east-1", None)?;
+//! let plan = Plan::new(target, Workload::Get);
+//! prepare(&plan, &mut |_| ())?;
+//! let report = run(&plan, &mut |_| ())?;
+//! println!("{:.0} requests/s", report.requests_per_second());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **Invariant:** the generator reads no more of an answer than its status, and what decides the next request: a page's
+//! last key, unprocessed items, the name of an error. It runs as well against a server that answers a fixed body to everything,
+//! which measures what HTTP alone costs.
+//!
+//! **Invariant:** on a plain connection without credentials, a request costs one write and no allocation.
+
+mod distribution;
+mod error;
+mod exchange;
+mod http;
+mod output;
+mod plan;
+mod prepare;
+mod report;
+mod run;
+mod target;
+mod workload;
+
+pub use hdrhistogram::Histogram;
+pub use zenobe_auth::Credential;
+
+pub use distribution::{Distribution, DistributionError};
+pub use error::LoadError;
+pub use exchange::{Answer, exchange};
+pub use plan::{Pacing, Plan};
+pub use prepare::{LoadProgress, Prepared, drop_table, prepare};
+pub use report::{Interval, OperationReport, Report};
+pub use run::{Stop, run, run_until};
+pub use target::Target;
+pub use workload::{Operation, Shape, UnknownWorkload, Workload};
+
+pub type Result<T> = std::result::Result<T, LoadError>;

@@ -1,0 +1,149 @@
+//! When requests are sent.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Semaphore;
+
+use super::timer::Timer;
+use super::{Course, Stop};
+use crate::{LoadError, Result};
+
+/// Below this distance, requests are released in groups: a timer for each would cost more than the request.
+const RELEASE_DISTANCE_MIN: Duration = Duration::from_micros(50);
+
+/// Says when a connection may send its next request.
+#[derive(Clone)]
+pub enum Pace {
+    Closed { end: Option<Instant>, budget: Option<Budget>, stop: Stop },
+    Open(Rc<Schedule>),
+}
+
+impl Pace {
+    /// Waits until the next request is due and returns its time. None ends the connection.
+    #[inline]
+    pub async fn next(&self, now: Instant) -> Option<Instant> {
+        match self {
+            Pace::Closed { end, budget, stop } => {
+                let is_over = end.is_some_and(|end| now >= end) || stop.is_stopped();
+                let is_spent = || budget.as_ref().is_some_and(|budget| !budget.take());
+                (!is_over && !is_spent()).then_some(now)
+            }
+            Pace::Open(schedule) => schedule.next().await,
+        }
+    }
+}
+
+/// A number of operations that all connections share.
+#[derive(Clone)]
+pub struct Budget {
+    pub issued: Arc<AtomicU64>,
+    pub operations_max: u64,
+}
+
+impl Budget {
+    fn take(&self) -> bool {
+        self.issued.fetch_add(1, Ordering::Relaxed) < self.operations_max
+    }
+}
+
+/// The times at which a worker's requests are due, whether or not a connection is free to send them.
+///
+/// The schedule is the queue: a permit is added for each request whose time has come, connections take permits in their order,
+/// and the time of the n-th taken is known from n. When the server stalls, permits pile up, and the requests that are
+/// sent late are measured from the time at which they were due.
+pub struct Schedule {
+    first: Instant,
+    distance: Duration,
+    /// None if time ends the run.
+    count: Option<u64>,
+    released: Cell<u64>,
+    taken: Cell<u64>,
+    due: Semaphore,
+}
+
+impl Schedule {
+    /// The share of one of the workers, whose requests are due in turns.
+    pub fn new(
+        course: &Course,
+        requests_per_second: f64,
+        operations_max: Option<u64>,
+        worker: usize,
+        workers: usize,
+    ) -> Schedule {
+        let between = 1.0 / requests_per_second;
+        let (worker, workers) = (worker as u64, workers as u64);
+        Schedule {
+            first: course.start + Duration::from_secs_f64(between * worker as f64),
+            distance: Duration::from_secs_f64(between * workers as f64),
+            count: operations_max.map(|all| (all + workers - 1 - worker) / workers),
+            released: Cell::new(0),
+            taken: Cell::new(0),
+            due: Semaphore::new(0),
+        }
+    }
+
+    /// Releases requests as they become due, until the end.
+    pub async fn release(&self, end: Option<Instant>) -> Result<()> {
+        let mut timer = Timer::new().map_err(LoadError::Runtime)?;
+        loop {
+            let number = self.released.get();
+            if self.count.is_some_and(|count| number >= count) {
+                break;
+            }
+            let due = self.due_at(number);
+            if end.is_some_and(|end| due >= end) {
+                break;
+            }
+            let wake = due.max(Instant::now() + RELEASE_DISTANCE_MIN.saturating_sub(self.distance));
+            timer.sleep_until(wake).await.map_err(LoadError::Runtime)?;
+            self.release_due(Instant::now().min(end.unwrap_or(wake.max(Instant::now()))));
+        }
+        match end {
+            Some(end) => {
+                timer.sleep_until(end).await.map_err(LoadError::Runtime)?;
+                self.due.close();
+            }
+            None if self.count == Some(0) => self.due.close(),
+            None => (),
+        }
+        Ok(())
+    }
+
+    /// Ends the schedule before its time.
+    pub fn close(&self) {
+        self.due.close();
+    }
+
+    /// The times of the requests that were due but have not been taken.
+    pub fn unsent(&self) -> impl Iterator<Item = Instant> {
+        (self.taken.get()..self.released.get()).map(|number| self.due_at(number))
+    }
+
+    async fn next(&self) -> Option<Instant> {
+        self.due.acquire().await.ok()?.forget();
+        let number = self.taken.get();
+        self.taken.set(number + 1);
+        if self.count == Some(number + 1) {
+            self.due.close();
+        }
+        Some(self.due_at(number))
+    }
+
+    fn release_due(&self, now: Instant) {
+        let mut number = self.released.get();
+        let first = number;
+        while self.due_at(number) <= now && self.count.is_none_or(|count| number < count) {
+            number += 1;
+        }
+        self.released.set(number);
+        self.due.add_permits((number - first) as usize);
+    }
+
+    fn due_at(&self, number: u64) -> Instant {
+        self.first + Duration::from_nanos((self.distance.as_nanos() * u128::from(number)) as u64)
+    }
+}

@@ -1,0 +1,387 @@
+//! Renders the requests of a workload, one connection's after the other.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+
+use super::{
+    BATCH_ITEMS, ItemWriter, Operation, PAGE_ITEMS, PARTITION_ITEMS, Workload, last_evaluated_key,
+    write_number,
+};
+use crate::Plan;
+use crate::distribution::Chooser;
+use crate::http::{Call, Request};
+
+/// What all connections of a run share.
+pub struct Surroundings {
+    workload: Workload,
+    items: u64,
+    /// `"TableName":"…"`
+    table_name: Vec<u8>,
+    /// `"…":`, as the batches name their table.
+    table_member: Vec<u8>,
+    writer: ItemWriter,
+    chooser: Chooser,
+    connections: usize,
+    /// Tells the new items of this run from those of others: milliseconds since 1970.
+    run: u64,
+    next_insert: AtomicU64,
+    /// Only as many are read as were answered, so that most reads of the latest items find one.
+    inserted: AtomicU64,
+}
+
+impl Surroundings {
+    pub fn new(plan: &Plan, run: u64) -> Surroundings {
+        Surroundings {
+            workload: plan.workload,
+            items: plan.items,
+            table_name: format!(r#""TableName":"{}""#, plan.table).into_bytes(),
+            table_member: format!(r#""{}":"#, plan.table).into_bytes(),
+            writer: ItemWriter::new(plan.workload.shape(), plan.item_bytes, plan.seed),
+            chooser: Chooser::new(plan.keys, plan.items),
+            connections: plan.connections,
+            run,
+            next_insert: AtomicU64::new(0),
+            inserted: AtomicU64::new(0),
+        }
+    }
+}
+
+/// What was rendered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    pub operation: Operation,
+    /// Whether a second request about the same item belongs to it.
+    pub continues: bool,
+    inserts: bool,
+}
+
+impl Step {
+    fn of(operation: Operation) -> Step {
+        Step { operation, continues: false, inserts: false }
+    }
+}
+
+pub struct Generator {
+    shared: Arc<Surroundings>,
+    random: SmallRng,
+    chooser: Chooser,
+    /// Number of the connection, which is its segment.
+    connection: usize,
+    /// Where the segment's next page starts: an object.
+    last_key: Vec<u8>,
+    /// The item of the last step, for the second request.
+    number: u64,
+}
+
+impl Generator {
+    pub fn new(shared: Arc<Surroundings>, seed: u64, connection: usize) -> Generator {
+        let mixed = seed ^ (connection as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        Generator {
+            random: SmallRng::seed_from_u64(mixed),
+            chooser: shared.chooser.clone(),
+            connection,
+            last_key: Vec::new(),
+            number: 0,
+            shared,
+        }
+    }
+
+    /// Renders the next request.
+    #[inline]
+    pub fn next(&mut self, request: &mut Request) -> Step {
+        let step = match self.shared.workload {
+            Workload::Get | Workload::YcsbC => self.get(request),
+            Workload::Put | Workload::PutIndexed => self.put(request, b""),
+            Workload::PutIfVersion => self.put(request, PUT_IF_VERSION),
+            Workload::PutIfAbsent => self.put_new(request),
+            Workload::Update => self.update(request),
+            Workload::Counter => self.count(request),
+            Workload::Query => self.query_page(request),
+            Workload::Scan => self.scan(request),
+            Workload::BatchWrite => self.batch_write(request),
+            Workload::BatchGet => self.batch_get(request),
+            Workload::Transact => self.transact(request),
+            Workload::YcsbA => match self.chance(50) {
+                true => self.get(request),
+                false => self.replace_fill(request),
+            },
+            Workload::YcsbB => match self.chance(95) {
+                true => self.get(request),
+                false => self.replace_fill(request),
+            },
+            Workload::YcsbD => match self.chance(95) {
+                true => self.get(request),
+                false => self.insert(request),
+            },
+            Workload::YcsbE => match self.chance(95) {
+                true => self.query_range(request),
+                false => self.insert(request),
+            },
+            Workload::YcsbF => match self.chance(50) {
+                true => self.get(request),
+                false => {
+                    self.get(request);
+                    Step { continues: true, ..Step::of(Operation::ReadModifyWrite) }
+                }
+            },
+        };
+        request.finish();
+        step
+    }
+
+    /// Renders the second request of a step that continues.
+    pub fn second(&mut self, request: &mut Request) {
+        self.write_replace_fill(self.number, request);
+        request.finish();
+    }
+
+    /// Renders the part of a batch that was left undone.
+    pub fn repeat_batch(&self, operation: Operation, unprocessed: &[u8], request: &mut Request) {
+        let call = match operation {
+            Operation::BatchGetItem => Call::BatchGetItem,
+            _ => Call::BatchWriteItem,
+        };
+        let body = request.begin(call);
+        body.extend_from_slice(br#"{"RequestItems":"#);
+        body.extend_from_slice(unprocessed);
+        body.push(b'}');
+        request.finish();
+    }
+
+    /// Takes note of a successful answer.
+    #[inline]
+    pub fn succeeded(&mut self, step: Step, body: &[u8]) {
+        if step.inserts {
+            self.shared.inserted.fetch_add(1, Ordering::Relaxed);
+        }
+        if step.operation == Operation::Scan {
+            self.last_key.clear();
+            self.last_key.extend_from_slice(last_evaluated_key(body).unwrap_or_default());
+        }
+    }
+
+    fn chance(&mut self, percent: u32) -> bool {
+        self.random.random_range(0..100u32) < percent
+    }
+
+    #[inline]
+    fn choose(&mut self) -> u64 {
+        let items = match self.shared.workload {
+            Workload::YcsbD | Workload::YcsbE => {
+                self.shared.items + self.shared.inserted.load(Ordering::Relaxed)
+            }
+            _ => self.shared.items,
+        };
+        self.chooser.draw(&mut self.random, items)
+    }
+
+    #[inline]
+    fn get(&mut self, request: &mut Request) -> Step {
+        self.number = self.choose();
+        let body = request.begin(Call::GetItem);
+        body.push(b'{');
+        body.extend_from_slice(&self.shared.table_name);
+        body.extend_from_slice(br#","Key":"#);
+        self.shared.writer.write_key(self.number, body);
+        body.push(b'}');
+        Step::of(Operation::GetItem)
+    }
+
+    /// `condition` is empty or further members of the request.
+    #[inline]
+    fn put(&mut self, request: &mut Request, condition: &[u8]) -> Step {
+        let number = self.choose();
+        self.write_put(number, request, condition);
+        Step::of(Operation::PutItem)
+    }
+
+    fn insert(&mut self, request: &mut Request) -> Step {
+        let number = self.shared.items + self.shared.next_insert.fetch_add(1, Ordering::Relaxed);
+        self.write_put(number, request, b"");
+        Step { inserts: true, ..Step::of(Operation::PutItem) }
+    }
+
+    #[inline]
+    fn write_put(&mut self, number: u64, request: &mut Request, condition: &[u8]) {
+        let body = request.begin(Call::PutItem);
+        body.push(b'{');
+        body.extend_from_slice(&self.shared.table_name);
+        body.extend_from_slice(condition);
+        body.extend_from_slice(br#","Item":"#);
+        self.shared.writer.write_item(number, &mut self.random, body);
+        body.push(b'}');
+    }
+
+    fn put_new(&mut self, request: &mut Request) -> Step {
+        let number = self.shared.next_insert.fetch_add(1, Ordering::Relaxed);
+        let body = request.begin(Call::PutItem);
+        body.push(b'{');
+        body.extend_from_slice(&self.shared.table_name);
+        body.extend_from_slice(br#","ConditionExpression":"attribute_not_exists(pk)","Item":"#);
+        self.shared.writer.write_new_item(self.shared.run, number, &mut self.random, body);
+        body.push(b'}');
+        Step::of(Operation::PutItem)
+    }
+
+    #[inline]
+    fn update(&mut self, request: &mut Request) -> Step {
+        let number = self.choose();
+        let version: u32 = self.random.random();
+        let body = self.begin_update(number, request);
+        body.extend_from_slice(
+            br#","UpdateExpression":"SET visits = visits + :one, version = :version","ConditionExpression":"visits >= :zero","ExpressionAttributeValues":{":one":{"N":"1"},":zero":{"N":"0"},":version":{"N":"1"#,
+        );
+        write_number(version.into(), 10, body);
+        body.extend_from_slice(br#""}}}"#);
+        Step::of(Operation::UpdateItem)
+    }
+
+    fn count(&mut self, request: &mut Request) -> Step {
+        let number = self.choose();
+        let body = self.begin_update(number, request);
+        body.extend_from_slice(
+            br#","UpdateExpression":"ADD visits :one","ExpressionAttributeValues":{":one":{"N":"1"}}}"#,
+        );
+        Step::of(Operation::UpdateItem)
+    }
+
+    fn replace_fill(&mut self, request: &mut Request) -> Step {
+        let number = self.choose();
+        self.write_replace_fill(number, request);
+        Step::of(Operation::UpdateItem)
+    }
+
+    fn write_replace_fill(&mut self, number: u64, request: &mut Request) {
+        let body = self.begin_update(number, request);
+        body.extend_from_slice(
+            br#","UpdateExpression":"SET fill = :fill","ExpressionAttributeValues":{":fill":{"S":""#,
+        );
+        self.shared.writer.write_fill(&mut self.random, body);
+        body.extend_from_slice(br#""}}}"#);
+    }
+
+    #[inline]
+    fn begin_update<'r>(&self, number: u64, request: &'r mut Request) -> &'r mut Vec<u8> {
+        let body = request.begin(Call::UpdateItem);
+        body.push(b'{');
+        body.extend_from_slice(&self.shared.table_name);
+        body.extend_from_slice(br#","Key":"#);
+        self.shared.writer.write_key(number, body);
+        body
+    }
+
+    #[inline]
+    fn query_page(&mut self, request: &mut Request) -> Step {
+        self.query(PAGE_ITEMS, request)
+    }
+
+    fn query_range(&mut self, request: &mut Request) -> Step {
+        let limit = self.random.random_range(1..=PARTITION_ITEMS);
+        self.query(limit, request)
+    }
+
+    /// Starts where the partition has a whole page left. The last partition may be shorter, so it is left out.
+    #[inline]
+    fn query(&mut self, limit: u64, request: &mut Request) -> Step {
+        let number = self.choose();
+        let partitions = (self.shared.items / PARTITION_ITEMS).max(1);
+        let partition = (number / PARTITION_ITEMS).min(partitions - 1);
+        let start = number % (PARTITION_ITEMS - limit + 1);
+        let body = request.begin(Call::Query);
+        body.push(b'{');
+        body.extend_from_slice(&self.shared.table_name);
+        body.extend_from_slice(
+            br#","KeyConditionExpression":"pk = :pk AND sk >= :sk","ExpressionAttributeValues":{":pk":{"S":"list#"#,
+        );
+        write_number(partition, 12, body);
+        body.extend_from_slice(br#""},":sk":{"S":"item#"#);
+        write_number(start, 6, body);
+        body.extend_from_slice(br#""}},"Limit":"#);
+        write_number(limit, 1, body);
+        body.push(b'}');
+        Step::of(Operation::Query)
+    }
+
+    fn scan(&mut self, request: &mut Request) -> Step {
+        let body = request.begin(Call::Scan);
+        body.push(b'{');
+        body.extend_from_slice(&self.shared.table_name);
+        body.extend_from_slice(br#","Segment":"#);
+        write_number(self.connection as u64, 1, body);
+        body.extend_from_slice(br#","TotalSegments":"#);
+        write_number(self.shared.connections as u64, 1, body);
+        if !self.last_key.is_empty() {
+            body.extend_from_slice(br#","ExclusiveStartKey":"#);
+            body.extend_from_slice(&self.last_key);
+        }
+        body.push(b'}');
+        Step::of(Operation::Scan)
+    }
+
+    fn batch_write(&mut self, request: &mut Request) -> Step {
+        let numbers: [u64; BATCH_ITEMS] = self.choose_distinct();
+        let body = request.begin(Call::BatchWriteItem);
+        body.extend_from_slice(br#"{"RequestItems":{"#);
+        body.extend_from_slice(&self.shared.table_member);
+        body.push(b'[');
+        for (index, number) in numbers.into_iter().enumerate() {
+            body.extend_from_slice(if index == 0 { b"" } else { b"," });
+            body.extend_from_slice(br#"{"PutRequest":{"Item":"#);
+            self.shared.writer.write_item(number, &mut self.random, body);
+            body.extend_from_slice(b"}}");
+        }
+        body.extend_from_slice(b"]}}");
+        Step::of(Operation::BatchWriteItem)
+    }
+
+    fn batch_get(&mut self, request: &mut Request) -> Step {
+        let numbers: [u64; BATCH_ITEMS] = self.choose_distinct();
+        let body = request.begin(Call::BatchGetItem);
+        body.extend_from_slice(br#"{"RequestItems":{"#);
+        body.extend_from_slice(&self.shared.table_member);
+        body.extend_from_slice(br#"{"Keys":["#);
+        for (index, number) in numbers.into_iter().enumerate() {
+            body.extend_from_slice(if index == 0 { b"" } else { b"," });
+            self.shared.writer.write_key(number, body);
+        }
+        body.extend_from_slice(b"]}}}");
+        Step::of(Operation::BatchGetItem)
+    }
+
+    fn transact(&mut self, request: &mut Request) -> Step {
+        let [put, update]: [u64; 2] = self.choose_distinct();
+        let body = request.begin(Call::TransactWriteItems);
+        body.extend_from_slice(br#"{"TransactItems":[{"Put":{"#);
+        body.extend_from_slice(&self.shared.table_name);
+        body.extend_from_slice(br#","Item":"#);
+        self.shared.writer.write_item(put, &mut self.random, body);
+        body.extend_from_slice(br#"}},{"Update":{"#);
+        body.extend_from_slice(&self.shared.table_name);
+        body.extend_from_slice(br#","Key":"#);
+        self.shared.writer.write_key(update, body);
+        body.extend_from_slice(
+            br#","UpdateExpression":"SET visits = visits + :one","ConditionExpression":"attribute_exists(pk)","ExpressionAttributeValues":{":one":{"N":"1"}}}}]}"#,
+        );
+        Step::of(Operation::TransactWriteItems)
+    }
+
+    /// One request must not name an item twice: of an item that is taken, the next free one is taken instead.
+    fn choose_distinct<const COUNT: usize>(&mut self) -> [u64; COUNT] {
+        debug_assert!(self.shared.items >= COUNT as u64);
+        let mut numbers = [0; COUNT];
+        for taken in 0..COUNT {
+            let mut number = self.choose();
+            while numbers[..taken].contains(&number) {
+                number = (number + 1) % self.shared.items;
+            }
+            numbers[taken] = number;
+        }
+        numbers
+    }
+}
+
+/// No version is as high as the limit. Servers can't know that and have to look.
+const PUT_IF_VERSION: &[u8] = br#","ConditionExpression":"attribute_not_exists(pk) OR version < :limit","ExpressionAttributeValues":{":limit":{"N":"99999999999"}}"#;

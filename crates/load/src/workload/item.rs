@@ -1,0 +1,153 @@
+//! Renders keys and items as JSON.
+
+use std::sync::Arc;
+
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+
+use super::{PARTITION_ITEMS, Shape};
+
+/// Categories of the index: few enough that each has many items.
+const CATEGORIES: u64 = 1000;
+const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/// Knows the table's shape and has the text that fills items up.
+#[derive(Debug, Clone)]
+pub struct ItemWriter {
+    shape: Shape,
+    fill_size_bytes: usize,
+    /// Random letters, of which each item gets a part: a server that compresses shall gain nothing unreal.
+    letters: Arc<[u8]>,
+}
+
+impl ItemWriter {
+    pub fn new(shape: Shape, item_bytes: usize, seed: u64) -> ItemWriter {
+        let fill_size_bytes = item_bytes.saturating_sub(shape.item_bytes_min());
+        let mut random = SmallRng::seed_from_u64(seed);
+        let size = fill_size_bytes + 64 * 1024;
+        let letters = (0..size).map(|_| LETTERS[random.random_range(0..LETTERS.len())]).collect();
+        ItemWriter { shape, fill_size_bytes, letters }
+    }
+
+    /// `{"pk":{"S":"user#000000000007"}}`
+    #[inline]
+    pub fn write_key(&self, number: u64, body: &mut Vec<u8>) {
+        body.push(b'{');
+        self.write_key_attributes(number, body);
+        body.push(b'}');
+    }
+
+    #[inline]
+    pub fn write_item(&self, number: u64, random: &mut SmallRng, body: &mut Vec<u8>) {
+        body.push(b'{');
+        self.write_key_attributes(number, body);
+        self.write_rest(number, random, body);
+    }
+
+    /// An item whose key is in no loaded table.
+    pub fn write_new_item(&self, run: u64, number: u64, random: &mut SmallRng, body: &mut Vec<u8>) {
+        body.extend_from_slice(br#"{"pk":{"S":"new#"#);
+        write_number(run, 13, body);
+        body.push(b'#');
+        write_number(number, 12, body);
+        body.extend_from_slice(br#""}"#);
+        self.write_rest(number, random, body);
+    }
+
+    #[inline]
+    pub fn write_fill(&self, random: &mut SmallRng, body: &mut Vec<u8>) {
+        let start = random.random_range(0..=self.letters.len() - self.fill_size_bytes);
+        body.extend_from_slice(&self.letters[start..start + self.fill_size_bytes]);
+    }
+
+    #[inline]
+    fn write_key_attributes(&self, number: u64, body: &mut Vec<u8>) {
+        match self.shape {
+            Shape::Plain | Shape::Indexed => {
+                body.extend_from_slice(br#""pk":{"S":"user#"#);
+                write_number(number, 12, body);
+            }
+            Shape::Sorted => {
+                body.extend_from_slice(br#""pk":{"S":"list#"#);
+                write_number(number / PARTITION_ITEMS, 12, body);
+                body.extend_from_slice(br#""},"sk":{"S":"item#"#);
+                write_number(number % PARTITION_ITEMS, 6, body);
+            }
+        }
+        body.extend_from_slice(br#""}"#);
+    }
+
+    /// All attributes but the key's, and the closing brace.
+    #[inline]
+    fn write_rest(&self, number: u64, random: &mut SmallRng, body: &mut Vec<u8>) {
+        body.extend_from_slice(br#","version":{"N":"1"#);
+        // Always of the same length, so that items are of the same size.
+        write_number(random.random::<u32>().into(), 10, body);
+        if self.shape == Shape::Indexed {
+            body.extend_from_slice(br#""},"category":{"S":"category#"#);
+            write_number(number % CATEGORIES, 3, body);
+        }
+        body.extend_from_slice(br#""},"visits":{"N":"0"},"active":{"BOOL":true},"fill":{"S":""#);
+        self.write_fill(random, body);
+        body.extend_from_slice(br#""}}"#);
+    }
+}
+
+/// Decimal digits with zeros in front, at least `width` of them.
+#[inline]
+pub fn write_number(mut number: u64, width: usize, body: &mut Vec<u8>) {
+    let mut digits = [b'0'; 20];
+    let mut at = digits.len();
+    while number > 0 {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+    body.extend_from_slice(&digits[at.min(digits.len() - width)..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_their_width_and_all_their_digits() {
+        for (number, width, expected) in
+            [(0, 1, "0"), (7, 3, "007"), (1234, 3, "1234"), (u64::MAX, 12, "18446744073709551615")]
+        {
+            let mut body = Vec::new();
+            write_number(number, width, &mut body);
+            assert_eq!(body, expected.as_bytes());
+        }
+    }
+
+    #[test]
+    fn items_are_json_of_the_asked_size() {
+        for shape in [Shape::Plain, Shape::Sorted, Shape::Indexed] {
+            for item_bytes in [shape.item_bytes_min(), 400, 100_000] {
+                let writer = ItemWriter::new(shape, item_bytes, 1);
+                let mut body = Vec::new();
+                writer.write_item(123_456, &mut SmallRng::seed_from_u64(2), &mut body);
+                let item: serde_json::Value = serde_json::from_slice(&body).unwrap();
+                assert_eq!(size_bytes(&item), item_bytes, "{item}");
+            }
+        }
+    }
+
+    /// As DynamoDB documents it: names and texts by their bytes, numbers by half of their digits and one.
+    fn size_bytes(item: &serde_json::Value) -> usize {
+        let attributes = item.as_object().unwrap().iter();
+        attributes
+            .map(|(name, value)| {
+                let (kind, value) = value.as_object().unwrap().iter().next().unwrap();
+                let size = match (kind.as_str(), value) {
+                    ("S", value) => value.as_str().unwrap().len(),
+                    ("N", value) => value.as_str().unwrap().len().div_ceil(2) + 1,
+                    ("BOOL", _) => 1,
+                    other => panic!("no such attribute is written: {other:?}"),
+                };
+                name.len() + size
+            })
+            .sum()
+    }
+}

@@ -1,0 +1,289 @@
+//! What is sent: the workloads, the shape of their tables, the operations that are told apart in a report.
+
+mod answer;
+mod generator;
+mod item;
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::Distribution;
+
+pub(crate) use answer::{
+    UNPROCESSED, error_message, error_name, is_throttling, item_count, last_evaluated_key,
+    unprocessed,
+};
+pub(crate) use generator::{Generator, Step, Surroundings};
+pub(crate) use item::{ItemWriter, write_number};
+
+/// Items of one partition in a table with a sort key.
+pub(crate) const PARTITION_ITEMS: u64 = 100;
+pub(crate) const PAGE_ITEMS: u64 = 25;
+/// As many as BatchWriteItem takes.
+pub(crate) const BATCH_ITEMS: usize = 25;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Workload {
+    /// GetItem, eventually consistent.
+    Get,
+    /// PutItem over the loaded items.
+    Put,
+    /// UpdateItem with arithmetic and a condition that holds.
+    Update,
+    /// PutItem of new items, on the condition that they do not exist. The table grows.
+    PutIfAbsent,
+    /// PutItem over the loaded items, on a condition about their version that holds.
+    PutIfVersion,
+    /// Query for a page of 25 items out of a partition.
+    Query,
+    /// Scan of the whole table over and over, each connection its segment, in pages of 1 MB.
+    Scan,
+    /// BatchWriteItem of 25 items.
+    BatchWrite,
+    /// BatchGetItem of 25 items.
+    BatchGet,
+    /// TransactWriteItems of a put and of an update with a condition.
+    Transact,
+    /// UpdateItem that adds to the same item on all connections.
+    Counter,
+    /// PutItem into a table with an index of all attributes and a stream of both images.
+    PutIndexed,
+    /// Half reads, half updates.
+    YcsbA,
+    /// 95 % reads, 5 % updates.
+    YcsbB,
+    /// Only reads.
+    YcsbC,
+    /// 95 % reads of what was inserted last, 5 % inserts.
+    YcsbD,
+    /// 95 % queries of 1 to 100 items, 5 % inserts.
+    YcsbE,
+    /// Half reads, half reads that are followed by an update.
+    YcsbF,
+}
+
+impl Workload {
+    pub const ALL: [Workload; 18] = [
+        Workload::Get,
+        Workload::Put,
+        Workload::Update,
+        Workload::PutIfAbsent,
+        Workload::PutIfVersion,
+        Workload::Query,
+        Workload::Scan,
+        Workload::BatchWrite,
+        Workload::BatchGet,
+        Workload::Transact,
+        Workload::Counter,
+        Workload::PutIndexed,
+        Workload::YcsbA,
+        Workload::YcsbB,
+        Workload::YcsbC,
+        Workload::YcsbD,
+        Workload::YcsbE,
+        Workload::YcsbF,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Workload::Get => "get",
+            Workload::Put => "put",
+            Workload::Update => "update",
+            Workload::PutIfAbsent => "put-if-absent",
+            Workload::PutIfVersion => "put-if-version",
+            Workload::Query => "query",
+            Workload::Scan => "scan",
+            Workload::BatchWrite => "batch-write",
+            Workload::BatchGet => "batch-get",
+            Workload::Transact => "transact",
+            Workload::Counter => "counter",
+            Workload::PutIndexed => "put-indexed",
+            Workload::YcsbA => "ycsb-a",
+            Workload::YcsbB => "ycsb-b",
+            Workload::YcsbC => "ycsb-c",
+            Workload::YcsbD => "ycsb-d",
+            Workload::YcsbE => "ycsb-e",
+            Workload::YcsbF => "ycsb-f",
+        }
+    }
+
+    /// One line about what it sends.
+    pub fn description(self) -> &'static str {
+        match self {
+            Workload::Get => "GetItem, eventually consistent",
+            Workload::Put => "PutItem over the loaded items",
+            Workload::Update => "UpdateItem with arithmetic and a condition that holds",
+            Workload::PutIfAbsent => "PutItem of new items if they do not exist; the table grows",
+            Workload::PutIfVersion => {
+                "PutItem over loaded items if their version fits, which it does"
+            }
+            Workload::Query => "Query for a page of 25 items of a partition",
+            Workload::Scan => "Scan over and over, a segment per connection",
+            Workload::BatchWrite => "BatchWriteItem of 25 items",
+            Workload::BatchGet => "BatchGetItem of 25 items",
+            Workload::Transact => "TransactWriteItems of a put and a conditional update",
+            Workload::Counter => "UpdateItem that adds to one item on all connections",
+            Workload::PutIndexed => "PutItem with an index of all attributes and a stream",
+            Workload::YcsbA => "50 % GetItem, 50 % UpdateItem; zipfian keys",
+            Workload::YcsbB => "95 % GetItem, 5 % UpdateItem; zipfian keys",
+            Workload::YcsbC => "GetItem; zipfian keys",
+            Workload::YcsbD => "95 % GetItem of the latest items, 5 % PutItem of new ones",
+            Workload::YcsbE => "95 % Query of 1 to 100 items, 5 % PutItem of new ones",
+            Workload::YcsbF => "50 % GetItem, 50 % GetItem and UpdateItem of the same item",
+        }
+    }
+
+    pub fn shape(self) -> Shape {
+        match self {
+            Workload::Query | Workload::YcsbE => Shape::Sorted,
+            Workload::PutIndexed => Shape::Indexed,
+            _ => Shape::Plain,
+        }
+    }
+
+    pub fn default_keys(self) -> Distribution {
+        match self {
+            Workload::YcsbA
+            | Workload::YcsbB
+            | Workload::YcsbC
+            | Workload::YcsbE
+            | Workload::YcsbF => Distribution::ZIPFIAN,
+            Workload::YcsbD => Distribution::Latest,
+            Workload::Counter => Distribution::Single,
+            _ => Distribution::Uniform,
+        }
+    }
+
+    /// The fewest items that one of its requests needs.
+    pub(crate) fn items_min(self) -> u64 {
+        match self {
+            Workload::BatchGet | Workload::BatchWrite => BATCH_ITEMS as u64,
+            Workload::Transact => 2,
+            _ => 1,
+        }
+    }
+}
+
+impl fmt::Display for Workload {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name())
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownWorkload(String);
+
+impl std::error::Error for UnknownWorkload {}
+
+impl fmt::Display for UnknownWorkload {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = Workload::ALL.iter().map(|workload| workload.name()).collect();
+        write!(out, "{:?} is not a workload; there are {}", self.0, names.join(", "))
+    }
+}
+
+impl FromStr for Workload {
+    type Err = UnknownWorkload;
+
+    fn from_str(text: &str) -> Result<Workload, UnknownWorkload> {
+        let mut all = Workload::ALL.into_iter();
+        all.find(|workload| workload.name() == text).ok_or_else(|| UnknownWorkload(text.to_owned()))
+    }
+}
+
+/// What a table must look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// A partition key.
+    Plain,
+    /// A partition key and a sort key, with a hundred items per partition.
+    Sorted,
+    /// A partition key, a global index of all attributes, and a stream of new and old images.
+    Indexed,
+}
+
+impl Shape {
+    pub fn name(self) -> &'static str {
+        match self {
+            Shape::Plain => "plain",
+            Shape::Sorted => "sorted",
+            Shape::Indexed => "indexed",
+        }
+    }
+
+    /// Each shape has a table of its own, so that changing the workload does not mean loading again.
+    pub fn default_table(self) -> &'static str {
+        match self {
+            Shape::Plain => "zenobe-bench",
+            Shape::Sorted => "zenobe-bench-sorted",
+            Shape::Indexed => "zenobe-bench-indexed",
+        }
+    }
+
+    /// An item with nothing to fill it up.
+    pub(crate) fn item_bytes_min(self) -> usize {
+        let plain = "pkuser#000000000000version0000000visits00active1fill".len();
+        match self {
+            Shape::Plain => plain,
+            Shape::Sorted => plain + "skitem#000000".len(),
+            Shape::Indexed => plain + "categorycategory#000".len(),
+        }
+    }
+}
+
+/// What the report tells apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Operation {
+    GetItem,
+    PutItem,
+    UpdateItem,
+    Query,
+    Scan,
+    BatchGetItem,
+    BatchWriteItem,
+    TransactWriteItems,
+    /// A GetItem and an UpdateItem, measured as one.
+    ReadModifyWrite,
+}
+
+impl Operation {
+    pub const ALL: [Operation; 9] = [
+        Operation::GetItem,
+        Operation::PutItem,
+        Operation::UpdateItem,
+        Operation::Query,
+        Operation::Scan,
+        Operation::BatchGetItem,
+        Operation::BatchWriteItem,
+        Operation::TransactWriteItems,
+        Operation::ReadModifyWrite,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Operation::GetItem => "GetItem",
+            Operation::PutItem => "PutItem",
+            Operation::UpdateItem => "UpdateItem",
+            Operation::Query => "Query",
+            Operation::Scan => "Scan",
+            Operation::BatchGetItem => "BatchGetItem",
+            Operation::BatchWriteItem => "BatchWriteItem",
+            Operation::TransactWriteItems => "TransactWriteItems",
+            Operation::ReadModifyWrite => "ReadModifyWrite",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workloads_are_read_by_their_names() {
+        for workload in Workload::ALL {
+            assert_eq!(workload.name().parse(), Ok(workload));
+        }
+        let fault = "gett".parse::<Workload>().unwrap_err().to_string();
+        assert!(fault.contains("\"gett\"") && fault.contains("ycsb-f"), "{fault}");
+    }
+}
