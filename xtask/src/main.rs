@@ -12,6 +12,7 @@ mod cache;
 mod documents;
 mod environment;
 mod fuzz;
+mod instructions;
 mod libclang;
 mod process;
 mod python;
@@ -36,7 +37,8 @@ fn main() -> ExitCode {
 }
 
 /// Every command, so that the help, the dispatch and the check of the documents agree.
-pub const COMMANDS: [&str; 6] = ["serve", "test", "fuzz", "bench", "env", "help"];
+pub const COMMANDS: [&str; 7] =
+    ["serve", "test", "fuzz", "bench", "instructions", "env", "help"];
 
 fn run(arguments: &[String]) -> Result<(), Failure> {
     let (command, rest) = match arguments.split_first() {
@@ -48,6 +50,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         "test" => no_arguments(rest).and_then(|()| test::run()),
         "fuzz" => fuzz::run(rest),
         "bench" => bench::run(rest),
+        "instructions" => instructions::run(rest),
         "env" => no_arguments(rest).and_then(|()| environment::print()),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
@@ -87,6 +90,11 @@ Usage: cargo xtask <command>
   bench [-- <options>]
       Builds the server in release mode and measures it.
       Example: cargo xtask bench -- --seconds 5
+
+  instructions [--bless | --profile] [<case>...]
+      Counts the instructions of the hot paths and compares them with the recorded
+      baseline; --bless records new counts, --profile shows where they are spent.
+      Example: cargo xtask instructions --profile get-item.memory
 
   env
       Prints the variables under which plain cargo builds the workspace quickly.

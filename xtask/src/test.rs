@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::environment::Environment;
 use crate::process::{self, Failure};
-use crate::{documents, fuzz, python, serve, workspace};
+use crate::{documents, fuzz, instructions, python, serve, workspace};
 
 pub fn run() -> Result<(), Failure> {
     let mut report = Report::default();
@@ -27,6 +27,7 @@ fn run_steps(report: &mut Report) -> Result<(), Failure> {
     report.step("Rust tests", || cargo(&["test", "--locked", "--workspace"]))?;
     report.step("fuzz targets", fuzz::run_all)?;
     report.step("release build", || serve::build_release(&environment))?;
+    report.step("instruction counts", || instructions::check(&environment))?;
     let interpreter = report.step("Python packages", || {
         let requirements = sdk_tests_directory().join("requirements.txt");
         python::install(&requirements, &workspace::target_directory().join("python"))

@@ -1,0 +1,59 @@
+//! Runs one hot path again and again, for `cargo xtask instructions` to count what it costs.
+//!
+//! ```text
+//! zenobe-instructions --list                    each case with its default number of iterations
+//! zenobe-instructions <case> [<iterations>]     one case
+//! ```
+//!
+//! A case sets itself up, warms up, and calls [`section::count`]; only what happens inside is
+//! counted, on all threads. Nothing here measures: callgrind does, from outside.
+//!
+//! **Invariant:** a case does the same in every run. It has one client, a clock that stands still, and inputs
+//! that are prepared before the section. What varies all the same (hash seeds of the standard library,
+//! the turns that threads take) is small, and bounded by the tolerances in `baseline.txt`.
+
+mod case;
+mod cases;
+mod database;
+mod requests;
+mod section;
+
+use std::process::ExitCode;
+
+use crate::case::Case;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("zenobe-instructions: {message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<(), String> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words[..] {
+        ["--list"] => {
+            for case in cases::all() {
+                println!("{} {}", case.name, case.iterations);
+            }
+            Ok(())
+        }
+        [name] => find(name).map(|case| case.run(case.iterations)),
+        [name, iterations] => {
+            let iterations = iterations
+                .parse()
+                .map_err(|_| format!("`{iterations}` is not a number of iterations"))?;
+            find(name).map(|case| case.run(iterations))
+        }
+        _ => Err("usage: zenobe-instructions --list | <case> [<iterations>]".to_owned()),
+    }
+}
+
+fn find(name: &str) -> Result<Case, String> {
+    let found = cases::all().into_iter().find(|case| case.name == name);
+    found.ok_or_else(|| format!("there is no case `{name}`; --list shows them"))
+}

@@ -1,0 +1,55 @@
+//! What the counts depend on besides the code, and the simulator itself.
+
+use std::process::Command;
+
+use crate::process::{self, Failure};
+use crate::{python, workspace};
+
+/// Names and versions, in the order in which the baseline lists them.
+pub type Toolchain = Vec<(String, String)>;
+
+pub fn current() -> Result<Toolchain, Failure> {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let rustc = process::output(Command::new(rustc).arg("--version"))?;
+    let valgrind = process::output(Command::new("valgrind").arg("--version"))?;
+    // The library's own functions are counted, too. Systems with another one have no such program.
+    let library = process::output(Command::new("getconf").arg("GNU_LIBC_VERSION"));
+    let entry = |name: &str, version: &str| (name.to_owned(), version.trim().to_owned());
+    Ok(vec![
+        entry("rustc", rustc.trim().trim_start_matches("rustc ")),
+        entry("host", &workspace::host_triple()?),
+        entry("valgrind", valgrind.trim().trim_start_matches("valgrind-")),
+        entry("libc", library.as_deref().unwrap_or("unknown")),
+    ])
+}
+
+pub enum Availability {
+    Present,
+    Missing { reason: String },
+}
+
+/// Finds valgrind or installs it where that is possible without asking.
+pub fn provide_valgrind() -> Availability {
+    let is_present = || workspace::has_program("valgrind");
+    if is_present() {
+        return Availability::Present;
+    }
+    let installed = python::is_root()
+        && workspace::has_program("apt-get")
+        && python::install_with_apt(&["valgrind"]).is_ok();
+    if installed && is_present() {
+        return Availability::Present;
+    }
+    Availability::Missing {
+        reason:
+            "valgrind is needed to count instructions and cannot be installed without asking.\n\
+                 Install it (Debian: apt-get install valgrind; Fedora: dnf install valgrind)."
+                .to_owned(),
+    }
+}
+
+/// Whether a machine runs this that decides over merging. All common services set the variable, and so
+/// does `.ci/run`.
+pub fn is_ci() -> bool {
+    std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false")
+}
