@@ -40,6 +40,7 @@ pub use zenobe_auth::Credential;
 pub use distribution::{Distribution, DistributionError};
 pub use error::LoadError;
 pub use exchange::{Answer, exchange};
+pub use output::{Identity, html, human_bytes, human_count, human_time, json, plot, summary};
 pub use plan::{Pacing, Plan};
 pub use prepare::{LoadProgress, Prepared, drop_table, prepare};
 pub use report::{Interval, OperationReport, Report};

@@ -1,1 +1,21 @@
 //! Reports as people and programs read them.
+
+mod chart;
+mod human;
+mod json;
+mod page;
+mod plot;
+mod summary;
+
+pub use human::{human_bytes, human_count, human_time};
+pub use json::json;
+pub use page::html;
+pub use plot::plot;
+pub use summary::summary;
+
+/// Which program measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Identity<'a> {
+    pub version: &'a str,
+    pub commit: Option<&'a str>,
+}
