@@ -7,17 +7,20 @@
 //! **Invariant:** this crate has no dependencies, so that it compiles in a second on a machine that has
 //! nothing else yet.
 
-mod bench;
 mod cache;
+mod compare;
 mod documents;
 mod environment;
 mod fuzz;
 mod instructions;
 mod libclang;
+mod measuring;
+mod peers;
 mod process;
 mod python;
 mod rocksdb;
 mod serve;
+mod soak;
 mod test;
 mod workspace;
 
@@ -37,8 +40,8 @@ fn main() -> ExitCode {
 }
 
 /// Every command, so that the help, the dispatch and the check of the documents agree.
-pub const COMMANDS: [&str; 7] =
-    ["serve", "test", "fuzz", "bench", "instructions", "env", "help"];
+pub const COMMANDS: [&str; 8] =
+    ["serve", "test", "fuzz", "compare", "soak", "instructions", "env", "help"];
 
 fn run(arguments: &[String]) -> Result<(), Failure> {
     let (command, rest) = match arguments.split_first() {
@@ -49,7 +52,8 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         "serve" => serve::run(rest),
         "test" => no_arguments(rest).and_then(|()| test::run()),
         "fuzz" => fuzz::run(rest),
-        "bench" => bench::run(rest),
+        "compare" => compare::run(rest),
+        "soak" => soak::run(rest),
         "instructions" => instructions::run(rest),
         "env" => no_arguments(rest).and_then(|()| environment::print()),
         "help" | "--help" | "-h" => {
@@ -87,9 +91,16 @@ Usage: cargo xtask <command>
       Runs one fuzz target, or all of them in turn, for 20 seconds each or as long as told.
       Example: cargo xtask fuzz --seconds 600 requests
 
-  bench [-- <options>]
-      Builds the server in release mode and measures it.
-      Example: cargo xtask bench -- --seconds 5
+  compare [--rounds <n>] [--seconds <n>] [--quick] [--only <rows>] [--without-peers]
+      Measures the release server against its limits and against other programs that speak
+      the same API, which it installs, and writes docs/benchmarks.md. About 25 minutes on two
+      cores that do nothing else, 8 with --quick.
+      Example: cargo xtask compare --only reads,writes-os --without-peers
+
+  soak [--minutes <n>]
+      Loads the release server for ten minutes, or as long as told, with all kinds of work at
+      once, and checks that nothing fails, grows or slows down. Writes docs/soak.md.
+      Example: cargo xtask soak --minutes 2
 
   instructions [--bless | --profile] [<case>...]
       Counts the instructions of the hot paths and compares them with the recorded

@@ -24,15 +24,15 @@ pub fn build_release(environment: &Environment) -> Result<(), Failure> {
     process::run(command.args(["build", "--locked", "--release", "--package", "zenobe"]))
 }
 
-/// Replaces this process, so that signals reach the server itself.
+/// Replaces this process, so that signals reach the program itself.
 #[cfg(unix)]
-fn execute(command: &mut Command) -> Result<(), Failure> {
+pub fn execute(command: &mut Command) -> Result<(), Failure> {
     use std::os::unix::process::CommandExt;
     let error = command.exec();
-    Err(Failure::new(format!("cannot run the server: {error}")))
+    Err(Failure::new(format!("cannot run `{}`: {error}", command.get_program().display())))
 }
 
 #[cfg(not(unix))]
-fn execute(command: &mut Command) -> Result<(), Failure> {
+pub fn execute(command: &mut Command) -> Result<(), Failure> {
     process::run(command)
 }

@@ -1,9 +1,11 @@
-//! The first yardstick: a `hyper` server that reads each request and answers a fixed body.
+//! The first limit: a `hyper` server that reads each request and answers a fixed body. What HTTP alone costs on this
+//! machine, in the way that hyper and tokio are commonly used.
 
 use std::convert::Infallible;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -14,66 +16,30 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
 use crate::Result;
-use crate::workload::Operation;
+use crate::cleanup::Process;
 
-/// The sizes of the bodies that the real server answers with.
-#[derive(Debug, Clone, Copy)]
-pub struct ResponseSizes {
-    pub get_item: usize,
-    pub put_item: usize,
-}
-
-/// One bare server per response size, each a process of its own like the real server.
-pub struct BareServers {
-    get_item: BareServer,
-    put_item: BareServer,
-}
-
-impl BareServers {
-    pub fn start(sizes: ResponseSizes) -> Result<BareServers> {
-        Ok(BareServers {
-            get_item: BareServer::start(sizes.get_item)?,
-            put_item: BareServer::start(sizes.put_item)?,
-        })
-    }
-
-    pub fn address(&self, operation: Operation) -> SocketAddr {
-        match operation {
-            Operation::GetItem => self.get_item.address,
-            Operation::PutItem => self.put_item.address,
-        }
-    }
-}
-
-struct BareServer {
-    process: Child,
-    address: SocketAddr,
+/// A process of its own, like the real server.
+pub struct BareServer {
+    _process: Process,
+    pub address: SocketAddr,
 }
 
 impl BareServer {
-    fn start(body_bytes: usize) -> Result<BareServer> {
-        let mut process = Command::new(std::env::current_exe()?)
-            .arg("bare")
-            .arg(body_bytes.to_string())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let output = process.stdout.take().expect("standard output is piped");
+    /// Answers everything with `body`, which it reads from `file`.
+    pub fn start(file: &Path, body: &str) -> Result<BareServer> {
+        std::fs::write(file, body)?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg("bare").arg(file).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut process = Process::start(&mut command)?;
         let mut line = String::new();
-        BufReader::new(output).read_line(&mut line)?;
-        Ok(BareServer { process, address: line.trim().parse()? })
-    }
-}
-
-impl Drop for BareServer {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        BufReader::new(process.take_output()?).read_line(&mut line)?;
+        Ok(BareServer { _process: process, address: line.trim().parse()? })
     }
 }
 
 /// The child process: serves until it is killed.
-pub fn run(body_bytes: usize) -> Result<()> {
-    let body = Bytes::from(vec![b'x'; body_bytes]);
+pub fn run(body: &Path) -> Result<()> {
+    let body = Bytes::from(std::fs::read(body)?);
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         println!("{}", listener.local_addr()?);

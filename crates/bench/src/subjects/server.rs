@@ -3,150 +3,91 @@
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use crate::Result;
-use crate::client::Connection;
-use crate::report::median;
-use crate::subjects::bare::ResponseSizes;
-use crate::workload::{self, STREAMED_TABLE, TABLE};
+use crate::cleanup::Process;
 
-const LOAD_CONNECTIONS: u64 = 64;
-const START_SAMPLES: usize = 5;
-const IDLE_SETTLE: Duration = Duration::from_secs(1);
+/// A clean stop of a large store may have much to write.
+const STOP_PATIENCE: Duration = Duration::from_secs(120);
 
-/// Builds the server in release mode and returns the binary's path.
-pub fn build() -> Result<PathBuf> {
-    let status = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()))
-        .args(["build", "--release", "--package", "zenobe"])
-        .status()?;
-    if !status.success() {
-        return Err("the server does not build".into());
-    }
-    // The benchmark's own binary lies in the same directory.
-    let directory = std::env::current_exe()?;
-    Ok(directory.parent().ok_or("no directory")?.join("zenobe"))
+/// How the server keeps its data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keeping {
+    Memory,
+    Os,
+    Sync,
 }
 
 pub struct Server {
-    process: Child,
+    process: Process,
     pub address: SocketAddr,
+    data: PathBuf,
 }
 
 impl Server {
-    pub fn start(binary: &Path, data: &Path, durability: &str) -> Result<Server> {
-        let mut process = Command::new(binary)
-            .args(["serve", "--listen", "127.0.0.1:0", "--durability", durability, "--data"])
-            .arg(data)
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let output = process.stdout.take().expect("standard output is piped");
-        let address = read_address(BufReader::new(output))?;
-        Ok(Server { process, address })
+    /// Returns when the server has printed where it listens.
+    pub fn start(binary: &Path, data: &Path, keeping: Keeping) -> Result<Server> {
+        Server::start_with(binary, data, keeping, &[])
     }
 
-    /// Creates the table and puts `items` items.
-    pub fn load(&self, table: &'static str, items: u64) -> Result<()> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(async {
-            let mut connection = Connection::open(self.address).await?;
-            let create = create_table(table, table == STREAMED_TABLE);
-            connection.request("CreateTable", create.as_bytes()).await?;
-            let mut tasks = tokio::task::JoinSet::new();
-            for worker in 0..LOAD_CONNECTIONS {
-                let mut connection = Connection::open(self.address).await?;
-                tasks.spawn(async move {
-                    let mut body = Vec::new();
-                    for number in (worker..items).step_by(LOAD_CONNECTIONS as usize) {
-                        body.clear();
-                        workload::write_put(table, &workload::key(number), 0, &mut body);
-                        connection.request("PutItem", &body).await?;
-                    }
-                    Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-                });
-            }
-            while let Some(done) = tasks.join_next().await {
-                done??;
-            }
-            Ok(())
-        })
+    pub fn start_with(
+        binary: &Path,
+        data: &Path,
+        keeping: Keeping,
+        options: &[&str],
+    ) -> Result<Server> {
+        std::fs::create_dir_all(data)?;
+        let log = data.join("log.txt");
+        let store = data.join("store");
+        let mut command = Command::new(binary);
+        command.args(["serve", "--listen", "127.0.0.1:0"]).args(options);
+        match keeping {
+            Keeping::Memory => command.arg("--memory"),
+            Keeping::Os => command.args(["--durability", "os", "--data"]).arg(&store),
+            Keeping::Sync => command.args(["--durability", "sync", "--data"]).arg(&store),
+        };
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(super::log_file(&log)?);
+        let mut process = Process::start(&mut command)?;
+        let output = BufReader::new(process.take_output()?);
+        let address =
+            read_address(output).map_err(|error| format!("{error}: {}", super::log_tail(&log)))?;
+        Ok(Server { process, address, data: store })
     }
 
-    pub fn response_sizes(&self) -> Result<ResponseSizes> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(async {
-            let mut connection = Connection::open(self.address).await?;
-            let get = format!(
-                r#"{{"TableName":"{TABLE}","Key":{{"pk":{{"S":"{}"}}}}}}"#,
-                workload::key(0)
-            );
-            let get_item = connection.request("GetItem", get.as_bytes()).await?.len();
-            let mut put = Vec::new();
-            workload::write_put(TABLE, &workload::key(0), 0, &mut put);
-            let put_item = connection.request("PutItem", &put).await?.len();
-            Ok(ResponseSizes { get_item, put_item })
-        })
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Stops it as an operator does, so that the next start has nothing to recover.
+    pub fn stop(self) -> Result<()> {
+        self.process.stop(STOP_PATIENCE)
+    }
+
+    /// The size of the write-ahead logs.
+    pub fn log_bytes(&self) -> Result<u64> {
+        sum_of_files(&self.data, |name| name.ends_with(".log"))
+    }
+
+    /// The size of everything it keeps.
+    pub fn data_bytes(&self) -> Result<u64> {
+        sum_of_files(&self.data, |_| true)
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-/// CreateTable's body for a table with a string key, with a stream if so wished.
-pub fn create_table(table: &str, streamed: bool) -> String {
-    let stream = match streamed {
-        true => {
-            r#","StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_AND_OLD_IMAGES"}"#
-        }
-        false => "",
-    };
-    format!(
-        r#"{{"TableName":"{table}","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{{"AttributeName":"pk","AttributeType":"S"}}],"KeySchema":[{{"AttributeName":"pk","KeyType":"HASH"}}]{stream}}}"#
-    )
-}
-
-/// How the server starts and rests with an empty store.
-pub struct Start {
-    pub ready_ms: f64,
-    pub idle_memory_mb: f64,
-}
-
-pub fn measure_start(binary: &Path) -> Result<Start> {
-    let mut ready_ms = Vec::new();
-    let mut idle_memory_mb = 0.0;
-    for sample in 0..START_SAMPLES {
-        let directory = tempfile::tempdir()?;
-        let start = Instant::now();
-        let server = Server::start(binary, &directory.path().join("data"), "sync")?;
-        answer_health(server.address)?;
-        ready_ms.push(start.elapsed().as_secs_f64() * 1000.0);
-        if sample + 1 == START_SAMPLES {
-            std::thread::sleep(IDLE_SETTLE);
-            idle_memory_mb = resident_memory_mb(server.process.id())?;
+/// Files may go while they are counted: the store cleans up behind itself.
+fn sum_of_files(directory: &Path, wanted: fn(&str) -> bool) -> Result<u64> {
+    let mut sum = 0;
+    for entry in std::fs::read_dir(directory)?.flatten() {
+        let Ok(metadata) = entry.metadata() else { continue };
+        if metadata.is_dir() {
+            sum += sum_of_files(&entry.path(), wanted)?;
+        } else if wanted(&entry.file_name().to_string_lossy()) {
+            sum += metadata.len();
         }
     }
-    Ok(Start { ready_ms: median(ready_ms.into_iter()), idle_memory_mb })
-}
-
-fn answer_health(address: SocketAddr) -> Result<()> {
-    use std::io::{Read, Write};
-    let mut stream = std::net::TcpStream::connect(address)?;
-    stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    if answer.starts_with("HTTP/1.1 200") { Ok(()) } else { Err(answer.into()) }
-}
-
-fn resident_memory_mb(process: u32) -> Result<f64> {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).ok_or("no VmRSS")?;
-    let kilobytes: f64 = line.split_whitespace().nth(1).ok_or("no VmRSS figure")?.parse()?;
-    Ok(kilobytes / 1024.0)
+    Ok(sum)
 }
 
 /// The server prints where it listens; standard output is read on so that it never blocks.

@@ -1,0 +1,225 @@
+//! `zenobe-bench compare`: measures the chosen groups of rows and writes the documents.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::cleanup::{self, Scratch};
+use crate::outcome::{Chart, Finding, Outcome, Verdict};
+use crate::provenance::{self, first_line};
+use crate::report::{self, Run};
+use crate::rows::{Context, Effort, GROUPS, Group};
+use crate::subjects::peers::Installation;
+use crate::{Result, machine, progress};
+
+#[derive(Args)]
+pub struct Options {
+    /// Interleaved rounds; the median counts [default: 5, with --quick 3]
+    #[arg(long)]
+    rounds: Option<usize>,
+    /// Seconds per measurement [default: 3, with --quick 1]
+    #[arg(long)]
+    seconds: Option<f64>,
+    /// A third of the time, with less certain figures and a large table of only one million items
+    #[arg(long)]
+    quick: bool,
+    /// Only these groups of rows, printed instead of written
+    #[arg(long, value_delimiter = ',', value_parser = group_names())]
+    only: Vec<String>,
+    /// Items of the large table [default: 10 million, with --quick 1 million]
+    #[arg(long)]
+    large_items: Option<u64>,
+    /// Items of the other tables
+    #[arg(long, default_value_t = 100_000)]
+    items: u64,
+    /// Where the data of what is measured lies while it is measured
+    #[arg(long, default_value_os_t = std::env::temp_dir())]
+    data_dir: PathBuf,
+    /// The server's binary
+    #[arg(long)]
+    binary: PathBuf,
+    /// The clone in which the documents are written
+    #[arg(long)]
+    repository: PathBuf,
+    /// A peer: its name, its version and where it is installed
+    #[arg(long = "peer", num_args = 3, value_names = ["NAME", "VERSION", "DIRECTORY"])]
+    peers: Vec<String>,
+    /// A peer that can't be compared: its name, its version and why
+    #[arg(long = "absent-peer", num_args = 3, value_names = ["NAME", "VERSION", "REASON"])]
+    #[arg(allow_hyphen_values = true)]
+    absent_peers: Vec<String>,
+}
+
+/// Says whether everything could be measured. A missed target is a result, not a failure.
+pub fn run(options: &Options) -> Result<bool> {
+    cleanup::on_signals()?;
+    let scratch = Scratch::create(&options.data_dir)?;
+    let peers = options.installations();
+    let context = Context {
+        binary: &options.binary,
+        scratch: &scratch,
+        peers: &peers,
+        effort: options.effort(),
+    };
+    let outcomes: Vec<Outcome> =
+        options.groups().map(|group| measure_group(group, &context)).collect();
+    let text = match options.only.is_empty() {
+        true => write_documents(options, &outcomes, &peers)?,
+        false => render(options, &outcomes, &peers, ""),
+    };
+    println!("{text}");
+    let mut findings = outcomes.iter().flat_map(|outcome| &outcome.findings);
+    Ok(findings.all(|finding| finding.verdict != Verdict::Failed))
+}
+
+impl Options {
+    fn groups(&self) -> impl Iterator<Item = &'static Group> {
+        let wanted = |group: &&Group| {
+            self.only.is_empty() || self.only.iter().any(|name| name == group.name)
+        };
+        GROUPS.iter().filter(wanted)
+    }
+
+    fn effort(&self) -> Effort {
+        let seconds = self.seconds.unwrap_or(if self.quick { 1.0 } else { 3.0 });
+        Effort {
+            rounds: self.rounds.unwrap_or(if self.quick { 3 } else { 5 }).max(1),
+            duration: Duration::from_secs_f64(seconds.max(0.1)),
+            items: self.items,
+            large_items: self.large_items.unwrap_or(if self.quick {
+                1_000_000
+            } else {
+                10_000_000
+            }),
+        }
+    }
+
+    fn installations(&self) -> Vec<Installation> {
+        let installation = |words: &[String], directory| Installation {
+            name: words[0].clone(),
+            version: words[1].clone(),
+            directory,
+        };
+        let installed =
+            self.peers.chunks(3).map(|words| installation(words, Ok(PathBuf::from(&words[2]))));
+        let absent =
+            self.absent_peers.chunks(3).map(|words| installation(words, Err(words[2].clone())));
+        installed.chain(absent).collect()
+    }
+
+    /// The command that repeats this run, without what only says where things are.
+    fn command(&self) -> String {
+        let mut command = String::from("cargo xtask compare");
+        let mut add = |text: String| {
+            command.push(' ');
+            command.push_str(&text);
+        };
+        if self.quick {
+            add("--quick".into());
+        }
+        if let Some(rounds) = self.rounds {
+            add(format!("--rounds {rounds}"));
+        }
+        if let Some(seconds) = self.seconds {
+            add(format!("--seconds {seconds}"));
+        }
+        if let Some(items) = self.large_items {
+            add(format!("--large-items {items}"));
+        }
+        if !self.only.is_empty() {
+            add(format!("--only {}", self.only.join(",")));
+        }
+        if self.peers.is_empty() && self.absent_peers.is_empty() {
+            add("--without-peers".into());
+        }
+        command
+    }
+}
+
+/// A group that fails becomes a row that says so: the others are still worth knowing.
+fn measure_group(group: &'static Group, context: &Context<'_>) -> Outcome {
+    progress::say(&format!("{}: {}", group.name, group.about));
+    match (group.measure)(context) {
+        Ok(outcome) => {
+            progress::show("");
+            for finding in &outcome.findings {
+                let word = finding.verdict.word().replace('*', "");
+                progress::say(&format!("  {word}: {}: {}", finding.what, finding.measured));
+            }
+            outcome
+        }
+        Err(error) => {
+            progress::say(&format!("  failed: {error}"));
+            let finding = Finding::failed(group.name, group.about, &error.to_string());
+            Outcome { findings: vec![finding], ..Outcome::default() }
+        }
+    }
+}
+
+fn write_documents(
+    options: &Options,
+    outcomes: &[Outcome],
+    peers: &[Installation],
+) -> Result<String> {
+    let directory = options.repository.join("docs");
+    let charts: Vec<&Chart> = outcomes.iter().flat_map(|outcome| &outcome.charts).collect();
+    let chart = if charts.is_empty() { "" } else { "benchmarks.svg" };
+    if !chart.is_empty() {
+        std::fs::write(directory.join(chart), report::draw(&charts))?;
+    }
+    std::fs::write(directory.join("benchmarks.md"), render(options, outcomes, peers, chart))?;
+    Ok(report::targets(outcomes))
+}
+
+fn render(options: &Options, outcomes: &[Outcome], peers: &[Installation], chart: &str) -> String {
+    let effort = options.effort();
+    let run = Run {
+        command: options.command(),
+        commit: provenance::commit(&options.repository),
+        date: provenance::today(),
+        machine: machine::describe(),
+        versions: versions(options, peers),
+        method: method(&effort),
+    };
+    report::render(&run, outcomes, chart)
+}
+
+fn method(effort: &Effort) -> String {
+    format!(
+        "Every figure is the median of {} rounds of {} s in which everything that is compared takes its turn. \
+         Client and server share the machine, and the client (the library behind `zenobe bench`) has one thread. \
+         Absolute rates differ from machine to machine and from day to day; ratios hold. Items have about 400 bytes; \
+         tables hold {} items before anything is measured, keys are drawn evenly from all of them, and every write \
+         writes new values. The large table has {} items.",
+        effort.rounds,
+        effort.duration.as_secs_f64(),
+        crate::outcome::count(effort.items as f64),
+        crate::outcome::count(effort.large_items as f64),
+    )
+}
+
+/// The versions of all that is measured and of what it runs on.
+fn versions(options: &Options, peers: &[Installation]) -> Vec<String> {
+    let mut versions = Vec::from_iter(first_line(Command::new(&options.binary).arg("--version")));
+    versions.extend(first_line(Command::new("rustc").arg("--version")));
+    for peer in peers {
+        let runs_on = match peer.name.as_str() {
+            "dynalite" => first_line(Command::new("node").arg("--version"))
+                .map(|version| format!(" on Node.js {version}")),
+            "dynamodb-local" => first_line(Command::new("java").arg("--version"))
+                .map(|version| format!(" on {version}")),
+            "moto" => first_line(Command::new("python3").arg("--version"))
+                .map(|version| format!(" behind gunicorn on {version}")),
+            _ => None,
+        };
+        let runs_on = runs_on.unwrap_or_default();
+        versions.push(format!("{} {}{runs_on}", peer.title(), peer.version));
+    }
+    versions
+}
+
+fn group_names() -> clap::builder::PossibleValuesParser {
+    GROUPS.iter().map(|group| group.name).collect::<Vec<_>>().into()
+}

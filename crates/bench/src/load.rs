@@ -1,0 +1,124 @@
+//! The load generator as it is used here: one thread, and an error anywhere fails the measurement.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use zenobe_load::{LoadProgress, Pacing, Plan, Report, Target, Workload};
+
+use crate::measure::{Lane, Latency, Sample};
+use crate::outcome::count;
+use crate::{Result, progress};
+
+const REGION: &str = "us-east-1";
+const WARMUP: Duration = Duration::from_millis(300);
+/// Loading is fastest when the server always has something to do.
+const LOAD_CONNECTIONS: usize = 16;
+const NANOSECONDS_PER_MILLISECOND: f64 = 1e6;
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A plan for a table of its shape at this address.
+pub fn plan(
+    address: SocketAddr,
+    workload: Workload,
+    items: u64,
+    connections: usize,
+) -> Result<Plan> {
+    let mut plan = Plan::new(target(address)?, workload);
+    plan.items = items;
+    plan.connections = connections;
+    plan.threads = 1;
+    plan.warmup = WARMUP;
+    Ok(plan)
+}
+
+/// The same requests, sent somewhere else.
+pub fn aimed_at(plan: &Plan, address: SocketAddr) -> Result<Plan> {
+    Ok(Plan { target: target(address)?, ..plan.clone() })
+}
+
+/// Makes and loads the plan's table, saying how far it is.
+pub fn prepare(title: &str, plan: &Plan) -> Result<Loaded> {
+    let mut plan = plan.clone();
+    plan.connections = LOAD_CONNECTIONS;
+    let start = Instant::now();
+    let mut loaded = Loaded::default();
+    let mut last = (start, 0);
+    let mut observe = |state: LoadProgress| {
+        let now = Instant::now();
+        let LoadProgress::Loading { done, total } = state else { return };
+        if now - last.0 < PROGRESS_INTERVAL {
+            return;
+        }
+        let rate = (done - last.1) as f64 / (now - last.0).as_secs_f64();
+        loaded.rates.push(rate);
+        last = (now, done);
+        let [done, total, rate] = [done as f64, total as f64, rate].map(count);
+        progress::show(&format!("{title}: {done} of {total} items loaded, {rate}/s"));
+    };
+    zenobe_load::prepare(&plan, &mut observe)?;
+    loaded.elapsed = start.elapsed();
+    Ok(loaded)
+}
+
+/// How a table was loaded.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    pub elapsed: Duration,
+    /// Items per second in each whole second.
+    pub rates: Vec<f64>,
+}
+
+/// One measurement as a lane.
+pub fn lane<'a>(name: impl Into<String>, plan: Plan) -> Lane<'a> {
+    Lane::new(name, move |duration| sample(&plan, duration))
+}
+
+pub fn sample(plan: &Plan, duration: Duration) -> Result<Sample> {
+    let report = run(&Plan { duration, ..plan.clone() })?;
+    Ok(Sample {
+        requests_per_second: report.requests_per_second(),
+        latency: Some(latency(&report)),
+    })
+}
+
+pub fn latency(report: &Report) -> Latency {
+    Latency::of(&report.latency, NANOSECONDS_PER_MILLISECOND)
+}
+
+/// Runs a plan to its end. Requests that fail or that are never sent make its figures worthless.
+pub fn run(plan: &Plan) -> Result<Report> {
+    let report = zenobe_load::run(plan, &mut |_| ())?;
+    check(&report)?;
+    Ok(report)
+}
+
+pub fn check(report: &Report) -> Result<()> {
+    if let Some((name, number)) = report.errors.iter().next() {
+        let message = report.error_messages.get(name).map_or("", String::as_str);
+        return Err(format!("{number} requests failed with {name}: {message}").into());
+    }
+    match report.requests {
+        0 => Err("no request was answered".into()),
+        _ => Ok(()),
+    }
+}
+
+pub fn open_loop(plan: Plan, requests_per_second: f64) -> Plan {
+    Plan { pacing: Pacing::Open { requests_per_second }, ..plan }
+}
+
+/// One call; an answer that is an error is one.
+pub fn exchange(address: SocketAddr, operation: &str, body: &str) -> Result<String> {
+    let answer = zenobe_load::exchange(&target(address)?, operation, body.as_bytes())?;
+    match answer.is_success() {
+        true => Ok(String::from_utf8(answer.body)?),
+        false => {
+            let (name, message) = (answer.error_name(), answer.error_message());
+            Err(format!("{operation} was refused with {name}: {message}").into())
+        }
+    }
+}
+
+fn target(address: SocketAddr) -> Result<Target> {
+    Ok(Target::new(&format!("http://{address}"), REGION, None)?)
+}

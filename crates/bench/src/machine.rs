@@ -1,0 +1,70 @@
+//! What the operating system tells of this machine and of a process.
+
+use std::fs;
+use std::time::Duration;
+
+use crate::Result;
+
+pub const MEBIBYTE: f64 = 1024.0 * 1024.0;
+
+/// The machine in one line, without anything that names it.
+pub fn describe() -> String {
+    let cpu = field("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown processor".into());
+    let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
+    let memory = field("/proc/meminfo", "MemTotal")
+        .and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok())
+        .map_or(String::new(), |kilobytes| format!(", {:.0} GB of memory", kilobytes / 1e6));
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    format!("{cpu}, {cores} cores{memory}, Linux {}", kernel.trim())
+}
+
+/// What a process keeps in memory.
+#[derive(Debug, Clone, Copy)]
+pub struct Memory {
+    /// All of it, with the pages of files that are mapped.
+    pub resident_mib: f64,
+    /// What it has allocated.
+    pub anonymous_mib: f64,
+}
+
+pub fn memory(process: u32) -> Result<Memory> {
+    let path = format!("/proc/{process}/status");
+    let mebibytes = |name: &str| -> Result<f64> {
+        let text = field(&path, name).ok_or_else(|| format!("no {name} of process {process}"))?;
+        let kibibytes: f64 = text.split_whitespace().next().unwrap_or_default().parse()?;
+        Ok(kibibytes / 1024.0)
+    };
+    Ok(Memory { resident_mib: mebibytes("VmRSS")?, anonymous_mib: mebibytes("RssAnon")? })
+}
+
+/// The processor time that a process has used since it started.
+pub fn cpu_time(process: u32) -> Result<Duration> {
+    let text = fs::read_to_string(format!("/proc/{process}/stat"))?;
+    // The name of the program stands in parentheses and may hold spaces.
+    let (_, fields) = text.rsplit_once(')').ok_or("the process has no statistics")?;
+    let mut ticks = fields.split_whitespace().skip(11).take(2).map(str::parse::<u64>);
+    let mut next = || -> Result<u64> { Ok(ticks.next().ok_or("the statistics end early")??) };
+    let total = next()? + next()?;
+    Ok(Duration::from_secs_f64(total as f64 / rustix::param::clock_ticks_per_second() as f64))
+}
+
+/// The value of the first `name: value` line of a file of the kernel's.
+fn field(path: &str, name: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let mut lines = text.lines().filter_map(|line| line.split_once(':'));
+    lines.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_has_memory_and_uses_the_processor() {
+        let memory = memory(std::process::id()).unwrap();
+        assert!(memory.resident_mib >= memory.anonymous_mib);
+        assert!(memory.anonymous_mib > 0.0);
+        assert!(cpu_time(std::process::id()).unwrap() < Duration::from_secs(3600));
+        assert!(cpu_time(u32::MAX).is_err());
+    }
+}

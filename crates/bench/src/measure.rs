@@ -1,0 +1,188 @@
+//! Measuring several things in turn, so that what disturbs the machine disturbs all of them.
+
+use std::time::Duration;
+
+use zenobe_load::Histogram;
+
+use crate::Result;
+use crate::progress;
+
+/// What one measurement yields.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    pub requests_per_second: f64,
+    /// Nothing for what is no request.
+    pub latency: Option<Latency>,
+}
+
+/// Percentiles of one run, in milliseconds.
+#[derive(Debug, Clone, Copy)]
+pub struct Latency {
+    pub p50: f64,
+    pub p99: f64,
+    pub p999: f64,
+}
+
+impl Latency {
+    pub fn of(histogram: &Histogram<u64>, units_per_millisecond: f64) -> Latency {
+        let at =
+            |quantile: f64| histogram.value_at_quantile(quantile) as f64 / units_per_millisecond;
+        Latency { p50: at(0.5), p99: at(0.99), p999: at(0.999) }
+    }
+}
+
+/// One of the things that take turns.
+pub struct Lane<'a> {
+    name: String,
+    run: Box<dyn FnMut(Duration) -> Result<Sample> + 'a>,
+}
+
+impl<'a> Lane<'a> {
+    pub fn new(
+        name: impl Into<String>,
+        run: impl FnMut(Duration) -> Result<Sample> + 'a,
+    ) -> Lane<'a> {
+        Lane { name: name.into(), run: Box::new(run) }
+    }
+}
+
+/// All samples of one lane.
+#[derive(Debug, Clone)]
+pub struct Series {
+    pub name: String,
+    samples: Vec<Sample>,
+}
+
+impl Series {
+    /// The median rate in requests per second.
+    pub fn rate(&self) -> f64 {
+        median(self.samples.iter().map(|sample| sample.requests_per_second))
+    }
+
+    /// The median of each percentile.
+    pub fn latency(&self) -> Option<Latency> {
+        let latencies: Vec<Latency> =
+            self.samples.iter().filter_map(|sample| sample.latency).collect();
+        if latencies.is_empty() {
+            return None;
+        }
+        let middle = |of: fn(&Latency) -> f64| median(latencies.iter().map(of));
+        Some(Latency {
+            p50: middle(|latency| latency.p50),
+            p99: middle(|latency| latency.p99),
+            p999: middle(|latency| latency.p999),
+        })
+    }
+
+    /// How far the rates of the rounds lie apart, as a fraction of their median.
+    pub fn spread(&self) -> f64 {
+        let rates = || self.samples.iter().map(|sample| sample.requests_per_second);
+        let most = rates().fold(f64::MIN, f64::max);
+        let least = rates().fold(f64::MAX, f64::min);
+        (most - least) / self.rate()
+    }
+}
+
+/// Runs every lane once per round. A failure of one of them fails the whole.
+pub fn interleave(
+    title: &str,
+    rounds: usize,
+    duration: Duration,
+    lanes: Vec<Lane<'_>>,
+) -> Result<Vec<Series>> {
+    let names: Vec<String> = lanes.iter().map(|lane| lane.name.clone()).collect();
+    let outcomes = interleave_each(title, rounds, duration, lanes);
+    let named = outcomes.into_iter().zip(names);
+    named
+        .map(|(outcome, name)| outcome.map_err(|error| format!("{name}: {error}").into()))
+        .collect()
+}
+
+/// The same for lanes that may fail one by one: what has failed gets no further turn.
+pub fn interleave_each(
+    title: &str,
+    rounds: usize,
+    duration: Duration,
+    mut lanes: Vec<Lane<'_>>,
+) -> Vec<Result<Series>> {
+    let mut outcomes: Vec<Result<Series>> = lanes
+        .iter()
+        .map(|lane| Ok(Series { name: lane.name.clone(), samples: Vec::with_capacity(rounds) }))
+        .collect();
+    for round in 1..=rounds {
+        for (lane, outcome) in lanes.iter_mut().zip(&mut outcomes) {
+            let Ok(series) = outcome else { continue };
+            progress::show(&format!("{title}: round {round} of {rounds}, {}", lane.name));
+            match (lane.run)(duration) {
+                Ok(sample) => series.samples.push(sample),
+                Err(error) => *outcome = Err(error),
+            }
+        }
+    }
+    outcomes
+}
+
+/// The middle one of the values, or the mean of the middle two.
+pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => f64::NAN,
+        count if count % 2 == 1 => values[count / 2],
+        count => (values[count / 2 - 1] + values[count / 2]) / 2.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_the_middle() {
+        for (values, expected) in
+            [(vec![3.0], 3.0), (vec![9.0, 1.0, 2.0], 2.0), (vec![4.0, 1.0, 2.0, 9.0], 3.0)]
+        {
+            assert_eq!(median(values.clone()), expected, "{values:?}");
+        }
+        assert!(median([]).is_nan());
+    }
+
+    #[test]
+    fn lanes_take_turns() {
+        let order = std::cell::RefCell::new(String::new());
+        let lane = |name: &'static str, rate: f64| {
+            let order = &order;
+            Lane::new(name, move |_| {
+                order.borrow_mut().push_str(name);
+                Ok(Sample { requests_per_second: rate, latency: None })
+            })
+        };
+        let lanes = vec![lane("a", 10.0), lane("b", 20.0)];
+        let series = interleave("test", 3, Duration::ZERO, lanes).unwrap();
+        assert_eq!(*order.borrow(), "ababab");
+        assert_eq!(series[1].rate(), 20.0);
+        assert_eq!(series[1].spread(), 0.0);
+        assert!(series[1].latency().is_none());
+    }
+
+    #[test]
+    fn a_lane_that_fails_gets_no_further_turn() {
+        let mut turns = 0;
+        let failing = Lane::new("failing", |_| {
+            turns += 1;
+            Err("no".into())
+        });
+        let sound = Lane::new("sound", |_| Ok(Sample { requests_per_second: 1.0, latency: None }));
+        let outcomes = interleave_each("test", 3, Duration::ZERO, vec![failing, sound]);
+        assert!(outcomes[0].is_err());
+        assert_eq!(outcomes[1].as_ref().unwrap().samples.len(), 3);
+        assert_eq!(turns, 1);
+    }
+
+    #[test]
+    fn a_failure_names_its_lane() {
+        let lanes = vec![Lane::new("broken", |_| Err("no".into()))];
+        let error = interleave("test", 1, Duration::ZERO, lanes).unwrap_err();
+        assert_eq!(error.to_string(), "broken: no");
+    }
+}

@@ -1,0 +1,216 @@
+//! What was found out: rows with a target and a verdict, and the figures behind them.
+
+use std::fmt::Write;
+
+use crate::measure::Series;
+
+/// All that one group of rows yields.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    pub findings: Vec<Finding>,
+    pub sections: Vec<Section>,
+    pub charts: Vec<Chart>,
+}
+
+/// A row of the table of targets.
+#[derive(Debug)]
+pub struct Finding {
+    /// Names the row for its remark.
+    pub row: &'static str,
+    pub what: String,
+    pub target: String,
+    pub measured: String,
+    pub verdict: Verdict,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    Met,
+    Missed,
+    /// A figure without a target.
+    Told,
+    /// It could not be measured; the finding's figure is the reason.
+    Failed,
+}
+
+impl Verdict {
+    pub fn of(met: bool) -> Verdict {
+        if met { Verdict::Met } else { Verdict::Missed }
+    }
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Verdict::Met => "met",
+            Verdict::Missed => "**missed**",
+            Verdict::Told => "–",
+            Verdict::Failed => "**failed**",
+        }
+    }
+}
+
+impl Finding {
+    /// `rate` must be at least `share` of `base`, both in requests per second.
+    pub fn share(
+        row: &'static str,
+        what: impl Into<String>,
+        share: f64,
+        of: &str,
+        rate: f64,
+        base: f64,
+    ) -> Finding {
+        Finding {
+            row,
+            what: what.into(),
+            target: format!("≥ {:.0} % of {of}", share * 100.0),
+            measured: format!(
+                "{:.0} % ({} of {}/s)",
+                rate / base * 100.0,
+                count(rate),
+                count(base)
+            ),
+            verdict: Verdict::of(rate >= share * base),
+        }
+    }
+
+    /// `value` must not be more than `limit`.
+    pub fn at_most(
+        row: &'static str,
+        what: impl Into<String>,
+        limit: f64,
+        unit: &str,
+        value: f64,
+    ) -> Finding {
+        Finding {
+            row,
+            what: what.into(),
+            target: format!("≤ {limit} {unit}"),
+            measured: format!("{value:.1} {unit}"),
+            verdict: Verdict::of(value <= limit),
+        }
+    }
+
+    pub fn told(
+        row: &'static str,
+        what: impl Into<String>,
+        measured: impl Into<String>,
+    ) -> Finding {
+        Finding {
+            row,
+            what: what.into(),
+            target: "–".to_owned(),
+            measured: measured.into(),
+            verdict: Verdict::Told,
+        }
+    }
+
+    pub fn failed(row: &'static str, what: &str, reason: &str) -> Finding {
+        Finding {
+            row,
+            what: what.to_owned(),
+            target: "–".to_owned(),
+            measured: reason.replace(['\n', '|'], " "),
+            verdict: Verdict::Failed,
+        }
+    }
+}
+
+/// Figures of the document, below the table of targets.
+#[derive(Debug)]
+pub struct Section {
+    pub heading: String,
+    /// Markdown.
+    pub text: String,
+}
+
+impl Section {
+    /// A table of rates and latencies.
+    pub fn of_series(heading: &str, note: &str, series: &[Series]) -> Section {
+        let mut text = format!("{note}\n\n");
+        text.push_str("| | requests/s | p50 | p99 | p99.9 | rounds within |\n");
+        text.push_str("|---|---:|---:|---:|---:|---:|\n");
+        for each in series {
+            let latency = match each.latency() {
+                Some(latency) => format!(
+                    "{} | {} | {}",
+                    milliseconds(latency.p50),
+                    milliseconds(latency.p99),
+                    milliseconds(latency.p999)
+                ),
+                None => "– | – | –".to_owned(),
+            };
+            let spread = each.spread() * 100.0;
+            let rate = count(each.rate());
+            let _ = writeln!(text, "| {} | {rate} | {latency} | {spread:.0} % |", each.name);
+        }
+        Section { heading: heading.to_owned(), text }
+    }
+}
+
+/// Bars that are drawn side by side.
+#[derive(Debug)]
+pub struct Chart {
+    pub title: String,
+    pub unit: &'static str,
+    pub bars: Vec<Bar>,
+}
+
+#[derive(Debug)]
+pub struct Bar {
+    pub name: String,
+    /// Nothing for what could not be measured.
+    pub value: Option<f64>,
+    /// Whether it is ours.
+    pub own: bool,
+}
+
+/// A number with its thousands set apart.
+pub fn count(value: f64) -> String {
+    let digits = format!("{value:.0}");
+    let mut text = String::new();
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Three digits are enough.
+pub fn milliseconds(value: f64) -> String {
+    match value {
+        value if value < 10.0 => format!("{value:.2} ms"),
+        value if value < 100.0 => format!("{value:.1} ms"),
+        value => format!("{value:.0} ms"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_set_apart() {
+        for (value, text) in [
+            (0.0, "0"),
+            (999.4, "999"),
+            (1_000.0, "1,000"),
+            (123_456.7, "123,457"),
+            (1e6, "1,000,000"),
+        ] {
+            assert_eq!(count(value), text);
+        }
+    }
+
+    #[test]
+    fn a_share_is_met_from_its_target_on() {
+        let verdict = |rate| Finding::share("r", "w", 0.5, "b", rate, 100.0).verdict;
+        assert_eq!(verdict(50.0), Verdict::Met);
+        assert_eq!(verdict(49.9), Verdict::Missed);
+    }
+
+    #[test]
+    fn a_reason_cannot_break_the_table() {
+        assert_eq!(Finding::failed("r", "w", "a|b\nc").measured, "a b c");
+    }
+}

@@ -1,0 +1,98 @@
+//! Loading a million items, and writing on and on: whether the store keeps up with what comes over the wire.
+
+use std::time::Duration;
+
+use zenobe_load::{Plan, Workload};
+
+use crate::Result;
+use crate::load::{self, Loaded, aimed_at};
+use crate::measure::median;
+use crate::outcome::{Finding, Outcome, Section, Verdict, count, milliseconds};
+use crate::progress;
+use crate::subjects::bare::BareServer;
+use crate::subjects::server::{Keeping, Server};
+
+use super::Context;
+
+const ITEMS: u64 = 1_000_000;
+const BATCH_ITEMS: f64 = 25.0;
+const TAIL_MAX: f64 = 20.0;
+/// As a multiple of the usual duration: long enough that compactions run.
+const SUSTAINED_FACTOR: u32 = 7;
+const BARE_CONNECTIONS: usize = 16;
+
+pub fn measure(context: &Context<'_>) -> Result<Outcome> {
+    let server = Server::start(context.binary, &context.scratch.path("bulk"), Keeping::Os)?;
+    let put = load::plan(server.address, Workload::Put, ITEMS, 64)?;
+    let loaded = load::prepare("bulk load", &put)?;
+    let wire = wire_limit(context, &put)?;
+    let rate = ITEMS as f64 / loaded.elapsed.as_secs_f64();
+    let mut findings = vec![Finding::told(
+        "load",
+        "load of 1 million items with BatchWriteItem, `os`",
+        format!(
+            "{} items/s, {:.0} % of the same requests to the bare server",
+            count(rate),
+            rate / wire * 100.0
+        ),
+    )];
+    findings.push(sustained(context, put, "tail-os", "`os`, 64 connections")?);
+    drop(server);
+
+    let server = Server::start(context.binary, &context.scratch.path("bulk-sync"), Keeping::Sync)?;
+    let put = load::plan(server.address, Workload::Put, ITEMS, 256)?;
+    load::prepare("bulk load", &put)?;
+    findings.push(sustained(context, put, "tail-sync", "`sync`, 256 connections")?);
+    let sections = vec![Section { heading: "Load".to_owned(), text: describe(&loaded, rate) }];
+    Ok(Outcome { findings, sections, charts: Vec::new() })
+}
+
+/// Items per second that the wire alone would carry: the same batches, answered without being read.
+fn wire_limit(context: &Context<'_>, plan: &Plan) -> Result<f64> {
+    let file = context.scratch.path("batch.json");
+    let bare = BareServer::start(&file, r#"{"UnprocessedItems":{}}"#)?;
+    let mut plan = aimed_at(plan, bare.address)?;
+    plan.workload = Workload::BatchWrite;
+    plan.connections = BARE_CONNECTIONS;
+    progress::show("bulk load: the same batches to the bare server");
+    Ok(load::sample(&plan, context.effort.duration)?.requests_per_second * BATCH_ITEMS)
+}
+
+fn sustained(
+    context: &Context<'_>,
+    mut plan: Plan,
+    row: &'static str,
+    mode: &str,
+) -> Result<Finding> {
+    progress::show(&format!("sustained writes, {mode}"));
+    plan.duration = context.effort.duration * SUSTAINED_FACTOR;
+    plan.warmup = Duration::from_secs(1);
+    let report = load::run(&plan)?;
+    let latency = load::latency(&report);
+    let tail = latency.p999 / latency.p50;
+    Ok(Finding {
+        row,
+        what: format!("p99.9 of PutItem under sustained load, {mode}"),
+        target: format!("≤ {TAIL_MAX} × the median"),
+        measured: format!(
+            "{tail:.1} × ({} against {} for {:.0} s at {} requests/s)",
+            milliseconds(latency.p999),
+            milliseconds(latency.p50),
+            report.elapsed.as_secs_f64(),
+            count(report.requests_per_second())
+        ),
+        verdict: Verdict::of(tail <= TAIL_MAX),
+    })
+}
+
+fn describe(loaded: &Loaded, rate: f64) -> String {
+    let slowest = loaded.rates.iter().copied().fold(f64::INFINITY, f64::min);
+    format!(
+        "1 million items were loaded in {:.1} s ({} items/s). The median second brought {} items, the slowest {}: where \
+         compactions stall writes, these two lie far apart.",
+        loaded.elapsed.as_secs_f64(),
+        count(rate),
+        count(median(loaded.rates.iter().copied())),
+        count(slowest)
+    )
+}

@@ -1,0 +1,182 @@
+//! What a large amount of data costs: latency against that of a small table, memory, and the time to start.
+
+use std::time::{Duration, Instant};
+
+use zenobe_load::{Plan, Workload};
+
+use crate::load::{self, lane};
+use crate::machine::{self, Memory};
+use crate::measure::{Lane, Series, interleave, median};
+use crate::outcome::{Finding, Outcome, Section, Verdict, count, milliseconds};
+use crate::progress;
+use crate::subjects::server::{Keeping, Server};
+use crate::{Result, answers};
+
+use super::Context;
+
+const SMALL_ITEMS: u64 = 10_000;
+/// Enough that requests meet, too few to keep the machine busy.
+const CLOSED_CONNECTIONS: usize = 4;
+const OPEN_CONNECTIONS: usize = 32;
+const OPEN_REQUESTS_PER_SECOND: f64 = 4_000.0;
+const SLOWDOWN_MAX: f64 = 1.5;
+const START_MAX_MS: f64 = 300.0;
+const START_SAMPLES: usize = 3;
+/// The server's default.
+const CACHE_MIB: f64 = 256.0;
+/// What the server may need besides its cache, which also accounts for its write buffers: itself, its connections, the work
+/// of compactions, and what the allocator keeps.
+const MEMORY_ALLOWANCE_MIB: f64 = 96.0;
+/// Compactions after loading are work of the load, not of the reads.
+const SETTLE_MAX: Duration = Duration::from_secs(60);
+
+pub fn measure(context: &Context<'_>) -> Result<Outcome> {
+    let small = Server::start(context.binary, &context.scratch.path("small"), Keeping::Os)?;
+    load_tables(&small, "small table", SMALL_ITEMS)?;
+    let data = context.scratch.path("large");
+    let large = Server::start(context.binary, &data, Keeping::Os)?;
+    let load_time = load_tables(&large, "large table", context.effort.large_items)?;
+    settle(large.id())?;
+    let after_load = machine::memory(large.id())?;
+    let data_bytes = large.data_bytes()?;
+    let (large, start_ms) = restart(context, large)?;
+
+    let items = context.effort.large_items;
+    let closed = compare(context, &small, &large, "closed loop", |plan| plan)?;
+    let open = compare(context, &small, &large, "open loop", |plan| {
+        let plan = Plan { connections: OPEN_CONNECTIONS, ..plan };
+        load::open_loop(plan, OPEN_REQUESTS_PER_SECOND)
+    })?;
+    let after_reads = machine::memory(large.id())?;
+
+    let mut findings = slowdowns(&open, &format!("{OPEN_REQUESTS_PER_SECOND} requests/s"));
+    findings.extend(slowdowns(&closed, &format!("{CLOSED_CONNECTIONS} connections")));
+    findings.push(memory(after_load, after_reads, items));
+    let what = format!("first answer with {} items after a clean stop", millions(items));
+    findings.push(Finding::at_most("start-large", what, START_MAX_MS, "ms", start_ms));
+    let note = format!(
+        "A table of {} items with a partition key and one of as many with a sort key were loaded in {:.0} s ({} items/s) and \
+         take {:.1} GB on disk, against {} items each in a second server. Both have the default cache of {CACHE_MIB} MiB. \
+         The large server keeps {:.0} MiB of its own in memory after loading and {:.0} MiB after the reads (resident, with \
+         mapped files: {:.0} and {:.0} MiB).",
+        millions(items),
+        load_time.as_secs_f64(),
+        count(2.0 * items as f64 / load_time.as_secs_f64()),
+        data_bytes as f64 / 1e9,
+        count(SMALL_ITEMS as f64),
+        after_load.anonymous_mib,
+        after_reads.anonymous_mib,
+        after_load.resident_mib,
+        after_reads.resident_mib,
+    );
+    let all: Vec<Series> = closed.into_iter().chain(open).collect();
+    let sections = vec![Section::of_series("Growth", &note, &all)];
+    Ok(Outcome { findings, sections, charts: Vec::new() })
+}
+
+fn load_tables(server: &Server, title: &str, items: u64) -> Result<Duration> {
+    let mut elapsed = Duration::ZERO;
+    for workload in [Workload::Get, Workload::Query] {
+        let plan = load::plan(server.address, workload, items, CLOSED_CONNECTIONS)?;
+        elapsed += load::prepare(title, &plan)?.elapsed;
+    }
+    Ok(elapsed)
+}
+
+/// Waits until the server has nothing more to do.
+fn settle(process: u32) -> Result<()> {
+    let end = Instant::now() + SETTLE_MAX;
+    loop {
+        progress::show("large table: waiting for the end of compactions");
+        let before = machine::cpu_time(process)?;
+        std::thread::sleep(Duration::from_secs(1));
+        let used = machine::cpu_time(process)? - before;
+        if used < Duration::from_millis(20) || Instant::now() > end {
+            return Ok(());
+        }
+    }
+}
+
+/// Stops and starts the server a few times; returns it with the median time until its first answer.
+fn restart(context: &Context<'_>, mut server: Server) -> Result<(Server, f64)> {
+    let data = context.scratch.path("large");
+    let mut milliseconds = Vec::new();
+    for _ in 0..START_SAMPLES {
+        progress::show("large table: stopping and starting");
+        let plan = load::plan(server.address, Workload::Get, 1, 1)?;
+        server.stop()?;
+        let start = Instant::now();
+        server = Server::start(context.binary, &data, Keeping::Os)?;
+        answers::call(
+            server.address,
+            "GetItem",
+            &serde_json::json!({"TableName": plan.table, "Key": {"pk": {"S": "user#000000000000"}}}),
+        )?;
+        milliseconds.push(start.elapsed().as_secs_f64() * 1e3);
+    }
+    Ok((server, median(milliseconds)))
+}
+
+/// GetItem and Query, each of the small table first.
+fn compare(
+    context: &Context<'_>,
+    small: &Server,
+    large: &Server,
+    title: &str,
+    pace: impl Fn(Plan) -> Plan,
+) -> Result<Vec<Series>> {
+    let mut lanes: Vec<Lane<'_>> = Vec::new();
+    for (name, workload) in [("GetItem", Workload::Get), ("Query", Workload::Query)] {
+        for (server, items) in [(small, SMALL_ITEMS), (large, context.effort.large_items)] {
+            let plan = load::plan(server.address, workload, items, CLOSED_CONNECTIONS)?;
+            lanes.push(lane(format!("{name} of {} items, {title}", millions(items)), pace(plan)));
+        }
+    }
+    interleave("growth", context.effort.rounds, context.effort.duration, lanes)
+}
+
+fn slowdowns(series: &[Series], load: &str) -> Vec<Finding> {
+    let names = [("growth-get", "GetItem"), ("growth-query", "Query")];
+    names
+        .iter()
+        .zip(series.chunks(2))
+        .filter_map(|((row, name), pair)| {
+            let (small, large) = (pair[0].latency()?, pair[1].latency()?);
+            let (median, tail) = (large.p50 / small.p50, large.p99 / small.p99);
+            Some(Finding {
+                row,
+                what: format!("{name} latency, large table against small, {load}"),
+                target: format!("median and p99 ≤ {SLOWDOWN_MAX} ×"),
+                measured: format!(
+                    "median {median:.2} × ({} against {}), p99 {tail:.2} × ({} against {})",
+                    milliseconds(large.p50),
+                    milliseconds(small.p50),
+                    milliseconds(large.p99),
+                    milliseconds(small.p99)
+                ),
+                verdict: Verdict::of(median <= SLOWDOWN_MAX && tail <= SLOWDOWN_MAX),
+            })
+        })
+        .collect()
+}
+
+fn memory(after_load: Memory, after_reads: Memory, items: u64) -> Finding {
+    let most = after_load.anonymous_mib.max(after_reads.anonymous_mib);
+    let limit = CACHE_MIB + MEMORY_ALLOWANCE_MIB;
+    Finding {
+        row: "memory",
+        what: format!("memory with two tables of {} items, cache {CACHE_MIB} MiB", millions(items)),
+        target: format!("≤ cache + {MEMORY_ALLOWANCE_MIB} MiB = {limit} MiB"),
+        measured: format!("{most:.0} MiB"),
+        verdict: Verdict::of(most <= limit),
+    }
+}
+
+fn millions(items: u64) -> String {
+    match items {
+        items if items >= 1_000_000 && items % 1_000_000 == 0 => {
+            format!("{} million", items / 1_000_000)
+        }
+        items => count(items as f64),
+    }
+}

@@ -1,0 +1,65 @@
+//! The rows of the table of targets, in groups that are measured together.
+
+mod bulk;
+mod expiry;
+mod growth;
+mod peers;
+mod reads;
+mod rest;
+mod scan;
+mod writes;
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::Result;
+use crate::cleanup::Scratch;
+use crate::outcome::Outcome;
+use crate::subjects::peers::Installation;
+
+/// What every group needs to know.
+pub struct Context<'a> {
+    pub binary: &'a Path,
+    pub scratch: &'a Scratch,
+    pub peers: &'a [Installation],
+    pub effort: Effort,
+}
+
+/// How long and how much is measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Effort {
+    pub rounds: usize,
+    pub duration: Duration,
+    pub items: u64,
+    pub large_items: u64,
+}
+
+pub struct Group {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub measure: fn(&Context<'_>) -> Result<Outcome>,
+}
+
+pub const GROUPS: [Group; 9] = [
+    Group {
+        name: "reads",
+        about: "GetItem and Query against the bare server",
+        measure: reads::measure,
+    },
+    Group {
+        name: "writes-os",
+        about: "writes with durability os against the bare server",
+        measure: writes::measure_os,
+    },
+    Group {
+        name: "writes-sync",
+        about: "writes with durability sync against both limits",
+        measure: writes::measure_sync,
+    },
+    Group { name: "peers", about: "against the peers", measure: peers::measure },
+    Group { name: "growth", about: "a large table against a small one", measure: growth::measure },
+    Group { name: "scan", about: "a full parallel scan in cache", measure: scan::measure },
+    Group { name: "load", about: "bulk load and sustained writes", measure: bulk::measure },
+    Group { name: "rest", about: "start, idle, size of the binary", measure: rest::measure },
+    Group { name: "expiry", about: "items that expire", measure: expiry::measure },
+];

@@ -1,0 +1,315 @@
+//! The same requests to other programs that speak DynamoDB's API.
+//!
+//! Each program is measured in every mode that it has and at the concurrency that suits it best. Reads are compared
+//! with the best mode of each, writes among those that promise the same for an acknowledged write.
+
+use std::fmt::Write;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use zenobe_load::{Plan, Workload};
+
+use crate::load::{self, lane};
+use crate::measure::{Series, interleave_each};
+use crate::outcome::{Bar, Chart, Finding, Outcome, Section, Verdict, count, milliseconds};
+use crate::subjects::peers::{Installation, Mode, Peer, Survives};
+use crate::subjects::server::{Keeping, Server};
+use crate::{Result, progress};
+
+use super::Context;
+
+/// Enough to spread keys; the slowest peer still loads them in reasonable time.
+const ITEMS: u64 = 5_000;
+/// The ratios are so large that more rounds add nothing.
+const ROUNDS_MAX: usize = 3;
+const TRIAL: Duration = Duration::from_millis(700);
+const READS_FACTOR: f64 = 3.0;
+const WRITES_FACTOR: f64 = 5.0;
+
+/// One operation that is compared.
+struct Contest {
+    row: &'static str,
+    name: &'static str,
+    workload: Workload,
+    /// Which promise the contestants must keep; reads don't ask for any.
+    survives: Option<Survives>,
+    /// The concurrencies that are tried.
+    connections: &'static [usize],
+}
+
+const READ_CONNECTIONS: &[usize] = &[16, 64];
+const WRITE_CONNECTIONS: &[usize] = &[16, 64, 256];
+
+const CONTESTS: [Contest; 5] = [
+    Contest {
+        row: "peers-get",
+        name: "GetItem",
+        workload: Workload::Get,
+        survives: None,
+        connections: READ_CONNECTIONS,
+    },
+    Contest {
+        row: "peers-query",
+        name: "Query, page of 25 items",
+        workload: Workload::Query,
+        survives: None,
+        connections: READ_CONNECTIONS,
+    },
+    Contest {
+        row: "peers-put-memory",
+        name: "PutItem in memory",
+        workload: Workload::Put,
+        survives: Some(Survives::Nothing),
+        connections: WRITE_CONNECTIONS,
+    },
+    Contest {
+        row: "peers-put-os",
+        name: "PutItem that survives a crash",
+        workload: Workload::Put,
+        survives: Some(Survives::Crash),
+        connections: WRITE_CONNECTIONS,
+    },
+    Contest {
+        row: "peers-put-sync",
+        name: "PutItem that survives power loss",
+        workload: Workload::Put,
+        survives: Some(Survives::PowerLoss),
+        connections: WRITE_CONNECTIONS,
+    },
+];
+
+pub fn measure(context: &Context<'_>) -> Result<Outcome> {
+    if context.peers.is_empty() {
+        let finding = Finding::told("peers", "against peers", "not compared in this run");
+        return Ok(Outcome { findings: vec![finding], ..Outcome::default() });
+    }
+    let mut contestants = start_own(context)?;
+    let mut absent = Vec::new();
+    for installation in context.peers {
+        for mode in installation.modes() {
+            let name = format!("{}, {}", installation.title(), mode.description);
+            progress::show(&format!("peers: starting {name}"));
+            match Contestant::start_peer(context, installation, mode, &name) {
+                Ok(contestant) => contestants.push(contestant),
+                Err(error) => absent.push((name, error.to_string())),
+            }
+        }
+    }
+    let mut outcome = Outcome::default();
+    let mut text = String::from(INTRODUCTION);
+    for contest in &CONTESTS {
+        let standings = hold(context, contest, &contestants);
+        outcome.findings.push(finding(contest, &standings));
+        outcome.charts.push(chart(contest, &standings));
+        write_table(&mut text, contest, &standings);
+    }
+    for (name, reason) in absent {
+        let _ = writeln!(text, "\n{name}: could not be measured ({}).", plain(&reason));
+        outcome.findings.push(Finding::failed("peers", &format!("against {name}"), &reason));
+    }
+    outcome.sections.push(Section { heading: "Peers".to_owned(), text });
+    Ok(outcome)
+}
+
+const INTRODUCTION: &str = "\
+Each program runs in every mode that it has, with its own defaults otherwise, and is measured with as many connections as suit it \
+best. Reads are compared with all modes, writes among those that promise the same for an acknowledged write, \
+as found by watching their system calls: Dynoxide on a file syncs once per write and DynamoDB Local four times, so both \
+survive power loss; dynalite on a file does not sync, so it survives a crash of the process; moto has only its memory. \
+Dynoxide is compiled for speed instead of for size, which is its default. moto keeps its tables in one process and \
+can't have more; it runs with 16 threads.\n";
+
+/// Something that is running and loaded.
+struct Contestant {
+    name: String,
+    own: bool,
+    survives: Survives,
+    address: SocketAddr,
+    _process: Running,
+}
+
+/// Keeps the process alive.
+enum Running {
+    Server { _server: Server },
+    Peer { _peer: Peer },
+}
+
+fn start_own(context: &Context<'_>) -> Result<Vec<Contestant>> {
+    let modes = [
+        ("Zenobe, in memory", Keeping::Memory, Survives::Nothing),
+        ("Zenobe, durability os", Keeping::Os, Survives::Crash),
+        ("Zenobe, durability sync", Keeping::Sync, Survives::PowerLoss),
+    ];
+    let mut started = Vec::new();
+    for (name, keeping, survives) in modes {
+        let server = Server::start(context.binary, &context.scratch.path(name), keeping)?;
+        load_tables(name, server.address)?;
+        started.push(Contestant {
+            name: name.to_owned(),
+            own: true,
+            survives,
+            address: server.address,
+            _process: Running::Server { _server: server },
+        });
+    }
+    Ok(started)
+}
+
+impl Contestant {
+    fn start_peer(
+        context: &Context<'_>,
+        installation: &Installation,
+        mode: Mode,
+        name: &str,
+    ) -> Result<Contestant> {
+        let peer = Peer::start(installation, mode, &context.scratch.path(name))?;
+        load_tables(name, peer.address)?;
+        Ok(Contestant {
+            name: name.to_owned(),
+            own: false,
+            survives: mode.survives,
+            address: peer.address,
+            _process: Running::Peer { _peer: peer },
+        })
+    }
+
+    /// Ours takes part once in each contest: in reads as it runs by default.
+    fn takes_part(&self, contest: &Contest) -> bool {
+        match contest.survives {
+            Some(survives) => self.survives == survives,
+            None => !self.own || self.survives == Survives::PowerLoss,
+        }
+    }
+}
+
+fn load_tables(title: &str, address: SocketAddr) -> Result<()> {
+    for workload in [Workload::Put, Workload::Query] {
+        load::prepare(title, &load::plan(address, workload, ITEMS, 1)?)?;
+    }
+    Ok(())
+}
+
+struct Standing<'a> {
+    contestant: &'a Contestant,
+    connections: usize,
+    outcome: Result<Series>,
+}
+
+impl Standing<'_> {
+    fn rate(&self) -> Option<f64> {
+        self.outcome.as_ref().ok().map(Series::rate)
+    }
+}
+
+fn hold<'a>(
+    context: &Context<'_>,
+    contest: &Contest,
+    contestants: &'a [Contestant],
+) -> Vec<Standing<'a>> {
+    let mut standings = Vec::new();
+    let mut runners = Vec::new();
+    for contestant in contestants.iter().filter(|each| each.takes_part(contest)) {
+        progress::show(&format!("peers: {}, trying {}", contest.name, contestant.name));
+        match best_connections(contest, contestant) {
+            Ok(plan) => runners.push((contestant, plan)),
+            Err(error) => {
+                standings.push(Standing { contestant, connections: 0, outcome: Err(error) });
+            }
+        }
+    }
+    let lanes =
+        runners.iter().map(|(contestant, plan)| lane(contestant.name.clone(), plan.clone()));
+    let title = format!("peers: {}", contest.name);
+    let rounds = context.effort.rounds.min(ROUNDS_MAX);
+    let outcomes = interleave_each(&title, rounds, context.effort.duration, lanes.collect());
+    for ((contestant, plan), outcome) in runners.iter().zip(outcomes) {
+        standings.push(Standing { contestant, connections: plan.connections, outcome });
+    }
+    let order = |standing: &Standing<'_>| standing.rate().unwrap_or(-1.0);
+    standings.sort_by(|left, right| order(right).total_cmp(&order(left)));
+    standings
+}
+
+/// Tries each concurrency for a moment.
+fn best_connections(contest: &Contest, contestant: &Contestant) -> Result<Plan> {
+    let mut best: Option<(f64, Plan)> = None;
+    for &connections in contest.connections {
+        let plan = load::plan(contestant.address, contest.workload, ITEMS, connections)?;
+        let rate = load::sample(&plan, TRIAL)?.requests_per_second;
+        if best.as_ref().is_none_or(|(highest, _)| rate > *highest) {
+            best = Some((rate, plan));
+        }
+    }
+    Ok(best.ok_or("there is no concurrency to try")?.1)
+}
+
+fn finding(contest: &Contest, standings: &[Standing<'_>]) -> Finding {
+    let factor = match contest.survives {
+        None => READS_FACTOR,
+        Some(_) => WRITES_FACTOR,
+    };
+    let what = format!("{} against the best peer", contest.name);
+    let best = |own: bool| {
+        standings.iter().find(|each| each.contestant.own == own && each.rate().is_some())
+    };
+    let (Some(ours), Some(theirs)) = (best(true), best(false)) else {
+        return Finding::failed(contest.row, &what, "there is nothing to compare");
+    };
+    let rates = (ours.rate().unwrap_or(f64::NAN), theirs.rate().unwrap_or(f64::NAN));
+    Finding {
+        row: contest.row,
+        what,
+        target: format!("≥ {factor} ×"),
+        measured: format!(
+            "{:.1} × {} ({} of {}/s)",
+            rates.0 / rates.1,
+            theirs.contestant.name,
+            count(rates.0),
+            count(rates.1)
+        ),
+        verdict: Verdict::of(rates.0 >= factor * rates.1),
+    }
+}
+
+fn chart(contest: &Contest, standings: &[Standing<'_>]) -> Chart {
+    let bar = |standing: &Standing<'_>| Bar {
+        name: standing.contestant.name.clone(),
+        value: standing.rate(),
+        own: standing.contestant.own,
+    };
+    Chart {
+        title: contest.name.to_owned(),
+        unit: "requests/s",
+        bars: standings.iter().map(bar).collect(),
+    }
+}
+
+fn write_table(text: &mut String, contest: &Contest, standings: &[Standing<'_>]) {
+    let ours = standings.iter().find(|each| each.contestant.own).and_then(Standing::rate);
+    let _ = writeln!(text, "\n### {}\n", contest.name);
+    text.push_str("| | a write survives | connections | requests/s | Zenobe is | p50 | p99 |\n");
+    text.push_str("|---|---|---:|---:|---:|---:|---:|\n");
+    for standing in standings {
+        let contestant = standing.contestant;
+        let _ = write!(text, "| {} | {} | ", contestant.name, contestant.survives.name());
+        let _ = match &standing.outcome {
+            Ok(series) => {
+                let ratio = match ours {
+                    Some(ours) if !contestant.own => format!("{:.1} ×", ours / series.rate()),
+                    _ => "–".to_owned(),
+                };
+                let [p50, p99] = series.latency().map_or(["–".into(), "–".into()], |latency| {
+                    [milliseconds(latency.p50), milliseconds(latency.p99)]
+                });
+                let rate = count(series.rate());
+                writeln!(text, "{} | {rate} | {ratio} | {p50} | {p99} |", standing.connections)
+            }
+            Err(error) => writeln!(text, "– | {} | – | – | – |", plain(&error.to_string())),
+        };
+    }
+}
+
+/// A reason in one cell of a table.
+fn plain(reason: &str) -> String {
+    reason.replace(['\n', '|'], " ")
+}

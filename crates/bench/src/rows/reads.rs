@@ -1,0 +1,51 @@
+//! GetItem and Query against a bare server that answers the same bytes.
+
+use zenobe_load::Workload;
+
+use crate::load::{self, aimed_at, lane};
+use crate::measure::interleave;
+use crate::outcome::{Finding, Outcome, Section};
+use crate::subjects::bare::BareServer;
+use crate::subjects::server::{Keeping, Server};
+use crate::{Result, answers};
+
+use super::Context;
+
+const CONNECTIONS: usize = 64;
+const PAGE_ITEMS: usize = 25;
+
+pub fn measure(context: &Context<'_>) -> Result<Outcome> {
+    let effort = context.effort;
+    let server = Server::start(context.binary, &context.scratch.path("reads"), Keeping::Sync)?;
+    let get = load::plan(server.address, Workload::Get, effort.items, CONNECTIONS)?;
+    let query = load::plan(server.address, Workload::Query, effort.items, CONNECTIONS)?;
+    load::prepare("reads", &get)?;
+    load::prepare("reads", &query)?;
+    let item = answers::get_item(server.address, &get.table)?;
+    let page = answers::query(server.address, &query.table, PAGE_ITEMS)?;
+    let bare_item = BareServer::start(&context.scratch.path("item.json"), &item)?;
+    let bare_page = BareServer::start(&context.scratch.path("page.json"), &page)?;
+
+    let lanes = vec![
+        lane(format!("bare server, {} bytes", item.len()), aimed_at(&get, bare_item.address)?),
+        lane("GetItem", get),
+        lane(format!("bare server, {} bytes", page.len()), aimed_at(&query, bare_page.address)?),
+        lane(format!("Query, page of {PAGE_ITEMS} items"), query),
+    ];
+    let series = interleave("reads", effort.rounds, effort.duration, lanes)?;
+    let rates: Vec<f64> = series.iter().map(|each| each.rate()).collect();
+    let (get, query) = ("GetItem, 64 connections", "Query page of 25 items, 64 connections");
+    Ok(Outcome {
+        findings: vec![
+            Finding::share("get", get, 0.65, "the bare server", rates[1], rates[0]),
+            Finding::share("query", query, 0.45, "the bare server", rates[3], rates[2]),
+        ],
+        sections: vec![Section::of_series(
+            "Reads and the bare server",
+            "64 connections, durability `sync` (which reads don't notice). The bare server is `hyper` on tokio's default \
+             runtime; it reads each request and answers with the bytes that the server answered with.",
+            &series,
+        )],
+        charts: Vec::new(),
+    })
+}

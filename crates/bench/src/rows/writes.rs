@@ -1,0 +1,165 @@
+//! Writes of all kinds, in both modes of durability, against what limits them and against plain PutItem.
+
+use std::time::Duration;
+
+use zenobe_load::{Plan, Workload};
+
+use crate::Result;
+use crate::load::{self, aimed_at, lane};
+use crate::measure::{Lane, Sample, Series, interleave};
+use crate::outcome::{Finding, Outcome, Section, count};
+use crate::subjects::bare::BareServer;
+use crate::subjects::commit_loop::CommitLoop;
+use crate::subjects::server::{Keeping, Server};
+
+use super::Context;
+
+/// What a write without returned values is answered with.
+const ANSWER: &str = "{}";
+const OS_CONNECTIONS: usize = 64;
+const SYNC_CONNECTIONS: usize = 256;
+
+// The names of the lanes, by which their figures are found again.
+const BARE: &str = "bare server";
+const LOOP: &str = "bare group-commit loop";
+const PUT: &str = "PutItem";
+const UPDATE: &str = "UpdateItem with condition and arithmetic";
+const INDEXED: &str = "PutItem with an ALL index and a stream";
+const TRANSACT: &str = "TransactWriteItems of two";
+const COUNTER: &str = "hot counter";
+
+pub fn measure_os(context: &Context<'_>) -> Result<Outcome> {
+    let title = "writes, os";
+    let store = Store::start(context, Keeping::Os, title, OS_CONNECTIONS)?;
+    let lanes = store.lanes()?;
+    let series = interleave(title, context.effort.rounds, context.effort.duration, lanes)?;
+    let rate = |name| rate_of(&series, name);
+    let put = "PutItem, `os`, 64 connections";
+    let mut findings =
+        vec![Finding::share("put-os", put, 0.5, "the bare server", rate(PUT), rate(BARE))];
+    findings.extend(against_put(&series, "os"));
+    let note = format!(
+        "{OS_CONNECTIONS} connections. An acknowledged write survives a crash of the process. The bare server answers \
+         `{ANSWER}`, as these writes are answered."
+    );
+    let sections = vec![Section::of_series("Writes with durability `os`", &note, &series)];
+    Ok(Outcome { findings, sections, charts: Vec::new() })
+}
+
+pub fn measure_sync(context: &Context<'_>) -> Result<Outcome> {
+    let title = "writes, sync";
+    let bytes = log_bytes_per_put(context)?;
+    let file = context.scratch.path("commit-loop");
+    let commits = CommitLoop::fastest(&file, SYNC_CONNECTIONS, bytes)?;
+    let store = Store::start(context, Keeping::Sync, title, SYNC_CONNECTIONS)?;
+    let mut lanes = store.lanes()?;
+    lanes.insert(1, commit_lane(&commits));
+    lanes.push(lane(COUNTER, store.plan(Workload::Counter)?));
+    let series = interleave(title, context.effort.rounds, context.effort.duration, lanes)?;
+    let rate = |name| rate_of(&series, name);
+    let limit = match rate(BARE) < rate(LOOP) {
+        true => BARE,
+        false => LOOP,
+    };
+    let put = "PutItem, `sync`, 256 connections";
+    let mut findings = vec![Finding::share(
+        "put-sync",
+        put,
+        0.6,
+        &format!("the lower limit, here the {limit}"),
+        rate(PUT),
+        rate(limit),
+    )];
+    findings.extend(against_put(&series, "sync"));
+    let counter = "hot counter (every client adds to one item), `sync`";
+    findings.push(Finding::share("counter", counter, 0.6, PUT, rate(COUNTER), rate(PUT)));
+    let note = format!(
+        "{SYNC_CONNECTIONS} connections. An acknowledged write survives power loss. The bare loop appends what a PutItem \
+         adds to the server's log (measured: {} bytes) and makes all waiting writers durable with one fdatasync: {}.",
+        count(bytes as f64),
+        commits.describe()
+    );
+    let sections = vec![Section::of_series("Writes with durability `sync`", &note, &series)];
+    Ok(Outcome { findings, sections, charts: Vec::new() })
+}
+
+/// A started server with its tables, and the bare server.
+struct Store {
+    server: Server,
+    bare: BareServer,
+    items: u64,
+    connections: usize,
+}
+
+impl Store {
+    fn start(
+        context: &Context<'_>,
+        keeping: Keeping,
+        title: &str,
+        connections: usize,
+    ) -> Result<Store> {
+        let server = Server::start(context.binary, &context.scratch.path(title), keeping)?;
+        let bare = BareServer::start(&context.scratch.path("empty.json"), ANSWER)?;
+        let store = Store { server, bare, items: context.effort.items, connections };
+        load::prepare(title, &store.plan(Workload::Put)?)?;
+        load::prepare(title, &store.plan(Workload::PutIndexed)?)?;
+        Ok(store)
+    }
+
+    fn plan(&self, workload: Workload) -> Result<Plan> {
+        load::plan(self.server.address, workload, self.items, self.connections)
+    }
+
+    fn lanes(&self) -> Result<Vec<Lane<'static>>> {
+        let put = self.plan(Workload::Put)?;
+        Ok(vec![
+            lane(BARE, aimed_at(&put, self.bare.address)?),
+            lane(PUT, put),
+            lane(UPDATE, self.plan(Workload::Update)?),
+            lane(INDEXED, self.plan(Workload::PutIndexed)?),
+            lane(TRANSACT, self.plan(Workload::Transact)?),
+        ])
+    }
+}
+
+/// The rows whose yardstick is PutItem in the same mode.
+fn against_put(series: &[Series], mode: &str) -> Vec<Finding> {
+    let row = |row, name: &str, share| {
+        let (rate, put) = (rate_of(series, name), rate_of(series, PUT));
+        Finding::share(row, format!("{name}, `{mode}`"), share, PUT, rate, put)
+    };
+    let sync = mode == "sync";
+    vec![
+        row(if sync { "update-sync" } else { "update-os" }, UPDATE, 0.8),
+        row(if sync { "indexed-sync" } else { "indexed-os" }, INDEXED, 0.55),
+        row(if sync { "transact-sync" } else { "transact-os" }, TRANSACT, 0.45),
+    ]
+}
+
+fn rate_of(series: &[Series], name: &str) -> f64 {
+    series.iter().find(|each| each.name == name).map_or(f64::NAN, Series::rate)
+}
+
+fn commit_lane(commits: &CommitLoop) -> Lane<'_> {
+    Lane::new(LOOP, |duration| {
+        Ok(Sample { requests_per_second: commits.writes_per_second(duration)?, latency: None })
+    })
+}
+
+/// How much the server's log grows by a PutItem, measured on a store so fresh that no log has been retired.
+fn log_bytes_per_put(context: &Context<'_>) -> Result<usize> {
+    const ITEMS: u64 = 1000;
+    const WRITES: u64 = 10_000;
+    let server = Server::start(context.binary, &context.scratch.path("log"), Keeping::Sync)?;
+    let mut plan = load::plan(server.address, Workload::Put, ITEMS, SYNC_CONNECTIONS)?;
+    load::prepare("the log", &plan)?;
+    plan.operations_max = Some(WRITES);
+    plan.warmup = Duration::ZERO;
+    let before = server.log_bytes()?;
+    let report = load::run(&plan)?;
+    let grown = server.log_bytes()?.saturating_sub(before);
+    match (grown / report.requests) as usize {
+        0 => Err("the server's log does not grow".into()),
+        bytes => Ok(bytes),
+    }
+}

@@ -1,0 +1,172 @@
+//! The mixed load: several workloads at once, each at its own rate.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use zenobe_load::{Histogram, Plan, Report, Workload};
+
+use crate::machine::{self, Memory};
+use crate::measure::Latency;
+use crate::outcome::{count, milliseconds};
+use crate::{Result, load};
+
+/// Who takes part, and with how many connections.
+const MIX: [(Workload, usize); 5] = [
+    (Workload::Get, 24),
+    (Workload::Put, 16),
+    (Workload::Update, 8),
+    (Workload::Query, 8),
+    (Workload::Transact, 8),
+];
+/// Pages of 1 MB each.
+const SCANNED_PAGES_PER_SECOND: f64 = 10.0;
+/// An open loop needs more connections than the closed one whose rate it keeps: requests come in bursts.
+const OPEN_CONNECTIONS_FACTOR: usize = 4;
+const MEMORY_INTERVAL: Duration = Duration::from_millis(500);
+const NANOSECONDS_PER_MILLISECOND: f64 = 1e6;
+
+/// Plans that run side by side.
+pub struct Mix {
+    plans: Vec<Plan>,
+    rates: Vec<f64>,
+    scan: Plan,
+}
+
+impl Mix {
+    /// Runs all workloads at once as fast as they go.
+    pub fn find(address: SocketAddr, items: u64, duration: Duration) -> Result<Mix> {
+        let mut plans = Vec::new();
+        for (workload, connections) in MIX {
+            let plan = load::plan(address, workload, items, connections)?;
+            plans.push(Plan { duration, ..plan });
+        }
+        let reports = run_together(&plans)?;
+        for report in &reports {
+            load::check(report)?;
+        }
+        let rates = reports.iter().map(Report::requests_per_second).collect();
+        let scan = load::plan(address, Workload::Scan, items, 1)?;
+        Ok(Mix { plans, rates, scan: load::open_loop(scan, SCANNED_PAGES_PER_SECOND) })
+    }
+
+    /// The same workloads in an open loop at a part of their rates.
+    pub fn at(self, part: f64) -> Mix {
+        let rates: Vec<f64> = self.rates.iter().map(|rate| rate * part).collect();
+        let open = |(plan, rate): (Plan, &f64)| {
+            let connections = plan.connections * OPEN_CONNECTIONS_FACTOR;
+            load::open_loop(Plan { connections, ..plan }, *rate)
+        };
+        let plans = self.plans.into_iter().zip(&rates).map(open).collect();
+        Mix { plans, rates, scan: self.scan }
+    }
+
+    pub fn rate(&self) -> f64 {
+        self.rates.iter().sum()
+    }
+
+    /// Each workload with its rate.
+    pub fn rates(&self) -> impl Iterator<Item = (Workload, f64)> + '_ {
+        self.plans.iter().map(|plan| plan.workload).zip(self.rates.iter().copied())
+    }
+
+    /// Runs everything and the scan for `duration`, watching the memory of the process.
+    pub fn run(&self, duration: Duration, process: u32) -> Result<Part> {
+        let all = self.plans.iter().chain([&self.scan]);
+        let timed = |plan: &Plan| Plan { duration, warmup: Duration::ZERO, ..plan.clone() };
+        let plans: Vec<Plan> = all.map(timed).collect();
+        let ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let watch = scope.spawn(|| watch_memory(process, &ended));
+            let reports = run_together(&plans);
+            ended.store(true, Ordering::Relaxed);
+            let memory = watch.join().map_err(|_| "the watch panicked")??;
+            Part::new(&reports?, memory)
+        })
+    }
+}
+
+fn run_together(plans: &[Plan]) -> Result<Vec<Report>> {
+    std::thread::scope(|scope| {
+        let run = |plan| scope.spawn(move || zenobe_load::run(plan, &mut |_| ()));
+        let running: Vec<_> = plans.iter().map(run).collect();
+        let mut reports = Vec::with_capacity(plans.len());
+        for thread in running {
+            reports.push(thread.join().map_err(|_| "the load generator panicked")??);
+        }
+        Ok(reports)
+    })
+}
+
+/// The highest figures until it ends.
+fn watch_memory(process: u32, ended: &AtomicBool) -> Result<Memory> {
+    let mut most = machine::memory(process)?;
+    while !ended.load(Ordering::Relaxed) {
+        std::thread::sleep(MEMORY_INTERVAL);
+        let now = machine::memory(process)?;
+        most.resident_mib = most.resident_mib.max(now.resident_mib);
+        most.anonymous_mib = most.anonymous_mib.max(now.anonymous_mib);
+    }
+    Ok(most)
+}
+
+/// What a part of the soak has shown.
+pub struct Part {
+    pub requests: u64,
+    pub requests_per_second: f64,
+    /// Of everything but the scan, in nanoseconds.
+    pub histogram: Histogram<u64>,
+    pub memory: Memory,
+    pub scanned_items: u64,
+    pub unsent: u64,
+    pub errors: BTreeMap<String, u64>,
+}
+
+impl Part {
+    /// The scan's report comes last.
+    fn new(reports: &[Report], memory: Memory) -> Result<Part> {
+        let (scan, mixed) = reports.split_last().ok_or("nothing was run")?;
+        let mut histogram = mixed.first().ok_or("nothing was run")?.latency.clone();
+        for report in &mixed[1..] {
+            histogram.add(&report.latency)?;
+        }
+        let mut errors = BTreeMap::new();
+        for (name, number) in reports.iter().flat_map(|report| &report.errors) {
+            *errors.entry(name.clone()).or_default() += number;
+        }
+        Ok(Part {
+            requests: mixed.iter().map(|report| report.requests).sum(),
+            requests_per_second: mixed.iter().map(Report::requests_per_second).sum(),
+            histogram,
+            memory,
+            scanned_items: scan.items,
+            unsent: mixed.iter().map(|report| report.unsent).sum(),
+            errors,
+        })
+    }
+
+    pub fn latency(&self) -> Latency {
+        Latency::of(&self.histogram, NANOSECONDS_PER_MILLISECOND)
+    }
+
+    pub fn error_count(&self) -> u64 {
+        self.errors.values().sum()
+    }
+
+    /// A row of the table.
+    pub fn line(&self, number: usize) -> String {
+        let latency = self.latency();
+        format!(
+            "| {number} | {} | {} | {} | {} | {} | {:.0} | {:.0} | {} |",
+            count(self.requests_per_second),
+            milliseconds(latency.p50),
+            milliseconds(latency.p99),
+            milliseconds(latency.p999),
+            milliseconds(self.histogram.max() as f64 / NANOSECONDS_PER_MILLISECOND),
+            self.memory.anonymous_mib,
+            self.memory.resident_mib,
+            self.error_count()
+        )
+    }
+}

@@ -1,0 +1,138 @@
+//! `zenobe-bench soak`: one server under mixed load for minutes, while a scan goes round, an index is added and items
+//! expire. Nothing may fail, memory may not grow beyond the cache, and the 99th percentile must stay flat.
+
+mod background;
+mod mix;
+mod verdict;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use zenobe_load::Workload;
+
+use crate::cleanup::{self, Scratch};
+use crate::outcome::count;
+use crate::subjects::server::{Keeping, Server};
+use crate::{Result, load, machine, progress, provenance};
+
+use background::{Expiring, IndexChange};
+use mix::{Mix, Part};
+use verdict::{Limits, Verdict};
+
+/// How much of the highest rate is sent.
+const LOAD: f64 = 0.7;
+const TRIAL: Duration = Duration::from_secs(5);
+/// A run this long is worth writing down.
+const DOCUMENT_MINUTES: f64 = 10.0;
+
+#[derive(Args)]
+pub struct Options {
+    /// How long; a run of 10 minutes or more is written to docs/soak.md
+    #[arg(long, default_value_t = 10.0)]
+    minutes: f64,
+    /// Items of each table
+    #[arg(long, default_value_t = 500_000)]
+    items: u64,
+    /// The server's cache
+    #[arg(long, default_value_t = 256, value_name = "MIB")]
+    cache_mb: u32,
+    /// Write the figures as JSON to this file, too
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Where the server's data lies meanwhile
+    #[arg(long, default_value_os_t = std::env::temp_dir())]
+    data_dir: PathBuf,
+    /// The server's binary
+    #[arg(long)]
+    binary: PathBuf,
+    /// The clone in which the document is written
+    #[arg(long)]
+    repository: PathBuf,
+}
+
+/// Says whether the server stood it.
+pub fn run(options: &Options) -> Result<bool> {
+    cleanup::on_signals()?;
+    let scratch = Scratch::create(&options.data_dir)?;
+    let cache = options.cache_mb.to_string();
+    let server = Server::start_with(
+        &options.binary,
+        &scratch.path("soak"),
+        Keeping::Sync,
+        &["--cache-mb", &cache],
+    )?;
+    let memory_at_start = machine::memory(server.id())?;
+    for workload in [Workload::Put, Workload::Query] {
+        load::prepare("soak", &load::plan(server.address, workload, options.items, 1)?)?;
+    }
+    progress::show("soak: finding the highest rate");
+    let mix = Mix::find(server.address, options.items, TRIAL)?.at(LOAD);
+    progress::say(&format!(
+        "soak: {} requests/s, {:.0} % of the highest rate",
+        count(mix.rate()),
+        LOAD * 100.0
+    ));
+    let (parts, background) = soak(options, &server, &mix)?;
+    let limits = Limits {
+        memory_mib: memory_at_start.anonymous_mib
+            + f64::from(options.cache_mb)
+            + verdict::MEMORY_ALLOWANCE_MIB,
+    };
+    let verdict = Verdict::reach(&parts, &background, &limits);
+    let text = verdict.render(&mix, &parts);
+    println!("{text}");
+    if let Some(path) = &options.json {
+        std::fs::write(path, verdict.json(&mix, &parts).to_string())?;
+    }
+    if options.minutes >= DOCUMENT_MINUTES {
+        write_document(options, &text)?;
+    }
+    Ok(verdict.faults.is_empty())
+}
+
+/// What happened besides the load.
+struct Background {
+    index_backfill: Option<Duration>,
+    expired: u64,
+    faults: Vec<String>,
+}
+
+fn soak(options: &Options, server: &Server, mix: &Mix) -> Result<(Vec<Part>, Background)> {
+    // Thirds are compared, so there are always some of them.
+    let number = (options.minutes.round() as usize).max(1).next_multiple_of(3);
+    let length = Duration::from_secs_f64(options.minutes * 60.0 / number as f64);
+    let expiring = Expiring::start(server.address)?;
+    let mut index = IndexChange::new(server.address)?;
+    let mut parts = Vec::with_capacity(number);
+    for part in 1..=number {
+        // The index is there in the middle third, so that the first and the last do the same work.
+        if part == number / 3 + 1 {
+            index.add();
+        }
+        if part == number / 3 * 2 + 1 {
+            index.remove();
+        }
+        progress::show(&format!("soak: part {part} of {number}"));
+        let done = mix.run(length, server.id())?;
+        progress::say(&done.line(part));
+        parts.push(done);
+    }
+    progress::show("soak: waiting for the last items to expire");
+    let (expired, mut faults) = expiring.finish();
+    let index_backfill = index.backfill();
+    faults.extend(index.faults());
+    Ok((parts, Background { index_backfill, expired, faults }))
+}
+
+fn write_document(options: &Options, text: &str) -> Result<()> {
+    let document = format!(
+        "# Soak\n\nWritten by `cargo xtask soak --minutes {}` on {} at commit {}. Don't edit it: run the command.\n\n\
+         - machine: {}\n\n{text}",
+        options.minutes,
+        provenance::today(),
+        provenance::commit(&options.repository),
+        machine::describe()
+    );
+    Ok(std::fs::write(options.repository.join("docs/soak.md"), document)?)
+}

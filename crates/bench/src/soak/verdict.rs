@@ -1,0 +1,168 @@
+//! Whether the server stood it.
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+use zenobe_load::Histogram;
+
+use crate::measure::Latency;
+use crate::outcome::{count, milliseconds};
+
+use super::Background;
+use super::mix::{Mix, Part};
+
+/// What the server may need besides its cache, which also accounts for its write buffers: connections, the work of
+/// compactions, and what the allocator keeps.
+pub const MEMORY_ALLOWANCE_MIB: f64 = 128.0;
+/// How much higher the last third's 99th percentile may be than the first's.
+const END_FACTOR_MAX: f64 = 1.5;
+/// How much higher it may be while the index is filled and kept.
+const MIDDLE_FACTOR_MAX: f64 = 4.0;
+/// Below this, percentiles differ by chance and by the timer.
+const NOISE_MS: f64 = 1.0;
+const UNSENT_PART_MAX: f64 = 0.001;
+const NANOSECONDS_PER_MILLISECOND: f64 = 1e6;
+
+pub struct Limits {
+    pub memory_mib: f64,
+}
+
+pub struct Verdict {
+    pub faults: Vec<String>,
+    thirds: [Latency; 3],
+    memory_mib: f64,
+    memory_limit_mib: f64,
+    backfill_s: Option<f64>,
+    expired: u64,
+}
+
+impl Verdict {
+    pub fn reach(parts: &[Part], background: &Background, limits: &Limits) -> Verdict {
+        let thirds = thirds(parts);
+        let memory_mib = parts.iter().map(|part| part.memory.anonymous_mib).fold(0.0, f64::max);
+        let mut faults = background.faults.clone();
+        let mut check = |holds: bool, fault: String| {
+            if !holds {
+                faults.push(fault);
+            }
+        };
+        for (number, part) in parts.iter().enumerate() {
+            check(
+                part.errors.is_empty(),
+                format!("errors in part {}: {:?}", number + 1, part.errors),
+            );
+            let unsent = part.unsent as f64 / (part.requests + part.unsent).max(1) as f64;
+            check(
+                unsent <= UNSENT_PART_MAX,
+                format!(
+                    "{} requests of part {} could not be sent in time",
+                    part.unsent,
+                    number + 1
+                ),
+            );
+            check(part.scanned_items > 0, format!("nothing was scanned in part {}", number + 1));
+        }
+        check(
+            memory_mib <= limits.memory_mib,
+            format!("{memory_mib:.0} MiB of memory, more than {:.0} MiB", limits.memory_mib),
+        );
+        check(
+            flat(thirds[0], thirds[2], END_FACTOR_MAX),
+            "the last third's p99 is not flat".into(),
+        );
+        check(
+            flat(thirds[0], thirds[1], MIDDLE_FACTOR_MAX),
+            "p99 leaps while an index is added".into(),
+        );
+        check(background.index_backfill.is_some(), "no index was added".into());
+        check(background.expired > 0, "no item expired".into());
+        Verdict {
+            faults,
+            thirds,
+            memory_mib,
+            memory_limit_mib: limits.memory_mib,
+            backfill_s: background.index_backfill.map(|elapsed| elapsed.as_secs_f64()),
+            expired: background.expired,
+        }
+    }
+
+    /// Markdown.
+    pub fn render(&self, mix: &Mix, parts: &[Part]) -> String {
+        let mut text = format!("Mixed load in an open loop at {} requests/s:", count(mix.rate()));
+        for (workload, rate) in mix.rates() {
+            let _ = write!(text, " {workload} {},", count(rate));
+        }
+        let _ = writeln!(
+            text,
+            " and a scan that goes round all the while. {} items expired. The backfill of an index on all attributes took \
+             {}.\n",
+            count(self.expired as f64),
+            self.backfill_s.map_or("no time".to_owned(), |seconds| format!("{seconds:.1} s")),
+        );
+        text.push_str("| part | requests/s | p50 | p99 | p99.9 | max | own memory, MiB | resident, MiB | errors |\n");
+        text.push_str("|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n");
+        for (number, part) in parts.iter().enumerate() {
+            let _ = writeln!(text, "{}", part.line(number + 1));
+        }
+        let [first, middle, last] = self.thirds.map(|third| milliseconds(third.p99));
+        let _ = writeln!(
+            text,
+            "\np99 of the thirds: {first}, {middle} (with an index added), {last}. Memory at most {:.0} MiB of {:.0} MiB \
+             allowed.\n",
+            self.memory_mib, self.memory_limit_mib
+        );
+        match self.faults.is_empty() {
+            true => text.push_str("**Passed**: no error, memory within its bound, latency flat.\n"),
+            false => {
+                let _ = writeln!(text, "**Failed**: {}.", self.faults.join("; "));
+            }
+        }
+        text
+    }
+
+    pub fn json(&self, mix: &Mix, parts: &[Part]) -> Value {
+        let part = |part: &Part| {
+            let latency = part.latency();
+            json!({
+                "requests_per_second": part.requests_per_second,
+                "p50_ms": latency.p50,
+                "p99_ms": latency.p99,
+                "p999_ms": latency.p999,
+                "anonymous_mib": part.memory.anonymous_mib,
+                "resident_mib": part.memory.resident_mib,
+                "errors": part.errors,
+                "unsent": part.unsent,
+            })
+        };
+        json!({
+            "requests_per_second": mix.rate(),
+            "parts": parts.iter().map(part).collect::<Vec<_>>(),
+            "p99_ms_of_thirds": self.thirds.map(|third| third.p99),
+            "memory_mib": self.memory_mib,
+            "memory_limit_mib": self.memory_limit_mib,
+            "backfill_s": self.backfill_s,
+            "expired_items": self.expired,
+            "faults": self.faults,
+        })
+    }
+}
+
+fn flat(first: Latency, later: Latency, factor: f64) -> bool {
+    later.p99 <= (first.p99 * factor).max(first.p99 + NOISE_MS)
+}
+
+fn thirds(parts: &[Part]) -> [Latency; 3] {
+    let size = parts.len().div_ceil(3).max(1);
+    let mut chunks = parts.chunks(size);
+    std::array::from_fn(|_| {
+        Latency::of(&merged(chunks.next().unwrap_or_default()), NANOSECONDS_PER_MILLISECOND)
+    })
+}
+
+fn merged(parts: &[Part]) -> Histogram<u64> {
+    let mut sum = Histogram::new(3).expect("three digits are few enough");
+    for part in parts {
+        sum.add(&part.histogram).expect("a histogram that resizes itself takes all values");
+    }
+    sum
+}

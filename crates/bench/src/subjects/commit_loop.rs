@@ -1,0 +1,257 @@
+//! The second limit: a loop that only appends bytes to a file and makes them durable.
+//!
+//! Writers wait, each for its own bytes; one thread takes what all of them have queued, appends it with one write, makes
+//! it durable with one fdatasync and wakes them. It stores nothing that could be found again, so no store that
+//! acknowledges durable writes one by one to the same number of waiting writers can be faster on this disk.
+//!
+//! How the writers run and whether a group waits for everybody make a difference, and which is best depends on the
+//! machine: the fastest way counts.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+use crate::Result;
+
+const TRIAL: Duration = Duration::from_millis(700);
+
+#[derive(Debug, Clone)]
+pub struct CommitLoop {
+    pub file: PathBuf,
+    pub writers: usize,
+    pub bytes_per_write: usize,
+    way: Way,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Way {
+    writers: Writers,
+    gathers: bool,
+}
+
+/// What a writer is.
+#[derive(Debug, Clone, Copy)]
+enum Writers {
+    TasksOnOneThread,
+    TasksOnAllCores,
+    Threads,
+}
+
+const WAYS: [Way; 6] = [
+    Way { writers: Writers::TasksOnOneThread, gathers: true },
+    Way { writers: Writers::TasksOnAllCores, gathers: true },
+    Way { writers: Writers::Threads, gathers: true },
+    Way { writers: Writers::TasksOnOneThread, gathers: false },
+    Way { writers: Writers::TasksOnAllCores, gathers: false },
+    Way { writers: Writers::Threads, gathers: false },
+];
+
+impl CommitLoop {
+    /// Tries every way for a moment and keeps the fastest.
+    pub fn fastest(file: &Path, writers: usize, bytes_per_write: usize) -> Result<CommitLoop> {
+        let mut best: Option<(f64, CommitLoop)> = None;
+        for way in WAYS {
+            let candidate = CommitLoop { file: file.to_owned(), writers, bytes_per_write, way };
+            let rate = candidate.writes_per_second(TRIAL)?;
+            if best.as_ref().is_none_or(|(fastest, _)| rate > *fastest) {
+                best = Some((rate, candidate));
+            }
+        }
+        Ok(best.ok_or("there is no way")?.1)
+    }
+
+    pub fn describe(&self) -> String {
+        let writers = match self.way.writers {
+            Writers::TasksOnOneThread => "tasks on one thread",
+            Writers::TasksOnAllCores => "tasks on all cores",
+            Writers::Threads => "threads",
+        };
+        let group = match self.way.gathers {
+            true => "each group waits for all of them",
+            false => "a group takes those that wait",
+        };
+        format!(
+            "{} writers as {writers}, {} bytes per write; {group}",
+            self.writers, self.bytes_per_write
+        )
+    }
+
+    pub fn writes_per_second(&self, duration: Duration) -> Result<f64> {
+        let queue = Arc::new(Queue::default());
+        let group_min = if self.way.gathers { self.writers } else { 1 };
+        let committer = {
+            let (queue, path) = (queue.clone(), self.file.clone());
+            std::thread::spawn(move || commit(&queue, &path, group_min))
+        };
+        let start = Instant::now();
+        let end = start + duration;
+        let writes = match self.way.writers {
+            Writers::Threads => self.run_threads(&queue, end)?,
+            Writers::TasksOnOneThread => {
+                self.run_tasks(tokio::runtime::Builder::new_current_thread(), &queue, end)?
+            }
+            Writers::TasksOnAllCores => {
+                self.run_tasks(tokio::runtime::Builder::new_multi_thread(), &queue, end)?
+            }
+        };
+        let elapsed = start.elapsed();
+        queue.close();
+        committer.join().map_err(|_| "the committer panicked")??;
+        Ok(writes as f64 / elapsed.as_secs_f64())
+    }
+
+    fn run_tasks(
+        &self,
+        mut runtime: tokio::runtime::Builder,
+        queue: &Arc<Queue>,
+        end: Instant,
+    ) -> Result<u64> {
+        runtime.build()?.block_on(async {
+            let mut writers = JoinSet::new();
+            for _ in 0..self.writers {
+                let (queue, bytes) = (queue.clone(), vec![b'x'; self.bytes_per_write]);
+                writers.spawn(async move {
+                    let mut writes = 0_u64;
+                    while Instant::now() < end {
+                        if queue.append(&bytes).await.is_err() {
+                            break;
+                        }
+                        writes += 1;
+                    }
+                    queue.leave();
+                    writes
+                });
+            }
+            Ok(writers.join_all().await.iter().sum())
+        })
+    }
+
+    fn run_threads(&self, queue: &Arc<Queue>, end: Instant) -> Result<u64> {
+        let write = || {
+            let bytes = vec![b'x'; self.bytes_per_write];
+            let mut writes = 0_u64;
+            while Instant::now() < end && queue.append(&bytes).blocking_recv().is_ok() {
+                writes += 1;
+            }
+            queue.leave();
+            writes
+        };
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..self.writers).map(|_| scope.spawn(write)).collect();
+            let mut writes = 0;
+            for thread in threads {
+                writes += thread.join().map_err(|_| "a writer panicked")?;
+            }
+            Ok(writes)
+        })
+    }
+}
+
+/// What waits to be made durable, and who waits for it.
+#[derive(Default)]
+struct Queue {
+    state: Mutex<Group>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Group {
+    bytes: Vec<u8>,
+    waiting: Vec<oneshot::Sender<()>>,
+    /// Writers that will not come again: a group need not wait for them.
+    left: usize,
+    closed: bool,
+}
+
+impl Queue {
+    fn append(&self, bytes: &[u8]) -> oneshot::Receiver<()> {
+        let (sender, receiver) = oneshot::channel();
+        let mut group = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        // After the end nobody would answer: dropping the sender tells the writer so.
+        if !group.closed {
+            group.bytes.extend_from_slice(bytes);
+            group.waiting.push(sender);
+        }
+        drop(group);
+        self.changed.notify_one();
+        receiver
+    }
+
+    fn leave(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).left += 1;
+        self.changed.notify_one();
+    }
+
+    /// Nothing is taken any more; whoever still waits is sent away.
+    fn close(&self) {
+        let mut group = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        group.closed = true;
+        group.waiting.clear();
+        drop(group);
+        self.changed.notify_one();
+    }
+
+    /// Waits for a group of at least `group_min` writers and swaps it for the empty one given; false at the end.
+    fn take(&self, group_min: usize, taken: &mut Group) -> bool {
+        let group = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let incomplete = |group: &mut Group| {
+            let complete = group.waiting.len() + group.left >= group_min;
+            !group.closed && (group.waiting.is_empty() || !complete)
+        };
+        let waited = self.changed.wait_while(group, incomplete);
+        let mut group = waited.unwrap_or_else(PoisonError::into_inner);
+        std::mem::swap(&mut group.bytes, &mut taken.bytes);
+        std::mem::swap(&mut group.waiting, &mut taken.waiting);
+        !taken.waiting.is_empty()
+    }
+}
+
+/// The committer thread.
+fn commit(queue: &Queue, path: &Path, group_min: usize) -> Result<()> {
+    let outcome = commit_groups(queue, path, group_min);
+    queue.close();
+    outcome
+}
+
+fn commit_groups(queue: &Queue, path: &Path, group_min: usize) -> Result<()> {
+    let mut file = File::create(path)?;
+    let mut group = Group::default();
+    while queue.take(group_min, &mut group) {
+        file.write_all(&group.bytes)?;
+        file.sync_data()?;
+        group.bytes.clear();
+        for writer in group.waiting.drain(..) {
+            let _ = writer.send(());
+        }
+    }
+    drop(file);
+    Ok(std::fs::remove_file(path)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_way_commits_and_leaves_no_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("log");
+        for way in WAYS {
+            let commits = CommitLoop { file: file.clone(), writers: 3, bytes_per_write: 10, way };
+            let rate = commits.writes_per_second(Duration::from_millis(20)).unwrap();
+            assert!(rate > 0.0, "{way:?}");
+            assert!(!file.exists(), "{way:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_an_error() {
+        let missing = Path::new("/nonexistent-directory/log");
+        assert!(CommitLoop::fastest(missing, 2, 10).is_err());
+    }
+}

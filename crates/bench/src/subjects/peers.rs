@@ -1,0 +1,181 @@
+//! Other programs that speak DynamoDB's API, each started as its own documentation has it.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::Result;
+use crate::cleanup::Process;
+use crate::load;
+
+const START_PATIENCE: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// A peer as it was handed over: installed somewhere, or the reason why not.
+#[derive(Debug, Clone)]
+pub struct Installation {
+    pub name: String,
+    pub version: String,
+    pub directory: std::result::Result<PathBuf, String>,
+}
+
+impl Installation {
+    pub fn title(&self) -> &str {
+        match self.name.as_str() {
+            "dynoxide" => "Dynoxide",
+            "dynamodb-local" => "DynamoDB Local",
+            other => other,
+        }
+    }
+
+    /// The ways in which it can be run. What they promise is what their system calls show.
+    pub fn modes(&self) -> Vec<Mode> {
+        let file = match self.name.as_str() {
+            "dynoxide" => Some((Survives::PowerLoss, "SQLite, one sync per write")),
+            "dynalite" => Some((Survives::Crash, "LevelDB, not synced")),
+            "dynamodb-local" => Some((Survives::PowerLoss, "SQLite, four syncs per write")),
+            _ => None,
+        };
+        let memory = Mode { survives: Survives::Nothing, description: "in memory" };
+        let file = file.map(|(survives, description)| Mode { survives, description });
+        std::iter::once(memory).chain(file).collect()
+    }
+}
+
+/// What an acknowledged write survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Survives {
+    Nothing,
+    Crash,
+    PowerLoss,
+}
+
+impl Survives {
+    pub fn name(self) -> &'static str {
+        match self {
+            Survives::Nothing => "nothing (memory)",
+            Survives::Crash => "a crash of the process",
+            Survives::PowerLoss => "power loss",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mode {
+    pub survives: Survives,
+    pub description: &'static str,
+}
+
+pub struct Peer {
+    process: Process,
+    pub address: SocketAddr,
+}
+
+impl Peer {
+    /// Starts it with its data, if it keeps any, below `data`, and waits for its first answer.
+    pub fn start(installation: &Installation, mode: Mode, data: &Path) -> Result<Peer> {
+        let directory = installation.directory.as_ref().map_err(|reason| reason.clone())?;
+        std::fs::create_dir_all(data)?;
+        let log = data.join("log.txt");
+        let address = free_address()?;
+        let file = (mode.survives != Survives::Nothing).then(|| data.join("store"));
+        let mut command = command(&installation.name, directory, address.port(), file.as_deref())?;
+        command.current_dir(data).stdin(std::process::Stdio::null());
+        command.stdout(super::log_file(&data.join("output.txt"))?).stderr(super::log_file(&log)?);
+        let peer = Peer { process: Process::start(&mut command)?, address };
+        peer.wait(&log)?;
+        Ok(peer)
+    }
+
+    fn wait(&self, log: &Path) -> Result<()> {
+        let end = Instant::now() + START_PATIENCE;
+        loop {
+            let answer = load::exchange(self.address, "ListTables", "{}");
+            if answer.is_ok() {
+                return Ok(());
+            }
+            if self.process.has_ended() {
+                return Err(format!("it ended at once: {}", super::log_tail(log)).into());
+            }
+            if Instant::now() > end {
+                return Err("it does not answer".into());
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+    }
+}
+
+fn command(name: &str, directory: &Path, port: u16, file: Option<&Path>) -> Result<Command> {
+    let port = port.to_string();
+    let mut command = match name {
+        "dynoxide" => dynoxide(directory, &port, file),
+        "dynalite" => dynalite(directory, &port, file),
+        "dynamodb-local" => dynamodb_local(directory, &port, file)?,
+        "moto" => moto(directory, &port),
+        other => return Err(format!("there is no way to start `{other}`").into()),
+    };
+    // Credentials of the person who measures are none of a peer's business.
+    for variable in ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"] {
+        command.env_remove(variable);
+    }
+    Ok(command)
+}
+
+fn dynoxide(directory: &Path, port: &str, file: Option<&Path>) -> Command {
+    let mut command = Command::new(directory.join("bin/dynoxide"));
+    command.args(["serve", "--port", port]);
+    if let Some(file) = file {
+        command.arg("--db-path").arg(file);
+    }
+    command
+}
+
+fn dynalite(directory: &Path, port: &str, file: Option<&Path>) -> Command {
+    let mut command = Command::new("node");
+    command.arg(directory.join("node_modules/dynalite/cli.js"));
+    command.args(["--host", "127.0.0.1", "--port", port, "--createTableMs", "0"]);
+    if let Some(file) = file {
+        command.arg("--path").arg(file);
+    }
+    command
+}
+
+fn dynamodb_local(directory: &Path, port: &str, file: Option<&Path>) -> Result<Command> {
+    let libraries = directory.join("lib");
+    let mut command = Command::new("java");
+    command.arg(format!("-Djava.library.path={}", libraries.display()));
+    command.arg("-cp").arg(libraries.join("*"));
+    command.arg("com.amazonaws.services.dynamodbv2.local.main.ServerRunner");
+    command.args(["-disableTelemetry", "-sharedDb", "-port", port]);
+    match file {
+        Some(file) => {
+            std::fs::create_dir_all(file)?;
+            command.arg("-dbPath").arg(file);
+        }
+        None => drop(command.arg("-inMemory")),
+    }
+    Ok(command)
+}
+
+/// moto keeps its tables in the process, so it can't have several workers; threads it can.
+fn moto(directory: &Path, port: &str) -> Command {
+    let venv = directory.join("venv/bin/python");
+    let mut command = match venv.exists() {
+        true => Command::new(venv),
+        false => {
+            let mut command = Command::new("python3");
+            command.env("PYTHONPATH", directory.join("packages"));
+            command
+        }
+    };
+    command.args(["-m", "gunicorn", "--no-control-socket", "--worker-class", "gthread"]);
+    command.args(["--workers", "1", "--threads", "16", "--keep-alive", "75", "--bind"]);
+    command.arg(format!("127.0.0.1:{port}")).arg("moto.server:create_backend_app(\"dynamodb\")");
+    command
+}
+
+/// An address that nobody listens on. The peers can't all be told to choose one and say which.
+fn free_address() -> Result<SocketAddr> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
+}

@@ -1,0 +1,18 @@
+//! The program that measures, built together with the server that it measures.
+
+use std::process::Command;
+
+use crate::environment::Environment;
+use crate::process::{self, Failure};
+use crate::workspace;
+
+/// Builds both in release mode; the command becomes one of the program's own.
+pub fn command(environment: &Environment, name: &str) -> Result<Command, Failure> {
+    let mut build = environment.cargo();
+    build.args(["build", "--locked", "--release", "--package", "zenobe", "--package"]);
+    process::run(build.arg("zenobe-bench"))?;
+    let mut command = Command::new(workspace::server_binary().with_file_name("zenobe-bench"));
+    command.arg(name).arg("--binary").arg(workspace::server_binary());
+    command.arg("--repository").arg(workspace::root());
+    Ok(command)
+}
