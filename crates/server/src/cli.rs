@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{StreamCommand, TriggerCommand};
+use crate::commands::{BenchArguments, StreamCommand, TriggerCommand};
 use crate::config::Options;
 
 /// A database that speaks Amazon DynamoDB's API.
@@ -25,6 +25,8 @@ pub enum Command {
     /// Look at streams
     #[command(subcommand)]
     Stream(StreamCommand),
+    /// Load any DynamoDB endpoint and measure it
+    Bench(Box<BenchArguments>),
 }
 
 #[derive(Debug, Args)]

@@ -30,10 +30,10 @@ pub struct ConnectionArguments {
         default_value = "http://127.0.0.1:8000",
         value_name = "URL"
     )]
-    endpoint: String,
+    pub(super) endpoint: String,
     /// Region to sign requests for; access keys come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY
     #[arg(long, env = "AWS_REGION", default_value = "us-east-1", value_name = "REGION")]
-    region: String,
+    pub(super) region: String,
 }
 
 pub struct Connection {

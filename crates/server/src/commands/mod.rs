@@ -1,5 +1,6 @@
 //! Commands that talk to a running server.
 
+mod bench;
 mod change_text;
 mod connection;
 mod tail;
@@ -10,6 +11,7 @@ use clap::Subcommand;
 use crate::outbound::{OutboundError, UrlError};
 use crate::triggers::source::SourceError;
 
+pub use bench::BenchArguments;
 pub use tail::TailArguments;
 pub use trigger::TriggerCommand;
 
@@ -33,6 +35,8 @@ pub enum CommandError {
     Source(#[from] SourceError),
     #[error("cannot print: {0}")]
     Output(std::io::Error),
+    #[error("{0}")]
+    Bench(#[from] bench::BenchError),
 }
 
 pub fn run_trigger(command: TriggerCommand) -> Result<(), CommandError> {
@@ -42,6 +46,10 @@ pub fn run_trigger(command: TriggerCommand) -> Result<(), CommandError> {
 pub fn run_stream(command: StreamCommand) -> Result<(), CommandError> {
     let StreamCommand::Tail(arguments) = command;
     runtime()?.block_on(tail::run(arguments))
+}
+
+pub fn run_bench(arguments: BenchArguments) -> Result<(), CommandError> {
+    Ok(bench::run(arguments)?)
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, CommandError> {

@@ -1,0 +1,102 @@
+//! `zenobe bench`: the load generator of `zenobe_load` on the command line.
+
+mod arguments;
+mod interrupt;
+mod progress;
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use zenobe_load::{
+    Identity, LoadError, Plan, Report, Stop, drop_table, html, human_count, json, plot, prepare,
+    run_until, summary,
+};
+
+pub use self::arguments::BenchArguments;
+use self::arguments::{JsonOutput, PlotOutput};
+use self::interrupt::Interrupt;
+use self::progress::Progress;
+
+const IDENTITY: Identity<'static> = Identity {
+    version: env!("CARGO_PKG_VERSION"),
+    commit: option_env!("ZENOBE_COMMIT"),
+};
+
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    #[error("{0}")]
+    Load(#[from] LoadError),
+    #[error("cannot write {}: {error}", path.display())]
+    File { path: PathBuf, error: io::Error },
+    #[error("cannot print: {0}")]
+    Print(io::Error),
+    #[error("{} of {} operations failed; --allow-errors accepts that", human_count(*failed), human_count(*all))]
+    Errors { failed: u64, all: u64 },
+    #[error("no operation was answered")]
+    Nothing,
+}
+
+pub fn run(arguments: BenchArguments) -> Result<(), BenchError> {
+    let plan = arguments.plan()?;
+    plan.check()?;
+    let mut progress = Progress::new();
+    let stop = Stop::new();
+    let interrupt = Interrupt::watch(stop.clone());
+    prepare(&plan, &mut |step| progress.load(&plan, step))?;
+    interrupt.run_begins();
+    progress.begin(&plan);
+    let measured = run_until(&plan, &stop, &mut |interval| progress.interval(interval));
+    progress.end();
+    let report = measured?;
+    write(&arguments, &plan, &report)?;
+    if arguments.drop {
+        drop_table(&plan)?;
+    }
+    judge(&arguments, &report)
+}
+
+fn write(arguments: &BenchArguments, plan: &Plan, report: &Report) -> Result<(), BenchError> {
+    let text = summary(plan, report);
+    match &arguments.json {
+        Some(JsonOutput::Standard) => {
+            eprint!("{text}");
+            print(&format!("{:#}\n", json(&IDENTITY, plan, report)))?;
+        }
+        Some(JsonOutput::File(path)) => {
+            print(&text)?;
+            write_file(path, &format!("{:#}\n", json(&IDENTITY, plan, report)))?;
+        }
+        None => print(&text)?,
+    }
+    match &arguments.plot {
+        Some(PlotOutput::Svg(path)) => write_file(path, &plot(plan, report)),
+        Some(PlotOutput::Html(path)) => write_file(path, &html(&IDENTITY, plan, report)),
+        None => Ok(()),
+    }
+}
+
+fn judge(arguments: &BenchArguments, report: &Report) -> Result<(), BenchError> {
+    let failed = report.error_count();
+    if failed > 0 && !arguments.allow_errors {
+        return Err(BenchError::Errors { failed, all: failed + report.requests });
+    }
+    // Who interrupts the warm-up knows that nothing was measured.
+    if report.requests == 0 && failed == 0 && !report.stopped {
+        return Err(BenchError::Nothing);
+    }
+    Ok(())
+}
+
+fn print(text: &str) -> Result<(), BenchError> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        // Whoever reads may have read enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        outcome => outcome.map_err(BenchError::Print),
+    }
+}
+
+fn write_file(path: &PathBuf, text: &str) -> Result<(), BenchError> {
+    fs::write(path, text).map_err(|error| BenchError::File { path: path.clone(), error })
+}
