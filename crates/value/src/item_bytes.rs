@@ -4,6 +4,7 @@
 //! values is comparing two slices. Bytes are validated once, when they come in; everything after
 //! that is infallible.
 
+mod assemble;
 mod containers;
 mod encode;
 mod validate;
@@ -14,7 +15,7 @@ use std::fmt;
 use bytes::Bytes;
 
 use crate::attribute_value::Attributes;
-use crate::reader::{LengthBytes, Reader};
+use crate::reader::Reader;
 use crate::{AttributeType, AttributeValue, DecodeError, Path};
 
 use value_ref::trusted;
@@ -136,29 +137,22 @@ impl<'a> ItemRef<'a> {
         self.attributes.decode()
     }
 
+    /// Decodes only the top-level attributes whose names pass.
+    pub fn decode_some(&self, wanted: impl Fn(&str) -> bool) -> Attributes {
+        let attributes = self.iter().filter(|(name, _)| wanted(name));
+        attributes.map(|(name, value)| (name.to_owned(), value.decode())).collect()
+    }
+
     /// The item with only the top-level attributes whose names pass. Copies slices and builds no
     /// tree.
     pub fn retain(&self, keep: impl Fn(&str) -> bool) -> EncodedItem {
-        // The header depends on what is kept, so room for the longest one is left in front and
-        // what remains of it is cut off.
-        let mut out = Vec::with_capacity(HEADER_BYTES_MAX + self.bytes.len());
-        out.resize(HEADER_BYTES_MAX, 0);
-        let (mut size_bytes, mut count) = (0, 0);
-        for entry in self.attributes.entries() {
-            if keep(entry.name()) {
-                out.extend_from_slice(entry.encoded);
-                size_bytes += entry.name.len() + entry.value.size_bytes();
-                count += 1;
-            }
-        }
-        let (size, count) = (LengthBytes::new(size_bytes), LengthBytes::new(count));
-        let header_length = 1 + size.as_slice().len() + count.as_slice().len();
-        let start = HEADER_BYTES_MAX - header_length;
-        out[start] = VERSION;
-        out[start + 1..HEADER_BYTES_MAX - count.as_slice().len()].copy_from_slice(size.as_slice());
-        out[HEADER_BYTES_MAX - count.as_slice().len()..HEADER_BYTES_MAX]
-            .copy_from_slice(count.as_slice());
-        EncodedItem(Bytes::from(out).slice(start..))
+        assemble::retained(self, keep)
+    }
+
+    /// The item without the top-level attributes whose names are `replaced`, and with the given ones in
+    /// their place, of which none may have the name of one that stays. What stays is copied as it is.
+    pub fn splice(&self, replaced: impl Fn(&str) -> bool, with: &Attributes) -> EncodedItem {
+        assemble::spliced(self, replaced, with)
     }
 
     pub fn to_encoded(&self) -> EncodedItem {

@@ -51,15 +51,22 @@ impl Path {
         self.0.len() == 1
     }
 
-    /// The value at the path. A name leads only into maps and an index only into lists; anything
-    /// else, and an index beyond the end, leads nowhere.
+    /// The value at the path, found step by step ([`AttributeValue::step`]).
     pub fn lookup<'t>(&self, item: &'t Attributes) -> Option<&'t AttributeValue> {
         let root = item.get(self.root())?;
-        self.below_root().iter().try_fold(root, |value, element| match (value, element) {
+        self.below_root().iter().try_fold(root, AttributeValue::step)
+    }
+}
+
+impl AttributeValue {
+    /// A name leads only into maps and an index only into lists; anything else, and an index beyond the
+    /// end, leads nowhere.
+    pub fn step(&self, element: &PathElement) -> Option<&AttributeValue> {
+        match (self, element) {
             (AttributeValue::M(members), PathElement::Name(name)) => members.get(name),
             (AttributeValue::L(members), PathElement::Index(index)) => members.get(*index),
             _ => None,
-        })
+        }
     }
 }
 

@@ -27,6 +27,8 @@ pub(crate) enum Action<'c> {
     Update {
         key: &'c Attributes,
         update: Option<&'c Update>,
+        /// The names of the top-level attributes that the update reads or changes.
+        touched: Vec<&'c str>,
         size_rule: SizeRule,
     },
     /// A transaction's condition check: the item stays as it is.
@@ -76,30 +78,37 @@ impl<'c> Intent<'c> {
             Action::Update { key, update: None, .. } => {
                 Ok(Some(old.cloned().unwrap_or_else(|| EncodedItem::encode(key))))
             }
-            Action::Update { key, update: Some(update), size_rule } => {
-                self.update(old, key, update, *size_rule)
+            Action::Update { key, update: Some(update), touched, size_rule } => {
+                let item = match old {
+                    Some(old) => Some(updated(old, update, touched)?),
+                    None => created(update, key)?,
+                };
+                if let Some(item) = &item {
+                    index_keys::check_update(&self.table, old_item, item.as_item())?;
+                    check_updated_size(item, key, update, *size_rule)?;
+                }
+                Ok(item)
             }
         }
     }
+}
 
-    fn update(
-        &self,
-        old: Option<&EncodedItem>,
-        key: &Attributes,
-        update: &Update,
-        size_rule: SizeRule,
-    ) -> Result<Option<EncodedItem>> {
-        let old_attributes = old.map(|item| item.as_item().decode());
-        let updated = update.apply(old_attributes.as_ref(), key).map_err(update_error)?;
-        let Some(attributes) = updated else {
-            return Ok(None);
-        };
-        check_nesting(update, &attributes)?;
-        let item = EncodedItem::encode(&attributes);
-        index_keys::check_update(&self.table, old.map(EncodedItem::as_item), item.as_item())?;
-        check_updated_size(&item, key, update, size_rule)?;
-        Ok(Some(item))
-    }
+/// Decodes and encodes no more than what the update touches: the rest of the item is copied as it is.
+fn updated(old: &EncodedItem, update: &Update, touched: &[&str]) -> Result<EncodedItem> {
+    let is_touched = |name: &str| touched.contains(&name);
+    let attributes = old.as_item().decode_some(is_touched);
+    let attributes = update.apply_to(attributes).map_err(update_error)?;
+    check_nesting(update, &attributes)?;
+    Ok(old.as_item().splice(is_touched, &attributes))
+}
+
+fn created(update: &Update, key: &Attributes) -> Result<Option<EncodedItem>> {
+    let created = update.create(key).map_err(update_error)?;
+    let Some(attributes) = created else {
+        return Ok(None);
+    };
+    check_nesting(update, &attributes)?;
+    Ok(Some(EncodedItem::encode(&attributes)))
 }
 
 /// What is too large to be computed is too large to be stored.

@@ -20,13 +20,17 @@ pub(crate) fn prepare_update(
     size_rule: SizeRule,
 ) -> Result<Intent<'_>> {
     let key = PrimaryKey::from_parameter(&table.definition().keys, &command.key)?;
+    let mut touched = Vec::new();
     if let Some(update) = &command.update {
         check_targets(&table, update)?;
-        check_paths(&table, update_paths(update).into_iter())?;
+        let paths = update.paths();
+        check_paths(&table, paths.iter().copied())?;
         check_literals(&table, update)?;
+        touched.extend(paths.into_iter().map(Path::root));
     }
     check_paths(&table, command.condition.iter().flat_map(Condition::paths))?;
-    let action = Action::Update { key: &command.key, update: command.update.as_ref(), size_rule };
+    let (key_attributes, update) = (&command.key, command.update.as_ref());
+    let action = Action::Update { key: key_attributes, update, touched, size_rule };
     Ok(Intent::new(table, key, command.condition.as_ref(), action))
 }
 
@@ -71,37 +75,5 @@ fn literal_for<'u>(key: &KeyAttribute, action: &'u UpdateAction) -> Option<&'u A
         | UpdateAction::Remove { .. }
         | UpdateAction::Delete { .. }
         | UpdateAction::LegacyDelete { .. } => None,
-    }
-}
-
-/// Every path that an update mentions: its targets and those on right-hand sides.
-fn update_paths(update: &Update) -> Vec<&Path> {
-    let mut paths: Vec<&Path> = update.targets().collect();
-    for action in &update.actions {
-        if let UpdateAction::Set { value, .. } = action {
-            match value {
-                SetValue::Operand(operand) => operand_paths(operand, &mut paths),
-                SetValue::Add(left, right) | SetValue::Subtract(left, right) => {
-                    operand_paths(left, &mut paths);
-                    operand_paths(right, &mut paths);
-                }
-            }
-        }
-    }
-    paths
-}
-
-fn operand_paths<'u>(operand: &'u SetOperand, paths: &mut Vec<&'u Path>) {
-    match operand {
-        SetOperand::Path(path) => paths.push(path),
-        SetOperand::Literal(_) => {}
-        SetOperand::IfNotExists { path, default } => {
-            paths.push(path);
-            operand_paths(default, paths);
-        }
-        SetOperand::ListAppend(first, second) => {
-            operand_paths(first, paths);
-            operand_paths(second, paths);
-        }
     }
 }

@@ -7,28 +7,25 @@ use super::arithmetic::{add, delete, legacy_add, legacy_delete};
 use super::computed::{Allowance, Computed};
 use super::{Action, UpdateError};
 
-pub(super) fn apply(
-    actions: &[Action],
-    old: Option<&Attributes>,
-    key: &Attributes,
-) -> Result<Option<Attributes>, UpdateError> {
-    let Some(old) = old else { return create(actions, key) };
-    let effects = effects(actions, old)?;
-    let mut item = old.clone();
-    carry_out(effects, &mut item)?;
-    Ok(Some(item))
+pub(super) fn apply(actions: &[Action], mut item: Attributes) -> Result<Attributes, UpdateError> {
+    let changes = Changes::check(effects(actions, &item)?, &item)?;
+    changes.carry_out(&mut item)?;
+    Ok(item)
 }
 
 /// On a missing item REMOVE and DELETE do nothing, not even complain about their paths.
-fn create(actions: &[Action], key: &Attributes) -> Result<Option<Attributes>, UpdateError> {
+pub(super) fn create(
+    actions: &[Action],
+    key: &Attributes,
+) -> Result<Option<Attributes>, UpdateError> {
     let creating = actions.iter().filter(|action| action.creates_item());
     if creating.clone().next().is_none() && !actions.is_empty() {
         return Ok(None);
     }
     let missing = Attributes::new();
-    let effects = effects(creating, &missing)?;
+    let changes = Changes::check(effects(creating, &missing)?, key)?;
     let mut item = key.clone();
-    carry_out(effects, &mut item)?;
+    changes.carry_out(&mut item)?;
     Ok(Some(item))
 }
 
@@ -38,10 +35,13 @@ enum Effect<'v> {
     Remove,
 }
 
-fn effects<'u>(
+fn effects<'u, 'v>(
     actions: impl IntoIterator<Item = &'u Action>,
-    old: &'u Attributes,
-) -> Result<Vec<(&'u Path, Effect<'u>)>, UpdateError> {
+    old: &'v Attributes,
+) -> Result<Vec<(&'u Path, Effect<'v>)>, UpdateError>
+where
+    'u: 'v,
+{
     let effects = actions.into_iter().map(|action| Ok((action.target(), effect(action, old)?)));
     effects.collect()
 }
@@ -68,28 +68,61 @@ fn effect<'v>(action: &'v Action, old: &'v Attributes) -> Result<Effect<'v>, Upd
     }
 }
 
+/// Legal effects, with values of their own: nothing is borrowed from the item that they change.
+///
 /// List indexes mean the old list. Therefore removals that hit nothing are sorted out before anything is
 /// appended, values are put in ascending order, so that appended elements keep the order of their indexes, and
 /// removals come last and in descending order, so that none shifts the target of another.
-fn carry_out(effects: Vec<(&Path, Effect<'_>)>, item: &mut Attributes) -> Result<(), UpdateError> {
-    let mut puts = Vec::new();
-    let mut removals = Vec::new();
-    for (path, effect) in effects {
-        place(item, path)?;
-        match effect {
-            Effect::Put(value) => puts.push((path, value)),
-            Effect::Remove if path.lookup(item).is_some() => removals.push(path),
-            Effect::Remove => {}
+struct Changes<'u> {
+    puts: Vec<(&'u Path, AttributeValue)>,
+    removals: Vec<&'u Path>,
+}
+
+impl<'u> Changes<'u> {
+    fn check(
+        effects: Vec<(&'u Path, Effect<'_>)>,
+        item: &Attributes,
+    ) -> Result<Changes<'u>, UpdateError> {
+        effects.iter().try_for_each(|(path, _)| check_place(item, path))?;
+        let mut allowance = Allowance::new();
+        for (_, effect) in &effects {
+            if let Effect::Put(value) = effect {
+                allowance.take(value)?;
+            }
         }
+        let mut changes = Changes { puts: Vec::with_capacity(effects.len()), removals: Vec::new() };
+        for (path, effect) in effects {
+            match effect {
+                Effect::Put(value) => changes.puts.push((path, value.into_value())),
+                Effect::Remove if path.lookup(item).is_some() => changes.removals.push(path),
+                Effect::Remove => {}
+            }
+        }
+        changes.puts.sort_by_key(|(path, _)| *path);
+        changes.removals.sort();
+        Ok(changes)
     }
-    let mut allowance = Allowance::new();
-    puts.iter().try_for_each(|(_, value)| allowance.take(value))?;
-    puts.sort_by_key(|(path, _)| *path);
-    removals.sort();
-    for (path, value) in puts {
-        put(item, path, value.into_value())?;
+
+    fn carry_out(self, item: &mut Attributes) -> Result<(), UpdateError> {
+        for (path, value) in self.puts {
+            put(item, path, value)?;
+        }
+        self.removals.iter().rev().try_for_each(|path| remove(item, path))
     }
-    removals.iter().rev().try_for_each(|path| remove(item, path))
+}
+
+/// The parent of a target must be there and of the right kind.
+fn check_place(item: &Attributes, path: &Path) -> Result<(), UpdateError> {
+    let Some((last, parents)) = path.below_root().split_last() else {
+        return Ok(());
+    };
+    let root = item.get(path.root());
+    let parent = parents.iter().fold(root, |value, element| value?.step(element));
+    match (parent, last) {
+        (Some(AttributeValue::M(_)), PathElement::Name(_))
+        | (Some(AttributeValue::L(_)), PathElement::Index(_)) => Ok(()),
+        _ => Err(UpdateError::InvalidPath),
+    }
 }
 
 fn put(item: &mut Attributes, path: &Path, value: AttributeValue) -> Result<(), UpdateError> {

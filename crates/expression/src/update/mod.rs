@@ -100,16 +100,41 @@ impl Update {
         self.actions.iter().map(Action::target)
     }
 
+    /// Every document path that the update mentions: its targets, then those on right-hand sides. What an update
+    /// does depends on nothing else of an item than the top-level attributes that these enter.
+    pub fn paths(&self) -> Vec<&Path> {
+        let mut paths: Vec<&Path> = self.targets().collect();
+        for action in &self.actions {
+            if let Action::Set { value, .. } = action {
+                value.collect_paths(&mut paths);
+            }
+        }
+        paths
+    }
+
     /// The item after the update. `old` is the stored item, if there is one, and `key` makes a new one.
     /// `None`: the item is missing and nothing in the update creates it.
-    ///
-    /// All right-hand sides see the old item; actions don't see each other.
     pub fn apply(
         &self,
         old: Option<&Attributes>,
         key: &Attributes,
     ) -> Result<Option<Attributes>, UpdateError> {
-        apply::apply(&self.actions, old, key)
+        match old {
+            Some(old) => self.apply_to(old.clone()).map(Some),
+            None => self.create(key),
+        }
+    }
+
+    /// What becomes of an item that exists.
+    ///
+    /// All right-hand sides see the old item; actions don't see each other.
+    pub fn apply_to(&self, old: Attributes) -> Result<Attributes, UpdateError> {
+        apply::apply(&self.actions, old)
+    }
+
+    /// The item that comes into being where there is none. `None`: nothing in the update creates it.
+    pub fn create(&self, key: &Attributes) -> Result<Option<Attributes>, UpdateError> {
+        apply::create(&self.actions, key)
     }
 
     /// The values at the targets, as nested fragments of an item: UPDATED_OLD from the old item, UPDATED_NEW
@@ -151,6 +176,35 @@ impl Action {
             }
             Action::Add { .. } | Action::LegacyAdd { .. } => 19,
             Action::Remove { .. } | Action::Delete { .. } | Action::LegacyDelete { .. } => 2,
+        }
+    }
+}
+
+impl SetValue {
+    fn collect_paths<'u>(&'u self, paths: &mut Vec<&'u Path>) {
+        match self {
+            SetValue::Operand(operand) => operand.collect_paths(paths),
+            SetValue::Add(left, right) | SetValue::Subtract(left, right) => {
+                left.collect_paths(paths);
+                right.collect_paths(paths);
+            }
+        }
+    }
+}
+
+impl SetOperand {
+    fn collect_paths<'u>(&'u self, paths: &mut Vec<&'u Path>) {
+        match self {
+            SetOperand::Path(path) => paths.push(path),
+            SetOperand::Literal(_) => {}
+            SetOperand::IfNotExists { path, default } => {
+                paths.push(path);
+                default.collect_paths(paths);
+            }
+            SetOperand::ListAppend(first, second) => {
+                first.collect_paths(paths);
+                second.collect_paths(paths);
+            }
         }
     }
 }

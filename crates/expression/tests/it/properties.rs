@@ -53,6 +53,22 @@ proptest! {
         prop_assert_eq!(update.apply(Some(&item), &Attributes::new()), expected, "{}", text);
     }
 
+    /// An update that sees only what its paths enter, and is spliced into the rest, is the update of the whole item.
+    #[test]
+    fn updates_need_only_what_they_touch(actions in update_model::actions(), item in item()) {
+        let mut values = BTreeMap::new();
+        let text = update_model::print(&actions, &mut values);
+        let update = Binder::new(None, Some(&values)).update(&text).expect("a legal update");
+        let whole = update.apply_to(item.clone()).map(|item| EncodedItem::encode(&item));
+
+        let paths = update.paths();
+        let is_touched = |name: &str| paths.iter().any(|path| path.root() == name);
+        let encoded = EncodedItem::encode(&item);
+        let touched = update.apply_to(encoded.as_item().decode_some(is_touched));
+        let spliced = touched.map(|touched| encoded.as_item().splice(is_touched, &touched));
+        prop_assert_eq!(spliced, whole, "{}", text);
+    }
+
     #[test]
     fn projections_keep_what_they_name(item in item()) {
         let text = "a, m.x, m.y.z, l[1], l[0].x";

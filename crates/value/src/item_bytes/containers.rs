@@ -118,6 +118,11 @@ impl<'a> Entry<'a> {
     pub fn name(&self) -> &'a str {
         trusted_text(self.name)
     }
+
+    /// The size of the attribute as DynamoDB measures it.
+    pub fn size_bytes(&self) -> usize {
+        self.name.len() + self.value.size_bytes()
+    }
 }
 
 pub(super) struct Entries<'a> {

@@ -51,10 +51,12 @@ fn value(value: &AttributeValue, out: &mut Vec<u8>) {
 
 fn members(attributes: &Attributes, out: &mut Vec<u8>) {
     length(attributes.len(), out);
-    for (name, member) in attributes {
-        prefixed(name.as_bytes(), out);
-        value(member, out);
-    }
+    attributes.iter().for_each(|(name, value)| member(name, value, out));
+}
+
+pub(super) fn member(name: &str, value: &AttributeValue, out: &mut Vec<u8>) {
+    prefixed(name.as_bytes(), out);
+    self::value(value, out);
 }
 
 fn prefixed(bytes: &[u8], out: &mut Vec<u8>) {

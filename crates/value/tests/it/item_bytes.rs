@@ -105,6 +105,25 @@ proptest! {
     }
 
     #[test]
+    fn spliced_items_have_the_bytes_of_encoded_ones(
+        old in attributes(),
+        new in attributes(),
+        replaced in any::<u8>(),
+    ) {
+        let is_replaced =
+            |name: &str| name.bytes().fold(replaced, |hash, byte| hash.rotate_left(1) ^ byte) % 2 == 0;
+        let encoded = EncodedItem::encode(&old);
+        let decoded = encoded.as_item().decode_some(is_replaced);
+        let (out, mut expected): (Attributes, Attributes) =
+            old.into_iter().partition(|(name, _)| is_replaced(name));
+        prop_assert_eq!(decoded, out);
+        let with: Attributes =
+            new.into_iter().filter(|(name, _)| !expected.contains_key(name)).collect();
+        expected.extend(with.clone());
+        prop_assert_eq!(encoded.as_item().splice(is_replaced, &with), EncodedItem::encode(&expected));
+    }
+
+    #[test]
     fn values_compare_as_trees_do(left in value(), right in value()) {
         let (encoded_left, encoded_right) = (EncodedValue::encode(&left), EncodedValue::encode(&right));
         let expected = match (&left, &right) {
