@@ -86,27 +86,25 @@ impl Schedule {
         }
     }
 
-    /// Releases requests as they become due, until the end.
+    /// Releases requests as they become due. At the end, those that nobody has taken stay behind.
     pub async fn release(&self, end: Option<Instant>) -> Result<()> {
         let mut timer = Timer::new().map_err(LoadError::Runtime)?;
-        loop {
-            let number = self.released.get();
-            if self.count.is_some_and(|count| number >= count) {
-                break;
-            }
-            let due = self.due_at(number);
-            if end.is_some_and(|end| due >= end) {
-                break;
-            }
-            let wake = due.max(Instant::now() + RELEASE_DISTANCE_MIN.saturating_sub(self.distance));
+        while let Some(due) = self.next_release(end) {
+            let group = RELEASE_DISTANCE_MIN.saturating_sub(self.distance);
+            let wake = due.max(Instant::now() + group);
             timer.sleep_until(wake).await.map_err(LoadError::Runtime)?;
-            self.release_due(Instant::now().min(end.unwrap_or(wake.max(Instant::now()))));
+            let now = Instant::now();
+            while self.next_release(end).is_some_and(|due| due <= now) {
+                self.released.set(self.released.get() + 1);
+                self.due.add_permits(1);
+            }
         }
         match end {
             Some(end) => {
                 timer.sleep_until(end).await.map_err(LoadError::Runtime)?;
                 self.due.close();
             }
+            // Otherwise, taking the last one closes.
             None if self.count == Some(0) => self.due.close(),
             None => (),
         }
@@ -133,14 +131,13 @@ impl Schedule {
         Some(self.due_at(number))
     }
 
-    fn release_due(&self, now: Instant) {
-        let mut number = self.released.get();
-        let first = number;
-        while self.due_at(number) <= now && self.count.is_none_or(|count| number < count) {
-            number += 1;
-        }
-        self.released.set(number);
-        self.due.add_permits((number - first) as usize);
+    /// When the next request is due, if there is one before the end.
+    fn next_release(&self, end: Option<Instant>) -> Option<Instant> {
+        let number = self.released.get();
+        let due = self.due_at(number);
+        let is_over = end.is_some_and(|end| due >= end);
+        let is_spent = self.count.is_some_and(|count| number >= count);
+        (!is_over && !is_spent).then_some(due)
     }
 
     fn due_at(&self, number: u64) -> Instant {

@@ -1,0 +1,134 @@
+//! Servers that fail, close, hang, throttle.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use zenobe_load::{LoadError, Report, Stop, Target, Workload, exchange, run, run_until};
+
+use crate::support::{Reply, error, ok, small_plan, start_script};
+
+const THROTTLED: &str =
+    r#"{"__type":"com.amazonaws.dynamodb.v20120810#ThrottlingException","message":"slow down"}"#;
+
+fn run_against(script: impl Fn(usize) -> Reply + Send + Sync + 'static) -> Report {
+    let address = start_script(script);
+    let mut plan = small_plan(&format!("http://{address}"), Workload::Get);
+    plan.operations_max = Some(40);
+    run(&plan, &mut |_| ()).unwrap()
+}
+
+fn errors(pairs: &[(&str, u64)]) -> BTreeMap<String, u64> {
+    pairs.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
+}
+
+#[test]
+fn errors_are_counted_by_their_names() {
+    let report = run_against(|number| match number % 4 {
+        0 => Reply::Send(error(400, THROTTLED)),
+        1 => Reply::Send(error(503, "<html>")),
+        _ => Reply::Send(ok("{}")),
+    });
+    assert_eq!(report.errors, errors(&[("ThrottlingException", 10), ("HTTP 503", 10)]));
+    assert_eq!(report.requests, 20);
+    assert_eq!(report.latency.len(), 20);
+    assert_eq!(report.error_messages["ThrottlingException"], "slow down");
+}
+
+#[test]
+fn a_connection_that_the_server_closes_is_opened_again() {
+    // Announced, after each answer.
+    let closing = |body: &str| {
+        let length = body.len();
+        format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}")
+    };
+    let report = run_against(move |_| Reply::SendAndClose(closing("{}").into_bytes()));
+    assert_eq!((report.requests, report.error_count()), (40, 0));
+    assert_eq!(report.reconnects, 36);
+
+    // Without a word, after each answer: the next request meets a closed connection.
+    let report = run_against(|_| Reply::SendAndClose(ok("{}")));
+    assert_eq!((report.requests, report.error_count()), (40, 0));
+    assert_eq!(report.reconnects, 36);
+
+    // Within an answer.
+    let report = run_against(|number| match number {
+        5 => Reply::SendAndClose(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}".to_vec()),
+        6 => Reply::SendAndClose(b"SMTP".to_vec()),
+        _ => Reply::Send(ok("{}")),
+    });
+    assert_eq!(report.errors, errors(&[("(malformed answer)", 2)]));
+    assert_eq!(report.requests, 38);
+}
+
+#[test]
+fn a_server_that_never_answers_is_given_up() {
+    let address = start_script(|number| match number {
+        0..4 => Reply::Send(ok("{}")),
+        4 => Reply::Hang,
+        _ => Reply::Close,
+    });
+    let mut plan = small_plan(&format!("http://{address}"), Workload::Get);
+    plan.connections = 1;
+    plan.operations_max = Some(5);
+    plan.timeout = Duration::from_secs(2);
+    let report = run(&plan, &mut |_| ()).unwrap();
+    assert_eq!(report.requests, 4);
+    assert_eq!(report.errors, errors(&[("(no answer)", 1)]));
+}
+
+#[test]
+fn throttling_is_retried_only_if_asked() {
+    let unprocessed = r#"{"UnprocessedItems":{"zenobe-bench":[{"PutRequest":{"Item":{}}}]}}"#;
+    for (workload, first) in
+        [(Workload::Put, error(400, THROTTLED)), (Workload::BatchWrite, ok(unprocessed))]
+    {
+        for retry_throttled in [false, true] {
+            let first = first.clone();
+            let address = start_script(move |number| match number {
+                0..3 => Reply::Send(first.clone()),
+                _ => Reply::Send(ok("{}")),
+            });
+            let mut plan = small_plan(&format!("http://{address}"), workload);
+            plan.connections = 1;
+            plan.operations_max = Some(10);
+            plan.retry_throttled = retry_throttled;
+            let report = run(&plan, &mut |_| ()).unwrap();
+            let counts = (report.requests, report.error_count(), report.throttled);
+            assert_eq!(counts, if retry_throttled { (10, 0, 3) } else { (7, 3, 0) }, "{workload}");
+        }
+    }
+}
+
+#[test]
+fn a_stopped_run_reports_what_it_has() {
+    let address = start_script(|_| Reply::Send(ok("{}")));
+    let mut plan = small_plan(&format!("http://{address}"), Workload::Get);
+    plan.operations_max = None;
+    plan.warmup = Duration::ZERO;
+    plan.duration = Duration::from_secs(3600);
+    let stop = Stop::new();
+    let report = run_until(&plan, &stop, &mut |_| stop.stop()).unwrap();
+    assert!(report.stopped && report.requests > 0);
+    assert_eq!(report.latency.len(), report.requests);
+}
+
+#[test]
+fn an_endpoint_without_a_server_is_named() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let plan = small_plan(&endpoint, Workload::Get);
+    let fault = run(&plan, &mut |_| ()).unwrap_err();
+    assert!(matches!(&fault, LoadError::Connect { .. }), "{fault}");
+    assert!(fault.to_string().contains(&endpoint), "{fault}");
+}
+
+#[test]
+fn answers_with_errors_are_answers() {
+    let address = start_script(|_| Reply::Send(error(400, THROTTLED)));
+    let target = Target::new(&format!("http://{address}"), "us-east-1", None).unwrap();
+    let answer = exchange(&target, "ListTables", b"{}").unwrap();
+    assert_eq!((answer.status, answer.is_success()), (400, false));
+    assert_eq!(answer.error_name(), "ThrottlingException");
+    assert_eq!(answer.error_message(), "slow down");
+}

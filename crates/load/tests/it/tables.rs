@@ -1,0 +1,106 @@
+//! Which tables are made, used again, replaced, and left alone.
+
+use zenobe_load::{
+    Credential, LoadError, LoadProgress, Plan, Target, Workload, drop_table, exchange, prepare, run,
+};
+
+use crate::support::{small_plan, start_server};
+
+fn steps(plan: &Plan) -> Vec<LoadProgress> {
+    let mut steps = Vec::new();
+    let prepared = prepare(plan, &mut |step| steps.push(step)).unwrap();
+    assert_eq!(prepared.reused, steps == [LoadProgress::Reused]);
+    steps.retain(|step| !matches!(step, LoadProgress::Loading { done, total } if done < total));
+    steps
+}
+
+#[test]
+fn a_table_is_loaded_once_and_replaced_when_it_does_not_fit() {
+    let server = start_server("tables");
+    let loaded = |total| LoadProgress::Loading { done: total, total };
+    for workload in [Workload::Put, Workload::Query, Workload::PutIndexed] {
+        let mut plan = small_plan(&server.process.endpoint(), workload);
+        assert_eq!(steps(&plan), [LoadProgress::Creating, loaded(250)]);
+        assert_eq!(steps(&plan), [LoadProgress::Reused]);
+        run(&plan, &mut |_| ()).unwrap();
+        assert_eq!(steps(&plan), [LoadProgress::Reused]);
+        plan.items = 60;
+        let replaced = [LoadProgress::Replacing, LoadProgress::Creating, loaded(60)];
+        assert_eq!(steps(&plan), replaced);
+        drop_table(&plan).unwrap();
+        drop_table(&plan).unwrap();
+        assert_eq!(steps(&plan), [LoadProgress::Creating, loaded(60)]);
+    }
+    // A table of another shape under the same name is still the generator's own.
+    let mut plan = small_plan(&server.process.endpoint(), Workload::Query);
+    plan.table = "zenobe-bench-indexed".into();
+    assert_eq!(steps(&plan)[0], LoadProgress::Replacing);
+    plan.workload = Workload::Get;
+    assert_eq!(steps(&plan)[0], LoadProgress::Replacing);
+}
+
+#[test]
+fn a_table_of_somebody_else_is_left_alone() {
+    let server = start_server("foreign");
+    let plan = small_plan(&server.process.endpoint(), Workload::Put);
+    for (key, kind) in [("pk", "S"), ("id", "N")] {
+        let create = format!(
+            r#"{{"TableName":"zenobe-bench","BillingMode":"PAY_PER_REQUEST",
+            "AttributeDefinitions":[{{"AttributeName":"{key}","AttributeType":"{kind}"}}],
+            "KeySchema":[{{"AttributeName":"{key}","KeyType":"HASH"}}]}}"#
+        );
+        assert!(exchange(&plan.target, "CreateTable", create.as_bytes()).unwrap().is_success());
+        let refused = prepare(&plan, &mut |step| panic!("{step:?}")).unwrap_err();
+        assert!(matches!(refused, LoadError::ForeignTable { .. }), "{refused}");
+        let refused = drop_table(&plan).unwrap_err();
+        assert!(matches!(refused, LoadError::ForeignTable { .. }), "{refused}");
+        let body = br#"{"TableName":"zenobe-bench"}"#;
+        assert!(exchange(&plan.target, "DeleteTable", body).unwrap().is_success());
+    }
+}
+
+#[test]
+fn signed_requests_are_accepted_where_signatures_are_verified() {
+    let directory = zenobe_testing::TemporaryDirectory::new("signed");
+    let keys = directory.path().join("keys");
+    std::fs::write(&keys, "someone:secret:token").unwrap();
+    let options = zenobe_testing::ServerOptions {
+        arguments: vec!["--durability".into(), "os".into(), "--credentials".into(), keys.into()],
+        ..Default::default()
+    };
+    let data = directory.path().join("data");
+    let server = zenobe_testing::ServerProcess::start_with(&data, &options);
+    let credential = |secret: &str| Credential {
+        access_key: "someone".into(),
+        secret_key: secret.into(),
+        session_token: Some("token".into()),
+    };
+    let mut plan = small_plan(&server.endpoint(), Workload::YcsbA);
+    plan.target = Target::new(&server.endpoint(), "eu-west-1", Some(credential("secret"))).unwrap();
+    prepare(&plan, &mut |_| ()).unwrap();
+    let report = run(&plan, &mut |_| ()).unwrap();
+    assert_eq!((report.requests, report.error_count()), (300, 0), "{:?}", report.error_messages);
+
+    plan.target = Target::new(&server.endpoint(), "eu-west-1", Some(credential("wrong"))).unwrap();
+    let refused = prepare(&plan, &mut |_| ()).unwrap_err();
+    assert!(refused.to_string().contains("signature"), "{refused}");
+}
+
+#[test]
+fn impossible_plans_are_refused_before_anything_is_sent() {
+    let plan = small_plan("http://127.0.0.1:1", Workload::BatchGet);
+    let changes: [fn(&mut Plan); 6] = [
+        |plan| plan.table = "a b".into(),
+        |plan| plan.items = 24,
+        |plan| plan.item_bytes = 10,
+        |plan| plan.connections = 0,
+        |plan| plan.threads = 0,
+        |plan| plan.pacing = zenobe_load::Pacing::Open { requests_per_second: 0.0 },
+    ];
+    for change in changes {
+        let mut plan = plan.clone();
+        change(&mut plan);
+        assert!(matches!(prepare(&plan, &mut |_| ()), Err(LoadError::Plan(_))));
+        assert!(matches!(run(&plan, &mut |_| ()), Err(LoadError::Plan(_))));
+    }
+}

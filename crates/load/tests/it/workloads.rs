@@ -1,0 +1,143 @@
+//! Every workload, on the real server.
+
+use std::time::Duration;
+
+use zenobe_load::{
+    Distribution, Identity, Operation, Pacing, Plan, Report, Workload, exchange, html, json, plot,
+    prepare, run, summary,
+};
+
+use crate::support::{Reply, ok, small_plan, start_script, start_server};
+
+#[test]
+fn the_server_takes_every_request_of_every_workload() {
+    let server = start_server("workloads");
+    for workload in Workload::ALL {
+        let plan = small_plan(&server.process.endpoint(), workload);
+        prepare(&plan, &mut |_| ()).unwrap();
+        let report = run(&plan, &mut |_| ()).unwrap();
+        check_complete(&plan, &report);
+        check_renderings(&plan, &report);
+    }
+}
+
+#[test]
+fn the_server_takes_every_distribution_in_both_loops() {
+    let server = start_server("distributions");
+    for keys in ["uniform", "zipfian", "zipfian:0.5", "latest", "hot", "single"] {
+        for workload in [Workload::Get, Workload::Transact, Workload::BatchWrite, Workload::YcsbD] {
+            let mut plan = small_plan(&server.process.endpoint(), workload);
+            // One connection, because transactions on the same item cancel each other.
+            plan.connections = 1;
+            plan.keys = keys.parse::<Distribution>().unwrap();
+            plan.pacing = match workload {
+                Workload::Get => Pacing::Open { requests_per_second: 10_000.0 },
+                _ => Pacing::Closed,
+            };
+            prepare(&plan, &mut |_| ()).unwrap();
+            check_complete(&plan, &run(&plan, &mut |_| ()).unwrap());
+        }
+    }
+}
+
+#[test]
+fn a_server_that_always_answers_the_same_can_be_loaded() {
+    let address = start_script(|_| Reply::Send(ok("a fixed body")));
+    for workload in Workload::ALL {
+        let plan = small_plan(&format!("http://{address}"), workload);
+        check_complete(&plan, &run(&plan, &mut |_| ()).unwrap());
+    }
+}
+
+#[test]
+fn reads_find_what_was_loaded() {
+    let server = start_server("reads");
+    let mut plan = small_plan(&server.process.endpoint(), Workload::Query);
+    prepare(&plan, &mut |_| ()).unwrap();
+    // Of 250 items, two partitions are whole, and every page starts where one is left.
+    assert_eq!(run(&plan, &mut |_| ()).unwrap().items, 25 * 300);
+
+    // Segments are scanned again from their start, so a number of passes is complete.
+    plan = small_plan(&server.process.endpoint(), Workload::Scan);
+    prepare(&plan, &mut |_| ()).unwrap();
+    plan.connections = 1;
+    plan.operations_max = Some(3);
+    // With the item that tells whose table it is.
+    assert_eq!(run(&plan, &mut |_| ()).unwrap().items, 3 * 251);
+}
+
+#[test]
+fn a_scan_goes_on_where_the_last_page_ended() {
+    let server = start_server("scan");
+    let mut plan = small_plan(&server.process.endpoint(), Workload::Scan);
+    plan.items = 50;
+    plan.item_bytes = 100_000;
+    plan.connections = 1;
+    prepare(&plan, &mut |_| ()).unwrap();
+    // 5 MB are five pages of 1 MB and a rest.
+    plan.operations_max = Some(2 * 5);
+    let items = run(&plan, &mut |_| ()).unwrap().items;
+    assert_eq!(items, 2 * 51);
+}
+
+#[test]
+fn counting_counts_every_request_once() {
+    let server = start_server("counter");
+    let plan = small_plan(&server.process.endpoint(), Workload::Counter);
+    prepare(&plan, &mut |_| ()).unwrap();
+    assert_eq!(run(&plan, &mut |_| ()).unwrap().requests, 300);
+    let key = r#"{"TableName":"zenobe-bench","Key":{"pk":{"S":"user#000000000000"}}}"#;
+    let answer = exchange(&plan.target, "GetItem", key.as_bytes()).unwrap();
+    let body = String::from_utf8(answer.body).unwrap();
+    assert!(body.contains(r#""visits":{"N":"300"}"#), "{body}");
+}
+
+fn check_complete(plan: &Plan, report: &Report) {
+    let workload = plan.workload;
+    assert_eq!(report.errors.len(), 0, "{workload}: {:?}", report.error_messages);
+    assert_eq!(Some(report.requests), plan.operations_max, "{workload}");
+    assert_eq!((report.unsent, report.stopped), (0, false), "{workload}");
+    assert_eq!(report.latency.len(), report.requests, "{workload}");
+    assert_eq!(report.service.len(), report.requests, "{workload}");
+    assert!(report.elapsed > Duration::ZERO && report.requests_per_second() > 0.0, "{workload}");
+    let by_operation: u64 = report.operations.iter().map(|each| each.requests).sum();
+    assert_eq!(by_operation, report.requests, "{workload}");
+    let by_interval: u64 = report.intervals.iter().map(|each| each.requests).sum();
+    assert_eq!(by_interval, report.requests, "{workload}");
+    let operations: Vec<Operation> = report.operations.iter().map(|each| each.operation).collect();
+    let expected: &[Operation] = match workload {
+        Workload::Get | Workload::YcsbC => &[Operation::GetItem],
+        Workload::Put | Workload::PutIfAbsent | Workload::PutIfVersion | Workload::PutIndexed => {
+            &[Operation::PutItem]
+        }
+        Workload::Update | Workload::Counter => &[Operation::UpdateItem],
+        Workload::Query => &[Operation::Query],
+        Workload::Scan => &[Operation::Scan],
+        Workload::BatchWrite => &[Operation::BatchWriteItem],
+        Workload::BatchGet => &[Operation::BatchGetItem],
+        Workload::Transact => &[Operation::TransactWriteItems],
+        Workload::YcsbA | Workload::YcsbB => &[Operation::GetItem, Operation::UpdateItem],
+        Workload::YcsbD => &[Operation::GetItem, Operation::PutItem],
+        Workload::YcsbE => &[Operation::PutItem, Operation::Query],
+        Workload::YcsbF => &[Operation::GetItem, Operation::ReadModifyWrite],
+    };
+    assert_eq!(operations, expected, "{workload}");
+}
+
+fn check_renderings(plan: &Plan, report: &Report) {
+    let text = summary(plan, report);
+    let operations = report.operations.iter();
+    assert!(operations.clone().all(|each| text.contains(each.operation.name())), "{text}");
+    let identity = Identity { version: "1.2.3", commit: Some("abc") };
+    let value: serde_json::Value =
+        serde_json::from_str(&json(&identity, plan, report).to_string()).unwrap();
+    assert_eq!(value["requests"], 300);
+    assert_eq!(value["plan"]["workload"], plan.workload.name());
+    assert_eq!(value["zenobe"]["commit"], "abc");
+    let curve = value["latency"]["curve"].as_array().unwrap();
+    assert!(curve.windows(2).all(|pair| pair[0]["us"].as_f64() <= pair[1]["us"].as_f64()));
+    assert_eq!(curve.last().unwrap()["quantile"], 1.0);
+    let svg = plot(plan, report);
+    assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n") && !svg.contains("NaN"), "{svg}");
+    assert!(html(&identity, plan, report).contains(&svg));
+}
