@@ -10,13 +10,14 @@ use crate::{measuring, serve};
 const WITHOUT_PEERS: &str = "--without-peers";
 
 pub fn run(arguments: &[String]) -> Result<(), Failure> {
-    let environment = Environment::prepare()?;
     let options = serve::options(arguments);
-    let mut command = measuring::command(&environment, "compare")?;
-    if !options.iter().any(|option| option == WITHOUT_PEERS) {
-        for peer in peers::provide()? {
-            command.args(describe(peer));
-        }
+    let peers = match options.iter().any(|option| option == WITHOUT_PEERS) {
+        true => Vec::new(),
+        false => peers::provide()?,
+    };
+    let mut command = measuring::command(&Environment::prepare()?, "compare")?;
+    for peer in peers {
+        command.args(describe(peer));
     }
     serve::execute(command.args(options.iter().filter(|option| *option != WITHOUT_PEERS)))
 }

@@ -1,6 +1,6 @@
 //! `zenobe-bench compare`: measures the chosen groups of rows and writes the documents.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -65,11 +65,12 @@ pub fn run(options: &Options) -> Result<bool> {
     };
     let outcomes: Vec<Outcome> =
         options.groups().map(|group| measure_group(group, &context)).collect();
-    let text = match options.only.is_empty() {
-        true => write_documents(options, &outcomes, &peers)?,
-        false => render(options, &outcomes, &peers, ""),
-    };
-    println!("{text}");
+    let run = describe(options, &peers);
+    match options.only.is_empty() {
+        true => write_documents(&options.repository, &run, &outcomes)?,
+        false => println!("{}", report::render(&run, &outcomes, "")),
+    }
+    println!("{}", report::targets(&outcomes));
     let mut findings = outcomes.iter().flat_map(|outcome| &outcome.findings);
     Ok(findings.all(|finding| finding.verdict != Verdict::Failed))
 }
@@ -158,32 +159,30 @@ fn measure_group(group: &'static Group, context: &Context<'_>) -> Outcome {
     }
 }
 
-fn write_documents(
-    options: &Options,
-    outcomes: &[Outcome],
-    peers: &[Installation],
-) -> Result<String> {
-    let directory = options.repository.join("docs");
+fn write_documents(repository: &Path, run: &Run, outcomes: &[Outcome]) -> Result<()> {
+    let documents = repository.join("docs");
     let charts: Vec<&Chart> = outcomes.iter().flat_map(|outcome| &outcome.charts).collect();
     let chart = if charts.is_empty() { "" } else { "benchmarks.svg" };
     if !chart.is_empty() {
-        std::fs::write(directory.join(chart), report::draw(&charts))?;
+        std::fs::write(documents.join(chart), report::draw(&charts))?;
     }
-    std::fs::write(directory.join("benchmarks.md"), render(options, outcomes, peers, chart))?;
-    Ok(report::targets(outcomes))
+    std::fs::write(documents.join("benchmarks.md"), report::render(run, outcomes, chart))?;
+    let readme = repository.join("README.md");
+    let text = std::fs::read_to_string(&readme)?;
+    std::fs::write(&readme, report::update_summary(&text, run, outcomes)?)?;
+    progress::say("wrote docs/benchmarks.md and the summary in README.md");
+    Ok(())
 }
 
-fn render(options: &Options, outcomes: &[Outcome], peers: &[Installation], chart: &str) -> String {
-    let effort = options.effort();
-    let run = Run {
+fn describe(options: &Options, peers: &[Installation]) -> Run {
+    Run {
         command: options.command(),
         commit: provenance::commit(&options.repository),
         date: provenance::today(),
         machine: machine::describe(),
         versions: versions(options, peers),
-        method: method(&effort),
-    };
-    report::render(&run, outcomes, chart)
+        method: method(&options.effort()),
+    }
 }
 
 fn method(effort: &Effort) -> String {

@@ -68,6 +68,13 @@ pub struct Loaded {
     pub rates: Vec<f64>,
 }
 
+impl Loaded {
+    /// The rate of the slowest second.
+    pub fn slowest(&self) -> f64 {
+        self.rates.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+}
+
 /// One measurement as a lane.
 pub fn lane<'a>(name: impl Into<String>, plan: Plan) -> Lane<'a> {
     Lane::new(name, move |duration| sample(&plan, duration))

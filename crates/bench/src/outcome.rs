@@ -126,7 +126,7 @@ impl Section {
     /// A table of rates and latencies.
     pub fn of_series(heading: &str, note: &str, series: &[Series]) -> Section {
         let mut text = format!("{note}\n\n");
-        text.push_str("| | requests/s | p50 | p99 | p99.9 | rounds within |\n");
+        text.push_str("| | requests/s | p50 | p99 | p99.9 | spread |\n");
         text.push_str("|---|---:|---:|---:|---:|---:|\n");
         for each in series {
             let latency = match each.latency() {

@@ -1,0 +1,84 @@
+//! The few figures that stand in the README, between two marks.
+
+use std::fmt::Write;
+
+use crate::Result;
+use crate::outcome::Outcome;
+
+use super::markdown::Run;
+
+const START: &str = "<!-- benchmarks -->\n";
+const END: &str = "<!-- /benchmarks -->";
+
+/// The rows that most people ask for.
+const ROWS: [&str; 10] = [
+    "get",
+    "query",
+    "put-os",
+    "put-sync",
+    "peers-get",
+    "peers-put-sync",
+    "growth-get",
+    "scan",
+    "start",
+    "idle-memory",
+];
+
+/// Replaces what stands between the marks.
+pub fn update(readme: &str, run: &Run, outcomes: &[Outcome]) -> Result<String> {
+    let (before, rest) = readme.split_once(START).ok_or("the README has no mark")?;
+    let (_, after) = rest.split_once(END).ok_or("the README has no second mark")?;
+    Ok(format!("{before}{START}{}{END}{after}", summary(run, outcomes)))
+}
+
+fn summary(run: &Run, outcomes: &[Outcome]) -> String {
+    let mut text = String::from("| | |\n|---|---|\n");
+    for row in ROWS {
+        let mut findings = outcomes.iter().flat_map(|outcome| &outcome.findings);
+        // Of rows with several figures the first stands for all.
+        if let Some(finding) = findings.find(|finding| finding.row == row) {
+            let yardstick = match finding.target.split_once(" of ") {
+                Some((_, yardstick)) => format!(" of {yardstick}"),
+                None => String::new(),
+            };
+            let _ = writeln!(text, "| {} | {}{yardstick} |", finding.what, finding.measured);
+        }
+    }
+    let _ =
+        writeln!(text, "\nMeasured on {} at commit {} on {}.", run.date, run.commit, run.machine);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::Finding;
+
+    #[test]
+    fn only_what_stands_between_the_marks_changes() {
+        let outcome = Outcome {
+            findings: vec![
+                Finding::share("get", "GetItem", 0.65, "the bare server", 70.0, 100.0),
+                Finding::told("expiry", "expiry", "fast"),
+            ],
+            ..Outcome::default()
+        };
+        let run = Run {
+            command: String::new(),
+            commit: "abc".into(),
+            date: "2026-01-01".into(),
+            machine: "a machine".into(),
+            versions: Vec::new(),
+            method: String::new(),
+        };
+        let readme = "top\n<!-- benchmarks -->\nold\n<!-- /benchmarks -->\nbottom\n";
+        let updated = update(readme, &run, &[outcome]).unwrap();
+        assert_eq!(
+            updated,
+            "top\n<!-- benchmarks -->\n| | |\n|---|---|\n\
+             | GetItem | 70 % (70 of 100/s) of the bare server |\n\n\
+             Measured on 2026-01-01 at commit abc on a machine.\n<!-- /benchmarks -->\nbottom\n"
+        );
+        assert!(update("no marks", &run, &[]).is_err());
+    }
+}
