@@ -5,12 +5,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use zenobe_store::{Error, Result};
+use zenobe_store::{Error, Key, Result, WriteOutcome};
 
 use crate::counters::Numbers;
 use crate::database::Database;
 use crate::failure;
-use crate::group::{Group, build_write};
+use crate::group::{Built, Group, build_write};
 use crate::options::Durability;
 use crate::queue::{Next, Pending};
 use crate::settler::{Settler, settle};
@@ -28,6 +28,13 @@ pub(crate) struct Committer {
     recorded_horizon: u64,
     /// The thread that syncs, if there is anything to sync.
     settler: Option<Settler>,
+}
+
+/// What a group left behind: see [`Group`].
+struct Written {
+    outcomes: Vec<WriteOutcome>,
+    counters: Vec<Key>,
+    view: Option<Arc<View>>,
 }
 
 impl Committer {
@@ -73,31 +80,33 @@ impl Committer {
 
     fn commit(&mut self, batches: Vec<Pending>) {
         match self.write(&batches) {
-            Ok((view, outcomes)) => {
-                let group = Group { batches, outcomes, view };
+            Ok(Written { outcomes, counters, view }) => {
+                let group = Group { batches, outcomes, counters, view };
                 match &self.settler {
                     Some(settler) => settler.settle(&self.shared, group),
                     None => settle(&self.shared, vec![group]),
                 }
             }
             Err(error) => {
-                let group = Group { batches, outcomes: Vec::new(), view: None };
-                failure::disable_writes(&self.shared, &error, vec![group]);
+                failure::disable_writes(
+                    &self.shared,
+                    &error,
+                    vec![Group::without_outcome(batches)],
+                );
             }
         }
         self.numbers.trim();
     }
 
-    fn write(
-        &mut self,
-        batches: &[Pending],
-    ) -> Result<(Option<Arc<View>>, Vec<zenobe_store::WriteOutcome>)> {
+    fn write(&mut self, batches: &[Pending]) -> Result<Written> {
         let horizon = self.database.horizon();
-        let (write, outcomes) = build_write(&self.database, &mut self.numbers, horizon, batches)?;
-        let Some(write) = write else { return Ok((None, outcomes)) };
+        let Built { write, outcomes, counters } =
+            build_write(&self.database, &mut self.numbers, horizon, batches)?;
+        let Some(write) = write else { return Ok(Written { outcomes, counters, view: None }) };
         self.database.write(write)?;
         self.recorded_horizon = horizon;
-        Ok((Some(Arc::new(View::new(Arc::clone(&self.database)))), outcomes))
+        let view = View::new(Arc::clone(&self.database), Arc::clone(&self.shared.values));
+        Ok(Written { outcomes, counters, view: Some(Arc::new(view)) })
     }
 
     /// Damage to the last groups could not be told from a torn end if nothing said that they were durable.

@@ -47,11 +47,16 @@ impl Numbers {
         self.counters.numbers.retain(|key, _| !range.contains(key));
     }
 
-    /// Adds every number that changed to the group's write.
-    pub fn write_changes(&mut self, database: &Database, write: &mut WriteBatch) {
-        self.counters.take_changes(|key, value| write.put(key, value.to_be_bytes()));
+    /// Adds every number that changed to the group's write. Yields the counters among them.
+    pub fn write_changes(&mut self, database: &Database, write: &mut WriteBatch) -> Vec<Key> {
+        let mut changed = Vec::new();
+        self.counters.take_changes(|key, value| {
+            write.put(key, value.to_be_bytes());
+            changed.push(key.clone());
+        });
         let sequences = database.sequences();
         self.sequences.take_changes(|log, last| write.put_cf(sequences, log, last.to_be_bytes()));
+        changed
     }
 
     /// Bounds the memory. Only between groups, when the database itself knows every number.

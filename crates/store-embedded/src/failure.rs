@@ -43,7 +43,7 @@ pub(crate) fn disable_writes(shared: &Shared, error: &Error, groups: Vec<Group>)
     shared.overlay.clear();
     shared.known_counters.clear();
     let error = Error::Io { detail: error.to_string() };
-    let waiting = Group { batches: waiting, outcomes: Vec::new(), view: None };
+    let waiting = Group::without_outcome(waiting);
     fail_groups(shared, &error, groups);
     fail_groups(shared, &error, vec![waiting]);
 }
@@ -105,7 +105,10 @@ fn reopen(shared: &Shared, directory: &Arc<Directory>, insists: bool) -> Result<
     match Database::open(Arc::clone(directory), &shared.options) {
         Ok(database) => {
             let database = Arc::new(database);
-            shared.publish_again(Arc::new(View::new(Arc::clone(&database))));
+            // The log may have more than was published before the failure.
+            shared.values.clear();
+            let view = View::new(Arc::clone(&database), Arc::clone(&shared.values));
+            shared.publish_again(Arc::new(view));
             Ok(database)
         }
         Err(error) => {

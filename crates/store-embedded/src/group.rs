@@ -17,11 +17,18 @@ pub(crate) struct Group {
     pub batches: Vec<Pending>,
     /// The batches' outcomes, in their order.
     pub outcomes: Vec<WriteOutcome>,
+    /// The counters that it changed.
+    pub counters: Vec<Key>,
     /// The state after this group, or `None` if it wrote nothing.
     pub view: Option<Arc<View>>,
 }
 
 impl Group {
+    /// Batches that are not going to be written.
+    pub fn without_outcome(batches: Vec<Pending>) -> Group {
+        Group { batches, outcomes: Vec::new(), counters: Vec::new(), view: None }
+    }
+
     /// The failure of a group whose outcome is unknown: it may turn up after recovery, or not.
     pub fn fail(self, error: &Error) {
         for pending in self.batches {
@@ -35,13 +42,21 @@ impl Group {
     }
 }
 
-/// Turns batches into one RocksDB write that begins with the horizon, or `None` if there is nothing to write.
+/// What batches come to.
+pub(crate) struct Built {
+    /// `None` if there is nothing to write.
+    pub write: Option<WriteBatch>,
+    pub outcomes: Vec<WriteOutcome>,
+    pub counters: Vec<Key>,
+}
+
+/// Turns batches into one RocksDB write that begins with the horizon.
 pub(crate) fn build_write(
     database: &Database,
     numbers: &mut Numbers,
     horizon: u64,
     batches: &[Pending],
-) -> Result<(Option<WriteBatch>, Vec<WriteOutcome>)> {
+) -> Result<Built> {
     let size_bytes: usize = batches.iter().map(|pending| pending.size_bytes).sum();
     let write = horizon::write_with(horizon, size_bytes);
     let all = batches.iter().flat_map(|pending| pending.operations.iter());
@@ -52,9 +67,10 @@ pub(crate) fn build_write(
         outcomes.push(builder.add_batch(batch)?);
     }
     let Builder { mut write, numbers, .. } = builder;
-    numbers.write_changes(database, &mut write);
+    let counters = numbers.write_changes(database, &mut write);
     // The horizon does not count as an entry.
-    Ok(((!write.is_empty()).then_some(write), outcomes))
+    let write = (!write.is_empty()).then_some(write);
+    Ok(Built { write, outcomes, counters })
 }
 
 struct Builder<'a> {

@@ -28,6 +28,7 @@ mod queue;
 mod reclaim;
 mod settler;
 mod shared;
+mod value_cache;
 mod view;
 mod write;
 mod written;

@@ -17,7 +17,7 @@ pub enum Durability {
 #[derive(Debug, Clone)]
 pub struct Options {
     pub durability: Durability,
-    /// The memory for blocks read from disk, in which memtables are counted too.
+    /// The memory for blocks read from disk, in which memtables are counted too, and for single values.
     pub cache_bytes: usize,
     /// How much is written before a memtable goes to disk. Also the size of a log file, roughly.
     pub write_buffer_bytes: usize,
@@ -39,6 +39,15 @@ impl Default for Options {
             in_flight_bytes_max: 64 << 20,
             accept_log_damage: false,
         }
+    }
+}
+
+/// The part of the cache that holds single values rather than blocks.
+const VALUE_CACHE_DIVISOR: usize = 4;
+
+impl Options {
+    pub(crate) fn value_cache_bytes(&self) -> usize {
+        self.cache_bytes / VALUE_CACHE_DIVISOR
     }
 }
 
@@ -70,7 +79,7 @@ fn set_durability(rocks: &mut rocksdb::Options, durability: Durability) {
 }
 
 fn set_memory(rocks: &mut rocksdb::Options, options: &Options) {
-    let cache = Cache::new_lru_cache(options.cache_bytes);
+    let cache = Cache::new_lru_cache(options.cache_bytes - options.value_cache_bytes());
     let write_buffers_bytes = options.write_buffer_bytes * WRITE_BUFFERS_MAX;
     rocks.set_write_buffer_manager(&WriteBufferManager::new_write_buffer_manager_with_cache(
         write_buffers_bytes,

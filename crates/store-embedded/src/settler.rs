@@ -90,6 +90,7 @@ pub(crate) fn settle(shared: &Shared, groups: Vec<Group>) {
         failure::fail_groups(shared, &Error::Io { detail }, stale);
     }
     if let Some(view) = groups.iter().rev().find_map(|group| group.view.as_ref()) {
+        groups.iter().for_each(|group| change_values(shared, group));
         shared.publish(Arc::clone(view));
     }
     let last = groups.last().and_then(|group| group.batches.last());
@@ -98,6 +99,17 @@ pub(crate) fn settle(shared: &Shared, groups: Vec<Group>) {
     }
     for group in groups {
         acknowledge(shared, group);
+    }
+}
+
+/// What is cached must not be older than what is about to be published.
+fn change_values(shared: &Shared, group: &Group) {
+    let Some(view) = &group.view else { return };
+    for pending in &group.batches {
+        shared.values.change(view.state(), &pending.operations);
+    }
+    for counter in &group.counters {
+        shared.values.forget(view.state(), counter);
     }
 }
 

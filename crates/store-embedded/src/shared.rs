@@ -18,6 +18,7 @@ use crate::options::Options;
 use crate::overlay::Overlay;
 use crate::queue::Queue;
 use crate::reclaim::Reclaimer;
+use crate::value_cache::ValueCache;
 use crate::view::View;
 
 pub(crate) struct Shared {
@@ -26,6 +27,7 @@ pub(crate) struct Shared {
     pub overlay: Overlay,
     pub known_counters: KnownCounters,
     pub queue: Queue,
+    pub values: Arc<ValueCache>,
     pub commit_groups: AtomicU64,
     pub commit_batches: AtomicU64,
     reclaimer: Reclaimer,
@@ -47,6 +49,7 @@ impl Shared {
     pub fn open(path: &Path, options: Options) -> Result<Shared> {
         let directory = Arc::new(Directory::open(path)?);
         let database = Arc::new(Database::open(directory, &options)?);
+        let values = ValueCache::new(options.value_cache_bytes());
         Ok(Shared {
             locks: KeyLocks::new(),
             overlay: Overlay::new(),
@@ -55,7 +58,8 @@ impl Shared {
             commit_groups: AtomicU64::new(0),
             commit_batches: AtomicU64::new(0),
             reclaimer: Reclaimer::default(),
-            published: ArcSwapOption::from_pointee(View::new(database)),
+            published: ArcSwapOption::from_pointee(View::new(database, Arc::clone(&values))),
+            values,
             absence: Mutex::new(Absence::Reopening),
             readers: Mutex::default(),
             options,
@@ -218,7 +222,7 @@ mod tests {
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| (block_on(read), block_on(snapshot_read)));
             std::thread::sleep(std::time::Duration::from_millis(20));
-            shared.publish_again(Arc::new(View::new(database)));
+            shared.publish_again(Arc::new(View::new(database, Arc::clone(&shared.values))));
             let (read, snapshot_read) = waiting.join().unwrap();
             assert_eq!((read.unwrap(), snapshot_read.unwrap()), (None, None));
         });
@@ -233,7 +237,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let shared = Shared::open(directory.path(), Options::default()).unwrap();
         let old = shared.withdraw(Absence::Reopening).unwrap();
-        let newer = Arc::new(View::new(Arc::clone(old.database())));
+        let newer = Arc::new(View::new(Arc::clone(old.database()), Arc::clone(&shared.values)));
         shared.publish(Arc::clone(&newer));
         shared.publish_again(Arc::clone(&old));
         assert!(Arc::ptr_eq(&shared.published().unwrap(), &newer));

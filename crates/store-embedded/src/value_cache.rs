@@ -1,0 +1,247 @@
+//! Values of single keys as the published state has them, so that reading what is used all the time asks neither
+//! memtables nor files.
+//!
+//! Published states are numbered in the order in which they are published. An entry says from which state on its
+//! value holds; it is changed or removed *before* a state with another value is published. So an entry that is
+//! not newer than a reader's state is what the reader would find there, and any other is ignored.
+//!
+//! Whoever has read a value from a state may leave it here, unless the key has changed since then: for each of many
+//! stripes of keys the last state that changed one of them is known, whether it had an entry or not.
+//!
+//! Only values that exist are kept. A key that gets its first value therefore has no entry that could be wrong.
+
+use std::hash::RandomState;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use quick_cache::Weighter;
+use quick_cache::unsync::Cache;
+use xxhash_rust::xxh3::xxh3_64;
+use zenobe_store::{Key, KeyRange, Operation, Value};
+
+const SHARDS: usize = 64;
+const STRIPES_PER_SHARD: usize = 256;
+
+/// What an entry takes beside its key and value, roughly.
+const ENTRY_OVERHEAD_BYTES: usize = 160;
+
+/// Larger values are not worth their room: copying them costs more than finding them.
+const VALUE_BYTES_MAX: usize = 16 << 10;
+
+pub(crate) struct ValueCache {
+    shards: Box<[Mutex<Shard>]>,
+    last_state: AtomicU64,
+    /// The last state that deleted a range of keys. What was read before it must not be left here.
+    last_range_deletion: AtomicU64,
+}
+
+struct Shard {
+    entries: Cache<Key, Entry, ByBytes, RandomState>,
+    /// The last state that changed a key of each stripe.
+    changed: Box<[u64; STRIPES_PER_SHARD]>,
+}
+
+#[derive(Clone)]
+struct Entry {
+    /// The first state in which the key has this value, as far as is known.
+    since: u64,
+    value: Value,
+}
+
+#[derive(Clone)]
+struct ByBytes;
+
+impl Weighter<Key, Entry> for ByBytes {
+    fn weight(&self, key: &Key, entry: &Entry) -> u64 {
+        (key.len() + entry.value.len() + ENTRY_OVERHEAD_BYTES) as u64
+    }
+}
+
+impl ValueCache {
+    pub fn new(capacity_bytes: usize) -> Arc<ValueCache> {
+        let shard = |_| Mutex::new(Shard::new(capacity_bytes / SHARDS));
+        Arc::new(ValueCache {
+            shards: (0..SHARDS).map(shard).collect(),
+            last_state: AtomicU64::new(0),
+            last_range_deletion: AtomicU64::new(0),
+        })
+    }
+
+    /// The number of a state that will be published after all states before it.
+    pub fn next_state(&self) -> u64 {
+        self.last_state.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// The value of a key in a state, if it is known.
+    pub fn get(&self, key: &[u8], state: u64) -> Option<Value> {
+        let shard = self.shard(xxh3_64(key)).lock();
+        let entry = shard.entries.get(key)?;
+        (entry.since <= state).then(|| entry.value.clone())
+    }
+
+    /// Keeps a value that was read from a state.
+    pub fn keep(&self, key: &[u8], state: u64, value: &Value) {
+        if value.len() > VALUE_BYTES_MAX {
+            return;
+        }
+        let hash = xxh3_64(key);
+        let mut shard = self.shard(hash).lock();
+        let is_current = shard.changed[stripe(hash)] <= state
+            && self.last_range_deletion.load(Ordering::Acquire) <= state;
+        if is_current && !shard.entries.contains_key(key) {
+            let entry = Entry { since: state, value: value.clone() };
+            shard.entries.insert(Key::copy_from_slice(key), entry);
+        }
+    }
+
+    /// Takes note of what a state changes, before that state is published.
+    pub fn change(&self, state: u64, operations: &[Operation]) {
+        for operation in operations {
+            match operation {
+                Operation::Put { key, value } => self.change_key(state, key, Some(value)),
+                Operation::Delete { key } => self.change_key(state, key, None),
+                Operation::DeleteRange { range } => self.delete_range(state, range),
+                // Counters are summed by the committer, which tells of them; a log's entries are new.
+                Operation::Add { .. } | Operation::Append { .. } => {}
+            }
+        }
+    }
+
+    /// Takes note of a change to an unknown value.
+    pub fn forget(&self, state: u64, key: &Key) {
+        self.change_key(state, key, None);
+    }
+
+    fn change_key(&self, state: u64, key: &Key, value: Option<&Value>) {
+        let hash = xxh3_64(key);
+        let mut shard = self.shard(hash).lock();
+        shard.changed[stripe(hash)] = state;
+        let Some(mut entry) = shard.entries.peek_mut(key) else { return };
+        match value.filter(|value| value.len() <= VALUE_BYTES_MAX) {
+            Some(value) => *entry = Entry { since: state, value: value.clone() },
+            None => {
+                drop(entry);
+                shard.entries.remove(key);
+            }
+        }
+    }
+
+    fn delete_range(&self, state: u64, range: &KeyRange) {
+        self.last_range_deletion.store(state, Ordering::Release);
+        for shard in &self.shards {
+            shard.lock().entries.retain(|key, _| !range.contains(key));
+        }
+    }
+
+    /// Forgets everything. Nobody may be reading a state that was published before.
+    pub fn clear(&self) {
+        self.shards.iter().for_each(|shard| shard.lock().entries.clear());
+    }
+
+    fn shard(&self, hash: u64) -> &Mutex<Shard> {
+        &self.shards[hash as usize % SHARDS]
+    }
+}
+
+fn stripe(hash: u64) -> usize {
+    (hash >> 32) as usize % STRIPES_PER_SHARD
+}
+
+impl Shard {
+    fn new(capacity_bytes: usize) -> Shard {
+        // An estimate that only sizes the eviction's own books; the tables grow as they fill.
+        let entries_max = capacity_bytes / 512;
+        Shard {
+            entries: Cache::with(
+                entries_max,
+                capacity_bytes as u64,
+                ByBytes,
+                RandomState::new(),
+                Default::default(),
+            ),
+            changed: Box::new([0; STRIPES_PER_SHARD]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SHARDS, ValueCache};
+    use zenobe_store::{Batch, Key, KeyRange, Value};
+
+    const KEY: &[u8] = b"k";
+
+    fn value(text: &'static str) -> Value {
+        Value::from_static(text.as_bytes())
+    }
+
+    fn change(cache: &ValueCache, state: u64, fill: impl FnOnce(&mut Batch)) {
+        let mut batch = Batch::new();
+        fill(&mut batch);
+        cache.change(state, &batch.operations);
+    }
+
+    fn check(cache: &ValueCache, state: u64, expected: Option<&'static str>) {
+        assert_eq!(cache.get(KEY, state), expected.map(value), "in state {state}");
+    }
+
+    #[test]
+    fn a_change_counts_from_its_state_on() {
+        let cache = ValueCache::new(1 << 20);
+        cache.keep(KEY, 3, &value("old"));
+        check(&cache, 2, None);
+        check(&cache, 3, Some("old"));
+        change(&cache, 5, |batch| batch.put("k", "new"));
+        check(&cache, 4, None);
+        check(&cache, 5, Some("new"));
+        change(&cache, 6, |batch| batch.delete("k"));
+        check(&cache, 6, None);
+        cache.keep(KEY, 6, &value("read in 6"));
+        cache.forget(7, &Key::from_static(KEY));
+        check(&cache, 7, None);
+    }
+
+    #[test]
+    fn what_has_changed_since_it_was_read_is_not_kept() {
+        let changes: [fn(&mut Batch); 3] = [
+            |batch| batch.put("k", "new"),
+            |batch| batch.delete("k"),
+            |batch| batch.delete_range(KeyRange::new("a", "z")),
+        ];
+        for fill in changes {
+            let cache = ValueCache::new(1 << 20);
+            // The key has no entry that the change could find.
+            change(&cache, 5, fill);
+            cache.keep(KEY, 4, &value("stale"));
+            check(&cache, 5, None);
+            cache.keep(KEY, 5, &value("current"));
+            check(&cache, 5, Some("current"));
+        }
+    }
+
+    #[test]
+    fn a_deleted_range_leaves_with_its_entries() {
+        let cache = ValueCache::new(1 << 20);
+        cache.keep(KEY, 1, &value("v"));
+        cache.keep(b"outside", 1, &value("v"));
+        change(&cache, 2, |batch| batch.delete_range(KeyRange::new("k", "l")));
+        check(&cache, 2, None);
+        assert_eq!(cache.get(b"outside", 2), Some(value("v")));
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let capacity_bytes = 1 << 20;
+        let cache = ValueCache::new(capacity_bytes);
+        let large = Value::from(vec![0; 4000]);
+        for number in 0..10_000_u32 {
+            cache.keep(&number.to_be_bytes(), 1, &large);
+        }
+        let weight: u64 = cache.shards.iter().map(|shard| shard.lock().entries.weight()).sum();
+        assert!(weight <= capacity_bytes as u64, "{weight}");
+        assert!(weight > capacity_bytes as u64 / 2, "{weight} in {SHARDS} shards");
+        cache.keep(KEY, 1, &Value::from(vec![0; super::VALUE_BYTES_MAX + 1]));
+        check(&cache, 1, None);
+    }
+}
