@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 use zenobe_api::{Api, ApiOptions, Operation};
 use zenobe_engine::clock::ManualClock;
@@ -11,6 +10,7 @@ use zenobe_engine::{Engine, EngineOptions};
 use zenobe_store::Store;
 use zenobe_store::memory::MemoryStore;
 use zenobe_store_embedded::{Durability, EmbeddedStore, Options};
+use zenobe_testing::TemporaryDirectory;
 
 use crate::case;
 use crate::requests;
@@ -31,14 +31,14 @@ pub struct Database {
     pub store: Arc<dyn Store>,
     pub namespace: Arc<Namespace>,
     /// Removed last.
-    _directory: Option<TempDir>,
+    _directory: Option<TemporaryDirectory>,
 }
 
 impl Database {
     /// Creates the tables and loads their items.
     pub fn load(backend: Backend) -> Database {
-        let directory = (backend != Backend::Memory)
-            .then(|| tempfile::tempdir().expect("a temporary directory can be created"));
+        let directory =
+            (backend != Backend::Memory).then(|| TemporaryDirectory::new("instructions"));
         let database = Database::open(directory);
         database.expect(Operation::CreateTable, &requests::create_items_table());
         database.expect(Operation::CreateTable, &requests::create_events_table());
@@ -51,7 +51,7 @@ impl Database {
         }
     }
 
-    fn open(directory: Option<TempDir>) -> Database {
+    fn open(directory: Option<TemporaryDirectory>) -> Database {
         // No drivers: nothing here waits for input or for time.
         let runtime = Builder::new_current_thread().build().expect("a runtime can be built");
         let store: Arc<dyn Store> = match &directory {

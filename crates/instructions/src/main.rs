@@ -16,6 +16,7 @@ mod case;
 mod cases;
 mod database;
 mod requests;
+mod samples;
 mod section;
 
 use std::process::ExitCode;

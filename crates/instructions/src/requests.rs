@@ -37,7 +37,10 @@ pub fn load() -> Vec<Vec<u8>> {
     let events: Vec<String> =
         places.map(|(partition, event)| self::event(partition, event)).collect();
     let batches = |table: &'static str, items: &[String]| {
-        items.chunks(BATCH_SIZE_MAX).map(|items| batch(table, items)).collect::<Vec<_>>()
+        items
+            .chunks(BATCH_SIZE_MAX)
+            .map(|items| batch(table, items).into_bytes())
+            .collect::<Vec<_>>()
     };
     [batches("items", &items), batches("events", &events)].concat()
 }
@@ -79,6 +82,30 @@ pub fn query() -> Vec<Vec<u8>> {
     })
 }
 
+/// Two items: one that must exist is replaced, another is counted up.
+pub fn transact_write() -> Vec<Vec<u8>> {
+    changes(|input, version| {
+        let (replaced, counted) = (key(spread(input)), key(spread(input) + 1));
+        format!(
+            r##"{{"TransactItems":[
+                {{"Put":{{"TableName":"items","Item":{},"ConditionExpression":"attribute_exists(pk)"}}}},
+                {{"Update":{{"TableName":"items","Key":{{{counted}}},
+                    "UpdateExpression":"SET #version = #version + :one",
+                    "ExpressionAttributeNames":{{"#version":"version"}},
+                    "ExpressionAttributeValues":{{":one":{{"N":"1"}}}}}}}}]}}"##,
+            item(&replaced, version)
+        )
+    })
+}
+
+pub fn batch_write() -> Vec<Vec<u8>> {
+    changes(|input, version| {
+        let numbers = (0..BATCH_SIZE_MAX).map(|place| (input + place * 40) % ITEMS);
+        let items: Vec<String> = numbers.map(|number| item(&key(number), version)).collect();
+        batch("items", &items)
+    })
+}
+
 /// The requests as clients send them: without line breaks and blanks.
 fn bodies(body: impl Fn(usize) -> String) -> Vec<Vec<u8>> {
     (0..INPUTS).map(|input| compact(&body(input)).into_bytes()).collect()
@@ -116,8 +143,8 @@ fn event(partition: usize, event: usize) -> String {
     item(&format!(r#""pk":{{"S":"{}"}},"sk":{{"N":"{event}"}}"#, partition_name(partition)), 0)
 }
 
-fn batch(table: &str, items: &[String]) -> Vec<u8> {
+fn batch(table: &str, items: &[String]) -> String {
     let puts: Vec<String> =
         items.iter().map(|item| format!(r#"{{"PutRequest":{{"Item":{item}}}}}"#)).collect();
-    format!(r#"{{"RequestItems":{{"{table}":[{}]}}}}"#, puts.join(",")).into_bytes()
+    format!(r#"{{"RequestItems":{{"{table}":[{}]}}}}"#, puts.join(","))
 }

@@ -1,69 +1,40 @@
 //! Operations of the API, from a JSON body to a JSON answer.
 
-use zenobe_api::Operation;
+use zenobe_api::Operation::{
+    BatchWriteItem, GetItem, PutItem, Query, TransactWriteItems, UpdateItem,
+};
 
 use crate::case::Case;
 use crate::database::Backend::{EmbeddedMemtable, EmbeddedTables, Memory};
 use crate::database::Database;
 use crate::requests;
 
+/// Declares cases: a name, how often it runs, and which requests go to which backend.
+macro_rules! cases {
+    ($($name:literal $iterations:literal: $backend:ident $operation:ident $bodies:ident;)*) => {
+        vec![$(Case {
+            name: $name,
+            iterations: $iterations,
+            prepare: || Database::load($backend).repeat($operation, requests::$bodies()),
+        },)*]
+    };
+}
+
+/// One write at a time on the embedded store is a group commit of one: what it costs at most.
 pub fn cases() -> Vec<Case> {
-    vec![
-        Case {
-            name: "get-item.memory",
-            iterations: 512,
-            prepare: || Database::load(Memory).repeat(Operation::GetItem, requests::get_item()),
-        },
-        Case {
-            name: "get-item.memtable",
-            iterations: 512,
-            prepare: || {
-                Database::load(EmbeddedMemtable).repeat(Operation::GetItem, requests::get_item())
-            },
-        },
-        Case {
-            name: "get-item.tables",
-            iterations: 512,
-            prepare: || {
-                Database::load(EmbeddedTables).repeat(Operation::GetItem, requests::get_item())
-            },
-        },
-        Case {
-            name: "put-item.memory",
-            iterations: 512,
-            prepare: || Database::load(Memory).repeat(Operation::PutItem, requests::put_item()),
-        },
-        Case {
-            name: "put-item.embedded",
-            iterations: 512,
-            prepare: || {
-                Database::load(EmbeddedMemtable).repeat(Operation::PutItem, requests::put_item())
-            },
-        },
-        Case {
-            name: "update-item.memory",
-            iterations: 512,
-            prepare: || {
-                Database::load(Memory).repeat(Operation::UpdateItem, requests::update_item())
-            },
-        },
-        Case {
-            name: "update-item.embedded",
-            iterations: 512,
-            prepare: || {
-                Database::load(EmbeddedMemtable)
-                    .repeat(Operation::UpdateItem, requests::update_item())
-            },
-        },
-        Case {
-            name: "query-25.memory",
-            iterations: 128,
-            prepare: || Database::load(Memory).repeat(Operation::Query, requests::query()),
-        },
-        Case {
-            name: "query-25.tables",
-            iterations: 128,
-            prepare: || Database::load(EmbeddedTables).repeat(Operation::Query, requests::query()),
-        },
-    ]
+    cases! {
+        "get-item.memory" 512: Memory GetItem get_item;
+        "get-item.memtable" 512: EmbeddedMemtable GetItem get_item;
+        "get-item.tables" 512: EmbeddedTables GetItem get_item;
+        "put-item.memory" 512: Memory PutItem put_item;
+        "put-item.embedded" 512: EmbeddedMemtable PutItem put_item;
+        "update-item.memory" 512: Memory UpdateItem update_item;
+        "update-item.embedded" 512: EmbeddedMemtable UpdateItem update_item;
+        "query-25.memory" 128: Memory Query query;
+        "query-25.tables" 128: EmbeddedTables Query query;
+        "transact-write-2.memory" 256: Memory TransactWriteItems transact_write;
+        "transact-write-2.embedded" 256: EmbeddedMemtable TransactWriteItems transact_write;
+        "batch-write-25.memory" 64: Memory BatchWriteItem batch_write;
+        "batch-write-25.embedded" 64: EmbeddedMemtable BatchWriteItem batch_write;
+    }
 }

@@ -1,9 +1,16 @@
 //! The hot paths that are counted.
 
+mod expressions;
+mod http;
 mod items;
+mod signatures;
+mod values;
 
 use crate::case::Case;
 
 pub fn all() -> Vec<Case> {
-    items::cases()
+    [items::cases(), http::cases(), expressions::cases(), values::cases(), signatures::cases()]
+        .into_iter()
+        .flatten()
+        .collect()
 }

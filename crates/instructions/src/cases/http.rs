@@ -1,0 +1,127 @@
+//! Requests over a connection, from the bytes of a head to the bytes of an answer.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::Builder;
+use zenobe_engine::schema::Namespace;
+use zenobe_server::access::Access;
+use zenobe_server::http::BodyMemory;
+use zenobe_server::http::connection::{self, ConnectionOptions};
+use zenobe_server::http::service::Service;
+use zenobe_server::metrics::Metrics;
+use zenobe_server::{dispatch, shutdown};
+
+use crate::case::{Case, Operation};
+use crate::database::{Backend, Database};
+use crate::requests;
+
+/// Longer than any run.
+const TIMEOUT: Duration = Duration::from_secs(600);
+
+pub fn cases() -> Vec<Case> {
+    vec![
+        Case { name: "http.get-item", iterations: 512, prepare: get_item },
+        Case { name: "http.query-25", iterations: 128, prepare: query },
+    ]
+}
+
+fn get_item() -> Operation {
+    exchange("GetItem", &requests::get_item())
+}
+
+fn query() -> Operation {
+    exchange("Query", &requests::query())
+}
+
+/// One client on one connection to a server with one thread. The client does no more than write and read,
+/// so nearly all that is counted is the server's. What the system does in its calls is not.
+fn exchange(operation: &'static str, bodies: &[Vec<u8>]) -> Operation {
+    let mut connection = TcpStream::connect(start_server()).expect("the server listens");
+    connection.set_nodelay(true).expect("it is connected");
+    let requests: Vec<Vec<u8>> = bodies.iter().map(|body| request(operation, body)).collect();
+    let mut requests = requests.into_iter().cycle();
+    let mut buffer = vec![0; 64 << 10];
+    Box::new(move |iterations| {
+        for request in requests.by_ref().take(iterations) {
+            connection.write_all(&request).expect("the server reads");
+            let answer = receive(&mut connection, &mut buffer);
+            assert!(answer.starts_with(b"HTTP/1.1 200 OK"), "{}", answer.escape_ascii());
+        }
+    })
+}
+
+fn start_server() -> SocketAddr {
+    let database = Database::load(Backend::Memory);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    listener.set_nonblocking(true).expect("a listener can be");
+    let address = listener.local_addr().expect("it is bound");
+    let long = TIMEOUT;
+    let options = ConnectionOptions {
+        connections_max: 100,
+        idle_timeout: long,
+        stall_timeout: long,
+        shutdown_timeout: long,
+    };
+    // It ends with the process.
+    std::thread::spawn(move || {
+        let runtime = Builder::new_current_thread().enable_all().build().expect("it can be built");
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::from_std(listener).expect("it is a listener");
+            let (_trigger, listening) = shutdown::channel();
+            connection::serve(listener, Arc::new(service(&database)), options, listening).await;
+        });
+    });
+    address
+}
+
+/// The server as it is started without options: credentials are read and not verified.
+fn service(database: &Database) -> Service<dispatch::Database> {
+    let Namespace { account, region } = (*database.namespace).clone();
+    Service {
+        handler: dispatch::Database::new(database.api.clone(), database.store.clone()),
+        access: Access::new(None, false, Namespace { account, region }).on_loopback(true),
+        admin: None,
+        metrics: Arc::new(Metrics::default()),
+        body_memory: BodyMemory::default(),
+        stall_timeout: TIMEOUT,
+    }
+}
+
+/// As an SDK sends it.
+fn request(operation: &str, body: &[u8]) -> Vec<u8> {
+    let head = format!(
+        "POST / HTTP/1.1\r\n\
+         host: localhost:8000\r\n\
+         content-type: application/x-amz-json-1.0\r\n\
+         x-amz-target: DynamoDB_20120810.{operation}\r\n\
+         x-amz-date: 20231114T221320Z\r\n\
+         authorization: AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20231114/us-east-1/dynamodb/aws4_request, \
+         SignedHeaders=content-type;host;x-amz-date;x-amz-target, \
+         Signature=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\r\n\
+         user-agent: aws-sdk-rust/1.3 os/linux lang/rust\r\n\
+         content-length: {}\r\n\r\n",
+        body.len()
+    );
+    [head.as_bytes(), body].concat()
+}
+
+/// Reads one answer whole. Answers of the same size are read in as many pieces in every run.
+fn receive<'a>(connection: &mut TcpStream, buffer: &'a mut [u8]) -> &'a [u8] {
+    let mut received = 0;
+    loop {
+        let count = connection.read(&mut buffer[received..]).expect("the server answers");
+        assert!(count > 0, "the server closed the connection");
+        received += count;
+        if is_whole(&buffer[..received]) {
+            return &buffer[..received];
+        }
+    }
+}
+
+/// Bodies are JSON objects, which end with a brace, and end with the last write of the server.
+fn is_whole(answer: &[u8]) -> bool {
+    answer.ends_with(b"}")
+}
