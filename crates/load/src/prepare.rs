@@ -294,7 +294,12 @@ async fn load(plan: &Plan, progress: &mut dyn FnMut(LoadProgress)) -> Result<()>
                 Some(outcome) => outcome.map_err(|_| LoadError::Worker("a loader panicked"))??,
                 None => break,
             },
-            _ = ticks.tick() => progress(LoadProgress::Loading { done: done.get(), total: plan.items }),
+            _ = ticks.tick() => {
+                // The end is told below, once.
+                if done.get() < plan.items {
+                    progress(LoadProgress::Loading { done: done.get(), total: plan.items });
+                }
+            }
         }
     }
     progress(LoadProgress::Loading { done: plan.items, total: plan.items });

@@ -53,14 +53,12 @@ impl ResponseParser {
             return Err(Fault::Size);
         }
         while let State::Head = self.state {
-            let Some(size) = head_size(&input[self.start..]) else {
+            let Some((state, size)) = read_head(&input[self.start..], self.start)? else {
                 let is_endless = input.len() - self.start > HEAD_BYTES_MAX;
                 return if is_endless { Err(Fault::Size) } else { Ok(None) };
             };
-            let head = self.start..self.start + size;
-            let state = read_head(&input[head.clone()], head.end)?;
             match &state {
-                State::Sized(Response { status: 100..200, .. }) => self.start = head.end,
+                State::Sized(Response { status: 100..200, .. }) => self.start += size,
                 _ => self.state = state,
             }
         }
@@ -94,50 +92,32 @@ impl ResponseParser {
     }
 }
 
-/// Up to and including the empty line.
-fn head_size(input: &[u8]) -> Option<usize> {
-    let mut from = 0;
-    while let Some(found) = input.get(from..)?.iter().position(|&byte| byte == b'\n') {
-        let end = from + found + 1;
-        if input[..end].ends_with(b"\r\n\r\n") {
-            return Some(end);
-        }
-        from = end;
-    }
-    None
-}
-
-fn read_head(head: &[u8], body_start: usize) -> Result<State, Fault> {
-    let status = match head {
-        [b'H', b'T', b'T', b'P', b'/', b'1', b'.', _, b' ', status @ ..] => status,
-        _ => return Err(Fault::NotHttp),
-    };
-    let digits = status.get(..3).ok_or(Fault::NotHttp)?;
-    let status = decimal(digits).ok_or(Fault::NotHttp)? as u16;
-    let mut close = head[7] == b'0';
+/// What follows a head that begins at `start`, and the head's size; None until the head is complete.
+#[inline]
+fn read_head(input: &[u8], start: usize) -> Result<Option<(State, usize)>, Fault> {
+    let mut lines = Lines { rest: input };
+    let Some(first) = lines.next() else { return Ok(None) };
+    let (status, mut close) = read_status(first)?;
     let (mut length, mut chunked) = (None, false);
-    // The first bytes of a line rule most headers out.
-    for line in head.split(|&byte| byte == b'\n').skip(1) {
-        match line.first().map(|first| first | 0x20) {
-            Some(b'c') => {
-                if let Some(value) = value_of(line, b"content-length:") {
-                    length = Some(decimal(value).ok_or(Fault::Length)?);
-                } else if let Some(value) = value_of(line, b"connection:") {
-                    close = value.eq_ignore_ascii_case(b"close")
-                        || close && !value.eq_ignore_ascii_case(b"keep-alive");
-                }
-            }
-            Some(b't') => {
-                if let Some(value) = value_of(line, b"transfer-encoding:") {
-                    chunked = value.eq_ignore_ascii_case(b"chunked");
-                }
-            }
-            _ => (),
+    loop {
+        let Some(line) = lines.next() else { return Ok(None) };
+        if line.is_empty() {
+            break;
+        }
+        if let Some(value) = value_of(line, b"content-length:") {
+            length = Some(decimal(value).ok_or(Fault::Length)?);
+        } else if let Some(value) = value_of(line, b"transfer-encoding:") {
+            chunked = value.eq_ignore_ascii_case(b"chunked");
+        } else if let Some(value) = value_of(line, b"connection:") {
+            close = value.eq_ignore_ascii_case(b"close")
+                || close && !value.eq_ignore_ascii_case(b"keep-alive");
         }
     }
+    let size = input.len() - lines.rest.len();
+    let body_start = start + size;
     let body = body_start..body_start;
     let has_no_body = matches!(status, 100..200 | 204 | 304);
-    Ok(match length {
+    let state = match length {
         _ if has_no_body => State::Sized(Response { status, body, close }),
         _ if chunked => State::Chunked(Response { status, body, close }, Chunks::new(body_start)),
         Some(length) => {
@@ -146,18 +126,53 @@ fn read_head(head: &[u8], body_start: usize) -> Result<State, Fault> {
             State::Sized(Response { status, body, close })
         }
         None => State::UntilClose(Response { status, body, close: true }),
-    })
+    };
+    Ok(Some((state, size)))
+}
+
+/// The status, and whether the connection closes unless said otherwise.
+fn read_status(line: &[u8]) -> Result<(u16, bool), Fault> {
+    match line {
+        [b'H', b'T', b'T', b'P', b'/', b'1', b'.', minor, b' ', a, b, c, ..] => {
+            let status = decimal(&[*a, *b, *c]).ok_or(Fault::NotHttp)?;
+            Ok((status as u16, *minor == b'0'))
+        }
+        _ => Err(Fault::NotHttp),
+    }
+}
+
+/// Complete lines, without their ends.
+struct Lines<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let end = memchr::memchr(b'\n', self.rest)?;
+        let line = &self.rest[..end];
+        self.rest = &self.rest[end + 1..];
+        Some(line.strip_suffix(b"\r").unwrap_or(line))
+    }
 }
 
 /// The value of the header if the line is about it; `name` is lower-case and ends in a colon.
+#[inline]
 fn value_of<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
-    let (start, value) = line.split_at_checked(name.len())?;
+    // The place of the colon rules most headers out.
+    let is_candidate = line.get(name.len() - 1) == Some(&b':');
+    let (start, value) = line.split_at_checked(name.len()).filter(|_| is_candidate)?;
     start.eq_ignore_ascii_case(name).then(|| value.trim_ascii())
 }
 
 fn decimal(digits: &[u8]) -> Option<usize> {
-    let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
-    is_number.then(|| std::str::from_utf8(digits).ok()?.parse().ok()).flatten()
+    let add = |number: usize, digit: &u8| {
+        let digit = digit.checked_sub(b'0').filter(|digit| *digit < 10)?;
+        number.checked_mul(10)?.checked_add(digit.into())
+    };
+    digits.iter().try_fold(0, add).filter(|_| !digits.is_empty())
 }
 
 /// Joins the chunks in place.
@@ -197,8 +212,7 @@ impl Chunks {
                 self.open = None;
             }
             let rest = &input[self.read_to..];
-            let Some(line) = rest.iter().position(|&byte| byte == b'\n').map(|at| &rest[..at])
-            else {
+            let Some(line) = memchr::memchr(b'\n', rest).map(|at| &rest[..at]) else {
                 return Ok(false);
             };
             let line = line.strip_suffix(b"\r").ok_or(Fault::Chunks)?;

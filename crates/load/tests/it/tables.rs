@@ -76,12 +76,12 @@ fn signed_requests_are_accepted_where_signatures_are_verified() {
         session_token: Some("token".into()),
     };
     let mut plan = small_plan(&server.endpoint(), Workload::YcsbA);
-    plan.target = Target::new(&server.endpoint(), "eu-west-1", Some(credential("secret"))).unwrap();
+    plan.target = Target::new(&server.endpoint(), "us-east-1", Some(credential("secret"))).unwrap();
     prepare(&plan, &mut |_| ()).unwrap();
     let report = run(&plan, &mut |_| ()).unwrap();
     assert_eq!((report.requests, report.error_count()), (300, 0), "{:?}", report.error_messages);
 
-    plan.target = Target::new(&server.endpoint(), "eu-west-1", Some(credential("wrong"))).unwrap();
+    plan.target = Target::new(&server.endpoint(), "us-east-1", Some(credential("wrong"))).unwrap();
     let refused = prepare(&plan, &mut |_| ()).unwrap_err();
     assert!(refused.to_string().contains("signature"), "{refused}");
 }
