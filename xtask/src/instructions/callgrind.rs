@@ -61,13 +61,17 @@ fn measure_one(case: &Case) -> Result<Measured, Failure> {
 pub fn profile(case: &Case) -> Result<(), Failure> {
     let account = run(case)?;
     mend(&account)?;
-    let tables = [("with all that they call", Some("--inclusive=yes")), ("by themselves", None)];
-    for (title, option) in tables {
+    // Parts of a function add up to what it does by itself; what they call, each of them has whole.
+    let tables: [(&str, Option<&str>, Combine); 2] = [
+        ("with all that they call", Some("--inclusive=yes"), u64::max),
+        ("by themselves", None, std::ops::Add::add),
+    ];
+    for (title, option, combine) in tables {
         println!("\n{}: instructions per operation in functions {title}", case.name);
         let mut annotate = Command::new("callgrind_annotate");
         annotate.args(["--auto=no", "--threshold=99"]).args(option).arg(&account);
         let text = process::output(&mut annotate)?;
-        for (function, total) in by_function(&text).into_iter().take(FUNCTIONS_MAX) {
+        for (function, total) in by_function(&text, combine).into_iter().take(FUNCTIONS_MAX) {
             println!("{:>9}  {function}", total / case.iterations);
         }
     }
@@ -76,6 +80,8 @@ pub fn profile(case: &Case) -> Result<(), Failure> {
 }
 
 const FUNCTIONS_MAX: usize = 80;
+
+type Combine = fn(u64, u64) -> u64;
 
 /// A call that was under way when the account was opened counts as none in it, which callgrind_annotate takes
 /// for no call, and its cost for the caller's own.
@@ -86,12 +92,13 @@ fn mend(account: &Path) -> Result<(), Failure> {
     fs::write(account, mended).map_err(|error| Failure::file("write", account, &error))
 }
 
-/// Sums up what callgrind_annotate tells by file and function: what was inlined has its own file and its
+/// Combines what callgrind_annotate tells by file and function: what was inlined has its own file and its
 /// caller's name. The most expensive comes first.
-fn by_function(text: &str) -> Vec<(&str, u64)> {
+fn by_function(text: &str, combine: Combine) -> Vec<(&str, u64)> {
     let mut totals = BTreeMap::new();
     for Share { total, function } in text.lines().filter_map(Share::parse) {
-        *totals.entry(function).or_insert(0) += total;
+        let known = totals.entry(function).or_insert(0);
+        *known = combine(*known, total);
     }
     let mut totals: Vec<(&str, u64)> = totals.into_iter().collect();
     totals.sort_by_key(|(_, total)| std::cmp::Reverse(*total));
@@ -176,7 +183,8 @@ mod tests {
     #[test]
     fn inlined_code_counts_for_its_function() {
         let text = "9 (9.0%)  a.rs:f [/x]\n20 (20.0%)  b.rs:g [/x]\n12 (12.0%)  c.rs:f [/x]\n";
-        assert_eq!(by_function(text), [("f", 21), ("g", 20)]);
+        assert_eq!(by_function(text, std::ops::Add::add), [("f", 21), ("g", 20)]);
+        assert_eq!(by_function(text, u64::max), [("g", 20), ("f", 12)]);
     }
 
     #[test]
