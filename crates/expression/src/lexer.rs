@@ -1,8 +1,6 @@
 //! Text to tokens. Every character belongs to a token or is white space, so that lexing never fails: a
 //! character without a meaning becomes a token that no grammar accepts.
 
-use std::str::CharIndices;
-
 use crate::condition::Comparator;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,69 +35,67 @@ pub(crate) struct Token {
 /// The tokens of a text, closed by one of kind `End`.
 pub(crate) fn tokenize(text: &str) -> Vec<Token> {
     let mut tokens = Vec::with_capacity(text.len() / 3 + 1);
-    let mut characters = text.char_indices();
-    while let Some((start, character)) = characters.next() {
-        if matches!(character, ' ' | '\t' | '\r' | '\n') {
+    let mut start = 0;
+    while let Some((&first, rest)) = text.as_bytes()[start..].split_first() {
+        if matches!(first, b' ' | b'\t' | b'\r' | b'\n') {
+            start += 1;
             continue;
         }
-        let kind = token_kind(character, &mut characters);
-        tokens.push(Token { kind, start, end: characters.offset() });
+        let (kind, length) = match token(first, rest) {
+            Some((kind, rest_length)) => (kind, 1 + rest_length),
+            None => (TokenKind::Unknown, text[start..].chars().next().map_or(1, char::len_utf8)),
+        };
+        tokens.push(Token { kind, start, end: start + length });
+        start += length;
     }
     tokens.push(Token { kind: TokenKind::End, start: text.len(), end: text.len() });
     tokens
 }
 
-/// The kind of the token that starts with a character; consumes the rest of the token.
-fn token_kind(first: char, rest: &mut CharIndices<'_>) -> TokenKind {
-    match first {
-        'A'..='Z' | 'a'..='z' => {
-            skip_while(rest, is_word_part);
-            TokenKind::Word
+/// The kind of the token that starts with a byte, and how many of the following ones belong to it. `None`: no token
+/// starts like this.
+fn token(first: u8, rest: &[u8]) -> Option<(TokenKind, usize)> {
+    let after = rest.first();
+    let kind = match first {
+        b'A'..=b'Z' | b'a'..=b'z' => return Some((TokenKind::Word, word_length(rest))),
+        b'0'..=b'9' => {
+            let digits = rest.iter().take_while(|byte| byte.is_ascii_digit());
+            return Some((TokenKind::Digits, digits.count()));
         }
-        '0'..='9' => {
-            skip_while(rest, |character| character.is_ascii_digit());
-            TokenKind::Digits
+        b'#' | b':' => {
+            let kind = if first == b'#' { TokenKind::Name } else { TokenKind::Value };
+            return Some((kind, word_length(rest))).filter(|(_, length)| *length > 0);
         }
-        '#' if skip_while(rest, is_word_part) => TokenKind::Name,
-        ':' if skip_while(rest, is_word_part) => TokenKind::Value,
-        '=' => TokenKind::Comparator(Comparator::Equal),
-        '<' if skip(rest, '=') => TokenKind::Comparator(Comparator::LessOrEqual),
-        '<' if skip(rest, '>') => TokenKind::Comparator(Comparator::NotEqual),
-        '<' => TokenKind::Comparator(Comparator::Less),
-        '>' if skip(rest, '=') => TokenKind::Comparator(Comparator::GreaterOrEqual),
-        '>' => TokenKind::Comparator(Comparator::Greater),
-        '(' => TokenKind::OpenParenthesis,
-        ')' => TokenKind::CloseParenthesis,
-        '[' => TokenKind::OpenBracket,
-        ']' => TokenKind::CloseBracket,
-        '.' => TokenKind::Dot,
-        ',' => TokenKind::Comma,
-        '+' => TokenKind::Plus,
-        '-' => TokenKind::Minus,
-        _ => TokenKind::Unknown,
-    }
+        b'<' if after == Some(&b'=') => return comparator(Comparator::LessOrEqual, 1),
+        b'<' if after == Some(&b'>') => return comparator(Comparator::NotEqual, 1),
+        b'>' if after == Some(&b'=') => return comparator(Comparator::GreaterOrEqual, 1),
+        b'<' => return comparator(Comparator::Less, 0),
+        b'>' => return comparator(Comparator::Greater, 0),
+        b'=' => return comparator(Comparator::Equal, 0),
+        b'(' => TokenKind::OpenParenthesis,
+        b')' => TokenKind::CloseParenthesis,
+        b'[' => TokenKind::OpenBracket,
+        b']' => TokenKind::CloseBracket,
+        b'.' => TokenKind::Dot,
+        b',' => TokenKind::Comma,
+        b'+' => TokenKind::Plus,
+        b'-' => TokenKind::Minus,
+        _ => return None,
+    };
+    Some((kind, 0))
+}
+
+fn comparator(comparator: Comparator, rest_length: usize) -> Option<(TokenKind, usize)> {
+    Some((TokenKind::Comparator(comparator), rest_length))
+}
+
+fn word_length(bytes: &[u8]) -> usize {
+    bytes.iter().take_while(|byte| is_word_part(**byte)).count()
 }
 
 /// What may follow the first character of a bare name or the prefix of a placeholder.
-pub(crate) fn is_word_part(character: char) -> bool {
-    character.is_ascii_alphanumeric() || character == '_'
-}
-
-/// Consumes matching characters; whether there was any.
-fn skip_while(rest: &mut CharIndices<'_>, matches: impl Fn(char) -> bool) -> bool {
-    let before = rest.offset();
-    while rest.as_str().starts_with(&matches) {
-        rest.next();
-    }
-    rest.offset() > before
-}
-
-fn skip(rest: &mut CharIndices<'_>, expected: char) -> bool {
-    let found = rest.as_str().starts_with(expected);
-    if found {
-        rest.next();
-    }
-    found
+pub(crate) fn is_word_part(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
 #[cfg(test)]

@@ -10,14 +10,11 @@ pub struct ListedPath<'p>(pub &'p Path);
 
 impl fmt::Display for ListedPath<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("[")?;
-        for (position, element) in self.0.elements().iter().enumerate() {
-            if position > 0 {
-                formatter.write_str(", ")?;
-            }
+        write!(formatter, "[{}", self.0.root())?;
+        for element in self.0.below_root() {
             match element {
-                PathElement::Name(name) => formatter.write_str(name)?,
-                PathElement::Index(index) => write!(formatter, "[{index}]")?,
+                PathElement::Name(name) => write!(formatter, ", {name}")?,
+                PathElement::Index(index) => write!(formatter, ", [{index}]")?,
             }
         }
         formatter.write_str("]")

@@ -2,16 +2,45 @@
 
 /// Whether a name needs a `#placeholder` because DynamoDB reserves it. Case doesn't matter.
 pub fn is_reserved_word(name: &str) -> bool {
-    let compare = |word: &&str| {
-        let name = name.bytes().map(|byte| byte.to_ascii_uppercase());
-        word.bytes().cmp(name)
-    };
-    RESERVED_WORDS.binary_search_by(compare).is_ok()
+    let mut upper_case = [0; WORD_SIZE_BYTES_MAX];
+    let Some(upper_case) = upper_case.get_mut(..name.len()) else { return false };
+    upper_case.copy_from_slice(name.as_bytes());
+    upper_case.make_ascii_uppercase();
+    let Some(&first @ b'A'..=b'Z') = upper_case.first() else { return false };
+    let letter = usize::from(first - b'A');
+    let words = &RESERVED_WORDS[LETTER_STARTS[letter]..LETTER_STARTS[letter + 1]];
+    words.binary_search_by(|word| word.as_bytes().cmp(upper_case)).is_ok()
 }
+
+/// Where the words of each letter begin in the list, and where it ends.
+const LETTER_STARTS: [usize; 27] = {
+    let mut starts = [RESERVED_WORDS.len(); 27];
+    let mut position = RESERVED_WORDS.len();
+    while position > 0 {
+        position -= 1;
+        // Going backwards leaves the first of each letter.
+        let mut letter = (RESERVED_WORDS[position].as_bytes()[0] - b'A') as usize + 1;
+        while letter > 0 && starts[letter - 1] > position {
+            starts[letter - 1] = position;
+            letter -= 1;
+        }
+    }
+    starts
+};
+
+const WORD_SIZE_BYTES_MAX: usize = {
+    let (mut longest, mut position) = (0, 0);
+    while position < RESERVED_WORDS.len() {
+        let length = RESERVED_WORDS[position].len();
+        longest = if length > longest { length } else { longest };
+        position += 1;
+    }
+    longest
+};
 
 /// In upper case and in byte order, for the binary search.
 #[rustfmt::skip]
-static RESERVED_WORDS: [&str; 573] = [
+const RESERVED_WORDS: [&str; 573] = [
     "ABORT", "ABSOLUTE", "ACTION", "ADD", "AFTER", "AGENT", "AGGREGATE", "ALL", "ALLOCATE",
     "ALTER", "ANALYZE", "AND", "ANY", "ARCHIVE", "ARE", "ARRAY", "AS", "ASC", "ASCII",
     "ASENSITIVE", "ASSERTION", "ASYMMETRIC", "AT", "ATOMIC", "ATTACH", "ATTRIBUTE", "AUTH",
@@ -90,6 +119,7 @@ mod tests {
     fn words_are_sorted_and_upper_case() {
         assert!(RESERVED_WORDS.is_sorted_by(|one, two| one < two));
         assert!(RESERVED_WORDS.iter().all(|word| word.to_ascii_uppercase() == *word));
+        assert!(RESERVED_WORDS.iter().all(|word| is_reserved_word(word)));
     }
 
     #[test]

@@ -35,18 +35,32 @@ pub(crate) struct RawCall<'t> {
     pub arguments: Vec<RawOperand<'t>>,
 }
 
+/// Like a bound path: most have a root alone.
 #[derive(Debug)]
 pub(crate) struct RawPath<'t> {
-    pub elements: Vec<RawElement<'t>>,
+    pub root: RawName<'t>,
+    pub below: Vec<RawElement<'t>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum RawElement<'t> {
-    Name(&'t str),
-    /// `#name`, with its prefix.
-    Placeholder(&'t str),
+    Name(RawName<'t>),
     /// The digits.
     Index(&'t str),
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum RawName<'t> {
+    Word(&'t str),
+    /// `#name`, with its prefix.
+    Placeholder(&'t str),
+}
+
+/// The sections and all their actions, both in the order of the text.
+#[derive(Debug)]
+pub(crate) struct RawUpdate<'t> {
+    pub sections: Vec<Section>,
+    pub actions: Vec<RawAction<'t>>,
 }
 
 #[derive(Debug)]
@@ -76,6 +90,16 @@ impl<'t> RawLeaf<'t> {
             RawLeaf::Operation { operands, .. } => operands,
             RawLeaf::Call(call) => &call.arguments,
         }
+    }
+}
+
+impl<'t> RawPath<'t> {
+    pub fn names(&self) -> impl Iterator<Item = RawName<'t>> + use<'_, 't> {
+        let below = self.below.iter().filter_map(|element| match element {
+            RawElement::Name(name) => Some(*name),
+            RawElement::Index(_) => None,
+        });
+        std::iter::once(self.root).chain(below)
     }
 }
 

@@ -177,11 +177,11 @@ impl fmt::Debug for ItemRef<'_> {
 
 /// One value in its stored form.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct EncodedValue(Box<[u8]>);
+pub struct EncodedValue(Vec<u8>);
 
 impl EncodedValue {
     pub fn encode(value: &AttributeValue) -> EncodedValue {
-        EncodedValue(encode::single_value(value).into())
+        EncodedValue(encode::single_value(value))
     }
 
     pub fn as_value(&self) -> ValueRef<'_> {

@@ -10,45 +10,34 @@ pub enum PathElement {
     Index(usize),
 }
 
-/// Never empty, and the first element is always a name.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Path(Vec<PathElement>);
+/// A name, and the elements that lead on from there. Most paths are a name alone.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Path {
+    root: String,
+    below: Vec<PathElement>,
+}
 
 impl Path {
-    /// # Panics
-    /// If the elements are empty or begin with an index. The grammar of paths cannot produce
-    /// either, so this is a mistake of the caller, never of a request.
-    pub fn new(elements: Vec<PathElement>) -> Path {
-        assert!(
-            matches!(elements.first(), Some(PathElement::Name(_))),
-            "a path begins with an attribute name"
-        );
-        Path(elements)
+    pub fn new(root: impl Into<String>, below: Vec<PathElement>) -> Path {
+        Path { root: root.into(), below }
     }
 
-    pub fn top_level(name: impl Into<String>) -> Path {
-        Path(vec![PathElement::Name(name.into())])
-    }
-
-    pub fn elements(&self) -> &[PathElement] {
-        &self.0
+    pub fn top_level(root: impl Into<String>) -> Path {
+        Path::new(root, Vec::new())
     }
 
     /// The name of the top-level attribute that the path enters.
     pub fn root(&self) -> &str {
-        match &self.0[0] {
-            PathElement::Name(name) => name,
-            PathElement::Index(_) => unreachable!("a path begins with an attribute name"),
-        }
+        &self.root
     }
 
     /// The elements after the root.
     pub fn below_root(&self) -> &[PathElement] {
-        &self.0[1..]
+        &self.below
     }
 
     pub fn is_top_level(&self) -> bool {
-        self.0.len() == 1
+        self.below.is_empty()
     }
 
     /// The value at the path, found step by step ([`AttributeValue::step`]).
@@ -78,5 +67,13 @@ impl fmt::Display for Path {
             PathElement::Name(name) => write!(formatter, ".{name}"),
             PathElement::Index(index) => write!(formatter, "[{index}]"),
         })
+    }
+}
+
+impl fmt::Debug for Path {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let root = PathElement::Name(self.root.clone());
+        let elements: Vec<&PathElement> = [&root].into_iter().chain(&self.below).collect();
+        formatter.debug_tuple("Path").field(&elements).finish()
     }
 }

@@ -7,7 +7,7 @@ mod path_set;
 mod static_checks;
 mod update;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use zenobe_value::{AttributeValue, Path, PathElement};
@@ -19,7 +19,7 @@ use crate::lexer::is_word_part;
 use crate::limits;
 use crate::parser::{parse_condition, parse_projection, parse_update};
 use crate::projection::Projection;
-use crate::syntax::{RawElement, RawPath, Tree};
+use crate::syntax::{RawElement, RawName, RawPath, Tree};
 use crate::update::Update;
 pub(crate) use leaf::{Leaf, LeafOperand};
 
@@ -27,8 +27,9 @@ pub(crate) use leaf::{Leaf, LeafOperand};
 pub struct Binder<'a> {
     names: Option<&'a BTreeMap<String, String>>,
     values: Option<&'a BTreeMap<String, AttributeValue>>,
-    used_names: BTreeSet<&'a str>,
-    used_values: BTreeSet<&'a str>,
+    /// Each as often as it is used; the length of expressions bounds how often that can be.
+    used_names: Vec<&'a str>,
+    used_values: Vec<&'a str>,
     /// Copied at their first use in an update, however often they are used.
     shared_values: BTreeMap<&'a str, Arc<AttributeValue>>,
 }
@@ -42,8 +43,8 @@ impl<'a> Binder<'a> {
         Binder {
             names,
             values,
-            used_names: BTreeSet::new(),
-            used_values: BTreeSet::new(),
+            used_names: Vec::new(),
+            used_values: Vec::new(),
             shared_values: BTreeMap::new(),
         }
     }
@@ -73,11 +74,11 @@ impl<'a> Binder<'a> {
 
     /// Whether every placeholder was used by some expression.
     pub fn finish(self) -> Result<(), Unused> {
-        let names = unused(self.names, &self.used_names);
+        let names = unused(self.names, self.used_names);
         if !names.is_empty() {
             return Err(Unused::Names(names));
         }
-        let values = unused(self.values, &self.used_values);
+        let values = unused(self.values, self.used_values);
         if !values.is_empty() {
             return Err(Unused::Values(values));
         }
@@ -87,7 +88,7 @@ impl<'a> Binder<'a> {
     fn bind_update(&mut self, text: &str) -> Result<Update, Fault> {
         let parsed = parse_update(text)?;
         static_checks::check_update(&parsed)?;
-        self.update_actions(parsed.syntax)
+        self.update_actions(&parsed.syntax.actions)
     }
 
     fn bind_leaves(&mut self, text: &str) -> Result<Tree<Leaf<'a>>, Fault> {
@@ -106,23 +107,34 @@ impl<'a> Binder<'a> {
     }
 
     fn path(&mut self, raw: &RawPath<'_>) -> Result<Path, Fault> {
-        let elements = raw.elements.iter().map(|element| self.path_element(element));
-        elements.collect::<Result<_, _>>().map(Path::new)
+        let root = self.name(raw.root)?;
+        let below = raw.below.iter().map(|element| self.path_element(element));
+        Ok(Path::new(root, below.collect::<Result<_, _>>()?))
     }
 
     fn path_element(&mut self, raw: &RawElement<'_>) -> Result<PathElement, Fault> {
         match raw {
-            RawElement::Name(name) => Ok(PathElement::Name((*name).to_owned())),
-            RawElement::Index(digits) => list_index(digits).map(PathElement::Index),
-            RawElement::Placeholder(placeholder) => {
-                let defined = self.names.and_then(|names| names.get_key_value(*placeholder));
-                let Some((key, name)) = defined else {
-                    return Err(Fault::UndefinedName { placeholder: (*placeholder).to_owned() });
-                };
-                self.used_names.insert(key);
-                Ok(PathElement::Name(name.clone()))
+            RawElement::Name(name) => {
+                self.name(*name).map(|name| PathElement::Name(name.to_owned()))
             }
+            RawElement::Index(digits) => list_index(digits).map(PathElement::Index),
         }
+    }
+
+    fn name<'n>(&mut self, raw: RawName<'n>) -> Result<&'n str, Fault>
+    where
+        'a: 'n,
+    {
+        let placeholder = match raw {
+            RawName::Word(word) => return Ok(word),
+            RawName::Placeholder(placeholder) => placeholder,
+        };
+        let defined = self.names.and_then(|names| names.get_key_value(placeholder));
+        let Some((key, name)) = defined else {
+            return Err(Fault::UndefinedName { placeholder: placeholder.to_owned() });
+        };
+        self.used_names.push(key);
+        Ok(name)
     }
 
     fn shared_value(&mut self, placeholder: &str) -> Result<Arc<AttributeValue>, Fault> {
@@ -140,7 +152,7 @@ impl<'a> Binder<'a> {
         let Some((key, value)) = defined else {
             return Err(Fault::UndefinedValue { placeholder: placeholder.to_owned() });
         };
-        self.used_values.insert(key);
+        self.used_values.push(key);
         Ok((key, value))
     }
 }
@@ -159,17 +171,26 @@ fn is_placeholder(text: &str, prefix: char) -> bool {
     text.len() <= limits::PLACEHOLDER_SIZE_BYTES_MAX
         && text
             .strip_prefix(prefix)
-            .is_some_and(|word| !word.is_empty() && word.chars().all(is_word_part))
+            .is_some_and(|word| !word.is_empty() && word.bytes().all(is_word_part))
 }
 
 fn in_kind(kind: ExpressionKind) -> impl Fn(Fault) -> ExpressionError {
     move |fault| ExpressionError { kind, fault }
 }
 
-fn unused<Value>(defined: Option<&BTreeMap<String, Value>>, used: &BTreeSet<&str>) -> Vec<String> {
-    let keys = defined.into_iter().flat_map(BTreeMap::keys);
-    keys.filter(|key| !used.contains(key.as_str())).cloned().collect()
+fn unused<Value>(defined: Option<&BTreeMap<String, Value>>, mut used: Vec<&str>) -> Vec<String> {
+    let keys = defined.into_iter().flat_map(BTreeMap::keys).map(String::as_str);
+    let unused: Vec<&str> = if used.len() <= FEW {
+        keys.filter(|key| !used.contains(key)).collect()
+    } else {
+        used.sort_unstable();
+        keys.filter(|key| used.binary_search(key).is_err()).collect()
+    };
+    unused.into_iter().map(str::to_owned).collect()
 }
+
+/// Up to this many, looking at all of them is cheaper than putting them in order.
+const FEW: usize = 8;
 
 fn list_index(digits: &str) -> Result<usize, Fault> {
     match digits.parse() {

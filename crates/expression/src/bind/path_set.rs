@@ -35,7 +35,10 @@ enum Relation {
 }
 
 fn relation(one: &Path, two: &Path) -> Relation {
-    let differing = one.elements().iter().zip(two.elements()).find(|(one, two)| one != two);
+    if one.root() != two.root() {
+        return Relation::Apart;
+    }
+    let differing = one.below_root().iter().zip(two.below_root()).find(|(one, two)| one != two);
     match differing {
         None => Relation::Overlap,
         Some((PathElement::Name(_), PathElement::Index(_)))

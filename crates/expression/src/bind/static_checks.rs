@@ -8,7 +8,8 @@ use crate::operator::{Operator, Section};
 use crate::parser::Parsed;
 use crate::reserved_words::is_reserved_word;
 use crate::syntax::{
-    RawAction, RawActionValue, RawCall, RawElement, RawLeaf, RawOperand, RawPath, Tree,
+    RawAction, RawActionValue, RawCall, RawElement, RawLeaf, RawName, RawOperand, RawPath,
+    RawUpdate, Tree,
 };
 
 pub(super) fn check_condition(parsed: &Parsed<Tree<RawLeaf<'_>>>) -> Result<(), Fault> {
@@ -21,14 +22,11 @@ pub(super) fn check_condition(parsed: &Parsed<Tree<RawLeaf<'_>>>) -> Result<(), 
     first([faults.unknown_function, faults.misused_function, faults.reserved_word, faults.shape])
 }
 
-pub(super) fn check_update(
-    parsed: &Parsed<Vec<(Section, Vec<RawAction<'_>>)>>,
-) -> Result<(), Fault> {
+pub(super) fn check_update(parsed: &Parsed<RawUpdate<'_>>) -> Result<(), Fault> {
     check_parsed(parsed)?;
     let mut faults = Faults::new(Operator::update_function);
-    let actions = parsed.syntax.iter().flat_map(|(_, actions)| actions);
-    actions.for_each(|action| faults.action(action));
-    let repeated = repeated_section(&parsed.syntax);
+    parsed.syntax.actions.iter().for_each(|action| faults.action(action));
+    let repeated = repeated_section(&parsed.syntax.sections);
     first([faults.reserved_word, faults.unknown_function, repeated, faults.shape])
 }
 
@@ -123,21 +121,22 @@ impl Faults {
     }
 
     fn path(&mut self, path: &RawPath<'_>) {
-        for element in &path.elements {
-            match element {
-                RawElement::Name(word) if is_reserved_word(word) => {
-                    let word = (*word).to_owned();
-                    self.reserved_word.get_or_insert(Fault::ReservedWord { word });
-                }
-                RawElement::Index(digits) => {
-                    if let Err(fault) = list_index(digits) {
-                        self.shape.get_or_insert(fault);
-                    }
-                }
-                RawElement::Name(_) | RawElement::Placeholder(_) => {}
+        for name in path.names() {
+            if let RawName::Word(word) = name
+                && is_reserved_word(word)
+            {
+                let word = word.to_owned();
+                self.reserved_word.get_or_insert(Fault::ReservedWord { word });
             }
         }
-        let levels = path.elements.len();
+        for element in &path.below {
+            if let RawElement::Index(digits) = element
+                && let Err(fault) = list_index(digits)
+            {
+                self.shape.get_or_insert(fault);
+            }
+        }
+        let levels = 1 + path.below.len();
         if levels > limits::PATH_ELEMENTS_MAX {
             self.shape.get_or_insert(Fault::PathTooDeep { levels });
         }
@@ -156,10 +155,10 @@ fn check_parsed<Syntax>(parsed: &Parsed<Syntax>) -> Result<(), Fault> {
     Ok(())
 }
 
-fn repeated_section(sections: &[(Section, Vec<RawAction<'_>>)]) -> Option<Fault> {
-    let names: Vec<Section> = sections.iter().map(|(section, _)| *section).collect();
-    let repeated = (1..names.len()).find(|&position| names[..position].contains(&names[position]));
-    repeated.map(|position| Fault::RepeatedSection { section: names[position] })
+fn repeated_section(sections: &[Section]) -> Option<Fault> {
+    let is_repeated = |position: &usize| sections[..*position].contains(&sections[*position]);
+    let repeated = (1..sections.len()).find(is_repeated);
+    repeated.map(|position| Fault::RepeatedSection { section: sections[position] })
 }
 
 fn first<const CLASSES: usize>(classes: [Option<Fault>; CLASSES]) -> Result<(), Fault> {

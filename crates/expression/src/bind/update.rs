@@ -7,17 +7,12 @@ use zenobe_value::{AttributeType, AttributeValue, Path};
 use super::{Binder, path_set};
 use crate::error::{Fault, OperandType};
 use crate::operator::{Operator, Section};
-use crate::syntax::{RawAction, RawActionValue, RawCall, RawElement, RawOperand, RawPath};
+use crate::syntax::{RawAction, RawActionValue, RawCall, RawOperand};
 use crate::update::{Action, SetOperand, SetValue, Update};
 
 impl<'a> Binder<'a> {
     /// An undefined `#name` anywhere outranks an undefined `:value`, and both outrank everything about types.
-    pub(super) fn update_actions(
-        &mut self,
-        sections: Vec<(Section, Vec<RawAction<'_>>)>,
-    ) -> Result<Update, Fault> {
-        let raw: Vec<RawAction<'_>> =
-            sections.into_iter().flat_map(|(_, actions)| actions).collect();
+    pub(super) fn update_actions(&mut self, raw: &[RawAction<'_>]) -> Result<Update, Fault> {
         let targets = raw.iter().map(|action| {
             let target = self.path(&action.path)?;
             self.check_names(&action.value)?;
@@ -27,7 +22,7 @@ impl<'a> Binder<'a> {
         let values = raw.iter().map(|action| self.action_value(&action.value));
         let values: Vec<ActionValue> = values.collect::<Result<_, Fault>>()?;
         path_set::check_disjoint(&targets)?;
-        check_action_types(&raw, &values)?;
+        check_action_types(raw, &values)?;
         values.iter().try_for_each(ActionValue::check)?;
         let actions = raw.iter().zip(targets).zip(values);
         Ok(Update {
@@ -48,19 +43,12 @@ impl<'a> Binder<'a> {
 
     fn check_operand_names(&mut self, operand: &RawOperand<'_>) -> Result<(), Fault> {
         match operand {
-            RawOperand::Path(path) => self.check_path_names(path),
+            RawOperand::Path(path) => path.names().try_for_each(|name| self.name(name).map(drop)),
             RawOperand::Value(_) => Ok(()),
             RawOperand::Call(call) => {
                 call.arguments.iter().try_for_each(|argument| self.check_operand_names(argument))
             }
         }
-    }
-
-    fn check_path_names(&mut self, path: &RawPath<'_>) -> Result<(), Fault> {
-        let is_placeholder =
-            |element: &&RawElement<'_>| matches!(element, RawElement::Placeholder(_));
-        let mut placeholders = path.elements.iter().filter(is_placeholder);
-        placeholders.try_for_each(|element| self.path_element(element).map(drop))
     }
 
     fn action_value(&mut self, raw: &RawActionValue<'_>) -> Result<ActionValue, Fault> {

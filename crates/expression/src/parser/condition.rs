@@ -139,7 +139,7 @@ impl<'t> Parser<'t> {
     fn in_operands(&mut self, tested: RawOperand<'t>) -> Result<Vec<RawOperand<'t>>, Fault> {
         self.expect(TokenKind::OpenParenthesis)?;
         let mut operands = vec![tested];
-        operands.extend(self.comma_separated(Parser::operand)?);
+        self.comma_separated(&mut operands, Parser::operand)?;
         self.expect(TokenKind::CloseParenthesis)?;
         Ok(operands)
     }

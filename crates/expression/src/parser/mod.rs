@@ -9,7 +9,7 @@ use crate::error::Fault;
 use crate::lexer::{Token, TokenKind, tokenize};
 use crate::limits;
 use crate::operator::Section;
-use crate::syntax::{RawCall, RawElement, RawOperand, RawPath};
+use crate::syntax::{RawCall, RawElement, RawName, RawOperand, RawPath};
 
 pub(crate) use condition::parse_condition;
 pub(crate) use projection::parse_projection;
@@ -148,42 +148,44 @@ impl<'t> Parser<'t> {
 
     fn comma_separated<Item>(
         &mut self,
+        items: &mut Vec<Item>,
         item: impl Fn(&mut Parser<'t>) -> Result<Item, Fault>,
-    ) -> Result<Vec<Item>, Fault> {
-        let mut items = vec![item(self)?];
+    ) -> Result<(), Fault> {
+        items.push(item(self)?);
         while self.accept(TokenKind::Comma) {
             items.push(item(self)?);
         }
-        Ok(items)
+        Ok(())
     }
 
     // ---- paths ----------------------------------------------------------------------------------
 
     fn path(&mut self) -> Result<RawPath<'t>, Fault> {
-        let mut elements = vec![self.name()?];
-        self.path_tail(&mut elements)?;
-        Ok(RawPath { elements })
+        let root = self.name()?;
+        let mut below = Vec::new();
+        self.path_tail(&mut below)?;
+        Ok(RawPath { root, below })
     }
 
     /// In conditions a path may go on behind its parentheses: `(a).b`. Whether it does.
     fn extend_grouped_path(&mut self, operand: &mut RawOperand<'t>) -> Result<bool, Fault> {
         match operand {
             RawOperand::Path(path) if self.grammar == Grammar::Condition => {
-                let elements_before = path.elements.len();
-                self.path_tail(&mut path.elements)?;
-                Ok(path.elements.len() > elements_before)
+                let elements_before = path.below.len();
+                self.path_tail(&mut path.below)?;
+                Ok(path.below.len() > elements_before)
             }
             _ => Ok(false),
         }
     }
 
-    fn path_tail(&mut self, elements: &mut Vec<RawElement<'t>>) -> Result<(), Fault> {
+    fn path_tail(&mut self, below: &mut Vec<RawElement<'t>>) -> Result<(), Fault> {
         loop {
             if self.accept(TokenKind::Dot) {
-                elements.push(self.name()?);
+                below.push(RawElement::Name(self.name()?));
             } else if self.accept(TokenKind::OpenBracket) {
                 let digits = self.expect(TokenKind::Digits)?;
-                elements.push(RawElement::Index(digits));
+                below.push(RawElement::Index(digits));
                 self.expect(TokenKind::CloseBracket)?;
             } else {
                 return Ok(());
@@ -191,12 +193,12 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn name(&mut self) -> Result<RawElement<'t>, Fault> {
+    fn name(&mut self) -> Result<RawName<'t>, Fault> {
         if self.peek() == TokenKind::Name {
-            return Ok(RawElement::Placeholder(self.advance()));
+            return Ok(RawName::Placeholder(self.advance()));
         }
         if self.at_name() {
-            return Ok(RawElement::Name(self.advance()));
+            return Ok(RawName::Word(self.advance()));
         }
         Err(self.syntax_error())
     }

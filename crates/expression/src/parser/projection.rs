@@ -6,6 +6,7 @@ use crate::syntax::RawPath;
 
 pub(crate) fn parse_projection(text: &str) -> Result<Parsed<Vec<RawPath<'_>>>, Fault> {
     let mut parser = Parser::new(text, Grammar::Projection)?;
-    let paths = parser.comma_separated(Parser::path)?;
+    let mut paths = Vec::new();
+    parser.comma_separated(&mut paths, Parser::path)?;
     parser.finish(paths)
 }

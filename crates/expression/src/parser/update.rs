@@ -5,26 +5,24 @@ use crate::condition::Comparator;
 use crate::error::Fault;
 use crate::lexer::TokenKind;
 use crate::operator::{Operator, Section};
-use crate::syntax::{RawAction, RawActionValue};
+use crate::syntax::{RawAction, RawActionValue, RawUpdate};
 
-/// The sections in the order of the text.
-pub(crate) type RawSections<'t> = Vec<(Section, Vec<RawAction<'t>>)>;
-
-pub(crate) fn parse_update(text: &str) -> Result<Parsed<RawSections<'_>>, Fault> {
+pub(crate) fn parse_update(text: &str) -> Result<Parsed<RawUpdate<'_>>, Fault> {
     let mut parser = Parser::new(text, Grammar::Update)?;
-    let mut sections = vec![parser.section()?];
+    let mut update = RawUpdate { sections: Vec::new(), actions: Vec::new() };
+    parser.section(&mut update)?;
     while parser.peek() != TokenKind::End {
-        sections.push(parser.section()?);
+        parser.section(&mut update)?;
     }
-    parser.finish(sections)
+    parser.finish(update)
 }
 
 impl<'t> Parser<'t> {
-    fn section(&mut self) -> Result<(Section, Vec<RawAction<'t>>), Fault> {
+    fn section(&mut self, update: &mut RawUpdate<'t>) -> Result<(), Fault> {
         let section = Section::ALL.into_iter().find(|section| self.accept_keyword(section.name()));
         let Some(section) = section else { return Err(self.syntax_error()) };
-        let actions = self.comma_separated(|parser| parser.action(section))?;
-        Ok((section, actions))
+        update.sections.push(section);
+        self.comma_separated(&mut update.actions, |parser| parser.action(section))
     }
 
     fn action(&mut self, section: Section) -> Result<RawAction<'t>, Fault> {

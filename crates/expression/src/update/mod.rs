@@ -169,8 +169,8 @@ impl Action {
     fn size_allowance_bytes(&self) -> usize {
         match self {
             Action::Set { path, value } => {
-                let index =
-                    path.elements().iter().any(|element| matches!(element, PathElement::Index(_)));
+                let is_index = |element: &PathElement| matches!(element, PathElement::Index(_));
+                let index = path.below_root().iter().any(is_index);
                 let arithmetic = !matches!(value, SetValue::Operand(_));
                 19 + usize::from(index) + if arithmetic { 50 } else { 0 }
             }
