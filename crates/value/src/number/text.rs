@@ -115,6 +115,9 @@ fn write_word(mut word: u64, buffer: &mut [u8]) -> usize {
 /// The shape of a number given as canonical text, or nothing if the text is not exactly what
 /// [`Number::to_text`] writes. No arithmetic on the digits: stored items are validated with it.
 pub(crate) fn canonical_shape(text: &[u8]) -> Option<Shape> {
+    if let Some(shape) = small_integer_shape(text) {
+        return Some(shape);
+    }
     if text == b"0" {
         return Some(Shape::ZERO);
     }
@@ -133,6 +136,21 @@ pub(crate) fn canonical_shape(text: &[u8]) -> Option<Shape> {
 /// The size of a number that is known to be canonical.
 pub(crate) fn canonical_size_bytes(text: &[u8]) -> usize {
     canonical_shape(text).expect("the number was validated").size_bytes()
+}
+
+/// Most numbers are integers without a sign and of a few digits, for which one look at each byte suffices.
+/// `None`: this is another number, or none.
+fn small_integer_shape(text: &[u8]) -> Option<Shape> {
+    let is_small = text.len() <= NUMBER_DIGITS_MAX && matches!(text.first(), Some(b'1'..=b'9'));
+    let mut digits = 0;
+    for (position, byte) in text.iter().enumerate().take_while(|_| is_small) {
+        match byte {
+            b'0' => {}
+            b'1'..=b'9' => digits = position + 1,
+            _ => return None,
+        }
+    }
+    is_small.then_some(Shape { negative: false, digits, exponent: text.len() as i32 - 1 })
 }
 
 fn integer_shape(integer: &[u8]) -> Option<(usize, i64)> {
