@@ -1,9 +1,11 @@
 //! Taking a signature out of a request, with every fault that shows without a secret, in DynamoDB's
 //! order.
 
+use std::borrow::Cow;
 use std::time::SystemTime;
 
-use http::HeaderMap;
+use http::header::{AUTHORIZATION, DATE};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::canonical::query_pairs;
 use crate::error::{AuthError, HeaderPart, ScopeFault};
@@ -12,8 +14,10 @@ use crate::timestamp::Timestamp;
 
 /// Signatures for streams name this service, too.
 const SERVICE: &str = "dynamodb";
-const AUTHORIZATION: &str = "authorization";
-const SECURITY_TOKEN: &str = "x-amz-security-token";
+/// Of `yyyymmdd`.
+const DAY_LENGTH: usize = 8;
+static AMZ_DATE: HeaderName = HeaderName::from_static("x-amz-date");
+static SECURITY_TOKEN: HeaderName = HeaderName::from_static("x-amz-security-token");
 
 /// The signed part of a request, except for its body.
 #[derive(Debug, Clone, Copy)]
@@ -35,107 +39,147 @@ pub struct ParseRules<'a> {
 }
 
 /// Whose signature a request carries, and for which region.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CredentialScope {
-    pub access_key: String,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CredentialScope<'a> {
+    pub access_key: &'a str,
     /// `yyyymmdd`.
-    pub date: String,
-    pub region: String,
-    pub service: String,
+    pub date: &'a str,
+    pub region: &'a str,
+    pub service: &'a str,
 }
 
-/// A well-formed signature that has not been verified.
+/// A well-formed signature that has not been verified. Its texts are borrowed from the head as far as they stand
+/// there as they are: most servers only look at them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PresentedSignature {
-    pub scope: CredentialScope,
-    pub(crate) date: String,
-    /// Lower case, sorted and distinct.
-    pub(crate) signed_headers: Vec<String>,
-    pub(crate) signature: String,
-    pub(crate) session_token: Option<String>,
+pub struct PresentedSignature<'a> {
+    /// Has a scope's five elements.
+    credential: Cow<'a, str>,
+    pub(crate) date: Cow<'a, str>,
+    /// As sent: names separated by semicolons.
+    signed_headers: Cow<'a, str>,
+    pub(crate) signature: Cow<'a, str>,
+    pub(crate) session_token: Option<Cow<'a, str>>,
 }
 
-impl PresentedSignature {
+impl<'a> PresentedSignature<'a> {
     pub fn parse(
-        head: &RequestHead<'_>,
+        head: &RequestHead<'a>,
         rules: &ParseRules<'_>,
-    ) -> Result<PresentedSignature, AuthError> {
+    ) -> Result<PresentedSignature<'a>, AuthError> {
         let parts = Parts::find(head)?;
         let date = Timestamp::parse(&parts.date)
-            .ok_or_else(|| AuthError::DateFormat { given: parts.date.clone() })?;
+            .ok_or_else(|| AuthError::DateFormat { given: parts.date.to_string() })?;
         if let Some(now) = rules.now {
             check_freshness(date, Timestamp::from_system_time(now))?;
         }
-        let mut signed_headers: Vec<String> =
-            parts.signed_headers.split(';').map(str::to_ascii_lowercase).collect();
-        signed_headers.sort();
-        // A name that is repeated adds its header's value again, and so lets a small request make a
-        // large text to be signed.
-        signed_headers.dedup();
-        if !signed_headers.iter().any(|name| name == "host") {
+        if !parts.signed_headers.split(';').any(|name| name.eq_ignore_ascii_case("host")) {
             return Err(AuthError::HostNotSigned);
         }
         if parts.algorithm != ALGORITHM {
-            return Err(AuthError::Algorithm { given: parts.algorithm });
+            return Err(AuthError::Algorithm { given: parts.algorithm.into_owned() });
         }
-        let scope = parse_scope(&parts.credential, date, rules)?;
-        let Parts { date, signature, session_token, .. } = parts;
-        Ok(PresentedSignature { scope, date, signed_headers, signature, session_token })
+        check_scope(&parts.credential, date, &parts.date, rules)?;
+        let Parts { credential, date, signed_headers, signature, session_token, .. } = parts;
+        Ok(PresentedSignature { credential, date, signed_headers, signature, session_token })
+    }
+
+    pub fn scope(&self) -> CredentialScope<'_> {
+        let (scope, _) = CredentialScope::split(&self.credential).expect("parsing checked it");
+        scope
+    }
+
+    /// The names of the signed headers: lower case, sorted and distinct.
+    pub(crate) fn signed_headers(&self) -> Vec<String> {
+        let mut names: Vec<String> =
+            self.signed_headers.split(';').map(str::to_ascii_lowercase).collect();
+        names.sort();
+        // A name that is repeated adds its header's value again, and so lets a small request make a
+        // large text to be signed.
+        names.dedup();
+        names
+    }
+}
+
+impl<'a> CredentialScope<'a> {
+    /// Takes a credential apart: the scope, and the terminator behind it.
+    fn split(credential: &'a str) -> Option<(CredentialScope<'a>, &'a str)> {
+        let mut elements = credential.split('/');
+        let mut next = || elements.next();
+        let scope =
+            CredentialScope { access_key: next()?, date: next()?, region: next()?, service: next()? };
+        let terminator = next()?;
+        elements.next().is_none().then_some((scope, terminator))
     }
 }
 
 /// The texts of a signature, wherever they stand.
-struct Parts {
-    algorithm: String,
-    credential: String,
-    signed_headers: String,
-    signature: String,
-    date: String,
-    session_token: Option<String>,
+struct Parts<'a> {
+    algorithm: Cow<'a, str>,
+    credential: Cow<'a, str>,
+    signed_headers: Cow<'a, str>,
+    signature: Cow<'a, str>,
+    date: Cow<'a, str>,
+    session_token: Option<Cow<'a, str>>,
 }
 
-impl Parts {
-    fn find(head: &RequestHead<'_>) -> Result<Parts, AuthError> {
+impl<'a> Parts<'a> {
+    fn find(head: &RequestHead<'a>) -> Result<Parts<'a>, AuthError> {
         let query = QueryParameters::new(head.query);
-        let header = header_text(head.headers, AUTHORIZATION);
+        let header = head.headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
         match (header, query.get("X-Amz-Algorithm")) {
             (Some(_), Some(_)) => Err(AuthError::TwoForms),
             (None, Some(_)) => Parts::from_query(&query),
-            (Some(header), None) if header.trim_start().starts_with("AWS4-") => {
+            (Some(header), None) if text(header).trim_start().starts_with("AWS4-") => {
                 Parts::from_header(header, head.headers)
             }
             _ => Err(AuthError::MissingToken),
         }
     }
 
-    fn from_header(header: String, headers: &HeaderMap) -> Result<Parts, AuthError> {
-        let mut words = header.split([',', ' ']).filter(|word| !word.is_empty());
-        let algorithm = words.next().unwrap_or_default().to_owned();
-        let parameters: Vec<_> = words.filter_map(|word| word.split_once('=')).collect();
-        let parameter = |wanted: &str| {
-            let found = parameters.iter().find(|(name, _)| *name == wanted);
-            found.map(|(_, value)| (*value).to_owned()).filter(|value| !value.is_empty())
-        };
-        let (credential, signature) = (parameter("Credential"), parameter("Signature"));
-        let signed_headers = parameter("SignedHeaders");
-        let date = header_text(headers, "x-amz-date").or_else(|| header_text(headers, "date"));
-        let date = date.filter(|date| !date.is_empty());
+    /// Takes the header apart as bytes: what separates its parts is ASCII, so each of them is a text by itself.
+    fn from_header(header: &'a [u8], headers: &'a HeaderMap) -> Result<Parts<'a>, AuthError> {
+        let words = header.split(|byte| matches!(byte, b',' | b' '));
+        let mut words = words.filter(|word| !word.is_empty());
+        let algorithm = text(words.next().unwrap_or_default());
+        let [mut credential, mut signature, mut signed_headers] = [None; 3];
+        for word in words {
+            let name_length = word.iter().position(|&byte| byte == b'=').unwrap_or(word.len());
+            let (name, value) = word.split_at(name_length);
+            let part = match name {
+                b"Credential" => &mut credential,
+                b"Signature" => &mut signature,
+                b"SignedHeaders" => &mut signed_headers,
+                _ => continue,
+            };
+            // The first one counts, even if it is empty.
+            if let [b'=', value @ ..] = value {
+                part.get_or_insert(value);
+            }
+        }
+        let given = |part: Option<&'a [u8]>| part.filter(|value| !value.is_empty()).map(text);
+        let (credential, signature) = (given(credential), given(signature));
+        let signed_headers = given(signed_headers);
+        let date = headers.get(&AMZ_DATE).or_else(|| headers.get(DATE));
+        let date = given(date.map(HeaderValue::as_bytes));
         let presence = [
             (HeaderPart::Credential, credential.is_some()),
             (HeaderPart::Signature, signature.is_some()),
             (HeaderPart::SignedHeaders, signed_headers.is_some()),
             (HeaderPart::Date, date.is_some()),
         ];
-        let session_token = header_text(headers, SECURITY_TOKEN);
+        let session_token = headers.get(&SECURITY_TOKEN).map(|token| text(token.as_bytes()));
         match (credential, signature, signed_headers, date) {
             (Some(credential), Some(signature), Some(signed_headers), Some(date)) => {
                 Ok(Parts { algorithm, credential, signed_headers, signature, date, session_token })
             }
-            _ => Err(AuthError::IncompleteHeader { missing: absent(&presence), header }),
+            _ => {
+                let header = text(header).into_owned();
+                Err(AuthError::IncompleteHeader { missing: absent(&presence), header })
+            }
         }
     }
 
-    fn from_query(query: &QueryParameters) -> Result<Parts, AuthError> {
+    fn from_query(query: &QueryParameters) -> Result<Parts<'a>, AuthError> {
         const REQUIRED: [&str; 5] = [
             "X-Amz-Algorithm",
             "X-Amz-Credential",
@@ -152,8 +196,15 @@ impl Parts {
             }));
             return Err(AuthError::IncompleteQuery { missing });
         };
-        let session_token = query.get("X-Amz-Security-Token");
-        Ok(Parts { algorithm, credential, signed_headers, signature, date, session_token })
+        let session_token = query.get("X-Amz-Security-Token").map(Cow::Owned);
+        Ok(Parts {
+            algorithm: algorithm.into(),
+            credential: credential.into(),
+            signed_headers: signed_headers.into(),
+            signature: signature.into(),
+            date: date.into(),
+            session_token,
+        })
     }
 }
 
@@ -174,8 +225,12 @@ impl QueryParameters {
     }
 }
 
-fn header_text(headers: &HeaderMap, name: &str) -> Option<String> {
-    headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+/// A header's bytes as text. They are UTF-8 as good as always, which is quickly seen.
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => String::from_utf8_lossy(bytes),
+    }
 }
 
 fn check_freshness(date: Timestamp, now: Timestamp) -> Result<(), AuthError> {
@@ -188,42 +243,38 @@ fn check_freshness(date: Timestamp, now: Timestamp) -> Result<(), AuthError> {
     Ok(())
 }
 
-fn parse_scope(
+/// `date_text` is the text that the date was read from.
+fn check_scope(
     credential: &str,
     date: Timestamp,
+    date_text: &str,
     rules: &ParseRules<'_>,
-) -> Result<CredentialScope, AuthError> {
-    let elements: Vec<&str> = credential.split('/').collect();
-    let [access_key, day, region, service, terminator] = elements[..] else {
+) -> Result<(), AuthError> {
+    let Some((scope, terminator)) = CredentialScope::split(credential) else {
         return Err(AuthError::CredentialShape { given: credential.to_owned() });
     };
     let mut faults = Vec::new();
     let region_is_valid = match rules.region {
-        Some(expected) => region == expected,
-        None => !region.is_empty(),
+        Some(expected) => scope.region == expected,
+        None => !scope.region.is_empty(),
     };
     if !region_is_valid {
-        faults.push(ScopeFault::Region { given: region.to_owned() });
+        faults.push(ScopeFault::Region { given: scope.region.to_owned() });
     }
-    if service != SERVICE {
+    if scope.service != SERVICE {
         faults.push(ScopeFault::Service);
     }
     if terminator != TERMINATOR {
         faults.push(ScopeFault::Terminator { given: terminator.to_owned() });
     }
-    if day != date.day() {
-        faults.push(ScopeFault::Date { given: day.to_owned(), date });
+    if !date_text.starts_with(scope.date) || scope.date.len() != DAY_LENGTH {
+        faults.push(ScopeFault::Date { given: scope.date.to_owned(), date });
     }
     if !faults.is_empty() {
         return Err(AuthError::Scope { faults });
     }
-    if access_key.is_empty() {
+    if scope.access_key.is_empty() {
         return Err(AuthError::UnknownAccessKey);
     }
-    Ok(CredentialScope {
-        access_key: access_key.to_owned(),
-        date: day.to_owned(),
-        region: region.to_owned(),
-        service: service.to_owned(),
-    })
+    Ok(())
 }

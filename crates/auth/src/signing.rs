@@ -27,7 +27,7 @@ impl ToSign {
     pub fn new(
         head: &RequestHead<'_>,
         signed_headers: &[String],
-        scope: &CredentialScope,
+        scope: &CredentialScope<'_>,
         date: &str,
         body_hash: &Sha256Hash,
     ) -> ToSign {
@@ -45,9 +45,9 @@ impl ToSign {
     }
 
     /// The keyed hash of the string to sign, ready to be read or compared.
-    pub fn mac(&self, secret_key: &str, scope: &CredentialScope) -> Hmac<Sha256> {
+    pub fn mac(&self, secret_key: &str, scope: &CredentialScope<'_>) -> Hmac<Sha256> {
         let initial = format!("AWS4{secret_key}").into_bytes();
-        let steps = [&scope.date, &scope.region, &scope.service, TERMINATOR];
+        let steps = [scope.date, scope.region, scope.service, TERMINATOR];
         let key = steps.iter().fold(initial, |key, step| {
             keyed(&key, step.as_bytes()).finalize().into_bytes().to_vec()
         });
@@ -89,10 +89,10 @@ impl Signer<'_> {
         let mut signed: Vec<String> = headers.keys().map(|name| name.as_str().into()).collect();
         signed.sort();
         let scope = CredentialScope {
-            access_key: self.credential.access_key.clone(),
-            date: self.date.get(..8).unwrap_or_default().to_owned(),
-            region: self.region.to_owned(),
-            service: self.service.to_owned(),
+            access_key: &self.credential.access_key,
+            date: self.date.get(..8).unwrap_or_default(),
+            region: self.region,
+            service: self.service,
         };
         let head = RequestHead { method, path, query, headers };
         let to_sign = ToSign::new(&head, &signed, &scope, self.date, &sha256(body));

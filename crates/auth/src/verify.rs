@@ -10,7 +10,7 @@ use crate::signing::{Sha256Hash, ToSign};
 /// How the names of AWS's own headers begin. Proxies add others, such as `x-amzn-trace-id`.
 const SIGNED_PREFIX: &str = "x-amz-";
 
-impl PresentedSignature {
+impl PresentedSignature<'_> {
     /// Checks that the signature was made with one of the credentials over this head and body, and that it
     /// covers all that matters. The signature's age was checked when it was parsed.
     pub fn verify(
@@ -19,11 +19,11 @@ impl PresentedSignature {
         body_hash: &Sha256Hash,
         credentials: &Credentials,
     ) -> Result<(), AuthError> {
-        self.check_coverage(head)?;
-        let credential =
-            credentials.get(&self.scope.access_key).ok_or(AuthError::UnknownAccessKey)?;
-        let to_sign = ToSign::new(head, &self.signed_headers, &self.scope, &self.date, body_hash);
-        let mac = to_sign.mac(&credential.secret_key, &self.scope);
+        let (scope, signed_headers) = (self.scope(), self.signed_headers());
+        check_coverage(head, &signed_headers)?;
+        let credential = credentials.get(scope.access_key).ok_or(AuthError::UnknownAccessKey)?;
+        let to_sign = ToSign::new(head, &signed_headers, &scope, &self.date, body_hash);
+        let mac = to_sign.mac(&credential.secret_key, &scope);
         // `verify_slice` compares in constant time, so that timing tells nothing about the signature.
         let matches = decoded_hexadecimal(&self.signature)
             .is_some_and(|signature| mac.verify_slice(&signature).is_ok());
@@ -33,23 +33,23 @@ impl PresentedSignature {
                 string_to_sign: to_sign.string_to_sign,
             });
         }
-        match self.session_token == credential.session_token {
+        match self.session_token.as_deref() == credential.session_token.as_deref() {
             true => Ok(()),
             false => Err(AuthError::SessionToken),
         }
     }
+}
 
-    /// Headers that say what is asked for must be signed, or whoever sees the request could ask for something
-    /// else in the caller's name.
-    fn check_coverage(&self, head: &RequestHead<'_>) -> Result<(), AuthError> {
-        let names = head.headers.keys().map(|name| name.as_str());
-        let unsigned = names
-            .filter(|name| name.starts_with(SIGNED_PREFIX))
-            .find(|name| !self.signed_headers.iter().any(|signed| signed == name));
-        match unsigned {
-            None => Ok(()),
-            Some(name) => Err(AuthError::HeaderNotSigned { name: name.to_owned() }),
-        }
+/// Headers that say what is asked for must be signed, or whoever sees the request could ask for something
+/// else in the caller's name.
+fn check_coverage(head: &RequestHead<'_>, signed_headers: &[String]) -> Result<(), AuthError> {
+    let names = head.headers.keys().map(|name| name.as_str());
+    let unsigned = names
+        .filter(|name| name.starts_with(SIGNED_PREFIX))
+        .find(|name| !signed_headers.iter().any(|signed| signed == name));
+    match unsigned {
+        None => Ok(()),
+        Some(name) => Err(AuthError::HeaderNotSigned { name: name.to_owned() }),
     }
 }
 

@@ -78,7 +78,7 @@ impl Access {
         if let Some(credentials) = &self.credentials {
             signature.verify(&head, &sha256(body_as_sent), credentials)?;
         }
-        Ok(self.namespace_of(signature.scope))
+        Ok(self.namespace_of(&signature))
     }
 
     /// As [`Access::admit`], for requests that reach beyond tables. Without verified signatures only this
@@ -110,11 +110,12 @@ impl Access {
         }
     }
 
-    fn namespace_of(&self, scope: CredentialScope) -> Arc<Namespace> {
-        match self.namespaces_from_credentials {
-            true => Arc::new(Namespace { account: scope.access_key, region: scope.region }),
-            false => self.namespace.clone(),
+    fn namespace_of(&self, signature: &PresentedSignature<'_>) -> Arc<Namespace> {
+        if !self.namespaces_from_credentials {
+            return self.namespace.clone();
         }
+        let CredentialScope { access_key, region, .. } = signature.scope();
+        Arc::new(Namespace { account: access_key.to_owned(), region: region.to_owned() })
     }
 }
 
