@@ -11,6 +11,8 @@ use crate::{Result, progress};
 
 const REGION: &str = "us-east-1";
 const WARMUP: Duration = Duration::from_millis(300);
+/// Some peers take seconds for a write when many wait.
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// Loading is fastest when the server always has something to do.
 const LOAD_CONNECTIONS: usize = 16;
 const NANOSECONDS_PER_MILLISECOND: f64 = 1e6;
@@ -28,6 +30,7 @@ pub fn plan(
     plan.connections = connections;
     plan.threads = 1;
     plan.warmup = WARMUP;
+    plan.timeout = TIMEOUT;
     Ok(plan)
 }
 

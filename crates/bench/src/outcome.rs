@@ -154,6 +154,19 @@ pub struct Chart {
     pub bars: Vec<Bar>,
 }
 
+impl Chart {
+    /// The rates of series, of which those named after a limit are not ours.
+    pub fn of_series(title: &str, series: &[Series]) -> Chart {
+        let bar = |series: &Series| Bar {
+            name: series.name.clone(),
+            value: Some(series.rate()),
+            own: !series.name.starts_with("bare "),
+        };
+        let bars = series.iter().map(bar).collect();
+        Chart { title: title.to_owned(), unit: "requests/s", bars }
+    }
+}
+
 #[derive(Debug)]
 pub struct Bar {
     pub name: String,

@@ -4,7 +4,7 @@ use zenobe_load::Workload;
 
 use crate::load::{self, aimed_at, lane};
 use crate::measure::interleave;
-use crate::outcome::{Finding, Outcome, Section};
+use crate::outcome::{Chart, Finding, Outcome, Section};
 use crate::subjects::bare::BareServer;
 use crate::subjects::server::{Keeping, Server};
 use crate::{Result, answers};
@@ -46,6 +46,6 @@ pub fn measure(context: &Context<'_>) -> Result<Outcome> {
              runtime; it reads each request and answers with the bytes that the server answered with.",
             &series,
         )],
-        charts: Vec::new(),
+        charts: vec![Chart::of_series("Reads and the bare server", &series)],
     })
 }

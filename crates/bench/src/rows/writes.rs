@@ -7,7 +7,7 @@ use zenobe_load::{Plan, Workload};
 use crate::Result;
 use crate::load::{self, aimed_at, lane};
 use crate::measure::{Lane, Sample, Series, interleave};
-use crate::outcome::{Finding, Outcome, Section, count};
+use crate::outcome::{Chart, Finding, Outcome, Section, count};
 use crate::subjects::bare::BareServer;
 use crate::subjects::commit_loop::CommitLoop;
 use crate::subjects::server::{Keeping, Server};
@@ -43,7 +43,8 @@ pub fn measure_os(context: &Context<'_>) -> Result<Outcome> {
          `{ANSWER}`, as these writes are answered."
     );
     let sections = vec![Section::of_series("Writes with durability `os`", &note, &series)];
-    Ok(Outcome { findings, sections, charts: Vec::new() })
+    let charts = vec![Chart::of_series("Writes with durability os", &series)];
+    Ok(Outcome { findings, sections, charts })
 }
 
 pub fn measure_sync(context: &Context<'_>) -> Result<Outcome> {
@@ -80,7 +81,8 @@ pub fn measure_sync(context: &Context<'_>) -> Result<Outcome> {
         commits.describe()
     );
     let sections = vec![Section::of_series("Writes with durability `sync`", &note, &series)];
-    Ok(Outcome { findings, sections, charts: Vec::new() })
+    let charts = vec![Chart::of_series("Writes with durability sync", &series)];
+    Ok(Outcome { findings, sections, charts })
 }
 
 /// A started server with its tables, and the bare server.

@@ -12,18 +12,18 @@ use crate::measure::Latency;
 use crate::outcome::{count, milliseconds};
 use crate::{Result, load};
 
-/// Who takes part, and with how many connections.
+/// Who takes part, and with how many connections. Writes wait for the disk, so more of them wait at once.
 const MIX: [(Workload, usize); 5] = [
-    (Workload::Get, 24),
-    (Workload::Put, 16),
-    (Workload::Update, 8),
+    (Workload::Get, 16),
+    (Workload::Put, 64),
+    (Workload::Update, 32),
     (Workload::Query, 8),
-    (Workload::Transact, 8),
+    (Workload::Transact, 32),
 ];
 /// Pages of 1 MB each.
 const SCANNED_PAGES_PER_SECOND: f64 = 10.0;
 /// An open loop needs more connections than the closed one whose rate it keeps: requests come in bursts.
-const OPEN_CONNECTIONS_FACTOR: usize = 4;
+const OPEN_CONNECTIONS_FACTOR: usize = 2;
 const MEMORY_INTERVAL: Duration = Duration::from_millis(500);
 const NANOSECONDS_PER_MILLISECOND: f64 = 1e6;
 

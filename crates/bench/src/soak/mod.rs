@@ -99,18 +99,19 @@ struct Background {
 }
 
 fn soak(options: &Options, server: &Server, mix: &Mix) -> Result<(Vec<Part>, Background)> {
-    // Thirds are compared, so there are always some of them.
-    let number = (options.minutes.round() as usize).max(1).next_multiple_of(3);
+    // A part per minute; thirds are compared, so there are always some of them.
+    let number = (options.minutes.round() as usize).max(3);
+    let third = number / 3;
     let length = Duration::from_secs_f64(options.minutes * 60.0 / number as f64);
     let expiring = Expiring::start(server.address)?;
     let mut index = IndexChange::new(server.address)?;
     let mut parts = Vec::with_capacity(number);
     for part in 1..=number {
         // The index is there in the middle third, so that the first and the last do the same work.
-        if part == number / 3 + 1 {
+        if part == third + 1 {
             index.add();
         }
-        if part == number / 3 * 2 + 1 {
+        if part == number - third + 1 {
             index.remove();
         }
         progress::show(&format!("soak: part {part} of {number}"));

@@ -151,12 +151,12 @@ fn flat(first: Latency, later: Latency, factor: f64) -> bool {
     later.p99 <= (first.p99 * factor).max(first.p99 + NOISE_MS)
 }
 
+/// The middle one takes what can't be divided.
 fn thirds(parts: &[Part]) -> [Latency; 3] {
-    let size = parts.len().div_ceil(3).max(1);
-    let mut chunks = parts.chunks(size);
-    std::array::from_fn(|_| {
-        Latency::of(&merged(chunks.next().unwrap_or_default()), NANOSECONDS_PER_MILLISECOND)
-    })
+    let third = parts.len() / 3;
+    let (first, rest) = parts.split_at(third);
+    let (middle, last) = rest.split_at(rest.len() - third);
+    [first, middle, last].map(|parts| Latency::of(&merged(parts), NANOSECONDS_PER_MILLISECOND))
 }
 
 fn merged(parts: &[Part]) -> Histogram<u64> {
@@ -165,4 +165,70 @@ fn merged(parts: &[Part]) -> Histogram<u64> {
         sum.add(&part.histogram).expect("a histogram that resizes itself takes all values");
     }
     sum
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::machine::Memory;
+
+    fn part(latency_ms: u64) -> Part {
+        let mut histogram = Histogram::new(3).unwrap();
+        histogram.record_n(latency_ms * 1_000_000, 1000).unwrap();
+        Part {
+            requests: 1000,
+            requests_per_second: 1000.0,
+            histogram,
+            memory: Memory { resident_mib: 60.0, anonymous_mib: 50.0 },
+            scanned_items: 1,
+            unsent: 0,
+            errors: BTreeMap::new(),
+        }
+    }
+
+    fn faults(parts: &[Part], change: impl FnOnce(&mut Background)) -> Vec<String> {
+        let mut background = Background {
+            index_backfill: Some(Duration::from_secs(1)),
+            expired: 10,
+            faults: Vec::new(),
+        };
+        change(&mut background);
+        Verdict::reach(parts, &background, &Limits { memory_mib: 100.0 }).faults
+    }
+
+    fn check(parts: &[Part], change: impl FnOnce(&mut Background), fault: &str) {
+        let faults = faults(parts, change);
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        assert!(faults[0].contains(fault), "{faults:?}");
+    }
+
+    #[test]
+    fn each_fault_is_found() {
+        let flat = || [part(10), part(30), part(14)];
+        assert_eq!(faults(&flat(), |_| ()), Vec::<String>::new());
+        check(&[part(10), part(10), part(20)], |_| (), "last third");
+        check(&[part(10), part(60), part(10)], |_| (), "leaps");
+        check(&flat(), |background| background.index_backfill = None, "no index");
+        check(&flat(), |background| background.expired = 0, "expired");
+        check(&flat(), |background| background.faults.push("broken".into()), "broken");
+        let with = |change: fn(&mut Part)| {
+            let mut parts = flat();
+            change(&mut parts[1]);
+            parts
+        };
+        check(&with(|part| part.memory.anonymous_mib = 101.0), |_| (), "memory");
+        check(&with(|part| part.errors.extend([("Oops".into(), 1)])), |_| (), "Oops");
+        check(&with(|part| part.unsent = 10), |_| (), "in time");
+        check(&with(|part| part.scanned_items = 0), |_| (), "scanned");
+    }
+
+    #[test]
+    fn ten_parts_have_a_longer_middle() {
+        let parts: Vec<Part> = (1..=10).map(part).collect();
+        let [first, middle, last] = thirds(&parts).map(|latency| latency.p99.round());
+        assert_eq!((first, middle, last), (3.0, 7.0, 10.0));
+    }
 }
