@@ -58,7 +58,14 @@ enum Heads {
     /// For each call of [`Call::ALL`]. A loopback server checks no signature, so one that never changes will do.
     Fixed(Vec<Vec<u8>>),
     /// The signature depends on the body and the time, so the head is rendered last.
-    Signed { target: Target, credential: Credential, operation: &'static str, body: Vec<u8> },
+    Signed(Box<Signed>),
+}
+
+struct Signed {
+    target: Target,
+    credential: Credential,
+    operation: &'static str,
+    body: Vec<u8>,
 }
 
 /// The length is written over these once it is known. Spaces before a value mean nothing.
@@ -70,12 +77,12 @@ impl Request {
     pub fn new(target: &Target) -> Request {
         let heads = match &target.credential {
             None => Heads::Fixed(Call::ALL.map(|call| unsigned_head(target, call.name())).to_vec()),
-            Some(credential) => Heads::Signed {
+            Some(credential) => Heads::Signed(Box::new(Signed {
                 target: target.clone(),
                 credential: credential.clone(),
                 operation: "",
                 body: Vec::new(),
-            },
+            })),
         };
         Request { bytes: Vec::with_capacity(4096), body_start: 0, heads }
     }
@@ -108,10 +115,10 @@ impl Request {
                 self.body_start = self.bytes.len();
                 &mut self.bytes
             }
-            Heads::Signed { operation, body, .. } => {
-                *operation = call.name();
-                body.clear();
-                body
+            Heads::Signed(signed) => {
+                signed.operation = call.name();
+                signed.body.clear();
+                &mut signed.body
             }
         }
     }
@@ -121,7 +128,8 @@ impl Request {
     pub fn finish(&mut self) {
         match &self.heads {
             Heads::Fixed(_) => write_length(&mut self.bytes, self.body_start),
-            Heads::Signed { target, credential, operation, body } => {
+            Heads::Signed(signed) => {
+                let Signed { target, credential, operation, body } = &**signed;
                 self.bytes.clear();
                 write_signed(target, credential, operation, body, &mut self.bytes);
             }
