@@ -94,7 +94,8 @@ Usage: cargo xtask <command>
   compare [--rounds <n>] [--seconds <n>] [--quick] [--only <rows>] [--without-peers]
       Measures the release server against its limits and against other programs that speak
       the same API, which it installs, and writes docs/benchmarks.md. About 25 minutes on two
-      cores that do nothing else, 8 with --quick.
+      cores that do nothing else, 8 with --quick. The rows come in groups: reads, writes-os,
+      writes-sync, peers, growth, scan, load, rest, expiry; with --only they are just printed.
       Example: cargo xtask compare --only reads,writes-os --without-peers
 
   soak [--minutes <n>]

@@ -31,10 +31,12 @@ pub struct Process {
 impl Process {
     pub fn start(command: &mut Command) -> Result<Process> {
         let program = command.get_program().to_string_lossy().into_owned();
+        // Held from before the start, so that a signal finds what was started and nothing starts after it.
+        let mut processes = lock(&PROCESSES);
         let child = command.spawn().map_err(|error| format!("cannot run `{program}`: {error}"))?;
         let id = child.id();
         let child = Arc::new(Mutex::new(child));
-        lock(&PROCESSES).push(child.clone());
+        processes.push(child.clone());
         Ok(Process { child, id })
     }
 
@@ -118,7 +120,9 @@ pub fn on_signals() -> Result<()> {
             }
         });
         eprintln!("\ninterrupted: ending what was started");
-        for child in lock(&PROCESSES).iter() {
+        // Kept until the end: whoever wants to start something now waits for it in vain.
+        let processes = lock(&PROCESSES);
+        for child in processes.iter() {
             kill(child);
         }
         for directory in lock(&DIRECTORIES).iter() {
