@@ -15,6 +15,8 @@ pub enum LoadError {
     Header { what: &'static str },
     #[error("{host} has no address: {error}")]
     Resolve { host: String, error: io::Error },
+    #[error("cannot prepare the encryption for {endpoint}: {error}")]
+    Security { endpoint: String, error: io::Error },
     #[error("cannot connect to {endpoint}: {error}; is the server running?")]
     Connect { endpoint: String, error: io::Error },
     #[error("{operation} got no answer: {error}")]

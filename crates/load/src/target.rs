@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
 
 use zenobe_auth::Credential;
 
@@ -17,6 +18,7 @@ pub struct Target {
     pub(crate) authority: String,
     pub(crate) region: String,
     pub(crate) credential: Option<Credential>,
+    pub(crate) certificates: Option<PathBuf>,
 }
 
 impl Target {
@@ -41,8 +43,13 @@ impl Target {
         Ok(target)
     }
 
+    /// Trusts the certificates in a PEM file, too, as behind a company's proxy.
+    pub fn with_certificates(self, file: PathBuf) -> Target {
+        Target { certificates: Some(file), ..self }
+    }
+
     /// As [`Target::new`], with the credential from `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and
-    /// `AWS_SESSION_TOKEN` if the first two are set.
+    /// `AWS_SESSION_TOKEN` if the first two are set, and the certificates of `AWS_CA_BUNDLE`.
     pub fn from_environment(endpoint: &str, region: &str) -> Result<Target> {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let keys = variable("AWS_ACCESS_KEY_ID").zip(variable("AWS_SECRET_ACCESS_KEY"));
@@ -51,7 +58,11 @@ impl Target {
             secret_key,
             session_token: variable("AWS_SESSION_TOKEN"),
         });
-        Target::new(endpoint, region, credential)
+        let target = Target::new(endpoint, region, credential)?;
+        Ok(match variable("AWS_CA_BUNDLE") {
+            Some(file) => target.with_certificates(file.into()),
+            None => target,
+        })
     }
 
     pub fn region(&self) -> &str {
@@ -118,6 +129,7 @@ fn parse(endpoint: &str) -> std::result::Result<Target, &'static str> {
         authority: authority.to_owned(),
         region: String::new(),
         credential: None,
+        certificates: None,
     })
 }
 

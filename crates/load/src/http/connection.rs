@@ -25,13 +25,17 @@ pub struct Connector {
 impl Connector {
     pub fn new(target: &Target) -> Result<Connector> {
         let endpoint = target.to_string();
-        let security = match target.secure {
-            true => Some(
-                Security::new(&target.host)
-                    .map_err(|error| LoadError::Connect { endpoint: endpoint.clone(), error })?,
-            ),
-            false => None,
-        };
+        let security =
+            match target.secure {
+                true => {
+                    let security = Security::new(&target.host, target.certificates.as_deref());
+                    Some(security.map_err(|error| LoadError::Security {
+                        endpoint: endpoint.clone(),
+                        error,
+                    })?)
+                }
+                false => None,
+            };
         let addresses = target.addresses()?.into();
         Ok(Connector { endpoint, addresses, next: Arc::default(), security })
     }

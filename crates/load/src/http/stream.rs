@@ -2,13 +2,15 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
 
 pub enum Stream {
@@ -24,8 +26,15 @@ pub struct Security {
 }
 
 impl Security {
-    pub fn new(host: &str) -> io::Result<Security> {
-        let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    /// Trusts Mozilla's roots, and the certificates of the PEM file if there is one.
+    pub fn new(host: &str, certificates: Option<&Path>) -> io::Result<Security> {
+        let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+        if let Some(file) = certificates {
+            let named = |error| io::Error::other(format!("{}: {error}", file.display()));
+            for certificate in CertificateDer::pem_file_iter(file).map_err(named)? {
+                roots.add(certificate.map_err(named)?).map_err(io::Error::other)?;
+            }
+        }
         let provider = Arc::new(crypto::ring::default_provider());
         let configuration = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()

@@ -62,6 +62,8 @@ pub struct Schedule {
     count: Option<u64>,
     released: Cell<u64>,
     taken: Cell<u64>,
+    /// When it was ended before its time.
+    closed: Cell<Option<Instant>>,
     due: Semaphore,
 }
 
@@ -82,6 +84,7 @@ impl Schedule {
             count: operations_max.map(|all| (all + workers - 1 - worker) / workers),
             released: Cell::new(0),
             taken: Cell::new(0),
+            closed: Cell::new(None),
             due: Semaphore::new(0),
         }
     }
@@ -111,14 +114,21 @@ impl Schedule {
         Ok(())
     }
 
-    /// Ends the schedule before its time.
+    /// Ends the schedule before its time; nothing is due any more.
     pub fn close(&self) {
-        self.due.close();
+        if self.closed.get().is_none() {
+            self.closed.set(Some(Instant::now()));
+            self.due.close();
+        }
     }
 
-    /// The times of the requests that were due but have not been taken.
-    pub fn unsent(&self) -> impl Iterator<Item = Instant> {
-        (self.taken.get()..self.released.get()).map(|number| self.due_at(number))
+    /// The times before `end` of the requests that were due but have not been taken.
+    pub fn unsent(&self, end: Instant) -> impl Iterator<Item = Instant> {
+        let end = self.closed.get().map_or(end, |closed| closed.min(end));
+        let count = self.count.unwrap_or(u64::MAX);
+        (self.taken.get()..count)
+            .map(|number| self.due_at(number))
+            .take_while(move |due| *due < end)
     }
 
     async fn next(&self) -> Option<Instant> {

@@ -136,7 +136,7 @@ impl Worker<'_> {
         let now = Instant::now();
         recorder.give_up();
         let end = course.end.map_or(now, |end| end.min(now));
-        for due in schedule.into_iter().flat_map(Schedule::unsent) {
+        for due in schedule.into_iter().flat_map(|schedule| schedule.unsent(end)) {
             if due >= course.measured_from {
                 recorder.leave_unsent(due, end);
             }

@@ -1,25 +1,47 @@
 //! Servers to load.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use zenobe_load::{Plan, Target, Workload};
-use zenobe_testing::{ServerOptions, ServerProcess, TemporaryDirectory};
+use zenobe_testing::server_binary;
 
-/// The real server on a directory that outlives it.
+/// The real server, with its data in memory. Dropping it kills it.
 pub struct Server {
-    pub process: ServerProcess,
-    _directory: TemporaryDirectory,
+    child: Child,
+    endpoint: String,
+    /// Closing it would make the server fail when it prints.
+    _output: BufReader<ChildStdout>,
 }
 
-pub fn start_server(name: &str) -> Server {
-    let directory = TemporaryDirectory::new(name);
-    let arguments = vec!["--durability".into(), "os".into()];
-    let options = ServerOptions { arguments, ..ServerOptions::default() };
-    let process = ServerProcess::start_with(directory.path(), &options);
-    Server { process, _directory: directory }
+impl Server {
+    pub fn start(arguments: &[&str]) -> Server {
+        let mut command = Command::new(server_binary());
+        command.args(["serve", "--memory", "--listen", "127.0.0.1:0"]).args(arguments);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut welcome = String::new();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        output.read_line(&mut welcome).unwrap();
+        let address =
+            welcome.trim().rsplit_once("http://").expect("the server tells its address").1;
+        Server { endpoint: format!("http://{address}"), child, _output: output }
+    }
+
+    pub fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 /// A small plan that ends by count.
@@ -30,6 +52,8 @@ pub fn small_plan(endpoint: &str, workload: Workload) -> Plan {
     plan.connections = 4;
     plan.threads = 2;
     plan.operations_max = Some(300);
+    // A busy machine may let a server wait for long; no test waits for this.
+    plan.timeout = Duration::from_secs(120);
     plan
 }
 
@@ -44,26 +68,32 @@ pub enum Reply {
 
 /// A server that answers what `script` says to the n-th request of all its connections, without looking at it.
 pub fn start_script(script: impl Fn(usize) -> Reply + Send + Sync + 'static) -> SocketAddr {
+    start_script_over(script, |stream| stream)
+}
+
+/// As [`start_script`], over streams that `wrap` makes of the accepted ones.
+pub fn start_script_over<S: Read + Write>(
+    script: impl Fn(usize) -> Reply + Send + Sync + 'static,
+    wrap: impl Fn(TcpStream) -> S + Send + Sync + 'static,
+) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let script = Arc::new(script);
-    let count = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let shared = Arc::new((script, wrap, AtomicUsize::new(0)));
     thread::spawn(move || {
         for stream in listener.incoming() {
-            let (script, count) = (script.clone(), count.clone());
-            thread::spawn(move || serve(stream.unwrap(), &*script, &count));
+            let shared = shared.clone();
+            thread::spawn(move || {
+                let (script, wrap, count) = &*shared;
+                serve(wrap(stream.unwrap()), script, count);
+            });
         }
     });
     address
 }
 
-fn serve(
-    mut stream: TcpStream,
-    script: &dyn Fn(usize) -> Reply,
-    count: &std::sync::atomic::AtomicUsize,
-) {
+fn serve(mut stream: impl Read + Write, script: &dyn Fn(usize) -> Reply, count: &AtomicUsize) {
     while read_request(&mut stream) {
-        let number = count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        let number = count.fetch_add(1, Ordering::SeqCst);
         match script(number) {
             Reply::Send(bytes) => stream.write_all(&bytes).unwrap(),
             Reply::SendAndClose(bytes) => return stream.write_all(&bytes).unwrap(),
@@ -78,7 +108,7 @@ fn serve(
 }
 
 /// Reads one request to the end of its body; false if the client is gone.
-fn read_request(stream: &mut TcpStream) -> bool {
+fn read_request(stream: &mut impl Read) -> bool {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         let mut byte = [0];

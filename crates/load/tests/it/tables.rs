@@ -3,8 +3,9 @@
 use zenobe_load::{
     Credential, LoadError, LoadProgress, Plan, Target, Workload, drop_table, exchange, prepare, run,
 };
+use zenobe_testing::TemporaryDirectory;
 
-use crate::support::{small_plan, start_server};
+use crate::support::{Server, small_plan};
 
 fn steps(plan: &Plan) -> Vec<LoadProgress> {
     let mut steps = Vec::new();
@@ -16,10 +17,10 @@ fn steps(plan: &Plan) -> Vec<LoadProgress> {
 
 #[test]
 fn a_table_is_loaded_once_and_replaced_when_it_does_not_fit() {
-    let server = start_server("tables");
+    let server = Server::start(&[]);
     let loaded = |total| LoadProgress::Loading { done: total, total };
     for workload in [Workload::Put, Workload::Query, Workload::PutIndexed] {
-        let mut plan = small_plan(&server.process.endpoint(), workload);
+        let mut plan = small_plan(server.endpoint(), workload);
         assert_eq!(steps(&plan), [LoadProgress::Creating, loaded(250)]);
         assert_eq!(steps(&plan), [LoadProgress::Reused]);
         run(&plan, &mut |_| ()).unwrap();
@@ -32,7 +33,7 @@ fn a_table_is_loaded_once_and_replaced_when_it_does_not_fit() {
         assert_eq!(steps(&plan), [LoadProgress::Creating, loaded(60)]);
     }
     // A table of another shape under the same name is still the generator's own.
-    let mut plan = small_plan(&server.process.endpoint(), Workload::Query);
+    let mut plan = small_plan(server.endpoint(), Workload::Query);
     plan.table = "zenobe-bench-indexed".into();
     assert_eq!(steps(&plan)[0], LoadProgress::Replacing);
     plan.workload = Workload::Get;
@@ -41,8 +42,8 @@ fn a_table_is_loaded_once_and_replaced_when_it_does_not_fit() {
 
 #[test]
 fn a_table_of_somebody_else_is_left_alone() {
-    let server = start_server("foreign");
-    let plan = small_plan(&server.process.endpoint(), Workload::Put);
+    let server = Server::start(&[]);
+    let plan = small_plan(server.endpoint(), Workload::Put);
     for (key, kind) in [("pk", "S"), ("id", "N")] {
         let create = format!(
             r#"{{"TableName":"zenobe-bench","BillingMode":"PAY_PER_REQUEST",
@@ -61,27 +62,22 @@ fn a_table_of_somebody_else_is_left_alone() {
 
 #[test]
 fn signed_requests_are_accepted_where_signatures_are_verified() {
-    let directory = zenobe_testing::TemporaryDirectory::new("signed");
+    let directory = TemporaryDirectory::new("signed");
     let keys = directory.path().join("keys");
     std::fs::write(&keys, "someone:secret:token").unwrap();
-    let options = zenobe_testing::ServerOptions {
-        arguments: vec!["--durability".into(), "os".into(), "--credentials".into(), keys.into()],
-        ..Default::default()
-    };
-    let data = directory.path().join("data");
-    let server = zenobe_testing::ServerProcess::start_with(&data, &options);
+    let server = Server::start(&["--credentials", keys.to_str().unwrap()]);
     let credential = |secret: &str| Credential {
         access_key: "someone".into(),
         secret_key: secret.into(),
         session_token: Some("token".into()),
     };
-    let mut plan = small_plan(&server.endpoint(), Workload::YcsbA);
-    plan.target = Target::new(&server.endpoint(), "us-east-1", Some(credential("secret"))).unwrap();
+    let mut plan = small_plan(server.endpoint(), Workload::YcsbA);
+    plan.target = Target::new(server.endpoint(), "us-east-1", Some(credential("secret"))).unwrap();
     prepare(&plan, &mut |_| ()).unwrap();
     let report = run(&plan, &mut |_| ()).unwrap();
     assert_eq!((report.requests, report.error_count()), (300, 0), "{:?}", report.error_messages);
 
-    plan.target = Target::new(&server.endpoint(), "us-east-1", Some(credential("wrong"))).unwrap();
+    plan.target = Target::new(server.endpoint(), "us-east-1", Some(credential("wrong"))).unwrap();
     let refused = prepare(&plan, &mut |_| ()).unwrap_err();
     assert!(refused.to_string().contains("signature"), "{refused}");
 }

@@ -7,13 +7,13 @@ use zenobe_load::{
     prepare, run, summary,
 };
 
-use crate::support::{Reply, ok, small_plan, start_script, start_server};
+use crate::support::{Reply, Server, ok, small_plan, start_script};
 
 #[test]
 fn the_server_takes_every_request_of_every_workload() {
-    let server = start_server("workloads");
+    let server = Server::start(&[]);
     for workload in Workload::ALL {
-        let plan = small_plan(&server.process.endpoint(), workload);
+        let plan = small_plan(server.endpoint(), workload);
         prepare(&plan, &mut |_| ()).unwrap();
         let report = run(&plan, &mut |_| ()).unwrap();
         check_complete(&plan, &report);
@@ -23,10 +23,10 @@ fn the_server_takes_every_request_of_every_workload() {
 
 #[test]
 fn the_server_takes_every_distribution_in_both_loops() {
-    let server = start_server("distributions");
+    let server = Server::start(&[]);
     for keys in ["uniform", "zipfian", "zipfian:0.5", "latest", "hot", "single"] {
         for workload in [Workload::Get, Workload::Transact, Workload::BatchWrite, Workload::YcsbD] {
-            let mut plan = small_plan(&server.process.endpoint(), workload);
+            let mut plan = small_plan(server.endpoint(), workload);
             // One connection, because transactions on the same item cancel each other.
             plan.connections = 1;
             plan.keys = keys.parse::<Distribution>().unwrap();
@@ -51,14 +51,14 @@ fn a_server_that_always_answers_the_same_can_be_loaded() {
 
 #[test]
 fn reads_find_what_was_loaded() {
-    let server = start_server("reads");
-    let mut plan = small_plan(&server.process.endpoint(), Workload::Query);
+    let server = Server::start(&[]);
+    let mut plan = small_plan(server.endpoint(), Workload::Query);
     prepare(&plan, &mut |_| ()).unwrap();
     // Of 250 items, two partitions are whole, and every page starts where one is left.
     assert_eq!(run(&plan, &mut |_| ()).unwrap().items, 25 * 300);
 
     // Segments are scanned again from their start, so a number of passes is complete.
-    plan = small_plan(&server.process.endpoint(), Workload::Scan);
+    plan = small_plan(server.endpoint(), Workload::Scan);
     prepare(&plan, &mut |_| ()).unwrap();
     plan.connections = 1;
     plan.operations_max = Some(3);
@@ -68,8 +68,8 @@ fn reads_find_what_was_loaded() {
 
 #[test]
 fn a_scan_goes_on_where_the_last_page_ended() {
-    let server = start_server("scan");
-    let mut plan = small_plan(&server.process.endpoint(), Workload::Scan);
+    let server = Server::start(&[]);
+    let mut plan = small_plan(server.endpoint(), Workload::Scan);
     plan.items = 50;
     plan.item_bytes = 100_000;
     plan.connections = 1;
@@ -82,8 +82,8 @@ fn a_scan_goes_on_where_the_last_page_ended() {
 
 #[test]
 fn counting_counts_every_request_once() {
-    let server = start_server("counter");
-    let plan = small_plan(&server.process.endpoint(), Workload::Counter);
+    let server = Server::start(&[]);
+    let plan = small_plan(server.endpoint(), Workload::Counter);
     prepare(&plan, &mut |_| ()).unwrap();
     assert_eq!(run(&plan, &mut |_| ()).unwrap().requests, 300);
     let key = r#"{"TableName":"zenobe-bench","Key":{"pk":{"S":"user#000000000000"}}}"#;
@@ -94,7 +94,13 @@ fn counting_counts_every_request_once() {
 
 fn check_complete(plan: &Plan, report: &Report) {
     let workload = plan.workload;
-    assert_eq!(report.errors.len(), 0, "{workload}: {:?}", report.error_messages);
+    assert_eq!(
+        report.errors.len(),
+        0,
+        "{workload}: {:?} {:?}",
+        report.errors,
+        report.error_messages
+    );
     assert_eq!(Some(report.requests), plan.operations_max, "{workload}");
     assert_eq!((report.unsent, report.stopped), (0, false), "{workload}");
     assert_eq!(report.latency.len(), report.requests, "{workload}");
