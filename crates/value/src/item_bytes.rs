@@ -5,6 +5,7 @@
 //! that is infallible.
 
 mod assemble;
+mod buffer;
 mod containers;
 mod encode;
 mod validate;
@@ -20,6 +21,7 @@ use crate::{AttributeType, AttributeValue, DecodeError, Path};
 
 use value_ref::trusted;
 
+pub use buffer::ItemBuffer;
 pub use containers::{ListRef, MapRef, SetRef};
 pub use value_ref::{ValueRef, View};
 
@@ -137,10 +139,13 @@ impl<'a> ItemRef<'a> {
         self.attributes.decode()
     }
 
-    /// Decodes only the top-level attributes whose names pass.
-    pub fn decode_some(&self, wanted: impl Fn(&str) -> bool) -> Attributes {
-        let attributes = self.iter().filter(|(name, _)| wanted(name));
-        attributes.map(|(name, value)| (name.to_owned(), value.decode())).collect()
+    /// Decodes only the top-level attributes with these names.
+    pub fn decode_some(&self, names: &[&str]) -> Attributes {
+        let mut attributes = Attributes::new();
+        for entry in self.attributes.entries().filter(|entry| entry.is_one_of(names)) {
+            attributes.insert(entry.name().to_owned(), entry.value.decode());
+        }
+        attributes
     }
 
     /// The item with only the top-level attributes whose names pass. Copies slices and builds no
@@ -151,7 +156,7 @@ impl<'a> ItemRef<'a> {
 
     /// The item without the top-level attributes whose names are `replaced`, and with the given ones in
     /// their place, of which none may have the name of one that stays. What stays is copied as it is.
-    pub fn splice(&self, replaced: impl Fn(&str) -> bool, with: &Attributes) -> EncodedItem {
+    pub fn splice(&self, replaced: &[&str], with: &Attributes) -> EncodedItem {
         assemble::spliced(self, replaced, with)
     }
 

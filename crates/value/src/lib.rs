@@ -25,7 +25,9 @@ mod size;
 pub use attribute_type::AttributeType;
 pub use attribute_value::{AttributeValue, Attributes};
 pub use decode_error::DecodeError;
-pub use item_bytes::{EncodedItem, EncodedValue, ItemRef, ListRef, MapRef, SetRef, ValueRef, View};
+pub use item_bytes::{
+    EncodedItem, EncodedValue, ItemBuffer, ItemRef, ListRef, MapRef, SetRef, ValueRef, View,
+};
 pub use key_bytes::NotAKey;
 pub use number::{Number, NumberError, NumberText};
 pub use path::{Path, PathElement};

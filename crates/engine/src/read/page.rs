@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use zenobe_store::{Direction, Key, KeyRange, Reader};
-use zenobe_value::{Attributes, EncodedItem, ItemRef};
+use zenobe_value::{Attributes, EncodedItem, ItemBuffer, ItemRef};
 
 use crate::Engine;
 use crate::capacity::read_halves;
@@ -180,7 +180,9 @@ struct Page<'q> {
     turn: Turn,
     limit: u64,
     consistent: bool,
-    items: Vec<EncodedItem>,
+    /// What is returned as it was read.
+    copied: ItemBuffer,
+    projected: Vec<EncodedItem>,
     count: u64,
     scanned_count: u64,
     /// What was evaluated: the index's entries, or the table's items.
@@ -199,7 +201,8 @@ impl<'q> Page<'q> {
             turn: Turn::new(plan.selection.filter),
             limit: plan.request.limit.map_or(u64::MAX, u64::from),
             consistent: plan.request.consistent,
-            items: Vec::new(),
+            copied: ItemBuffer::default(),
+            projected: Vec::new(),
             count: 0,
             scanned_count: 0,
             evaluated_size_bytes: 0,
@@ -263,9 +266,9 @@ impl<'q> Page<'q> {
         self.count += 1;
         match self.selection.output {
             Output::Nothing => {}
-            Output::AsRead => self.items.push(read.to_encoded()),
-            Output::WholeItem => self.items.push(item.to_encoded()),
-            Output::Projected(projection) => self.items.push(projection.apply(item)),
+            Output::AsRead => self.copied.push(read, self.evaluations_left()),
+            Output::WholeItem => self.copied.push(item, self.evaluations_left()),
+            Output::Projected(projection) => self.projected.push(projection.apply(item)),
         }
     }
 
@@ -291,8 +294,12 @@ impl<'q> Page<'q> {
                 consumed.add_index(index.definition.kind, &index.definition.name, halves);
             }
         }
+        let items = match self.selection.output {
+            Output::Projected(_) => self.projected,
+            Output::Nothing | Output::AsRead | Output::WholeItem => self.copied.into_items(),
+        };
         PageOutcome {
-            items: self.items,
+            items,
             count: self.count,
             scanned_count: self.scanned_count,
             last_evaluated_key: self.last_evaluated_key,

@@ -59,6 +59,11 @@ impl<'c> Intent<'c> {
         Intent { table, key, item_key, condition, action }
     }
 
+    /// Whether the item is only looked at.
+    pub fn is_check(&self) -> bool {
+        matches!(self.action, Action::Check)
+    }
+
     /// The item after the write, given the item before it.
     pub fn apply(&self, old: Option<&EncodedItem>) -> Result<Option<EncodedItem>> {
         let old_item = old.map(EncodedItem::as_item);
@@ -95,11 +100,10 @@ impl<'c> Intent<'c> {
 
 /// Decodes and encodes no more than what the update touches: the rest of the item is copied as it is.
 fn updated(old: &EncodedItem, update: &Update, touched: &[&str]) -> Result<EncodedItem> {
-    let is_touched = |name: &str| touched.contains(&name);
-    let attributes = old.as_item().decode_some(is_touched);
-    let attributes = update.apply_to(attributes).map_err(update_error)?;
+    let old = old.as_item();
+    let attributes = update.apply_to(old.decode_some(touched)).map_err(update_error)?;
     check_nesting(update, &attributes)?;
-    Ok(old.as_item().splice(is_touched, &attributes))
+    Ok(old.splice(touched, &attributes))
 }
 
 fn created(update: &Update, key: &Attributes) -> Result<Option<EncodedItem>> {

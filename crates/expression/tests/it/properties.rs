@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use zenobe_expression::{Binder, ExpressionError, ExpressionKind, Fault};
-use zenobe_value::{AttributeValue, Attributes, EncodedItem};
+use zenobe_value::{AttributeValue, Attributes, EncodedItem, Path};
 
 use crate::condition_model::model;
 use crate::generate::item;
@@ -61,11 +61,10 @@ proptest! {
         let update = Binder::new(None, Some(&values)).update(&text).expect("a legal update");
         let whole = update.apply_to(item.clone()).map(|item| EncodedItem::encode(&item));
 
-        let paths = update.paths();
-        let is_touched = |name: &str| paths.iter().any(|path| path.root() == name);
+        let names: Vec<&str> = update.paths().into_iter().map(Path::root).collect();
         let encoded = EncodedItem::encode(&item);
-        let touched = update.apply_to(encoded.as_item().decode_some(is_touched));
-        let spliced = touched.map(|touched| encoded.as_item().splice(is_touched, &touched));
+        let touched = update.apply_to(encoded.as_item().decode_some(&names));
+        let spliced = touched.map(|touched| encoded.as_item().splice(&names, &touched));
         prop_assert_eq!(spliced, whole, "{}", text);
     }
 

@@ -17,17 +17,13 @@ pub(super) fn retained(item: &ItemRef<'_>, keep: impl Fn(&str) -> bool) -> Encod
     assembly.finish(size_bytes)
 }
 
-pub(super) fn spliced(
-    item: &ItemRef<'_>,
-    replaced: impl Fn(&str) -> bool,
-    with: &Attributes,
-) -> EncodedItem {
+pub(super) fn spliced(item: &ItemRef<'_>, replaced: &[&str], with: &Attributes) -> EncodedItem {
     let mut added_size_bytes = 0;
     let mut removed_size_bytes = 0;
     let mut assembly = Assembly::with_capacity(item.bytes.len() + ADDED_BYTES_EXPECTED);
     let mut added = with.iter().peekable();
     for entry in item.attributes.entries() {
-        if replaced(entry.name()) {
+        if entry.is_one_of(replaced) {
             removed_size_bytes += entry.size_bytes();
             continue;
         }

@@ -119,6 +119,10 @@ impl<'a> Entry<'a> {
         trusted_text(self.name)
     }
 
+    pub fn is_one_of(&self, names: &[&str]) -> bool {
+        names.iter().any(|name| name.as_bytes() == self.name)
+    }
+
     /// The size of the attribute as DynamoDB measures it.
     pub fn size_bytes(&self) -> usize {
         self.name.len() + self.value.size_bytes()

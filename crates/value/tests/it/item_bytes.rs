@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use proptest::prelude::*;
 use zenobe_value::{
-    AttributeValue, Attributes, EncodedItem, EncodedValue, ItemRef, Number, View, item_size_bytes,
+    AttributeValue, Attributes, EncodedItem, EncodedValue, ItemBuffer, ItemRef, Number, View,
+    item_size_bytes,
 };
 
 use crate::generate::{attributes, tiny_value, value};
@@ -105,6 +106,17 @@ proptest! {
     }
 
     #[test]
+    fn items_in_a_buffer_are_those_that_came_in(
+        items in prop::collection::vec(attributes(), 0..8),
+        expected in 0..1_000_000usize,
+    ) {
+        let items: Vec<EncodedItem> = items.iter().map(EncodedItem::encode).collect();
+        let mut buffer = ItemBuffer::default();
+        items.iter().for_each(|item| buffer.push(item.as_item(), expected));
+        prop_assert_eq!(buffer.into_items(), items);
+    }
+
+    #[test]
     fn spliced_items_have_the_bytes_of_encoded_ones(
         old in attributes(),
         new in attributes(),
@@ -113,14 +125,16 @@ proptest! {
         let is_replaced =
             |name: &str| name.bytes().fold(replaced, |hash, byte| hash.rotate_left(1) ^ byte) % 2 == 0;
         let encoded = EncodedItem::encode(&old);
-        let decoded = encoded.as_item().decode_some(is_replaced);
+        let names: Vec<String> = old.keys().chain(new.keys()).filter(|name| is_replaced(name)).cloned().collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let decoded = encoded.as_item().decode_some(&names);
         let (out, mut expected): (Attributes, Attributes) =
             old.into_iter().partition(|(name, _)| is_replaced(name));
         prop_assert_eq!(decoded, out);
         let with: Attributes =
             new.into_iter().filter(|(name, _)| !expected.contains_key(name)).collect();
         expected.extend(with.clone());
-        prop_assert_eq!(encoded.as_item().splice(is_replaced, &with), EncodedItem::encode(&expected));
+        prop_assert_eq!(encoded.as_item().splice(&names, &with), EncodedItem::encode(&expected));
     }
 
     #[test]
