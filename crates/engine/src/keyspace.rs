@@ -83,6 +83,41 @@ pub fn entry_key(prefix: &[u8], partition: &[u8], sort: &[u8], tail: &[u8]) -> K
     key.into()
 }
 
+/// A key of the form of [`entry_key`] while it is written, so that its parts need no buffers of their own.
+pub(crate) struct EntryKeyBuilder {
+    bytes: Vec<u8>,
+    hash_at: usize,
+}
+
+impl EntryKeyBuilder {
+    /// The key bytes of the partition attributes are pushed next.
+    pub fn new(prefix: &[u8], tail: &[u8]) -> EntryKeyBuilder {
+        let mut bytes =
+            Vec::with_capacity(prefix.len() + 8 + ENTRY_KEY_BYTES_EXPECTED + tail.len());
+        bytes.extend_from_slice(prefix);
+        bytes.extend_from_slice(&[0; 8]);
+        EntryKeyBuilder { bytes, hash_at: prefix.len() }
+    }
+
+    pub fn bytes(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// What was pushed so far is the partition.
+    pub fn end_partition(&mut self) {
+        let (start, partition) = self.bytes.split_at_mut(self.hash_at + 8);
+        start[self.hash_at..].copy_from_slice(&hash64(partition).to_be_bytes());
+    }
+
+    pub fn finish(mut self, tail: &[u8]) -> Key {
+        self.bytes.extend_from_slice(tail);
+        self.bytes.into()
+    }
+}
+
+/// What the key bytes of an index's attributes rarely exceed.
+const ENTRY_KEY_BYTES_EXPECTED: usize = 64;
+
 /// `prefix hash(partition) partition`: begins every key of one partition (one item collection) of a
 /// table or index.
 pub fn partition_prefix(prefix: &[u8], partition: &[u8]) -> Key {

@@ -6,7 +6,7 @@ use zenobe_value::{AttributeType, EncodedItem, ItemRef, ValueRef, key_bytes};
 
 use crate::catalog::{Table, TableIndex};
 use crate::keys::PrimaryKey;
-use crate::keyspace;
+use crate::keyspace::EntryKeyBuilder;
 use crate::schema::{IndexKind, IndexProjection, KeyAttribute, KeySchema};
 
 use super::projects;
@@ -42,13 +42,15 @@ pub(crate) fn entry_key(
     item: ItemRef<'_>,
 ) -> Option<Key> {
     let KeySchema { partition, sort } = &index.definition.keys;
-    let partition = part(partition, item, PARTITION_KEY_SIZE_BYTES_MAX)?;
-    let sort = part(sort, item, SORT_KEY_SIZE_BYTES_MAX)?;
     let tail = match index.definition.kind {
         IndexKind::Local => primary.sort(),
         IndexKind::Global => primary.bytes(),
     };
-    Some(keyspace::entry_key(index.prefix, &partition, &sort, tail))
+    let mut key = EntryKeyBuilder::new(index.prefix, tail);
+    push_part(partition, item, PARTITION_KEY_SIZE_BYTES_MAX, key.bytes())?;
+    key.end_partition();
+    push_part(sort, item, SORT_KEY_SIZE_BYTES_MAX, key.bytes())?;
+    Some(key.finish(tail))
 }
 
 /// What an entry of `index` carries of `item`.
@@ -62,9 +64,13 @@ pub(crate) fn projected(table: &Table, index: TableIndex<'_>, item: &EncodedItem
     }
 }
 
-/// The key bytes of the partition or sort attributes together.
-fn part(attributes: &[KeyAttribute], item: ItemRef<'_>, size_bytes_max: usize) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
+/// Appends the key bytes of the partition or sort attributes together.
+fn push_part(
+    attributes: &[KeyAttribute],
+    item: ItemRef<'_>,
+    size_bytes_max: usize,
+    bytes: &mut Vec<u8>,
+) -> Option<()> {
     let mut size_bytes = 0;
     for attribute in attributes {
         let value = item.get(&attribute.name)?;
@@ -72,9 +78,9 @@ fn part(attributes: &[KeyAttribute], item: ItemRef<'_>, size_bytes_max: usize) -
             return None;
         }
         size_bytes += value.size_bytes();
-        key_bytes::encode_ref(value, &mut bytes).ok()?;
+        key_bytes::encode_ref(value, bytes).ok()?;
     }
-    (size_bytes <= size_bytes_max).then_some(bytes)
+    (size_bytes <= size_bytes_max).then_some(())
 }
 
 /// Whether a value is an empty string or binary, which no key may be.

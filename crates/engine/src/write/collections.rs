@@ -7,12 +7,13 @@ use zenobe_value::{Attributes, key_bytes};
 
 use crate::Engine;
 use crate::catalog::Table;
-use crate::change::{Effect, has_collections};
+use crate::change::has_collections;
 use crate::error::{Error, Result};
 use crate::keys::PrimaryKey;
 use crate::keyspace;
 
-use super::intent::{Action, Intent};
+use super::commit::Written;
+use super::intent::Intent;
 
 /// The sizes of the item collections that the intents write to, read before the write.
 ///
@@ -44,18 +45,21 @@ impl Collections {
         Ok(collections)
     }
 
-    /// The size of each intent's collection after all effects, or which intents make one too large. A write
-    /// that doesn't grow its collection is always welcome.
+    /// The size of each intent's collection after all writes, or which intents make one too large. A write
+    /// that doesn't grow its collection is always welcome. Without collections, nothing.
     pub fn after(
         &self,
         intents: &[Intent<'_>],
-        effects: &[Effect],
+        written: &[Written],
     ) -> Result<Vec<Option<u64>>, Vec<Option<Error>>> {
+        if self.size_bytes_by_key.is_empty() {
+            return Ok(Vec::new());
+        }
         let keys: Vec<Option<Key>> = intents.iter().map(collection_key).collect();
         let mut sizes = self.size_bytes_by_key.clone();
         let mut errors = Vec::with_capacity(intents.len());
-        for (key, effect) in keys.iter().zip(effects) {
-            let delta = effect.collection_delta_bytes;
+        for (key, written) in keys.iter().zip(written) {
+            let delta = written.effect.collection_delta_bytes;
             let size = key.as_ref().and_then(|key| sizes.get_mut(key));
             let too_large = size.is_some_and(|size| {
                 *size += delta;
@@ -76,8 +80,7 @@ impl Collections {
 
 /// The counter of the collection that an intent writes to, on tables that have collections.
 fn collection_key(intent: &Intent<'_>) -> Option<Key> {
-    let writes = !matches!(intent.action, Action::Check);
-    (writes && has_collections(&intent.table))
+    (!intent.is_check() && has_collections(&intent.table))
         .then(|| keyspace::collection_size(intent.table.definition().id, intent.key.partition()))
 }
 

@@ -37,6 +37,10 @@ pub(crate) struct Written {
 }
 
 impl Written {
+    fn new(old: Option<EncodedItem>, new: Option<EncodedItem>) -> Written {
+        Written { old, new, effect: Effect::default(), collection: None }
+    }
+
     /// The size that reading or writing this item is charged by.
     pub fn charged_size_bytes(&self) -> u64 {
         size_bytes(self.old.as_ref()).max(size_bytes(self.new.as_ref()))
@@ -91,48 +95,38 @@ enum Stop {
     Failed(Error),
 }
 
-/// The write set of one try, and where in its reads everything is.
+/// The write set of one try.
 ///
 /// Guards: the version row of each table, then the items that are only checked. Keys: the token's row, the
-/// items that are written, then those entries of incomplete indexes whose presence matters.
+/// items that are written, then those entries of incomplete indexes whose presence matters. Items come in the order of
+/// their intents.
 struct Attempt<'a> {
     intents: &'a [Intent<'a>],
     token: Option<&'a Token>,
     now_ms: u64,
-    tables: Vec<Arc<Table>>,
+    tables: Vec<&'a Arc<Table>>,
     guards: Vec<Key>,
     keys: Vec<Key>,
-    item_places: Vec<Place>,
     entries_start: usize,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Place {
-    Guard(usize),
-    Key(usize),
 }
 
 impl<'a> Attempt<'a> {
     fn new(intents: &'a [Intent<'a>], token: Option<&'a Token>, now_ms: u64) -> Attempt<'a> {
-        let mut tables: Vec<Arc<Table>> = Vec::new();
+        let mut tables: Vec<&Arc<Table>> = Vec::with_capacity(1);
         for intent in intents {
             if !tables.iter().any(|table| table.guard_key() == intent.table.guard_key()) {
-                tables.push(Arc::clone(&intent.table));
+                tables.push(&intent.table);
             }
         }
         let mut guards: Vec<Key> = tables.iter().map(|table| table.guard_key().clone()).collect();
-        let mut keys: Vec<Key> = token.iter().map(|token| token.row_key().clone()).collect();
-        let mut item_places = Vec::with_capacity(intents.len());
+        let mut keys: Vec<Key> = Vec::with_capacity(token.iter().len() + intents.len());
+        keys.extend(token.map(|token| token.row_key().clone()));
         for intent in intents {
-            let (list, place): (_, fn(usize) -> Place) = match intent.action {
-                Action::Check => (&mut guards, Place::Guard),
-                _ => (&mut keys, Place::Key),
-            };
-            item_places.push(place(list.len()));
+            let list = if intent.is_check() { &mut guards } else { &mut keys };
             list.push(intent.item_key.clone());
         }
         let entries_start = keys.len();
-        Attempt { intents, token, now_ms, tables, guards, keys, item_places, entries_start }
+        Attempt { intents, token, now_ms, tables, guards, keys, entries_start }
     }
 
     fn declare_entries(&mut self, entries: Vec<Key>) {
@@ -148,10 +142,12 @@ impl<'a> Attempt<'a> {
         let (guards, keys) = reads.split_at(self.guards.len());
         self.check_tables(guards)?;
         self.check_token(keys)?;
-        let images = self.images(guards, keys)?;
-        let (mut batch, effects) = self.changes(&images, keys)?;
-        let sizes = collections.after(self.intents, &effects).map_err(Stop::Refused)?;
-        let written = written(self.intents, images, effects, sizes).map_err(Stop::Failed)?;
+        let mut written = self.images(guards, keys)?;
+        let mut batch = self.changes(&mut written, keys)?;
+        let sizes = collections.after(self.intents, &written).map_err(Stop::Refused)?;
+        for ((written, intent), size_bytes) in written.iter_mut().zip(self.intents).zip(sizes) {
+            written.collection = collection(intent, size_bytes).map_err(Stop::Failed)?;
+        }
         if let Some(token) = self.token {
             let tables = self.intents.iter().map(|intent| &*intent.table);
             token.remember(tables.zip(&written), &mut batch);
@@ -186,54 +182,54 @@ impl<'a> Attempt<'a> {
         &self,
         guards: &[Option<Value>],
         keys: &[Option<Value>],
-    ) -> Result<Vec<Images>, Stop> {
+    ) -> Result<Vec<Written>, Stop> {
+        let mut checked = guards[self.tables.len()..].iter();
+        let mut changed = keys[self.token.iter().len()..].iter();
         let mut images = Vec::with_capacity(self.intents.len());
-        let mut errors: Vec<Option<Error>> = Vec::with_capacity(self.intents.len());
-        for (intent, place) in self.intents.iter().zip(&self.item_places) {
-            let stored = match *place {
-                Place::Guard(position) => &guards[position],
-                Place::Key(position) => &keys[position],
-            };
+        // Stays empty, and takes no memory, until there is an error.
+        let mut errors: Vec<Option<Error>> = Vec::new();
+        for (position, intent) in self.intents.iter().enumerate() {
+            let stored = if intent.is_check() { checked.next() } else { changed.next() };
+            let stored = stored.expect("the item of every intent is declared");
             let old = stored.as_ref().map(decode_stored).transpose().map_err(Stop::Failed)?;
             match intent.apply(old.as_ref()) {
-                Ok(new) => {
-                    images.push(Images { old, new });
-                    errors.push(None);
+                Ok(new) => images.push(Written::new(old, new)),
+                Err(error) => {
+                    errors.resize_with(position, || None);
+                    errors.push(Some(error));
                 }
-                Err(error) => errors.push(Some(error)),
             }
         }
-        if errors.iter().any(Option::is_some) { Err(Stop::Refused(errors)) } else { Ok(images) }
+        if errors.is_empty() {
+            return Ok(images);
+        }
+        errors.resize_with(self.intents.len(), || None);
+        Err(Stop::Refused(errors))
     }
 
-    fn changes(
-        &self,
-        images: &[Images],
-        keys: &[Option<Value>],
-    ) -> Result<(Batch, Vec<Effect>), Stop> {
+    fn changes(&self, written: &mut [Written], keys: &[Option<Value>]) -> Result<Batch, Stop> {
         let known = self.known_entries(keys);
         let mut batch = Batch::new();
-        let mut effects = Vec::with_capacity(images.len());
         let mut unknown = Vec::new();
-        for (intent, images) in self.intents.iter().zip(images) {
+        for (intent, written) in self.intents.iter().zip(written) {
             let change = Change {
                 table: &intent.table,
                 key: &intent.key,
                 item_key: &intent.item_key,
-                old: images.old.as_ref(),
-                new: images.new.as_ref(),
+                old: written.old.as_ref(),
+                new: written.new.as_ref(),
                 cause: Cause {
                     at_ms: self.now_ms,
                     by_service: matches!(intent.action, Action::Expire { .. }),
                 },
             };
             match change.write(&known, &mut batch) {
-                Ok(effect) => effects.push(effect),
+                Ok(effect) => written.effect = effect,
                 Err(NeedsEntries(entries)) => unknown.extend(entries),
             }
         }
         if unknown.is_empty() {
-            Ok((batch, effects))
+            Ok(batch)
         } else {
             // Entries that are known already stay declared, or the next try would miss them.
             unknown.extend(known.into_keys());
@@ -247,28 +243,10 @@ impl<'a> Attempt<'a> {
     }
 }
 
-struct Images {
-    old: Option<EncodedItem>,
-    new: Option<EncodedItem>,
-}
-
-fn written(
-    intents: &[Intent<'_>],
-    images: Vec<Images>,
-    effects: Vec<Effect>,
-    sizes: Vec<Option<u64>>,
-) -> Result<Vec<Written>> {
-    let parts = intents.iter().zip(images).zip(effects).zip(sizes);
-    parts
-        .map(|(((intent, images), effect), size_bytes)| {
-            let collection = match size_bytes {
-                Some(size_bytes) => Some(ItemCollection {
-                    key: partition_attributes(&intent.table, &intent.key)?,
-                    size_bytes,
-                }),
-                None => None,
-            };
-            Ok(Written { old: images.old, new: images.new, effect, collection })
-        })
-        .collect()
+fn collection(intent: &Intent<'_>, size_bytes: Option<u64>) -> Result<Option<ItemCollection>> {
+    let Some(size_bytes) = size_bytes else {
+        return Ok(None);
+    };
+    let key = partition_attributes(&intent.table, &intent.key)?;
+    Ok(Some(ItemCollection { key, size_bytes }))
 }
