@@ -23,6 +23,10 @@ use std::process::ExitCode;
 
 use crate::case::Case;
 
+/// As in the server, or the counts would be of another one.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match run(&arguments) {

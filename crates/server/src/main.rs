@@ -5,6 +5,10 @@ use zenobe_server::cli::{Arguments, Command, ServeArguments};
 use zenobe_server::config::Settings;
 use zenobe_server::{commands, serve};
 
+/// Requests are short-lived and cross threads, which this allocator is made for.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// As clap exits for arguments that it refuses itself.
 const EXIT_USAGE: u8 = 2;
 const EXIT_FAILURE: u8 = 1;
