@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use http::header::{AUTHORIZATION, DATE};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use memchr::{memchr, memchr_iter, memchr2_iter};
 
 use crate::canonical::query_pairs;
 use crate::error::{AuthError, HeaderPart, ScopeFault};
@@ -103,10 +104,15 @@ impl<'a> PresentedSignature<'a> {
 impl<'a> CredentialScope<'a> {
     /// Takes a credential apart: the scope, and the terminator behind it.
     fn split(credential: &'a str) -> Option<(CredentialScope<'a>, &'a str)> {
-        let mut elements = credential.split('/');
+        let separators = memchr_iter(b'/', credential.as_bytes());
+        let mut elements = between(credential, separators);
         let mut next = || elements.next();
-        let scope =
-            CredentialScope { access_key: next()?, date: next()?, region: next()?, service: next()? };
+        let scope = CredentialScope {
+            access_key: next()?,
+            date: next()?,
+            region: next()?,
+            service: next()?,
+        };
         let terminator = next()?;
         elements.next().is_none().then_some((scope, terminator))
     }
@@ -125,56 +131,59 @@ struct Parts<'a> {
 impl<'a> Parts<'a> {
     fn find(head: &RequestHead<'a>) -> Result<Parts<'a>, AuthError> {
         let query = QueryParameters::new(head.query);
-        let header = head.headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
+        let header = head.headers.get(AUTHORIZATION).map(text);
         match (header, query.get("X-Amz-Algorithm")) {
             (Some(_), Some(_)) => Err(AuthError::TwoForms),
             (None, Some(_)) => Parts::from_query(&query),
-            (Some(header), None) if text(header).trim_start().starts_with("AWS4-") => {
-                Parts::from_header(header, head.headers)
-            }
+            (Some(header), None) if header.trim_start().starts_with("AWS4-") => match header {
+                Cow::Borrowed(header) => Parts::from_header(header, head.headers),
+                Cow::Owned(header) => {
+                    Parts::from_header(&header, head.headers).map(Parts::into_owned)
+                }
+            },
             _ => Err(AuthError::MissingToken),
         }
     }
 
-    /// Takes the header apart as bytes: what separates its parts is ASCII, so each of them is a text by itself.
-    fn from_header(header: &'a [u8], headers: &'a HeaderMap) -> Result<Parts<'a>, AuthError> {
-        let words = header.split(|byte| matches!(byte, b',' | b' '));
+    /// `header` is the Authorization header.
+    fn from_header(header: &'a str, headers: &'a HeaderMap) -> Result<Parts<'a>, AuthError> {
+        let words = between(header, memchr2_iter(b',', b' ', header.as_bytes()));
         let mut words = words.filter(|word| !word.is_empty());
-        let algorithm = text(words.next().unwrap_or_default());
+        let algorithm = words.next().unwrap_or_default().into();
         let [mut credential, mut signature, mut signed_headers] = [None; 3];
         for word in words {
-            let name_length = word.iter().position(|&byte| byte == b'=').unwrap_or(word.len());
+            let name_length = memchr(b'=', word.as_bytes()).unwrap_or(word.len());
             let (name, value) = word.split_at(name_length);
             let part = match name {
-                b"Credential" => &mut credential,
-                b"Signature" => &mut signature,
-                b"SignedHeaders" => &mut signed_headers,
+                "Credential" => &mut credential,
+                "Signature" => &mut signature,
+                "SignedHeaders" => &mut signed_headers,
                 _ => continue,
             };
             // The first one counts, even if it is empty.
-            if let [b'=', value @ ..] = value {
+            if let Some(value) = value.strip_prefix('=') {
                 part.get_or_insert(value);
             }
         }
-        let given = |part: Option<&'a [u8]>| part.filter(|value| !value.is_empty()).map(text);
+        let given = |part: Option<&'a str>| part.filter(|value| !value.is_empty()).map(Cow::from);
         let (credential, signature) = (given(credential), given(signature));
         let signed_headers = given(signed_headers);
-        let date = headers.get(&AMZ_DATE).or_else(|| headers.get(DATE));
-        let date = given(date.map(HeaderValue::as_bytes));
+        let date = headers.get(&AMZ_DATE).or_else(|| headers.get(DATE)).map(text);
+        let date = date.filter(|date| !date.is_empty());
         let presence = [
             (HeaderPart::Credential, credential.is_some()),
             (HeaderPart::Signature, signature.is_some()),
             (HeaderPart::SignedHeaders, signed_headers.is_some()),
             (HeaderPart::Date, date.is_some()),
         ];
-        let session_token = headers.get(&SECURITY_TOKEN).map(|token| text(token.as_bytes()));
+        let session_token = headers.get(&SECURITY_TOKEN).map(text);
         match (credential, signature, signed_headers, date) {
             (Some(credential), Some(signature), Some(signed_headers), Some(date)) => {
                 Ok(Parts { algorithm, credential, signed_headers, signature, date, session_token })
             }
             _ => {
-                let header = text(header).into_owned();
-                Err(AuthError::IncompleteHeader { missing: absent(&presence), header })
+                let (missing, header) = (absent(&presence), header.to_owned());
+                Err(AuthError::IncompleteHeader { missing, header })
             }
         }
     }
@@ -206,6 +215,28 @@ impl<'a> Parts<'a> {
             session_token,
         })
     }
+
+    fn into_owned(self) -> Parts<'static> {
+        let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        Parts {
+            algorithm: owned(self.algorithm),
+            credential: owned(self.credential),
+            signed_headers: owned(self.signed_headers),
+            signature: owned(self.signature),
+            date: owned(self.date),
+            session_token: self.session_token.map(owned),
+        }
+    }
+}
+
+/// The pieces of a text between the separators, which are single bytes at the given positions.
+fn between(text: &str, separators: impl Iterator<Item = usize>) -> impl Iterator<Item = &str> {
+    let mut start = 0;
+    separators.chain([text.len()]).map(move |end| {
+        let piece = &text[start..end];
+        start = end + 1;
+        piece
+    })
 }
 
 fn absent<T: Copy>(presence: &[(T, bool)]) -> Vec<T> {
@@ -225,11 +256,11 @@ impl QueryParameters {
     }
 }
 
-/// A header's bytes as text. They are UTF-8 as good as always, which is quickly seen.
-fn text(bytes: &[u8]) -> Cow<'_, str> {
-    match std::str::from_utf8(bytes) {
+/// UTF-8 as good as always, which is quickly seen.
+fn text(value: &HeaderValue) -> Cow<'_, str> {
+    match std::str::from_utf8(value.as_bytes()) {
         Ok(text) => Cow::Borrowed(text),
-        Err(_) => String::from_utf8_lossy(bytes),
+        Err(_) => String::from_utf8_lossy(value.as_bytes()),
     }
 }
 

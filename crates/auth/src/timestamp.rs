@@ -19,15 +19,12 @@ impl Timestamp {
         if bytes.len() != 16 || bytes[8] != b'T' || bytes[15] != b'Z' {
             return None;
         }
-        let digits = |from: usize, to: usize| {
-            // A sign would parse as well.
-            bytes[from..to].iter().all(u8::is_ascii_digit).then(|| &text[from..to])
-        };
-        let two_digits = |from: usize| digits(from, from + 2)?.parse::<u8>().ok();
-        let year: u16 = digits(0, 4)?.parse().ok()?;
+        let digit = |at: usize| bytes[at].is_ascii_digit().then(|| bytes[at] - b'0');
+        let two_digits = |from: usize| Some(10 * digit(from)? + digit(from + 1)?);
+        let year = 100 * i32::from(two_digits(0)?) + i32::from(two_digits(2)?);
         let (month, day) = (two_digits(4)?, two_digits(6)?);
         let (hour, minute, second) = (two_digits(9)?, two_digits(11)?, two_digits(13)?);
-        let date = Date::from_calendar_date(year.into(), Month::try_from(month).ok()?, day).ok()?;
+        let date = Date::from_calendar_date(year, Month::try_from(month).ok()?, day).ok()?;
         let time = Time::from_hms(hour, minute, second).ok()?;
         Some(Timestamp(PrimitiveDateTime::new(date, time).assume_utc().unix_timestamp()))
     }

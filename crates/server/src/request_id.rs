@@ -1,6 +1,5 @@
 //! `x-amzn-RequestId`: 52 characters of `[A-Z0-9]`, as AWS's are.
 
-use bytes::Bytes;
 use hyper::header::HeaderValue;
 use rand::RngExt;
 
@@ -11,15 +10,17 @@ const CHARACTERS_PER_DRAW: usize = 11;
 
 pub fn generate() -> HeaderValue {
     let mut random = rand::rng();
-    let mut id = Vec::with_capacity(LENGTH);
-    while id.len() < LENGTH {
-        let mut draw: u64 = random.random();
-        for _ in 0..CHARACTERS_PER_DRAW.min(LENGTH - id.len()) {
-            id.push(ALPHABET[(draw % 36) as usize]);
-            draw /= 36;
+    let mut id = [0; LENGTH];
+    for characters in id.chunks_mut(CHARACTERS_PER_DRAW) {
+        // A number between 0 and 1, whose digits to the base of 36 choose the characters.
+        let mut fraction: u64 = random.random();
+        for character in characters {
+            let product = u128::from(fraction) * ALPHABET.len() as u128;
+            *character = ALPHABET[(product >> 64) as usize];
+            fraction = product as u64;
         }
     }
-    HeaderValue::from_maybe_shared(Bytes::from(id)).expect("the alphabet is plain ASCII")
+    HeaderValue::from_bytes(&id).expect("the alphabet is plain ASCII")
 }
 
 #[cfg(test)]

@@ -50,6 +50,27 @@ fn a_good_header_exposes_its_scope() {
 }
 
 #[test]
+fn a_header_that_is_no_text_is_read_as_far_as_it_is_one() {
+    const START: &[u8] = b"AWS4-HMAC-SHA256 Credential=\xff/20130609/r/dynamodb/aws4_request,";
+    let parse = |rest: &str| {
+        let value = [START, rest.as_bytes()].concat();
+        let mut headers = header_map(&[("x-amz-date", DATE)]);
+        headers.insert("authorization", http::HeaderValue::from_bytes(&value).unwrap());
+        let head = RequestHead { method: "POST", path: "/", query: "", headers: &headers };
+        let signature = PresentedSignature::parse(&head, &ParseRules::default());
+        signature
+            .map(|signature| signature.scope().access_key.to_owned())
+            .map_err(|error| error.to_string())
+    };
+    assert_eq!(parse("SignedHeaders=host,Signature=00").unwrap(), "\u{fffd}");
+    assert_eq!(
+        parse("SignedHeaders=host").unwrap_err(),
+        "Authorization header requires 'Signature' parameter. Authorization=AWS4-HMAC-SHA256 \
+         Credential=\u{fffd}/20130609/r/dynamodb/aws4_request,SignedHeaders=host"
+    );
+}
+
+#[test]
 fn a_server_that_does_not_verify_takes_old_dates_and_any_region() {
     let headers = [("authorization", GOOD), ("x-amz-date", DATE)];
     let (_, region) = parse("", &headers, &ParseRules::default()).unwrap();

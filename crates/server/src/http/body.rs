@@ -1,12 +1,13 @@
 //! Reading a request's body: bounded in size and in time, unpacked if it is compressed.
 
 use std::io::Read;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use flate2::bufread::{MultiGzDecoder, ZlibDecoder};
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::header::{EXPECT, HeaderMap};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -77,7 +78,7 @@ impl BodyMemory {
             let bytes = read(headers, body, stall_timeout, &mut share).await?;
             Ok(ReceivedBody { bytes, share })
         };
-        let received = tokio::time::timeout(stall_timeout * STALL_TIMEOUTS_PER_BODY, receive).await;
+        let received = within(stall_timeout * STALL_TIMEOUTS_PER_BODY, receive).await;
         received.unwrap_or(Err(BodyError::Stalled))
     }
 
@@ -98,7 +99,7 @@ impl Share<'_> {
             return Ok(());
         }
         let more = self.memory.units.acquire_many((needed - held) as u32);
-        let more = tokio::time::timeout(self.timeout, more).await.map_err(|_| BodyError::NoRoom)?;
+        let more = within(self.timeout, more).await.ok_or(BodyError::NoRoom)?;
         let more = more.expect("the semaphore is never closed");
         match &mut self.permit {
             Some(permit) => permit.merge(more),
@@ -127,6 +128,9 @@ async fn read(
         return Ok(Bytes::new());
     };
     share.cover(first.len()).await?;
+    if body.is_end_stream() {
+        return Ok(first);
+    }
     let mut next = next_chunk(&mut body, stall_timeout).await?;
     if next.is_none() {
         return Ok(first);
@@ -179,8 +183,8 @@ async fn next_chunk(
     stall_timeout: Duration,
 ) -> Result<Option<Bytes>, BodyError> {
     loop {
-        let frame = tokio::time::timeout(stall_timeout, body.frame()).await;
-        match frame.map_err(|_| BodyError::Stalled)? {
+        let frame = within(stall_timeout, body.frame()).await;
+        match frame.ok_or(BodyError::Stalled)? {
             None => return Ok(None),
             Some(Err(_)) => return Err(BodyError::Broken),
             // Trailers are of no use to anybody.
@@ -189,6 +193,17 @@ async fn next_chunk(
                 Err(_) => continue,
             },
         }
+    }
+}
+
+/// What comes of the future, unless it takes too long. Most are ready at once (small bodies come together with their
+/// head), and only those that are not set a clock.
+async fn within<F: Future>(timeout: Duration, future: F) -> Option<F::Output> {
+    let mut future = std::pin::pin!(future);
+    let first = std::future::poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await;
+    match first {
+        Poll::Ready(output) => Some(output),
+        Poll::Pending => tokio::time::timeout(timeout, future).await.ok(),
     }
 }
 

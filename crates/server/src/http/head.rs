@@ -1,8 +1,8 @@
 //! What a request's head says about how to answer it.
 
 use hyper::header::{
-    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue,
-    ORIGIN, TRANSFER_ENCODING,
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName,
+    HeaderValue, ORIGIN, TRANSFER_ENCODING,
 };
 use hyper::http::request;
 use hyper::{Method, Version};
@@ -44,7 +44,12 @@ pub enum ContentType {
 impl ContentType {
     /// `None` for any other type. Parameters after a semicolon don't matter.
     pub fn of(headers: &HeaderMap) -> Option<ContentType> {
-        let value = headers.get(CONTENT_TYPE)?.to_str().ok()?;
+        let value = headers.get(CONTENT_TYPE)?;
+        // What nearly all clients send, exactly.
+        if value == ContentType::AmzJson.name() {
+            return Some(ContentType::AmzJson);
+        }
+        let value = value.to_str().ok()?;
         match value.split(';').next().unwrap_or_default().trim() {
             "application/x-amz-json-1.0" => Some(ContentType::AmzJson),
             "application/json" => Some(ContentType::Json),
@@ -53,10 +58,14 @@ impl ContentType {
     }
 
     pub fn header_value(self) -> HeaderValue {
-        HeaderValue::from_static(match self {
+        HeaderValue::from_static(self.name())
+    }
+
+    fn name(self) -> &'static str {
+        match self {
             ContentType::AmzJson => "application/x-amz-json-1.0",
             ContentType::Json => "application/json",
-        })
+        }
     }
 }
 
@@ -84,7 +93,8 @@ impl ContentEncoding {
 }
 
 pub fn operation(headers: &HeaderMap) -> Option<Operation> {
-    Operation::from_target(headers.get("x-amz-target")?.to_str().ok()?)
+    static TARGET: HeaderName = HeaderName::from_static("x-amz-target");
+    Operation::from_target(headers.get(&TARGET)?.to_str().ok()?)
 }
 
 /// Whether the first Accept-Encoding header lists gzip without refusing it.

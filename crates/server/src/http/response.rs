@@ -20,6 +20,9 @@ use crate::request_id;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-amzn-requestid");
 const CRC32: HeaderName = HeaderName::from_static("x-amz-crc32");
 
+/// Room for the headers of most answers.
+const HEADERS_USUAL: usize = 8;
+
 /// An answer before it has the headers that all answers have.
 #[derive(Debug)]
 pub struct Answer {
@@ -40,7 +43,7 @@ impl Answer {
             status,
             body: body.into(),
             content_type: None,
-            headers: HeaderMap::new(),
+            headers: HeaderMap::with_capacity(HEADERS_USUAL),
             from_service: true,
             close: false,
         }
@@ -98,7 +101,7 @@ impl Answer {
         if from_service {
             headers.insert(REQUEST_ID, request_id::generate());
             // Over the bytes as sent: clients check before they unpack.
-            headers.insert(CRC32, HeaderValue::from(crc32fast::hash(&body)));
+            headers.insert(CRC32, decimal(crc32fast::hash(&body)));
         }
         let keep_alive = !close && head::keeps_alive(request);
         let connection = if keep_alive { "keep-alive" } else { "close" };
@@ -109,6 +112,10 @@ impl Answer {
         *response.headers_mut() = headers;
         response
     }
+}
+
+fn decimal(number: u32) -> HeaderValue {
+    HeaderValue::from_str(itoa::Buffer::new().format(number)).expect("digits are plain ASCII")
 }
 
 fn gzipped(body: &[u8]) -> Bytes {
