@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::plain_length;
+use super::plain::plain_length;
 
 /// Deeper structures are refused. Attribute values nest to 32 levels of two JSON levels each, so this
 /// leaves ample room to read a value that is too deep and to say so.

@@ -1,6 +1,6 @@
 //! Items and values as DynamoDB JSON. Stored ones are written straight from their encoded bytes.
 
-use zenobe_value::{AttributeValue, Attributes, ItemRef, ValueRef, View};
+use zenobe_value::{AttributeType, AttributeValue, Attributes, ItemRef, ValueRef, View};
 
 use super::writer::Writer;
 
@@ -15,8 +15,17 @@ pub(crate) fn write_item(writer: &mut Writer, item: ItemRef<'_>) {
 
 /// A stored value, under its type's name.
 fn write_value(writer: &mut Writer, value: ValueRef<'_>) {
+    // Texts are written in one go, and without looking at their UTF-8 again: most values are texts.
+    match value.attribute_type() {
+        AttributeType::S => writer.enclosed("{\"S\":\"", value.payload(), "\"}"),
+        AttributeType::N => writer.enclosed("{\"N\":\"", value.payload(), "\"}"),
+        _ => write_view(writer, value.view()),
+    }
+}
+
+fn write_view(writer: &mut Writer, view: View<'_>) {
     writer.begin_object();
-    match value.view() {
+    match view {
         View::S(text) => writer.name("S").string(text),
         View::N(text) => writer.name("N").string(text),
         View::B(bytes) => writer.name("B").base64(bytes),

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::plain_length;
+use super::plain::plain_length;
 
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
@@ -69,17 +69,21 @@ impl Writer {
 
     /// The name of a member; its value is to follow.
     pub(crate) fn name(&mut self, name: &str) -> &mut Writer {
-        self.string(name);
-        self.out.push(b':');
+        self.enclosed("\"", name.as_bytes(), "\":");
         self.after_value = false;
         self
     }
 
     pub(crate) fn string(&mut self, text: &str) {
+        self.enclosed("\"", text.as_bytes(), "\"");
+    }
+
+    /// A value whose JSON is `before`, the rest of a string, and `after`. The bytes are UTF-8, as all strings that come in.
+    pub(crate) fn enclosed(&mut self, before: &'static str, text: &[u8], after: &'static str) {
         self.separate();
-        self.out.push(b'"');
+        self.out.extend_from_slice(before.as_bytes());
         self.escaped(text);
-        self.out.push(b'"');
+        self.out.extend_from_slice(after.as_bytes());
         self.after_value = true;
     }
 
@@ -122,7 +126,8 @@ impl Writer {
         }
     }
 
-    fn raw(&mut self, text: &str) {
+    /// A value that is JSON already.
+    pub(crate) fn raw(&mut self, text: &str) {
         self.separate();
         self.out.extend_from_slice(text.as_bytes());
         self.after_value = true;
@@ -134,8 +139,8 @@ impl Writer {
         }
     }
 
-    fn escaped(&mut self, text: &str) {
-        let mut rest = text.as_bytes();
+    fn escaped(&mut self, text: &[u8]) {
+        let mut rest = text;
         loop {
             let (plain, special) = rest.split_at(plain_length(rest));
             self.out.extend_from_slice(plain);

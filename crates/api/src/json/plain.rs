@@ -1,0 +1,83 @@
+//! Where the special characters of JSON strings are.
+//!
+//! Most of what is read and written is text without any, so the search takes many bytes at a time.
+
+const BLOCK_SIZE_BYTES: usize = 32;
+const WORD_SIZE_BYTES: usize = 8;
+
+/// How many bytes at the start need no escape inside a JSON string.
+pub(super) fn plain_length(bytes: &[u8]) -> usize {
+    // Blocks are looked at without branches, which the compiler turns into vector instructions.
+    let (blocks, _) = bytes.as_chunks::<BLOCK_SIZE_BYTES>();
+    let is_plain = |block: &&[u8; BLOCK_SIZE_BYTES]| {
+        !block.iter().fold(false, |found, &byte| found | is_special(byte))
+    };
+    let mut length = blocks.iter().take_while(is_plain).count() * BLOCK_SIZE_BYTES;
+    let (words, rest) = bytes[length..].as_chunks::<WORD_SIZE_BYTES>();
+    for word in words {
+        if let Some(position) = first_special(u64::from_le_bytes(*word)) {
+            return length + position;
+        }
+        length += WORD_SIZE_BYTES;
+    }
+    length + rest.iter().position(|&byte| is_special(byte)).unwrap_or(rest.len())
+}
+
+fn is_special(byte: u8) -> bool {
+    byte == b'"' || byte == b'\\' || byte < FIRST_PRINTABLE
+}
+
+const FIRST_PRINTABLE: u8 = 0x20;
+/// A word of bytes that are all 1; its multiples repeat any other byte.
+const ONES: u64 = u64::MAX / 255;
+
+/// The position of the first special byte in a word whose lowest byte is the first.
+///
+/// Taking `n` from each byte sets the high bit of those that are less than `n` and were below 128. A borrow can set
+/// others too, but only above a byte that is less than `n` itself, so the lowest one is right.
+fn first_special(word: u64) -> Option<usize> {
+    let less_than = |word: u64, bound: u8| word.wrapping_sub(ONES * u64::from(bound)) & !word;
+    let equal_to = |byte: u8| less_than(word ^ (ONES * u64::from(byte)), 1);
+    let found = less_than(word, FIRST_PRINTABLE) | equal_to(b'"') | equal_to(b'\\');
+    let high_bits = found & (ONES * 0x80);
+    (high_bits != 0).then(|| high_bits.trailing_zeros() as usize / 8)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn naive(bytes: &[u8]) -> usize {
+        let position = bytes.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20));
+        position.unwrap_or(bytes.len())
+    }
+
+    #[test]
+    fn each_byte_is_told_wherever_it_stands() {
+        for byte in 0..=u8::MAX {
+            for position in 0..70 {
+                let mut bytes = [b'x'; 75];
+                bytes[position] = byte;
+                assert_eq!(plain_length(&bytes), naive(&bytes), "{byte} at {position}");
+                // Neighbours must not hide or feign it.
+                bytes[position + 1] = 0x1f;
+                bytes[position + 2] = 0x80;
+                assert_eq!(plain_length(&bytes), naive(&bytes), "{byte} at {position}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_first_special_byte_is_found(
+            bytes in vec(prop_oneof![9 => 0x1e..=0x24_u8, 3 => 0x5a..=0x5e_u8, 3 => 0x7d..=0x82_u8, 1 => any::<u8>()], 0..9),
+            plain in vec(prop_oneof![0x23..=0x5b_u8, 0x5d..=0xff_u8], 0..90),
+        ) {
+            let bytes = [plain, bytes].concat();
+            prop_assert_eq!(plain_length(&bytes), naive(&bytes));
+        }
+    }
+}
