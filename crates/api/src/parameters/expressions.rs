@@ -31,13 +31,13 @@ pub(crate) fn check_not_mixed(
     legacy: &[(&str, bool)],
     expressions: &[(ExpressionKind, bool)],
 ) -> Result<(), ApiError> {
+    if legacy.iter().all(|(_, given)| !given) || expressions.iter().all(|(_, given)| !given) {
+        return Ok(());
+    }
     let legacy: Vec<&str> =
         legacy.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
     let expressions: Vec<&str> =
         expressions.iter().filter(|(_, given)| *given).map(|(kind, _)| kind.parameter()).collect();
-    if legacy.is_empty() || expressions.is_empty() {
-        return Ok(());
-    }
     Err(expression::mixed(&legacy, &expressions))
 }
 
