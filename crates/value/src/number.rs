@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use crate::limits::NUMBER_DIGITS_MAX;
 
 pub use text::NumberText;
-pub(crate) use text::{canonical_shape, canonical_size_bytes};
+pub(crate) use text::{canonical_shape, canonical_size_bytes, compare_canonical_integers};
 
 /// `± coefficient × 10^exponent`.
 ///
@@ -223,6 +223,13 @@ fn digit_count(coefficient: u128) -> usize {
 /// The coefficient, which is not zero, without its trailing zeros, and how many there were.
 fn without_trailing_zeros(mut coefficient: u128) -> (u128, i64) {
     let mut zeros = 0;
+    if let Ok(mut small) = u64::try_from(coefficient) {
+        while small.is_multiple_of(10) {
+            small /= 10;
+            zeros += 1;
+        }
+        return (u128::from(small), zeros);
+    }
     // Halving steps keep the count of slow wide divisions small: 63 zeros are more than fit.
     for step in [32, 16, 8, 4, 2, 1] {
         let divisor = POWERS_OF_TEN[step];

@@ -127,9 +127,12 @@ fn check_place(item: &Attributes, path: &Path) -> Result<(), UpdateError> {
 
 fn put(item: &mut Attributes, path: &Path, value: AttributeValue) -> Result<(), UpdateError> {
     match place(item, path)? {
-        Place::Member(members, name) => {
-            members.insert(name.to_owned(), value);
-        }
+        Place::Member(members, name) => match members.get_mut(name) {
+            Some(member) => *member = value,
+            None => {
+                members.insert(name.to_owned(), value);
+            }
+        },
         Place::Element(elements, index) => match elements.get_mut(index) {
             Some(element) => *element = value,
             None => elements.push(value),

@@ -1,6 +1,6 @@
 //! Items made of parts of others: encoded attributes are copied as slices, and no tree is built.
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 
 use super::containers::Entry;
 use super::{EncodedItem, HEADER_BYTES_MAX, ItemRef, VERSION, encode};
@@ -76,6 +76,8 @@ impl Assembly {
         self.out[start] = VERSION;
         self.out[size_at..count_at].copy_from_slice(size.as_slice());
         self.out[count_at..HEADER_BYTES_MAX].copy_from_slice(count.as_slice());
-        EncodedItem(Bytes::from(self.out).slice(start..))
+        let mut bytes = Bytes::from(self.out);
+        bytes.advance(start);
+        EncodedItem(bytes)
     }
 }

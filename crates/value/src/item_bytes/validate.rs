@@ -98,8 +98,7 @@ fn set<'a, Order: Ord>(
 }
 
 fn number(text: &[u8]) -> Result<Number, DecodeError> {
-    let text = std::str::from_utf8(text).map_err(|_| DecodeError::NumberNotCanonical)?;
-    Number::parse(text).map_err(|_| DecodeError::NumberNotCanonical)
+    Number::parse_bytes(text).map_err(|_| DecodeError::NumberNotCanonical)
 }
 
 fn number_size_bytes(text: &[u8]) -> Result<usize, DecodeError> {

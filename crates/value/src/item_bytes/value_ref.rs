@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::containers::{ListRef, MapRef, SetRef};
 use super::type_of;
-use crate::number::canonical_size_bytes;
+use crate::number::{canonical_size_bytes, compare_canonical_integers};
 use crate::path::PathElement;
 use crate::reader::Reader;
 use crate::size::{CONTAINER_BYTES, MEMBER_BYTES};
@@ -59,12 +59,12 @@ impl<'a> ValueRef<'a> {
     pub fn decode(&self) -> AttributeValue {
         match self.view() {
             View::S(text) => AttributeValue::S(text.to_owned()),
-            View::N(text) => AttributeValue::N(trusted_number(text)),
+            View::N(text) => AttributeValue::N(trusted_number(text.as_bytes())),
             View::B(bytes) => AttributeValue::B(bytes.to_owned()),
             View::Bool(flag) => AttributeValue::Bool(flag),
             View::Null => AttributeValue::Null,
             View::Ss(set) => AttributeValue::Ss(set.texts().map(str::to_owned).collect()),
-            View::Ns(set) => AttributeValue::Ns(set.texts().map(trusted_number).collect()),
+            View::Ns(set) => AttributeValue::Ns(set.iter().map(trusted_number).collect()),
             View::Bs(set) => AttributeValue::Bs(set.iter().map(<[u8]>::to_owned).collect()),
             View::L(list) => AttributeValue::L(list.iter().map(|value| value.decode()).collect()),
             View::M(map) => AttributeValue::M(map.decode()),
@@ -109,7 +109,7 @@ impl<'a> ValueRef<'a> {
     /// The number, if this is one.
     pub fn number(&self) -> Option<Number> {
         let is_number = self.attribute_type == AttributeType::N;
-        is_number.then(|| trusted_number(trusted_text(self.payload())))
+        is_number.then(|| trusted_number(self.payload()))
     }
 
     /// How two values of one type compare. Only S, N and B have an order.
@@ -118,7 +118,10 @@ impl<'a> ValueRef<'a> {
             (AttributeType::S, AttributeType::S) | (AttributeType::B, AttributeType::B) => {
                 Some(self.payload().cmp(other.payload()))
             }
-            (AttributeType::N, AttributeType::N) => Some(self.number()?.cmp(&other.number()?)),
+            (AttributeType::N, AttributeType::N) => {
+                let integers = compare_canonical_integers(self.payload(), other.payload());
+                integers.or_else(|| Some(self.number()?.cmp(&other.number()?)))
+            }
             _ => None,
         }
     }
@@ -171,6 +174,6 @@ pub(super) fn trusted_text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("the bytes were validated")
 }
 
-fn trusted_number(text: &str) -> Number {
-    Number::parse(text).expect("the bytes were validated")
+fn trusted_number(text: &[u8]) -> Number {
+    Number::parse_bytes(text).expect("the bytes were validated")
 }

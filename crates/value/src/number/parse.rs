@@ -10,10 +10,14 @@ impl Number {
     /// zero has the exponent of its last digit. So `0e126` is an overflow and `0.0e126` is not, as
     /// observed on DynamoDB.
     pub fn parse(text: &str) -> Result<Number, NumberError> {
+        Number::parse_bytes(text.as_bytes())
+    }
+
+    pub(crate) fn parse_bytes(text: &[u8]) -> Result<Number, NumberError> {
         if text.is_empty() {
             return Err(NumberError::Empty);
         }
-        let (negative, unsigned) = split_sign(text.as_bytes());
+        let (negative, unsigned) = split_sign(text);
         let (digits, rest) = scan_digits(unsigned)?;
         let last_exponent = scan_exponent(rest)?.saturating_sub(digits.fraction);
 

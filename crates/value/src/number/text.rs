@@ -1,5 +1,6 @@
 //! DynamoDB's canonical text of a number: plain decimal, never an exponent, never a spare zero.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::ops::Deref;
 
@@ -90,6 +91,10 @@ impl fmt::Debug for NumberText {
 /// spares the wide divisions.
 fn write_digits(coefficient: u128, buffer: &mut [u8; NUMBER_DIGITS_MAX]) -> &[u8] {
     const HALF: usize = NUMBER_DIGITS_MAX / 2;
+    if let Ok(word) = u64::try_from(coefficient) {
+        let start = write_word(word, buffer);
+        return &buffer[start..];
+    }
     let high = (coefficient / POWERS_OF_TEN[HALF]) as u64;
     let low = (coefficient % POWERS_OF_TEN[HALF]) as u64;
     let (high_digits, low_digits) = buffer.split_at_mut(HALF);
@@ -131,6 +136,13 @@ pub(crate) fn canonical_shape(text: &[u8]) -> Option<Shape> {
     };
     check_exponent(exponent).ok()?;
     (digits <= NUMBER_DIGITS_MAX).then_some(Shape { negative, digits, exponent: exponent as i32 })
+}
+
+/// How two canonical texts compare, if both are integers without a sign: the longer is the greater, as none has a
+/// leading zero. `None`: that one of them is another number.
+pub(crate) fn compare_canonical_integers(one: &[u8], two: &[u8]) -> Option<Ordering> {
+    let is_integer = |text: &[u8]| text.iter().all(u8::is_ascii_digit);
+    (is_integer(one) && is_integer(two)).then(|| one.len().cmp(&two.len()).then(one.cmp(two)))
 }
 
 /// The size of a number that is known to be canonical.

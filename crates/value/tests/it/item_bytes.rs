@@ -9,7 +9,7 @@ use zenobe_value::{
     item_size_bytes,
 };
 
-use crate::generate::{attributes, tiny_value, value};
+use crate::generate::{attributes, number, tiny_value, value};
 use crate::golden;
 
 #[test]
@@ -135,6 +135,14 @@ proptest! {
             new.into_iter().filter(|(name, _)| !expected.contains_key(name)).collect();
         expected.extend(with.clone());
         prop_assert_eq!(encoded.as_item().splice(&names, &with), EncodedItem::encode(&expected));
+    }
+
+    #[test]
+    fn numbers_compare_alike_as_bytes(left in number(), right in number()) {
+        let [left_bytes, right_bytes] =
+            [left, right].map(|number| EncodedValue::encode(&AttributeValue::N(number)));
+        let compared = left_bytes.as_value().compare(&right_bytes.as_value());
+        prop_assert_eq!(compared, Some(left.cmp(&right)));
     }
 
     #[test]
