@@ -35,6 +35,7 @@ mod listed_path;
 mod operator;
 mod parser;
 mod projection;
+mod remembered;
 mod reserved_words;
 mod syntax;
 mod update;

@@ -2,6 +2,24 @@
 
 use crate::operator::{Operator, Section};
 
+/// A piece of the text. The syntax holds no text itself, so that it can outlive the request that the text came with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Span {
+    start: u16,
+    end: u16,
+}
+
+impl Span {
+    pub fn new(start: usize, end: usize) -> Span {
+        let bound = |position: usize| u16::try_from(position).expect("expressions are short");
+        Span { start: bound(start), end: bound(end) }
+    }
+
+    pub fn of(self, text: &str) -> &str {
+        &text[usize::from(self.start)..usize::from(self.end)]
+    }
+}
+
 /// A boolean tree over leaves, which are text slices after parsing and resolved operands after binding.
 #[derive(Debug)]
 pub(crate) enum Tree<Leaf> {
@@ -12,80 +30,80 @@ pub(crate) enum Tree<Leaf> {
 }
 
 #[derive(Debug)]
-pub(crate) enum RawLeaf<'t> {
+pub(crate) enum RawLeaf {
     /// A comparison, BETWEEN or IN.
     Operation {
         operator: Operator,
-        operands: Vec<RawOperand<'t>>,
+        operands: Vec<RawOperand>,
     },
-    Call(RawCall<'t>),
+    Call(RawCall),
 }
 
 #[derive(Debug)]
-pub(crate) enum RawOperand<'t> {
-    Path(RawPath<'t>),
+pub(crate) enum RawOperand {
+    Path(RawPath),
     /// `:value`, with its prefix.
-    Value(&'t str),
-    Call(RawCall<'t>),
+    Value(Span),
+    Call(RawCall),
 }
 
 #[derive(Debug)]
-pub(crate) struct RawCall<'t> {
-    pub function: &'t str,
-    pub arguments: Vec<RawOperand<'t>>,
+pub(crate) struct RawCall {
+    pub function: Span,
+    pub arguments: Vec<RawOperand>,
 }
 
 /// Like a bound path: most have a root alone.
 #[derive(Debug)]
-pub(crate) struct RawPath<'t> {
-    pub root: RawName<'t>,
-    pub below: Vec<RawElement<'t>>,
+pub(crate) struct RawPath {
+    pub root: RawName,
+    pub below: Vec<RawElement>,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum RawElement<'t> {
-    Name(RawName<'t>),
+pub(crate) enum RawElement {
+    Name(RawName),
     /// The digits.
-    Index(&'t str),
+    Index(Span),
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum RawName<'t> {
-    Word(&'t str),
+pub(crate) enum RawName {
+    Word(Span),
     /// `#name`, with its prefix.
-    Placeholder(&'t str),
+    Placeholder(Span),
 }
 
 /// The sections and all their actions, both in the order of the text.
 #[derive(Debug)]
-pub(crate) struct RawUpdate<'t> {
+pub(crate) struct RawUpdate {
     pub sections: Vec<Section>,
-    pub actions: Vec<RawAction<'t>>,
+    pub actions: Vec<RawAction>,
 }
 
 #[derive(Debug)]
-pub(crate) struct RawAction<'t> {
+pub(crate) struct RawAction {
     pub section: Section,
-    pub path: RawPath<'t>,
-    pub value: RawActionValue<'t>,
+    pub path: RawPath,
+    pub value: RawActionValue,
 }
 
 #[derive(Debug)]
-pub(crate) enum RawActionValue<'t> {
+pub(crate) enum RawActionValue {
     /// REMOVE has none.
     None,
     /// ADD and DELETE take a `:value`.
-    Value(&'t str),
-    Operand(RawOperand<'t>),
+    Value(Span),
+    Operand(RawOperand),
     Arithmetic {
         operator: Operator,
-        left: RawOperand<'t>,
-        right: RawOperand<'t>,
+        left: RawOperand,
+        right: RawOperand,
     },
 }
 
-impl<'t> RawLeaf<'t> {
-    pub fn operands(&self) -> &[RawOperand<'t>] {
+impl RawLeaf {
+    pub fn operands(&self) -> &[RawOperand] {
         match self {
             RawLeaf::Operation { operands, .. } => operands,
             RawLeaf::Call(call) => &call.arguments,
@@ -93,8 +111,8 @@ impl<'t> RawLeaf<'t> {
     }
 }
 
-impl<'t> RawPath<'t> {
-    pub fn names(&self) -> impl Iterator<Item = RawName<'t>> + use<'_, 't> {
+impl RawPath {
+    pub fn names(&self) -> impl Iterator<Item = RawName> {
         let below = self.below.iter().filter_map(|element| match element {
             RawElement::Name(name) => Some(*name),
             RawElement::Index(_) => None,
@@ -118,10 +136,10 @@ impl<Leaf> Tree<Leaf> {
         }
     }
 
-    /// Replaces the leaves from left to right and stops at the first error.
+    /// The same tree over other leaves, made from left to right. Stops at the first error.
     pub fn try_map<Mapped, Error>(
-        self,
-        map: &mut impl FnMut(Leaf) -> Result<Mapped, Error>,
+        &self,
+        map: &mut impl FnMut(&Leaf) -> Result<Mapped, Error>,
     ) -> Result<Tree<Mapped>, Error> {
         Ok(match self {
             Tree::And(branches) => Tree::And(map_branches(branches, map)?),
@@ -133,8 +151,8 @@ impl<Leaf> Tree<Leaf> {
 }
 
 fn map_branches<Leaf, Mapped, Error>(
-    branches: Vec<Tree<Leaf>>,
-    map: &mut impl FnMut(Leaf) -> Result<Mapped, Error>,
+    branches: &[Tree<Leaf>],
+    map: &mut impl FnMut(&Leaf) -> Result<Mapped, Error>,
 ) -> Result<Vec<Tree<Mapped>>, Error> {
     // A loop and not an iterator chain, since branches nest deeply and a chain takes many frames.
     let mut mapped = Vec::with_capacity(branches.len());

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use zenobe_value::{AttributeType, AttributeValue, Path};
 
-use super::Binder;
+use super::Scope;
 use crate::error::{Fault, OperandType};
 use crate::limits;
 use crate::operator::Operator;
@@ -25,11 +25,11 @@ pub(crate) enum LeafOperand<'v> {
     Size(Vec<LeafOperand<'v>>),
 }
 
-impl<'a> Binder<'a> {
-    pub(super) fn leaf(&mut self, raw: &RawLeaf<'_>) -> Result<Leaf<'a>, Fault> {
+impl<'a> Scope<'_, 'a> {
+    pub(super) fn leaf(&mut self, raw: &RawLeaf) -> Result<Leaf<'a>, Fault> {
         let operator = match raw {
             RawLeaf::Operation { operator, .. } => *operator,
-            RawLeaf::Call(call) => Operator::condition_function(call.function)
+            RawLeaf::Call(call) => Operator::condition_function(call.function.of(self.text))
                 .expect("unknown functions were rejected by the static checks"),
         };
         let leaf = Leaf { operator, operands: self.leaf_operands(raw.operands())? };
@@ -37,11 +37,11 @@ impl<'a> Binder<'a> {
         Ok(leaf)
     }
 
-    fn leaf_operands(&mut self, raw: &[RawOperand<'_>]) -> Result<Vec<LeafOperand<'a>>, Fault> {
+    fn leaf_operands(&mut self, raw: &[RawOperand]) -> Result<Vec<LeafOperand<'a>>, Fault> {
         raw.iter()
             .map(|operand| match operand {
                 RawOperand::Path(path) => self.path(path).map(LeafOperand::Path),
-                RawOperand::Value(placeholder) => self.value(placeholder).map(LeafOperand::Value),
+                RawOperand::Value(placeholder) => self.value(*placeholder).map(LeafOperand::Value),
                 // The static checks leave no other function among operands.
                 RawOperand::Call(call) => {
                     self.leaf_operands(&call.arguments).map(LeafOperand::Size)

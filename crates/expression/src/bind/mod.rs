@@ -19,7 +19,8 @@ use crate::lexer::is_word_part;
 use crate::limits;
 use crate::parser::{parse_condition, parse_projection, parse_update};
 use crate::projection::Projection;
-use crate::syntax::{RawElement, RawName, RawPath, Tree};
+use crate::remembered::Remembered;
+use crate::syntax::{RawElement, RawLeaf, RawName, RawPath, RawUpdate, Span, Tree};
 use crate::update::Update;
 pub(crate) use leaf::{Leaf, LeafOperand};
 
@@ -86,73 +87,110 @@ impl<'a> Binder<'a> {
     }
 
     fn bind_update(&mut self, text: &str) -> Result<Update, Fault> {
-        let parsed = parse_update(text)?;
-        static_checks::check_update(&parsed)?;
-        self.update_actions(&parsed.syntax.actions)
+        let update = UPDATES.with(|updates| updates.get_or_parse(text, checked_update))?;
+        self.scope(text).update_actions(&update.actions)
     }
 
     fn bind_leaves(&mut self, text: &str) -> Result<Tree<Leaf<'a>>, Fault> {
-        let parsed = parse_condition(text)?;
-        static_checks::check_condition(&parsed)?;
-        parsed.syntax.try_map(&mut |leaf| self.leaf(&leaf))
+        let tree = CONDITIONS.with(|trees| trees.get_or_parse(text, checked_condition))?;
+        let mut scope = self.scope(text);
+        tree.try_map(&mut |leaf| scope.leaf(leaf))
     }
 
     fn bind_projection(&mut self, text: &str) -> Result<Projection, Fault> {
-        let parsed = parse_projection(text)?;
-        static_checks::check_paths(&parsed.syntax)?;
-        let paths = parsed.syntax.iter().map(|path| self.path(path));
+        let paths =
+            PROJECTIONS.with(|projections| projections.get_or_parse(text, checked_paths))?;
+        let mut scope = self.scope(text);
+        let paths = paths.iter().map(|path| scope.path(path));
         let paths: Vec<Path> = paths.collect::<Result<_, _>>()?;
         path_set::check_disjoint(&paths)?;
         Ok(Projection::new(paths))
     }
 
-    fn path(&mut self, raw: &RawPath<'_>) -> Result<Path, Fault> {
+    fn scope<'b>(&'b mut self, text: &'b str) -> Scope<'b, 'a> {
+        Scope { binder: self, text }
+    }
+}
+
+thread_local! {
+    static UPDATES: Remembered<RawUpdate> = Remembered::new();
+    static CONDITIONS: Remembered<Tree<RawLeaf>> = Remembered::new();
+    static PROJECTIONS: Remembered<Vec<RawPath>> = Remembered::new();
+}
+
+fn checked_update(text: &str) -> Result<RawUpdate, Fault> {
+    let parsed = parse_update(text)?;
+    static_checks::check_update(text, &parsed)?;
+    Ok(parsed.syntax)
+}
+
+fn checked_condition(text: &str) -> Result<Tree<RawLeaf>, Fault> {
+    let parsed = parse_condition(text)?;
+    static_checks::check_condition(text, &parsed)?;
+    Ok(parsed.syntax)
+}
+
+fn checked_paths(text: &str) -> Result<Vec<RawPath>, Fault> {
+    let parsed = parse_projection(text)?;
+    static_checks::check_paths(text, &parsed.syntax)?;
+    Ok(parsed.syntax)
+}
+
+/// A binder at work on one text.
+struct Scope<'b, 'a> {
+    binder: &'b mut Binder<'a>,
+    text: &'b str,
+}
+
+impl<'b, 'a> Scope<'b, 'a> {
+    fn path(&mut self, raw: &RawPath) -> Result<Path, Fault> {
         let root = self.name(raw.root)?;
         let below = raw.below.iter().map(|element| self.path_element(element));
         Ok(Path::new(root, below.collect::<Result<_, _>>()?))
     }
 
-    fn path_element(&mut self, raw: &RawElement<'_>) -> Result<PathElement, Fault> {
+    fn path_element(&mut self, raw: &RawElement) -> Result<PathElement, Fault> {
         match raw {
             RawElement::Name(name) => {
                 self.name(*name).map(|name| PathElement::Name(name.to_owned()))
             }
-            RawElement::Index(digits) => list_index(digits).map(PathElement::Index),
+            RawElement::Index(digits) => list_index(digits.of(self.text)).map(PathElement::Index),
         }
     }
 
-    fn name<'n>(&mut self, raw: RawName<'n>) -> Result<&'n str, Fault>
+    fn name(&mut self, raw: RawName) -> Result<&'b str, Fault>
     where
-        'a: 'n,
+        'a: 'b,
     {
         let placeholder = match raw {
-            RawName::Word(word) => return Ok(word),
-            RawName::Placeholder(placeholder) => placeholder,
+            RawName::Word(word) => return Ok(word.of(self.text)),
+            RawName::Placeholder(placeholder) => placeholder.of(self.text),
         };
-        let defined = self.names.and_then(|names| names.get_key_value(placeholder));
+        let defined = self.binder.names.and_then(|names| names.get_key_value(placeholder));
         let Some((key, name)) = defined else {
             return Err(Fault::UndefinedName { placeholder: placeholder.to_owned() });
         };
-        self.used_names.push(key);
+        self.binder.used_names.push(key);
         Ok(name)
     }
 
-    fn shared_value(&mut self, placeholder: &str) -> Result<Arc<AttributeValue>, Fault> {
+    fn shared_value(&mut self, placeholder: Span) -> Result<Arc<AttributeValue>, Fault> {
         let (key, value) = self.entry(placeholder)?;
-        let shared = self.shared_values.entry(key).or_insert_with(|| Arc::new(value.clone()));
-        Ok(Arc::clone(shared))
+        let shared = self.binder.shared_values.entry(key);
+        Ok(Arc::clone(shared.or_insert_with(|| Arc::new(value.clone()))))
     }
 
-    fn value(&mut self, placeholder: &str) -> Result<&'a AttributeValue, Fault> {
+    fn value(&mut self, placeholder: Span) -> Result<&'a AttributeValue, Fault> {
         self.entry(placeholder).map(|(_, value)| value)
     }
 
-    fn entry(&mut self, placeholder: &str) -> Result<(&'a str, &'a AttributeValue), Fault> {
-        let defined = self.values.and_then(|values| values.get_key_value(placeholder));
+    fn entry(&mut self, placeholder: Span) -> Result<(&'a str, &'a AttributeValue), Fault> {
+        let placeholder = placeholder.of(self.text);
+        let defined = self.binder.values.and_then(|values| values.get_key_value(placeholder));
         let Some((key, value)) = defined else {
             return Err(Fault::UndefinedValue { placeholder: placeholder.to_owned() });
         };
-        self.used_values.push(key);
+        self.binder.used_values.push(key);
         Ok((key, value))
     }
 }

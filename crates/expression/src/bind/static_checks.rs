@@ -12,9 +12,9 @@ use crate::syntax::{
     RawUpdate, Tree,
 };
 
-pub(super) fn check_condition(parsed: &Parsed<Tree<RawLeaf<'_>>>) -> Result<(), Fault> {
+pub(super) fn check_condition(text: &str, parsed: &Parsed<Tree<RawLeaf>>) -> Result<(), Fault> {
     check_parsed(parsed)?;
-    let mut faults = Faults::new(Operator::condition_function);
+    let mut faults = Faults::new(text, Operator::condition_function);
     parsed.syntax.try_for_each(&mut |leaf| {
         faults.leaf(leaf);
         Ok(())
@@ -22,22 +22,23 @@ pub(super) fn check_condition(parsed: &Parsed<Tree<RawLeaf<'_>>>) -> Result<(), 
     first([faults.unknown_function, faults.misused_function, faults.reserved_word, faults.shape])
 }
 
-pub(super) fn check_update(parsed: &Parsed<RawUpdate<'_>>) -> Result<(), Fault> {
+pub(super) fn check_update(text: &str, parsed: &Parsed<RawUpdate>) -> Result<(), Fault> {
     check_parsed(parsed)?;
-    let mut faults = Faults::new(Operator::update_function);
+    let mut faults = Faults::new(text, Operator::update_function);
     parsed.syntax.actions.iter().for_each(|action| faults.action(action));
     let repeated = repeated_section(&parsed.syntax.sections);
     first([faults.reserved_word, faults.unknown_function, repeated, faults.shape])
 }
 
-pub(super) fn check_paths(paths: &[RawPath<'_>]) -> Result<(), Fault> {
-    let mut faults = Faults::new(|_| None);
+pub(super) fn check_paths(text: &str, paths: &[RawPath]) -> Result<(), Fault> {
+    let mut faults = Faults::new(text, |_| None);
     paths.iter().for_each(|path| faults.path(path));
     first([faults.reserved_word, faults.shape])
 }
 
 /// The first fault of each class.
-struct Faults {
+struct Faults<'t> {
+    text: &'t str,
     function_named: fn(&str) -> Option<Operator>,
     unknown_function: Option<Fault>,
     misused_function: Option<Fault>,
@@ -46,9 +47,10 @@ struct Faults {
     shape: Option<Fault>,
 }
 
-impl Faults {
-    fn new(function_named: fn(&str) -> Option<Operator>) -> Faults {
+impl<'t> Faults<'t> {
+    fn new(text: &'t str, function_named: fn(&str) -> Option<Operator>) -> Faults<'t> {
         Faults {
+            text,
             function_named,
             unknown_function: None,
             misused_function: None,
@@ -57,7 +59,7 @@ impl Faults {
         }
     }
 
-    fn leaf(&mut self, leaf: &RawLeaf<'_>) {
+    fn leaf(&mut self, leaf: &RawLeaf) {
         self.condition_operands(leaf.operands());
         if let RawLeaf::Call(call) = leaf {
             let function = self.function(call);
@@ -68,7 +70,7 @@ impl Faults {
     }
 
     /// Among operands only `size` may be called.
-    fn condition_operands(&mut self, operands: &[RawOperand<'_>]) {
+    fn condition_operands(&mut self, operands: &[RawOperand]) {
         for operand in operands {
             match operand {
                 RawOperand::Path(path) => self.path(path),
@@ -84,7 +86,7 @@ impl Faults {
         }
     }
 
-    fn action(&mut self, action: &RawAction<'_>) {
+    fn action(&mut self, action: &RawAction) {
         self.path(&action.path);
         match &action.value {
             RawActionValue::None | RawActionValue::Value(_) => {}
@@ -96,7 +98,7 @@ impl Faults {
         }
     }
 
-    fn update_operand(&mut self, operand: &RawOperand<'_>) {
+    fn update_operand(&mut self, operand: &RawOperand) {
         match operand {
             RawOperand::Path(path) => self.path(path),
             RawOperand::Value(_) => {}
@@ -107,10 +109,11 @@ impl Faults {
         }
     }
 
-    fn function(&mut self, call: &RawCall<'_>) -> Option<Operator> {
-        let function = (self.function_named)(call.function);
+    fn function(&mut self, call: &RawCall) -> Option<Operator> {
+        let name = call.function.of(self.text);
+        let function = (self.function_named)(name);
         if function.is_none() {
-            let function = call.function.to_owned();
+            let function = name.to_owned();
             self.unknown_function.get_or_insert(Fault::InvalidFunctionName { function });
         }
         function
@@ -120,18 +123,18 @@ impl Faults {
         self.misused_function.get_or_insert(Fault::FunctionNotAllowed { function });
     }
 
-    fn path(&mut self, path: &RawPath<'_>) {
+    fn path(&mut self, path: &RawPath) {
         for name in path.names() {
             if let RawName::Word(word) = name
-                && is_reserved_word(word)
+                && is_reserved_word(word.of(self.text))
             {
-                let word = word.to_owned();
+                let word = word.of(self.text).to_owned();
                 self.reserved_word.get_or_insert(Fault::ReservedWord { word });
             }
         }
         for element in &path.below {
             if let RawElement::Index(digits) = element
-                && let Err(fault) = list_index(digits)
+                && let Err(fault) = list_index(digits.of(self.text))
             {
                 self.shape.get_or_insert(fault);
             }

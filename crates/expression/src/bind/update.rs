@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use zenobe_value::{AttributeType, AttributeValue, Path};
 
-use super::{Binder, path_set};
+use super::{Scope, path_set};
 use crate::error::{Fault, OperandType};
 use crate::operator::{Operator, Section};
 use crate::syntax::{RawAction, RawActionValue, RawCall, RawOperand};
 use crate::update::{Action, SetOperand, SetValue, Update};
 
-impl<'a> Binder<'a> {
+impl Scope<'_, '_> {
     /// An undefined `#name` anywhere outranks an undefined `:value`, and both outrank everything about types.
-    pub(super) fn update_actions(&mut self, raw: &[RawAction<'_>]) -> Result<Update, Fault> {
+    pub(super) fn update_actions(&mut self, raw: &[RawAction]) -> Result<Update, Fault> {
         let targets = raw.iter().map(|action| {
             let target = self.path(&action.path)?;
             self.check_names(&action.value)?;
@@ -30,7 +30,7 @@ impl<'a> Binder<'a> {
         })
     }
 
-    fn check_names(&mut self, value: &RawActionValue<'_>) -> Result<(), Fault> {
+    fn check_names(&mut self, value: &RawActionValue) -> Result<(), Fault> {
         match value {
             RawActionValue::None | RawActionValue::Value(_) => Ok(()),
             RawActionValue::Operand(operand) => self.check_operand_names(operand),
@@ -41,7 +41,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    fn check_operand_names(&mut self, operand: &RawOperand<'_>) -> Result<(), Fault> {
+    fn check_operand_names(&mut self, operand: &RawOperand) -> Result<(), Fault> {
         match operand {
             RawOperand::Path(path) => path.names().try_for_each(|name| self.name(name).map(drop)),
             RawOperand::Value(_) => Ok(()),
@@ -51,11 +51,11 @@ impl<'a> Binder<'a> {
         }
     }
 
-    fn action_value(&mut self, raw: &RawActionValue<'_>) -> Result<ActionValue, Fault> {
+    fn action_value(&mut self, raw: &RawActionValue) -> Result<ActionValue, Fault> {
         Ok(match raw {
             RawActionValue::None => ActionValue::None,
             RawActionValue::Value(placeholder) => {
-                ActionValue::Literal(self.shared_value(placeholder)?)
+                ActionValue::Literal(self.shared_value(*placeholder)?)
             }
             RawActionValue::Operand(operand) => ActionValue::Operand(self.set_operand(operand)?),
             RawActionValue::Arithmetic { operator, left, right } => ActionValue::Arithmetic {
@@ -66,18 +66,18 @@ impl<'a> Binder<'a> {
         })
     }
 
-    fn set_operand(&mut self, raw: &RawOperand<'_>) -> Result<UncheckedOperand, Fault> {
+    fn set_operand(&mut self, raw: &RawOperand) -> Result<UncheckedOperand, Fault> {
         match raw {
             RawOperand::Path(path) => self.path(path).map(UncheckedOperand::Path),
             RawOperand::Value(placeholder) => {
-                self.shared_value(placeholder).map(UncheckedOperand::Literal)
+                self.shared_value(*placeholder).map(UncheckedOperand::Literal)
             }
             RawOperand::Call(call) => self.set_call(call),
         }
     }
 
-    fn set_call(&mut self, call: &RawCall<'_>) -> Result<UncheckedOperand, Fault> {
-        let function = Operator::update_function(call.function)
+    fn set_call(&mut self, call: &RawCall) -> Result<UncheckedOperand, Fault> {
+        let function = Operator::update_function(call.function.of(self.text))
             .expect("unknown functions were rejected by the static checks");
         // A loop and not an iterator chain, since calls nest deeply and a chain takes many frames.
         let mut arguments = Vec::with_capacity(call.arguments.len());
@@ -103,7 +103,7 @@ enum UncheckedOperand {
 }
 
 /// ADD takes numbers and sets, DELETE only sets.
-fn check_action_types(raw: &[RawAction<'_>], values: &[ActionValue]) -> Result<(), Fault> {
+fn check_action_types(raw: &[RawAction], values: &[ActionValue]) -> Result<(), Fault> {
     for (RawAction { section, .. }, value) in raw.iter().zip(values) {
         let ActionValue::Literal(literal) = value else { continue };
         let operand_type = literal.attribute_type();

@@ -6,9 +6,9 @@ use crate::lexer::TokenKind;
 use crate::operator::Operator;
 use crate::syntax::{RawLeaf, RawOperand, Tree};
 
-pub(crate) type RawCondition<'t> = Tree<RawLeaf<'t>>;
+pub(crate) type RawCondition = Tree<RawLeaf>;
 
-pub(crate) fn parse_condition(text: &str) -> Result<Parsed<RawCondition<'_>>, Fault> {
+pub(crate) fn parse_condition(text: &str) -> Result<Parsed<RawCondition>, Fault> {
     let mut parser = Parser::new(text, Grammar::Condition)?;
     let condition = parser.condition()?;
     parser.finish(condition)
@@ -16,23 +16,23 @@ pub(crate) fn parse_condition(text: &str) -> Result<Parsed<RawCondition<'_>>, Fa
 
 /// What has been read inside one pair of parentheses (or outside all of them) before the current term.
 #[derive(Default)]
-struct Level<'t> {
-    alternatives: Vec<RawCondition<'t>>,
-    conjuncts: Vec<RawCondition<'t>>,
+struct Level {
+    alternatives: Vec<RawCondition>,
+    conjuncts: Vec<RawCondition>,
     negations: usize,
 }
 
 /// A term between AND, OR and parentheses. Until a comparator follows, `(a)` could be either; a function call
 /// can be both, and which of them is legal is not a matter of syntax.
-enum Term<'t> {
-    Operand(RawOperand<'t>),
-    Condition(RawCondition<'t>),
+enum Term {
+    Operand(RawOperand),
+    Condition(RawCondition),
 }
 
 impl<'t> Parser<'t> {
     /// Keeps a stack of its own instead of recurring, so that no text can exhaust the thread's.
-    fn condition(&mut self) -> Result<RawCondition<'t>, Fault> {
-        let mut outer: Vec<Level<'t>> = Vec::new();
+    fn condition(&mut self) -> Result<RawCondition, Fault> {
+        let mut outer: Vec<Level> = Vec::new();
         let mut level = Level::default();
         loop {
             level.negations = self.negations();
@@ -63,10 +63,10 @@ impl<'t> Parser<'t> {
     /// Leaves as many levels as parentheses close behind a term.
     fn close_parentheses(
         &mut self,
-        mut term: Term<'t>,
-        level: &mut Level<'t>,
-        outer: &mut Vec<Level<'t>>,
-    ) -> Result<Term<'t>, Fault> {
+        mut term: Term,
+        level: &mut Level,
+        outer: &mut Vec<Level>,
+    ) -> Result<Term, Fault> {
         let mut closed_just_now = false;
         while self.peek() == TokenKind::CloseParenthesis {
             let Some(enclosing) = outer.pop() else { break };
@@ -90,9 +90,9 @@ impl<'t> Parser<'t> {
     /// Behind AND or OR another term follows: `None`. Otherwise the term is the level's last.
     fn continue_level(
         &mut self,
-        term: Term<'t>,
-        level: &mut Level<'t>,
-    ) -> Result<Option<RawCondition<'t>>, Fault> {
+        term: Term,
+        level: &mut Level,
+    ) -> Result<Option<RawCondition>, Fault> {
         let condition = self.as_condition(term)?;
         if self.accept_keyword("AND") {
             self.count_operator();
@@ -108,7 +108,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Only a function call can be a condition without a comparator.
-    fn as_condition(&self, term: Term<'t>) -> Result<RawCondition<'t>, Fault> {
+    fn as_condition(&self, term: Term) -> Result<RawCondition, Fault> {
         match term {
             Term::Condition(condition) => Ok(condition),
             Term::Operand(RawOperand::Call(call)) => Ok(Tree::Leaf(RawLeaf::Call(call))),
@@ -117,7 +117,7 @@ impl<'t> Parser<'t> {
     }
 
     /// A comparator, BETWEEN or IN turns an operand into a condition.
-    fn after_operand(&mut self, operand: RawOperand<'t>) -> Result<Term<'t>, Fault> {
+    fn after_operand(&mut self, operand: RawOperand) -> Result<Term, Fault> {
         let (operator, operands) = if let TokenKind::Comparator(comparator) = self.peek() {
             self.position += 1;
             (Operator::Compare(comparator), vec![operand, self.operand()?])
@@ -136,7 +136,7 @@ impl<'t> Parser<'t> {
         Ok(Term::Condition(Tree::Leaf(RawLeaf::Operation { operator, operands })))
     }
 
-    fn in_operands(&mut self, tested: RawOperand<'t>) -> Result<Vec<RawOperand<'t>>, Fault> {
+    fn in_operands(&mut self, tested: RawOperand) -> Result<Vec<RawOperand>, Fault> {
         self.expect(TokenKind::OpenParenthesis)?;
         let mut operands = vec![tested];
         self.comma_separated(&mut operands, Parser::operand)?;
@@ -145,23 +145,23 @@ impl<'t> Parser<'t> {
     }
 }
 
-impl<'t> Level<'t> {
+impl Level {
     /// Whether nothing but the current term stands in the parentheses.
     fn is_plain(&self) -> bool {
         self.alternatives.is_empty() && self.conjuncts.is_empty() && self.negations == 0
     }
 
-    fn add_conjunct(&mut self, condition: RawCondition<'t>) {
+    fn add_conjunct(&mut self, condition: RawCondition) {
         let condition = self.negate(condition);
         self.conjuncts.push(condition);
     }
 
-    fn add_alternative(&mut self, condition: RawCondition<'t>) {
+    fn add_alternative(&mut self, condition: RawCondition) {
         let condition = self.conjunction(condition);
         self.alternatives.push(condition);
     }
 
-    fn finish(mut self, last: RawCondition<'t>) -> RawCondition<'t> {
+    fn finish(mut self, last: RawCondition) -> RawCondition {
         let last = self.conjunction(last);
         if self.alternatives.is_empty() {
             return last;
@@ -170,7 +170,7 @@ impl<'t> Level<'t> {
         Tree::Or(self.alternatives)
     }
 
-    fn conjunction(&mut self, last: RawCondition<'t>) -> RawCondition<'t> {
+    fn conjunction(&mut self, last: RawCondition) -> RawCondition {
         let last = self.negate(last);
         if self.conjuncts.is_empty() {
             return last;
@@ -182,7 +182,7 @@ impl<'t> Level<'t> {
 
     /// A pair of negations cancels out, but the tree still shows that there was a NOT: key conditions
     /// reject any.
-    fn negate(&mut self, condition: RawCondition<'t>) -> RawCondition<'t> {
+    fn negate(&mut self, condition: RawCondition) -> RawCondition {
         let negated = |condition| Tree::Not(Box::new(condition));
         match std::mem::take(&mut self.negations) {
             0 => condition,

@@ -9,7 +9,7 @@ use crate::error::Fault;
 use crate::lexer::{Token, TokenKind, tokenize};
 use crate::limits;
 use crate::operator::Section;
-use crate::syntax::{RawCall, RawElement, RawName, RawOperand, RawPath};
+use crate::syntax::{RawCall, RawElement, RawName, RawOperand, RawPath, Span};
 
 pub(crate) use condition::parse_condition;
 pub(crate) use projection::parse_projection;
@@ -39,9 +39,9 @@ struct Parser<'t> {
 }
 
 /// A call whose arguments are being read, and the parentheses that were opened before it.
-struct OpenCall<'t> {
+struct OpenCall {
     parentheses: usize,
-    call: RawCall<'t>,
+    call: RawCall,
 }
 
 impl<'t> Parser<'t> {
@@ -74,8 +74,8 @@ impl<'t> Parser<'t> {
     // ---- operands -------------------------------------------------------------------------------
 
     /// An operand, in any number of parentheses. Calls that are still open wait on a stack.
-    fn operand(&mut self) -> Result<RawOperand<'t>, Fault> {
-        let mut calls: Vec<OpenCall<'t>> = Vec::new();
+    fn operand(&mut self) -> Result<RawOperand, Fault> {
+        let mut calls: Vec<OpenCall> = Vec::new();
         loop {
             let parentheses = self.open_parentheses();
             if self.at_name() && self.peek_second() == TokenKind::OpenParenthesis {
@@ -91,14 +91,14 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn simple_operand(&mut self) -> Result<RawOperand<'t>, Fault> {
+    fn simple_operand(&mut self) -> Result<RawOperand, Fault> {
         if self.peek() == TokenKind::Value {
             return Ok(RawOperand::Value(self.advance()));
         }
         self.path().map(RawOperand::Path)
     }
 
-    fn open_call(&mut self, parentheses: usize) -> Result<OpenCall<'t>, Fault> {
+    fn open_call(&mut self, parentheses: usize) -> Result<OpenCall, Fault> {
         self.count_operator();
         let function = self.advance();
         self.expect(TokenKind::OpenParenthesis)?;
@@ -109,9 +109,9 @@ impl<'t> Parser<'t> {
     /// argument follows.
     fn close_calls(
         &mut self,
-        mut operand: RawOperand<'t>,
-        calls: &mut Vec<OpenCall<'t>>,
-    ) -> Result<Option<RawOperand<'t>>, Fault> {
+        mut operand: RawOperand,
+        calls: &mut Vec<OpenCall>,
+    ) -> Result<Option<RawOperand>, Fault> {
         while let Some(OpenCall { parentheses, mut call }) = calls.pop() {
             call.arguments.push(operand);
             if self.accept(TokenKind::Comma) {
@@ -134,9 +134,9 @@ impl<'t> Parser<'t> {
 
     fn close_parentheses_around(
         &mut self,
-        mut operand: RawOperand<'t>,
+        mut operand: RawOperand,
         open: usize,
-    ) -> Result<RawOperand<'t>, Fault> {
+    ) -> Result<RawOperand, Fault> {
         let mut closed_just_now = false;
         for _ in 0..open {
             self.expect(TokenKind::CloseParenthesis)?;
@@ -160,7 +160,7 @@ impl<'t> Parser<'t> {
 
     // ---- paths ----------------------------------------------------------------------------------
 
-    fn path(&mut self) -> Result<RawPath<'t>, Fault> {
+    fn path(&mut self) -> Result<RawPath, Fault> {
         let root = self.name()?;
         let mut below = Vec::new();
         self.path_tail(&mut below)?;
@@ -168,7 +168,7 @@ impl<'t> Parser<'t> {
     }
 
     /// In conditions a path may go on behind its parentheses: `(a).b`. Whether it does.
-    fn extend_grouped_path(&mut self, operand: &mut RawOperand<'t>) -> Result<bool, Fault> {
+    fn extend_grouped_path(&mut self, operand: &mut RawOperand) -> Result<bool, Fault> {
         match operand {
             RawOperand::Path(path) if self.grammar == Grammar::Condition => {
                 let elements_before = path.below.len();
@@ -179,7 +179,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn path_tail(&mut self, below: &mut Vec<RawElement<'t>>) -> Result<(), Fault> {
+    fn path_tail(&mut self, below: &mut Vec<RawElement>) -> Result<(), Fault> {
         loop {
             if self.accept(TokenKind::Dot) {
                 below.push(RawElement::Name(self.name()?));
@@ -193,7 +193,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn name(&mut self) -> Result<RawName<'t>, Fault> {
+    fn name(&mut self) -> Result<RawName, Fault> {
         if self.peek() == TokenKind::Name {
             return Ok(RawName::Placeholder(self.advance()));
         }
@@ -233,10 +233,10 @@ impl<'t> Parser<'t> {
     }
 
     /// Consumes the current token, which is never the end.
-    fn advance(&mut self) -> &'t str {
-        let text = self.token_text(self.position);
+    fn advance(&mut self) -> Span {
+        let token = self.tokens[self.position];
         self.position += 1;
-        text
+        Span::new(token.start, token.end)
     }
 
     fn accept(&mut self, kind: TokenKind) -> bool {
@@ -255,7 +255,7 @@ impl<'t> Parser<'t> {
         found
     }
 
-    fn expect(&mut self, kind: TokenKind) -> Result<&'t str, Fault> {
+    fn expect(&mut self, kind: TokenKind) -> Result<Span, Fault> {
         if self.peek() == kind { Ok(self.advance()) } else { Err(self.syntax_error()) }
     }
 

@@ -4,7 +4,7 @@ use super::{Grammar, Parsed, Parser};
 use crate::error::Fault;
 use crate::syntax::RawPath;
 
-pub(crate) fn parse_projection(text: &str) -> Result<Parsed<Vec<RawPath<'_>>>, Fault> {
+pub(crate) fn parse_projection(text: &str) -> Result<Parsed<Vec<RawPath>>, Fault> {
     let mut parser = Parser::new(text, Grammar::Projection)?;
     let mut paths = Vec::new();
     parser.comma_separated(&mut paths, Parser::path)?;

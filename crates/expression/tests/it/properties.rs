@@ -38,6 +38,8 @@ proptest! {
         if !values.is_empty() {
             prop_assert_eq!(binder.finish(), Ok(()));
         }
+        let again = Binder::new(None, Some(&values)).condition(ExpressionKind::Condition, &text);
+        prop_assert_eq!(again.as_ref(), Ok(&condition), "{}", &text);
         let encoded = EncodedItem::encode(&item);
         prop_assert_eq!(condition.evaluate(Some(encoded.as_item())), model.evaluate(&item), "{}", &text);
         prop_assert_eq!(condition.evaluate(None), model.evaluate(&Attributes::new()), "{}", text);
@@ -49,6 +51,8 @@ proptest! {
         let text = update_model::print(&actions, &mut values);
         let update = Binder::new(None, Some(&values)).update(&text);
         let update = update.map_err(|error| TestCaseError::fail(format!("{text}: {error}")))?;
+        let again = Binder::new(None, Some(&values)).update(&text);
+        prop_assert_eq!(again.as_ref(), Ok(&update), "{}", &text);
         let expected = update_model::apply(&actions, &item).map(Some);
         prop_assert_eq!(update.apply(Some(&item), &Attributes::new()), expected, "{}", text);
     }
@@ -66,6 +70,19 @@ proptest! {
         let touched = update.apply_to(encoded.as_item().decode_some(&names));
         let spliced = touched.map(|touched| encoded.as_item().splice(&names, &touched));
         prop_assert_eq!(spliced, whole, "{}", text);
+    }
+
+    #[test]
+    fn a_text_is_bound_to_the_placeholders_of_its_request(one in any::<u32>(), two in any::<u32>()) {
+        let text = "SET #a = #a + :v";
+        for (name, number) in [("x", one), ("y", two)] {
+            let names = BTreeMap::from([("#a".to_owned(), name.to_owned())]);
+            let values = BTreeMap::from([(":v".to_owned(), AttributeValue::N(u64::from(number).into()))]);
+            let update = Binder::new(Some(&names), Some(&values)).update(text).expect("an update");
+            let zero = Attributes::from([(name.to_owned(), AttributeValue::N(0.into()))]);
+            let expected = Attributes::from([(name.to_owned(), values[":v"].clone())]);
+            prop_assert_eq!(update.apply_to(zero), Ok(expected));
+        }
     }
 
     #[test]

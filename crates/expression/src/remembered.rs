@@ -1,0 +1,73 @@
+//! Expressions that were parsed before. Applications send the same few texts again and again, with other values.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use crate::error::Fault;
+
+/// What one thread remembers of one kind of expression, by the text.
+pub(crate) struct Remembered<Syntax> {
+    by_text: RefCell<HashMap<Box<str>, Rc<Syntax>>>,
+}
+
+/// A memory that is full is given up as a whole: those who overfill it don't repeat themselves.
+const TEXTS_MAX: usize = 128;
+
+/// Longer texts are rather made by programs than written by people, and seldom come again.
+const TEXT_SIZE_BYTES_MAX: usize = 512;
+
+impl<Syntax> Remembered<Syntax> {
+    pub fn new() -> Remembered<Syntax> {
+        Remembered { by_text: RefCell::default() }
+    }
+
+    /// What the text was parsed to, or is parsed to now. Faulty texts are not remembered.
+    pub fn get_or_parse(
+        &self,
+        text: &str,
+        parse: impl FnOnce(&str) -> Result<Syntax, Fault>,
+    ) -> Result<Rc<Syntax>, Fault> {
+        if let Some(known) = self.by_text.borrow().get(text) {
+            return Ok(Rc::clone(known));
+        }
+        let parsed = Rc::new(parse(text)?);
+        if text.len() <= TEXT_SIZE_BYTES_MAX {
+            let mut by_text = self.by_text.borrow_mut();
+            if by_text.len() >= TEXTS_MAX {
+                by_text.clear();
+            }
+            by_text.insert(text.into(), Rc::clone(&parsed));
+        }
+        Ok(parsed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_parsed_once_unless_it_is_faulty() {
+        let remembered = Remembered::new();
+        let parse = |text: &str| remembered.get_or_parse(text, |text| Ok(text.len())).unwrap();
+        let first = parse("a = b");
+        assert!(Rc::ptr_eq(&first, &parse("a = b")));
+        assert_eq!(*parse("a = bc"), 6);
+        let fault = remembered.get_or_parse("a b", |_| Err(Fault::Empty));
+        assert_eq!(fault, Err(Fault::Empty));
+        assert_eq!(*parse("a b"), 3);
+    }
+
+    #[test]
+    fn no_more_is_kept_than_the_limits_say() {
+        let remembered = Remembered::new();
+        let long = "x".repeat(TEXT_SIZE_BYTES_MAX + 1);
+        let texts = (0..3 * TEXTS_MAX).map(|number| number.to_string()).chain([long.clone()]);
+        for text in texts {
+            remembered.get_or_parse(&text, |text| Ok(text.len())).unwrap();
+            assert!(remembered.by_text.borrow().len() <= TEXTS_MAX);
+        }
+        assert!(!remembered.by_text.borrow().contains_key(&*long));
+    }
+}
