@@ -57,7 +57,8 @@ impl Budget {
 /// sent late are measured from the time at which they were due.
 pub struct Schedule {
     first: Instant,
-    distance: Duration,
+    /// Not whole, so that the schedule does not drift from its rate.
+    distance_nanoseconds: f64,
     /// None if time ends the run.
     count: Option<u64>,
     released: Cell<u64>,
@@ -76,11 +77,11 @@ impl Schedule {
         worker: usize,
         workers: usize,
     ) -> Schedule {
-        let between = 1.0 / requests_per_second;
+        let between = 1e9 / requests_per_second;
         let (worker, workers) = (worker as u64, workers as u64);
         Schedule {
-            first: course.start + Duration::from_secs_f64(between * worker as f64),
-            distance: Duration::from_secs_f64(between * workers as f64),
+            first: course.start + Duration::from_nanos((between * worker as f64) as u64),
+            distance_nanoseconds: between * workers as f64,
             count: operations_max.map(|all| (all + workers - 1 - worker) / workers),
             released: Cell::new(0),
             taken: Cell::new(0),
@@ -93,7 +94,8 @@ impl Schedule {
     pub async fn release(&self, end: Option<Instant>) -> Result<()> {
         let mut timer = Timer::new().map_err(LoadError::Runtime)?;
         while let Some(due) = self.next_release(end) {
-            let group = RELEASE_DISTANCE_MIN.saturating_sub(self.distance);
+            let distance = Duration::from_nanos(self.distance_nanoseconds as u64);
+            let group = RELEASE_DISTANCE_MIN.saturating_sub(distance);
             let wake = due.max(Instant::now() + group);
             timer.sleep_until(wake).await.map_err(LoadError::Runtime)?;
             let now = Instant::now();
@@ -105,6 +107,8 @@ impl Schedule {
         match end {
             Some(end) => {
                 timer.sleep_until(end).await.map_err(LoadError::Runtime)?;
+                // Closing would take back what was released a moment ago.
+                tokio::task::yield_now().await;
                 self.due.close();
             }
             // Otherwise, taking the last one closes.
@@ -151,6 +155,46 @@ impl Schedule {
     }
 
     fn due_at(&self, number: u64) -> Instant {
-        self.first + Duration::from_nanos((self.distance.as_nanos() * u128::from(number)) as u64)
+        self.first + Duration::from_nanos((self.distance_nanoseconds * number as f64) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_workers_together_keep_the_rate(
+            rate in 1u32..100_000,
+            seconds in 1u64..4,
+            workers in 1usize..5,
+        ) {
+            let start = Instant::now();
+            let end = start + Duration::from_secs(seconds);
+            let course = Course { start, measured_from: start, end: Some(end) };
+            let due = (0..workers).map(|worker| {
+                let schedule = Schedule::new(&course, rate.into(), None, worker, workers);
+                schedule.unsent(end).count() as u64
+            });
+            let due: u64 = due.sum();
+            let expected = u64::from(rate) * seconds;
+            // A time that is a fraction of a nanosecond before the end counts as before it.
+            prop_assert!((expected..=expected + 1).contains(&due), "{due} of {expected}");
+        }
+
+        #[test]
+        fn the_workers_together_send_the_number(operations in 0u64..1000, workers in 1usize..9) {
+            let start = Instant::now();
+            let course = Course { start, measured_from: start, end: None };
+            let later = start + Duration::from_secs(3600);
+            let due = (0..workers).map(|worker| {
+                let schedule = Schedule::new(&course, 1000.0, Some(operations), worker, workers);
+                schedule.unsent(later).count() as u64
+            });
+            prop_assert_eq!(due.sum::<u64>(), operations);
+        }
     }
 }
