@@ -12,9 +12,9 @@ use crate::failure;
 use crate::group::Group;
 use crate::shared::Shared;
 
-/// Written groups that may wait for a sync, which then covers them all. What waits meanwhile makes the next
-/// group larger.
-const WRITTEN_GROUPS_MAX: usize = 8;
+/// Written groups that may wait for a sync, which then covers them all. A second one would be acknowledged no
+/// sooner for being written early, and what waits meanwhile makes it larger.
+const WRITTEN_GROUPS_MAX: usize = 1;
 
 /// The thread that syncs the log, so that the next group is written meanwhile.
 pub(crate) struct Settler {

@@ -117,11 +117,13 @@ impl ValueCache {
         let hash = xxh3_64(key);
         let mut shard = self.shard(hash).lock();
         shard.changed[stripe(hash)] = state;
-        let Some(mut entry) = shard.entries.peek_mut(key) else { return };
         match value.filter(|value| value.len() <= VALUE_BYTES_MAX) {
-            Some(value) => *entry = Entry { since: state, value: value.clone() },
+            // What has just been written is likely to be read, or to be written again.
+            Some(value) => {
+                let entry = Entry { since: state, value: value.clone() };
+                shard.entries.insert(key.clone(), entry);
+            }
             None => {
-                drop(entry);
                 shard.entries.remove(key);
             }
         }
@@ -211,8 +213,9 @@ mod tests {
         ];
         for fill in changes {
             let cache = ValueCache::new(1 << 20);
-            // The key has no entry that the change could find.
+            // The key has no entry that the change could find, and loses the one that it may get.
             change(&cache, 5, fill);
+            cache.clear();
             cache.keep(KEY, 4, &value("stale"));
             check(&cache, 5, None);
             cache.keep(KEY, 5, &value("current"));
