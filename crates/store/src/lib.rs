@@ -145,6 +145,11 @@ impl Batch {
         Batch::default()
     }
 
+    /// An empty batch with room for this many operations.
+    pub fn with_capacity(operations: usize) -> Batch {
+        Batch { operations: Vec::with_capacity(operations) }
+    }
+
     pub fn put(&mut self, key: impl Into<Key>, value: impl Into<Value>) {
         self.operations.push(Operation::Put { key: key.into(), value: value.into() });
     }

@@ -14,6 +14,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use rustc_hash::FxBuildHasher;
 use zenobe_store::{Direction, KeyRange, Reader};
 
 use crate::command::TableName;
@@ -22,7 +23,8 @@ use crate::keyspace;
 
 pub use table::{GuardCheck, StatisticsKeys, Table, TableIndex};
 
-type Tables = HashMap<TableName, Arc<Table>>;
+/// Looked up by every request, so with a cheap hash. Who could make names collide is the owner of the tables.
+type Tables = HashMap<TableName, Arc<Table>, FxBuildHasher>;
 
 pub(crate) struct Catalog {
     tables: ArcSwap<Tables>,
@@ -34,7 +36,7 @@ impl Catalog {
     /// Reads every definition of the store. A row that doesn't decode is an error: to start without one
     /// of the tables would be to lose it.
     pub(crate) async fn load(store: &dyn Reader) -> Result<Catalog> {
-        let mut tables = Tables::new();
+        let mut tables = Tables::default();
         let mut failure = None;
         let mut visit = |key: &[u8], row: &[u8]| match loaded_table(key, row) {
             Ok(table) => {

@@ -1,8 +1,8 @@
 //! TransactWriteItems: conditions and writes on many items, decided and committed together.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
+use zenobe_store::Key;
 use zenobe_value::EncodedItem;
 
 use crate::Engine;
@@ -120,8 +120,9 @@ fn prepare<'c>(steps: &[Step<'c>], tables: &[Arc<Table>]) -> Result<Vec<Intent<'
             intent => prepared.push(intent),
         }
     }
-    let mut seen = HashSet::new();
-    if !prepared.iter().flatten().all(|intent| seen.insert(intent.item_key.clone())) {
+    let mut keys: Vec<&Key> = prepared.iter().flatten().map(|intent| &intent.item_key).collect();
+    keys.sort_unstable();
+    if keys.windows(2).any(|neighbours| neighbours[0] == neighbours[1]) {
         return Err(Error::DuplicateTransactionItems);
     }
     if prepared.iter().any(Result::is_err) {

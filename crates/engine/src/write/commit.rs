@@ -209,7 +209,7 @@ impl<'a> Attempt<'a> {
 
     fn changes(&self, written: &mut [Written], keys: &[Option<Value>]) -> Result<Batch, Stop> {
         let known = self.known_entries(keys);
-        let mut batch = Batch::new();
+        let mut batch = Batch::with_capacity(OPERATIONS_EXPECTED * written.len());
         let mut unknown = Vec::new();
         for (intent, written) in self.intents.iter().zip(written) {
             let change = Change {
@@ -242,6 +242,9 @@ impl<'a> Attempt<'a> {
         declared.zip(keys[self.entries_start..].iter().map(Option::is_some)).collect()
     }
 }
+
+/// What the change of an item usually entails: the item, two counters, an index and a stream record.
+const OPERATIONS_EXPECTED: usize = 6;
 
 fn collection(intent: &Intent<'_>, size_bytes: Option<u64>) -> Result<Option<ItemCollection>> {
     let Some(size_bytes) = size_bytes else {
