@@ -3,6 +3,7 @@
 
 mod access;
 mod admin;
+mod bench;
 mod bodies;
 mod clients;
 mod commands;

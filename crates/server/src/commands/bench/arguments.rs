@@ -12,20 +12,20 @@ use zenobe_load::{Distribution, LoadError, Pacing, Plan, Target, Workload};
 use crate::commands::connection::ConnectionArguments;
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:
-  zenobe bench get                                      how many reads per second, at best
-  zenobe bench put --rate 5000 --duration 60s           latency at a load that the server should bear
-  zenobe bench ycsb-a --plot ycsb-a.html                a mix, with a page of plots
-  zenobe bench query --keys zipfian --json -            for a program to read
-  zenobe bench update --endpoint https://dynamodb.eu-west-1.amazonaws.com --region eu-west-1 --retry-throttled
+#[command(after_help = "Examples:
+  zenobe bench get                                   the highest rate of reads
+  zenobe bench put --rate 5000 --duration 60s        latency at a load that should be borne
+  zenobe bench ycsb-a --plot ycsb-a.html             a mix, with a page of plots
+  zenobe bench query --keys zipfian --json -         for a program to read
+  zenobe bench update --rate 500 --retry-throttled --drop \\
+    --endpoint https://dynamodb.eu-west-1.amazonaws.com --region eu-west-1
 
-The table is made and loaded first, is kept for the next run, and is found again by an item in it. A table that zenobe \
-bench did not make is never touched. Ctrl-C ends a run early and prints what was measured so far."
-)]
+The table is made and loaded first and is kept for the next run, which finds it by an item in it; --drop deletes it at \
+the end. A table that zenobe bench did not make is never touched. Ctrl-C ends a run early and prints what was \
+measured so far. The exit code is 1 if operations failed.")]
 pub struct BenchArguments {
     /// What to send
-    #[arg(default_value = "get", value_parser = workload_parser(), hide_default_value = false)]
+    #[arg(default_value = "get", value_parser = workload_parser())]
     workload: Workload,
     #[command(flatten)]
     connection: ConnectionArguments,

@@ -18,10 +18,8 @@ use self::arguments::{JsonOutput, PlotOutput};
 use self::interrupt::Interrupt;
 use self::progress::Progress;
 
-const IDENTITY: Identity<'static> = Identity {
-    version: env!("CARGO_PKG_VERSION"),
-    commit: option_env!("ZENOBE_COMMIT"),
-};
+const IDENTITY: Identity<'static> =
+    Identity { version: env!("CARGO_PKG_VERSION"), commit: option_env!("ZENOBE_COMMIT") };
 
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {

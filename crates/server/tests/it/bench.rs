@@ -1,0 +1,151 @@
+//! `zenobe bench` as a process: what it prints, what it writes, how it exits.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::Output;
+use std::thread;
+
+use serde_json::Value;
+use zenobe_testing::TemporaryDirectory;
+
+use crate::commands::{Process, check_refusal, zenobe};
+
+const SMALL: [&str; 6] = ["--items", "50", "--operations", "40", "--connections", "2"];
+
+fn bench(endpoint: &str, arguments: &[&str]) -> Output {
+    let mut command = zenobe(&["bench"]);
+    command.args(arguments).args(SMALL).args(["--endpoint", endpoint]);
+    command.env_remove("AWS_ACCESS_KEY_ID").output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn a_run_is_summarised_written_as_json_and_drawn() {
+    let server = Process::start(&mut zenobe(&["serve", "--memory", "--listen", "127.0.0.1:0"]));
+    let endpoint = format!("http://{}", server.address);
+    let directory = TemporaryDirectory::new("bench");
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+
+    let output = bench(&endpoint, &["ycsb-f", "--json", "-", "--plot", &path("plot.svg")]);
+    let progress = text(&output.stderr);
+    assert!(output.status.success(), "{progress}");
+    assert!(progress.contains("creating table zenobe-bench\n"), "{progress}");
+    assert!(progress.contains("loading 50 of 50 items"), "{progress}");
+    assert!(progress.contains("ReadModifyWrite"), "{progress}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["requests"], 40);
+    assert_eq!(report["zenobe"]["version"], env!("CARGO_PKG_VERSION"));
+    assert!(fs::read_to_string(path("plot.svg")).unwrap().starts_with("<svg"));
+
+    let files = ["--json", &path("report.json"), "--plot", &path("plot.html"), "--drop"];
+    let output = bench(&endpoint, &[&["put"][..], &files[..]].concat());
+    let progress = text(&output.stderr);
+    assert!(progress.contains("table zenobe-bench is loaded already\n"), "{progress}");
+    let summary = text(&output.stdout);
+    assert!(summary.starts_with(&format!("put on {endpoint}, table zenobe-bench\n")), "{summary}");
+    let report = fs::read_to_string(path("report.json")).unwrap();
+    let report: Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["operations"][0]["operation"], "PutItem");
+    assert!(fs::read_to_string(path("plot.html")).unwrap().contains("</svg>"));
+
+    let output = bench(&endpoint, &["get", "--rate", "5000"]);
+    // The table was dropped, so it is made again.
+    assert!(text(&output.stderr).contains("creating table"));
+    assert!(text(&output.stdout).contains("open loop at 5000 requests/s"));
+}
+
+#[test]
+fn failed_operations_fail_the_command_unless_that_is_accepted() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            thread::spawn(move || refuse_reads(stream.unwrap()));
+        }
+    });
+    let output = bench(&endpoint, &["get"]);
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(
+        told.contains("zenobe: 40 of 40 operations failed; --allow-errors accepts that"),
+        "{told}"
+    );
+    let summary = text(&output.stdout);
+    assert!(summary.contains("40 × ValidationException: no"), "{summary}");
+    assert!(bench(&endpoint, &["get", "--allow-errors"]).status.success());
+}
+
+/// A table that anything can be written to but nothing read from.
+fn refuse_reads(mut stream: TcpStream) {
+    let mut input = Vec::new();
+    let mut is_there = false;
+    while let Some(head) = next_request(&mut stream, &mut input) {
+        let (status, body) = match head.split("DynamoDB_20120810.").nth(1).unwrap() {
+            operation if operation.starts_with("DescribeTable") && is_there => {
+                (200, r#"{"Table":{"TableStatus":"ACTIVE"}}"#)
+            }
+            operation if operation.starts_with("DescribeTable") => {
+                is_there = true;
+                (400, r#"{"__type":"x#ResourceNotFoundException"}"#)
+            }
+            operation if operation.starts_with("GetItem") => {
+                (400, r#"{"__type":"x#ValidationException","message":"no"}"#)
+            }
+            _ => (200, "{}"),
+        };
+        let length = body.len();
+        let reply = format!("HTTP/1.1 {status} X\r\nContent-Length: {length}\r\n\r\n{body}");
+        if stream.write_all(reply.as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+/// The next request's head; its body is left out.
+fn next_request(stream: &mut TcpStream, input: &mut Vec<u8>) -> Option<String> {
+    loop {
+        let text = String::from_utf8_lossy(input).into_owned();
+        if let Some(end) = text.find("\r\n\r\n") {
+            let head = text[..end].to_owned();
+            let length = head.split("Content-Length:").nth(1)?.trim().parse::<usize>().ok()?;
+            if input.len() >= end + 4 + length {
+                input.drain(..end + 4 + length);
+                return Some(head);
+            }
+        }
+        let mut piece = [0; 4096];
+        let count = stream.read(&mut piece).ok().filter(|count| *count > 0)?;
+        input.extend_from_slice(&piece[..count]);
+    }
+}
+
+#[test]
+fn bad_arguments_are_explained() {
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let endpoint = format!("http://{closed}");
+    for (arguments, expected) in [
+        (["--endpoint", &endpoint], "is the server running?"),
+        (["--endpoint", "localhost:8000"], "it must begin with http:// or https://"),
+        (["--item-bytes", "10"], "items of this workload have between"),
+        (["--items", "0"], "at least 1 items"),
+        (["--rate", "0"], "the rate must be a positive number"),
+    ] {
+        let mut command = zenobe(&["bench"]);
+        check_refusal(command.args(arguments), 1, expected);
+    }
+    for (arguments, expected) in [
+        (&["gut"][..], "[possible values: get, put, update"),
+        (&["--plot", "plot.png"], "must end in .svg or .html"),
+        (&["--keys", "zipf"], "it can be uniform, zipfian"),
+        (&["--duration", "long"], "a time is a number of seconds"),
+    ] {
+        let output = zenobe(&["bench"]).args(arguments).output().unwrap();
+        let told = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        assert!(told.contains(expected), "{told}");
+    }
+}
