@@ -7,7 +7,7 @@ use zenobe_load::{LoadProgress, Pacing, Plan, Report, Target, Workload};
 
 use crate::measure::{Lane, Latency, Sample};
 use crate::outcome::count;
-use crate::{Result, progress};
+use crate::{Result, machine, progress};
 
 const REGION: &str = "us-east-1";
 const WARMUP: Duration = Duration::from_millis(300);
@@ -88,6 +88,22 @@ pub fn sample(plan: &Plan, duration: Duration) -> Result<Sample> {
     Ok(Sample {
         requests_per_second: report.requests_per_second(),
         latency: Some(latency(&report)),
+        cpu_us: None,
+    })
+}
+
+/// A measurement that also takes the processor time of the server's process. It begins at once: work for requests that
+/// are not counted would be counted.
+pub fn watched_lane<'a>(name: impl Into<String>, plan: Plan, process: u32) -> Lane<'a> {
+    Lane::new(name, move |duration| {
+        let before = machine::cpu_time(process)?;
+        let report = run(&Plan { duration, warmup: Duration::ZERO, ..plan.clone() })?;
+        let used = machine::cpu_time(process)?.saturating_sub(before);
+        Ok(Sample {
+            requests_per_second: report.requests_per_second(),
+            latency: Some(latency(&report)),
+            cpu_us: Some(used.as_secs_f64() * 1e6 / report.requests as f64),
+        })
     })
 }
 

@@ -37,8 +37,19 @@ pub fn memory(process: u32) -> Result<Memory> {
     Ok(Memory { resident_mib: mebibytes("VmRSS")?, anonymous_mib: mebibytes("RssAnon")? })
 }
 
-/// The processor time that a process has used since it started.
+/// The processor time that a process and its children have used since they started.
 pub fn cpu_time(process: u32) -> Result<Duration> {
+    let mut sum = own_cpu_time(process)?;
+    let path = format!("/proc/{process}/task/{process}/children");
+    // A kernel that does not list children has processes without them as far as we know.
+    let children = fs::read_to_string(path).unwrap_or_default();
+    for child in children.split_whitespace().filter_map(|id| id.parse().ok()) {
+        sum += own_cpu_time(child)?;
+    }
+    Ok(sum)
+}
+
+fn own_cpu_time(process: u32) -> Result<Duration> {
     let text = fs::read_to_string(format!("/proc/{process}/stat"))?;
     // The name of the program stands in parentheses and may hold spaces.
     let (_, fields) = text.rsplit_once(')').ok_or("the process has no statistics")?;

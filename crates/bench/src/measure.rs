@@ -13,6 +13,14 @@ pub struct Sample {
     pub requests_per_second: f64,
     /// Nothing for what is no request.
     pub latency: Option<Latency>,
+    /// Processor time that the server took for a request, where it was watched.
+    pub cpu_us: Option<f64>,
+}
+
+impl Sample {
+    pub fn of_rate(requests_per_second: f64) -> Sample {
+        Sample { requests_per_second, latency: None, cpu_us: None }
+    }
 }
 
 /// Percentiles of one run, in milliseconds.
@@ -72,6 +80,12 @@ impl Series {
             p99: middle(|latency| latency.p99),
             p999: middle(|latency| latency.p999),
         })
+    }
+
+    /// The median processor time of the server per request, in microseconds.
+    pub fn cpu_us(&self) -> Option<f64> {
+        let times: Vec<f64> = self.samples.iter().filter_map(|sample| sample.cpu_us).collect();
+        (!times.is_empty()).then(|| median(times))
     }
 
     /// How far the rates of the rounds lie apart, as a fraction of their median.
@@ -154,7 +168,7 @@ mod tests {
             let order = &order;
             Lane::new(name, move |_| {
                 order.borrow_mut().push_str(name);
-                Ok(Sample { requests_per_second: rate, latency: None })
+                Ok(Sample::of_rate(rate))
             })
         };
         let lanes = vec![lane("a", 10.0), lane("b", 20.0)];
@@ -172,7 +186,7 @@ mod tests {
             turns += 1;
             Err("no".into())
         });
-        let sound = Lane::new("sound", |_| Ok(Sample { requests_per_second: 1.0, latency: None }));
+        let sound = Lane::new("sound", |_| Ok(Sample::of_rate(1.0)));
         let outcomes = interleave_each("test", 3, Duration::ZERO, vec![failing, sound]);
         assert!(outcomes[0].is_err());
         assert_eq!(outcomes[1].as_ref().unwrap().samples.len(), 3);

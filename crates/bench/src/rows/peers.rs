@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use zenobe_load::{Plan, Workload};
 
-use crate::load::{self, lane};
+use crate::load::{self, watched_lane};
 use crate::measure::{Series, interleave_each};
 use crate::outcome::{Bar, Chart, Finding, Outcome, Section, Verdict, count, milliseconds};
+use crate::subjects::bare::BareServer;
 use crate::subjects::peers::{Installation, Mode, Peer, Survives};
 use crate::subjects::server::{Keeping, Server};
-use crate::{Result, progress};
+use crate::{Result, answers, progress};
 
 use super::Context;
 
@@ -22,6 +23,7 @@ use super::Context;
 const ITEMS: u64 = 5_000;
 /// The ratios are so large that more rounds add nothing.
 const ROUNDS_MAX: usize = 3;
+const PAGE_ITEMS: usize = 25;
 const TRIAL: Duration = Duration::from_millis(700);
 const READS_FACTOR: f64 = 3.0;
 const WRITES_FACTOR: f64 = 5.0;
@@ -98,7 +100,9 @@ pub fn measure(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let mut text = String::from(INTRODUCTION);
     for contest in &CONTESTS {
-        let standings = hold(context, contest, &contestants);
+        let own = contestants.iter().find(|each| each.takes_part(contest));
+        let limit = Contestant::start_limit(context, contest, own.ok_or("we don't take part")?)?;
+        let standings = hold(context, contest, &contestants, &limit);
         outcome.findings.push(finding(contest, &standings));
         outcome.charts.push(chart(contest, &standings));
         write_table(&mut text, contest, &standings);
@@ -117,21 +121,26 @@ best. Reads are compared with all modes, writes among those that promise the sam
 as found by watching their system calls: Dynoxide on a file syncs once per write and DynamoDB Local four times, so both \
 survive power loss; dynalite on a file does not sync, so it survives a crash of the process; moto has only its memory. \
 Dynoxide is compiled for speed instead of for size, which is its default. moto keeps its tables in one process and \
-can't have more; it runs with 16 threads.\n";
+can't have more; it runs with 16 threads. The bare server answers the same bytes without doing anything: client and server share \
+the cores, so no program can be faster here, and the processor time that each server takes per request tells more than the rates.\n";
 
 /// Something that is running and loaded.
 struct Contestant {
     name: String,
-    own: bool,
+    kind: Kind,
     survives: Survives,
     address: SocketAddr,
-    _process: Running,
+    process: u32,
+    /// Ends when the contestant goes.
+    _running: Box<dyn std::any::Any>,
 }
 
-/// Keeps the process alive.
-enum Running {
-    Server { _server: Server },
-    Peer { _peer: Peer },
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Own,
+    Peer,
+    /// The bare server: what a program that does nothing would reach on this machine with this client.
+    Limit,
 }
 
 fn start_own(context: &Context<'_>) -> Result<Vec<Contestant>> {
@@ -146,10 +155,11 @@ fn start_own(context: &Context<'_>) -> Result<Vec<Contestant>> {
         load_tables(name, server.address)?;
         started.push(Contestant {
             name: name.to_owned(),
-            own: true,
+            kind: Kind::Own,
             survives,
             address: server.address,
-            _process: Running::Server { _server: server },
+            process: server.id(),
+            _running: Box::new(server),
         });
     }
     Ok(started)
@@ -166,10 +176,33 @@ impl Contestant {
         load_tables(name, peer.address)?;
         Ok(Contestant {
             name: name.to_owned(),
-            own: false,
+            kind: Kind::Peer,
             survives: mode.survives,
             address: peer.address,
-            _process: Running::Peer { _peer: peer },
+            process: peer.id(),
+            _running: Box::new(peer),
+        })
+    }
+
+    fn start_limit(
+        context: &Context<'_>,
+        contest: &Contest,
+        own: &Contestant,
+    ) -> Result<Contestant> {
+        let plan = load::plan(own.address, contest.workload, ITEMS, 1)?;
+        let body = match contest.workload {
+            Workload::Get => answers::get_item(own.address, &plan.table)?,
+            Workload::Query => answers::query(own.address, &plan.table, PAGE_ITEMS)?,
+            _ => "{}".to_owned(),
+        };
+        let bare = BareServer::start(&context.scratch.path("limit.json"), &body)?;
+        Ok(Contestant {
+            name: "bare server".to_owned(),
+            kind: Kind::Limit,
+            survives: own.survives,
+            address: bare.address,
+            process: bare.id(),
+            _running: Box::new(bare),
         })
     }
 
@@ -177,7 +210,7 @@ impl Contestant {
     fn takes_part(&self, contest: &Contest) -> bool {
         match contest.survives {
             Some(survives) => self.survives == survives,
-            None => !self.own || self.survives == Survives::PowerLoss,
+            None => self.kind != Kind::Own || self.survives == Survives::PowerLoss,
         }
     }
 }
@@ -205,10 +238,12 @@ fn hold<'a>(
     context: &Context<'_>,
     contest: &Contest,
     contestants: &'a [Contestant],
+    limit: &'a Contestant,
 ) -> Vec<Standing<'a>> {
     let mut standings = Vec::new();
     let mut runners = Vec::new();
-    for contestant in contestants.iter().filter(|each| each.takes_part(contest)) {
+    let taking_part = contestants.iter().filter(|each| each.takes_part(contest));
+    for contestant in taking_part.chain([limit]) {
         progress::show(&format!("peers: {}, trying {}", contest.name, contestant.name));
         match best_connections(contest, contestant) {
             Ok(plan) => runners.push((contestant, plan)),
@@ -217,8 +252,9 @@ fn hold<'a>(
             }
         }
     }
-    let lanes =
-        runners.iter().map(|(contestant, plan)| lane(contestant.name.clone(), plan.clone()));
+    let lanes = runners.iter().map(|(contestant, plan)| {
+        watched_lane(contestant.name.clone(), plan.clone(), contestant.process)
+    });
     let title = format!("peers: {}", contest.name);
     let rounds = context.effort.rounds.min(ROUNDS_MAX);
     let outcomes = interleave_each(&title, rounds, context.effort.duration, lanes.collect());
@@ -249,10 +285,10 @@ fn finding(contest: &Contest, standings: &[Standing<'_>]) -> Finding {
         Some(_) => WRITES_FACTOR,
     };
     let what = format!("{} against the best peer", contest.name);
-    let best = |own: bool| {
-        standings.iter().find(|each| each.contestant.own == own && each.rate().is_some())
+    let best = |kind: Kind| {
+        standings.iter().find(|each| each.contestant.kind == kind && each.rate().is_some())
     };
-    let (Some(ours), Some(theirs)) = (best(true), best(false)) else {
+    let (Some(ours), Some(theirs)) = (best(Kind::Own), best(Kind::Peer)) else {
         return Finding::failed(contest.row, &what, "there is nothing to compare");
     };
     let rates = (ours.rate().unwrap_or(f64::NAN), theirs.rate().unwrap_or(f64::NAN));
@@ -275,7 +311,7 @@ fn chart(contest: &Contest, standings: &[Standing<'_>]) -> Chart {
     let bar = |standing: &Standing<'_>| Bar {
         name: standing.contestant.name.clone(),
         value: standing.rate(),
-        own: standing.contestant.own,
+        own: standing.contestant.kind == Kind::Own,
     };
     Chart {
         title: contest.name.to_owned(),
@@ -285,28 +321,37 @@ fn chart(contest: &Contest, standings: &[Standing<'_>]) -> Chart {
 }
 
 fn write_table(text: &mut String, contest: &Contest, standings: &[Standing<'_>]) {
-    let ours = standings.iter().find(|each| each.contestant.own).and_then(Standing::rate);
+    let own = standings.iter().find(|each| each.contestant.kind == Kind::Own);
+    let ours = own.and_then(Standing::rate);
     let _ = writeln!(text, "\n### {}\n", contest.name);
-    text.push_str("| | a write survives | connections | requests/s | Zenobe is | p50 | p99 |\n");
-    text.push_str("|---|---|---:|---:|---:|---:|---:|\n");
+    text.push_str("| | a write survives | connections | requests/s | Zenobe is | p50 | p99 | its CPU per request |\n");
+    text.push_str("|---|---|---:|---:|---:|---:|---:|---:|\n");
     for standing in standings {
         let contestant = standing.contestant;
-        let _ = write!(text, "| {} | {} | ", contestant.name, contestant.survives.name());
-        let _ = match &standing.outcome {
-            Ok(series) => {
-                let ratio = match ours {
-                    Some(ours) if !contestant.own => format!("{:.1} ×", ours / series.rate()),
-                    _ => "–".to_owned(),
-                };
-                let [p50, p99] = series.latency().map_or(["–".into(), "–".into()], |latency| {
-                    [milliseconds(latency.p50), milliseconds(latency.p99)]
-                });
-                let rate = count(series.rate());
-                writeln!(text, "{} | {rate} | {ratio} | {p50} | {p99} |", standing.connections)
-            }
-            Err(error) => writeln!(text, "– | {} | – | – | – |", plain(&error.to_string())),
+        let survives = match contestant.kind {
+            Kind::Limit => "–",
+            _ => contestant.survives.name(),
         };
+        let cells = match &standing.outcome {
+            Ok(series) => {
+                cells(series, standing.connections, ours.filter(|_| contestant.kind != Kind::Own))
+            }
+            Err(error) => format!("– | {} | – | – | – | –", plain(&error.to_string())),
+        };
+        let _ = writeln!(text, "| {} | {survives} | {cells} |", contestant.name);
     }
+}
+
+fn cells(series: &Series, connections: usize, ours: Option<f64>) -> String {
+    let rate = series.rate();
+    let dash = || "–".to_owned();
+    let ratio = ours.map_or_else(dash, |ours| format!("{:.1} ×", ours / rate));
+    let (p50, p99) = series.latency().map_or_else(
+        || (dash(), dash()),
+        |latency| (milliseconds(latency.p50), milliseconds(latency.p99)),
+    );
+    let cpu = series.cpu_us().map_or_else(dash, |time| format!("{} µs", count(time)));
+    format!("{connections} | {} | {ratio} | {p50} | {p99} | {cpu}", count(rate))
 }
 
 /// A reason in one cell of a table.

@@ -143,9 +143,7 @@ fn rate_of(series: &[Series], name: &str) -> f64 {
 }
 
 fn commit_lane(commits: &CommitLoop) -> Lane<'_> {
-    Lane::new(LOOP, |duration| {
-        Ok(Sample { requests_per_second: commits.writes_per_second(duration)?, latency: None })
-    })
+    Lane::new(LOOP, |duration| Ok(Sample::of_rate(commits.writes_per_second(duration)?)))
 }
 
 /// How much the server's log grows by a PutItem, measured on a store so fresh that no log has been retired.

@@ -20,7 +20,7 @@ use crate::cleanup::Process;
 
 /// A process of its own, like the real server.
 pub struct BareServer {
-    _process: Process,
+    process: Process,
     pub address: SocketAddr,
 }
 
@@ -33,7 +33,13 @@ impl BareServer {
         let mut process = Process::start(&mut command)?;
         let mut line = String::new();
         BufReader::new(process.take_output()?).read_line(&mut line)?;
-        Ok(BareServer { _process: process, address: line.trim().parse()? })
+        Ok(BareServer { process, address: line.trim().parse()? })
+    }
+}
+
+impl BareServer {
+    pub fn id(&self) -> u32 {
+        self.process.id()
     }
 }
 

@@ -88,6 +88,10 @@ impl Peer {
         Ok(peer)
     }
 
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     fn wait(&self, log: &Path) -> Result<()> {
         let end = Instant::now() + START_PATIENCE;
         loop {
