@@ -7,7 +7,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 
 use super::service::Service;
 use super::stream::GuardedStream;
@@ -41,40 +41,44 @@ pub async fn serve<H: Handler>(
     options: ConnectionOptions,
     mut shutdown: shutdown::Listener,
 ) {
-    // One permit per connection. When they are used up, new connections wait in the kernel's queue.
-    let permits = Arc::new(Semaphore::new(options.connections_max));
+    let mut connections = JoinSet::new();
     let listening = shutdown.clone();
-    let (cut, cutting) = shutdown::channel();
     tokio::select! {
-        () = accept_all(&listener, &permits, &service, options, listening, cutting) => {}
+        () = accept_all(&listener, &mut connections, &service, options, listening) => {}
         () = shutdown.stopped() => {}
     }
     drop(listener);
-    let all = u32::try_from(options.connections_max).unwrap_or(u32::MAX);
-    let finished = || permits.acquire_many(all);
-    if tokio::time::timeout(options.shutdown_timeout, finished()).await.is_ok() {
+    if tokio::time::timeout(options.shutdown_timeout, ended(&mut connections)).await.is_ok() {
         return;
     }
-    let open = options.connections_max - permits.available_permits();
+    let open = connections.len();
     tracing::warn!(open, "connections did not finish in time and are cut");
-    cut.stop();
-    if tokio::time::timeout(CUT_TIMEOUT, finished()).await.is_err() {
-        let open = options.connections_max - permits.available_permits();
-        tracing::warn!(open, "connections could not be cut");
+    connections.abort_all();
+    if tokio::time::timeout(CUT_TIMEOUT, ended(&mut connections)).await.is_err() {
+        tracing::warn!(open = connections.len(), "connections could not be cut");
     }
 }
 
+async fn ended(connections: &mut JoinSet<()>) {
+    while connections.join_next().await.is_some() {}
+}
+
+/// Goes on until it is dropped.
 async fn accept_all<H: Handler>(
     listener: &TcpListener,
-    permits: &Arc<Semaphore>,
+    connections: &mut JoinSet<()>,
     service: &Arc<Service<H>>,
     options: ConnectionOptions,
     shutdown: shutdown::Listener,
-    cut: shutdown::Listener,
 ) {
-    // The semaphore is never closed, so the loop ends only with its future.
-    while let Ok(permit) = permits.clone().acquire_owned().await {
-        let stream = match listener.accept().await {
+    loop {
+        // When there are as many as there may be, new connections wait in the kernel's queue.
+        let may_accept = connections.len() < options.connections_max;
+        let accepted = tokio::select! {
+            accepted = listener.accept(), if may_accept => accepted,
+            Some(_) = connections.join_next() => continue,
+        };
+        let stream = match accepted {
             Ok((stream, _)) => stream,
             Err(error) => {
                 tracing::warn!(%error, "a connection cannot be accepted");
@@ -82,14 +86,10 @@ async fn accept_all<H: Handler>(
                 continue;
             }
         };
-        let (service, shutdown, mut cut) = (service.clone(), shutdown.clone(), cut.clone());
-        tokio::spawn(async move {
+        let (service, shutdown) = (service.clone(), shutdown.clone());
+        connections.spawn(async move {
             let _counted = service.metrics.connection_opened();
-            tokio::select! {
-                () = serve_connection(stream, service.clone(), options, shutdown) => {}
-                () = cut.stopped() => {}
-            }
-            drop(permit);
+            serve_connection(stream, service.clone(), options, shutdown).await;
         });
     }
 }
@@ -117,6 +117,7 @@ async fn serve_connection<H: Handler>(
         .serve_connection(TokioIo::new(stream), answer);
     let mut connection = std::pin::pin!(connection);
     let result = tokio::select! {
+        biased;
         result = connection.as_mut() => result,
         () = shutdown.stopped() => {
             connection.as_mut().graceful_shutdown();
