@@ -18,7 +18,7 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => return serve(*arguments),
         Command::Trigger(command) => commands::run_trigger(command),
         Command::Stream(command) => commands::run_stream(command),
-        Command::Bench(arguments) => commands::run_bench(*arguments),
+        Command::Bench(arguments) => commands::run_bench(&arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -48,7 +48,7 @@ pub fn run_stream(command: StreamCommand) -> Result<(), CommandError> {
     runtime()?.block_on(tail::run(arguments))
 }
 
-pub fn run_bench(arguments: BenchArguments) -> Result<(), CommandError> {
+pub fn run_bench(arguments: &BenchArguments) -> Result<(), CommandError> {
     Ok(bench::run(arguments)?)
 }
 

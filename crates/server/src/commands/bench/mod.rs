@@ -35,7 +35,7 @@ pub enum BenchError {
     Nothing,
 }
 
-pub fn run(arguments: BenchArguments) -> Result<(), BenchError> {
+pub fn run(arguments: &BenchArguments) -> Result<(), BenchError> {
     let plan = arguments.plan()?;
     plan.check()?;
     let mut progress = Progress::new();
@@ -47,11 +47,11 @@ pub fn run(arguments: BenchArguments) -> Result<(), BenchError> {
     let measured = run_until(&plan, &stop, &mut |interval| progress.interval(interval));
     progress.end();
     let report = measured?;
-    write(&arguments, &plan, &report)?;
+    write(arguments, &plan, &report)?;
     if arguments.drop {
         drop_table(&plan)?;
     }
-    judge(&arguments, &report)
+    judge(arguments, &report)
 }
 
 fn write(arguments: &BenchArguments, plan: &Plan, report: &Report) -> Result<(), BenchError> {
