@@ -32,44 +32,55 @@ mod update_item;
 mod update_table;
 mod update_time_to_live;
 
+use std::future::ready;
+use std::pin::Pin;
+
 use crate::error::ApiError;
 use crate::{Context, Operation, Reply, messages};
 
-/// Runs the operation. Operations that are known but not built say so.
-pub(crate) async fn dispatch(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
+/// An operation under way.
+pub(crate) type Running<'a> = Pin<Box<dyn Future<Output = Result<Reply, ApiError>> + Send + 'a>>;
+
+/// Starts the operation. Operations that are known but not built say so.
+///
+/// Each has a future of its own on the heap. One for all of them would be as large as the largest, some kilobytes, and be
+/// copied at every level between here and the connection.
+pub(crate) fn dispatch<'a>(context: &'a Context<'a>, body: &'a [u8]) -> Running<'a> {
     match context.operation {
         Operation::CreateGlobalTable
         | Operation::DescribeGlobalTable
         | Operation::DescribeGlobalTableSettings
         | Operation::ListGlobalTables
         | Operation::UpdateGlobalTable
-        | Operation::UpdateGlobalTableSettings => legacy_global_tables::handle(context, body),
-        Operation::BatchGetItem => batch_get_item::handle(context, body).await,
-        Operation::BatchWriteItem => batch_write_item::handle(context, body).await,
-        Operation::CreateTable => create_table::handle(context, body).await,
-        Operation::DeleteItem => delete_item::handle(context, body).await,
-        Operation::DeleteTable => delete_table::handle(context, body).await,
-        Operation::DescribeEndpoints => describe_endpoints::handle(context, body).await,
-        Operation::DescribeLimits => describe_limits::handle(context, body).await,
-        Operation::DescribeStream => describe_stream::handle(context, body).await,
-        Operation::DescribeTable => describe_table::handle(context, body).await,
-        Operation::DescribeTimeToLive => describe_time_to_live::handle(context, body).await,
-        Operation::GetItem => get_item::handle(context, body).await,
-        Operation::GetRecords => get_records::handle(context, body).await,
-        Operation::GetShardIterator => get_shard_iterator::handle(context, body).await,
-        Operation::ListStreams => list_streams::handle(context, body).await,
-        Operation::ListTables => list_tables::handle(context, body).await,
-        Operation::ListTagsOfResource => list_tags_of_resource::handle(context, body).await,
-        Operation::PutItem => put_item::handle(context, body).await,
-        Operation::Query => query::handle(context, body).await,
-        Operation::Scan => scan::handle(context, body).await,
-        Operation::TagResource => tag_resource::handle(context, body).await,
-        Operation::TransactGetItems => transact_get_items::handle(context, body).await,
-        Operation::TransactWriteItems => transact_write_items::handle(context, body).await,
-        Operation::UntagResource => untag_resource::handle(context, body).await,
-        Operation::UpdateItem => update_item::handle(context, body).await,
-        Operation::UpdateTable => update_table::handle(context, body).await,
-        Operation::UpdateTimeToLive => update_time_to_live::handle(context, body).await,
-        other => Err(messages::operation_not_supported(other.name())),
+        | Operation::UpdateGlobalTableSettings => {
+            Box::pin(ready(legacy_global_tables::handle(context, body)))
+        }
+        Operation::BatchGetItem => Box::pin(batch_get_item::handle(context, body)),
+        Operation::BatchWriteItem => Box::pin(batch_write_item::handle(context, body)),
+        Operation::CreateTable => Box::pin(create_table::handle(context, body)),
+        Operation::DeleteItem => Box::pin(delete_item::handle(context, body)),
+        Operation::DeleteTable => Box::pin(delete_table::handle(context, body)),
+        Operation::DescribeEndpoints => Box::pin(describe_endpoints::handle(context, body)),
+        Operation::DescribeLimits => Box::pin(describe_limits::handle(context, body)),
+        Operation::DescribeStream => Box::pin(describe_stream::handle(context, body)),
+        Operation::DescribeTable => Box::pin(describe_table::handle(context, body)),
+        Operation::DescribeTimeToLive => Box::pin(describe_time_to_live::handle(context, body)),
+        Operation::GetItem => Box::pin(get_item::handle(context, body)),
+        Operation::GetRecords => Box::pin(get_records::handle(context, body)),
+        Operation::GetShardIterator => Box::pin(get_shard_iterator::handle(context, body)),
+        Operation::ListStreams => Box::pin(list_streams::handle(context, body)),
+        Operation::ListTables => Box::pin(list_tables::handle(context, body)),
+        Operation::ListTagsOfResource => Box::pin(list_tags_of_resource::handle(context, body)),
+        Operation::PutItem => Box::pin(put_item::handle(context, body)),
+        Operation::Query => Box::pin(query::handle(context, body)),
+        Operation::Scan => Box::pin(scan::handle(context, body)),
+        Operation::TagResource => Box::pin(tag_resource::handle(context, body)),
+        Operation::TransactGetItems => Box::pin(transact_get_items::handle(context, body)),
+        Operation::TransactWriteItems => Box::pin(transact_write_items::handle(context, body)),
+        Operation::UntagResource => Box::pin(untag_resource::handle(context, body)),
+        Operation::UpdateItem => Box::pin(update_item::handle(context, body)),
+        Operation::UpdateTable => Box::pin(update_table::handle(context, body)),
+        Operation::UpdateTimeToLive => Box::pin(update_time_to_live::handle(context, body)),
+        other => Box::pin(ready(Err(messages::operation_not_supported(other.name())))),
     }
 }
