@@ -117,11 +117,11 @@ impl CommitLoop {
                 let (queue, bytes) = (queue.clone(), vec![b'x'; self.bytes_per_write]);
                 writers.spawn(async move {
                     let mut writes = 0_u64;
-                    while Instant::now() < end {
-                        if queue.append(&bytes).await.is_err() {
+                    while queue.append(&bytes).await.is_ok() {
+                        writes += 1;
+                        if Instant::now() >= end {
                             break;
                         }
-                        writes += 1;
                     }
                     queue.leave();
                     writes
@@ -135,8 +135,11 @@ impl CommitLoop {
         let write = || {
             let bytes = vec![b'x'; self.bytes_per_write];
             let mut writes = 0_u64;
-            while Instant::now() < end && queue.append(&bytes).blocking_recv().is_ok() {
+            while queue.append(&bytes).blocking_recv().is_ok() {
                 writes += 1;
+                if Instant::now() >= end {
+                    break;
+                }
             }
             queue.leave();
             writes
