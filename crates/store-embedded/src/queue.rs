@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_channel::oneshot;
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -21,6 +21,12 @@ const GROUP_BATCHES_MAX: usize = 4096;
 
 /// How often a group waits for one more turn of the other threads.
 const GATHERING_TURNS_MAX: usize = 4;
+
+/// What is in flight is divided into about so many groups: one being synced, one written, one gathering.
+const GROUPS_IN_FLIGHT_MAX: usize = 3;
+
+/// How long a group that is small beside those before it waits for more.
+const LINGERING_MAX: Duration = Duration::from_millis(1);
 
 /// What an operation takes in memory beside its key and value, roughly.
 const OPERATION_OVERHEAD_BYTES: usize = 128;
@@ -45,6 +51,8 @@ struct State {
     last_order: u64,
     /// Writes that wait to be admitted.
     blocked: Vec<Waker>,
+    /// Whether the committer waits for its group to grow.
+    is_lingering: bool,
 }
 
 /// A batch with its place in the commit order.
@@ -81,6 +89,7 @@ impl Queue {
                 in_flight_bytes: 0,
                 last_order: 0,
                 blocked: Vec::new(),
+                is_lingering: false,
             }),
             changed: Condvar::new(),
             in_flight_batches_max: options.in_flight_batches_max.max(1),
@@ -122,7 +131,7 @@ impl Queue {
         let last_order = state.last_order;
         let pending = Pending { operations, last_order, epoch, size_bytes, answer: sender };
         state.waiting.push_back(pending);
-        if state.waiting.len() == 1 {
+        if state.waiting.len() == 1 || state.is_lingering && !state.is_group_small() {
             self.changed.notify_all();
         }
         Ok(Placed { first_order, answer: receiver })
@@ -166,9 +175,19 @@ impl Queue {
             }
             MutexGuard::unlocked(state, std::thread::yield_now);
             if state.waiting.len() <= count {
-                return;
+                break;
             }
         }
+        self.linger(state);
+    }
+
+    /// While a large group is being synced, a small one behind it gains nothing by being written now. It waits for its
+    /// share of what is in flight: for more writes, for the sync to end, or at most for a moment.
+    fn linger(&self, state: &mut MutexGuard<'_, State>) {
+        let end = Instant::now() + LINGERING_MAX;
+        state.is_lingering = true;
+        while state.is_group_small() && !self.changed.wait_until(state, end).timed_out() {}
+        state.is_lingering = false;
     }
 
     /// Says that a group is no longer in flight.
@@ -177,7 +196,11 @@ impl Queue {
         state.in_flight_batches -= batches;
         state.in_flight_bytes -= size_bytes;
         let blocked = std::mem::take(&mut state.blocked);
+        let is_lingering = state.is_lingering;
         drop(state);
+        if is_lingering {
+            self.changed.notify_all();
+        }
         blocked.into_iter().for_each(Waker::wake);
     }
 
@@ -238,6 +261,12 @@ impl State {
             Some(detail) => Err(Error::WritesDisabled { detail: detail.clone() }),
             None => Ok(()),
         }
+    }
+
+    fn is_group_small(&self) -> bool {
+        !self.waiting.is_empty()
+            && !self.is_closed
+            && self.waiting.len() * GROUPS_IN_FLIGHT_MAX < self.in_flight_batches
     }
 
     fn take_group(&mut self) -> Vec<Pending> {
