@@ -22,6 +22,7 @@ use crate::{AttributeType, AttributeValue, DecodeError, Path};
 use value_ref::trusted;
 
 pub use buffer::ItemBuffer;
+use containers::NameSet;
 pub use containers::{ListRef, MapRef, SetRef};
 pub use value_ref::{ValueRef, View};
 
@@ -142,7 +143,8 @@ impl<'a> ItemRef<'a> {
     /// Decodes only the top-level attributes with these names.
     pub fn decode_some(&self, names: &[&str]) -> Attributes {
         let mut attributes = Attributes::new();
-        for entry in self.attributes.entries().filter(|entry| entry.is_one_of(names)) {
+        let names = NameSet::new(names);
+        for entry in self.attributes.entries().filter(|entry| entry.is_one_of(&names)) {
             attributes.insert(entry.name().to_owned(), entry.value.decode());
         }
         attributes

@@ -2,7 +2,7 @@
 
 use bytes::{Buf, Bytes};
 
-use super::containers::Entry;
+use super::containers::{Entry, NameSet};
 use super::{EncodedItem, HEADER_BYTES_MAX, ItemRef, VERSION, encode};
 use crate::reader::LengthBytes;
 use crate::{AttributeValue, Attributes};
@@ -18,12 +18,13 @@ pub(super) fn retained(item: &ItemRef<'_>, keep: impl Fn(&str) -> bool) -> Encod
 }
 
 pub(super) fn spliced(item: &ItemRef<'_>, replaced: &[&str], with: &Attributes) -> EncodedItem {
+    let replaced = NameSet::new(replaced);
     let mut added_size_bytes = 0;
     let mut removed_size_bytes = 0;
     let mut assembly = Assembly::with_capacity(item.bytes.len() + ADDED_BYTES_EXPECTED);
     let mut added = with.iter().peekable();
     for entry in item.attributes.entries() {
-        if entry.is_one_of(replaced) {
+        if entry.is_one_of(&replaced) {
             removed_size_bytes += entry.size_bytes();
             continue;
         }

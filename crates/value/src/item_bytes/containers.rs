@@ -1,5 +1,6 @@
 //! Lists, maps and sets in validated bytes.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use super::value_ref::{ValueRef, trusted, trusted_text};
@@ -107,13 +108,37 @@ pub(super) struct Entry<'a> {
     pub encoded: &'a [u8],
 }
 
+/// Names to look for. A request may bring as many as an item has attributes, so many of them are sorted first.
+pub(super) struct NameSet<'n> {
+    names: Cow<'n, [&'n str]>,
+}
+
+const UNSORTED_NAMES_MAX: usize = 8;
+
+impl<'n> NameSet<'n> {
+    pub fn new(names: &'n [&'n str]) -> NameSet<'n> {
+        let mut names = Cow::Borrowed(names);
+        if names.len() > UNSORTED_NAMES_MAX {
+            names.to_mut().sort_unstable();
+        }
+        NameSet { names }
+    }
+
+    fn contains(&self, wanted: &[u8]) -> bool {
+        match self.names.len() {
+            0..=UNSORTED_NAMES_MAX => self.names.iter().any(|name| name.as_bytes() == wanted),
+            _ => self.names.binary_search_by(|name| name.as_bytes().cmp(wanted)).is_ok(),
+        }
+    }
+}
+
 impl<'a> Entry<'a> {
     pub fn name(&self) -> &'a str {
         trusted_text(self.name)
     }
 
-    pub fn is_one_of(&self, names: &[&str]) -> bool {
-        names.iter().any(|name| name.as_bytes() == self.name)
+    pub fn is_one_of(&self, names: &NameSet<'_>) -> bool {
+        names.contains(self.name)
     }
 
     /// The size of the attribute as DynamoDB measures it.

@@ -186,3 +186,18 @@ fn sets_and_lists_are_viewed_in_order() {
     assert!(matches!(members.get(1).map(|value| value.view()), Some(View::S("a"))));
     assert!(members.get(3).is_none());
 }
+
+/// As many names as an update may bring, in no order and twice, are found like a few.
+#[test]
+fn many_names_are_found_in_any_order() {
+    let name = |number: usize| format!("name {:02}", number * 37 % 40);
+    let item: Attributes = (0..40).map(|n| (name(n), AttributeValue::Bool(true))).collect();
+    let wanted: Vec<String> =
+        (0..20).chain(10..15).map(name).chain(["absent".to_owned()]).collect();
+    let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
+    let encoded = EncodedItem::encode(&item);
+    let (found, rest): (Attributes, Attributes) =
+        item.into_iter().partition(|(name, _)| wanted.contains(&name.as_str()));
+    assert_eq!(encoded.as_item().decode_some(&wanted), found);
+    assert_eq!(encoded.as_item().splice(&wanted, &Attributes::new()), EncodedItem::encode(&rest));
+}
