@@ -33,7 +33,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             durability: Durability::default(),
-            cache_bytes: 256 << 20,
+            cache_bytes: 384 << 20,
             write_buffer_bytes: 64 << 20,
             in_flight_batches_max: 16 * 1024,
             in_flight_bytes_max: 64 << 20,

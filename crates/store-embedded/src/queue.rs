@@ -58,6 +58,8 @@ struct State {
 /// A batch with its place in the commit order.
 pub(crate) struct Pending {
     pub operations: Arc<Vec<Operation>>,
+    /// Which of the operations put a declared key.
+    pub are_declared: Vec<bool>,
     pub last_order: u64,
     pub epoch: u64,
     pub size_bytes: usize,
@@ -114,7 +116,12 @@ impl Queue {
     }
 
     /// Gives a decided batch its place in the commit order.
-    pub fn push(&self, epoch: u64, operations: Arc<Vec<Operation>>) -> Result<Placed> {
+    pub fn push(
+        &self,
+        epoch: u64,
+        operations: Arc<Vec<Operation>>,
+        are_declared: Vec<bool>,
+    ) -> Result<Placed> {
         let (sender, receiver) = oneshot::channel();
         let size_bytes = operations.iter().map(operation_size_bytes).sum();
         let mut state = self.state.lock();
@@ -129,7 +136,8 @@ impl Queue {
         state.in_flight_batches += 1;
         state.in_flight_bytes += size_bytes;
         let last_order = state.last_order;
-        let pending = Pending { operations, last_order, epoch, size_bytes, answer: sender };
+        let pending =
+            Pending { operations, are_declared, last_order, epoch, size_bytes, answer: sender };
         state.waiting.push_back(pending);
         if state.waiting.len() == 1 || state.is_lingering && !state.is_group_small() {
             self.changed.notify_all();

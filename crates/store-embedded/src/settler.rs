@@ -106,7 +106,8 @@ pub(crate) fn settle(shared: &Shared, groups: Vec<Group>) {
 fn change_values(shared: &Shared, group: &Group) {
     let Some(view) = &group.view else { return };
     for pending in &group.batches {
-        shared.values.change(view.state(), &pending.operations);
+        let operations = pending.operations.iter().zip(pending.are_declared.iter().copied());
+        shared.values.change(view.state(), operations);
     }
     for counter in &group.counters {
         shared.values.forget(view.state(), counter);

@@ -95,13 +95,30 @@ impl ValueCache {
         }
     }
 
-    /// Takes note of what a state changes, before that state is published.
-    pub fn change(&self, state: u64, operations: &[Operation]) {
-        for operation in operations {
+    /// Takes note of what a state changes, before that state is published. Each operation comes with whether it puts a
+    /// declared key: such a key is likely to be read, or to be written again. Others, like entries of indexes, are
+    /// scanned and not read one by one.
+    pub fn change<'a>(
+        &self,
+        state: u64,
+        operations: impl IntoIterator<Item = (&'a Operation, bool)>,
+    ) {
+        let mut operations = operations.into_iter().peekable();
+        while let Some((operation, is_declared)) = operations.next() {
             match operation {
-                Operation::Put { key, value } => self.change_key(state, key, Some(value)),
-                Operation::Delete { key } => self.change_key(state, key, None),
-                Operation::DeleteRange { range } => self.delete_range(state, range),
+                Operation::Put { key, value } => {
+                    self.change_key(state, key, Some(value), is_declared);
+                }
+                Operation::Delete { key } => self.change_key(state, key, None, false),
+                Operation::DeleteRange { range } => {
+                    // Ranges come in rows, as when a table is deleted, and each look at all entries takes time.
+                    let mut ranges = vec![range];
+                    while let Some((Operation::DeleteRange { range }, _)) = operations.peek() {
+                        ranges.push(range);
+                        operations.next();
+                    }
+                    self.delete_ranges(state, &ranges);
+                }
                 // Counters are summed by the committer, which tells of them; a log's entries are new.
                 Operation::Add { .. } | Operation::Append { .. } => {}
             }
@@ -110,18 +127,21 @@ impl ValueCache {
 
     /// Takes note of a change to an unknown value.
     pub fn forget(&self, state: u64, key: &Key) {
-        self.change_key(state, key, None);
+        self.change_key(state, key, None, false);
     }
 
-    fn change_key(&self, state: u64, key: &Key, value: Option<&Value>) {
+    fn change_key(&self, state: u64, key: &Key, value: Option<&Value>, is_new_kept: bool) {
         let hash = xxh3_64(key);
         let mut shard = self.shard(hash).lock();
         shard.changed[stripe(hash)] = state;
+        if !is_new_kept && !shard.entries.contains_key(key) {
+            return;
+        }
         match value.filter(|value| value.len() <= VALUE_BYTES_MAX) {
-            // What has just been written is likely to be read, or to be written again.
             Some(value) => {
-                let entry = Entry { since: state, value: value.clone() };
-                shard.entries.insert(key.clone(), entry);
+                // Copied, since the writer's buffers may be much larger than what they hold.
+                let entry = Entry { since: state, value: Value::copy_from_slice(value) };
+                shard.entries.insert(Key::copy_from_slice(key), entry);
             }
             None => {
                 shard.entries.remove(key);
@@ -129,10 +149,10 @@ impl ValueCache {
         }
     }
 
-    fn delete_range(&self, state: u64, range: &KeyRange) {
+    fn delete_ranges(&self, state: u64, ranges: &[&KeyRange]) {
         self.last_range_deletion.store(state, Ordering::Release);
         for shard in &self.shards {
-            shard.lock().entries.retain(|key, _| !range.contains(key));
+            shard.lock().entries.retain(|key, _| !ranges.iter().any(|range| range.contains(key)));
         }
     }
 
@@ -181,7 +201,7 @@ mod tests {
     fn change(cache: &ValueCache, state: u64, fill: impl FnOnce(&mut Batch)) {
         let mut batch = Batch::new();
         fill(&mut batch);
-        cache.change(state, &batch.operations);
+        cache.change(state, batch.operations.iter().map(|operation| (operation, true)));
     }
 
     fn check(cache: &ValueCache, state: u64, expected: Option<&'static str>) {
@@ -221,6 +241,19 @@ mod tests {
             cache.keep(KEY, 5, &value("current"));
             check(&cache, 5, Some("current"));
         }
+    }
+
+    #[test]
+    fn derived_keys_are_kept_only_if_they_were_read() {
+        let cache = ValueCache::new(1 << 20);
+        let mut batch = Batch::new();
+        batch.put("k", "new");
+        let derived = || batch.operations.iter().map(|operation| (operation, false));
+        cache.change(2, derived());
+        check(&cache, 2, None);
+        cache.keep(KEY, 2, &value("read"));
+        cache.change(3, derived());
+        check(&cache, 3, Some("new"));
     }
 
     #[test]

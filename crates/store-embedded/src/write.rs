@@ -49,11 +49,20 @@ fn decide_and_enqueue(
     }
     let published = |key: &Key| shared.view_for_writing()?.read(key);
     shared.known_counters.check(&operations, &shared.overlay, published)?;
+    let are_declared = operations.iter().map(|operation| is_declared(set, operation)).collect();
     let operations: Arc<Vec<Operation>> = Arc::new(operations);
-    let placed = shared.queue.push(epoch, Arc::clone(&operations))?;
+    let placed = shared.queue.push(epoch, Arc::clone(&operations), are_declared)?;
     shared.overlay.insert(placed.first_order, &operations);
     shared.known_counters.forget_replaced(&operations);
     Ok(Step::InFlight(placed.answer))
+}
+
+/// Whether an operation writes a key that was declared, and not one that was derived while deciding.
+fn is_declared(set: WriteSet<'_>, operation: &Operation) -> bool {
+    match operation {
+        Operation::Put { key, .. } => set.keys.contains(key),
+        _ => false,
+    }
 }
 
 struct Reads {

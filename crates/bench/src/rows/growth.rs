@@ -23,7 +23,7 @@ const SLOWDOWN_MAX: f64 = 1.5;
 const START_MAX_MS: f64 = 300.0;
 const START_SAMPLES: usize = 3;
 /// The server's default.
-const CACHE_MIB: f64 = 256.0;
+const CACHE_MIB: f64 = 384.0;
 /// What the server may need besides its cache, which also accounts for its write buffers: itself, its connections, the work
 /// of compactions, and what the allocator keeps.
 const MEMORY_ALLOWANCE_MIB: f64 = 96.0;

@@ -57,7 +57,7 @@ options! {
     /// Start once with a damaged log, without the acknowledged writes behind the damage [env: ZENOBE_ACCEPT_DAMAGED_LOG]
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     accept_damaged_log: Switch = "accept-damaged-log",
-    /// Memory for cached data, in MiB [default: 256] [env: ZENOBE_CACHE_MB]
+    /// Memory for cached data, in MiB [default: 384] [env: ZENOBE_CACHE_MB]
     #[arg(long, value_name = "MIB")]
     cache_mb: u32 = "cache-mb",
     /// Region of the tables, as it appears in ARNs [default: us-east-1] [env: ZENOBE_REGION]

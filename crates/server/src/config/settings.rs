@@ -127,7 +127,7 @@ impl Settings {
         };
         let connections_max =
             at_least_one("max-connections", options.max_connections.unwrap_or(4096))?;
-        let cache_mb = at_least_one("cache-mb", options.cache_mb.unwrap_or(256))?;
+        let cache_mb = at_least_one("cache-mb", options.cache_mb.unwrap_or(384))?;
         Ok(Settings {
             listen,
             location,
