@@ -127,7 +127,7 @@ impl Writer {
     }
 
     /// A value that is JSON already.
-    pub(crate) fn raw(&mut self, text: &str) {
+    fn raw(&mut self, text: &str) {
         self.separate();
         self.out.extend_from_slice(text.as_bytes());
         self.after_value = true;

@@ -23,7 +23,8 @@ use crate::keyspace;
 
 pub use table::{GuardCheck, StatisticsKeys, Table, TableIndex};
 
-/// Looked up by every request, so with a cheap hash. Who could make names collide is the owner of the tables.
+/// Looked up by every request, so with a cheap hash. An account could make its names collide with another's, which
+/// costs the other some microseconds at most: the tables of an account are limited.
 type Tables = HashMap<TableName, Arc<Table>, FxBuildHasher>;
 
 pub(crate) struct Catalog {
