@@ -68,9 +68,9 @@ pub struct BenchArguments {
     /// How long to wait for the last answers
     #[arg(long, default_value = "10s", value_parser = parse_duration, value_name = "TIME")]
     timeout: Duration,
-    /// Where the random numbers start: the same seed sends the same requests
-    #[arg(long, default_value_t = 1, value_name = "NUMBER")]
-    seed: u64,
+    /// Where the random numbers start: the same seed sends the same requests [default: another one each time]
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
     /// Write everything as JSON into a file, or to standard output if it is -
     #[arg(long, value_name = "FILE")]
     pub json: Option<JsonOutput>,
@@ -103,7 +103,7 @@ impl BenchArguments {
             operations_max: self.operations,
             retry_throttled: self.retry_throttled,
             timeout: self.timeout,
-            seed: self.seed,
+            seed: self.seed.unwrap_or_else(rand::random),
             ..plan
         })
     }
