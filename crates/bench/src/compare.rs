@@ -63,9 +63,9 @@ pub fn run(options: &Options) -> Result<bool> {
         peers: &peers,
         effort: options.effort(),
     };
+    let run = describe(options, &peers);
     let outcomes: Vec<Outcome> =
         options.groups().map(|group| measure_group(group, &context)).collect();
-    let run = describe(options, &peers);
     match options.only.is_empty() {
         true => write_documents(&options.repository, &run, &outcomes)?,
         false => println!("{}", report::render(&run, &outcomes, "")),
@@ -187,8 +187,8 @@ fn describe(options: &Options, peers: &[Installation]) -> Run {
 
 fn method(effort: &Effort) -> String {
     format!(
-        "Every figure is the median of {} rounds of {} s in which everything that is compared takes its turn. \
-         Client and server share the machine, and the client (the library behind `zenobe bench`) has one thread. \
+        "The figures of reads and writes are medians of {} rounds of {} s in which everything that is compared takes its \
+         turn; the other sections say how often and how long they measured. Client and server share the machine, and the client (the library behind `zenobe bench`) has one thread. \
          Absolute rates differ from machine to machine and from day to day; ratios hold. Items have about 400 bytes; \
          tables hold {} items before anything is measured, keys are drawn evenly from all of them, and every write \
          writes new values. The large table has {} items.",

@@ -1,6 +1,7 @@
 //! The load generator as it is used here: one thread, and an error anywhere fails the measurement.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use zenobe_load::{LoadProgress, Pacing, Plan, Report, Target, Workload};
@@ -113,9 +114,16 @@ pub fn latency(report: &Report) -> Latency {
 
 /// Runs a plan to its end. Requests that fail or that are never sent make its figures worthless.
 pub fn run(plan: &Plan) -> Result<Report> {
-    let report = zenobe_load::run(plan, &mut |_| ())?;
+    let report = zenobe_load::run(&with_new_requests(plan), &mut |_| ())?;
     check(&report)?;
     Ok(report)
+}
+
+/// The same plan with other keys and values than any run before it. Requests that come again would write what is there
+/// already, which is no write at all, and read what has just been read.
+pub fn with_new_requests(plan: &Plan) -> Plan {
+    static LAST_SEED: AtomicU64 = AtomicU64::new(0);
+    Plan { seed: LAST_SEED.fetch_add(1, Ordering::Relaxed) + 1, ..plan.clone() }
 }
 
 pub fn check(report: &Report) -> Result<()> {

@@ -51,6 +51,10 @@ enum Command {
     Bare { body: PathBuf },
 }
 
+/// As in the server, so that the bare one has no disadvantage.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Bare { body } => subjects::bare::run(&body).map(|()| true),

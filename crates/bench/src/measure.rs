@@ -124,7 +124,11 @@ pub fn interleave_each(
         .map(|lane| Ok(Series { name: lane.name.clone(), samples: Vec::with_capacity(rounds) }))
         .collect();
     for round in 1..=rounds {
-        for (lane, outcome) in lanes.iter_mut().zip(&mut outcomes) {
+        // Each round begins with another lane, so that nobody always comes after the same one and works off what it
+        // left behind.
+        for turn in 0..lanes.len() {
+            let place = (round + turn) % lanes.len();
+            let (lane, outcome) = (&mut lanes[place], &mut outcomes[place]);
             let Ok(series) = outcome else { continue };
             progress::show(&format!("{title}: round {round} of {rounds}, {}", lane.name));
             match (lane.run)(duration) {
@@ -173,7 +177,7 @@ mod tests {
         };
         let lanes = vec![lane("a", 10.0), lane("b", 20.0)];
         let series = interleave("test", 3, Duration::ZERO, lanes).unwrap();
-        assert_eq!(*order.borrow(), "ababab");
+        assert_eq!(*order.borrow(), "baabba");
         assert_eq!(series[1].rate(), 20.0);
         assert_eq!(series[1].spread(), 0.0);
         assert!(series[1].latency().is_none());

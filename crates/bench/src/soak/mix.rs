@@ -89,7 +89,10 @@ impl Mix {
 
 fn run_together(plans: &[Plan]) -> Result<Vec<Report>> {
     std::thread::scope(|scope| {
-        let run = |plan| scope.spawn(move || zenobe_load::run(plan, &mut |_| ()));
+        let run = |plan| {
+            let plan = load::with_new_requests(plan);
+            scope.spawn(move || zenobe_load::run(&plan, &mut |_| ()))
+        };
         let running: Vec<_> = plans.iter().map(run).collect();
         let mut reports = Vec::with_capacity(plans.len());
         for thread in running {
