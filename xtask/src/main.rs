@@ -83,8 +83,8 @@ Usage: cargo xtask <command>
 
   test
       Runs everything that must pass before a change is merged: formatting, lints,
-      the Rust tests, a short run of each fuzz target, the AWS SDK tests in Python and
-      the commands in the documents.
+      the Rust tests, a short run of each fuzz target, instruction counts, the AWS SDK tests
+      in Python and the commands in the documents.
       Example: cargo xtask test
 
   fuzz [--seconds <n>] [<target>]
@@ -92,6 +92,7 @@ Usage: cargo xtask <command>
       Example: cargo xtask fuzz --seconds 600 requests
 
   compare [--rounds <n>] [--seconds <n>] [--quick] [--only <rows>] [--without-peers]
+          [--items <n>] [--large-items <n>] [--data-dir <directory>]
       Measures the release server against its limits and against other programs that speak
       the same API, which it installs, and writes docs/benchmarks.md. About 25 minutes on two
       cores that do nothing else, 8 with --quick. The rows come in groups: reads, writes-os,
