@@ -129,6 +129,11 @@ fn set_layout(rocks: &mut rocksdb::Options, options: &Options) {
 }
 
 fn set_background(rocks: &mut rocksdb::Options) {
+    // Compactions take the time that requests leave them; flushes, which writes may have to wait for, do not.
+    if let Ok(mut threads) = rocksdb::Env::new() {
+        threads.lower_thread_pool_cpu_priority();
+        rocks.set_env(&threads);
+    }
     let processors = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     rocks.set_max_background_jobs(processors.clamp(2, 8) as i32);
     rocks.set_max_open_files(open_files_max());
