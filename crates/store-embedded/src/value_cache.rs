@@ -9,6 +9,9 @@
 //! stripes of keys the last state that changed one of them is known, whether it had an entry or not.
 //!
 //! Only values that exist are kept. A key that gets its first value therefore has no entry that could be wrong.
+//!
+//! A key gets its entry when it is used for the second time within a while. Otherwise loading or reading a table much
+//! larger than the cache would fill it with what is not used again, at the cost of a copy and an eviction each.
 
 use std::hash::RandomState;
 use std::sync::Arc;
@@ -26,6 +29,9 @@ const STRIPES_PER_SHARD: usize = 256;
 /// What an entry takes beside its key and value, roughly.
 const ENTRY_OVERHEAD_BYTES: usize = 160;
 
+/// So that uses are remembered over a few times as many keys as the cache holds.
+const USED_BITS_PER_ENTRY: usize = 4;
+
 /// Larger values are not worth their room: copying them costs more than finding them.
 const VALUE_BYTES_MAX: usize = 16 << 10;
 
@@ -38,6 +44,7 @@ pub(crate) struct ValueCache {
 
 struct Shard {
     entries: Cache<Key, Entry, ByBytes, RandomState>,
+    used: UsedOnce,
     /// The last state that changed a key of each stripe.
     changed: Box<[u64; STRIPES_PER_SHARD]>,
 }
@@ -89,7 +96,7 @@ impl ValueCache {
         let mut shard = self.shard(hash).lock();
         let is_current = shard.changed[stripe(hash)] <= state
             && self.last_range_deletion.load(Ordering::Acquire) <= state;
-        if is_current && !shard.entries.contains_key(key) {
+        if is_current && shard.used.again(hash) && !shard.entries.contains_key(key) {
             let entry = Entry { since: state, value: value.clone() };
             shard.entries.insert(Key::copy_from_slice(key), entry);
         }
@@ -130,10 +137,11 @@ impl ValueCache {
         self.change_key(state, key, None, false);
     }
 
-    fn change_key(&self, state: u64, key: &Key, value: Option<&Value>, is_new_kept: bool) {
+    fn change_key(&self, state: u64, key: &Key, value: Option<&Value>, is_used: bool) {
         let hash = xxh3_64(key);
         let mut shard = self.shard(hash).lock();
         shard.changed[stripe(hash)] = state;
+        let is_new_kept = is_used && shard.used.again(hash);
         if !is_new_kept && !shard.entries.contains_key(key) {
             return;
         }
@@ -170,11 +178,42 @@ fn stripe(hash: u64) -> usize {
     (hash >> 32) as usize % STRIPES_PER_SHARD
 }
 
+/// Remembers which keys have been used, roughly: some that have not been look as if they had.
+struct UsedOnce {
+    bits: Box<[u64]>,
+    count: usize,
+}
+
+impl UsedOnce {
+    fn new(entries_max: usize) -> UsedOnce {
+        let words = (entries_max * USED_BITS_PER_ENTRY).div_ceil(64).max(1);
+        UsedOnce { bits: vec![0; words].into(), count: 0 }
+    }
+
+    /// Takes note of a use, and says whether there was one before.
+    fn again(&mut self, hash: u64) -> bool {
+        let bit = (hash >> 16) as usize % (self.bits.len() * 64);
+        let (word, mask) = (bit / 64, 1 << (bit % 64));
+        if self.bits[word] & mask != 0 {
+            return true;
+        }
+        // With half of the bits set, half of all new keys would look used.
+        if self.count >= self.bits.len() * 32 {
+            self.bits.fill(0);
+            self.count = 0;
+        }
+        self.bits[word] |= mask;
+        self.count += 1;
+        false
+    }
+}
+
 impl Shard {
     fn new(capacity_bytes: usize) -> Shard {
         // An estimate that only sizes the eviction's own books; the tables grow as they fill.
         let entries_max = capacity_bytes / 512;
         Shard {
+            used: UsedOnce::new(entries_max),
             entries: Cache::with(
                 entries_max,
                 capacity_bytes as u64,
@@ -204,6 +243,12 @@ mod tests {
         cache.change(state, batch.operations.iter().map(|operation| (operation, true)));
     }
 
+    /// Leaves a value in the cache as two reads do.
+    fn keep(cache: &ValueCache, key: &[u8], state: u64, value: &Value) {
+        cache.keep(key, state, value);
+        cache.keep(key, state, value);
+    }
+
     fn check(cache: &ValueCache, state: u64, expected: Option<&'static str>) {
         assert_eq!(cache.get(KEY, state), expected.map(value), "in state {state}");
     }
@@ -211,7 +256,7 @@ mod tests {
     #[test]
     fn a_change_counts_from_its_state_on() {
         let cache = ValueCache::new(1 << 20);
-        cache.keep(KEY, 3, &value("old"));
+        keep(&cache, KEY, 3, &value("old"));
         check(&cache, 2, None);
         check(&cache, 3, Some("old"));
         change(&cache, 5, |batch| batch.put("k", "new"));
@@ -219,7 +264,7 @@ mod tests {
         check(&cache, 5, Some("new"));
         change(&cache, 6, |batch| batch.delete("k"));
         check(&cache, 6, None);
-        cache.keep(KEY, 6, &value("read in 6"));
+        keep(&cache, KEY, 6, &value("read in 6"));
         cache.forget(7, &Key::from_static(KEY));
         check(&cache, 7, None);
     }
@@ -236,9 +281,9 @@ mod tests {
             // The key has no entry that the change could find, and loses the one that it may get.
             change(&cache, 5, fill);
             cache.clear();
-            cache.keep(KEY, 4, &value("stale"));
+            keep(&cache, KEY, 4, &value("stale"));
             check(&cache, 5, None);
-            cache.keep(KEY, 5, &value("current"));
+            keep(&cache, KEY, 5, &value("current"));
             check(&cache, 5, Some("current"));
         }
     }
@@ -251,7 +296,7 @@ mod tests {
         let derived = || batch.operations.iter().map(|operation| (operation, false));
         cache.change(2, derived());
         check(&cache, 2, None);
-        cache.keep(KEY, 2, &value("read"));
+        keep(&cache, KEY, 2, &value("read"));
         cache.change(3, derived());
         check(&cache, 3, Some("new"));
     }
@@ -259,11 +304,25 @@ mod tests {
     #[test]
     fn a_deleted_range_leaves_with_its_entries() {
         let cache = ValueCache::new(1 << 20);
-        cache.keep(KEY, 1, &value("v"));
-        cache.keep(b"outside", 1, &value("v"));
+        keep(&cache, KEY, 1, &value("v"));
+        keep(&cache, b"outside", 1, &value("v"));
         change(&cache, 2, |batch| batch.delete_range(KeyRange::new("k", "l")));
         check(&cache, 2, None);
         assert_eq!(cache.get(b"outside", 2), Some(value("v")));
+    }
+
+    #[test]
+    fn a_key_is_kept_from_its_second_use_on() {
+        let cache = ValueCache::new(1 << 20);
+        cache.keep(KEY, 1, &value("v"));
+        check(&cache, 1, None);
+        change(&cache, 2, |batch| batch.put("k", "new"));
+        check(&cache, 2, Some("new"));
+
+        let keys = || (0..1_000_u32).map(u32::to_be_bytes);
+        keys().for_each(|key| cache.keep(&key, 2, &value("v")));
+        let kept = keys().filter(|key| cache.get(key, 2).is_some()).count();
+        assert!(kept < 200, "{kept} of 1,000 looked used");
     }
 
     #[test]
@@ -272,12 +331,12 @@ mod tests {
         let cache = ValueCache::new(capacity_bytes);
         let large = Value::from(vec![0; 4000]);
         for number in 0..10_000_u32 {
-            cache.keep(&number.to_be_bytes(), 1, &large);
+            keep(&cache, &number.to_be_bytes(), 1, &large);
         }
         let weight: u64 = cache.shards.iter().map(|shard| shard.lock().entries.weight()).sum();
         assert!(weight <= capacity_bytes as u64, "{weight}");
         assert!(weight > capacity_bytes as u64 / 2, "{weight} in {SHARDS} shards");
-        cache.keep(KEY, 1, &Value::from(vec![0; super::VALUE_BYTES_MAX + 1]));
+        keep(&cache, KEY, 1, &Value::from(vec![0; super::VALUE_BYTES_MAX + 1]));
         check(&cache, 1, None);
     }
 }
