@@ -13,7 +13,7 @@ use crate::failure;
 use crate::group::{Built, Group, build_write};
 use crate::options::Durability;
 use crate::queue::{Next, Pending};
-use crate::settler::{Settler, settle};
+use crate::settler::{Settler, settle, sync_and_settle};
 use crate::shared::Shared;
 use crate::view::View;
 
@@ -83,6 +83,10 @@ impl Committer {
             Ok(Written { outcomes, counters, view }) => {
                 let group = Group { batches, outcomes, counters, view };
                 match &self.settler {
+                    // Nothing could be written meanwhile, so another thread would only have to be woken.
+                    Some(_) if self.shared.queue.holds_only(group.batches.len()) => {
+                        sync_and_settle(&self.shared, vec![group]);
+                    }
                     Some(settler) => settler.settle(&self.shared, group),
                     None => settle(&self.shared, vec![group]),
                 }
@@ -172,8 +176,10 @@ mod tests {
     #[test]
     fn recovers_from_the_end_of_its_settler() {
         let directory = tempfile::tempdir().unwrap();
-        let options = Options { in_flight_batches_max: 1, ..Options::default() };
+        let options = Options { in_flight_batches_max: 2, ..Options::default() };
         let shared = Arc::new(Shared::open(directory.path(), options).unwrap());
+        // As if another group were in flight, or the committer would sync by itself.
+        shared.queue.leak();
         let settler = Settler::start_with(Arc::clone(&shared), |_, receiver| {
             let _group = receiver.recv().unwrap();
             panic!("a defect, as this test wants it");

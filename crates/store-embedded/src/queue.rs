@@ -19,8 +19,10 @@ use crate::options::Options;
 const GROUP_BYTES_MAX: usize = 8 << 20;
 const GROUP_BATCHES_MAX: usize = 4096;
 
-/// How often a group waits for one more turn of the other threads.
+/// How often a group waits for one more turn of the other threads, and how long: on busy processors one turn can
+/// take some milliseconds, which bring enough writes.
 const GATHERING_TURNS_MAX: usize = 4;
+const GATHERING_MAX: Duration = Duration::from_millis(1);
 
 /// What is in flight is divided into about so many groups: one being synced, one written, one gathering.
 const GROUPS_IN_FLIGHT_MAX: usize = 3;
@@ -176,13 +178,14 @@ impl Queue {
     /// its snapshot and its wake-ups however small it is, so when the processors are busy, fewer groups serve
     /// everyone sooner. With a processor to spare this returns at once.
     fn gather(&self, state: &mut MutexGuard<'_, State>) {
+        let begin = Instant::now();
         for _ in 0..GATHERING_TURNS_MAX {
             let count = state.waiting.len();
             if count == 0 || count >= GROUP_BATCHES_MAX {
                 return;
             }
             MutexGuard::unlocked(state, std::thread::yield_now);
-            if state.waiting.len() <= count {
+            if state.waiting.len() <= count || begin.elapsed() > GATHERING_MAX {
                 break;
             }
         }
@@ -251,6 +254,17 @@ impl Queue {
             self.changed.wait_for(&mut state, duration);
         }
         state.is_closed
+    }
+
+    /// Whether nothing is in flight but so many batches.
+    pub fn holds_only(&self, batches: usize) -> bool {
+        self.state.lock().in_flight_batches == batches
+    }
+
+    /// Counts a batch that nobody will release.
+    #[cfg(test)]
+    pub fn leak(&self) {
+        self.state.lock().in_flight_batches += 1;
     }
 
     pub fn epoch(&self) -> u64 {

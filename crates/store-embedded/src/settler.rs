@@ -67,15 +67,20 @@ fn work(shared: &Shared, receiver: &Receiver<Group>) {
     while let Ok(first) = receiver.recv() {
         let mut groups = vec![first];
         groups.extend(receiver.try_iter());
-        let Some(view) = groups.iter().rev().find_map(|group| group.view.as_ref()) else {
-            // They only waited for groups before them, which have been settled.
-            settle(shared, groups);
-            continue;
-        };
-        match view.database().sync_log() {
-            Ok(()) => settle(shared, groups),
-            Err(error) => failure::disable_writes(shared, &error, groups),
-        }
+        sync_and_settle(shared, groups);
+    }
+}
+
+/// Makes groups durable and settles them. All groups before them have been settled.
+pub(crate) fn sync_and_settle(shared: &Shared, groups: Vec<Group>) {
+    let synced = match groups.iter().rev().find_map(|group| group.view.as_ref()) {
+        Some(view) => view.database().sync_log(),
+        // They only waited for groups before them.
+        None => Ok(()),
+    };
+    match synced {
+        Ok(()) => settle(shared, groups),
+        Err(error) => failure::disable_writes(shared, &error, groups),
     }
 }
 
