@@ -1,4 +1,4 @@
-//! DynamoDB Local: Java and SQLite, from Maven Central.
+//! DynamoDB Local: Java (17 or newer) and SQLite, from Maven Central.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use super::{Peer, copy, require_program};
 
 pub const PEER: Peer = Peer {
     name: "dynamodb-local",
-    version: "2.6.1",
+    version: "3.3.1",
     install,
     require: || require_program("java", &["default-jre-headless"]),
 };

@@ -150,7 +150,7 @@ fn dynamodb_local(directory: &Path, port: &str, file: Option<&Path>) -> Result<C
     let mut command = Command::new("java");
     command.arg(format!("-Djava.library.path={}", libraries.display()));
     command.arg("-cp").arg(libraries.join("*"));
-    command.arg("com.amazonaws.services.dynamodbv2.local.main.ServerRunner");
+    command.arg("software.amazon.dynamodb.services.local.main.ServerRunner");
     command.args(["-disableTelemetry", "-sharedDb", "-port", port]);
     match file {
         Some(file) => {
