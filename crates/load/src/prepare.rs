@@ -14,7 +14,7 @@ use tokio::task::{JoinSet, LocalSet};
 
 use crate::exchange::{Answer, call, runtime};
 use crate::http::{Call, Connection, Connector, Request};
-use crate::workload::{BATCH_ITEMS, ItemWriter, is_throttling, unprocessed};
+use crate::workload::{BATCH_ITEMS, ItemWriter, Key, is_throttling, unprocessed};
 use crate::{LoadError, Plan, Result, Shape};
 
 const LOAD_CONNECTIONS_MAX: usize = 16;
@@ -339,7 +339,7 @@ impl Loader {
         for (index, number) in numbers.enumerate() {
             body.extend_from_slice(if index == 0 { b"" } else { b"," });
             body.extend_from_slice(br#"{"PutRequest":{"Item":"#);
-            self.writer.write_item(number, &mut self.random, body);
+            self.writer.write_item(Key::Loaded(number), &mut self.random, body);
             body.extend_from_slice(b"}}");
         }
         body.extend_from_slice(b"]}}");

@@ -7,8 +7,8 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use super::{
-    BATCH_ITEMS, ItemWriter, Operation, PAGE_ITEMS, PARTITION_ITEMS, Workload, last_evaluated_key,
-    write_number,
+    BATCH_ITEMS, ItemWriter, Key, Operation, PAGE_ITEMS, PARTITION_ITEMS, Workload,
+    last_evaluated_key, write_number,
 };
 use crate::Plan;
 use crate::distribution::Chooser;
@@ -96,7 +96,7 @@ impl Generator {
             Workload::Get | Workload::YcsbC => self.get(request),
             Workload::Put | Workload::PutIndexed => self.put(request, b""),
             Workload::PutIfVersion => self.put(request, PUT_IF_VERSION),
-            Workload::PutIfAbsent => self.put_new(request),
+            Workload::PutIfAbsent => self.insert(request, PUT_IF_ABSENT),
             Workload::Update => self.update(request),
             Workload::Counter => self.count(request),
             Workload::Query => self.query_page(request),
@@ -114,11 +114,11 @@ impl Generator {
             },
             Workload::YcsbD => match self.chance(95) {
                 true => self.get(request),
-                false => self.insert(request),
+                false => self.insert(request, b""),
             },
             Workload::YcsbE => match self.chance(95) {
                 true => self.query_range(request),
-                false => self.insert(request),
+                false => self.insert(request, b""),
             },
             Workload::YcsbF => match self.chance(50) {
                 true => self.get(request),
@@ -167,15 +167,25 @@ impl Generator {
         self.random.random_range(0..100u32) < percent
     }
 
+    /// The number of a loaded item, or behind those, of one that this run has inserted.
     #[inline]
     fn choose(&mut self) -> u64 {
+        let inserted = || self.shared.inserted.load(Ordering::Relaxed);
         let items = match self.shared.workload {
-            Workload::YcsbD | Workload::YcsbE => {
-                self.shared.items + self.shared.inserted.load(Ordering::Relaxed)
-            }
+            Workload::YcsbD => self.shared.items + inserted(),
+            // Only whole partitions are queried.
+            Workload::YcsbE => self.shared.items + inserted() / PARTITION_ITEMS * PARTITION_ITEMS,
             _ => self.shared.items,
         };
         self.chooser.draw(&mut self.random, items)
+    }
+
+    #[inline]
+    fn key(&self, number: u64) -> Key {
+        match number.checked_sub(self.shared.items) {
+            None => Key::Loaded(number),
+            Some(number) => Key::New { run: self.shared.run, number },
+        }
     }
 
     #[inline]
@@ -185,7 +195,7 @@ impl Generator {
         body.push(b'{');
         body.extend_from_slice(&self.shared.table_name);
         body.extend_from_slice(br#","Key":"#);
-        self.shared.writer.write_key(self.number, body);
+        self.shared.writer.write_key(self.key(self.number), body);
         body.push(b'}');
         Step::of(Operation::GetItem)
     }
@@ -193,37 +203,26 @@ impl Generator {
     /// `condition` is empty or further members of the request.
     #[inline]
     fn put(&mut self, request: &mut Request, condition: &[u8]) -> Step {
-        let number = self.choose();
-        self.write_put(number, request, condition);
+        let key = Key::Loaded(self.choose());
+        self.write_put(key, request, condition);
         Step::of(Operation::PutItem)
     }
 
-    fn insert(&mut self, request: &mut Request) -> Step {
-        let number = self.shared.items + self.shared.next_insert.fetch_add(1, Ordering::Relaxed);
-        self.write_put(number, request, b"");
+    fn insert(&mut self, request: &mut Request, condition: &[u8]) -> Step {
+        let number = self.shared.next_insert.fetch_add(1, Ordering::Relaxed);
+        self.write_put(Key::New { run: self.shared.run, number }, request, condition);
         Step { inserts: true, ..Step::of(Operation::PutItem) }
     }
 
     #[inline]
-    fn write_put(&mut self, number: u64, request: &mut Request, condition: &[u8]) {
+    fn write_put(&mut self, key: Key, request: &mut Request, condition: &[u8]) {
         let body = request.begin(Call::PutItem);
         body.push(b'{');
         body.extend_from_slice(&self.shared.table_name);
         body.extend_from_slice(condition);
         body.extend_from_slice(br#","Item":"#);
-        self.shared.writer.write_item(number, &mut self.random, body);
+        self.shared.writer.write_item(key, &mut self.random, body);
         body.push(b'}');
-    }
-
-    fn put_new(&mut self, request: &mut Request) -> Step {
-        let number = self.shared.next_insert.fetch_add(1, Ordering::Relaxed);
-        let body = request.begin(Call::PutItem);
-        body.push(b'{');
-        body.extend_from_slice(&self.shared.table_name);
-        body.extend_from_slice(br#","ConditionExpression":"attribute_not_exists(pk)","Item":"#);
-        self.shared.writer.write_new_item(self.shared.run, number, &mut self.random, body);
-        body.push(b'}');
-        Step::of(Operation::PutItem)
     }
 
     #[inline]
@@ -269,7 +268,7 @@ impl Generator {
         body.push(b'{');
         body.extend_from_slice(&self.shared.table_name);
         body.extend_from_slice(br#","Key":"#);
-        self.shared.writer.write_key(number, body);
+        self.shared.writer.write_key(Key::Loaded(number), body);
         body
     }
 
@@ -283,20 +282,23 @@ impl Generator {
         self.query(limit, request)
     }
 
-    /// Starts where the partition has a whole page left. The last partition may be shorter, so it is left out.
+    /// Starts where the partition has a whole page left. The last loaded partition may be shorter, so it is left out.
     #[inline]
     fn query(&mut self, limit: u64, request: &mut Request) -> Step {
         let number = self.choose();
         let partitions = (self.shared.items / PARTITION_ITEMS).max(1);
-        let partition = (number / PARTITION_ITEMS).min(partitions - 1);
+        let key = match self.key(number) {
+            Key::Loaded(number) => Key::Loaded(number.min(partitions * PARTITION_ITEMS - 1)),
+            new @ Key::New { .. } => new,
+        };
         let start = number % (PARTITION_ITEMS - limit + 1);
         let body = request.begin(Call::Query);
         body.push(b'{');
         body.extend_from_slice(&self.shared.table_name);
         body.extend_from_slice(
-            br#","KeyConditionExpression":"pk = :pk AND sk >= :sk","ExpressionAttributeValues":{":pk":{"S":"list#"#,
+            br#","KeyConditionExpression":"pk = :pk AND sk >= :sk","ExpressionAttributeValues":{":pk":{"S":""#,
         );
-        write_number(partition, 12, body);
+        self.shared.writer.write_partition(key, body);
         body.extend_from_slice(br#""},":sk":{"S":"item#"#);
         write_number(start, 6, body);
         body.extend_from_slice(br#""}},"Limit":"#);
@@ -330,7 +332,7 @@ impl Generator {
         for (index, number) in numbers.into_iter().enumerate() {
             body.extend_from_slice(if index == 0 { b"" } else { b"," });
             body.extend_from_slice(br#"{"PutRequest":{"Item":"#);
-            self.shared.writer.write_item(number, &mut self.random, body);
+            self.shared.writer.write_item(Key::Loaded(number), &mut self.random, body);
             body.extend_from_slice(b"}}");
         }
         body.extend_from_slice(b"]}}");
@@ -345,7 +347,7 @@ impl Generator {
         body.extend_from_slice(br#"{"Keys":["#);
         for (index, number) in numbers.into_iter().enumerate() {
             body.extend_from_slice(if index == 0 { b"" } else { b"," });
-            self.shared.writer.write_key(number, body);
+            self.shared.writer.write_key(Key::Loaded(number), body);
         }
         body.extend_from_slice(b"]}}}");
         Step::of(Operation::BatchGetItem)
@@ -357,11 +359,11 @@ impl Generator {
         body.extend_from_slice(br#"{"TransactItems":[{"Put":{"#);
         body.extend_from_slice(&self.shared.table_name);
         body.extend_from_slice(br#","Item":"#);
-        self.shared.writer.write_item(put, &mut self.random, body);
+        self.shared.writer.write_item(Key::Loaded(put), &mut self.random, body);
         body.extend_from_slice(br#"}},{"Update":{"#);
         body.extend_from_slice(&self.shared.table_name);
         body.extend_from_slice(br#","Key":"#);
-        self.shared.writer.write_key(update, body);
+        self.shared.writer.write_key(Key::Loaded(update), body);
         body.extend_from_slice(
             br#","UpdateExpression":"SET visits = visits + :one","ConditionExpression":"attribute_exists(pk)","ExpressionAttributeValues":{":one":{"N":"1"}}}}]}"#,
         );
@@ -383,5 +385,6 @@ impl Generator {
     }
 }
 
+const PUT_IF_ABSENT: &[u8] = br#","ConditionExpression":"attribute_not_exists(pk)""#;
 /// No version is as high as the limit. Servers can't know that and have to look.
 const PUT_IF_VERSION: &[u8] = br#","ConditionExpression":"attribute_not_exists(pk) OR version < :limit","ExpressionAttributeValues":{":limit":{"N":"99999999999"}}"#;

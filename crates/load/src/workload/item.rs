@@ -11,6 +11,27 @@ use super::{PARTITION_ITEMS, Shape};
 const CATEGORIES: u64 = 1000;
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
+/// By how much the keys of new items are longer than those of loaded ones.
+const NEW_KEY_LONGER_BYTES: usize = "new#0000000000000#".len() - "user#".len();
+
+/// Names an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Key {
+    /// One of those that the table is loaded with.
+    Loaded(u64),
+    /// One that a run adds. Each run has keys of its own, so that none writes over what another one added.
+    New { run: u64, number: u64 },
+}
+
+impl Key {
+    #[inline]
+    fn number(self) -> u64 {
+        match self {
+            Key::Loaded(number) | Key::New { number, .. } => number,
+        }
+    }
+}
+
 /// Knows the table's shape and has the text that fills items up.
 #[derive(Debug, Clone)]
 pub struct ItemWriter {
@@ -31,64 +52,77 @@ impl ItemWriter {
 
     /// `{"pk":{"S":"user#000000000007"}}`
     #[inline]
-    pub fn write_key(&self, number: u64, body: &mut Vec<u8>) {
+    pub fn write_key(&self, key: Key, body: &mut Vec<u8>) {
         body.push(b'{');
-        self.write_key_attributes(number, body);
+        self.write_key_attributes(key, body);
         body.push(b'}');
     }
 
     #[inline]
-    pub fn write_item(&self, number: u64, random: &mut SmallRng, body: &mut Vec<u8>) {
+    pub fn write_item(&self, key: Key, random: &mut SmallRng, body: &mut Vec<u8>) {
         body.push(b'{');
-        self.write_key_attributes(number, body);
-        self.write_rest(number, random, body);
+        self.write_key_attributes(key, body);
+        self.write_rest(key, random, body);
     }
 
-    /// An item whose key is in no loaded table.
-    pub fn write_new_item(&self, run: u64, number: u64, random: &mut SmallRng, body: &mut Vec<u8>) {
-        body.extend_from_slice(br#"{"pk":{"S":"new#"#);
-        write_number(run, 13, body);
-        body.push(b'#');
+    /// The text of the partition key, without quotes.
+    #[inline]
+    pub fn write_partition(&self, key: Key, body: &mut Vec<u8>) {
+        let number = match self.shape {
+            Shape::Plain | Shape::Indexed => key.number(),
+            Shape::Sorted => key.number() / PARTITION_ITEMS,
+        };
+        match (key, self.shape) {
+            (Key::New { run, .. }, _) => {
+                body.extend_from_slice(b"new#");
+                write_number(run, 13, body);
+                body.push(b'#');
+            }
+            (Key::Loaded(_), Shape::Sorted) => body.extend_from_slice(b"list#"),
+            (Key::Loaded(_), Shape::Plain | Shape::Indexed) => body.extend_from_slice(b"user#"),
+        }
         write_number(number, 12, body);
-        body.extend_from_slice(br#""}"#);
-        self.write_rest(number, random, body);
     }
 
     #[inline]
     pub fn write_fill(&self, random: &mut SmallRng, body: &mut Vec<u8>) {
-        let start = random.random_range(0..=self.letters.len() - self.fill_size_bytes);
-        body.extend_from_slice(&self.letters[start..start + self.fill_size_bytes]);
+        self.write_letters(self.fill_size_bytes, random, body);
     }
 
     #[inline]
-    fn write_key_attributes(&self, number: u64, body: &mut Vec<u8>) {
-        match self.shape {
-            Shape::Plain | Shape::Indexed => {
-                body.extend_from_slice(br#""pk":{"S":"user#"#);
-                write_number(number, 12, body);
-            }
-            Shape::Sorted => {
-                body.extend_from_slice(br#""pk":{"S":"list#"#);
-                write_number(number / PARTITION_ITEMS, 12, body);
-                body.extend_from_slice(br#""},"sk":{"S":"item#"#);
-                write_number(number % PARTITION_ITEMS, 6, body);
-            }
+    fn write_letters(&self, size_bytes: usize, random: &mut SmallRng, body: &mut Vec<u8>) {
+        let start = random.random_range(0..=self.letters.len() - self.fill_size_bytes);
+        body.extend_from_slice(&self.letters[start..start + size_bytes]);
+    }
+
+    #[inline]
+    fn write_key_attributes(&self, key: Key, body: &mut Vec<u8>) {
+        body.extend_from_slice(br#""pk":{"S":""#);
+        self.write_partition(key, body);
+        if self.shape == Shape::Sorted {
+            body.extend_from_slice(br#""},"sk":{"S":"item#"#);
+            write_number(key.number() % PARTITION_ITEMS, 6, body);
         }
         body.extend_from_slice(br#""}"#);
     }
 
     /// All attributes but the key's, and the closing brace.
     #[inline]
-    fn write_rest(&self, number: u64, random: &mut SmallRng, body: &mut Vec<u8>) {
+    fn write_rest(&self, key: Key, random: &mut SmallRng, body: &mut Vec<u8>) {
         body.extend_from_slice(br#","version":{"N":"1"#);
         // Always of the same length, so that items are of the same size.
         write_number(random.random::<u32>().into(), 10, body);
         if self.shape == Shape::Indexed {
             body.extend_from_slice(br#""},"category":{"S":"category#"#);
-            write_number(number % CATEGORIES, 3, body);
+            write_number(key.number() % CATEGORIES, 3, body);
         }
         body.extend_from_slice(br#""},"visits":{"N":"0"},"active":{"BOOL":true},"fill":{"S":""#);
-        self.write_fill(random, body);
+        // The key of a new item is longer, its fill is shorter by as much, where there is as much.
+        let longer = match key {
+            Key::Loaded(_) => 0,
+            Key::New { .. } => NEW_KEY_LONGER_BYTES,
+        };
+        self.write_letters(self.fill_size_bytes.saturating_sub(longer), random, body);
         body.extend_from_slice(br#""}}"#);
     }
 }
@@ -124,10 +158,19 @@ mod tests {
     #[test]
     fn items_are_json_of_the_asked_size() {
         for shape in [Shape::Plain, Shape::Sorted, Shape::Indexed] {
-            for item_bytes in [shape.item_bytes_min(), 400, 100_000] {
+            let loaded = Key::Loaded(123_456);
+            let new = Key::New { run: 1_700_000_000_000, number: 123_456 };
+            let minimum = shape.item_bytes_min();
+            for (key, item_bytes) in [
+                (loaded, minimum),
+                (loaded, 400),
+                (loaded, 100_000),
+                (new, minimum + 13),
+                (new, 400),
+            ] {
                 let writer = ItemWriter::new(shape, item_bytes, 1);
                 let mut body = Vec::new();
-                writer.write_item(123_456, &mut SmallRng::seed_from_u64(2), &mut body);
+                writer.write_item(key, &mut SmallRng::seed_from_u64(2), &mut body);
                 let item: serde_json::Value = serde_json::from_slice(&body).unwrap();
                 assert_eq!(size_bytes(&item), item_bytes, "{item}");
             }

@@ -14,7 +14,7 @@ pub(crate) use answer::{
     unprocessed,
 };
 pub(crate) use generator::{Generator, Step, Surroundings};
-pub(crate) use item::{ItemWriter, write_number};
+pub(crate) use item::{ItemWriter, Key, write_number};
 
 /// Items of one partition in a table with a sort key.
 pub(crate) const PARTITION_ITEMS: u64 = 100;

@@ -92,6 +92,30 @@ fn counting_counts_every_request_once() {
     assert!(body.contains(r#""visits":{"N":"300"}"#), "{body}");
 }
 
+#[test]
+fn what_is_inserted_is_new_in_every_run() {
+    let server = Server::start(&[]);
+    for workload in [Workload::YcsbD, Workload::YcsbE, Workload::PutIfAbsent] {
+        let plan = small_plan(server.endpoint(), workload);
+        prepare(&plan, &mut |_| ()).unwrap();
+        for _ in 0..2 {
+            let before = item_count(&plan);
+            let report = run(&plan, &mut |_| ()).unwrap();
+            let puts = report.operations.iter().find(|each| each.operation == Operation::PutItem);
+            assert_eq!(item_count(&plan) - before, puts.unwrap().requests, "{workload}");
+            // Runs are told apart by the millisecond.
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+fn item_count(plan: &Plan) -> u64 {
+    let request = format!(r#"{{"TableName":"{}"}}"#, plan.table);
+    let answer = exchange(&plan.target, "DescribeTable", request.as_bytes()).unwrap();
+    let answer: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+    answer["Table"]["ItemCount"].as_u64().unwrap()
+}
+
 fn check_complete(plan: &Plan, report: &Report) {
     let workload = plan.workload;
     assert_eq!(
