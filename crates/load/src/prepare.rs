@@ -1,9 +1,11 @@
 //! The table and its items.
 //!
 //! A table that the generator made has an item that says so, and with what the table was loaded. A table without it is
-//! somebody else's.
+//! somebody else's. A table with it is used again if it was loaded with the same and still has the keys, the indexes and
+//! the stream that it was made with.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -64,7 +66,7 @@ pub fn drop_table(plan: &Plan) -> Result<()> {
         let mut table = Table::open(plan).await?;
         match table.state().await? {
             State::Absent => Ok(()),
-            State::Ours(_) => table.delete().await,
+            State::Ours { .. } => table.delete().await,
             State::Foreign => Err(LoadError::ForeignTable { table: plan.table.clone() }),
         }
     })
@@ -74,11 +76,11 @@ pub fn drop_table(plan: &Plan) -> Result<()> {
 async fn prepare_table(plan: &Plan, progress: &mut dyn FnMut(LoadProgress)) -> Result<bool> {
     let mut table = Table::open(plan).await?;
     match table.state().await? {
-        State::Ours(marker) if marker == table.marker(true) => {
+        State::Ours { fits: true } => {
             progress(LoadProgress::Reused);
             return Ok(true);
         }
-        State::Ours(_) => {
+        State::Ours { fits: false } => {
             progress(LoadProgress::Replacing);
             table.delete().await?;
         }
@@ -100,8 +102,10 @@ struct Table<'a> {
 
 enum State {
     Absent,
-    /// With its marker.
-    Ours(Value),
+    /// Made by the generator, and fit for the plan or not.
+    Ours {
+        fits: bool,
+    },
     Foreign,
 }
 
@@ -115,6 +119,14 @@ impl Table<'_> {
             return Ok(State::Absent);
         }
         self.wait_until_active().await?;
+        let Some(item) = self.find_marker().await? else { return Ok(State::Foreign) };
+        let table = self.describe().await?.unwrap_or_default();
+        let wanted = create_request(&self.plan.table, self.plan.workload.shape());
+        Ok(State::Ours { fits: item == self.marker(true) && Form::of(&table) == Form::of(&wanted) })
+    }
+
+    /// The generator's item, if the table has one.
+    async fn find_marker(&mut self) -> Result<Option<Value>> {
         let marker = self.marker(false);
         let mut key = json!({"pk": marker["pk"]});
         // A foreign table's key may have other names, which is a ValidationException.
@@ -126,17 +138,15 @@ impl Table<'_> {
             let request = json!({"TableName": self.plan.table, "Key": key, "ConsistentRead": true});
             let answer = self.call("GetItem", &request).await?;
             if answer.is_success() {
-                let answer = json_of("GetItem", &answer)?;
-                return Ok(match answer.get("Item") {
-                    Some(item) => State::Ours(item.clone()),
-                    None => State::Foreign,
-                });
+                let mut answer = json_of("GetItem", &answer)?;
+                let item = answer.get_mut("Item").map(Value::take);
+                return Ok(item.filter(is_marker));
             }
             if answer.error_name() != "ValidationException" {
                 return Err(refused("GetItem", &answer));
             }
         }
-        Ok(State::Foreign)
+        Ok(None)
     }
 
     async fn create(&mut self) -> Result<()> {
@@ -209,6 +219,61 @@ impl Table<'_> {
     async fn call(&mut self, operation: &str, request: &Value) -> Result<Answer> {
         let body = request.to_string();
         call(&mut self.connection, &self.plan.target, operation, body.as_bytes()).await
+    }
+}
+
+/// Whether an item under the marker's key is one: somebody else may have an item of that name, too.
+fn is_marker(item: &Value) -> bool {
+    item["layout"]["N"].is_string()
+        && item["shape"]["S"].is_string()
+        && item["items"]["N"].is_string()
+        && item["loaded"]["BOOL"].is_boolean()
+}
+
+/// What makes a table fit, as a request and a description both say it.
+#[derive(Debug, PartialEq, Eq)]
+struct Form {
+    /// Names and types of the attributes that keys name.
+    attributes: BTreeMap<String, String>,
+    keys: Vec<(String, String)>,
+    /// The keys and the projection of each index.
+    indexes: BTreeMap<String, (Vec<(String, String)>, String)>,
+    /// The view type, if there is a stream.
+    stream: Option<String>,
+}
+
+impl Form {
+    fn of(table: &Value) -> Form {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+        let keys = |schema: &Value| {
+            let mut keys: Vec<_> = list(schema)
+                .iter()
+                .map(|key| (text(&key["KeyType"]), text(&key["AttributeName"])))
+                .collect();
+            keys.sort_unstable();
+            keys
+        };
+        let attributes = list(&table["AttributeDefinitions"]);
+        let indexes =
+            ["GlobalSecondaryIndexes", "LocalSecondaryIndexes"].map(|kind| list(&table[kind]));
+        let stream = &table["StreamSpecification"];
+        Form {
+            attributes: attributes
+                .iter()
+                .map(|each| (text(&each["AttributeName"]), text(&each["AttributeType"])))
+                .collect(),
+            keys: keys(&table["KeySchema"]),
+            indexes: indexes
+                .iter()
+                .flatten()
+                .map(|index| {
+                    let projection = text(&index["Projection"]["ProjectionType"]);
+                    (text(&index["IndexName"]), (keys(&index["KeySchema"]), projection))
+                })
+                .collect(),
+            stream: (stream["StreamEnabled"] == true).then(|| text(&stream["StreamViewType"])),
+        }
     }
 }
 

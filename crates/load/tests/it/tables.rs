@@ -61,6 +61,46 @@ fn a_table_of_somebody_else_is_left_alone() {
 }
 
 #[test]
+fn a_table_that_was_changed_is_made_again() {
+    let server = Server::start(&[]);
+    let plan = small_plan(server.endpoint(), Workload::PutIndexed);
+    let changes = [
+        r#""StreamSpecification":{"StreamEnabled":false}"#,
+        r#""GlobalSecondaryIndexUpdates":[{"Delete":{"IndexName":"by-category"}}]"#,
+    ];
+    for change in changes {
+        steps(&plan);
+        assert_eq!(steps(&plan), [LoadProgress::Reused]);
+        let request = format!(r#"{{"TableName":"{}",{change}}}"#, plan.table);
+        assert!(exchange(&plan.target, "UpdateTable", request.as_bytes()).unwrap().is_success());
+        assert_eq!(steps(&plan)[0], LoadProgress::Replacing, "{change}");
+    }
+}
+
+#[test]
+fn an_item_of_the_same_name_does_not_make_a_table_ours() {
+    let server = Server::start(&[]);
+    let plan = small_plan(server.endpoint(), Workload::Put);
+    for (operation, body) in [
+        (
+            "CreateTable",
+            r#"{"TableName":"zenobe-bench","BillingMode":"PAY_PER_REQUEST",
+            "AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"}],
+            "KeySchema":[{"AttributeName":"pk","KeyType":"HASH"}]}"#,
+        ),
+        (
+            "PutItem",
+            r#"{"TableName":"zenobe-bench","Item":{"pk":{"S":"zenobe-bench"},"price":{"N":"7"}}}"#,
+        ),
+    ] {
+        assert!(exchange(&plan.target, operation, body.as_bytes()).unwrap().is_success());
+    }
+    for refused in [prepare(&plan, &mut |_| ()).map(drop), drop_table(&plan)] {
+        assert!(matches!(refused, Err(LoadError::ForeignTable { .. })), "{refused:?}");
+    }
+}
+
+#[test]
 fn signed_requests_are_accepted_where_signatures_are_verified() {
     let directory = TemporaryDirectory::new("signed");
     let keys = directory.path().join("keys");
