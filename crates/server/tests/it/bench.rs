@@ -59,6 +59,27 @@ fn a_run_is_summarised_written_as_json_and_drawn() {
 }
 
 #[test]
+fn what_cannot_be_written_is_found_before_the_run_or_does_not_keep_the_table() {
+    let server = Process::start(&mut zenobe(&["serve", "--memory", "--listen", "127.0.0.1:0"]));
+    let endpoint = format!("http://{}", server.address);
+    for option in ["--json", "--plot"] {
+        let output = bench(&endpoint, &["put", "--drop", option, "/nonexistent/report.svg"]);
+        let told = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        assert!(told.contains("cannot write /nonexistent/report.svg"), "{told}");
+        assert!(!told.contains("creating table"), "{told}");
+    }
+    // It can be opened, but nothing can be written to it.
+    for _ in 0..2 {
+        let output = bench(&endpoint, &["put", "--drop", "--json", "/dev/full"]);
+        let told = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        assert!(told.contains("creating table"), "the table was kept: {told}");
+        assert!(told.contains("cannot write /dev/full"), "{told}");
+    }
+}
+
+#[test]
 fn failed_operations_fail_the_command_unless_that_is_accepted() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());

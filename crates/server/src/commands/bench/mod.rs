@@ -38,20 +38,51 @@ pub enum BenchError {
 pub fn run(arguments: &BenchArguments) -> Result<(), BenchError> {
     let plan = arguments.plan()?;
     plan.check()?;
+    check_writable(arguments)?;
+    let measured = measure(arguments, &plan);
+    // Whatever went wrong, a table that nobody wants may cost money. Dropping finds out by itself whether it is ours.
+    let dropped = match arguments.drop {
+        true => drop_table(&plan),
+        false => Ok(()),
+    };
+    let report = measured?;
+    dropped?;
+    judge(arguments, &report)
+}
+
+/// Who measures for an hour shall not learn at its end that the result can't be written.
+fn check_writable(arguments: &BenchArguments) -> Result<(), BenchError> {
+    let json = match &arguments.json {
+        Some(JsonOutput::File(path)) => Some(path),
+        Some(JsonOutput::Standard) | None => None,
+    };
+    let plot = arguments.plot.as_ref().map(|(PlotOutput::Svg(path) | PlotOutput::Html(path))| path);
+    for path in json.into_iter().chain(plot) {
+        let is_new = !path.exists();
+        let opened = fs::OpenOptions::new().create(true).append(true).open(path);
+        let checked = match opened {
+            Ok(_) if is_new => fs::remove_file(path),
+            Ok(_) => Ok(()),
+            Err(error) => Err(error),
+        };
+        checked.map_err(|error| BenchError::File { path: path.clone(), error })?;
+    }
+    Ok(())
+}
+
+/// Loads the table, sends the load and writes what came of it.
+fn measure(arguments: &BenchArguments, plan: &Plan) -> Result<Report, BenchError> {
     let mut progress = Progress::new();
     let stop = Stop::new();
     let interrupt = Interrupt::watch(stop.clone());
-    prepare(&plan, &mut |step| progress.load(&plan, step))?;
+    prepare(plan, &mut |step| progress.load(plan, step))?;
     interrupt.run_begins();
-    progress.begin(&plan);
-    let measured = run_until(&plan, &stop, &mut |interval| progress.interval(interval));
+    progress.begin(plan);
+    let measured = run_until(plan, &stop, &mut |interval| progress.interval(interval));
     progress.end();
     let report = measured?;
-    write(arguments, &plan, &report)?;
-    if arguments.drop {
-        drop_table(&plan)?;
-    }
-    judge(arguments, &report)
+    write(arguments, plan, &report)?;
+    Ok(report)
 }
 
 fn write(arguments: &BenchArguments, plan: &Plan, report: &Report) -> Result<(), BenchError> {
