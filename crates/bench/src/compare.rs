@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::cleanup::{self, Scratch};
 use crate::outcome::{Chart, Finding, Outcome, Verdict};
 use crate::provenance::{self, first_line};
 use crate::report::{self, Run};
 use crate::rows::{Context, Effort, GROUPS, Group};
 use crate::subjects::peers::Installation;
+use crate::surroundings::Surroundings;
 use crate::{Result, machine, progress};
 
 #[derive(Args)]
@@ -34,15 +34,8 @@ pub struct Options {
     /// Items of the other tables
     #[arg(long, default_value_t = 100_000)]
     items: u64,
-    /// Where the data of what is measured lies while it is measured
-    #[arg(long, default_value_os_t = std::env::temp_dir())]
-    data_dir: PathBuf,
-    /// The server's binary
-    #[arg(long)]
-    binary: PathBuf,
-    /// The clone in which the documents are written
-    #[arg(long)]
-    repository: PathBuf,
+    #[command(flatten)]
+    surroundings: Surroundings,
     /// A peer: its name, its version and where it is installed
     #[arg(long = "peer", num_args = 3, value_names = ["NAME", "VERSION", "DIRECTORY"])]
     peers: Vec<String>,
@@ -54,11 +47,10 @@ pub struct Options {
 
 /// Says whether everything could be measured. A missed target is a result, not a failure.
 pub fn run(options: &Options) -> Result<bool> {
-    cleanup::on_signals()?;
-    let scratch = Scratch::create(&options.data_dir)?;
+    let scratch = options.surroundings.scratch()?;
     let peers = options.installations();
     let context = Context {
-        binary: &options.binary,
+        binary: &options.surroundings.binary,
         scratch: &scratch,
         peers: &peers,
         effort: options.effort(),
@@ -67,7 +59,7 @@ pub fn run(options: &Options) -> Result<bool> {
     let outcomes: Vec<Outcome> =
         options.groups().map(|group| measure_group(group, &context)).collect();
     match options.only.is_empty() {
-        true => write_documents(&options.repository, &run, &outcomes)?,
+        true => write_documents(&options.surroundings.repository, &run, &outcomes)?,
         false => println!("{}", report::render(&run, &outcomes, "")),
     }
     println!("{}", report::targets(&outcomes));
@@ -177,7 +169,7 @@ fn write_documents(repository: &Path, run: &Run, outcomes: &[Outcome]) -> Result
 fn describe(options: &Options, peers: &[Installation]) -> Run {
     Run {
         command: options.command(),
-        commit: provenance::commit(&options.repository),
+        commit: provenance::commit(&options.surroundings.repository),
         date: provenance::today(),
         machine: machine::describe(),
         versions: versions(options, peers),
@@ -201,7 +193,8 @@ fn method(effort: &Effort) -> String {
 
 /// The versions of all that is measured and of what it runs on.
 fn versions(options: &Options, peers: &[Installation]) -> Vec<String> {
-    let mut versions = Vec::from_iter(first_line(Command::new(&options.binary).arg("--version")));
+    let mut versions =
+        Vec::from_iter(first_line(Command::new(&options.surroundings.binary).arg("--version")));
     versions.extend(first_line(Command::new("rustc").arg("--version")));
     for peer in peers {
         let runs_on = match peer.name.as_str() {

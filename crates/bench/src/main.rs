@@ -24,6 +24,7 @@ mod report;
 mod rows;
 mod soak;
 mod subjects;
+mod surroundings;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -11,9 +11,9 @@ use std::time::Duration;
 use clap::Args;
 use zenobe_load::Workload;
 
-use crate::cleanup::{self, Scratch};
 use crate::outcome::count;
 use crate::subjects::server::{Keeping, Server};
+use crate::surroundings::Surroundings;
 use crate::{Result, load, machine, progress, provenance};
 
 use background::{Expiring, IndexChange};
@@ -40,24 +40,16 @@ pub struct Options {
     /// Write the figures as JSON to this file, too
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Where the server's data lies meanwhile
-    #[arg(long, default_value_os_t = std::env::temp_dir())]
-    data_dir: PathBuf,
-    /// The server's binary
-    #[arg(long)]
-    binary: PathBuf,
-    /// The clone in which the document is written
-    #[arg(long)]
-    repository: PathBuf,
+    #[command(flatten)]
+    surroundings: Surroundings,
 }
 
 /// Says whether the server stood it.
 pub fn run(options: &Options) -> Result<bool> {
-    cleanup::on_signals()?;
-    let scratch = Scratch::create(&options.data_dir)?;
+    let scratch = options.surroundings.scratch()?;
     let cache = options.cache_mb.to_string();
     let server = Server::start_with(
-        &options.binary,
+        &options.surroundings.binary,
         &scratch.path("soak"),
         Keeping::Sync,
         &["--cache-mb", &cache],
@@ -132,8 +124,8 @@ fn write_document(options: &Options, text: &str) -> Result<()> {
          - machine: {}\n\n{text}",
         options.minutes,
         provenance::today(),
-        provenance::commit(&options.repository),
+        provenance::commit(&options.surroundings.repository),
         machine::describe()
     );
-    Ok(std::fs::write(options.repository.join("docs/soak.md"), document)?)
+    Ok(std::fs::write(options.surroundings.repository.join("docs/soak.md"), document)?)
 }

@@ -1,0 +1,29 @@
+//! What is measured and where: the options that all commands have.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::Result;
+use crate::cleanup::{self, Scratch};
+
+#[derive(Args)]
+pub struct Surroundings {
+    /// Where the data of what is measured lies while it is measured
+    #[arg(long, default_value_os_t = std::env::temp_dir())]
+    data_dir: PathBuf,
+    /// The server's binary
+    #[arg(long)]
+    pub binary: PathBuf,
+    /// The clone in which documents are written
+    #[arg(long)]
+    pub repository: PathBuf,
+}
+
+impl Surroundings {
+    /// A place for data that goes at the end, also at one that a signal brings.
+    pub fn scratch(&self) -> Result<Scratch> {
+        cleanup::on_signals()?;
+        Scratch::create(&self.data_dir)
+    }
+}
