@@ -55,7 +55,7 @@ pub fn run(options: &Options) -> Result<bool> {
         peers: &peers,
         effort: options.effort(),
     };
-    let run = describe(options, &peers);
+    let run = describe(options, &peers)?;
     let outcomes: Vec<Outcome> =
         options.groups().map(|group| measure_group(group, &context)).collect();
     match options.only.is_empty() {
@@ -166,15 +166,16 @@ fn write_documents(repository: &Path, run: &Run, outcomes: &[Outcome]) -> Result
     Ok(())
 }
 
-fn describe(options: &Options, peers: &[Installation]) -> Run {
-    Run {
+fn describe(options: &Options, peers: &[Installation]) -> Result<Run> {
+    Ok(Run {
         command: options.command(),
         commit: provenance::commit(&options.surroundings.repository),
         date: provenance::today(),
         machine: machine::describe(),
+        file_system: options.surroundings.durable_file_system()?,
         versions: versions(options, peers),
         method: method(&options.effort()),
-    }
+    })
 }
 
 fn method(effort: &Effort) -> String {

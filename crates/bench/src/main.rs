@@ -14,6 +14,7 @@
 mod answers;
 mod cleanup;
 mod compare;
+mod file_system;
 mod load;
 mod machine;
 mod measure;

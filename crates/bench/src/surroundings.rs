@@ -6,6 +6,7 @@ use clap::Args;
 
 use crate::Result;
 use crate::cleanup::{self, Scratch};
+use crate::file_system::FileSystem;
 
 #[derive(Args)]
 pub struct Surroundings {
@@ -25,5 +26,19 @@ impl Surroundings {
     pub fn scratch(&self) -> Result<Scratch> {
         cleanup::on_signals()?;
         Scratch::create(&self.data_dir)
+    }
+
+    /// The kind of file system that the data lies on. One where nothing is durable is refused: there a sync is free, and
+    /// every figure of a durable write would be a lie.
+    pub fn durable_file_system(&self) -> Result<String> {
+        let FileSystem { kind, is_durable } = FileSystem::of(&self.data_dir)?;
+        match is_durable {
+            true => Ok(kind),
+            false => Err(format!(
+                "the data would lie in memory ({kind}), where making a write durable costs nothing: name a directory on \
+                 a disk with --data-dir"
+            )
+            .into()),
+        }
     }
 }

@@ -12,6 +12,8 @@ pub struct Run {
     pub commit: String,
     pub date: String,
     pub machine: String,
+    /// Where the data lies.
+    pub file_system: String,
     pub versions: Vec<String>,
     pub method: String,
 }
@@ -24,6 +26,7 @@ pub fn render(run: &Run, outcomes: &[Outcome], chart: &str) -> String {
         run.command, run.date, run.commit
     );
     let _ = writeln!(text, "- machine: {}", run.machine);
+    let _ = writeln!(text, "- data on {}", run.file_system);
     for version in &run.versions {
         let _ = writeln!(text, "- {version}");
     }
@@ -85,6 +88,7 @@ mod tests {
             commit: "abc".into(),
             date: "2026-01-01".into(),
             machine: "a machine".into(),
+            file_system: "ext4".into(),
             versions: vec!["zenobe 1".into()],
             method: "Carefully.".into(),
         };
@@ -96,6 +100,7 @@ mod tests {
             "| scan | – | no server | **failed** |  |",
             "1 of 3 targets are met.",
             "## More",
+            "- data on ext4",
             "- zenobe 1",
         ] {
             assert!(text.lines().any(|each| each == line), "{line} is not in\n{text}");

@@ -68,6 +68,7 @@ mod tests {
             commit: "abc".into(),
             date: "2026-01-01".into(),
             machine: "a machine".into(),
+            file_system: String::new(),
             versions: Vec::new(),
             method: String::new(),
         };

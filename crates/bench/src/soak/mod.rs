@@ -47,6 +47,7 @@ pub struct Options {
 /// Says whether the server stood it.
 pub fn run(options: &Options) -> Result<bool> {
     let scratch = options.surroundings.scratch()?;
+    let file_system = options.surroundings.durable_file_system()?;
     let cache = options.cache_mb.to_string();
     let server = Server::start_with(
         &options.surroundings.binary,
@@ -78,7 +79,7 @@ pub fn run(options: &Options) -> Result<bool> {
         std::fs::write(path, verdict.json(&mix, &parts).to_string())?;
     }
     if options.minutes >= DOCUMENT_MINUTES {
-        write_document(options, &text)?;
+        write_document(options, &file_system, &text)?;
     }
     Ok(verdict.faults.is_empty())
 }
@@ -118,10 +119,10 @@ fn soak(options: &Options, server: &Server, mix: &Mix) -> Result<(Vec<Part>, Bac
     Ok((parts, Background { index_backfill, expired, faults }))
 }
 
-fn write_document(options: &Options, text: &str) -> Result<()> {
+fn write_document(options: &Options, file_system: &str, text: &str) -> Result<()> {
     let document = format!(
         "# Soak\n\nWritten by `cargo xtask soak --minutes {}` on {} at commit {}. Don't edit it: run the command.\n\n\
-         - machine: {}\n\n{text}",
+         - machine: {}\n- data on {file_system}\n\n{text}",
         options.minutes,
         provenance::today(),
         provenance::commit(&options.surroundings.repository),
