@@ -14,6 +14,12 @@ use crate::subjects::peers::Installation;
 use crate::surroundings::Surroundings;
 use crate::{Result, machine, progress};
 
+const SECONDS: f64 = 3.0;
+const ITEMS: u64 = 100_000;
+const LARGE_ITEMS: u64 = 10_000_000;
+/// Where the document of a run goes that is not a whole one, below the repository.
+const PARTIAL_DIRECTORY: &str = "target/compare";
+
 #[derive(Args)]
 pub struct Options {
     /// Interleaved rounds; the median counts [default: 5, with --quick 3]
@@ -22,17 +28,18 @@ pub struct Options {
     /// Seconds per measurement [default: 3, with --quick 1]
     #[arg(long)]
     seconds: Option<f64>,
-    /// A third of the time, with less certain figures and a large table of only one million items
+    /// A third of the time, with less certain figures and a large table of only one million items. As with other options that
+    /// measure less, the document is written to target/compare, not to docs
     #[arg(long)]
     quick: bool,
-    /// Only these groups of rows, printed instead of written
+    /// Only these groups of rows
     #[arg(long, value_delimiter = ',', value_parser = group_names())]
     only: Vec<String>,
     /// Items of the large table [default: 10 million, with --quick 1 million]
     #[arg(long)]
     large_items: Option<u64>,
     /// Items of the other tables
-    #[arg(long, default_value_t = 100_000)]
+    #[arg(long, default_value_t = ITEMS)]
     items: u64,
     #[command(flatten)]
     surroundings: Surroundings,
@@ -58,9 +65,13 @@ pub fn run(options: &Options) -> Result<bool> {
     let run = describe(options, &peers)?;
     let outcomes: Vec<Outcome> =
         options.groups().map(|group| measure_group(group, &context)).collect();
-    match options.only.is_empty() {
-        true => write_documents(&options.surroundings.repository, &run, &outcomes)?,
-        false => println!("{}", report::render(&run, &outcomes, "")),
+    let repository = &options.surroundings.repository;
+    match options.is_whole() {
+        true => {
+            write_document(&repository.join("docs"), &run, &outcomes)?;
+            update_readme(&repository.join("README.md"), &run, &outcomes)?;
+        }
+        false => write_document(&repository.join(PARTIAL_DIRECTORY), &run, &outcomes)?,
     }
     println!("{}", report::targets(&outcomes));
     let mut findings = outcomes.iter().flat_map(|outcome| &outcome.findings);
@@ -75,8 +86,24 @@ impl Options {
         GROUPS.iter().filter(wanted)
     }
 
+    /// Whether everything is measured and as thoroughly as it should be. Only then may the published figures be replaced. (How
+    /// many rounds there were stands in the document.)
+    fn is_whole(&self) -> bool {
+        let effort = self.effort();
+        !self.quick
+            && self.only.is_empty()
+            && self.with_peers()
+            && effort.duration.as_secs_f64() >= SECONDS
+            && effort.items == ITEMS
+            && effort.large_items >= LARGE_ITEMS
+    }
+
+    fn with_peers(&self) -> bool {
+        !(self.peers.is_empty() && self.absent_peers.is_empty())
+    }
+
     fn effort(&self) -> Effort {
-        let seconds = self.seconds.unwrap_or(if self.quick { 1.0 } else { 3.0 });
+        let seconds = self.seconds.unwrap_or(if self.quick { 1.0 } else { SECONDS });
         Effort {
             rounds: self.rounds.unwrap_or(if self.quick { 3 } else { 5 }).max(1),
             duration: Duration::from_secs_f64(seconds.max(0.1)),
@@ -84,7 +111,7 @@ impl Options {
             large_items: self.large_items.unwrap_or(if self.quick {
                 1_000_000
             } else {
-                10_000_000
+                LARGE_ITEMS
             }),
         }
     }
@@ -118,13 +145,16 @@ impl Options {
         if let Some(seconds) = self.seconds {
             add(format!("--seconds {seconds}"));
         }
+        if self.items != ITEMS {
+            add(format!("--items {}", self.items));
+        }
         if let Some(items) = self.large_items {
             add(format!("--large-items {items}"));
         }
         if !self.only.is_empty() {
             add(format!("--only {}", self.only.join(",")));
         }
-        if self.peers.is_empty() && self.absent_peers.is_empty() {
+        if !self.with_peers() {
             add("--without-peers".into());
         }
         command
@@ -151,18 +181,23 @@ fn measure_group(group: &'static Group, context: &Context<'_>) -> Outcome {
     }
 }
 
-fn write_documents(repository: &Path, run: &Run, outcomes: &[Outcome]) -> Result<()> {
-    let documents = repository.join("docs");
+fn write_document(directory: &Path, run: &Run, outcomes: &[Outcome]) -> Result<()> {
+    std::fs::create_dir_all(directory)?;
     let charts: Vec<&Chart> = outcomes.iter().flat_map(|outcome| &outcome.charts).collect();
     let chart = if charts.is_empty() { "" } else { "benchmarks.svg" };
     if !chart.is_empty() {
-        std::fs::write(documents.join(chart), report::draw(&charts))?;
+        std::fs::write(directory.join(chart), report::draw(&charts))?;
     }
-    std::fs::write(documents.join("benchmarks.md"), report::render(run, outcomes, chart))?;
-    let readme = repository.join("README.md");
-    let text = std::fs::read_to_string(&readme)?;
-    std::fs::write(&readme, report::update_summary(&text, run, outcomes)?)?;
-    progress::say("wrote docs/benchmarks.md and the summary in README.md");
+    let document = directory.join("benchmarks.md");
+    std::fs::write(&document, report::render(run, outcomes, chart))?;
+    progress::say(&format!("wrote {}", document.display()));
+    Ok(())
+}
+
+fn update_readme(readme: &Path, run: &Run, outcomes: &[Outcome]) -> Result<()> {
+    let text = std::fs::read_to_string(readme)?;
+    std::fs::write(readme, report::update_summary(&text, run, outcomes)?)?;
+    progress::say("wrote the summary in README.md");
     Ok(())
 }
 
@@ -215,4 +250,56 @@ fn versions(options: &Options, peers: &[Installation]) -> Vec<String> {
 
 fn group_names() -> clap::builder::PossibleValuesParser {
     GROUPS.iter().map(|group| group.name).collect::<Vec<_>>().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Arguments {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn options(words: &str) -> Options {
+        let fixed = ["compare", "--binary", "b", "--repository", "r"];
+        Arguments::parse_from(fixed.into_iter().chain(words.split_whitespace())).options
+    }
+
+    #[test]
+    fn only_a_whole_run_may_replace_the_published_figures() {
+        let peer = "--peer dynalite 4.0.0 d";
+        for (words, is_whole) in [
+            ("", true),
+            ("--rounds 3", true),
+            ("--seconds 5", true),
+            ("--items 100000 --large-items 20000000", true),
+            ("--absent-peer moto 5 why", true),
+            ("--quick", false),
+            ("--only scan", false),
+            ("--seconds 1", false),
+            ("--items 1000", false),
+            ("--large-items 1000000", false),
+        ] {
+            assert_eq!(options(&format!("{peer} {words}")).is_whole(), is_whole, "{words}");
+        }
+        assert!(!options("").is_whole());
+    }
+
+    #[test]
+    fn the_command_repeats_the_run() {
+        for words in [
+            "",
+            "--quick --rounds 2 --seconds 0.5 --items 1000 --large-items 5000 --only scan,rest",
+        ] {
+            let with_peers = format!("--peer dynalite 4.0.0 d {words}");
+            let command = format!("cargo xtask compare {words}");
+            assert_eq!(options(&with_peers).command(), command.trim_end());
+            let command = format!("{} --without-peers", command.trim_end());
+            assert_eq!(options(words).command(), command);
+        }
+    }
 }
