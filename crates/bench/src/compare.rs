@@ -162,7 +162,7 @@ impl Options {
 }
 
 /// A group that fails becomes a row that says so: the others are still worth knowing.
-fn measure_group(group: &'static Group, context: &Context<'_>) -> Outcome {
+fn measure_group(group: &Group, context: &Context<'_>) -> Outcome {
     progress::say(&format!("{}: {}", group.name, group.about));
     match (group.measure)(context) {
         Ok(outcome) => {
@@ -175,7 +175,7 @@ fn measure_group(group: &'static Group, context: &Context<'_>) -> Outcome {
         }
         Err(error) => {
             progress::say(&format!("  failed: {error}"));
-            let finding = Finding::failed(group.name, group.about, &error.to_string());
+            let finding = Finding::failed(group.name, group.about);
             Outcome { findings: vec![finding], ..Outcome::default() }
         }
     }
@@ -257,6 +257,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+    use crate::cleanup::Scratch;
 
     #[derive(Parser)]
     struct Arguments {
@@ -267,6 +268,25 @@ mod tests {
     fn options(words: &str) -> Options {
         let fixed = ["compare", "--binary", "b", "--repository", "r"];
         Arguments::parse_from(fixed.into_iter().chain(words.split_whitespace())).options
+    }
+
+    #[test]
+    fn an_error_does_not_reach_the_document() {
+        let failing = Group {
+            name: "failing",
+            about: "a group that fails",
+            measure: |_| Err("cannot open /home/somebody/data".into()),
+        };
+        let directory = tempfile::tempdir().unwrap();
+        let context = Context {
+            binary: Path::new("b"),
+            scratch: &Scratch::create(directory.path()).unwrap(),
+            peers: &[],
+            effort: options("").effort(),
+        };
+        let outcome = measure_group(&failing, &context);
+        assert_eq!(outcome.findings[0].verdict, Verdict::Failed);
+        assert!(!format!("{outcome:?}").contains("somebody"));
     }
 
     #[test]

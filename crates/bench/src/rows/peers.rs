@@ -11,7 +11,9 @@ use zenobe_load::{Plan, Workload};
 
 use crate::load::{self, watched_lane};
 use crate::measure::{Series, interleave_each};
-use crate::outcome::{Bar, Chart, Finding, Outcome, Section, Verdict, count, milliseconds};
+use crate::outcome::{
+    Bar, Chart, Finding, NOT_MEASURED, Outcome, Section, Verdict, count, milliseconds,
+};
 use crate::subjects::bare::BareServer;
 use crate::subjects::peers::{Installation, Mode, Peer, Survives};
 use crate::subjects::server::{Keeping, Server};
@@ -93,7 +95,10 @@ pub fn measure(context: &Context<'_>) -> Result<Outcome> {
             progress::show(&format!("peers: starting {name}"));
             match Contestant::start_peer(context, installation, mode, &name) {
                 Ok(contestant) => contestants.push(contestant),
-                Err(error) => absent.push((name, error.to_string())),
+                Err(error) => {
+                    progress::say(&format!("  failed: {name}: {error}"));
+                    absent.push(name);
+                }
             }
         }
     }
@@ -107,9 +112,9 @@ pub fn measure(context: &Context<'_>) -> Result<Outcome> {
         outcome.charts.push(chart(contest, &standings));
         write_table(&mut text, contest, &standings);
     }
-    for (name, reason) in absent {
-        let _ = writeln!(text, "\n{name}: could not be measured ({}).", plain(&reason));
-        outcome.findings.push(Finding::failed("peers", &format!("against {name}"), &reason));
+    for name in absent {
+        let _ = writeln!(text, "\n{name}: {NOT_MEASURED}.");
+        outcome.findings.push(Finding::failed("peers", &format!("against {name}")));
     }
     outcome.sections.push(Section { heading: "Peers".to_owned(), text });
     Ok(outcome)
@@ -261,6 +266,11 @@ fn hold<'a>(
     for ((contestant, plan), outcome) in runners.iter().zip(outcomes) {
         standings.push(Standing { contestant, connections: plan.connections, outcome });
     }
+    for standing in &standings {
+        if let Err(error) = &standing.outcome {
+            progress::say(&format!("  failed: {}: {error}", standing.contestant.name));
+        }
+    }
     let order = |standing: &Standing<'_>| standing.rate().unwrap_or(-1.0);
     standings.sort_by(|left, right| order(right).total_cmp(&order(left)));
     standings
@@ -300,7 +310,7 @@ fn finding(contest: &Contest, standings: &[Standing<'_>]) -> Finding {
         standings.iter().find(|each| each.contestant.kind == kind && each.rate().is_some())
     };
     let (Some(ours), Some(theirs)) = (best(Kind::Own), best(Kind::Peer)) else {
-        return Finding::failed(contest.row, &what, "there is nothing to compare");
+        return Finding::failed(contest.row, &what);
     };
     let rates = (ours.rate().unwrap_or(f64::NAN), theirs.rate().unwrap_or(f64::NAN));
     Finding {
@@ -357,7 +367,7 @@ fn write_table(text: &mut String, contest: &Contest, standings: &[Standing<'_>])
             Ok(series) => {
                 cells(series, standing.connections, ours.filter(|_| contestant.kind != Kind::Own))
             }
-            Err(error) => format!("– | {} | – | – | – | –", plain(&error.to_string())),
+            Err(_) => format!("– | {NOT_MEASURED} | – | – | – | –"),
         };
         let _ = writeln!(text, "| {} | {survives} | {cells} |", contestant.name);
     }
@@ -373,9 +383,4 @@ fn cells(series: &Series, connections: usize, ours: Option<f64>) -> String {
     );
     let cpu = series.cpu_us().map_or_else(dash, |time| format!("{} µs", count(time)));
     format!("{connections} | {} | {ratio} | {p50} | {p99} | {cpu}", count(rate))
-}
-
-/// A reason in one cell of a table.
-fn plain(reason: &str) -> String {
-    reason.replace(['\n', '|'], " ")
 }
