@@ -93,10 +93,16 @@ pub fn sample(plan: &Plan, duration: Duration) -> Result<Sample> {
     })
 }
 
-/// A measurement that also takes the processor time of the server's process. It begins at once: work for requests that
-/// are not counted would be counted.
+/// Sends the plan's load without measuring.
+pub fn warm_up(plan: &Plan, duration: Duration) -> Result<()> {
+    run(&Plan { duration, warmup: Duration::ZERO, ..plan.clone() }).map(drop)
+}
+
+/// A measurement that also takes the processor time of the server's process. The warm-up is a run of its own, because
+/// work for requests that are not counted would be counted.
 pub fn watched_lane<'a>(name: impl Into<String>, plan: Plan, process: u32) -> Lane<'a> {
     Lane::new(name, move |duration| {
+        warm_up(&plan, plan.warmup)?;
         let before = machine::cpu_time(process)?;
         let report = run(&Plan { duration, warmup: Duration::ZERO, ..plan.clone() })?;
         let used = machine::cpu_time(process)?.saturating_sub(before);

@@ -26,6 +26,10 @@ const ITEMS: u64 = 5_000;
 /// The ratios are so large that more rounds add nothing.
 const ROUNDS_MAX: usize = 3;
 const PAGE_ITEMS: usize = 25;
+/// Before an operation is measured, everything that takes part gets so many times the load of a measurement, and all get the
+/// same: long enough for those whose runtime compiles what runs often.
+const WARMUP_FACTOR: u32 = 2;
+const WARMUP_CONNECTIONS: usize = 16;
 const TRIAL: Duration = Duration::from_millis(700);
 const READS_FACTOR: f64 = 3.0;
 const WRITES_FACTOR: f64 = 5.0;
@@ -103,7 +107,12 @@ pub fn measure(context: &Context<'_>) -> Result<Outcome> {
         }
     }
     let mut outcome = Outcome::default();
-    let mut text = String::from(INTRODUCTION);
+    let warmup = context.effort.duration * WARMUP_FACTOR;
+    let mut text = format!(
+        "{INTRODUCTION} Before an operation is measured, each program answers it for {} s, and again for a moment before each \
+         measurement.\n",
+        warmup.as_secs_f64()
+    );
     for contest in &CONTESTS {
         let own = contestants.iter().find(|each| each.takes_part(contest));
         let limit = Contestant::start_limit(context, contest, own.ok_or("we don't take part")?)?;
@@ -127,7 +136,7 @@ as found by watching their system calls: Dynoxide on a file syncs once per write
 survive power loss; dynalite on a file does not sync, so it survives a crash of the process; moto has only its memory. \
 Dynoxide is compiled for speed instead of for size, which is its default. moto keeps its tables in one process and \
 can't have more; it runs with 16 threads. The bare server answers the same bytes without doing anything: client and server share \
-the cores, so no program can be faster here, and the processor time that each server takes per request tells more than the rates.\n";
+the cores, so no program can be faster here, and the processor time that each server takes per request tells more than the rates.";
 
 /// Something that is running and loaded.
 struct Contestant {
@@ -250,7 +259,9 @@ fn hold<'a>(
     let taking_part = contestants.iter().filter(|each| each.takes_part(contest));
     for contestant in taking_part.chain([limit]) {
         progress::show(&format!("peers: {}, trying {}", contest.name, contestant.name));
-        match best_connections(contest, contestant) {
+        let tried = warm_up(contest, contestant, context.effort.duration * WARMUP_FACTOR)
+            .and_then(|()| best_connections(contest, contestant));
+        match tried {
             Ok(plan) => runners.push((contestant, plan)),
             Err(error) => {
                 standings.push(Standing { contestant, connections: 0, outcome: Err(error) });
@@ -274,6 +285,11 @@ fn hold<'a>(
     let order = |standing: &Standing<'_>| standing.rate().unwrap_or(-1.0);
     standings.sort_by(|left, right| order(right).total_cmp(&order(left)));
     standings
+}
+
+fn warm_up(contest: &Contest, contestant: &Contestant, duration: Duration) -> Result<()> {
+    let plan = load::plan(contestant.address, contest.workload, ITEMS, WARMUP_CONNECTIONS)?;
+    load::warm_up(&plan, duration)
 }
 
 /// Tries each concurrency for a moment.
