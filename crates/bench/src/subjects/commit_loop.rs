@@ -1,24 +1,27 @@
-//! The second limit: a loop that only appends bytes to a file and makes them durable.
+//! The second limit: a loop that only writes bytes to a file and makes them durable.
 //!
-//! Writers wait, each for its own bytes; one thread takes what all of them have queued, appends it with one write, makes
+//! Writers wait, each for its own bytes; one thread takes what all of them have queued, writes it with one call, makes
 //! it durable with one fdatasync and wakes them. It stores nothing that could be found again, so no store that
 //! acknowledges durable writes one by one to the same number of waiting writers can be faster on this disk.
 //!
-//! How the writers run and whether a group waits for everybody make a difference, and which is best depends on the
-//! machine: the fastest way counts.
+//! How the writers run, whether a group waits for everybody, and whether the file grows make a difference, and which is best
+//! depends on the machine: the fastest way counts.
 
 use std::fs::File;
-use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::fs::{FallocateFlags, fallocate};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use crate::Result;
 
 const TRIAL: Duration = Duration::from_millis(700);
+/// What is written over, again and again: as large as a log that a store would use again.
+const PREALLOCATED_BYTES: usize = 64 << 20;
 
 #[derive(Debug, Clone)]
 pub struct CommitLoop {
@@ -32,6 +35,16 @@ pub struct CommitLoop {
 struct Way {
     writers: Writers,
     gathers: bool,
+    log: Log,
+}
+
+/// Where the bytes go in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Log {
+    /// Behind all others: with each sync the file's new size and blocks become durable, too.
+    Grows,
+    /// Over zeros that were written and made durable before: only data is written.
+    IsPreallocated,
 }
 
 /// What a writer is.
@@ -42,20 +55,21 @@ enum Writers {
     Threads,
 }
 
-const WAYS: [Way; 6] = [
-    Way { writers: Writers::TasksOnOneThread, gathers: true },
-    Way { writers: Writers::TasksOnAllCores, gathers: true },
-    Way { writers: Writers::Threads, gathers: true },
-    Way { writers: Writers::TasksOnOneThread, gathers: false },
-    Way { writers: Writers::TasksOnAllCores, gathers: false },
-    Way { writers: Writers::Threads, gathers: false },
-];
+/// All combinations.
+fn ways() -> impl Iterator<Item = Way> {
+    let writers = [Writers::TasksOnOneThread, Writers::TasksOnAllCores, Writers::Threads];
+    writers.into_iter().flat_map(|writers| {
+        [true, false].into_iter().flat_map(move |gathers| {
+            [Log::Grows, Log::IsPreallocated].map(|log| Way { writers, gathers, log })
+        })
+    })
+}
 
 impl CommitLoop {
     /// Tries every way for a moment and keeps the fastest.
     pub fn fastest(file: &Path, writers: usize, bytes_per_write: usize) -> Result<CommitLoop> {
         let mut best: Option<(f64, CommitLoop)> = None;
-        for way in WAYS {
+        for way in ways() {
             let candidate = CommitLoop { file: file.to_owned(), writers, bytes_per_write, way };
             let rate = candidate.writes_per_second(TRIAL)?;
             if best.as_ref().is_none_or(|(fastest, _)| rate > *fastest) {
@@ -75,18 +89,21 @@ impl CommitLoop {
             true => "each group waits for all of them",
             false => "a group takes those that wait",
         };
-        format!(
-            "{} writers as {writers}, {} bytes per write; {group}",
-            self.writers, self.bytes_per_write
-        )
+        let log = match self.way.log {
+            Log::Grows => "the file grows",
+            Log::IsPreallocated => "a file of zeros is written over",
+        };
+        format!("{} writers as {writers}; {group}; {log}", self.writers)
     }
 
     pub fn writes_per_second(&self, duration: Duration) -> Result<f64> {
         let queue = Arc::new(Queue::default());
         let group_min = if self.way.gathers { self.writers } else { 1 };
+        let file = self.create_file()?;
+        let log = self.way.log;
         let committer = {
-            let (queue, path) = (queue.clone(), self.file.clone());
-            std::thread::spawn(move || commit(&queue, &path, group_min))
+            let queue = queue.clone();
+            std::thread::spawn(move || commit(&queue, &file, log, group_min))
         };
         let start = Instant::now();
         let end = start + duration;
@@ -102,7 +119,21 @@ impl CommitLoop {
         let elapsed = start.elapsed();
         queue.close();
         committer.join().map_err(|_| "the committer panicked")??;
+        std::fs::remove_file(&self.file)?;
         Ok(writes as f64 / elapsed.as_secs_f64())
+    }
+
+    /// Before the time runs.
+    fn create_file(&self) -> Result<File> {
+        let file = File::create(&self.file)?;
+        if self.way.log == Log::IsPreallocated {
+            assert!(self.writers * self.bytes_per_write <= PREALLOCATED_BYTES);
+            fallocate(&file, FallocateFlags::empty(), 0, PREALLOCATED_BYTES as u64)?;
+            // Blocks that were only reserved would have to be marked as written at their first sync.
+            file.write_all_at(&vec![0; PREALLOCATED_BYTES], 0)?;
+            file.sync_all()?;
+        }
+        Ok(file)
     }
 
     fn run_tasks(
@@ -215,25 +246,28 @@ impl Queue {
 }
 
 /// The committer thread.
-fn commit(queue: &Queue, path: &Path, group_min: usize) -> Result<()> {
-    let outcome = commit_groups(queue, path, group_min);
+fn commit(queue: &Queue, file: &File, log: Log, group_min: usize) -> Result<()> {
+    let outcome = commit_groups(queue, file, log, group_min);
     queue.close();
     outcome
 }
 
-fn commit_groups(queue: &Queue, path: &Path, group_min: usize) -> Result<()> {
-    let mut file = File::create(path)?;
+fn commit_groups(queue: &Queue, file: &File, log: Log, group_min: usize) -> Result<()> {
+    let mut end = 0;
     let mut group = Group::default();
     while queue.take(group_min, &mut group) {
-        file.write_all(&group.bytes)?;
+        if log == Log::IsPreallocated && end + group.bytes.len() > PREALLOCATED_BYTES {
+            end = 0;
+        }
+        file.write_all_at(&group.bytes, end as u64)?;
         file.sync_data()?;
+        end += group.bytes.len();
         group.bytes.clear();
         for writer in group.waiting.drain(..) {
             let _ = writer.send(());
         }
     }
-    drop(file);
-    Ok(std::fs::remove_file(path)?)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -244,7 +278,7 @@ mod tests {
     fn every_way_commits_and_leaves_no_file() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("log");
-        for way in WAYS {
+        for way in ways() {
             let commits = CommitLoop { file: file.clone(), writers: 3, bytes_per_write: 10, way };
             let rate = commits.writes_per_second(Duration::from_millis(20)).unwrap();
             assert!(rate > 0.0, "{way:?}");
