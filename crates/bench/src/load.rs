@@ -45,30 +45,23 @@ pub fn prepare(title: &str, plan: &Plan) -> Result<Loaded> {
     let mut plan = plan.clone();
     plan.connections = LOAD_CONNECTIONS;
     let start = Instant::now();
-    let mut loaded = Loaded::default();
-    let mut last = (start, 0);
+    let mut seconds = Seconds::default();
     let mut observe = |state: LoadProgress| {
-        let now = Instant::now();
         let LoadProgress::Loading { done, total } = state else { return };
-        if now - last.0 < PROGRESS_INTERVAL {
-            return;
+        if let Some(rate) = seconds.observe(Instant::now(), done) {
+            let [done, total, rate] = [done as f64, total as f64, rate].map(count);
+            progress::show(&format!("{title}: {done} of {total} items loaded, {rate}/s"));
         }
-        let rate = (done - last.1) as f64 / (now - last.0).as_secs_f64();
-        loaded.rates.push(rate);
-        last = (now, done);
-        let [done, total, rate] = [done as f64, total as f64, rate].map(count);
-        progress::show(&format!("{title}: {done} of {total} items loaded, {rate}/s"));
     };
     zenobe_load::prepare(&plan, &mut observe)?;
-    loaded.elapsed = start.elapsed();
-    Ok(loaded)
+    Ok(Loaded { elapsed: start.elapsed(), rates: seconds.rates })
 }
 
 /// How a table was loaded.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Loaded {
     pub elapsed: Duration,
-    /// Items per second in each whole second.
+    /// Items per second in each whole second. The rest of one at the end is left out.
     pub rates: Vec<f64>,
 }
 
@@ -76,6 +69,28 @@ impl Loaded {
     /// The rate of the slowest second.
     pub fn slowest(&self) -> f64 {
         self.rates.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+}
+
+/// Divides what is done into seconds.
+#[derive(Default)]
+struct Seconds {
+    /// When the current second began, and what was done by then.
+    begun: Option<(Instant, u64)>,
+    rates: Vec<f64>,
+}
+
+impl Seconds {
+    /// The rate of the second that ends here, if one does.
+    fn observe(&mut self, now: Instant, done: u64) -> Option<f64> {
+        let (begun, before) = *self.begun.get_or_insert((now, done));
+        if now - begun < PROGRESS_INTERVAL {
+            return None;
+        }
+        let rate = (done - before) as f64 / (now - begun).as_secs_f64();
+        self.rates.push(rate);
+        self.begun = Some((now, done));
+        Some(rate)
     }
 }
 
@@ -161,4 +176,21 @@ pub fn exchange(address: SocketAddr, operation: &str, body: &str) -> Result<Stri
 
 fn target(address: SocketAddr) -> Result<Target> {
     Ok(Target::new(&format!("http://{address}"), REGION, None)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_seconds_count_and_the_first_begins_with_the_load() {
+        let start = Instant::now();
+        let mut seconds = Seconds::default();
+        for (milliseconds, done) in
+            [(5000, 0), (5400, 300), (6000, 1000), (6800, 1100), (7250, 2250), (7900, 2260)]
+        {
+            seconds.observe(start + Duration::from_millis(milliseconds), done);
+        }
+        assert_eq!(seconds.rates, [1000.0, 1000.0]);
+    }
 }
