@@ -1,11 +1,13 @@
 //! What the operating system tells of this machine and of a process.
 
 use std::fs;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use crate::Result;
 
 pub const MEBIBYTE: f64 = 1024.0 * 1024.0;
+const MEMORY_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The machine in one line, without anything that names it.
 pub fn describe() -> String {
@@ -27,6 +29,15 @@ pub struct Memory {
     pub anonymous_mib: f64,
 }
 
+impl Memory {
+    fn max(self, other: Memory) -> Memory {
+        Memory {
+            resident_mib: self.resident_mib.max(other.resident_mib),
+            anonymous_mib: self.anonymous_mib.max(other.anonymous_mib),
+        }
+    }
+}
+
 pub fn memory(process: u32) -> Result<Memory> {
     let path = format!("/proc/{process}/status");
     let mebibytes = |name: &str| -> Result<f64> {
@@ -35,6 +46,25 @@ pub fn memory(process: u32) -> Result<Memory> {
         Ok(kibibytes / 1024.0)
     };
     Ok(Memory { resident_mib: mebibytes("VmRSS")?, anonymous_mib: mebibytes("RssAnon")? })
+}
+
+/// Does the work while watching a process; returns the highest figures besides.
+pub fn watching_memory<T>(process: u32, work: impl FnOnce() -> Result<T>) -> Result<(T, Memory)> {
+    std::thread::scope(|scope| {
+        let (end, ended) = mpsc::channel::<()>();
+        let watch = scope.spawn(move || -> Result<Memory> {
+            let mut most = memory(process)?;
+            // At the end its other half is dropped.
+            while ended.recv_timeout(MEMORY_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                most = most.max(memory(process)?);
+            }
+            Ok(most.max(memory(process)?))
+        });
+        let done = work();
+        drop(end);
+        let most = watch.join().map_err(|_| "the watch panicked")?;
+        Ok((done?, most?))
+    })
 }
 
 /// The processor time that a process and its children have used since they started.
@@ -78,5 +108,21 @@ mod tests {
         assert!(memory.anonymous_mib > 0.0);
         assert!(cpu_time(std::process::id()).unwrap() < Duration::from_secs(3600));
         assert!(cpu_time(u32::MAX).is_err());
+    }
+
+    #[test]
+    fn memory_that_is_given_back_is_seen_while_it_was_there() {
+        let own = std::process::id();
+        let before = memory(own).unwrap();
+        let use_some = || {
+            let held = vec![1_u8; 64 << 20];
+            std::thread::sleep(2 * MEMORY_INTERVAL);
+            Ok(held.iter().map(|&byte| u64::from(byte)).sum::<u64>())
+        };
+        let (sum, most) = watching_memory(own, use_some).unwrap();
+        assert_eq!(sum, 64 << 20);
+        assert!(most.anonymous_mib > before.anonymous_mib + 32.0, "{before:?} {most:?}");
+        assert!(watching_memory(own, || -> Result<()> { Err("no".into()) }).is_err());
+        assert!(watching_memory(u32::MAX, || Ok(())).is_err());
     }
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use zenobe_load::{Histogram, Plan, Report, Workload};
@@ -24,7 +23,6 @@ const MIX: [(Workload, usize); 5] = [
 const SCANNED_PAGES_PER_SECOND: f64 = 10.0;
 /// An open loop needs more connections than the closed one whose rate it keeps: requests come in bursts.
 const OPEN_CONNECTIONS_FACTOR: usize = 2;
-const MEMORY_INTERVAL: Duration = Duration::from_millis(500);
 const NANOSECONDS_PER_MILLISECOND: f64 = 1e6;
 
 /// Plans that run side by side.
@@ -76,14 +74,8 @@ impl Mix {
         let all = self.plans.iter().chain([&self.scan]);
         let timed = |plan: &Plan| Plan { duration, warmup: Duration::ZERO, ..plan.clone() };
         let plans: Vec<Plan> = all.map(timed).collect();
-        let ended = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            let watch = scope.spawn(|| watch_memory(process, &ended));
-            let reports = run_together(&plans);
-            ended.store(true, Ordering::Relaxed);
-            let memory = watch.join().map_err(|_| "the watch panicked")??;
-            Part::new(&reports?, memory)
-        })
+        let (reports, memory) = machine::watching_memory(process, || run_together(&plans))?;
+        Part::new(&reports, memory)
     }
 }
 
@@ -100,18 +92,6 @@ fn run_together(plans: &[Plan]) -> Result<Vec<Report>> {
         }
         Ok(reports)
     })
-}
-
-/// The highest figures until it ends.
-fn watch_memory(process: u32, ended: &AtomicBool) -> Result<Memory> {
-    let mut most = machine::memory(process)?;
-    while !ended.load(Ordering::Relaxed) {
-        std::thread::sleep(MEMORY_INTERVAL);
-        let now = machine::memory(process)?;
-        most.resident_mib = most.resident_mib.max(now.resident_mib);
-        most.anonymous_mib = most.anonymous_mib.max(now.anonymous_mib);
-    }
-    Ok(most)
 }
 
 /// What a part of the soak has shown.
