@@ -152,6 +152,9 @@ pub fn check(report: &Report) -> Result<()> {
         let message = report.error_messages.get(name).map_or("", String::as_str);
         return Err(format!("{number} requests failed with {name}: {message}").into());
     }
+    if report.reconnects > 0 {
+        return Err(format!("the server closed {} connections", report.reconnects).into());
+    }
     match report.requests {
         0 => Err("no request was answered".into()),
         _ => Ok(()),

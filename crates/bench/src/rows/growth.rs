@@ -9,7 +9,7 @@ use crate::machine::{self, Memory};
 use crate::measure::{Lane, Series, interleave, median};
 use crate::outcome::{Finding, Outcome, Section, Verdict, count, milliseconds};
 use crate::progress;
-use crate::subjects::server::{Keeping, Server};
+use crate::subjects::server::{CACHE_MIB_DEFAULT, Keeping, Server};
 use crate::{Result, answers};
 
 use super::Context;
@@ -22,8 +22,6 @@ const OPEN_REQUESTS_PER_SECOND: f64 = 4_000.0;
 const SLOWDOWN_MAX: f64 = 1.5;
 const START_MAX_MS: f64 = 300.0;
 const START_SAMPLES: usize = 3;
-/// The server's default.
-const CACHE_MIB: f64 = 384.0;
 /// What the server may need besides its cache, which also accounts for its write buffers: itself, its connections, the work
 /// of compactions, and what the allocator keeps.
 const MEMORY_ALLOWANCE_MIB: f64 = 96.0;
@@ -62,7 +60,7 @@ pub fn measure(context: &Context<'_>) -> Result<Outcome> {
     findings.push(Finding::at_most("start-large", what, START_MAX_MS, "ms", start_ms));
     let note = format!(
         "A table of {} items with a partition key and one of as many with a sort key were loaded in {:.0} s ({} items/s) and \
-         take {:.1} GB on disk, against {} items each in a second server. Both have the default cache of {CACHE_MIB} MiB. \
+         take {:.1} GB on disk, against {} items each in a second server. Both have the default cache of {CACHE_MIB_DEFAULT} MiB. \
          The large server never had more than {:.0} MiB of its own in memory while it was loaded and {:.0} MiB while it was read \
          (resident, with mapped files: {:.0} and {:.0} MiB).",
         millions(items),
@@ -168,11 +166,11 @@ fn slowdowns(series: &[Series], load: &str) -> Vec<Finding> {
 
 fn memory(while_loading: Memory, while_reading: Memory, items: u64) -> Finding {
     let most = while_loading.anonymous_mib.max(while_reading.anonymous_mib);
-    let limit = CACHE_MIB + MEMORY_ALLOWANCE_MIB;
+    let limit = f64::from(CACHE_MIB_DEFAULT) + MEMORY_ALLOWANCE_MIB;
     Finding {
         row: "memory",
         what: format!(
-            "highest memory with two tables of {} items, cache {CACHE_MIB} MiB",
+            "highest memory with two tables of {} items, cache {CACHE_MIB_DEFAULT} MiB",
             millions(items)
         ),
         target: format!("≤ cache + {MEMORY_ALLOWANCE_MIB} MiB = {limit} MiB"),

@@ -18,7 +18,9 @@ const LIFETIME_S: u64 = 5;
 /// How long after the last one's time the expiry may lag.
 const EXPIRY_PATIENCE: Duration = Duration::from_secs(120);
 const INDEX: &str = "soak-index";
-/// How long after the removal an index may still be there.
+/// How long the backfill of the index may take under load.
+const BACKFILL_PATIENCE: Duration = Duration::from_secs(600);
+/// How often the server is asked how far it is.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Writes items that soon expire, until it is told to finish.
@@ -158,7 +160,7 @@ fn add_index(address: SocketAddr, table: &str) -> Result<Duration> {
         }}],
     });
     answers::call(address, "UpdateTable", &request)?;
-    loop {
+    while start.elapsed() < BACKFILL_PATIENCE {
         let table = answers::describe(address, table)?;
         let status = table["GlobalSecondaryIndexes"][0]["IndexStatus"].as_str().unwrap_or_default();
         if status == "ACTIVE" {
@@ -166,4 +168,5 @@ fn add_index(address: SocketAddr, table: &str) -> Result<Duration> {
         }
         std::thread::sleep(POLL_INTERVAL);
     }
+    Err(format!("it is not active after {} s", BACKFILL_PATIENCE.as_secs()).into())
 }

@@ -103,6 +103,8 @@ pub struct Part {
     pub memory: Memory,
     pub scanned_items: u64,
     pub unsent: u64,
+    /// Connections that the server closed and that were opened again.
+    pub reconnects: u64,
     pub errors: BTreeMap<String, u64>,
 }
 
@@ -125,6 +127,7 @@ impl Part {
             memory,
             scanned_items: scan.items,
             unsent: mixed.iter().map(|report| report.unsent).sum(),
+            reconnects: reports.iter().map(|report| report.reconnects).sum(),
             errors,
         })
     }

@@ -1,10 +1,12 @@
 //! `zenobe-bench soak`: one server under mixed load for minutes, while a scan goes round, an index is added and items
-//! expire. Nothing may fail, memory may not grow beyond the cache, and the 99th percentile must stay flat.
+//! expire. Nothing may fail, memory may not grow beyond the cache, and the 99th percentile must stay flat: see [`verdict`]
+//! for what that means.
 
 mod background;
 mod mix;
 mod verdict;
 
+use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,7 +14,7 @@ use clap::Args;
 use zenobe_load::Workload;
 
 use crate::outcome::count;
-use crate::subjects::server::{Keeping, Server};
+use crate::subjects::server::{CACHE_MIB_DEFAULT, Keeping, Server};
 use crate::surroundings::Surroundings;
 use crate::{Result, load, machine, progress, provenance};
 
@@ -22,6 +24,7 @@ use verdict::{Limits, Verdict};
 
 /// How much of the highest rate is sent.
 const LOAD: f64 = 0.7;
+const ITEMS: u64 = 500_000;
 const TRIAL: Duration = Duration::from_secs(5);
 /// A run this long is worth writing down.
 const DOCUMENT_MINUTES: f64 = 10.0;
@@ -29,13 +32,13 @@ const DOCUMENT_MINUTES: f64 = 10.0;
 #[derive(Args)]
 pub struct Options {
     /// How long; a run of 10 minutes or more is written to docs/soak.md
-    #[arg(long, default_value_t = 10.0)]
+    #[arg(long, default_value_t = DOCUMENT_MINUTES)]
     minutes: f64,
     /// Items of each table
-    #[arg(long, default_value_t = 500_000)]
+    #[arg(long, default_value_t = ITEMS)]
     items: u64,
     /// The server's cache
-    #[arg(long, default_value_t = 256, value_name = "MIB")]
+    #[arg(long, default_value_t = CACHE_MIB_DEFAULT, value_name = "MIB")]
     cache_mb: u32,
     /// Write the figures as JSON to this file, too
     #[arg(long, value_name = "FILE")]
@@ -68,13 +71,16 @@ pub fn run(options: &Options) -> Result<bool> {
     ));
     let (parts, background) = soak(options, &server, &mix)?;
     let limits = Limits {
-        memory_mib: memory_at_start.anonymous_mib
-            + f64::from(options.cache_mb)
-            + verdict::MEMORY_ALLOWANCE_MIB,
+        memory_at_start_mib: memory_at_start.anonymous_mib,
+        cache_mib: f64::from(options.cache_mb),
     };
-    let verdict = Verdict::reach(&parts, &background, &limits);
-    let text = verdict.render(&mix, &parts);
-    println!("{text}");
+    let verdict = Verdict::reach(&parts, &background, limits);
+    let text = format!(
+        "Two tables of {} items each. {}",
+        count(options.items as f64),
+        verdict.render(&mix, &parts)
+    );
+    println!("`{}`\n\n{text}", options.command());
     if let Some(path) = &options.json {
         std::fs::write(path, verdict.json(&mix, &parts).to_string())?;
     }
@@ -82,6 +88,20 @@ pub fn run(options: &Options) -> Result<bool> {
         write_document(options, &file_system, &text)?;
     }
     Ok(verdict.faults.is_empty())
+}
+
+impl Options {
+    /// The command that repeats this run, without what only says where things are.
+    fn command(&self) -> String {
+        let mut command = format!("cargo xtask soak --minutes {}", self.minutes);
+        if self.items != ITEMS {
+            let _ = write!(command, " --items {}", self.items);
+        }
+        if self.cache_mb != CACHE_MIB_DEFAULT {
+            let _ = write!(command, " --cache-mb {}", self.cache_mb);
+        }
+        command
+    }
 }
 
 /// What happened besides the load.
@@ -121,12 +141,38 @@ fn soak(options: &Options, server: &Server, mix: &Mix) -> Result<(Vec<Part>, Bac
 
 fn write_document(options: &Options, file_system: &str, text: &str) -> Result<()> {
     let document = format!(
-        "# Soak\n\nWritten by `cargo xtask soak --minutes {}` on {} at commit {}. Don't edit it: run the command.\n\n\
+        "# Soak\n\nWritten by `{}` on {} at commit {}. Don't edit it: run the command.\n\n\
          - machine: {}\n- data on {file_system}\n\n{text}",
-        options.minutes,
+        options.command(),
         provenance::today(),
         provenance::commit(&options.surroundings.repository),
         machine::describe()
     );
     Ok(std::fs::write(options.surroundings.repository.join("docs/soak.md"), document)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Arguments {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    #[test]
+    fn the_command_repeats_the_run() {
+        for (words, command) in [
+            ("", "cargo xtask soak --minutes 10"),
+            ("--minutes 0.5 --items 1000", "cargo xtask soak --minutes 0.5 --items 1000"),
+            ("--cache-mb 64", "cargo xtask soak --minutes 10 --cache-mb 64"),
+        ] {
+            let fixed = ["soak", "--binary", "b", "--repository", "r"];
+            let words = fixed.into_iter().chain(words.split_whitespace());
+            assert_eq!(Arguments::parse_from(words).options.command(), command);
+        }
+    }
 }

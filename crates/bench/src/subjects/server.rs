@@ -12,6 +12,9 @@ use crate::cleanup::Process;
 /// A clean stop of a large store may have much to write.
 const STOP_PATIENCE: Duration = Duration::from_secs(120);
 
+/// The cache that a server has which is not told otherwise.
+pub const CACHE_MIB_DEFAULT: u32 = 384;
+
 /// How the server keeps its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keeping {
@@ -104,4 +107,22 @@ fn read_address(mut output: impl BufRead + Send + 'static) -> Result<SocketAddr>
         line.clear();
     }
     Err("the server ended before it listened".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_cache_is_the_one_that_the_server_tells() {
+        let output = Command::new(zenobe_testing::server_binary())
+            .args(["serve", "--help"])
+            .output()
+            .unwrap();
+        let help = String::from_utf8(output.stdout).unwrap();
+        let told = format!("[default: {CACHE_MIB_DEFAULT}] [env: ZENOBE_CACHE_MB]");
+        // The help is wrapped to the terminal's width.
+        let words: Vec<&str> = help.split_whitespace().collect();
+        assert!(words.join(" ").contains(&told), "{help}");
+    }
 }
