@@ -18,7 +18,7 @@ const ROWS: [&str; 10] = [
     "put-sync",
     "peers-get",
     "peers-put-sync",
-    "growth-get",
+    "growth-get-open",
     "scan",
     "start",
     "idle-memory",
@@ -35,7 +35,6 @@ fn summary(run: &Run, outcomes: &[Outcome]) -> String {
     let mut text = String::from("| | |\n|---|---|\n");
     for row in ROWS {
         let mut findings = outcomes.iter().flat_map(|outcome| &outcome.findings);
-        // Of rows with several figures the first stands for all.
         if let Some(finding) = findings.find(|finding| finding.row == row) {
             let yardstick = match finding.target.split_once(" of ") {
                 Some((_, yardstick)) => format!(" of {yardstick}"),

@@ -53,8 +53,16 @@ pub fn measure(context: &Context<'_>) -> Result<Outcome> {
     };
     let ((closed, open), while_reading) = machine::watching_memory(large.id(), read)?;
 
-    let mut findings = slowdowns(&open, &format!("{OPEN_REQUESTS_PER_SECOND} requests/s"));
-    findings.extend(slowdowns(&closed, &format!("{CLOSED_CONNECTIONS} connections")));
+    let mut findings = slowdowns(
+        &open,
+        ["growth-get-open", "growth-query-open"],
+        &format!("{OPEN_REQUESTS_PER_SECOND} requests/s"),
+    );
+    findings.extend(slowdowns(
+        &closed,
+        ["growth-get-closed", "growth-query-closed"],
+        &format!("{CLOSED_CONNECTIONS} connections"),
+    ));
     findings.push(memory(while_loading, while_reading, items));
     let what = format!("first answer with {} items after a clean stop", millions(items));
     findings.push(Finding::at_most("start-large", what, START_MAX_MS, "ms", start_ms));
@@ -139,10 +147,9 @@ fn compare(
     interleave("growth", context.effort.rounds, context.effort.duration, lanes)
 }
 
-fn slowdowns(series: &[Series], load: &str) -> Vec<Finding> {
-    let names = [("growth-get", "GetItem"), ("growth-query", "Query")];
-    names
-        .iter()
+fn slowdowns(series: &[Series], rows: [&'static str; 2], load: &str) -> Vec<Finding> {
+    rows.into_iter()
+        .zip(["GetItem", "Query"])
         .zip(series.chunks(2))
         .filter_map(|((row, name), pair)| {
             let (small, large) = (pair[0].latency()?, pair[1].latency()?);
