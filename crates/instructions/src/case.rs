@@ -13,7 +13,7 @@ pub struct Case {
 }
 
 /// A case has up to this many different inputs, which it goes through in turn, so that no lucky or unlucky
-/// key decides. All of them have been used when the counting begins.
+/// key decides. All of them have been used when the counting begins. (Only expressions that are to be parsed each time are more.)
 pub const INPUTS: usize = 64;
 
 impl Case {

@@ -1,4 +1,7 @@
 //! Parsing and binding expressions, and evaluating a condition.
+//!
+//! The syntax of texts that come again is remembered, so a text that is the same each time is parsed once and then only bound
+//! (`expression-bind`). What parsing costs shows with more texts than are remembered (`expression-parse`).
 
 use std::hint::black_box;
 
@@ -15,27 +18,62 @@ const UPDATE: &str = "SET stock = stock - :few, maker.visits = if_not_exists(mak
                       ratings = list_append(ratings, :more) REMOVE draft ADD weight :low DELETE tags :gone";
 const PROJECTION: &str = "pk, #name, #status, maker.address.city, ratings[0], ratings[3], tags";
 
+/// More than are remembered of a kind, so that none is when it comes again.
+const TEXTS: usize = 256;
+
 pub fn cases() -> Vec<Case> {
     vec![
-        Case { name: "expression-parse.condition", iterations: 1024, prepare: parse_condition },
-        Case { name: "expression-parse.update", iterations: 1024, prepare: parse_update },
-        Case { name: "expression-parse.projection", iterations: 1024, prepare: parse_projection },
+        Case {
+            name: "expression-parse.condition",
+            iterations: 1024,
+            prepare: || conditions(varied(CONDITION, "price")),
+        },
+        Case {
+            name: "expression-parse.update",
+            iterations: 1024,
+            prepare: || updates(varied(UPDATE, "draft")),
+        },
+        Case {
+            name: "expression-parse.projection",
+            iterations: 1024,
+            prepare: || projections(varied(PROJECTION, "tags")),
+        },
+        Case {
+            name: "expression-bind.condition",
+            iterations: 1024,
+            prepare: || conditions(vec![CONDITION.to_owned()]),
+        },
+        Case {
+            name: "expression-bind.update",
+            iterations: 1024,
+            prepare: || updates(vec![UPDATE.to_owned()]),
+        },
+        Case {
+            name: "expression-bind.projection",
+            iterations: 1024,
+            prepare: || projections(vec![PROJECTION.to_owned()]),
+        },
         Case { name: "expression-evaluate", iterations: 4096, prepare: evaluate },
     ]
 }
 
-fn parse_condition() -> Operation {
+/// The text with other names of one attribute.
+fn varied(text: &str, attribute: &str) -> Vec<String> {
+    assert!(text.contains(attribute));
+    let vary = |number| text.replacen(attribute, &format!("{attribute}{number:03}"), 1);
+    (0..TEXTS).map(vary).collect()
+}
+
+fn conditions(texts: Vec<String>) -> Operation {
     let (names, values) = (expression_names(), condition_values());
-    Box::new(move |iterations| {
-        for _ in 0..iterations {
-            let mut binder = Binder::new(Some(&names), Some(&values));
-            let bound = binder.condition(ExpressionKind::Condition, black_box(CONDITION));
-            assert!(black_box(bound).is_ok() && binder.finish().is_ok());
-        }
+    in_turn(texts, move |text| {
+        let mut binder = Binder::new(Some(&names), Some(&values));
+        let bound = binder.condition(ExpressionKind::Condition, text);
+        assert!(black_box(bound).is_ok() && binder.finish().is_ok());
     })
 }
 
-fn parse_update() -> Operation {
+fn updates(texts: Vec<String>) -> Operation {
     let values = attributes([
         (":few", number("2")),
         (":zero", number("0")),
@@ -43,22 +81,28 @@ fn parse_update() -> Operation {
         (":low", number("0.5")),
         (":gone", AttributeValue::Ss(["steel".to_owned()].into())),
     ]);
-    Box::new(move |iterations| {
-        for _ in 0..iterations {
-            let mut binder = Binder::new(None, Some(&values));
-            let bound = binder.update(black_box(UPDATE));
-            assert!(black_box(bound).is_ok() && binder.finish().is_ok());
-        }
+    in_turn(texts, move |text| {
+        let mut binder = Binder::new(None, Some(&values));
+        let bound = binder.update(text);
+        assert!(black_box(bound).is_ok() && binder.finish().is_ok());
     })
 }
 
-fn parse_projection() -> Operation {
+fn projections(texts: Vec<String>) -> Operation {
     let names = expression_names();
+    in_turn(texts, move |text| {
+        let mut binder = Binder::new(Some(&names), None);
+        let bound = binder.projection(text);
+        assert!(black_box(bound).is_ok() && binder.finish().is_ok());
+    })
+}
+
+fn in_turn(texts: Vec<String>, mut each: impl FnMut(&str) + 'static) -> Operation {
+    let mut next = 0;
     Box::new(move |iterations| {
         for _ in 0..iterations {
-            let mut binder = Binder::new(Some(&names), None);
-            let bound = binder.projection(black_box(PROJECTION));
-            assert!(black_box(bound).is_ok() && binder.finish().is_ok());
+            each(black_box(&texts[next]));
+            next = (next + 1) % texts.len();
         }
     })
 }
