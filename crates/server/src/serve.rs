@@ -22,6 +22,7 @@ use crate::dispatch::Database;
 use crate::http::BodyMemory;
 use crate::http::connection::{self, ConnectionOptions};
 use crate::http::service::Service;
+use crate::http::workers::Workers;
 use crate::metrics::Metrics;
 use crate::shutdown::StopSignals;
 use crate::triggers::{TriggerError, Triggers};
@@ -51,7 +52,7 @@ const RUNTIME_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 pub fn run(settings: Settings) -> Result<(), ServeError> {
     logging::start(&settings);
     open_files::raise_limit(settings.connections_max);
-    // One worker per core by default; blocking threads appear only when they are needed.
+    // What goes on in the background has threads of its own, beside those of the connections.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -84,7 +85,8 @@ async fn serve(settings: Settings) -> Result<(), ServeError> {
     print_welcome(&settings, address);
     let database = Database::new(api, store.clone());
     let service = Arc::new(service(settings, database, admin));
-    let serving = tokio::spawn(connection::serve(listener, service, options, listening));
+    let workers = Workers::start().map_err(ServeError::Runtime)?;
+    let serving = tokio::spawn(connection::serve(listener, workers, service, options, listening));
 
     let signal = signals.next().await;
     tracing::info!(signal = signal.name(), "stopping");

@@ -11,6 +11,7 @@ use zenobe_server::access::Access;
 use zenobe_server::http::BodyMemory;
 use zenobe_server::http::connection::{self, ConnectionOptions};
 use zenobe_server::http::service::Service;
+use zenobe_server::http::workers::Workers;
 use zenobe_server::metrics::Metrics;
 use zenobe_server::{dispatch, shutdown};
 
@@ -71,7 +72,14 @@ fn start_server() -> SocketAddr {
         runtime.block_on(async {
             let listener = tokio::net::TcpListener::from_std(listener).expect("it is a listener");
             let (_trigger, listening) = shutdown::channel();
-            connection::serve(listener, Arc::new(service(&database)), options, listening).await;
+            connection::serve(
+                listener,
+                Workers::here(),
+                Arc::new(service(&database)),
+                options,
+                listening,
+            )
+            .await;
         });
     });
     address

@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 
 use super::service::Service;
 use super::stream::GuardedStream;
+use super::workers::Workers;
 use crate::dispatch::Handler;
 use crate::shutdown;
 
@@ -37,6 +38,7 @@ pub struct ConnectionOptions {
 /// Nothing is served any more once this returns.
 pub async fn serve<H: Handler>(
     listener: TcpListener,
+    workers: Workers,
     service: Arc<Service<H>>,
     options: ConnectionOptions,
     mut shutdown: shutdown::Listener,
@@ -44,7 +46,7 @@ pub async fn serve<H: Handler>(
     let mut connections = JoinSet::new();
     let listening = shutdown.clone();
     tokio::select! {
-        () = accept_all(&listener, &mut connections, &service, options, listening) => {}
+        () = accept_all(&listener, &workers, &mut connections, &service, options, listening) => {}
         () = shutdown.stopped() => {}
     }
     drop(listener);
@@ -66,6 +68,7 @@ async fn ended(connections: &mut JoinSet<()>) {
 /// Goes on until it is dropped.
 async fn accept_all<H: Handler>(
     listener: &TcpListener,
+    workers: &Workers,
     connections: &mut JoinSet<()>,
     service: &Arc<Service<H>>,
     options: ConnectionOptions,
@@ -87,10 +90,13 @@ async fn accept_all<H: Handler>(
             }
         };
         let (service, shutdown) = (service.clone(), shutdown.clone());
-        connections.spawn(async move {
+        let served = workers.serve(connections, stream, move |stream| async move {
             let _counted = service.metrics.connection_opened();
             serve_connection(stream, service.clone(), options, shutdown).await;
         });
+        if let Err(error) = served {
+            tracing::warn!(%error, "a connection cannot be served");
+        }
     }
 }
 

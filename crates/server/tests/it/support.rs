@@ -20,6 +20,7 @@ use zenobe_server::dispatch::Handler;
 use zenobe_server::http::BodyMemory;
 use zenobe_server::http::connection::{self, ConnectionOptions};
 use zenobe_server::http::service::Service;
+use zenobe_server::http::workers::Workers;
 use zenobe_server::metrics::Metrics;
 use zenobe_server::shutdown::{self, Trigger};
 use zenobe_store::Statistics;
@@ -129,7 +130,8 @@ impl TestServer {
             stall_timeout: options.connections.stall_timeout,
         });
         let (trigger, listening) = shutdown::channel();
-        let serving = connection::serve(listener, service, options.connections, listening);
+        let workers = Workers::start().unwrap();
+        let serving = connection::serve(listener, workers, service, options.connections, listening);
         let serving = Some(runtime.spawn(serving));
         TestServer { address, script, trigger, serving, runtime }
     }
