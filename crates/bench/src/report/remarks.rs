@@ -14,8 +14,8 @@ const REMARKS: &[(&[&str], &str)] = &[
     ),
     (
         &["put-sync"],
-        "processor time, not the disk: 22 to 28 µs in the server against 10 in the bare one, plus 5 to 10 % idle while everybody \
-         waits for a sync (docs/performance.md)",
+        "processor time, not the disk: about 26 µs in the server against 10 in the bare one, plus 10 to 15 % idle or in the system's \
+         threads while everybody waits for a sync (docs/performance.md)",
     ),
     (&["update-os", "update-sync"], "PutItem became faster than UpdateItem did"),
     (
@@ -29,16 +29,18 @@ const REMARKS: &[(&[&str], &str)] = &[
     ),
     (
         &["growth-get-open", "growth-query-open", "growth-get-closed", "growth-query-closed"],
-        "little of the large table is in the cache, and index and filter blocks are read through the cache like the data \
-         (docs/performance.md)",
+        "keys are drawn evenly from 20 times as much data as the cache holds, so nearly every read fetches and decompresses a \
+         block: 20 µs of processor time beside the 15 of a GetItem, on cores that the client needs too (docs/performance.md)",
     ),
     (
         &["memory"],
         "all that the process has allocated, with what its allocator keeps of memory that was given back",
     ),
+    (&["load"], "flushes and compactions share the cores with requests (docs/performance.md)"),
     (
-        &["load", "tail-os", "tail-sync"],
-        "flushes and compactions share the cores with requests (docs/performance.md)",
+        &["tail-os", "tail-sync"],
+        "not the store, whose commits take 8 ms at most, but turns: client, server and compactions have two cores, and the scheduler \
+         lets a thread run for 4 ms before another's turn, many times the median (docs/performance.md)",
     ),
 ];
 
