@@ -29,7 +29,8 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
     let returns = constrained_returns(&input)?;
     let legacy = constrained_legacy(&mut input)?;
     let command = lowered(table, input, legacy)?;
-    let shown_update = command.update.clone().filter(|_| returns_fragments(returns.values));
+    let shown_update =
+        command.update.as_ref().filter(|_| returns_fragments(returns.values)).cloned();
     let outcome =
         context.engine.update_item(command).await.map_err(|error| returns.failure(error))?;
     Ok(render(&outcome, &returns, shown_update.as_ref()))
