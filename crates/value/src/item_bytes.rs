@@ -121,6 +121,10 @@ impl<'a> ItemRef<'a> {
         self.attributes.is_empty()
     }
 
+    pub fn attributes(&self) -> MapRef<'a> {
+        self.attributes
+    }
+
     pub fn get(&self, name: &str) -> Option<ValueRef<'a>> {
         self.attributes.get(name)
     }

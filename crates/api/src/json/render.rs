@@ -1,21 +1,26 @@
 //! Items and values as DynamoDB JSON. Stored ones are written straight from their encoded bytes.
 
-use zenobe_value::{AttributeType, AttributeValue, Attributes, ItemRef, ValueRef, View};
+use zenobe_value::{
+    AttributeType, AttributeValue, Attributes, ItemRef, MapRef, SetRef, ValueRef, View,
+};
 
 use super::writer::Writer;
 
 /// A stored item.
 pub(crate) fn write_item(writer: &mut Writer, item: ItemRef<'_>) {
+    write_members(writer, item.attributes());
+}
+
+fn write_members(writer: &mut Writer, members: MapRef<'_>) {
     writer.begin_object();
-    for (name, value) in item.iter() {
-        write_value(writer.name(name), value);
+    for (name, value) in members.iter_utf8() {
+        write_value(writer.utf8_name(name), value);
     }
     writer.end_object();
 }
 
-/// A stored value, under its type's name.
+/// A stored value, under its type's name. Texts are written without looking at their UTF-8 again.
 fn write_value(writer: &mut Writer, value: ValueRef<'_>) {
-    // Texts are written in one go, and without looking at their UTF-8 again: most values are texts.
     match value.attribute_type() {
         AttributeType::S => writer.enclosed("{\"S\":\"", value.payload(), "\"}"),
         AttributeType::N => writer.enclosed("{\"N\":\"", value.payload(), "\"}"),
@@ -24,24 +29,28 @@ fn write_value(writer: &mut Writer, value: ValueRef<'_>) {
 }
 
 fn write_view(writer: &mut Writer, view: View<'_>) {
-    writer.begin_object();
     match view {
-        View::S(text) => writer.name("S").string(text),
-        View::N(text) => writer.name("N").string(text),
-        View::B(bytes) => writer.name("B").base64(bytes),
-        View::Bool(flag) => writer.name("BOOL").bool(flag),
-        View::Null => writer.name("NULL").bool(true),
-        View::Ss(set) => writer.name("SS").array(set.texts(), Writer::string),
-        View::Ns(set) => writer.name("NS").array(set.texts(), Writer::string),
-        View::Bs(set) => writer.name("BS").array(set.iter(), Writer::base64),
-        View::L(list) => writer.name("L").array(list.iter(), write_value),
-        View::M(map) => writer.name("M").object(|writer| {
-            for (name, value) in map.iter() {
-                write_value(writer.name(name), value);
-            }
-        }),
+        View::S(text) => writer.object(|writer| writer.name("S").string(text)),
+        View::N(text) => writer.object(|writer| writer.name("N").string(text)),
+        View::B(bytes) => writer.object(|writer| writer.name("B").base64(bytes)),
+        View::Bool(true) => writer.raw("{\"BOOL\":true}"),
+        View::Bool(false) => writer.raw("{\"BOOL\":false}"),
+        View::Null => writer.raw("{\"NULL\":true}"),
+        View::Ss(set) => write_set(writer, "SS", set, Writer::utf8_string),
+        View::Ns(set) => write_set(writer, "NS", set, Writer::utf8_string),
+        View::Bs(set) => write_set(writer, "BS", set, Writer::base64),
+        View::L(list) => writer.object(|writer| writer.name("L").array(list.iter(), write_value)),
+        View::M(map) => writer.object(|writer| write_members(writer.name("M"), map)),
     }
-    writer.end_object();
+}
+
+fn write_set(
+    writer: &mut Writer,
+    type_name: &str,
+    set: SetRef<'_>,
+    member: fn(&mut Writer, &[u8]),
+) {
+    writer.object(|writer| writer.name(type_name).array(set.iter(), member));
 }
 
 /// Attributes that are at hand as a tree: keys of pages and collections, fragments of updates.

@@ -69,16 +69,26 @@ impl Writer {
 
     /// The name of a member; its value is to follow.
     pub(crate) fn name(&mut self, name: &str) -> &mut Writer {
-        self.enclosed("\"", name.as_bytes(), "\":");
+        self.utf8_name(name.as_bytes())
+    }
+
+    /// A name at hand as bytes, which are UTF-8, as all strings that come in.
+    pub(crate) fn utf8_name(&mut self, name: &[u8]) -> &mut Writer {
+        self.enclosed("\"", name, "\":");
         self.after_value = false;
         self
     }
 
     pub(crate) fn string(&mut self, text: &str) {
-        self.enclosed("\"", text.as_bytes(), "\"");
+        self.utf8_string(text.as_bytes());
     }
 
-    /// A value whose JSON is `before`, the rest of a string, and `after`. The bytes are UTF-8, as all strings that come in.
+    /// A string at hand as bytes, which are UTF-8.
+    pub(crate) fn utf8_string(&mut self, text: &[u8]) {
+        self.enclosed("\"", text, "\"");
+    }
+
+    /// A value whose JSON is `before`, the rest of a string, and `after`. The bytes are UTF-8.
     pub(crate) fn enclosed(&mut self, before: &'static str, text: &[u8], after: &'static str) {
         self.separate();
         self.out.extend_from_slice(before.as_bytes());
@@ -127,7 +137,7 @@ impl Writer {
     }
 
     /// A value that is JSON already.
-    fn raw(&mut self, text: &str) {
+    pub(crate) fn raw(&mut self, text: &str) {
         self.separate();
         self.out.extend_from_slice(text.as_bytes());
         self.after_value = true;
@@ -139,14 +149,20 @@ impl Writer {
         }
     }
 
+    #[inline]
     fn escaped(&mut self, text: &[u8]) {
-        let mut rest = text;
-        loop {
-            let (plain, special) = rest.split_at(plain_length(rest));
-            self.out.extend_from_slice(plain);
-            let Some((byte, after)) = special.split_first() else {
-                return;
-            };
+        let (plain, special) = text.split_at(plain_length(text));
+        self.out.extend_from_slice(plain);
+        if !special.is_empty() {
+            self.escaped_from(special);
+        }
+    }
+
+    /// Text whose first byte needs an escape. Apart, so that what nearly all texts take is small.
+    #[cold]
+    fn escaped_from(&mut self, special: &[u8]) {
+        let mut rest = special;
+        while let Some((byte, after)) = rest.split_first() {
             match byte {
                 b'"' => self.out.extend_from_slice(b"\\\""),
                 b'\\' => self.out.extend_from_slice(b"\\\\"),
@@ -155,7 +171,9 @@ impl Writer {
                 b'\t' => self.out.extend_from_slice(b"\\t"),
                 control => self.out.extend_from_slice(format!("\\u{control:04x}").as_bytes()),
             }
-            rest = after;
+            let (plain, special) = after.split_at(plain_length(after));
+            self.out.extend_from_slice(plain);
+            rest = special;
         }
     }
 }

@@ -76,6 +76,11 @@ impl<'a> MapRef<'a> {
         self.entries().map(|entry| (entry.name(), entry.value))
     }
 
+    /// As [`MapRef::iter`], for those who only copy the names: their UTF-8 is not validated again.
+    pub fn iter_utf8(&self) -> impl ExactSizeIterator<Item = (&'a [u8], ValueRef<'a>)> + use<'a> {
+        self.entries().map(|entry| (entry.name, entry.value))
+    }
+
     pub fn get(&self, name: &str) -> Option<ValueRef<'a>> {
         // Names of another length differ at a glance, which is worth more than to stop where the name would be.
         let entry = self.entries().find(|entry| entry.name == name.as_bytes())?;
