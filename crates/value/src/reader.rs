@@ -35,13 +35,22 @@ impl<'a> Reader<'a> {
     /// last byte. Only the shortest form is accepted, so that equal values have equal bytes.
     #[inline]
     pub fn length(&mut self) -> Result<usize, DecodeError> {
-        let first = self.byte()?;
-        if first < 0x80 { Ok(usize::from(first)) } else { self.long_length(first) }
+        match *self.rest {
+            [first @ ..0x80, ref rest @ ..] => {
+                self.rest = rest;
+                Ok(usize::from(first))
+            }
+            [first, second @ 1..0x80, ref rest @ ..] => {
+                self.rest = rest;
+                Ok(usize::from(first & 0x7F) | usize::from(second) << 7)
+            }
+            _ => self.long_length(),
+        }
     }
 
-    /// Apart, so that the common case of a single byte is inlined.
-    fn long_length(&mut self, first: u8) -> Result<usize, DecodeError> {
-        let mut length = u64::from(first & 0x7F);
+    /// Apart, so that the common cases of one byte and of two are inlined.
+    fn long_length(&mut self) -> Result<usize, DecodeError> {
+        let mut length = u64::from(self.byte()? & 0x7F);
         for shift in (7..LENGTH_BITS).step_by(7) {
             let byte = self.byte()?;
             length |= u64::from(byte & 0x7F) << shift;

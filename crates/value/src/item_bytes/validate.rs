@@ -18,13 +18,13 @@ pub(super) fn item(attributes: MapRef<'_>) -> Result<usize, DecodeError> {
 /// values.
 fn members(count: usize, payload: &[u8], levels: usize) -> Result<usize, DecodeError> {
     let mut reader = Reader::new(payload);
-    let mut previous: &[u8] = &[];
+    let mut previous: Option<&[u8]> = None;
     let mut size_bytes = 0;
-    for position in 0..count {
+    for _ in 0..count {
         let name = reader.prefixed()?;
         check_utf8(name)?;
-        check_ascending(position == 0 || previous < name)?;
-        previous = name;
+        check_ascending(previous.is_none_or(|previous| is_before(previous, name)))?;
+        previous = Some(name);
         size_bytes += name.len() + value(&mut reader, levels)?;
     }
     reader.finish()?;
@@ -108,11 +108,27 @@ fn number_size_bytes(text: &[u8]) -> Result<usize, DecodeError> {
 
 fn check_utf8(bytes: &[u8]) -> Result<(), DecodeError> {
     // Most texts are ASCII, which is found out with much less work.
-    if bytes.is_ascii() || std::str::from_utf8(bytes).is_ok() {
+    if is_ascii(bytes) || std::str::from_utf8(bytes).is_ok() {
         Ok(())
     } else {
         Err(DecodeError::NotUtf8)
     }
+}
+
+/// As the standard library's, for long texts in a third of its instructions: it doesn't stop early.
+fn is_ascii(bytes: &[u8]) -> bool {
+    let (blocks, rest) = bytes.as_chunks::<32>();
+    let all_bits = blocks.iter().fold([0; 4], |all_bits, block| {
+        let (words, _) = block.as_chunks();
+        std::array::from_fn(|at| all_bits[at] | u64::from_ne_bytes(words[at]))
+    });
+    const HIGH_BITS: u64 = u64::from_ne_bytes([0x80; 8]);
+    all_bits.iter().all(|bits| bits & HIGH_BITS == 0) && rest.is_ascii()
+}
+
+/// Most names differ in the first byte.
+fn is_before(one: &[u8], other: &[u8]) -> bool {
+    one.first() < other.first() || one < other
 }
 
 fn check_ascending(ascending: bool) -> Result<(), DecodeError> {
