@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use zenobe_expression::{Condition, KeyCondition, Projection, Update};
-use zenobe_value::{Attributes, EncodedItem};
+use zenobe_value::{Attributes, EncodedItem, ItemBuffer};
 
 use crate::schema::{
     BillingMode, IndexProjection, KeySchema, Namespace, ScalarType, StreamViewType, TableClass,
@@ -239,7 +239,7 @@ pub struct PageRequest {
 #[derive(Debug, Clone)]
 pub struct PageOutcome {
     /// Empty for `Select::Count`.
-    pub items: Vec<EncodedItem>,
+    pub items: ItemBuffer,
     pub count: u64,
     pub scanned_count: u64,
     pub last_evaluated_key: Option<Attributes>,

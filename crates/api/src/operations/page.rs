@@ -1,7 +1,7 @@
 //! What Query and Scan have in common: which attributes they return, where they start, and their answer.
 
 use zenobe_engine::command::{PageOutcome, Select};
-use zenobe_value::{Attributes, EncodedItem};
+use zenobe_value::Attributes;
 
 use super::enumerations::{ReturnCapacity, SELECT};
 use crate::Reply;
@@ -66,15 +66,12 @@ pub(crate) fn render(
     select: Option<Select>,
     capacity: ReturnCapacity,
 ) -> Reply {
-    let encoded_size_bytes: usize = outcome.items.iter().map(|item| item.as_bytes().len()).sum();
     // JSON takes somewhat more room than the items; one growth at most is likely.
-    let mut writer = Writer::with_capacity(2 * encoded_size_bytes + 256);
+    let mut writer = Writer::with_capacity(2 * outcome.items.bytes_len() + 256);
     writer.object(|writer| {
         writer.name("Count").integer(outcome.count);
         if select != Some(Select::Count) {
-            writer.name("Items").array(&outcome.items, |writer, item: &EncodedItem| {
-                write_item(writer, item.as_item());
-            });
+            writer.name("Items").array(outcome.items.iter(), write_item);
         }
         if let Some(key) = &outcome.last_evaluated_key {
             write_attributes(writer.name("LastEvaluatedKey"), key);

@@ -180,9 +180,7 @@ struct Page<'q> {
     turn: Turn,
     limit: u64,
     consistent: bool,
-    /// What is returned as it was read.
-    copied: ItemBuffer,
-    projected: Vec<EncodedItem>,
+    items: ItemBuffer,
     count: u64,
     scanned_count: u64,
     /// What was evaluated: the index's entries, or the table's items.
@@ -201,8 +199,7 @@ impl<'q> Page<'q> {
             turn: Turn::new(plan.selection.filter),
             limit: plan.request.limit.map_or(u64::MAX, u64::from),
             consistent: plan.request.consistent,
-            copied: ItemBuffer::default(),
-            projected: Vec::new(),
+            items: ItemBuffer::default(),
             count: 0,
             scanned_count: 0,
             evaluated_size_bytes: 0,
@@ -264,11 +261,14 @@ impl<'q> Page<'q> {
     /// `read` is what the walk found, `item` the table's item if that was fetched.
     fn keep(&mut self, read: ItemRef<'_>, item: ItemRef<'_>) {
         self.count += 1;
+        let expected = self.evaluations_left();
         match self.selection.output {
             Output::Nothing => {}
-            Output::AsRead => self.copied.push(read, self.evaluations_left()),
-            Output::WholeItem => self.copied.push(item, self.evaluations_left()),
-            Output::Projected(projection) => self.projected.push(projection.apply(item)),
+            Output::AsRead => self.items.push(read, expected),
+            Output::WholeItem => self.items.push(item, expected),
+            Output::Projected(projection) => {
+                self.items.push(projection.apply(item).as_item(), expected);
+            }
         }
     }
 
@@ -294,12 +294,8 @@ impl<'q> Page<'q> {
                 consumed.add_index(index.definition.kind, &index.definition.name, halves);
             }
         }
-        let items = match self.selection.output {
-            Output::Projected(_) => self.projected,
-            Output::Nothing | Output::AsRead | Output::WholeItem => self.copied.into_items(),
-        };
         PageOutcome {
-            items,
+            items: self.items,
             count: self.count,
             scanned_count: self.scanned_count,
             last_evaluated_key: self.last_evaluated_key,

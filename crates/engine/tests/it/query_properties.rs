@@ -100,8 +100,8 @@ async fn queried(case: &Case) -> Vec<String> {
     loop {
         let page = script.engine().query(&query).await.expect("a valid query");
         assert!(case.limit.is_none_or(|limit| page.scanned_count <= u64::from(limit)));
-        for item in &page.items {
-            values.push(print_value_of(&item.as_item().decode()));
+        for item in page.items.iter() {
+            values.push(print_value_of(&item.decode()));
         }
         query.page.start_key = page.last_evaluated_key;
         if query.page.start_key.is_none() {

@@ -111,7 +111,7 @@ impl World {
         };
         let scan = Scan { table: self.script.table("t"), index: None, segment: None, page };
         let page = self.script.engine().scan(&scan).await.unwrap();
-        page.items.into_iter().map(|item| (key_of(&item), item)).collect()
+        page.items.into_items().into_iter().map(|item| (key_of(&item), item)).collect()
     }
 
     async fn check(&self) {

@@ -52,7 +52,7 @@ async fn a_consumer_follows_writers_across_shards() {
         consistent: true,
     };
     let scan = Scan { table: setup.table("t"), index: None, segment: None, page };
-    let items = engine.scan(&scan).await.unwrap().items;
+    let items = engine.scan(&scan).await.unwrap().items.into_items();
     assert_eq!(copy, items.into_iter().map(|item| (key_of(&item), item)).collect());
     let shards = description(&engine, &stream).await.unwrap().shards;
     assert!(shards.len() > 2, "the shards have rolled over");

@@ -118,7 +118,7 @@ async fn an_item_that_is_changed_meanwhile_stays() {
     };
     let left = engine.scan(&scan).await.unwrap();
     assert_eq!(left.count + engine.expired_items(), 300);
-    for item in &left.items {
+    for item in left.items.iter() {
         assert!(format!("{item:?}").contains("5000"), "{item:?}");
     }
 }

@@ -666,7 +666,7 @@ fn page_request(
 
 fn page(outcome: PageOutcome) -> Page {
     Page {
-        items: outcome.items.iter().map(|item| item.as_item().decode()).collect(),
+        items: outcome.items.iter().map(|item| item.decode()).collect(),
         count: outcome.count,
         scanned_count: outcome.scanned_count,
         last_evaluated_key: outcome.last_evaluated_key,

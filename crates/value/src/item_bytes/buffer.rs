@@ -1,11 +1,14 @@
 //! Many items in one buffer.
 
+use std::fmt;
+
 use bytes::Bytes;
 
+use super::value_ref::trusted;
 use super::{EncodedItem, ItemRef};
 
 /// Copies of items, one after the other. Whoever reads many at once allocates and frees once for all of them.
-#[derive(Default)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct ItemBuffer {
     bytes: Vec<u8>,
     ends: Vec<usize>,
@@ -16,18 +19,49 @@ impl ItemBuffer {
     pub fn push(&mut self, item: ItemRef<'_>, expected: usize) {
         let length = item.as_bytes().len();
         if self.bytes.capacity() == 0 {
-            self.bytes.reserve(length.saturating_mul(expected).min(FIRST_BYTES_MAX).max(length));
+            // Like it, but mostly not of exactly its size.
+            let like_it = length + length / 8;
+            self.bytes.reserve(like_it.saturating_mul(expected).min(FIRST_BYTES_MAX).max(length));
+            self.ends.reserve(expected.min(FIRST_BYTES_MAX / length));
         }
         self.bytes.extend_from_slice(item.as_bytes());
         self.ends.push(self.bytes.len());
     }
 
-    /// The items in their order, all of which share the buffer and keep it as long as one of them lives.
-    pub fn into_items(self) -> Vec<EncodedItem> {
-        let bytes = Bytes::from(self.bytes);
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The bytes of all items together.
+    pub fn bytes_len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The items in the order in which they came.
+    pub fn iter(&self) -> impl Iterator<Item = ItemRef<'_>> {
+        let ranges = self.ranges();
+        ranges.map(|(start, end)| trusted(ItemRef::read_header(&self.bytes[start..end])))
+    }
+
+    /// The items, each on its own, all of which share the buffer and keep it as long as one of them lives.
+    pub fn into_items(mut self) -> Vec<EncodedItem> {
+        let bytes = Bytes::from(std::mem::take(&mut self.bytes));
+        self.ranges().map(|(start, end)| EncodedItem(bytes.slice(start..end))).collect()
+    }
+
+    fn ranges(&self) -> impl Iterator<Item = (usize, usize)> {
         let starts = [0].into_iter().chain(self.ends.iter().copied());
-        let ranges = starts.zip(&self.ends);
-        ranges.map(|(start, &end)| EncodedItem(bytes.slice(start..end))).collect()
+        starts.zip(self.ends.iter().copied())
+    }
+}
+
+impl fmt::Debug for ItemBuffer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_list().entries(self.iter()).finish()
     }
 }
 

@@ -113,6 +113,8 @@ proptest! {
         let items: Vec<EncodedItem> = items.iter().map(EncodedItem::encode).collect();
         let mut buffer = ItemBuffer::default();
         items.iter().for_each(|item| buffer.push(item.as_item(), expected));
+        let refs: Vec<ItemRef<'_>> = items.iter().map(EncodedItem::as_item).collect();
+        prop_assert_eq!(buffer.iter().collect::<Vec<_>>(), refs);
         prop_assert_eq!(buffer.into_items(), items);
     }
 

@@ -32,8 +32,8 @@ pub fn read(outcome: &ReadOutcome) -> String {
 
 pub fn page(outcome: &PageOutcome) -> String {
     let mut text = String::new();
-    for item in &outcome.items {
-        text += &format!("{}\n", encoded(item));
+    for item in outcome.items.iter() {
+        text += &format!("{}\n", print_item(&item.decode()));
     }
     text += &format!("count {} of {}\n", outcome.count, outcome.scanned_count);
     if let Some(key) = &outcome.last_evaluated_key {

@@ -140,7 +140,7 @@ pub async fn scan(engine: &Engine, index: Option<&str>) -> Result<Vec<Attributes
         };
         let index = index.map(str::to_owned);
         let outcome = engine.scan(&Scan { table: name("t"), index, segment: None, page }).await?;
-        items.extend(outcome.items.iter().map(|item| item.as_item().decode()));
+        items.extend(outcome.items.iter().map(|item| item.decode()));
         match outcome.last_evaluated_key {
             None => return Ok(items),
             next => start_key = next,
