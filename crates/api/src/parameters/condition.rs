@@ -31,11 +31,25 @@ impl ConditionParameters {
     }
 
     pub(crate) fn bind(self) -> Result<Option<Condition>, ApiError> {
+        if self.is_absent() {
+            return Ok(None);
+        }
         let expected = expected::condition(self.expected, self.conditional_operator)?;
         let placeholders = Placeholders::check(self.names, self.values)?;
         let mut expressions = placeholders.expressions();
         let condition = expressions.condition(self.expression.as_deref())?;
         expressions.finish()?;
         Ok(condition.or(expected))
+    }
+
+    /// As in most requests: then there is nothing to check.
+    fn is_absent(&self) -> bool {
+        let ConditionParameters { expression, names, values, expected, conditional_operator } =
+            self;
+        expression.is_none()
+            && names.is_none()
+            && values.is_none()
+            && expected.is_none()
+            && conditional_operator.is_none()
     }
 }
