@@ -21,11 +21,13 @@ mod section;
 
 use std::process::ExitCode;
 
+use zenobe_server::allocator::Allocator;
+
 use crate::case::Case;
 
 /// As in the server, or the counts would be of another one.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: Allocator = Allocator;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

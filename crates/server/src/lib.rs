@@ -7,6 +7,7 @@
 
 pub mod access;
 pub mod admin;
+pub mod allocator;
 pub mod cli;
 pub mod commands;
 pub mod config;

@@ -1,13 +1,13 @@
 use std::process::ExitCode;
 
 use clap::Parser;
+use zenobe_server::allocator::Allocator;
 use zenobe_server::cli::{Arguments, Command, ServeArguments};
 use zenobe_server::config::Settings;
 use zenobe_server::{commands, serve};
 
-/// Requests are short-lived and cross threads, which this allocator is made for.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: Allocator = Allocator;
 
 /// As clap exits for arguments that it refuses itself.
 const EXIT_USAGE: u8 = 2;
