@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 use super::service::Service;
 use super::stream::GuardedStream;
+use super::timer::ConnectionTimer;
 use super::workers::Workers;
 use crate::dispatch::Handler;
 use crate::shutdown;
@@ -114,7 +115,7 @@ async fn serve_connection<H: Handler>(
     let stream = GuardedStream::new(stream, options.stall_timeout);
     let answer = service_fn(|request| service.call(request));
     let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
+        .timer(ConnectionTimer::default())
         .header_read_timeout(options.idle_timeout)
         .max_buf_size(PARSER_BUFFER_SIZE_BYTES_MAX)
         // A client that closes its side still gets its answer, and a request that was read whole is

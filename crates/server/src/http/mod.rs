@@ -6,6 +6,7 @@ mod head;
 pub mod response;
 pub mod service;
 mod stream;
+mod timer;
 pub mod workers;
 
 pub use body::BodyMemory;

@@ -1,0 +1,96 @@
+//! The timer behind the time that a connection may be without a whole request head.
+//!
+//! hyper wants one anew for every request and drops it when the head is there, and a timer of the runtime is entered under
+//! a lock. Here a connection keeps one, set for some earlier request: it hardly ever rings, and if it does while
+//! the request of the moment has time left, it is set again.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use hyper::rt::{Sleep, Timer};
+use parking_lot::Mutex;
+
+/// The timer of one connection.
+#[derive(Default)]
+pub struct ConnectionTimer {
+    alarm: Arc<Mutex<Alarm>>,
+}
+
+#[derive(Default)]
+struct Alarm {
+    /// Rings at or before every deadline that is waited for.
+    sleep: Option<Pin<Box<tokio::time::Sleep>>>,
+}
+
+/// Waits for a deadline by the alarm of its connection.
+struct Deadline {
+    instant: Instant,
+    alarm: Arc<Mutex<Alarm>>,
+}
+
+impl Timer for ConnectionTimer {
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Sleep>> {
+        self.sleep_until(self.now() + duration)
+    }
+
+    fn sleep_until(&self, instant: Instant) -> Pin<Box<dyn Sleep>> {
+        Box::pin(Deadline { instant, alarm: Arc::clone(&self.alarm) })
+    }
+
+    fn now(&self) -> Instant {
+        tokio::time::Instant::now().into_std()
+    }
+}
+
+impl Sleep for Deadline {}
+
+impl Future for Deadline {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        self.alarm.lock().poll(self.instant.into(), context)
+    }
+}
+
+impl Alarm {
+    fn poll(&mut self, deadline: tokio::time::Instant, context: &mut Context<'_>) -> Poll<()> {
+        let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
+        if sleep.deadline() > deadline {
+            sleep.as_mut().reset(deadline);
+        }
+        loop {
+            ready!(sleep.as_mut().poll(context));
+            if sleep.deadline() == deadline {
+                return Poll::Ready(());
+            }
+            // It rang for another deadline. A deadline in the past rings at once.
+            sleep.as_mut().reset(deadline);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::{advance, timeout};
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[tokio::test(start_paused = true)]
+    async fn each_deadline_is_waited_for_whatever_the_alarm_was_set_for() {
+        let timer = ConnectionTimer::default();
+        for (wait, given_up_after) in [(3, 1), (3, 2), (5, 5), (2, 1), (1, 1), (9, 3), (2, 2)] {
+            let started = timer.now();
+            let (wait, patience) = (Duration::from_secs(wait), Duration::from_secs(given_up_after));
+            let waited = timeout(patience, timer.sleep(wait)).await;
+            assert_eq!(waited.is_ok(), wait <= patience, "{wait:?}");
+            assert!(timer.now() - started >= wait.min(patience), "{wait:?}");
+        }
+        let sleep = timer.sleep(LONG);
+        advance(LONG * 2).await;
+        assert!(timeout(Duration::ZERO, sleep).await.is_ok(), "it has passed already");
+    }
+}
