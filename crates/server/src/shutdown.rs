@@ -1,5 +1,8 @@
 //! Stopping: a signal is heard once by everybody who listens.
 
+use std::future::poll_fn;
+use std::task::{Poll, Waker};
+
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
@@ -27,8 +30,20 @@ impl Trigger {
 
 impl Listener {
     pub async fn stopped(&mut self) {
-        // A dropped trigger counts as a stop.
-        let _ = self.receiver.wait_for(|stopped| *stopped).await;
+        let flag = self.receiver.clone();
+        let mut stopped = std::pin::pin!(self.receiver.wait_for(|stopped| *stopped));
+        let mut woken: Option<Waker> = None;
+        poll_fn(|context| {
+            // Connections ask with every request, and to wait again would take a lock that they share. Whoever is sure to
+            // be woken only looks at the flag. A dropped trigger, which is an error here, counts as a stop.
+            let waits = woken.as_ref().is_some_and(|waker| waker.will_wake(context.waker()));
+            if waits && matches!(flag.has_changed(), Ok(false)) {
+                return Poll::Pending;
+            }
+            woken = Some(context.waker().clone());
+            stopped.as_mut().poll(context).map(drop)
+        })
+        .await;
     }
 }
 
