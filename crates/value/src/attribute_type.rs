@@ -48,7 +48,19 @@ impl AttributeType {
 
     /// Names are case-sensitive.
     pub fn from_name(name: &str) -> Option<AttributeType> {
-        Self::ALL.into_iter().find(|attribute_type| attribute_type.name() == name)
+        Some(match name {
+            "S" => AttributeType::S,
+            "N" => AttributeType::N,
+            "B" => AttributeType::B,
+            "BOOL" => AttributeType::Bool,
+            "NULL" => AttributeType::Null,
+            "SS" => AttributeType::Ss,
+            "NS" => AttributeType::Ns,
+            "BS" => AttributeType::Bs,
+            "L" => AttributeType::L,
+            "M" => AttributeType::M,
+            _ => return None,
+        })
     }
 
     /// Only these types can be part of a key.
@@ -64,5 +76,20 @@ impl AttributeType {
 impl fmt::Display for AttributeType {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.pad(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_found_by_their_names() {
+        for attribute_type in AttributeType::ALL {
+            assert_eq!(AttributeType::from_name(attribute_type.name()), Some(attribute_type));
+        }
+        for name in ["", "s", "Bool", "SSS", "X"] {
+            assert_eq!(AttributeType::from_name(name), None, "{name}");
+        }
     }
 }

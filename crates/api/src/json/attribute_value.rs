@@ -67,10 +67,10 @@ fn value(
     }
     let mut collected = Collected::default();
     structure::<WireValue>(reader, position, &mut |name, reader| {
-        let value = typed_value(name, reader, level)?;
-        if let Some(attribute_type) = AttributeType::from_name(name) {
-            collected.set(attribute_type, value);
-        }
+        let Some(attribute_type) = AttributeType::from_name(name) else {
+            return Ok(reader.skip()?);
+        };
+        collected.set(attribute_type, typed_value(attribute_type, reader, level)?);
         Ok(())
     })?;
     Ok(collected.finish())
@@ -138,29 +138,25 @@ fn keep_first(kept: &mut Option<ValueFault>, fault: ValueFault) {
     }
 }
 
-/// The value under one type name, or `None` if it is `null` or not a type.
+/// The value under a type's name, or `None` if it is `null`.
 fn typed_value(
-    name: &str,
+    attribute_type: AttributeType,
     reader: &mut Reader<'_>,
     level: usize,
 ) -> Result<Option<WireValue>, DecodeError> {
-    Ok(match name {
-        "S" => member(reader)?.map(|text| Ok(AttributeValue::S(text))),
-        "N" => text(reader)?.map(|text| number(&text).map(AttributeValue::N)),
-        "B" => member(reader)?.map(|Blob(bytes)| Ok(AttributeValue::B(bytes))),
-        "BOOL" => member(reader)?.map(|flag| Ok(AttributeValue::Bool(flag))),
-        "NULL" => member(reader)?.map(null),
-        "SS" => member(reader)?.map(string_set),
-        "NS" => member(reader)?.map(number_set),
-        "BS" => member(reader)?.map(binary_set),
-        "L" if reader.peek()? == Kind::Array => Some(list(reader, level)?),
-        "L" => member::<Vec<WireValue>>(reader)?.map(|_| Err(ValueFault::Empty)),
-        "M" if reader.peek()? == Kind::Object => Some(map(reader, level)?),
-        "M" => member::<WireAttributes>(reader)?.map(|_| Err(ValueFault::Empty)),
-        _ => {
-            reader.skip()?;
-            None
-        }
+    Ok(match attribute_type {
+        AttributeType::S => member(reader)?.map(|text| Ok(AttributeValue::S(text))),
+        AttributeType::N => text(reader)?.map(|text| number(&text).map(AttributeValue::N)),
+        AttributeType::B => member(reader)?.map(|Blob(bytes)| Ok(AttributeValue::B(bytes))),
+        AttributeType::Bool => member(reader)?.map(|flag| Ok(AttributeValue::Bool(flag))),
+        AttributeType::Null => member(reader)?.map(null),
+        AttributeType::Ss => member(reader)?.map(string_set),
+        AttributeType::Ns => member(reader)?.map(number_set),
+        AttributeType::Bs => member(reader)?.map(binary_set),
+        AttributeType::L if reader.peek()? == Kind::Array => Some(list(reader, level)?),
+        AttributeType::L => member::<Vec<WireValue>>(reader)?.map(|_| Err(ValueFault::Empty)),
+        AttributeType::M if reader.peek()? == Kind::Object => Some(map(reader, level)?),
+        AttributeType::M => member::<WireAttributes>(reader)?.map(|_| Err(ValueFault::Empty)),
     })
 }
 

@@ -50,6 +50,7 @@ impl<'a> Reader<'a> {
     }
 
     /// What the next value is, without consuming it.
+    #[inline]
     pub(crate) fn peek(&mut self) -> Result<Kind, SyntaxError> {
         match self.next_significant().ok_or(SyntaxError)? {
             b'n' => Ok(Kind::Null),
@@ -58,13 +59,15 @@ impl<'a> Reader<'a> {
             b'"' => Ok(Kind::String),
             b'[' => Ok(Kind::Array),
             b'{' => Ok(Kind::Object),
-            b'-' | b'0'..=b'9' => {
-                let text = &self.text[self.position..self.number_end()?];
-                let is_decimal = text.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E'));
-                Ok(if is_decimal { Kind::Decimal } else { Kind::Integer })
-            }
+            b'-' | b'0'..=b'9' => self.number_kind(),
             _ => Err(SyntaxError),
         }
+    }
+
+    fn number_kind(&self) -> Result<Kind, SyntaxError> {
+        let text = &self.text[self.position..self.number_end()?];
+        let is_decimal = text.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E'));
+        Ok(if is_decimal { Kind::Decimal } else { Kind::Integer })
     }
 
     /// How many bytes of the text are behind.
@@ -173,6 +176,7 @@ impl<'a> Reader<'a> {
         }
     }
 
+    #[inline]
     fn next_significant(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
         while let Some(byte) = bytes.get(self.position) {
