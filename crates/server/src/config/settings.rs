@@ -6,6 +6,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tracing_subscriber::filter::{self, Targets};
 use zenobe_auth::{Credentials, CredentialsError};
 use zenobe_engine::options::StreamOptions;
 
@@ -36,7 +37,7 @@ pub struct Settings {
     /// Whether time moves only when it is told to.
     pub driven_clock: bool,
     pub triggers: Vec<TriggerDefinition>,
-    pub log: String,
+    pub log: Targets,
     pub log_format: LogFormat,
 }
 
@@ -166,7 +167,7 @@ impl Settings {
             },
             driven_clock: is_on(options.driven_clock),
             triggers: Vec::new(),
-            log: checked_filter(options.log.unwrap_or_else(|| "info".into()))?,
+            log: log_filter(options.log.unwrap_or_else(|| "info".into()))?,
             log_format: options.log_format.unwrap_or(LogFormat::Text),
         })
     }
@@ -238,11 +239,11 @@ fn read(
     std::fs::read_to_string(path).map_err(|error| fault(path.to_owned(), error))
 }
 
-fn checked_filter(log: String) -> Result<String, SettingsError> {
-    match tracing_subscriber::EnvFilter::builder().parse(&log) {
-        Ok(_) => Ok(log),
-        Err(error) => Err(SettingsError::LogFilter { detail: error.to_string(), log }),
-    }
+fn log_filter(log: String) -> Result<Targets, SettingsError> {
+    log.parse().map_err(|error: filter::ParseError| SettingsError::LogFilter {
+        detail: error.to_string(),
+        log,
+    })
 }
 
 fn is_on(switch: Option<Switch>) -> bool {
