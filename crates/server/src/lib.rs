@@ -18,6 +18,7 @@ pub mod metrics;
 mod open_files;
 pub mod outbound;
 pub mod request_id;
+mod runtime_thread;
 pub mod serve;
 pub mod shutdown;
 mod time;

@@ -24,6 +24,7 @@ use crate::http::connection::{self, ConnectionOptions};
 use crate::http::service::Service;
 use crate::http::workers::Workers;
 use crate::metrics::Metrics;
+use crate::runtime_thread::RuntimeThread;
 use crate::shutdown::StopSignals;
 use crate::triggers::{TriggerError, Triggers};
 use crate::{logging, open_files, shutdown};
@@ -52,8 +53,8 @@ const RUNTIME_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 pub fn run(settings: Settings) -> Result<(), ServeError> {
     logging::start(&settings);
     open_files::raise_limit(settings.connections_max);
-    // What goes on in the background has threads of its own, beside those of the connections.
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+    // This thread accepts connections and runs triggers; requests and upkeep have theirs.
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(ServeError::Runtime)?;
@@ -74,7 +75,8 @@ async fn serve(settings: Settings) -> Result<(), ServeError> {
     let clock = settings.driven_clock.then(|| Arc::new(ManualClock::new(SystemClock.now_ms())));
     let options = engine_options(&settings, clock.as_ref());
     let engine = Engine::open(store.clone(), options).await.map_err(ServeError::Engine)?;
-    let background = tokio::spawn(engine.clone().run_background());
+    let upkeep = RuntimeThread::start("zenobe-upkeep").map_err(ServeError::Runtime)?;
+    let background = upkeep.runtime.spawn(engine.clone().run_background());
     let api = Arc::new(Api::new(engine.clone(), ApiOptions::default()));
     let triggers = start_triggers(&settings, &engine, &api).await?;
     let admin = Arc::new(Admin::new(engine, clock, triggers.clone()));

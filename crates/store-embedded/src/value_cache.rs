@@ -180,25 +180,30 @@ fn stripe(hash: u64) -> usize {
 
 /// Remembers which keys have been used, roughly: some that have not been look as if they had.
 struct UsedOnce {
-    bits: Box<[u64]>,
+    /// Empty until the first use: an idle store is small.
+    bits: Vec<u64>,
+    words: usize,
     count: usize,
 }
 
 impl UsedOnce {
     fn new(entries_max: usize) -> UsedOnce {
         let words = (entries_max * USED_BITS_PER_ENTRY).div_ceil(64).max(1);
-        UsedOnce { bits: vec![0; words].into(), count: 0 }
+        UsedOnce { bits: Vec::new(), words, count: 0 }
     }
 
     /// Takes note of a use, and says whether there was one before.
     fn again(&mut self, hash: u64) -> bool {
-        let bit = (hash >> 16) as usize % (self.bits.len() * 64);
+        if self.bits.is_empty() {
+            self.bits.resize(self.words, 0);
+        }
+        let bit = (hash >> 16) as usize % (self.words * 64);
         let (word, mask) = (bit / 64, 1 << (bit % 64));
         if self.bits[word] & mask != 0 {
             return true;
         }
         // With half of the bits set, half of all new keys would look used.
-        if self.count >= self.bits.len() * 32 {
+        if self.count >= self.words * 32 {
             self.bits.fill(0);
             self.count = 0;
         }

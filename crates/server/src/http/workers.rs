@@ -11,9 +11,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::net::TcpStream;
-use tokio::runtime::{Builder, Handle};
-use tokio::sync::oneshot;
+use tokio::runtime::Handle;
 use tokio::task::JoinSet;
+
+use crate::runtime_thread::RuntimeThread;
 
 /// Threads that serve connections. They end when this is dropped, and with them what they still serve.
 pub struct Workers {
@@ -23,8 +24,8 @@ pub struct Workers {
 struct Worker {
     runtime: Handle,
     connections: Arc<AtomicUsize>,
-    /// Ends the thread, if it is ours, when it is dropped.
-    _running: Option<oneshot::Sender<()>>,
+    /// Where the runtime runs, if it is ours.
+    _thread: Option<RuntimeThread>,
 }
 
 impl Workers {
@@ -41,7 +42,7 @@ impl Workers {
     /// No threads, but the runtime of the caller.
     pub fn here() -> Workers {
         let runtime = Handle::current();
-        let worker = Worker { runtime, connections: Arc::default(), _running: None };
+        let worker = Worker { runtime, connections: Arc::default(), _thread: None };
         Workers { workers: vec![worker] }
     }
 
@@ -71,14 +72,9 @@ impl Workers {
 
 impl Worker {
     fn start() -> io::Result<Worker> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
-        let handle = runtime.handle().clone();
-        let (running, ended) = oneshot::channel();
-        std::thread::Builder::new().name("zenobe-worker".to_owned()).spawn(move || {
-            let _ = runtime.block_on(ended);
-            runtime.shutdown_background();
-        })?;
-        Ok(Worker { runtime: handle, connections: Arc::default(), _running: Some(running) })
+        let thread = RuntimeThread::start("zenobe-worker")?;
+        let runtime = thread.runtime.clone();
+        Ok(Worker { runtime, connections: Arc::default(), _thread: Some(thread) })
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use zenobe_api::Api;
 use zenobe_engine::Engine;
@@ -25,6 +26,8 @@ const TRIGGERS_MAX: usize = 1_000;
 pub struct Triggers {
     engine: Arc<Engine>,
     api: Arc<Api>,
+    /// Where triggers run, whoever adds them: a request's thread may end before they are stopped.
+    runtime: Handle,
     running: Mutex<BTreeMap<ConsumerName, Running>>,
     /// Held while triggers are added or removed.
     changing: tokio::sync::Mutex<()>,
@@ -81,6 +84,7 @@ impl Triggers {
         let triggers = Triggers {
             engine,
             api,
+            runtime: Handle::current(),
             running: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
         };
@@ -203,7 +207,7 @@ impl Triggers {
             metrics: Arc::new(TriggerMetrics::default()),
         });
         let (stop, stopping) = shutdown::channel();
-        let task = tokio::spawn(coordinator::run(trigger.clone(), stopping));
+        let task = self.runtime.spawn(coordinator::run(trigger.clone(), stopping));
         self.running.lock().insert(consumer, Running { trigger, origin, stop, task });
     }
 
