@@ -5,6 +5,7 @@ use std::task::{Poll, Waker};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
+use tokio::task::unconstrained;
 
 /// Tells listeners to stop. Dropping it does, too.
 pub struct Trigger {
@@ -31,7 +32,9 @@ impl Trigger {
 impl Listener {
     pub async fn stopped(&mut self) {
         let flag = self.receiver.clone();
-        let mut stopped = std::pin::pin!(self.receiver.wait_for(|stopped| *stopped));
+        // It must take note of the waker even if the task has done so much that it should let others run first.
+        let stopped = unconstrained(self.receiver.wait_for(|stopped| *stopped));
+        let mut stopped = std::pin::pin!(stopped);
         let mut woken: Option<Waker> = None;
         poll_fn(|context| {
             // Connections ask with every request, and to wait again would take a lock that they share. Whoever is sure to
@@ -98,5 +101,36 @@ impl StopSignals {
         let signal = self.next().await;
         tracing::warn!(signal = signal.name(), "ending at once");
         std::process::exit(signal.exit_code());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::channel;
+    use std::future::poll_fn;
+    use std::pin::pin;
+    use std::time::Duration;
+    use tokio::task::coop::consume_budget;
+
+    /// A task that has done much may be told to let others run first, and must hear the stop all the same.
+    #[tokio::test]
+    async fn a_stop_is_heard_by_who_had_no_time_when_it_began_to_listen() {
+        let (trigger, mut listener) = channel();
+        let task = tokio::spawn(async move {
+            let mut stopped = pin!(listener.stopped());
+            let mut is_busy = true;
+            poll_fn(|context| {
+                while std::mem::take(&mut is_busy) {
+                    is_busy = pin!(consume_budget()).poll(context).is_ready();
+                }
+                stopped.as_mut().poll(context)
+            })
+            .await;
+        });
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        trigger.stop();
+        tokio::time::timeout(Duration::from_secs(10), task).await.unwrap().unwrap();
     }
 }
