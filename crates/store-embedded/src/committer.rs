@@ -13,7 +13,7 @@ use crate::failure;
 use crate::group::{Built, Group, build_write};
 use crate::options::Durability;
 use crate::queue::{Next, Pending};
-use crate::settler::{Settler, settle, sync_and_settle};
+use crate::settler::{Settler, settle, settle_alone};
 use crate::shared::Shared;
 use crate::view::View;
 
@@ -26,7 +26,7 @@ pub(crate) struct Committer {
     numbers: Numbers,
     /// The horizon that the log was last told.
     recorded_horizon: u64,
-    /// The thread that syncs, if there is anything to sync.
+    /// The thread that syncs while the next group is written, if there is anything to sync.
     settler: Option<Settler>,
 }
 
@@ -83,9 +83,9 @@ impl Committer {
             Ok(Written { outcomes, counters, view }) => {
                 let group = Group { batches, outcomes, counters, view };
                 match &self.settler {
-                    // Nothing could be written meanwhile, so another thread would only have to be woken.
+                    // Nothing waits to be written meanwhile, so another thread would only have to be woken.
                     Some(_) if self.shared.queue.holds_only(group.batches.len()) => {
-                        sync_and_settle(&self.shared, vec![group]);
+                        settle_alone(&self.shared, group);
                     }
                     Some(settler) => settler.settle(&self.shared, group),
                     None => settle(&self.shared, vec![group]),

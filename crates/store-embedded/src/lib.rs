@@ -4,7 +4,8 @@
 //! decides, takes its place in the commit order (`queue`) and releases its locks. One committer thread
 //! (`committer`) turns everything that waits into one RocksDB write; a second thread (`settler`) syncs the
 //! log, publishes the new state to readers and only then acknowledges. So the next group is written while
-//! the one before it is being synced, and readers never see what could be lost.
+//! the one before it is being synced, and readers never see what could be lost. When nothing else is in flight,
+//! the committer does all of this by itself.
 //!
 //! **Invariant:** no write needs an async runtime, and nothing is awaited while a key is locked.
 //!

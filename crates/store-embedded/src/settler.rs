@@ -32,14 +32,8 @@ impl Settler {
         work: impl FnOnce(&Shared, &Receiver<Group>) + Send + 'static,
     ) -> Result<Settler> {
         let (sender, receiver) = sync_channel(WRITTEN_GROUPS_MAX);
-        let thread = crate::spawn("zenobe-sync", move || {
-            // Whoever waits for what it held is told by the channel of the answer. The rest must not wait
-            // for ever: a defect disables writes like a failing disk, until the committer has recovered.
-            if catch_unwind(AssertUnwindSafe(|| work(&shared, &receiver))).is_err() {
-                let detail = "the thread that syncs the log panicked".to_owned();
-                failure::disable_writes(&shared, &Error::Io { detail }, Vec::new());
-            }
-        })?;
+        let thread =
+            crate::spawn("zenobe-sync", move || guard(&shared, || work(&shared, &receiver)))?;
         Ok(Settler { groups: Some(sender), thread: Some(thread) })
     }
 
@@ -63,6 +57,20 @@ impl Drop for Settler {
     }
 }
 
+/// Settles a group on the thread that has written it. Nothing else may be in flight.
+pub(crate) fn settle_alone(shared: &Shared, group: Group) {
+    guard(shared, || sync_and_settle(shared, vec![group]));
+}
+
+/// Whoever waits for what a panic dropped is told by the channel of the answer. The rest must not wait for ever: a defect
+/// disables writes like a failing disk, until the committer has recovered.
+fn guard(shared: &Shared, settle: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(settle)).is_err() {
+        let detail = "what syncs the log panicked".to_owned();
+        failure::disable_writes(shared, &Error::Io { detail }, Vec::new());
+    }
+}
+
 fn work(shared: &Shared, receiver: &Receiver<Group>) {
     while let Ok(first) = receiver.recv() {
         let mut groups = vec![first];
@@ -72,7 +80,7 @@ fn work(shared: &Shared, receiver: &Receiver<Group>) {
 }
 
 /// Makes groups durable and settles them. All groups before them have been settled.
-pub(crate) fn sync_and_settle(shared: &Shared, groups: Vec<Group>) {
+fn sync_and_settle(shared: &Shared, groups: Vec<Group>) {
     let synced = match groups.iter().rev().find_map(|group| group.view.as_ref()) {
         Some(view) => view.database().sync_log(),
         // They only waited for groups before them.
