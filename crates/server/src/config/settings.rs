@@ -240,7 +240,9 @@ fn read(
 }
 
 fn log_filter(log: String) -> Result<Targets, SettingsError> {
-    log.parse().map_err(|error: filter::ParseError| SettingsError::LogFilter {
+    // An empty part would stand for errors only, and override what was said before it.
+    let parts: Vec<&str> = log.split(',').filter(|part| !part.trim().is_empty()).collect();
+    parts.join(",").parse().map_err(|error: filter::ParseError| SettingsError::LogFilter {
         detail: error.to_string(),
         log,
     })
@@ -345,5 +347,7 @@ mod tests {
         assert_eq!(refusal("max-connections = 0", "", ""), "max-connections must be at least 1");
         assert!(refusal("listen = 'nowhere'", "", "").starts_with("cannot listen on `nowhere`: "));
         assert!(refusal("log = 'a=b=c'", "", "").contains("is not a log filter"));
+        let with_empty_part = resolve("log = 'info,'", "", "").unwrap().log;
+        assert_eq!(with_empty_part, resolve("log = 'info'", "", "").unwrap().log);
     }
 }
