@@ -45,9 +45,15 @@ pub fn run(arguments: &BenchArguments) -> Result<(), BenchError> {
         true => drop_table(&plan),
         false => Ok(()),
     };
-    let report = measured?;
-    dropped?;
-    judge(arguments, &report)
+    match (measured, dropped) {
+        (Ok(report), Ok(())) => judge(arguments, &report),
+        (Ok(_), Err(undropped)) => Err(undropped.into()),
+        (Err(error), Ok(())) => Err(error),
+        (Err(error), Err(undropped)) => {
+            eprintln!("the table is kept: {undropped}");
+            Err(error)
+        }
+    }
 }
 
 /// Who measures for an hour shall not learn at its end that the result can't be written.
@@ -58,7 +64,8 @@ fn check_writable(arguments: &BenchArguments) -> Result<(), BenchError> {
     };
     let plot = arguments.plot.as_ref().map(|(PlotOutput::Svg(path) | PlotOutput::Html(path))| path);
     for path in json.into_iter().chain(plot) {
-        let is_new = !path.exists();
+        // A link that leads nowhere is not new.
+        let is_new = path.symlink_metadata().is_err();
         let opened = fs::OpenOptions::new().create(true).append(true).open(path);
         let checked = match opened {
             Ok(_) if is_new => fs::remove_file(path),
