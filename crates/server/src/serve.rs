@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use zenobe_api::{Api, ApiOptions};
 use zenobe_engine::clock::{Clock, ManualClock, SystemClock};
 use zenobe_engine::schema::Namespace;
@@ -53,7 +54,7 @@ const RUNTIME_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 pub fn run(settings: Settings) -> Result<(), ServeError> {
     logging::start(&settings);
     open_files::raise_limit(settings.connections_max);
-    // This thread accepts connections and runs triggers; requests and upkeep have theirs.
+    // This thread only accepts connections and hears signals; requests and upkeep have theirs.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -78,16 +79,16 @@ async fn serve(settings: Settings) -> Result<(), ServeError> {
     let upkeep = RuntimeThread::start("zenobe-upkeep").map_err(ServeError::Runtime)?;
     let background = upkeep.runtime.spawn(engine.clone().run_background());
     let api = Arc::new(Api::new(engine.clone(), ApiOptions::default()));
-    let triggers = start_triggers(&settings, &engine, &api).await?;
+    let triggers = start_triggers(&settings, &engine, &api, &upkeep.runtime).await?;
     let admin = Arc::new(Admin::new(engine, clock, triggers.clone()));
 
     let options = connection_options(&settings);
     let (trigger, listening) = shutdown::channel();
     let mut signals = StopSignals::listen().map_err(ServeError::Signals)?;
+    let workers = Workers::start().map_err(ServeError::Runtime)?;
     print_welcome(&settings, address);
     let database = Database::new(api, store.clone());
     let service = Arc::new(service(settings, database, admin));
-    let workers = Workers::start().map_err(ServeError::Runtime)?;
     let serving = tokio::spawn(connection::serve(listener, workers, service, options, listening));
 
     let signal = signals.next().await;
@@ -139,11 +140,12 @@ async fn start_triggers(
     settings: &Settings,
     engine: &Arc<Engine>,
     api: &Arc<Api>,
+    runtime: &Handle,
 ) -> Result<Arc<Triggers>, ServeError> {
     let (account, region) = (settings.account.clone(), settings.region.clone());
     let namespace = Arc::new(Namespace { account, region });
     let configured = settings.triggers.clone();
-    Triggers::start(engine.clone(), api.clone(), &namespace, configured)
+    Triggers::start(engine.clone(), api.clone(), &namespace, configured, runtime.clone())
         .await
         .map_err(ServeError::Triggers)
 }

@@ -80,11 +80,12 @@ impl Triggers {
         api: Arc<Api>,
         namespace: &Arc<Namespace>,
         configured: Vec<TriggerDefinition>,
+        runtime: Handle,
     ) -> Result<Arc<Triggers>, TriggerError> {
         let triggers = Triggers {
             engine,
             api,
-            runtime: Handle::current(),
+            runtime,
             running: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
         };
