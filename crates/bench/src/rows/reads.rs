@@ -42,8 +42,8 @@ pub fn measure(context: &Context<'_>) -> Result<Outcome> {
         ],
         sections: vec![Section::of_series(
             "Reads and the bare server",
-            "64 connections, durability `sync` (which reads don't notice). The bare server is `hyper` on tokio's default \
-             runtime; it reads each request and answers with the bytes that the server answered with.",
+            "64 connections, durability `sync` (which reads don't notice). The bare server is `hyper` with a single-threaded \
+             runtime per core, as the server has; it reads each request and answers with the bytes that the server answered with.",
             &series,
         )],
         charts: vec![Chart::of_series("Reads and the bare server", &series)],

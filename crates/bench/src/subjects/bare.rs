@@ -1,19 +1,22 @@
 //! The first limit: a `hyper` server that reads each request and answers a fixed body. What HTTP alone costs on this
-//! machine, in the way that hyper and tokio are commonly used.
+//! machine, with connections that stay on their threads as those of the real server do.
 
 use std::convert::Infallible;
-use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
+use std::io::{self, BufRead, BufReader};
+use std::net::{SocketAddr, TcpListener};
+use std::num::NonZero;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
+use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpListener;
+use tokio::net::TcpStream;
+use tokio::runtime::{Builder, Handle};
 
 use crate::Result;
 use crate::cleanup::Process;
@@ -46,22 +49,32 @@ impl BareServer {
 /// The child process: serves until it is killed.
 pub fn run(body: &Path) -> Result<()> {
     let body = Bytes::from(std::fs::read(body)?);
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
-        println!("{}", listener.local_addr()?);
-        loop {
-            let (stream, _) = listener.accept().await?;
-            stream.set_nodelay(true)?;
-            let body = body.clone();
-            tokio::spawn(async move {
-                let service = service_fn(move |request| answer(request, body.clone()));
-                let connection = hyper::server::conn::http1::Builder::new()
-                    .serve_connection(TokioIo::new(stream), service);
-                // A client that goes away ends its connection, nothing else.
-                let _ = connection.await;
-            });
-        }
-    })
+    let count = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = (0..count).map(|_| start_thread()).collect::<io::Result<Vec<Handle>>>()?;
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    println!("{}", listener.local_addr()?);
+    for thread in threads.iter().cycle() {
+        let (stream, _) = listener.accept()?;
+        stream.set_nodelay(true)?;
+        stream.set_nonblocking(true)?;
+        thread.spawn(serve(stream, body.clone()));
+    }
+    Ok(())
+}
+
+fn start_thread() -> io::Result<Handle> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let handle = runtime.handle().clone();
+    std::thread::spawn(move || runtime.block_on(std::future::pending::<()>()));
+    Ok(handle)
+}
+
+async fn serve(stream: std::net::TcpStream, body: Bytes) {
+    let Ok(stream) = TcpStream::from_std(stream) else { return };
+    let service = service_fn(move |request| answer(request, body.clone()));
+    let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+    // A client that goes away ends its connection, nothing else.
+    let _ = connection.await;
 }
 
 async fn answer(
