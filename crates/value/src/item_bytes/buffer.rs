@@ -22,7 +22,7 @@ impl ItemBuffer {
             // Like it, but mostly not of exactly its size.
             let like_it = length + length / 8;
             self.bytes.reserve(like_it.saturating_mul(expected).min(FIRST_BYTES_MAX).max(length));
-            self.ends.reserve(expected.min(FIRST_BYTES_MAX / length));
+            self.ends.reserve(expected.min(FIRST_ITEMS_MAX));
         }
         self.bytes.extend_from_slice(item.as_bytes());
         self.ends.push(self.bytes.len());
@@ -66,3 +66,4 @@ impl fmt::Debug for ItemBuffer {
 }
 
 const FIRST_BYTES_MAX: usize = 64 * 1024;
+const FIRST_ITEMS_MAX: usize = 1024;
