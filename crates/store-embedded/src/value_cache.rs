@@ -26,8 +26,9 @@ use zenobe_store::{Key, KeyRange, Operation, Value};
 const SHARDS: usize = 64;
 const STRIPES_PER_SHARD: usize = 256;
 
-/// What an entry takes beside its key and value, roughly.
-const ENTRY_OVERHEAD_BYTES: usize = 160;
+/// What an entry takes beside its key and value, roughly: its places in the cache's tables, which are half empty after they
+/// have grown, those of keys that were evicted, and what the allocator rounds up.
+const ENTRY_OVERHEAD_BYTES: usize = 256;
 
 /// So that uses are remembered over a few times as many keys as the cache holds.
 const USED_BITS_PER_ENTRY: usize = 4;
