@@ -33,7 +33,8 @@ pub struct Mix {
 }
 
 impl Mix {
-    /// Runs all workloads at once as fast as they go, and the scan beside them.
+    /// Finds how much of all workloads at once is answered in an open loop, with the scan beside them. It is less than in a
+    /// closed one, where requests come in batches, which cost less.
     pub fn find(address: SocketAddr, items: u64, duration: Duration) -> Result<Mix> {
         let mut plans = Vec::new();
         for (workload, connections) in MIX {
@@ -42,15 +43,15 @@ impl Mix {
         }
         let scan = load::plan(address, Workload::Scan, items, 1)?;
         let scan = load::open_loop(scan, SCANNED_PAGES_PER_SECOND);
-        let mut together = plans.clone();
-        together.push(Plan { duration, ..scan.clone() });
-        let mut reports = run_together(&together)?;
-        // The scan does not count: it may fall behind while all others go as fast as they can.
-        reports.pop();
-        for report in &reports {
+        let scan = Plan { duration, ..scan };
+        let closed = run_beside(&scan, &plans)?;
+        for report in &closed {
             load::check(report)?;
         }
-        let rates = reports.iter().map(Report::requests_per_second).collect();
+        let rates = closed.iter().map(Report::requests_per_second).collect();
+        let too_much = Mix { plans: plans.clone(), rates, scan: scan.clone() }.at(1.0);
+        let answered = run_beside(&scan, &too_much.plans)?;
+        let rates = answered.iter().map(Report::requests_per_second).collect();
         Ok(Mix { plans, rates, scan })
     }
 
@@ -82,6 +83,14 @@ impl Mix {
         let (reports, memory) = machine::watching_memory(process, || run_together(&plans))?;
         Part::new(&reports, memory)
     }
+}
+
+/// The reports of the plans. The scan's does not count: it may fall behind while the others take all they can.
+fn run_beside(scan: &Plan, plans: &[Plan]) -> Result<Vec<Report>> {
+    let together: Vec<Plan> = plans.iter().chain([scan]).cloned().collect();
+    let mut reports = run_together(&together)?;
+    reports.pop();
+    Ok(reports)
 }
 
 fn run_together(plans: &[Plan]) -> Result<Vec<Report>> {

@@ -26,7 +26,7 @@ use verdict::{Limits, Verdict};
 const LOAD: f64 = 0.7;
 const ITEMS: u64 = 500_000;
 /// Long enough that flushes and compactions take their part of the highest rate.
-const TRIAL: Duration = Duration::from_secs(30);
+const TRIAL: Duration = Duration::from_secs(20);
 /// A run this long is worth writing down.
 const DOCUMENT_MINUTES: f64 = 10.0;
 
