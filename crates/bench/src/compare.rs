@@ -254,20 +254,12 @@ fn group_names() -> clap::builder::PossibleValuesParser {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
     use crate::cleanup::Scratch;
-
-    #[derive(Parser)]
-    struct Arguments {
-        #[command(flatten)]
-        options: Options,
-    }
+    use crate::surroundings::parsed;
 
     fn options(words: &str) -> Options {
-        let fixed = ["compare", "--binary", "b", "--repository", "r"];
-        Arguments::parse_from(fixed.into_iter().chain(words.split_whitespace())).options
+        parsed(words)
     }
 
     #[test]

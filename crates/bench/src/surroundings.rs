@@ -42,3 +42,17 @@ impl Surroundings {
         }
     }
 }
+
+/// The options of a command as these words, beside those that it can't do without, give them.
+#[cfg(test)]
+pub fn parsed<O: Args>(words: &str) -> O {
+    #[derive(clap::Parser)]
+    struct Arguments<O: Args> {
+        #[command(flatten)]
+        options: O,
+    }
+
+    let fixed = ["zenobe-bench", "--binary", "b", "--repository", "r"];
+    let words = fixed.into_iter().chain(words.split_whitespace());
+    <Arguments<O> as clap::Parser>::parse_from(words).options
+}

@@ -154,15 +154,8 @@ fn write_document(options: &Options, file_system: &str, text: &str) -> Result<()
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
-
-    #[derive(Parser)]
-    struct Arguments {
-        #[command(flatten)]
-        options: Options,
-    }
+    use crate::surroundings::parsed;
 
     #[test]
     fn the_command_repeats_the_run() {
@@ -171,9 +164,7 @@ mod tests {
             ("--minutes 0.5 --items 1000", "cargo xtask soak --minutes 0.5 --items 1000"),
             ("--cache-mb 64", "cargo xtask soak --minutes 10 --cache-mb 64"),
         ] {
-            let fixed = ["soak", "--binary", "b", "--repository", "r"];
-            let words = fixed.into_iter().chain(words.split_whitespace());
-            assert_eq!(Arguments::parse_from(words).options.command(), command);
+            assert_eq!(parsed::<Options>(words).command(), command);
         }
     }
 }
