@@ -1,5 +1,6 @@
 //! Writes the entries of an index for items that are older than the index.
 
+use futures_util::future::join_all;
 use zenobe_store::{Batch, Key, Store, Value, WriteSet, write_with};
 
 use crate::catalog::{GuardCheck, Table, TableIndex};
@@ -11,6 +12,10 @@ use crate::write::decode_stored;
 use super::add_statistics;
 use super::expiry::expiry_entry;
 
+/// Requests wait for the locks of the items that are being written, so that these are few. What waits for the disk holds no
+/// locks, so that there may be many such writes at once.
+const LOCKED_ITEMS_MAX: usize = 8;
+
 /// What became of a step of a backfill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Backfilled {
@@ -20,8 +25,7 @@ pub(crate) enum Backfilled {
     Stale,
 }
 
-/// Gives each of `items` (store key and stored bytes, as scanned) its entry in `index` and stores the progress, under
-/// the items' locks and in one batch.
+/// Gives each of `items` (store key and stored bytes, as scanned) its entry in `index`, and then stores the progress.
 ///
 /// An item that has changed since it was scanned is left alone: its change knew the index and wrote the
 /// entry itself. So is an item whose entry is there already. The scan must therefore have begun after the index
@@ -33,29 +37,22 @@ pub(crate) async fn backfill(
     items: &[(Key, Value)],
     progress_key: &Key,
 ) -> Result<Backfilled> {
-    let Some((last_key, _)) = items.last() else { return Ok(Backfilled::Done) };
     let missing = candidates(table, index, items)?;
-    let keys: Vec<Key> = missing
-        .iter()
-        .flat_map(|candidate| [candidate.item_key.clone(), candidate.entry.key.clone()])
-        .chain([progress_key.clone()])
-        .collect();
-    let guards = [table.guard_key().clone()];
-    let decision = write_with(store, WriteSet { guards: &guards, keys: &keys }, |reads| {
-        if table.check_guard(reads[0].as_ref()) != GuardCheck::Current {
-            return Err(Backfilled::Stale);
+    let keys =
+        |candidate: &Candidate<'_>| [candidate.item_key.clone(), candidate.entry.key.clone()];
+    let add = |candidate: &Candidate<'_>, read: &[Option<Value>; 2], batch: &mut Batch| {
+        let unchanged = read[0].as_ref() == Some(candidate.scanned);
+        if unchanged && read[1].is_none() {
+            let Entry { key, value } = &candidate.entry;
+            batch.put(key.clone(), value.as_bytes().clone());
+            add_statistics(index.statistics, 1, candidate.entry.size_bytes() as i64, batch);
         }
-        let mut batch = batch(index, &missing, &reads[1..]);
-        batch.put(progress_key.clone(), last_key.clone());
-        Ok((batch, ()))
-    });
-    Ok(match decision.await? {
-        Ok(_) => Backfilled::Done,
-        Err(stale) => stale,
-    })
+    };
+    let step = Step { store, table, items, progress_key };
+    step.take(&missing, keys, add).await
 }
 
-/// Gives each of `items` (as scanned) its entry in the expiry index, and stores the progress.
+/// Gives each of `items` (as scanned) its entry in the expiry index, and then stores the progress.
 ///
 /// As above, an item that has changed since it was scanned is left alone: its change wrote the entry.
 pub(crate) async fn backfill_expiries(
@@ -64,32 +61,87 @@ pub(crate) async fn backfill_expiries(
     items: &[(Key, Value)],
     progress_key: &Key,
 ) -> Result<Backfilled> {
-    let Some((last_key, _)) = items.last() else { return Ok(Backfilled::Done) };
-    let mut candidates = Vec::new();
+    type Expiry<'a> = (&'a Key, &'a Value, Key);
+    let mut missing: Vec<Expiry<'_>> = Vec::new();
     for (item_key, scanned) in items {
         let entry = expiry_entry(table, item_key, &decode_stored(scanned)?);
-        candidates.extend(entry.map(|entry| (item_key, scanned, entry)));
+        missing.extend(entry.map(|entry| (item_key, scanned, entry)));
     }
-    let item_keys = candidates.iter().map(|(item_key, ..)| (*item_key).clone());
-    let keys: Vec<Key> = item_keys.chain([progress_key.clone()]).collect();
-    let guards = [table.guard_key().clone()];
-    let decision = write_with(store, WriteSet { guards: &guards, keys: &keys }, |reads| {
-        if table.check_guard(reads[0].as_ref()) != GuardCheck::Current {
-            return Err(Backfilled::Stale);
+    let keys = |(item_key, ..): &Expiry<'_>| [(*item_key).clone()];
+    let add = |(_, scanned, entry): &Expiry<'_>, read: &[Option<Value>; 1], batch: &mut Batch| {
+        if read[0].as_ref() == Some(*scanned) {
+            batch.put(entry.clone(), Value::new());
         }
-        let mut batch = Batch::new();
-        for ((_, scanned, entry), read) in candidates.iter().zip(&reads[1..]) {
-            if read.as_ref() == Some(*scanned) {
-                batch.put(entry.clone(), Value::new());
+    };
+    let step = Step { store, table, items, progress_key };
+    step.take(&missing, keys, add).await
+}
+
+/// Some items on the way of a backfill.
+struct Step<'a> {
+    store: &'a dyn Store,
+    table: &'a Table,
+    items: &'a [(Key, Value)],
+    progress_key: &'a Key,
+}
+
+impl Step<'_> {
+    /// Writes what is missing, a few items at a time, and after them the progress. `add` is called under the locks of the
+    /// candidate's `keys`, with what they hold.
+    async fn take<T: Sync, const KEYS: usize>(
+        &self,
+        missing: &[T],
+        keys: impl Fn(&T) -> [Key; KEYS] + Sync,
+        add: impl Fn(&T, &[Option<Value>; KEYS], &mut Batch) + Sync,
+    ) -> Result<Backfilled> {
+        let Some((last_key, _)) = self.items.last() else { return Ok(Backfilled::Done) };
+        let some = missing.chunks(LOCKED_ITEMS_MAX);
+        let writes = some.map(|some| self.write_some(some, &keys, &add));
+        for written in join_all(writes).await {
+            if written? == Backfilled::Stale {
+                return Ok(Backfilled::Stale);
             }
         }
-        batch.put(progress_key.clone(), last_key.clone());
-        Ok((batch, ()))
-    });
-    Ok(match decision.await? {
-        Ok(_) => Backfilled::Done,
-        Err(stale) => stale,
-    })
+        let progress_key = self.progress_key;
+        let keys = std::slice::from_ref(progress_key);
+        self.write(keys, |_, batch| batch.put(progress_key.clone(), last_key.clone())).await
+    }
+
+    async fn write_some<T: Sync, const KEYS: usize>(
+        &self,
+        some: &[T],
+        keys: &(impl Fn(&T) -> [Key; KEYS] + Sync),
+        add: &(impl Fn(&T, &[Option<Value>; KEYS], &mut Batch) + Sync),
+    ) -> Result<Backfilled> {
+        let keys: Vec<Key> = some.iter().flat_map(keys).collect();
+        let fill = |reads: &[Option<Value>], batch: &mut Batch| {
+            for (candidate, read) in some.iter().zip(reads.as_chunks().0) {
+                add(candidate, read, batch);
+            }
+        };
+        self.write(&keys, fill).await
+    }
+
+    /// Writes what `fill` adds to the batch, given what `keys` hold, unless the definition in hand is stale.
+    async fn write(
+        &self,
+        keys: &[Key],
+        fill: impl Fn(&[Option<Value>], &mut Batch) + Send + Sync,
+    ) -> Result<Backfilled> {
+        let guards = [self.table.guard_key().clone()];
+        let decision = write_with(self.store, WriteSet { guards: &guards, keys }, |reads| {
+            if self.table.check_guard(reads[0].as_ref()) != GuardCheck::Current {
+                return Err(Backfilled::Stale);
+            }
+            let mut batch = Batch::new();
+            fill(&reads[1..], &mut batch);
+            Ok((batch, ()))
+        });
+        Ok(match decision.await? {
+            Ok(_) => Backfilled::Done,
+            Err(stale) => stale,
+        })
+    }
 }
 
 struct Candidate<'a> {
@@ -112,18 +164,4 @@ fn candidates<'a>(
         }
     }
     Ok(candidates)
-}
-
-/// `reads` begins with the item and the entry of each candidate in turn.
-fn batch(index: TableIndex<'_>, missing: &[Candidate<'_>], reads: &[Option<Value>]) -> Batch {
-    let mut batch = Batch::new();
-    for (candidate, read) in missing.iter().zip(reads.chunks_exact(2)) {
-        let unchanged = read[0].as_ref() == Some(candidate.scanned);
-        if unchanged && read[1].is_none() {
-            let Entry { key, value } = &candidate.entry;
-            batch.put(key.clone(), value.as_bytes().clone());
-            add_statistics(index.statistics, 1, candidate.entry.size_bytes() as i64, &mut batch);
-        }
-    }
-    batch
 }

@@ -24,8 +24,8 @@ use crate::keyspace;
 use crate::schema::{IndexDefinition, IndexId, IndexStatus, TableDefinition, TableId};
 use crate::tables::prune_attribute_types;
 
-/// A batch holds the locks of its items, so it is kept short.
-const BATCH_ITEMS_MAX: usize = 128;
+/// What is read, written and remembered as done at once.
+const BATCH_ITEMS_MAX: usize = 256;
 const BATCH_BYTES_MAX: usize = 1 << 20;
 
 /// Does all work on indexes that is pending. One table's failure doesn't keep the others waiting.
