@@ -43,12 +43,18 @@ impl Default for Options {
     }
 }
 
-/// The part of the cache that holds single values rather than blocks, in eighths.
-const VALUE_CACHE_EIGHTHS: usize = 3;
+/// How the cache's memory is divided. The rest is left to the allocator: what it rounds up, and the holes of
+/// evicted blocks that it can't give back while a memtable grows in their stead.
+const VALUE_CACHE_SIXTEENTHS: usize = 5;
+const BLOCK_CACHE_SIXTEENTHS: usize = 9;
 
 impl Options {
     pub(crate) fn value_cache_bytes(&self) -> usize {
-        self.cache_bytes / 8 * VALUE_CACHE_EIGHTHS
+        self.cache_bytes / 16 * VALUE_CACHE_SIXTEENTHS
+    }
+
+    fn block_cache_bytes(&self) -> usize {
+        self.cache_bytes / 16 * BLOCK_CACHE_SIXTEENTHS
     }
 }
 
@@ -83,9 +89,8 @@ fn set_durability(rocks: &mut rocksdb::Options, durability: Durability) {
 }
 
 fn set_memory(rocks: &mut rocksdb::Options, options: &Options) {
-    let cache_bytes = options.cache_bytes - options.value_cache_bytes();
     // Lookups take no lock, and a read makes half a dozen of them.
-    let cache = Cache::new_hyper_clock_cache(cache_bytes, ENTRY_SIZES_VARY);
+    let cache = Cache::new_hyper_clock_cache(options.block_cache_bytes(), ENTRY_SIZES_VARY);
     let write_buffers_bytes = options.write_buffer_bytes * WRITE_BUFFERS_MAX;
     rocks.set_write_buffer_manager(&WriteBufferManager::new_write_buffer_manager_with_cache(
         write_buffers_bytes,
