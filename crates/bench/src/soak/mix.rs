@@ -9,7 +9,7 @@ use zenobe_load::{Histogram, Plan, Report, Workload};
 use crate::machine::{self, Memory};
 use crate::measure::Latency;
 use crate::outcome::{count, milliseconds};
-use crate::{Result, load};
+use crate::{Result, load, progress};
 
 /// Who takes part, and with how many connections. Writes wait for the disk, so more of them wait at once.
 const MIX: [(Workload, usize); 5] = [
@@ -23,6 +23,12 @@ const MIX: [(Workload, usize); 5] = [
 const SCANNED_PAGES_PER_SECOND: f64 = 10.0;
 /// An open loop needs more connections than the closed one whose rate it keeps: requests come in bursts.
 const OPEN_CONNECTIONS_FACTOR: usize = 2;
+/// Long enough that flushes and compactions take their part.
+const TRIAL: Duration = Duration::from_secs(20);
+/// The parts of a closed loop's rate at which an open loop is tried.
+const PARTS_TRIED: [f64; 8] = [1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3];
+/// What makes a rate a sustained one: 99 % of the requests are answered in so long.
+pub const LATENCY_MAX_MS: f64 = 50.0;
 const NANOSECONDS_PER_MILLISECOND: f64 = 1e6;
 
 /// Plans that run side by side.
@@ -33,37 +39,55 @@ pub struct Mix {
 }
 
 impl Mix {
-    /// Finds how much of all workloads at once is answered in an open loop, with the scan beside them. It is less than in a
-    /// closed one, where requests come in batches, which cost less.
-    pub fn find(address: SocketAddr, items: u64, duration: Duration) -> Result<Mix> {
+    /// Finds the highest rate of all workloads at once, with the scan beside them, at which an open loop is answered within
+    /// [`LATENCY_MAX_MS`]. A closed loop says where to begin: at its rate, requests would pile up, since what comes in
+    /// batches costs less.
+    pub fn find(address: SocketAddr, items: u64, process: u32) -> Result<Mix> {
         let mut plans = Vec::new();
         for (workload, connections) in MIX {
             let plan = load::plan(address, workload, items, connections)?;
-            plans.push(Plan { duration, ..plan });
+            plans.push(Plan { duration: TRIAL, ..plan });
         }
         let scan = load::plan(address, Workload::Scan, items, 1)?;
         let scan = load::open_loop(scan, SCANNED_PAGES_PER_SECOND);
-        let scan = Plan { duration, ..scan };
+        let scan = Plan { duration: TRIAL, ..scan };
         let closed = run_beside(&scan, &plans)?;
         for report in &closed {
             load::check(report)?;
         }
         let rates = closed.iter().map(Report::requests_per_second).collect();
-        let too_much = Mix { plans: plans.clone(), rates, scan: scan.clone() }.at(1.0);
-        let answered = run_beside(&scan, &too_much.plans)?;
-        let rates = answered.iter().map(Report::requests_per_second).collect();
-        Ok(Mix { plans, rates, scan })
+        let closed = Mix { plans, rates, scan };
+        for part in PARTS_TRIED {
+            let trial = closed.at(part).run(TRIAL, process)?;
+            let p99 = trial.latency().p99;
+            progress::say(&format!(
+                "soak: {} requests/s: p99 {}, {} not sent in time",
+                count(closed.rate() * part),
+                milliseconds(p99),
+                count(trial.unsent as f64)
+            ));
+            if trial.unsent == 0 && p99 <= LATENCY_MAX_MS {
+                return Ok(closed.slowed(part));
+            }
+        }
+        Err(format!("no rate was found at which p99 is at most {LATENCY_MAX_MS} ms").into())
+    }
+
+    /// The same workloads at a part of their rates.
+    pub fn slowed(mut self, part: f64) -> Mix {
+        self.rates.iter_mut().for_each(|rate| *rate *= part);
+        self
     }
 
     /// The same workloads in an open loop at a part of their rates.
-    pub fn at(self, part: f64) -> Mix {
+    pub fn at(&self, part: f64) -> Mix {
         let rates: Vec<f64> = self.rates.iter().map(|rate| rate * part).collect();
-        let open = |(plan, rate): (Plan, &f64)| {
+        let open = |(plan, rate): (&Plan, &f64)| {
             let connections = plan.connections * OPEN_CONNECTIONS_FACTOR;
-            load::open_loop(Plan { connections, ..plan }, *rate)
+            load::open_loop(Plan { connections, ..plan.clone() }, *rate)
         };
-        let plans = self.plans.into_iter().zip(&rates).map(open).collect();
-        Mix { plans, rates, scan: self.scan }
+        let plans = self.plans.iter().zip(&rates).map(open).collect();
+        Mix { plans, rates, scan: self.scan.clone() }
     }
 
     pub fn rate(&self) -> f64 {

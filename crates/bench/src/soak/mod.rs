@@ -25,8 +25,6 @@ use verdict::{Limits, Verdict};
 /// How much of the highest rate is sent.
 const LOAD: f64 = 0.7;
 const ITEMS: u64 = 500_000;
-/// Long enough that flushes and compactions take their part of the highest rate.
-const TRIAL: Duration = Duration::from_secs(20);
 /// A run this long is worth writing down.
 const DOCUMENT_MINUTES: f64 = 10.0;
 
@@ -64,7 +62,7 @@ pub fn run(options: &Options) -> Result<bool> {
         load::prepare("soak", &load::plan(server.address, workload, options.items, 1)?)?;
     }
     progress::show("soak: finding the highest rate");
-    let mix = Mix::find(server.address, options.items, TRIAL)?.at(LOAD);
+    let mix = Mix::find(server.address, options.items, server.id())?.at(LOAD);
     progress::say(&format!(
         "soak: {} requests/s, {:.0} % of the highest rate",
         count(mix.rate()),

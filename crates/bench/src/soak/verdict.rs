@@ -8,8 +8,8 @@ use zenobe_load::Histogram;
 use crate::measure::Latency;
 use crate::outcome::{count, milliseconds};
 
-use super::Background;
-use super::mix::{Mix, Part};
+use super::mix::{LATENCY_MAX_MS, Mix, Part};
+use super::{Background, LOAD};
 
 /// What the server may need besides its cache, which also accounts for its write buffers: connections, the work of
 /// compactions, and what the allocator keeps.
@@ -101,7 +101,12 @@ impl Verdict {
 
     /// Markdown.
     pub fn render(&self, mix: &Mix, parts: &[Part]) -> String {
-        let mut text = format!("Mixed load in an open loop at {} requests/s:", count(mix.rate()));
+        let mut text = format!(
+            "Mixed load in an open loop at {} requests/s, {:.0} % of the highest rate of which 99 % were answered within \
+             {LATENCY_MAX_MS} ms:",
+            count(mix.rate()),
+            LOAD * 100.0
+        );
         for (workload, rate) in mix.rates() {
             let _ = write!(text, " {workload} {},", count(rate));
         }
