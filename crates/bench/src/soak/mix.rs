@@ -105,7 +105,8 @@ impl Mix {
         let timed = |plan: &Plan| Plan { duration, warmup: Duration::ZERO, ..plan.clone() };
         let plans: Vec<Plan> = all.map(timed).collect();
         let (reports, memory) = machine::watching_memory(process, || run_together(&plans))?;
-        Part::new(&reports, memory)
+        let workloads = self.plans.iter().map(|plan| plan.workload);
+        Part::new(workloads, &reports, memory)
     }
 }
 
@@ -138,6 +139,7 @@ pub struct Part {
     pub requests_per_second: f64,
     /// Of everything but the scan, in nanoseconds.
     pub histogram: Histogram<u64>,
+    pub workloads: Vec<(Workload, Latency)>,
     pub memory: Memory,
     pub scanned_items: u64,
     pub unsent: u64,
@@ -148,12 +150,17 @@ pub struct Part {
 
 impl Part {
     /// The scan's report comes last.
-    fn new(reports: &[Report], memory: Memory) -> Result<Part> {
+    fn new(
+        workloads: impl Iterator<Item = Workload>,
+        reports: &[Report],
+        memory: Memory,
+    ) -> Result<Part> {
         let (scan, mixed) = reports.split_last().ok_or("nothing was run")?;
         let mut histogram = mixed.first().ok_or("nothing was run")?.latency.clone();
         for report in &mixed[1..] {
             histogram.add(&report.latency)?;
         }
+        let latency = |report: &Report| Latency::of(&report.latency, NANOSECONDS_PER_MILLISECOND);
         let mut errors = BTreeMap::new();
         for (name, number) in reports.iter().flat_map(|report| &report.errors) {
             *errors.entry(name.clone()).or_default() += number;
@@ -162,6 +169,7 @@ impl Part {
             requests: mixed.iter().map(|report| report.requests).sum(),
             requests_per_second: mixed.iter().map(Report::requests_per_second).sum(),
             histogram,
+            workloads: workloads.zip(mixed.iter().map(latency)).collect(),
             memory,
             scanned_items: scan.items,
             unsent: mixed.iter().map(|report| report.unsent).sum(),
@@ -174,6 +182,14 @@ impl Part {
         Latency::of(&self.histogram, NANOSECONDS_PER_MILLISECOND)
     }
 
+    /// The 99th percentile of each workload.
+    fn p99s(&self) -> String {
+        let p99 = |(workload, latency): &(Workload, Latency)| {
+            format!("{workload} {}", milliseconds(latency.p99))
+        };
+        self.workloads.iter().map(p99).collect::<Vec<_>>().join(", ")
+    }
+
     pub fn error_count(&self) -> u64 {
         self.errors.values().sum()
     }
@@ -182,10 +198,11 @@ impl Part {
     pub fn line(&self, number: usize) -> String {
         let latency = self.latency();
         format!(
-            "| {number} | {} | {} | {} | {} | {} | {:.0} | {:.0} | {} |",
+            "| {number} | {} | {} | {} | {} | {} | {} | {:.0} | {:.0} | {} |",
             count(self.requests_per_second),
             milliseconds(latency.p50),
             milliseconds(latency.p99),
+            self.p99s(),
             milliseconds(latency.p999),
             milliseconds(self.histogram.max() as f64 / NANOSECONDS_PER_MILLISECOND),
             self.memory.anonymous_mib,

@@ -117,8 +117,8 @@ impl Verdict {
             count(self.expired as f64),
             self.backfill_s.map_or("no time".to_owned(), |seconds| format!("{seconds:.1} s")),
         );
-        text.push_str("| part | requests/s | p50 | p99 | p99.9 | max | own memory, MiB | resident, MiB | errors |\n");
-        text.push_str("|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n");
+        text.push_str("| part | requests/s | p50 | p99 | p99 of each | p99.9 | max | own memory, MiB | resident, MiB | errors |\n");
+        text.push_str("|---:|---:|---:|---:|---|---:|---:|---:|---:|---:|\n");
         for (number, part) in parts.iter().enumerate() {
             let _ = writeln!(text, "{}", part.line(number + 1));
         }
@@ -208,6 +208,7 @@ mod tests {
         let mut histogram = Histogram::new(3).unwrap();
         histogram.record_n(latency_ms * 1_000_000, 1000).unwrap();
         Part {
+            workloads: Vec::new(),
             requests: 1000,
             requests_per_second: 1000.0,
             histogram,
