@@ -179,6 +179,15 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
 }
 
+/// Work on whole tables rests this many times as long as each of its steps took: requests need the processors, the locks and
+/// the disk more. The busier these are, the longer steps take, and the longer the rests.
+const REST_FACTOR: u32 = 2;
+
+/// Rests after a step of work on a whole table.
+pub(crate) async fn rest_after_step(begin: Instant) {
+    tokio::time::sleep(begin.elapsed() * REST_FACTOR).await;
+}
+
 /// Lets other tasks run: a store that never waits would keep them out for a whole walk.
 pub(crate) async fn yield_now() {
     let mut yielded = false;

@@ -95,12 +95,24 @@ impl ValueCache {
         }
         let hash = xxh3_64(key);
         let mut shard = self.shard(hash).lock();
-        let is_current = shard.changed[stripe(hash)] <= state
-            && self.last_range_deletion.load(Ordering::Acquire) <= state;
-        if is_current && shard.used.again(hash) && !shard.entries.contains_key(key) {
+        if self.is_unchanged_in(&shard, hash, state)
+            && shard.used.again(hash)
+            && !shard.entries.contains_key(key)
+        {
             let entry = Entry { since: state, value: value.clone() };
             shard.entries.insert(Key::copy_from_slice(key), entry);
         }
+    }
+
+    /// Whether a key is known to be what it was in a state, in all states that are published by now.
+    pub fn is_unchanged(&self, key: &[u8], state: u64) -> bool {
+        let hash = xxh3_64(key);
+        self.is_unchanged_in(&self.shard(hash).lock(), hash, state)
+    }
+
+    fn is_unchanged_in(&self, shard: &Shard, hash: u64, state: u64) -> bool {
+        shard.changed[stripe(hash)] <= state
+            && self.last_range_deletion.load(Ordering::Acquire) <= state
     }
 
     /// Takes note of what a state changes, before that state is published. Each operation comes with whether it puts a

@@ -3,8 +3,10 @@
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
+
 use crate::Engine;
-use crate::background::yield_now;
+use crate::background::rest_after_step;
 use crate::catalog::Table;
 use crate::catalog::change::Edit;
 use crate::change::backfill::{Backfilled, backfill_expiries};
@@ -46,6 +48,7 @@ async fn fill(engine: &Engine, table: &Arc<Table>) -> Result<()> {
     let progress_key = keyspace::expiry_backfill_progress(wanted.id);
     let mut table = Arc::clone(table);
     while is_pending(table.definition()) && is_same_setting(table.definition(), &wanted) {
+        let begin = Instant::now();
         let progress = engine.store.get(&progress_key).await?;
         let items = items_after(engine, &table, progress).await?;
         if items.is_empty() {
@@ -55,7 +58,7 @@ async fn fill(engine: &Engine, table: &Arc<Table>) -> Result<()> {
             Backfilled::Done => {}
             Backfilled::Stale => table = engine.refresh(&table).await?,
         }
-        yield_now().await;
+        rest_after_step(begin).await;
     }
     Ok(())
 }
