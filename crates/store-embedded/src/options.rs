@@ -65,7 +65,7 @@ const WRITE_BUFFERS_MAX: usize = 3;
 const ENTRY_SIZES_VARY: usize = 0;
 
 /// Arenas grow in blocks of this size, so a small one keeps an idle store small.
-const ARENA_BLOCK_BYTES: usize = 128 << 10;
+const ARENA_BLOCK_BYTES: usize = 1 << 20;
 
 pub(crate) fn rocksdb_options(options: &Options) -> rocksdb::Options {
     let mut rocks = rocksdb::Options::default();
