@@ -25,8 +25,6 @@ const START_SAMPLES: usize = 3;
 /// What the server may need besides its cache, which also accounts for its write buffers: itself, its connections, the work
 /// of compactions, and what the allocator keeps.
 const MEMORY_ALLOWANCE_MIB: f64 = 96.0;
-/// Compactions after loading are work of the load, not of the reads.
-const SETTLE_MAX: Duration = Duration::from_secs(60);
 
 pub fn measure(context: &Context<'_>) -> Result<Outcome> {
     let small = Server::start(context.binary, &context.scratch.path("small"), Keeping::Os)?;
@@ -35,7 +33,8 @@ pub fn measure(context: &Context<'_>) -> Result<Outcome> {
     let large = Server::start(context.binary, &data, Keeping::Os)?;
     let load = || {
         let load_time = load_tables(&large, "large table", context.effort.large_items)?;
-        settle(large.id())?;
+        // Compactions after loading are work of the load, not of the reads.
+        large.settle("large table")?;
         Ok(load_time)
     };
     let (load_time, while_loading) = machine::watching_memory(large.id(), load)?;
@@ -93,20 +92,6 @@ fn load_tables(server: &Server, title: &str, items: u64) -> Result<Duration> {
         elapsed += load::prepare(title, &plan)?.elapsed;
     }
     Ok(elapsed)
-}
-
-/// Waits until the server has nothing more to do.
-fn settle(process: u32) -> Result<()> {
-    let end = Instant::now() + SETTLE_MAX;
-    loop {
-        progress::show("large table: waiting for the end of compactions");
-        let before = machine::cpu_time(process)?;
-        std::thread::sleep(Duration::from_secs(1));
-        let used = machine::cpu_time(process)? - before;
-        if used < Duration::from_millis(20) || Instant::now() > end {
-            return Ok(());
-        }
-    }
 }
 
 /// Stops and starts the server a few times; returns it with the median time until its first answer.

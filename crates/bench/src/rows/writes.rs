@@ -5,7 +5,7 @@ use std::time::Duration;
 use zenobe_load::{Plan, Workload};
 
 use crate::Result;
-use crate::load::{self, aimed_at, lane};
+use crate::load::{self, aimed_at};
 use crate::measure::{Lane, Sample, Series, interleave};
 use crate::outcome::{Chart, Finding, Outcome, Section, count};
 use crate::subjects::bare::BareServer;
@@ -16,6 +16,7 @@ use super::Context;
 
 /// What a write without returned values is answered with.
 const ANSWER: &str = "{}";
+const AT_REST: &str = "Each run begins when the server is at rest, so that none pays for what another has left to compact.";
 const OS_CONNECTIONS: usize = 64;
 const SYNC_CONNECTIONS: usize = 256;
 
@@ -40,7 +41,7 @@ pub fn measure_os(context: &Context<'_>) -> Result<Outcome> {
     findings.extend(against_put(&series, "os"));
     let note = format!(
         "{OS_CONNECTIONS} connections. An acknowledged write survives a crash of the process. The bare server answers \
-         `{ANSWER}`, as these writes are answered."
+         `{ANSWER}`, as these writes are answered. {AT_REST}"
     );
     let sections = vec![Section::of_series("Writes with durability `os`", &note, &series)];
     let charts = vec![Chart::of_series("Writes with durability os", &series)];
@@ -54,8 +55,8 @@ pub fn measure_sync(context: &Context<'_>) -> Result<Outcome> {
     let commits = CommitLoop::fastest(&file, SYNC_CONNECTIONS, bytes)?;
     let store = Store::start(context, Keeping::Sync, title, SYNC_CONNECTIONS)?;
     let mut lanes = store.lanes()?;
-    lanes.insert(1, commit_lane(&commits));
-    lanes.push(lane(COUNTER, store.plan(Workload::Counter)?));
+    lanes.insert(1, store.commit_lane(&commits));
+    lanes.push(store.lane(COUNTER, store.plan(Workload::Counter)?));
     let series = interleave(title, context.effort.rounds, context.effort.duration, lanes)?;
     let rate = |name| rate_of(&series, name);
     let limit = match rate(BARE) < rate(LOOP) {
@@ -77,7 +78,7 @@ pub fn measure_sync(context: &Context<'_>) -> Result<Outcome> {
     let note = format!(
         "{SYNC_CONNECTIONS} connections. An acknowledged write survives power loss. The bare loop writes as much as a PutItem \
          adds to the server's log (measured: {} bytes) and makes all waiting writers durable with one fdatasync. Of the \
-         ways to do that, all are tried and the fastest counts, which here was: {}.",
+         ways to do that, all are tried and the fastest counts, which here was: {}. {AT_REST}",
         count(bytes as f64),
         commits.describe()
     );
@@ -90,6 +91,7 @@ pub fn measure_sync(context: &Context<'_>) -> Result<Outcome> {
 struct Store {
     server: Server,
     bare: BareServer,
+    title: &'static str,
     items: u64,
     connections: usize,
 }
@@ -98,12 +100,12 @@ impl Store {
     fn start(
         context: &Context<'_>,
         keeping: Keeping,
-        title: &str,
+        title: &'static str,
         connections: usize,
     ) -> Result<Store> {
         let server = Server::start(context.binary, &context.scratch.path(title), keeping)?;
         let bare = BareServer::start(&context.scratch.path("empty.json"), ANSWER)?;
-        let store = Store { server, bare, items: context.effort.items, connections };
+        let store = Store { server, bare, title, items: context.effort.items, connections };
         load::prepare(title, &store.plan(Workload::Put)?)?;
         load::prepare(title, &store.plan(Workload::PutIndexed)?)?;
         Ok(store)
@@ -113,15 +115,30 @@ impl Store {
         load::plan(self.server.address, workload, self.items, self.connections)
     }
 
-    fn lanes(&self) -> Result<Vec<Lane<'static>>> {
+    fn lanes(&self) -> Result<Vec<Lane<'_>>> {
         let put = self.plan(Workload::Put)?;
         Ok(vec![
-            lane(BARE, aimed_at(&put, self.bare.address)?),
-            lane(PUT, put),
-            lane(UPDATE, self.plan(Workload::Update)?),
-            lane(INDEXED, self.plan(Workload::PutIndexed)?),
-            lane(TRANSACT, self.plan(Workload::Transact)?),
+            self.lane(BARE, aimed_at(&put, self.bare.address)?),
+            self.lane(PUT, put),
+            self.lane(UPDATE, self.plan(Workload::Update)?),
+            self.lane(INDEXED, self.plan(Workload::PutIndexed)?),
+            self.lane(TRANSACT, self.plan(Workload::Transact)?),
         ])
+    }
+
+    fn commit_lane<'a>(&'a self, commits: &'a CommitLoop) -> Lane<'a> {
+        Lane::new(LOOP, |duration| {
+            self.server.settle(self.title)?;
+            Ok(Sample::of_rate(commits.writes_per_second(duration)?))
+        })
+    }
+
+    /// Begins each time when what the one before has left to compact is done.
+    fn lane(&self, name: &str, plan: Plan) -> Lane<'_> {
+        Lane::new(name, move |duration| {
+            self.server.settle(self.title)?;
+            load::sample(&plan, duration)
+        })
     }
 }
 
@@ -141,10 +158,6 @@ fn against_put(series: &[Series], mode: &str) -> Vec<Finding> {
 
 fn rate_of(series: &[Series], name: &str) -> f64 {
     series.iter().find(|each| each.name == name).map_or(f64::NAN, Series::rate)
-}
-
-fn commit_lane(commits: &CommitLoop) -> Lane<'_> {
-    Lane::new(LOOP, |duration| Ok(Sample::of_rate(commits.writes_per_second(duration)?)))
 }
 
 /// How much the server's log grows by a PutItem, measured on a store so fresh that no log has been retired.

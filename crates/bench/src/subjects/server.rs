@@ -4,13 +4,17 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::Result;
 use crate::cleanup::Process;
+use crate::{Result, machine, progress};
 
 /// A clean stop of a large store may have much to write.
 const STOP_PATIENCE: Duration = Duration::from_secs(120);
+
+/// A server that takes less than a fiftieth of a processor in a step has nothing to do.
+const SETTLE_STEP: Duration = Duration::from_millis(500);
+const SETTLE_MAX: Duration = Duration::from_secs(60);
 
 /// The cache that a server has which is not told otherwise.
 pub const CACHE_MIB_DEFAULT: u32 = 384;
@@ -66,6 +70,20 @@ impl Server {
     /// Stops it as an operator does, so that the next start has nothing to recover.
     pub fn stop(self) -> Result<()> {
         self.process.stop(STOP_PATIENCE)
+    }
+
+    /// Waits until the server has nothing more to do.
+    pub fn settle(&self, title: &str) -> Result<()> {
+        let end = Instant::now() + SETTLE_MAX;
+        loop {
+            progress::show(&format!("{title}: waiting for the end of compactions"));
+            let before = machine::cpu_time(self.id())?;
+            std::thread::sleep(SETTLE_STEP);
+            let used = machine::cpu_time(self.id())? - before;
+            if used < SETTLE_STEP / 50 || Instant::now() > end {
+                return Ok(());
+            }
+        }
     }
 
     /// The size of the write-ahead logs.
