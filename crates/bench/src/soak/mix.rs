@@ -1,7 +1,6 @@
 //! The mixed load: several workloads at once, each at its own rate.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use zenobe_load::{Histogram, Plan, Report, Workload};
@@ -9,6 +8,7 @@ use zenobe_load::{Histogram, Plan, Report, Workload};
 use crate::machine::{self, Memory};
 use crate::measure::Latency;
 use crate::outcome::{count, milliseconds};
+use crate::subjects::server::Server;
 use crate::{Result, load, progress};
 
 /// Who takes part, and with how many connections. Writes wait for the disk, so more of them wait at once.
@@ -26,7 +26,7 @@ const OPEN_CONNECTIONS_FACTOR: usize = 2;
 /// Long enough that flushes and compactions take their part.
 const TRIAL: Duration = Duration::from_secs(20);
 /// The parts of a closed loop's rate at which an open loop is tried.
-const PARTS_TRIED: [f64; 8] = [1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3];
+const PARTS_TRIED: [f64; 7] = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3];
 /// What makes a rate a sustained one: 99 % of the requests are answered in so long.
 pub const LATENCY_MAX_MS: f64 = 50.0;
 const NANOSECONDS_PER_MILLISECOND: f64 = 1e6;
@@ -42,7 +42,8 @@ impl Mix {
     /// Finds the highest rate of all workloads at once, with the scan beside them, at which an open loop is answered within
     /// [`LATENCY_MAX_MS`]. A closed loop says where to begin: at its rate, requests would pile up, since what comes in
     /// batches costs less.
-    pub fn find(address: SocketAddr, items: u64, process: u32) -> Result<Mix> {
+    pub fn find(server: &Server, items: u64) -> Result<Mix> {
+        let address = server.address;
         let mut plans = Vec::new();
         for (workload, connections) in MIX {
             let plan = load::plan(address, workload, items, connections)?;
@@ -58,7 +59,9 @@ impl Mix {
         let rates = closed.iter().map(Report::requests_per_second).collect();
         let closed = Mix { plans, rates, scan };
         for part in PARTS_TRIED {
-            let trial = closed.at(part).run(TRIAL, process)?;
+            // What one trial leaves to compact is not the next one's.
+            server.settle("soak")?;
+            let trial = closed.at(part).run(TRIAL, server.id())?;
             let p99 = trial.latency().p99;
             progress::say(&format!(
                 "soak: {} requests/s: p99 {}, {} not sent in time",

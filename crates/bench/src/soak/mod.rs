@@ -62,7 +62,7 @@ pub fn run(options: &Options) -> Result<bool> {
         load::prepare("soak", &load::plan(server.address, workload, options.items, 1)?)?;
     }
     progress::show("soak: finding the highest rate");
-    let mix = Mix::find(server.address, options.items, server.id())?.at(LOAD);
+    let mix = Mix::find(&server, options.items)?.at(LOAD);
     progress::say(&format!(
         "soak: {} requests/s, {:.0} % of the highest rate",
         count(mix.rate()),
