@@ -25,7 +25,7 @@ use crate::http::connection::{self, ConnectionOptions};
 use crate::http::service::Service;
 use crate::http::workers::Workers;
 use crate::metrics::Metrics;
-use crate::runtime_thread::{Priority, RuntimeThread};
+use crate::runtime_thread::RuntimeThread;
 use crate::shutdown::StopSignals;
 use crate::triggers::{TriggerError, Triggers};
 use crate::{logging, open_files, shutdown};
@@ -76,8 +76,7 @@ async fn serve(settings: Settings) -> Result<(), ServeError> {
     let clock = settings.driven_clock.then(|| Arc::new(ManualClock::new(SystemClock.now_ms())));
     let options = engine_options(&settings, clock.as_ref());
     let engine = Engine::open(store.clone(), options).await.map_err(ServeError::Engine)?;
-    let upkeep =
-        RuntimeThread::start("zenobe-upkeep", Priority::Low).map_err(ServeError::Runtime)?;
+    let upkeep = RuntimeThread::start("zenobe-upkeep").map_err(ServeError::Runtime)?;
     let background = upkeep.runtime.spawn(engine.clone().run_background());
     let api = Arc::new(Api::new(engine.clone(), ApiOptions::default()));
     let triggers = start_triggers(&settings, &engine, &api, &upkeep.runtime).await?;

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
-use crate::runtime_thread::{Priority, RuntimeThread};
+use crate::runtime_thread::RuntimeThread;
 
 /// Threads that serve connections. They end when this is dropped, and with them what they still serve.
 pub struct Workers {
@@ -72,7 +72,7 @@ impl Workers {
 
 impl Worker {
     fn start() -> io::Result<Worker> {
-        let thread = RuntimeThread::start("zenobe-worker", Priority::Usual)?;
+        let thread = RuntimeThread::start("zenobe-worker")?;
         let runtime = thread.runtime.clone();
         Ok(Worker { runtime, connections: Arc::default(), _thread: Some(thread) })
     }
