@@ -6,25 +6,13 @@
 
 use std::alloc::{GlobalAlloc, Layout};
 
-use libmimalloc_sys::{mi_malloc, mi_option_set_default, mi_option_t, mi_zalloc};
+use libmimalloc_sys::{mi_malloc, mi_zalloc};
 use mimalloc::MiMalloc;
 
 pub struct Allocator;
 
 /// What `malloc` promises: a block is aligned for whatever fits into it and is aligned to no more than this.
 const MALLOC_ALIGNMENT_MAX: usize = 16;
-
-/// mimalloc's `mi_option_purge_delay`, which the bindings don't name: how long freed memory is kept, in milliseconds.
-const PURGE_DELAY: mi_option_t = 15;
-const PURGE_DELAY_MS: std::ffi::c_long = 10;
-
-/// Gives freed memory back after some milliseconds, not after a second. By then a write buffer that has gone to disk would be
-/// followed by half of another, and as nobody comes to free anything more, an idle server would keep it all.
-/// `MIMALLOC_PURGE_DELAY` says otherwise if it is set.
-pub fn return_memory_soon() {
-    // SAFETY: options may be set at any time.
-    unsafe { mi_option_set_default(PURGE_DELAY, PURGE_DELAY_MS) }
-}
 
 fn is_aligned_by_malloc(layout: Layout) -> bool {
     layout.align() <= MALLOC_ALIGNMENT_MAX && layout.align() <= layout.size()
@@ -69,17 +57,6 @@ unsafe impl GlobalAlloc for Allocator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use libmimalloc_sys::mi_option_get;
-
-    /// The number stands in no interface. If another version numbers its options differently, the default is another, too.
-    #[test]
-    fn the_delay_is_what_is_set() {
-        // SAFETY: options may be read at any time.
-        let delay = || unsafe { mi_option_get(PURGE_DELAY) };
-        assert_eq!(delay(), 1_000);
-        return_memory_soon();
-        assert_eq!(delay(), PURGE_DELAY_MS);
-    }
 
     #[test]
     fn blocks_of_all_sizes_have_their_alignment() {

@@ -1,7 +1,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use zenobe_server::allocator::{self, Allocator};
+use zenobe_server::allocator::Allocator;
 use zenobe_server::cli::{Arguments, Command, ServeArguments};
 use zenobe_server::config::Settings;
 use zenobe_server::{commands, serve};
@@ -27,7 +27,6 @@ fn main() -> ExitCode {
 }
 
 fn serve(arguments: ServeArguments) -> ExitCode {
-    allocator::return_memory_soon();
     let settings = match Settings::load(arguments) {
         Ok(settings) => settings,
         Err(error) => return fail(&error, EXIT_USAGE),

@@ -64,9 +64,8 @@ const WRITE_BUFFERS_MAX: usize = 3;
 /// The cache sizes its table by what it comes to hold, not by an estimate.
 const ENTRY_SIZES_VARY: usize = 0;
 
-/// Arenas grow in blocks of this size. Smaller ones would share the allocator's pages, which belong to the thread that
-/// writes, and stay there after the thread that flushes has freed them. An idle store takes only what it has touched.
-const ARENA_BLOCK_BYTES: usize = 1 << 20;
+/// Arenas grow in blocks of this size, so a small one keeps an idle store small.
+const ARENA_BLOCK_BYTES: usize = 128 << 10;
 
 pub(crate) fn rocksdb_options(options: &Options) -> rocksdb::Options {
     let mut rocks = rocksdb::Options::default();

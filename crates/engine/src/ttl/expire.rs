@@ -19,8 +19,8 @@ use crate::write::intent::{Action, Intent};
 
 /// A batch holds the locks of its items, so it is kept short. Several run side by side to share the waiting
 /// for the disk.
-const BATCH_ITEMS_MAX: usize = 16;
-const BATCHES_AT_ONCE: usize = 32;
+const BATCH_ITEMS_MAX: usize = 64;
+const BATCHES_AT_ONCE: usize = 8;
 
 /// From this many deletions on, the store is asked to tidy the index up: the next search would otherwise have
 /// to step over what they left behind.
