@@ -39,7 +39,8 @@ const VALUE_BYTES_MAX: usize = 16 << 10;
 pub(crate) struct ValueCache {
     shards: Box<[Mutex<Shard>]>,
     last_state: AtomicU64,
-    /// The last state that deleted a range of keys. What was read before it must not be left here.
+    /// The last state that deleted a range of keys, or after which nothing is known. What was read before it must not be
+    /// left here.
     last_range_deletion: AtomicU64,
 }
 
@@ -177,8 +178,10 @@ impl ValueCache {
         }
     }
 
-    /// Forgets everything. Nobody may be reading a state that was published before.
+    /// Forgets everything. Nobody may be reading a state that was published before, and nothing that was read from one is
+    /// known to be unchanged: the states after this may hold what was never told.
     pub fn clear(&self) {
+        self.last_range_deletion.fetch_max(self.next_state(), Ordering::AcqRel);
         self.shards.iter().for_each(|shard| shard.lock().entries.clear());
     }
 
@@ -327,6 +330,22 @@ mod tests {
         change(&cache, 2, |batch| batch.delete_range(KeyRange::new("k", "l")));
         check(&cache, 2, None);
         assert_eq!(cache.get(b"outside", 2), Some(value("v")));
+    }
+
+    /// Reopening may reveal writes that nobody was told of.
+    #[test]
+    fn nothing_read_before_a_clearing_is_known_afterwards() {
+        let cache = ValueCache::new(1 << 20);
+        let before = cache.next_state();
+        assert!(cache.is_unchanged(KEY, before));
+        cache.clear();
+        assert!(!cache.is_unchanged(KEY, before));
+        keep(&cache, KEY, before, &value("old"));
+        let after = cache.next_state();
+        check(&cache, after, None);
+        assert!(cache.is_unchanged(KEY, after));
+        keep(&cache, KEY, after, &value("new"));
+        check(&cache, after, Some("new"));
     }
 
     #[test]

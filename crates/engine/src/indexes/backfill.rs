@@ -3,7 +3,7 @@
 //! Joining: from the moment that the index is in the table's definition, every change of an item writes
 //! its entry. What is left are the items that haven't changed since. They are walked in key order, in
 //! bounded batches; [`crate::change::backfill`] writes the entries that are missing, under the items' locks.
-//! Progress is stored with each batch, so the walk goes on after a restart. When it reaches the end of
+//! Progress is stored after each batch, so the walk goes on after a restart. When it reaches the end of
 //! the table, the index is complete and becomes active.
 //!
 //! Leaving: from the moment that the index is marked as being deleted, no change writes to it. Then its
