@@ -9,14 +9,13 @@ const REMARKS: &[(&[&str], &str)] = &[
     ),
     (
         &["put-os"],
-        "all lanes write into one server here, so flushes and compactions of all of them take processor time beside it, and \
-         three tables share the cache of values",
+        "all lanes write into one server here, so three tables share its cache of values",
     ),
     (
         &["put-sync"],
         "processor time, not the disk: 60 % of the bare server's rate leaves 29 µs of the two cores for a request, of which the \
-         client takes 8. The workers take 19, the commit 5, the sync 2, flushes and compactions 2: together 36, which is 50 to 57 % \
-         (docs/performance.md)",
+         client takes 8. The workers take 19, the commit 5, the sync 2, flushes and compactions 2: together 36, about half of that \
+         rate (docs/performance.md)",
     ),
     (&["update-os", "update-sync"], "PutItem became faster than UpdateItem did"),
     (

@@ -55,7 +55,8 @@ pub fn measure_sync(context: &Context<'_>) -> Result<Outcome> {
     let commits = CommitLoop::fastest(&file, SYNC_CONNECTIONS, bytes)?;
     let store = Store::start(context, Keeping::Sync, title, SYNC_CONNECTIONS)?;
     let mut lanes = store.lanes()?;
-    lanes.insert(1, store.commit_lane(&commits));
+    let commit = |duration| Ok(Sample::of_rate(commits.writes_per_second(duration)?));
+    lanes.insert(1, store.at_rest(LOOP, commit));
     lanes.push(store.lane(COUNTER, store.plan(Workload::Counter)?));
     let series = interleave(title, context.effort.rounds, context.effort.duration, lanes)?;
     let rate = |name| rate_of(&series, name);
@@ -126,18 +127,19 @@ impl Store {
         ])
     }
 
-    fn commit_lane<'a>(&'a self, commits: &'a CommitLoop) -> Lane<'a> {
-        Lane::new(LOOP, |duration| {
-            self.server.settle(self.title)?;
-            Ok(Sample::of_rate(commits.writes_per_second(duration)?))
-        })
+    fn lane(&self, name: &str, plan: Plan) -> Lane<'_> {
+        self.at_rest(name, move |duration| load::sample(&plan, duration))
     }
 
-    /// Begins each time when what the one before has left to compact is done.
-    fn lane(&self, name: &str, plan: Plan) -> Lane<'_> {
+    /// A lane that begins each time when what the one before has left to compact is done.
+    fn at_rest<'a>(
+        &'a self,
+        name: &str,
+        mut run: impl FnMut(Duration) -> Result<Sample> + 'a,
+    ) -> Lane<'a> {
         Lane::new(name, move |duration| {
             self.server.settle(self.title)?;
-            load::sample(&plan, duration)
+            run(duration)
         })
     }
 }
