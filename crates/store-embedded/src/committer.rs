@@ -1,76 +1,62 @@
-//! The one thread that writes to RocksDB: it drains everything that waits into one write, and takes the
-//! snapshot that readers will see once the write is durable.
+//! The thread that commits what writers leave to it: see [`crate::turn`]. It also looks after the store when nobody writes, and
+//! when writing has failed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use zenobe_store::{Error, Key, Result, WriteOutcome};
+use zenobe_store::{Error, Result};
 
-use crate::counters::Numbers;
 use crate::database::Database;
 use crate::failure;
-use crate::group::{Built, Group, build_write};
+use crate::log_writer::LogWriter;
 use crate::options::Durability;
-use crate::queue::{Next, Pending};
-use crate::settler::{Settler, settle, settle_alone};
+use crate::queue::Next;
+use crate::settler::Settler;
 use crate::shared::Shared;
-use crate::view::View;
+use crate::turn::{Means, Turn, commit_patiently};
 
 /// After so long without a write, the horizon is written by itself.
 const IDLE_AFTER: Duration = Duration::from_millis(100);
 
 pub(crate) struct Committer {
     shared: Arc<Shared>,
-    database: Arc<Database>,
-    numbers: Numbers,
-    /// The horizon that the log was last told.
-    recorded_horizon: u64,
-    /// The thread that syncs while the next group is written, if there is anything to sync.
-    settler: Option<Settler>,
-}
-
-/// What a group left behind: see [`Group`].
-struct Written {
-    outcomes: Vec<WriteOutcome>,
-    counters: Vec<Key>,
-    view: Option<Arc<View>>,
 }
 
 impl Committer {
     pub fn new(shared: Arc<Shared>) -> Result<Committer> {
+        let settler = start_settler(&shared)?;
         let database = Arc::clone(shared.view_for_writing()?.database());
-        let settler = match shared.options.durability {
-            Durability::Sync => Some(Settler::start(Arc::clone(&shared))?),
-            Durability::Os => None,
-        };
         Ok(Committer::with(shared, database, settler))
     }
 
     fn with(shared: Arc<Shared>, database: Arc<Database>, settler: Option<Settler>) -> Committer {
-        let recorded_horizon = database.rocks().latest_sequence_number();
-        Committer { shared, database, numbers: Numbers::default(), recorded_horizon, settler }
+        let writer = LogWriter::new(database, Arc::clone(&shared.values));
+        *Turn::wait(&shared).means() = Some(Means::new(writer, settler));
+        Committer { shared }
     }
 
     pub fn run(self) {
-        let shared = Arc::clone(&self.shared);
         // A defect must not leave writers waiting for ever: it disables writes like a failing disk.
         if catch_unwind(AssertUnwindSafe(|| self.work())).is_err() {
             let detail = "the committer panicked; restart the server".to_owned();
-            failure::disable_writes(&shared, &Error::Io { detail }, Vec::new());
+            failure::disable_writes(&self.shared, &Error::Io { detail }, Vec::new());
         }
+        // Settles what has been written, and no longer keeps the database open.
+        let means = Turn::wait(&self.shared).means().take();
+        drop(means);
     }
 
-    fn work(mut self) {
+    fn work(&self) {
         loop {
             // An idle store sleeps, once its log says that all of it is durable.
-            let is_recorded =
-                self.recorded_horizon == self.database.rocks().latest_sequence_number();
+            let is_recorded = self.is_horizon_recorded();
             match self.shared.queue.next((!is_recorded).then_some(IDLE_AFTER)) {
-                Next::Commit(batches) => self.commit(batches),
+                Next::Commit => commit_patiently(&self.shared),
                 Next::Idle => self.record_horizon(),
+                Next::Stirred => {}
                 Next::Recover => match self.recover() {
-                    Some(recovered) => self = recovered,
+                    Some(()) => {}
                     None => return,
                 },
                 Next::Finish => return,
@@ -78,77 +64,49 @@ impl Committer {
         }
     }
 
-    fn commit(&mut self, batches: Vec<Pending>) {
-        match self.write(&batches) {
-            Ok(Written { outcomes, counters, view }) => {
-                let group = Group { batches, outcomes, counters, view };
-                match &self.settler {
-                    // Nothing waits to be written meanwhile, so another thread would only have to be woken.
-                    Some(_) if self.shared.queue.holds_only(group.batches.len()) => {
-                        settle_alone(&self.shared, group);
-                    }
-                    Some(settler) => settler.settle(&self.shared, group),
-                    None => settle(&self.shared, vec![group]),
-                }
-            }
-            Err(error) => {
-                failure::disable_writes(
-                    &self.shared,
-                    &error,
-                    vec![Group::without_outcome(batches)],
-                );
-            }
-        }
-        self.numbers.trim();
+    fn is_horizon_recorded(&self) -> bool {
+        let mut turn = Turn::wait(&self.shared);
+        turn.means().as_ref().is_none_or(|means| means.writer.is_horizon_recorded())
     }
 
-    fn write(&mut self, batches: &[Pending]) -> Result<Written> {
-        let horizon = self.database.horizon();
-        let Built { write, outcomes, counters } =
-            build_write(&self.database, &mut self.numbers, horizon, batches)?;
-        let Some(write) = write else { return Ok(Written { outcomes, counters, view: None }) };
-        self.database.write(write)?;
-        self.recorded_horizon = horizon;
-        let view = View::new(Arc::clone(&self.database), Arc::clone(&self.shared.values));
-        Ok(Written { outcomes, counters, view: Some(Arc::new(view)) })
-    }
-
-    /// Damage to the last groups could not be told from a torn end if nothing said that they were durable.
-    fn record_horizon(&mut self) {
-        let horizon = self.database.horizon();
-        if horizon == self.recorded_horizon {
-            return;
-        }
-        match self.database.write_horizon(horizon) {
-            Ok(()) => self.recorded_horizon = horizon,
-            Err(error) => failure::disable_writes(&self.shared, &error, Vec::new()),
+    fn record_horizon(&self) {
+        let mut turn = Turn::wait(&self.shared);
+        let recorded = turn.means().as_mut().map(|means| means.writer.record_horizon());
+        if let Some(Err(error)) = recorded {
+            failure::disable_writes(&self.shared, &error, Vec::new());
         }
     }
 
     /// Waits until the database can be opened anew, or `None` if the store is closed before.
-    fn recover(self) -> Option<Committer> {
-        let Committer { shared, database, settler, .. } = self;
-        let settler = match settler {
-            Some(settler) => Some(replace_settler(&shared, settler)?),
-            None => None,
-        };
-        let database = failure::recover(&shared, database)?;
-        Some(Committer::with(shared, database, settler))
+    fn recover(&self) -> Option<()> {
+        let means = Turn::wait(&self.shared).means().take()?;
+        let database = failure::recover(&self.shared, means.into_database())?;
+        let settler = self.restart_settler()?;
+        let writer = LogWriter::new(database, Arc::clone(&self.shared.values));
+        *Turn::wait(&self.shared).means() = Some(Means::new(writer, settler));
+        // For those who came before.
+        self.shared.queue.call_committer();
+        Some(())
+    }
+
+    fn restart_settler(&self) -> Option<Option<Settler>> {
+        loop {
+            match start_settler(&self.shared) {
+                Ok(settler) => return Some(settler),
+                Err(error) => tracing::warn!("not recovered yet: {error}"),
+            }
+            if self.shared.queue.wait_unless_closed(failure::RECOVERY_INTERVAL) {
+                return None;
+            }
+        }
     }
 }
 
-/// Waits until a settler has dealt with everything it was handed, after which nothing of the failed
-/// database is published or released any more, and starts another: the old one's thread may have ended.
-fn replace_settler(shared: &Arc<Shared>, settler: Settler) -> Option<Settler> {
-    drop(settler);
-    loop {
-        match Settler::start(Arc::clone(shared)) {
-            Ok(settler) => return Some(settler),
-            Err(error) => tracing::warn!("not recovered yet: {error}"),
-        }
-        if shared.queue.wait_unless_closed(failure::RECOVERY_INTERVAL) {
-            return None;
-        }
+fn start_settler(shared: &Arc<Shared>) -> Result<Option<Settler>> {
+    match shared.options.durability {
+        Durability::Sync => Settler::start(Arc::clone(shared)).map(Some),
+        // What is written has been handed to the system.
+        Durability::Os => Ok(None),
     }
 }
 
@@ -178,10 +136,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let options = Options { in_flight_batches_max: 2, ..Options::default() };
         let shared = Arc::new(Shared::open(directory.path(), options).unwrap());
-        // As if another group were in flight, or the committer would sync by itself.
-        shared.queue.leak();
-        let settler = Settler::start_with(Arc::clone(&shared), |_, receiver| {
-            let _group = receiver.recv().unwrap();
+        let settler = Settler::start_with(Arc::clone(&shared), |shared, unsettled| {
+            let _groups = unsettled.next(shared).unwrap();
             panic!("a defect, as this test wants it");
         });
         let database = Arc::clone(shared.published().unwrap().database());

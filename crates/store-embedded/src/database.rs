@@ -72,6 +72,17 @@ impl Database {
         written.map_err(|error| rocksdb_error(&error))
     }
 
+    /// Like [`Database::write`], unless writes are being held up: then nothing is written, and `false`.
+    pub fn write_at_once(&self, write: WriteBatch) -> Result<bool> {
+        let mut options = WriteOptions::default();
+        options.set_no_slowdown(true);
+        match self.rocks.write_opt(write, &options) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::Incomplete => Ok(false),
+            Err(error) => Err(rocksdb_error(&error)),
+        }
+    }
+
     /// Makes everything durable that has been written.
     pub fn sync_log(&self) -> Result<()> {
         // Numbers become visible after they have been written, so the sync covers all up to this one.

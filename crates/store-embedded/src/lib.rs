@@ -1,11 +1,10 @@
 //! The embedded durable backend: RocksDB with group commit.
 //!
 //! A write locks its keys (`key_locks`), reads their values, through the writes still in flight (`overlay`),
-//! decides, takes its place in the commit order (`queue`) and releases its locks. One committer thread
-//! (`committer`) turns everything that waits into one RocksDB write; a second thread (`settler`) syncs the
-//! log, publishes the new state to readers and only then acknowledges. So the next group is written while
-//! the one before it is being synced, and readers never see what could be lost. When nothing else is in flight,
-//! the committer does all of this by itself.
+//! decides, takes its place in the commit order (`queue`) and releases its locks. Then the first whose turn it is (`turn`)
+//! turns everything that waits into one RocksDB write (`log_writer`); a thread (`settler`) syncs the log, publishes the new
+//! state to readers and only then acknowledges. So the next group is written while the one before it is being synced, and
+//! readers never see what could be lost. What a writer would have to wait for it leaves to another thread (`committer`).
 //!
 //! **Invariant:** no write needs an async runtime, and nothing is awaited while a key is locked.
 //!
@@ -22,6 +21,7 @@ mod group;
 mod key_locks;
 mod known_counters;
 mod log;
+mod log_writer;
 mod options;
 mod overlay;
 mod pending_view;
@@ -29,6 +29,7 @@ mod queue;
 mod reclaim;
 mod settler;
 mod shared;
+mod turn;
 mod value_cache;
 mod view;
 mod write;

@@ -1,4 +1,4 @@
-//! The commit order: decided batches wait here for the committer.
+//! The commit order: decided batches wait here to be committed.
 //!
 //! The queue also says whether the store takes writes at all, and bounds what is in flight: a write is
 //! admitted before it locks anything, so back-pressure never holds a key.
@@ -6,10 +6,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_channel::oneshot;
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 use zenobe_store::{Error, Operation, Result, WriteOutcome};
 
 use crate::options::Options;
@@ -19,16 +19,8 @@ use crate::options::Options;
 const GROUP_BYTES_MAX: usize = 8 << 20;
 const GROUP_BATCHES_MAX: usize = 4096;
 
-/// How often a group waits for one more turn of the other threads, and how long: on busy processors one turn can
-/// take some milliseconds, which bring enough writes.
-const GATHERING_TURNS_MAX: usize = 4;
-const GATHERING_MAX: Duration = Duration::from_millis(1);
-
-/// What is in flight is divided into about so many groups: one being synced, one written, one gathering.
-const GROUPS_IN_FLIGHT_MAX: usize = 3;
-
-/// How long a group that is small beside those before it waits for more.
-const LINGERING_MAX: Duration = Duration::from_millis(1);
+/// What a writer commits by itself: some hundred items, in about a millisecond. Others on its thread wait meanwhile.
+pub(crate) const SELF_SERVICE_BYTES_MAX: usize = 256 << 10;
 
 /// What an operation takes in memory beside its key and value, roughly.
 const OPERATION_OVERHEAD_BYTES: usize = 128;
@@ -53,8 +45,12 @@ struct State {
     last_order: u64,
     /// Writes that wait to be admitted.
     blocked: Vec<Waker>,
-    /// Whether the committer waits for its group to grow.
-    is_lingering: bool,
+    /// Whether the committer has to commit what waits.
+    is_called: bool,
+    /// Whether the committer sleeps until it is woken.
+    is_asleep: bool,
+    /// Whether a group has been settled since the committer last looked.
+    is_stirred: bool,
 }
 
 /// A batch with its place in the commit order.
@@ -75,8 +71,12 @@ pub(crate) struct Placed {
 
 /// What the committer has to do next.
 pub(crate) enum Next {
-    Commit(Vec<Pending>),
+    /// Take a group, under the lock that keeps groups in order.
+    Commit,
+    /// Nothing for a while.
     Idle,
+    /// Others have committed.
+    Stirred,
     Recover,
     Finish,
 }
@@ -93,7 +93,9 @@ impl Queue {
                 in_flight_bytes: 0,
                 last_order: 0,
                 blocked: Vec::new(),
-                is_lingering: false,
+                is_called: false,
+                is_asleep: false,
+                is_stirred: false,
             }),
             changed: Condvar::new(),
             in_flight_batches_max: options.in_flight_batches_max.max(1),
@@ -141,9 +143,6 @@ impl Queue {
         let pending =
             Pending { operations, are_declared, last_order, epoch, size_bytes, answer: sender };
         state.waiting.push_back(pending);
-        if state.waiting.len() == 1 || state.is_lingering && !state.is_group_small() {
-            self.changed.notify_all();
-        }
         Ok(Placed { first_order, answer: receiver })
     }
 
@@ -151,21 +150,25 @@ impl Queue {
     pub fn next(&self, idle_after: Option<Duration>) -> Next {
         let mut state = self.state.lock();
         loop {
-            self.gather(&mut state);
-            if !state.waiting.is_empty() {
-                return Next::Commit(state.take_group());
+            if state.failure.is_some() && !state.is_closed {
+                return Next::Recover;
+            }
+            if state.is_called || state.is_closed && !state.waiting.is_empty() {
+                return Next::Commit;
             }
             if state.is_closed {
                 return Next::Finish;
             }
-            if state.failure.is_some() {
-                return Next::Recover;
-            }
             match idle_after {
-                None => self.changed.wait(&mut state),
+                None if std::mem::take(&mut state.is_stirred) => return Next::Stirred,
+                None => {
+                    state.is_asleep = true;
+                    self.changed.wait(&mut state);
+                    state.is_asleep = false;
+                }
                 Some(duration) => {
                     if self.changed.wait_for(&mut state, duration).timed_out()
-                        && state.waiting.is_empty()
+                        && !std::mem::take(&mut state.is_stirred)
                     {
                         return Next::Idle;
                     }
@@ -174,31 +177,26 @@ impl Queue {
         }
     }
 
-    /// Lets writes that are about to be enqueued come in first, as long as there are any. A group costs its sync,
-    /// its snapshot and its wake-ups however small it is, so when the processors are busy, fewer groups serve
-    /// everyone sooner. With a processor to spare this returns at once.
-    fn gather(&self, state: &mut MutexGuard<'_, State>) {
-        let begin = Instant::now();
-        for _ in 0..GATHERING_TURNS_MAX {
-            let count = state.waiting.len();
-            if count == 0 || count >= GROUP_BATCHES_MAX {
-                return;
-            }
-            MutexGuard::unlocked(state, std::thread::yield_now);
-            if state.waiting.len() <= count || begin.elapsed() > GATHERING_MAX {
-                break;
-            }
-        }
-        self.linger(state);
+    /// Takes what is to be committed next. The caller holds the lock that keeps groups in order.
+    pub fn take_group(&self) -> Vec<Pending> {
+        let mut state = self.state.lock();
+        let group = state.take_group();
+        // For the rest, if this was too much for one group.
+        state.is_called = !state.waiting.is_empty();
+        group
     }
 
-    /// While a large group is being synced, a small one behind it gains nothing by being written now. It waits for its
-    /// share of what is in flight: for more writes, for the sync to end, or at most for a moment.
-    fn linger(&self, state: &mut MutexGuard<'_, State>) {
-        let end = Instant::now() + LINGERING_MAX;
-        state.is_lingering = true;
-        while state.is_group_small() && !self.changed.wait_until(state, end).timed_out() {}
-        state.is_lingering = false;
+    /// Like [`Queue::take_group`], unless there is more than a writer should commit by itself.
+    pub fn take_small_group(&self) -> Option<Vec<Pending>> {
+        let mut state = self.state.lock();
+        let size_bytes: usize = state.waiting.iter().map(|pending| pending.size_bytes).sum();
+        (size_bytes <= SELF_SERVICE_BYTES_MAX).then(|| state.waiting.drain(..).collect())
+    }
+
+    /// Has the committer commit what waits.
+    pub fn call_committer(&self) {
+        self.state.lock().is_called = true;
+        self.changed.notify_all();
     }
 
     /// Says that a group is no longer in flight.
@@ -207,9 +205,10 @@ impl Queue {
         state.in_flight_batches -= batches;
         state.in_flight_bytes -= size_bytes;
         let blocked = std::mem::take(&mut state.blocked);
-        let is_lingering = state.is_lingering;
+        state.is_stirred = true;
+        let is_asleep = state.is_asleep;
         drop(state);
-        if is_lingering {
+        if is_asleep {
             self.changed.notify_all();
         }
         blocked.into_iter().for_each(Waker::wake);
@@ -256,15 +255,8 @@ impl Queue {
         state.is_closed
     }
 
-    /// Whether nothing is in flight but so many batches.
-    pub fn holds_only(&self, batches: usize) -> bool {
-        self.state.lock().in_flight_batches == batches
-    }
-
-    /// Counts a batch that nobody will release.
-    #[cfg(test)]
-    pub fn leak(&self) {
-        self.state.lock().in_flight_batches += 1;
+    pub fn in_flight_batches(&self) -> usize {
+        self.state.lock().in_flight_batches
     }
 
     pub fn epoch(&self) -> u64 {
@@ -283,12 +275,6 @@ impl State {
             Some(detail) => Err(Error::WritesDisabled { detail: detail.clone() }),
             None => Ok(()),
         }
-    }
-
-    fn is_group_small(&self) -> bool {
-        !self.waiting.is_empty()
-            && !self.is_closed
-            && self.waiting.len() * GROUPS_IN_FLIGHT_MAX < self.in_flight_batches
     }
 
     fn take_group(&mut self) -> Vec<Pending> {

@@ -3,23 +3,48 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use zenobe_store::{Error, Result};
 
 use crate::failure;
 use crate::group::Group;
 use crate::shared::Shared;
 
-/// Written groups that may wait for a sync, which then covers them all. A second one would be acknowledged no
-/// sooner for being written early, and what waits meanwhile makes it larger.
-const WRITTEN_GROUPS_MAX: usize = 1;
+/// How often a sync waits for one more turn of the other threads, and how long: on busy processors one turn can
+/// take some milliseconds, which bring enough writes.
+const GATHERING_TURNS_MAX: usize = 4;
+const GATHERING_MAX: Duration = Duration::from_millis(1);
 
-/// The thread that syncs the log, so that the next group is written meanwhile.
+/// What is in flight is divided into about so many syncs: one under way, one being written for, one gathering.
+const SYNCS_IN_FLIGHT_MAX: usize = 3;
+
+/// How long a sync of little beside what is in flight waits for more.
+const LINGERING_MAX: Duration = Duration::from_millis(1);
+
+/// The thread that syncs the log while the next groups are written.
 pub(crate) struct Settler {
-    groups: Option<SyncSender<Group>>,
+    unsettled: Arc<Unsettled>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// Groups that have been written and wait for a sync, which covers them all.
+#[derive(Default)]
+pub(crate) struct Unsettled {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    groups: Vec<Group>,
+    /// How many batches the groups have.
+    batches: usize,
+    /// How many batches the thread waits for.
+    awaited_batches: usize,
+    is_closed: bool,
 }
 
 impl Settler {
@@ -29,53 +54,95 @@ impl Settler {
 
     pub fn start_with(
         shared: Arc<Shared>,
-        work: impl FnOnce(&Shared, &Receiver<Group>) + Send + 'static,
+        work: impl FnOnce(&Shared, &Unsettled) + Send + 'static,
     ) -> Result<Settler> {
-        let (sender, receiver) = sync_channel(WRITTEN_GROUPS_MAX);
+        let unsettled = Arc::new(Unsettled::default());
+        let theirs = Arc::clone(&unsettled);
         let thread =
-            crate::spawn("zenobe-sync", move || guard(&shared, || work(&shared, &receiver)))?;
-        Ok(Settler { groups: Some(sender), thread: Some(thread) })
+            crate::spawn("zenobe-sync", move || guard(&shared, || work(&shared, &theirs)))?;
+        Ok(Settler { unsettled, thread: Some(thread) })
     }
 
-    pub fn settle(&self, shared: &Shared, group: Group) {
-        let sent = self.groups.as_ref().map(|groups| groups.send(group));
-        // The thread ends before its sender only by a defect.
-        if let Some(Err(unsent)) = sent {
-            let detail = "the thread that syncs the log has ended".to_owned();
-            failure::disable_writes(shared, &Error::Io { detail }, vec![unsent.0]);
+    /// Takes over a group, in the order in which groups were written.
+    pub fn settle(&self, group: Group) {
+        let mut state = self.unsettled.state.lock();
+        state.batches += group.batches.len();
+        state.groups.push(group);
+        if state.batches >= state.awaited_batches {
+            self.unsettled.changed.notify_one();
         }
     }
 }
 
 impl Drop for Settler {
-    /// Waits until everything that was handed over has been settled.
+    /// Waits until everything that was handed over has been settled. If the thread has ended by a defect, what is left is
+    /// dropped, which tells whoever waits for it.
     fn drop(&mut self) {
-        self.groups.take();
+        self.unsettled.state.lock().is_closed = true;
+        self.unsettled.changed.notify_one();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-/// Settles a group on the thread that has written it. Nothing else may be in flight.
-pub(crate) fn settle_alone(shared: &Shared, group: Group) {
-    guard(shared, || sync_and_settle(shared, vec![group]));
-}
-
 /// Whoever waits for what a panic dropped is told by the channel of the answer. The rest must not wait for ever: a defect
 /// disables writes like a failing disk, until the committer has recovered.
 fn guard(shared: &Shared, settle: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(settle)).is_err() {
-        let detail = "what syncs the log panicked".to_owned();
+        let detail = "the thread that syncs the log panicked".to_owned();
         failure::disable_writes(shared, &Error::Io { detail }, Vec::new());
     }
 }
 
-fn work(shared: &Shared, receiver: &Receiver<Group>) {
-    while let Ok(first) = receiver.recv() {
-        let mut groups = vec![first];
-        groups.extend(receiver.try_iter());
+fn work(shared: &Shared, unsettled: &Unsettled) {
+    while let Some(groups) = unsettled.next(shared) {
         sync_and_settle(shared, groups);
+    }
+}
+
+impl Unsettled {
+    /// Waits for something to sync. `None` at the end.
+    pub fn next(&self, shared: &Shared) -> Option<Vec<Group>> {
+        let mut state = self.state.lock();
+        while state.groups.is_empty() {
+            if state.is_closed {
+                return None;
+            }
+            self.changed.wait(&mut state);
+        }
+        gather(&mut state);
+        self.linger(shared, &mut state);
+        state.batches = 0;
+        state.awaited_batches = 0;
+        Some(std::mem::take(&mut state.groups))
+    }
+
+    /// A sync of a small part of what is in flight gains nothing by beginning now: it waits for its share, or for a
+    /// moment at most.
+    fn linger(&self, shared: &Shared, state: &mut MutexGuard<'_, State>) {
+        let end = Instant::now() + LINGERING_MAX;
+        loop {
+            state.awaited_batches = shared.queue.in_flight_batches().div_ceil(SYNCS_IN_FLIGHT_MAX);
+            let is_small = state.batches < state.awaited_batches && !state.is_closed;
+            if !is_small || self.changed.wait_until(state, end).timed_out() {
+                break;
+            }
+        }
+    }
+}
+
+/// Lets writes that are about to be written come in first, as long as there are any. A sync and what follows it
+/// cost the same however few they serve, so when the processors are busy, fewer syncs serve everyone sooner. With a
+/// processor to spare this returns at once.
+fn gather(state: &mut MutexGuard<'_, State>) {
+    let begin = Instant::now();
+    for _ in 0..GATHERING_TURNS_MAX {
+        let count = state.groups.len();
+        MutexGuard::unlocked(state, std::thread::yield_now);
+        if state.groups.len() <= count || begin.elapsed() > GATHERING_MAX {
+            break;
+        }
     }
 }
 

@@ -18,6 +18,7 @@ use crate::options::Options;
 use crate::overlay::Overlay;
 use crate::queue::Queue;
 use crate::reclaim::Reclaimer;
+use crate::turn::Turns;
 use crate::value_cache::ValueCache;
 use crate::view::View;
 
@@ -27,6 +28,7 @@ pub(crate) struct Shared {
     pub overlay: Overlay,
     pub known_counters: KnownCounters,
     pub queue: Queue,
+    pub turns: Turns,
     pub values: Arc<ValueCache>,
     pub commit_groups: AtomicU64,
     pub commit_batches: AtomicU64,
@@ -55,6 +57,7 @@ impl Shared {
             overlay: Overlay::new(),
             known_counters: KnownCounters::new(),
             queue: Queue::new(&options),
+            turns: Turns::default(),
             commit_groups: AtomicU64::new(0),
             commit_batches: AtomicU64::new(0),
             reclaimer: Reclaimer::default(),

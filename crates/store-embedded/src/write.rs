@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 
 use futures_channel::oneshot;
 use zenobe_store::{
@@ -10,6 +11,7 @@ use zenobe_store::{
 
 use crate::overlay::InFlight;
 use crate::shared::Shared;
+use crate::turn::commit_waiting;
 
 pub(crate) async fn write(
     shared: &Shared,
@@ -23,16 +25,53 @@ pub(crate) async fn write(
     };
     match decide_and_enqueue(shared, epoch, set, early.as_ref(), decide)? {
         Step::Done => Ok(WriteOutcome::default()),
-        Step::InFlight(answer) => answer.await.unwrap_or_else(|oneshot::Canceled| {
-            Err(Error::Io { detail: "the committer ended without an answer".to_owned() })
-        }),
+        Step::InFlight(answer) => outcome(shared, answer).await,
     }
 }
+
+async fn outcome(shared: &Shared, mut answer: Answer) -> Result<WriteOutcome> {
+    let lost = |oneshot::Canceled| {
+        Err(Error::Io { detail: "the committer ended without an answer".to_owned() })
+    };
+    let abandoned = Abandoned(shared);
+    yield_to_others().await;
+    std::mem::forget(abandoned);
+    match answer.try_recv() {
+        Ok(Some(outcome)) => return outcome,
+        Ok(None) => commit_waiting(shared),
+        Err(canceled) => return lost(canceled),
+    }
+    answer.await.unwrap_or_else(lost)
+}
+
+/// Lets others on the same thread enqueue their writes too: one commit serves all of them.
+async fn yield_to_others() {
+    let mut has_yielded = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut has_yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+/// Dropped with a write that nobody waits for any more: it has been enqueued, and must be committed all the same.
+struct Abandoned<'a>(&'a Shared);
+
+impl Drop for Abandoned<'_> {
+    fn drop(&mut self) {
+        self.0.queue.call_committer();
+    }
+}
+
+type Answer = oneshot::Receiver<Result<WriteOutcome>>;
 
 enum Step {
     /// Nothing to write, and the decision rests on nothing that could still be lost.
     Done,
-    InFlight(oneshot::Receiver<Result<WriteOutcome>>),
+    InFlight(Answer),
 }
 
 /// Everything that happens under the locks of the keys.

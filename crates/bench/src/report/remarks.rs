@@ -40,8 +40,9 @@ const REMARKS: &[(&[&str], &str)] = &[
     (&["load"], "flushes and compactions share the cores with requests (docs/performance.md)"),
     (
         &["tail-os", "tail-sync"],
-        "not the store, whose commits take 8 ms at most, but turns: client, server and compactions have two cores, and the scheduler \
-         lets a thread run for 4 ms before another's turn, many times the median (docs/performance.md)",
+        "not a stall of the store, whose commits take 8 ms at most, but a queue: requests that come one by one cost client and server \
+         about twice as much as in batches, and while a flush and a compaction run beside them two cores are too few for the rate \
+         (docs/performance.md)",
     ),
 ];
 
