@@ -42,9 +42,6 @@ impl Committer {
             let detail = "the committer panicked; restart the server".to_owned();
             failure::disable_writes(&self.shared, &Error::Io { detail }, Vec::new());
         }
-        // Settles what has been written, and no longer keeps the database open.
-        let means = Turn::wait(&self.shared).means().take();
-        drop(means);
     }
 
     fn work(&self) {
@@ -59,11 +56,15 @@ impl Committer {
                     Some(()) => {}
                     None => return,
                 },
-                Next::Finish => return,
+                Next::Finish => {
+                    // Somebody may have been told to wait just now.
+                    return commit_patiently(&self.shared);
+                }
             }
         }
     }
 
+    /// Whether the log says that all of it is durable.
     fn is_horizon_recorded(&self) -> bool {
         let mut turn = Turn::wait(&self.shared);
         turn.means().as_ref().is_none_or(|means| means.writer.is_horizon_recorded())
@@ -80,8 +81,9 @@ impl Committer {
     /// Waits until the database can be opened anew, or `None` if the store is closed before.
     fn recover(&self) -> Option<()> {
         let means = Turn::wait(&self.shared).means().take()?;
-        let database = failure::recover(&self.shared, means.into_database())?;
+        let database = means.into_database();
         let settler = self.restart_settler()?;
+        let database = failure::recover(&self.shared, database)?;
         let writer = LogWriter::new(database, Arc::clone(&self.shared.values));
         *Turn::wait(&self.shared).means() = Some(Means::new(writer, settler));
         // For those who came before.
@@ -99,6 +101,14 @@ impl Committer {
                 return None;
             }
         }
+    }
+}
+
+impl Drop for Committer {
+    /// Settles what has been written, and keeps neither threads nor the database any longer.
+    fn drop(&mut self) {
+        let means = Turn::wait(&self.shared).means().take();
+        drop(means);
     }
 }
 

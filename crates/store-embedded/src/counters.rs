@@ -1,4 +1,4 @@
-//! The numbers that the committer keeps: counters, and the last sequence number of each log.
+//! The numbers that commits give out: counters, and the last sequence number of each log.
 //!
 //! They are read from the database once, kept in memory, and written at the end of each group that
 //! changes them: once per group, however many batches add to them.

@@ -1,6 +1,6 @@
 //! Refusing an addition to something that is not a counter before it takes its place in the commit order.
 //!
-//! Once a batch has its place, later decisions build on it, so the committer could only fail all of them.
+//! Once a batch has its place, later decisions build on it, so the commit could only fail all of them.
 //! Looking first costs a read per counter; hence the counters that are known to be sound are remembered.
 
 use std::collections::HashSet;

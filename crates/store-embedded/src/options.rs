@@ -79,7 +79,7 @@ pub(crate) fn rocksdb_options(options: &Options) -> rocksdb::Options {
 
 fn set_durability(rocks: &mut rocksdb::Options, durability: Durability) {
     rocks.set_wal_recovery_mode(DBRecoveryMode::PointInTime);
-    // The log is flushed once per group, with the sync. Under `Os` each write reaches the system by itself.
+    // The log is flushed with each sync. Under `Os` each write reaches the system by itself.
     rocks.set_manual_wal_flush(durability == Durability::Sync);
     // Overwriting an old log spares the file system the allocation on every sync.
     rocks.set_recycle_log_file_num(4);

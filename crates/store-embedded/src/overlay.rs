@@ -75,7 +75,7 @@ impl Overlay {
                         ranges.push(DeletedRange { order, range: range.clone() });
                     }
                 }
-                // Numbered and summed by the committer; decisions do not read them in flight.
+                // Numbered and summed when they are committed; decisions do not read them in flight.
                 Operation::Append { .. } | Operation::Add { .. } => {}
             }
         }

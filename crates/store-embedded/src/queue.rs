@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_channel::oneshot;
 use parking_lot::{Condvar, Mutex};
@@ -39,6 +39,7 @@ struct State {
     /// Changes with every failure. What was admitted before one must not be committed after it.
     epoch: u64,
     waiting: VecDeque<Pending>,
+    waiting_bytes: usize,
     in_flight_batches: usize,
     in_flight_bytes: usize,
     /// The last place given out in the commit order.
@@ -89,6 +90,7 @@ impl Queue {
                 failure: None,
                 epoch: 0,
                 waiting: VecDeque::new(),
+                waiting_bytes: 0,
                 in_flight_batches: 0,
                 in_flight_bytes: 0,
                 last_order: 0,
@@ -143,6 +145,7 @@ impl Queue {
         let pending =
             Pending { operations, are_declared, last_order, epoch, size_bytes, answer: sender };
         state.waiting.push_back(pending);
+        state.waiting_bytes += size_bytes;
         Ok(Placed { first_order, answer: receiver })
     }
 
@@ -186,11 +189,15 @@ impl Queue {
         group
     }
 
-    /// Like [`Queue::take_group`], unless there is more than a writer should commit by itself.
+    /// Takes all that waits, unless it is more than a writer should commit by itself. The caller holds the lock that keeps
+    /// groups in order.
     pub fn take_small_group(&self) -> Option<Vec<Pending>> {
         let mut state = self.state.lock();
-        let size_bytes: usize = state.waiting.iter().map(|pending| pending.size_bytes).sum();
-        (size_bytes <= SELF_SERVICE_BYTES_MAX).then(|| state.waiting.drain(..).collect())
+        if state.waiting_bytes > SELF_SERVICE_BYTES_MAX {
+            return None;
+        }
+        state.waiting_bytes = 0;
+        Some(state.waiting.drain(..).collect())
     }
 
     /// Has the committer commit what waits.
@@ -220,6 +227,7 @@ impl Queue {
         state.failure = Some(detail);
         state.epoch += 1;
         let waiting = Vec::from(std::mem::take(&mut state.waiting));
+        state.waiting_bytes = 0;
         let blocked = std::mem::take(&mut state.blocked);
         let last_order = state.last_order;
         drop(state);
@@ -248,10 +256,9 @@ impl Queue {
 
     /// Waits, but not after the store has been closed. Says whether it has been.
     pub fn wait_unless_closed(&self, duration: Duration) -> bool {
+        let end = Instant::now() + duration;
         let mut state = self.state.lock();
-        if !state.is_closed {
-            self.changed.wait_for(&mut state, duration);
-        }
+        while !state.is_closed && !self.changed.wait_until(&mut state, end).timed_out() {}
         state.is_closed
     }
 
@@ -285,7 +292,9 @@ impl State {
             fits
         };
         let count = self.waiting.iter().take(GROUP_BATCHES_MAX).take_while(fits).count();
-        self.waiting.drain(..count).collect()
+        let group: Vec<Pending> = self.waiting.drain(..count).collect();
+        self.waiting_bytes -= group.iter().map(|pending| pending.size_bytes).sum::<usize>();
+        group
     }
 }
 

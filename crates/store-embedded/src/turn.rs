@@ -3,7 +3,7 @@
 //! A writer commits what waits by itself, its own batch and those of others. That takes some microseconds, while having a
 //! thread do it means to wake that thread and to be woken by it. Only one at a time may: whoever finds the turn taken
 //! leaves its batch to whoever has it, which calls the committer's thread when it is done. So does a writer that
-//! would have to wait, because there is much to commit or because RocksDB holds writes up: its thread has other
+//! would have to wait long, because there is much to commit or because RocksDB holds writes up: its thread has other
 //! requests to answer.
 //!
 //! **Invariant:** groups are taken from the queue, written and handed on by whoever has the turn, so all of this happens in the
@@ -29,7 +29,7 @@ pub(crate) struct Means {
     pub writer: LogWriter,
     /// What makes groups durable, if they are not by having been written.
     settler: Option<Settler>,
-    /// When a writer's commit last took long.
+    /// When a writer's commit last took long, or would have.
     slow_at: Option<Instant>,
 }
 
@@ -65,7 +65,10 @@ impl<'a> Turn<'a> {
             turns.is_wanted.store(true, Ordering::Relaxed);
             // Either this finds the turn free, or whoever ends it finds that it is wanted.
             fence(Ordering::SeqCst);
-            turns.means.try_lock()
+            let means = turns.means.try_lock()?;
+            // What others want is enqueued by now, so this turn serves them.
+            turns.is_wanted.store(false, Ordering::Relaxed);
+            Some(means)
         })?;
         Some(Turn { shared, means: Some(means) })
     }
@@ -87,17 +90,31 @@ impl Drop for Turn<'_> {
 
 /// Commits what waits, or sees to it that another thread does.
 pub(crate) fn commit_waiting(shared: &Shared) {
-    // A defect must not take down a thread that serves others.
-    if catch_unwind(AssertUnwindSafe(|| try_commit(shared))).is_err() {
-        let detail = "a commit panicked".to_owned();
-        failure::disable_writes(shared, &Error::Io { detail }, Vec::new());
+    if let Some(mut turn) = Turn::try_take(shared) {
+        turn.commit(commit_at_once);
     }
 }
 
-fn try_commit(shared: &Shared) {
-    let Some(mut turn) = Turn::try_take(shared) else { return };
-    // Without means, the committer has been called for when it has them.
-    let Some(means) = turn.means() else { return };
+/// Commits what waits, however long it takes.
+pub(crate) fn commit_patiently(shared: &Shared) {
+    Turn::wait(shared).commit(commit_in_any_case);
+}
+
+impl Turn<'_> {
+    fn commit(&mut self, commit: impl FnOnce(&Shared, &mut Means)) {
+        let shared = self.shared;
+        // Without means there will be a call for the committer when it has them.
+        let Some(means) = self.means() else { return };
+        // A defect must neither take down a thread that serves others, nor leave writers waiting for ever: it disables
+        // writes like a failing disk, before anybody else can commit on what it left behind.
+        if catch_unwind(AssertUnwindSafe(|| commit(shared, means))).is_err() {
+            let detail = "a commit panicked".to_owned();
+            failure::disable_writes(shared, &Error::Io { detail }, Vec::new());
+        }
+    }
+}
+
+fn commit_at_once(shared: &Shared, means: &mut Means) {
     let begin = Instant::now();
     let batches = match means.is_prompt(begin) {
         true => shared.queue.take_small_group(),
@@ -108,8 +125,9 @@ fn try_commit(shared: &Shared) {
         return;
     }
     let written = means.writer.write_at_once(batches);
-    if begin.elapsed() > SLOW_AFTER {
-        means.slow_at = Some(begin);
+    let end = Instant::now();
+    if end - begin > SLOW_AFTER || means.writer.has_postponed() {
+        means.slow_at = Some(end);
     }
     match written {
         Ok(Some(group)) => means.settle(shared, group),
@@ -118,10 +136,7 @@ fn try_commit(shared: &Shared) {
     }
 }
 
-/// Commits what waits, however long it takes.
-pub(crate) fn commit_patiently(shared: &Shared) {
-    let mut turn = Turn::wait(shared);
-    let Some(means) = turn.means() else { return };
+fn commit_in_any_case(shared: &Shared, means: &mut Means) {
     let written = match means.writer.write_postponed() {
         Some(written) => written,
         None => match shared.queue.take_group() {
@@ -149,7 +164,7 @@ impl Means {
 
     /// Whether what is written now probably doesn't have to wait.
     fn is_prompt(&self, now: Instant) -> bool {
-        let is_slow = self.slow_at.is_some_and(|slow_at| now - slow_at < CAUTION);
+        let is_slow = self.slow_at.is_some_and(|slow_at| now < slow_at + CAUTION);
         !is_slow && !self.writer.has_postponed()
     }
 
@@ -336,6 +351,45 @@ mod tests {
             }
             assert_eq!(opened.read("k"), Some(Value::from(value)), "after {number}");
         }
+    }
+
+    /// Whoever is told to wait must not be forgotten because the store is closed meanwhile.
+    #[test]
+    fn what_was_postponed_is_committed_at_the_end() {
+        let mut opened = Opened::new(Options { write_buffer_bytes: 64 << 10, ..os() });
+        let has_postponed = || {
+            let mut turn = Turn::wait(&opened.shared);
+            turn.means().as_ref().is_some_and(|means| means.writer.has_postponed())
+        };
+        let mut last = 0;
+        while !has_postponed() {
+            assert!(last < 20_000, "RocksDB never held a write up");
+            last += 1;
+            let write = put(&opened.shared, format!("k{last}"), Value::from(vec![0; 30_000]));
+            poll_twice(write);
+        }
+        // As if the committer had found nothing to do just before.
+        opened.shared.queue.take_group();
+        opened.shared.queue.close();
+        let view = opened.shared.published().unwrap();
+        opened.start_committer();
+        opened.thread.take().unwrap().join().unwrap();
+        let key = format!("k{last}");
+        assert_eq!(view.read(key.as_bytes()).unwrap(), None);
+        assert!(opened.read(&key).is_some());
+    }
+
+    /// What a defect left behind must not be committed, nor may its thread end.
+    #[test]
+    fn a_commit_that_panics_disables_writes_until_the_store_has_recovered() {
+        let mut opened = Opened::new(os());
+        let mut turn = Turn::wait(&opened.shared);
+        turn.commit(|_, _| panic!("a defect, as this test wants it"));
+        assert!(opened.shared.queue.failure().is_some(), "before anyone else has a turn");
+        drop(turn);
+        opened.start_committer();
+        wait_until(|| opened.shared.queue.failure().is_none());
+        block_on(put(&opened.shared, "a".into(), Value::from("1")));
     }
 
     /// A wake-up that is lost would leave a thread waiting for ever.

@@ -140,7 +140,7 @@ impl ValueCache {
                     }
                     self.delete_ranges(state, &ranges);
                 }
-                // Counters are summed by the committer, which tells of them; a log's entries are new.
+                // Counters are summed when they are committed, and told of then; a log's entries are new.
                 Operation::Add { .. } | Operation::Append { .. } => {}
             }
         }
