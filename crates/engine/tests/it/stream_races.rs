@@ -31,11 +31,13 @@ async fn a_consumer_follows_writers_across_shards() {
     setup.run(&["stream t both"]).await;
     let stream = names(&engine, &setup.table("t")).await.unwrap().remove(0);
 
-    let done = Arc::new(AtomicBool::new(false));
-    let rolling = tokio::spawn(roll_over(Arc::clone(&engine), Arc::clone(&done)));
+    let [done, rolled] = [false, false].map(|is_so| Arc::new(AtomicBool::new(is_so)));
+    let (ends, begun) = (Arc::clone(&done), Arc::clone(&rolled));
+    let rolling = tokio::spawn(roll_over(Arc::clone(&engine), stream.clone(), ends, begun));
     let consuming = tokio::spawn(consume(Arc::clone(&engine), stream.clone(), Arc::clone(&done)));
-    let writers: Vec<_> =
-        (0..WRITERS).map(|number| tokio::spawn(write(Arc::clone(&engine), number))).collect();
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|number| tokio::spawn(write(Arc::clone(&engine), number, Arc::clone(&rolled))))
+        .collect();
     for writer in writers {
         writer.await.unwrap();
     }
@@ -60,9 +62,13 @@ async fn a_consumer_follows_writers_across_shards() {
     assert!(records > u64::from(WRITES), "most records are in closed shards");
 }
 
-async fn write(engine: Arc<Engine>, number: u32) {
+async fn write(engine: Arc<Engine>, number: u32, rolled: Arc<AtomicBool>) {
     let mut script = Script::with_engine(engine);
     for turn in 0..WRITES {
+        // Or a busy machine would let all be written before anything else happens.
+        while turn == WRITES / 2 && !rolled.load(Ordering::SeqCst) {
+            tokio::task::yield_now().await;
+        }
         // Keys that all writers share, in an order of each writer's own.
         let key = (turn * (2 * number + 1) + number) % 11;
         let command = match turn % 5 {
@@ -76,9 +82,20 @@ async fn write(engine: Arc<Engine>, number: u32) {
     }
 }
 
-async fn roll_over(engine: Arc<Engine>, done: Arc<AtomicBool>) {
-    while !done.load(Ordering::SeqCst) {
+async fn roll_over(
+    engine: Arc<Engine>,
+    stream: StreamName,
+    done: Arc<AtomicBool>,
+    rolled: Arc<AtomicBool>,
+) {
+    loop {
+        let was_done = done.load(Ordering::SeqCst);
         engine.run_pending_work().await.unwrap();
+        let shards = description(&engine, &stream).await.unwrap().shards;
+        rolled.fetch_or(shards.len() > 2, Ordering::SeqCst);
+        if was_done {
+            return;
+        }
         tokio::task::yield_now().await;
     }
 }
