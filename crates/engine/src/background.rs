@@ -22,6 +22,7 @@ use zenobe_store::KeyRange;
 use crate::Engine;
 use crate::error::{Error, Result};
 use crate::indexes;
+use crate::pace::Pace;
 use crate::streams;
 use crate::ttl;
 
@@ -64,6 +65,7 @@ pub(crate) struct Background {
     to_reclaim: Mutex<Vec<KeyRange>>,
     pub(crate) expired_items: AtomicU64,
     panics: AtomicU64,
+    pub(crate) pace: Pace,
 }
 
 impl Background {
@@ -177,15 +179,6 @@ impl Engine {
 fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
-}
-
-/// Work on whole tables rests this many times as long as each of its steps took: requests need the processors, the locks and
-/// the disk more. The busier these are, the longer steps take, and the longer the rests.
-const REST_FACTOR: u32 = 2;
-
-/// Rests after a step of work on a whole table.
-pub(crate) async fn rest_after_step(begin: Instant) {
-    tokio::time::sleep(begin.elapsed() * REST_FACTOR).await;
 }
 
 /// Lets other tasks run: a store that never waits would keep them out for a whole walk.

@@ -19,6 +19,7 @@ mod indexes;
 mod keys;
 pub mod keyspace;
 pub mod options;
+mod pace;
 mod random;
 mod read;
 pub mod schema;
@@ -87,6 +88,7 @@ impl Engine {
     /// The table of that name, as this engine knows it. Whoever writes checks the handle inside the write
     /// ([`Table::check_guard`]) and comes back with [`Engine::refresh`] if it has aged.
     pub async fn table(&self, name: &TableName) -> Result<Arc<Table>> {
+        self.background.pace.request();
         self.catalog.find(&*self.store, name).await
     }
 

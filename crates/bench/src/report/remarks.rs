@@ -14,8 +14,8 @@ const REMARKS: &[(&[&str], &str)] = &[
     (
         &["put-sync"],
         "processor time, not the disk: 60 % of the bare server's rate leaves 29 µs of the two cores for a request, of which the \
-         client takes 8. The workers take 19, the commit 5, the sync 2, flushes and compactions 2: together 36, about half of that \
-         rate (docs/performance.md)",
+         client takes 8. The workers take 24 with the commit, syncing 3, flushes and compactions 2: together 37, which is about half \
+         of the bare server's rate (docs/performance.md)",
     ),
     (&["update-os", "update-sync"], "PutItem became faster than UpdateItem did"),
     (

@@ -12,11 +12,9 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use tokio::time::Instant;
 use zenobe_store::{Direction, Key, KeyRange, Value};
 
 use crate::Engine;
-use crate::background::rest_after_step;
 use crate::catalog::change::Edit;
 use crate::catalog::{Table, TableIndex};
 use crate::change::backfill::{Backfilled, backfill};
@@ -77,7 +75,7 @@ async fn fill(engine: &Engine, table: &Arc<Table>, id: IndexId) -> Result<()> {
     let progress_key = keyspace::backfill_progress(table_id, id);
     let mut table = engine.table(table.name()).await?;
     while let Some(index) = index_to_fill(&table, table_id, id) {
-        let begin = Instant::now();
+        let step = engine.background.pace.begin_step();
         let progress = engine.store.get(&progress_key).await?;
         let items = items_after(engine, &table, progress).await?;
         if items.is_empty() {
@@ -87,7 +85,7 @@ async fn fill(engine: &Engine, table: &Arc<Table>, id: IndexId) -> Result<()> {
             Backfilled::Done => {}
             Backfilled::Stale => table = engine.refresh(&table).await?,
         }
-        rest_after_step(begin).await;
+        step.rest().await;
     }
     Ok(())
 }

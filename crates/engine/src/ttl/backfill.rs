@@ -3,10 +3,7 @@
 
 use std::sync::Arc;
 
-use tokio::time::Instant;
-
 use crate::Engine;
-use crate::background::rest_after_step;
 use crate::catalog::Table;
 use crate::catalog::change::Edit;
 use crate::change::backfill::{Backfilled, backfill_expiries};
@@ -48,7 +45,7 @@ async fn fill(engine: &Engine, table: &Arc<Table>) -> Result<()> {
     let progress_key = keyspace::expiry_backfill_progress(wanted.id);
     let mut table = Arc::clone(table);
     while is_pending(table.definition()) && is_same_setting(table.definition(), &wanted) {
-        let begin = Instant::now();
+        let step = engine.background.pace.begin_step();
         let progress = engine.store.get(&progress_key).await?;
         let items = items_after(engine, &table, progress).await?;
         if items.is_empty() {
@@ -58,7 +55,7 @@ async fn fill(engine: &Engine, table: &Arc<Table>) -> Result<()> {
             Backfilled::Done => {}
             Backfilled::Stale => table = engine.refresh(&table).await?,
         }
-        rest_after_step(begin).await;
+        step.rest().await;
     }
     Ok(())
 }

@@ -1,0 +1,97 @@
+//! How fast to walk whole tables: as fast as it goes while nobody asks for anything, and otherwise so that requests come first.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::background::yield_now;
+
+/// Beside requests, a walk rests this many times as long as each of its steps took: requests need the processors, the
+/// locks and the disk more. The busier these are, the longer steps take, and the longer the rests.
+const REST_FACTOR: u32 = 2;
+
+#[derive(Default)]
+pub(crate) struct Pace {
+    /// How many steps have begun.
+    steps: AtomicU64,
+    /// The last step that had begun when a request came.
+    requested_in: AtomicU64,
+}
+
+impl Pace {
+    /// Takes note of a request. Between two steps only the first writes anything.
+    pub fn request(&self) {
+        let step = self.steps.load(Ordering::Relaxed);
+        if self.requested_in.load(Ordering::Relaxed) < step {
+            self.requested_in.store(step, Ordering::Relaxed);
+        }
+    }
+
+    pub fn begin_step(&self) -> Step<'_> {
+        let number = self.steps.fetch_add(1, Ordering::Relaxed) + 1;
+        Step { pace: self, number, begin: Instant::now() }
+    }
+}
+
+/// A step of a walk.
+pub(crate) struct Step<'a> {
+    pace: &'a Pace,
+    number: u64,
+    begin: Instant,
+}
+
+impl Step<'_> {
+    /// Rests after the step.
+    pub async fn rest(self) {
+        match self.rest_after(self.begin.elapsed()) {
+            // A timer would take a millisecond.
+            Duration::ZERO => yield_now().await,
+            rest => tokio::time::sleep(rest).await,
+        }
+    }
+
+    fn rest_after(&self, took: Duration) -> Duration {
+        match self.pace.requested_in.load(Ordering::Relaxed) >= self.number {
+            true => took * REST_FACTOR,
+            false => Duration::ZERO,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Pace, REST_FACTOR};
+    use crate::command::TableName;
+    use crate::schema::Namespace;
+    use crate::{Engine, EngineOptions};
+    use std::sync::Arc;
+    use std::time::Duration;
+    use zenobe_store::memory::MemoryStore;
+
+    #[test]
+    fn walks_rest_only_beside_requests() {
+        let took = Duration::from_millis(3);
+        let pace = Pace::default();
+        pace.request();
+        let [first, other] = [pace.begin_step(), pace.begin_step()];
+        assert_eq!(first.rest_after(took), Duration::ZERO, "it came before");
+        pace.request();
+        for step in [first, other] {
+            assert_eq!(step.rest_after(took), took * REST_FACTOR);
+        }
+        assert_eq!(pace.begin_step().rest_after(took), Duration::ZERO);
+    }
+
+    #[tokio::test]
+    async fn every_request_for_a_table_counts() {
+        let options = EngineOptions::default();
+        let engine = Engine::open(Arc::new(MemoryStore::new()), options).await.unwrap();
+        let step = engine.background.pace.begin_step();
+        let (account, region) = ("000000000000".into(), "us-east-1".into());
+        let namespace = Arc::new(Namespace { account, region });
+        let name = TableName { namespace, name: "there-is-none".to_owned() };
+        assert!(engine.table(&name).await.is_err());
+        assert_ne!(step.rest_after(Duration::from_millis(3)), Duration::ZERO);
+    }
+}
