@@ -6,7 +6,7 @@ use zenobe_load::{Plan, Workload};
 
 use crate::Result;
 use crate::load::{self, Loaded, aimed_at};
-use crate::measure::median;
+use crate::measure::{Latency, median};
 use crate::outcome::{Finding, Outcome, Section, Verdict, count, milliseconds};
 use crate::progress;
 use crate::subjects::bare::BareServer;
@@ -81,22 +81,52 @@ fn sustained(
     // An open loop: a closed one would stop sending while the server stalls, and hardly notice.
     let mut plan = load::open_loop(plan, highest * SUSTAINED_PART);
     plan.duration = duration;
-    let report = load::run(&plan)?;
-    let latency = load::latency(&report);
-    let tail = latency.p999 / latency.p50;
-    Ok(Finding {
+    let mut runs = Vec::new();
+    for round in 1..=context.effort.rounds {
+        progress::show(&format!(
+            "sustained writes, {mode}: round {round} of {}",
+            context.effort.rounds
+        ));
+        let report = load::run(&plan)?;
+        runs.push(Tail::new(load::latency(&report), report.requests_per_second()));
+    }
+    Ok(tail_finding(runs, duration, row, mode))
+}
+
+/// The tail of one run.
+struct Tail {
+    latency: Latency,
+    /// The 99.9th percentile as a multiple of the median.
+    multiple: f64,
+    rate: f64,
+}
+
+impl Tail {
+    fn new(latency: Latency, rate: f64) -> Tail {
+        Tail { multiple: latency.p999 / latency.p50, latency, rate }
+    }
+}
+
+/// The run in the middle counts: one stall of the machine must not decide.
+fn tail_finding(mut runs: Vec<Tail>, duration: Duration, row: &'static str, mode: &str) -> Finding {
+    runs.sort_by(|one, other| one.multiple.total_cmp(&other.multiple));
+    let Tail { latency, multiple, rate } = &runs[runs.len() / 2];
+    let [least, most] = [0, runs.len() - 1].map(|place| runs[place].multiple);
+    Finding {
         row,
         what: format!("p99.9 of PutItem under sustained load, {mode}"),
         target: format!("≤ {TAIL_MAX} × the median"),
         measured: format!(
-            "{tail:.1} × ({} against {}; {:.0} s in an open loop at {} requests/s, half of what it sustains)",
+            "{multiple:.1} × ({} against {}; the middle of {} runs, which were between {least:.1} × and {most:.1} ×, of {} s each in an \
+             open loop at {} requests/s, half of what it sustains)",
             milliseconds(latency.p999),
             milliseconds(latency.p50),
-            report.elapsed.as_secs_f64(),
-            count(report.requests_per_second())
+            runs.len(),
+            duration.as_secs(),
+            count(*rate)
         ),
-        verdict: Verdict::of(tail <= TAIL_MAX),
-    })
+        verdict: Verdict::of(*multiple <= TAIL_MAX),
+    }
 }
 
 fn describe(loaded: &Loaded, rate: f64, wire: f64) -> String {
@@ -115,6 +145,18 @@ fn describe(loaded: &Loaded, rate: f64, wire: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_run_in_the_middle_decides_about_the_tail() {
+        let finding = |tails: &[f64]| {
+            let latency = |p999| Latency { p50: 1.0, p99: p999, p999 };
+            let runs = tails.iter().map(|tail| Tail::new(latency(*tail), 1000.0)).collect();
+            tail_finding(runs, Duration::from_secs(21), "tail-os", "`os`")
+        };
+        assert_eq!(finding(&[90.0, 20.0, 5.0]).verdict, Verdict::Met);
+        assert!(finding(&[90.0, 20.0, 5.0]).measured.contains("between 5.0 × and 90.0 ×"));
+        assert_eq!(finding(&[5.0, 21.0, 90.0]).verdict, Verdict::Missed);
+    }
 
     #[test]
     fn a_second_in_which_little_is_loaded_misses_the_target() {
