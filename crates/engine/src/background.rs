@@ -5,11 +5,9 @@
 //! space are kept in memory: they are hints, and a store finds the space by itself in time.
 
 use std::any::Any;
-use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -179,18 +177,4 @@ impl Engine {
 fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
-}
-
-/// Lets other tasks run: a store that never waits would keep them out for a whole walk.
-pub(crate) async fn yield_now() {
-    let mut yielded = false;
-    poll_fn(|context| {
-        if yielded {
-            return Poll::Ready(());
-        }
-        yielded = true;
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }

@@ -4,8 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
-
-use crate::background::yield_now;
+use zenobe_store::yield_now;
 
 /// Beside requests, a walk rests this many times as long as each of its steps took: requests need the processors, the
 /// locks and the disk more. The busier these are, the longer steps take, and the longer the rests.

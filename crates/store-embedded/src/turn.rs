@@ -223,6 +223,11 @@ mod tests {
         fn read(&self, key: &str) -> Option<Value> {
             self.shared.published().unwrap().read(key.as_bytes()).unwrap()
         }
+
+        fn has_postponed(&self) -> bool {
+            let mut turn = Turn::wait(&self.shared);
+            turn.means().as_ref().is_some_and(|means| means.writer.has_postponed())
+        }
     }
 
     impl Drop for Opened {
@@ -324,10 +329,6 @@ mod tests {
     fn what_rocksdb_holds_up_is_committed_in_order() {
         let mut opened = Opened::new(Options { write_buffer_bytes: 64 << 10, ..os() });
         opened.start_committer();
-        let has_postponed = || {
-            let mut turn = Turn::wait(&opened.shared);
-            turn.means().as_ref().is_some_and(|means| means.writer.has_postponed())
-        };
         let (mut was_held_up, mut number) = (false, 0_u32);
         while !was_held_up || number % 100 != 0 {
             assert!(number < 20_000, "RocksDB never held a write up");
@@ -343,7 +344,7 @@ mod tests {
                 *done = write.as_mut().now_or_never().is_some()
                     || write.as_mut().now_or_never().is_some();
             }
-            was_held_up |= has_postponed();
+            was_held_up |= opened.has_postponed();
             for (write, done) in writes.into_iter().zip(done) {
                 if !done {
                     block_on(write);
@@ -357,12 +358,8 @@ mod tests {
     #[test]
     fn what_was_postponed_is_committed_at_the_end() {
         let mut opened = Opened::new(Options { write_buffer_bytes: 64 << 10, ..os() });
-        let has_postponed = || {
-            let mut turn = Turn::wait(&opened.shared);
-            turn.means().as_ref().is_some_and(|means| means.writer.has_postponed())
-        };
         let mut last = 0;
-        while !has_postponed() {
+        while !opened.has_postponed() {
             assert!(last < 20_000, "RocksDB never held a write up");
             last += 1;
             let write = put(&opened.shared, format!("k{last}"), Value::from(vec![0; 30_000]));

@@ -2,11 +2,10 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
 
 use futures_channel::oneshot;
 use zenobe_store::{
-    Decide, Decision, Error, Key, Operation, Result, Value, WriteOutcome, WriteSet,
+    Decide, Decision, Error, Key, Operation, Result, Value, WriteOutcome, WriteSet, yield_now,
 };
 
 use crate::overlay::InFlight;
@@ -34,7 +33,8 @@ async fn outcome(shared: &Shared, mut answer: Answer) -> Result<WriteOutcome> {
         Err(Error::Io { detail: "the committer ended without an answer".to_owned() })
     };
     let abandoned = Abandoned(shared);
-    yield_to_others().await;
+    // Others on the same thread enqueue their writes too: one commit serves all of them.
+    yield_now().await;
     std::mem::forget(abandoned);
     match answer.try_recv() {
         Ok(Some(outcome)) => return outcome,
@@ -42,19 +42,6 @@ async fn outcome(shared: &Shared, mut answer: Answer) -> Result<WriteOutcome> {
         Err(canceled) => return lost(canceled),
     }
     answer.await.unwrap_or_else(lost)
-}
-
-/// Lets others on the same thread enqueue their writes too: one commit serves all of them.
-async fn yield_to_others() {
-    let mut has_yielded = false;
-    poll_fn(|context| {
-        if std::mem::replace(&mut has_yielded, true) {
-            return Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }
 
 /// Dropped with a write that nobody waits for any more: it has been enqueued, and must be committed all the same.

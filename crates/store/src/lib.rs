@@ -9,9 +9,11 @@
 pub mod conformance;
 pub mod memory;
 
+use std::future::poll_fn;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
+use std::task::Poll;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -291,4 +293,17 @@ pub async fn write_with<T: Send, E: Send>(
         .await?;
     let answer = answer.expect("a store that resolves a write has decided it");
     Ok(answer.map(|value| (value, outcome)))
+}
+
+/// Lets other tasks of the same executor run, whichever it is. A store that never waits would keep them out for a whole walk.
+pub async fn yield_now() {
+    let mut has_yielded = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut has_yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }

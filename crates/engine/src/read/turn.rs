@@ -1,9 +1,8 @@
 //! Turns on a thread. A store that never waits would let a costly filter keep everybody else out for a whole page.
 
 use zenobe_expression::{Condition, Cost};
+use zenobe_store::yield_now;
 use zenobe_value::ItemRef;
-
-use crate::background::yield_now;
 
 /// About a millisecond's worth of a filter's steps.
 const STEPS_PER_TURN: u64 = 2_000_000;

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use futures_util::future::join_all;
-use zenobe_store::{Direction, Key, KeyRange};
+use zenobe_store::{Direction, Key, KeyRange, yield_now};
 
 use super::{is_due, oldest_due_s};
 use crate::Engine;
-use crate::background::yield_now;
 use crate::catalog::Table;
 use crate::error::{Error, Result};
 use crate::keys::PrimaryKey;
