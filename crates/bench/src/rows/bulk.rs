@@ -81,16 +81,18 @@ fn sustained(
     // An open loop: a closed one would stop sending while the server stalls, and hardly notice.
     let mut plan = load::open_loop(plan, highest * SUSTAINED_PART);
     plan.duration = duration;
-    let mut runs = Vec::new();
+    let bare = BareServer::start(&context.scratch.path("put.json"), "{}")?;
+    let bare_plan = aimed_at(&plan, bare.address)?;
+    let (mut runs, mut bare_runs) = (Vec::new(), Vec::new());
     for round in 1..=context.effort.rounds {
         progress::show(&format!(
             "sustained writes, {mode}: round {round} of {}",
             context.effort.rounds
         ));
-        let report = load::run(&plan)?;
-        runs.push(Tail::new(load::latency(&report), report.requests_per_second()));
+        runs.push(Tail::of(&plan)?);
+        bare_runs.push(Tail::of(&bare_plan)?);
     }
-    Ok(tail_finding(runs, duration, row, mode))
+    Ok(tail_finding(&Tails::new(runs), &Tails::new(bare_runs), duration, row, mode))
 }
 
 /// The tail of one run.
@@ -102,30 +104,62 @@ struct Tail {
 }
 
 impl Tail {
+    fn of(plan: &Plan) -> Result<Tail> {
+        let report = load::run(plan)?;
+        Ok(Tail::new(load::latency(&report), report.requests_per_second()))
+    }
+
     fn new(latency: Latency, rate: f64) -> Tail {
         Tail { multiple: latency.p999 / latency.p50, latency, rate }
     }
 }
 
-/// The run in the middle counts: one stall of the machine must not decide.
-fn tail_finding(mut runs: Vec<Tail>, duration: Duration, row: &'static str, mode: &str) -> Finding {
-    runs.sort_by(|one, other| one.multiple.total_cmp(&other.multiple));
-    let Tail { latency, multiple, rate } = &runs[runs.len() / 2];
-    let [least, most] = [0, runs.len() - 1].map(|place| runs[place].multiple);
+/// The tails of the same load in several runs, from the shortest to the longest.
+struct Tails(Vec<Tail>);
+
+impl Tails {
+    fn new(mut runs: Vec<Tail>) -> Tails {
+        runs.sort_by(|one, other| one.multiple.total_cmp(&other.multiple));
+        Tails(runs)
+    }
+
+    /// The run in the middle counts: one stall of the machine must not decide.
+    fn middle(&self) -> &Tail {
+        &self.0[self.0.len() / 2]
+    }
+
+    fn describe(&self) -> String {
+        let Tail { latency, multiple, .. } = self.middle();
+        let [least, most] = [0, self.0.len() - 1].map(|place| self.0[place].multiple);
+        format!(
+            "{multiple:.1} × ({} against {}; between {least:.1} × and {most:.1} × in {} runs)",
+            milliseconds(latency.p999),
+            milliseconds(latency.p50),
+            self.0.len()
+        )
+    }
+}
+
+/// The bare server has a tail too, which is the machine's: it has nothing to flush, to compact or to wait for.
+fn tail_finding(
+    server: &Tails,
+    bare: &Tails,
+    duration: Duration,
+    row: &'static str,
+    mode: &str,
+) -> Finding {
     Finding {
         row,
         what: format!("p99.9 of PutItem under sustained load, {mode}"),
         target: format!("≤ {TAIL_MAX} × the median"),
         measured: format!(
-            "{multiple:.1} × ({} against {}; the middle of {} runs, which were between {least:.1} × and {most:.1} ×, of {} s each in an \
-             open loop at {} requests/s, half of what it sustains)",
-            milliseconds(latency.p999),
-            milliseconds(latency.p50),
-            runs.len(),
+            "{}; the bare server {}; open loops of {} s at {} requests/s, half of what the server sustains",
+            server.describe(),
+            bare.describe(),
             duration.as_secs(),
-            count(*rate)
+            count(server.middle().rate)
         ),
-        verdict: Verdict::of(*multiple <= TAIL_MAX),
+        verdict: Verdict::of(server.middle().multiple <= TAIL_MAX),
     }
 }
 
@@ -151,10 +185,14 @@ mod tests {
         let finding = |tails: &[f64]| {
             let latency = |p999| Latency { p50: 1.0, p99: p999, p999 };
             let runs = tails.iter().map(|tail| Tail::new(latency(*tail), 1000.0)).collect();
-            tail_finding(runs, Duration::from_secs(21), "tail-os", "`os`")
+            let bare = Tails::new(vec![Tail::new(latency(30.0), 1000.0)]);
+            tail_finding(&Tails::new(runs), &bare, Duration::from_secs(21), "tail-os", "`os`")
         };
         assert_eq!(finding(&[90.0, 20.0, 5.0]).verdict, Verdict::Met);
-        assert!(finding(&[90.0, 20.0, 5.0]).measured.contains("between 5.0 × and 90.0 ×"));
+        let measured = finding(&[90.0, 20.0, 5.0]).measured;
+        assert!(measured.starts_with("20.0 ×"), "{measured}");
+        assert!(measured.contains("between 5.0 × and 90.0 ×"), "{measured}");
+        assert!(measured.contains("the bare server 30.0 ×"), "{measured}");
         assert_eq!(finding(&[5.0, 21.0, 90.0]).verdict, Verdict::Missed);
     }
 
