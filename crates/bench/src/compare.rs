@@ -216,8 +216,10 @@ fn describe(options: &Options, peers: &[Installation]) -> Result<Run> {
 fn method(effort: &Effort) -> String {
     format!(
         "The figures of reads and writes are medians of {} rounds of {} s in which everything that is compared takes its \
-         turn; the other sections say how often and how long they measured. Client and server share the machine, and the client (the library behind `zenobe bench`) has one thread. \
-         Absolute rates differ from machine to machine and from day to day; ratios hold. Items have about 400 bytes; \
+         turn (reads in three times as many rounds, each a third as long); the other sections say how often and how long they measured. \
+         A ratio is the median of the ratios of single rounds, not the ratio of two medians, because the machine is not equally fast \
+         all the time. Client and server share the machine, and the client (the library behind `zenobe bench`) has one thread. \
+         Absolute rates differ from machine to machine and from minute to minute; ratios less so. Items have about 400 bytes; \
          tables hold {} items before anything is measured, keys are drawn evenly from all of them, and every write \
          writes new values. The large table has {} items.",
         effort.rounds,

@@ -88,6 +88,22 @@ impl Series {
         (!times.is_empty()).then(|| median(times))
     }
 
+    /// The median rate as a multiple of another's.
+    pub fn rate_by(&self, base: &Series) -> f64 {
+        self.by(base, |sample| Some(sample.requests_per_second))
+    }
+
+    /// The median of a percentile as a multiple of another's.
+    pub fn latency_by(&self, base: &Series, of: fn(&Latency) -> f64) -> f64 {
+        self.by(base, |sample| sample.latency.as_ref().map(of))
+    }
+
+    /// Round by round, and only then the median: a machine that is slower for a while is slower for both.
+    fn by(&self, base: &Series, of: impl Fn(&Sample) -> Option<f64>) -> f64 {
+        let pairs = self.samples.iter().zip(&base.samples);
+        median(pairs.filter_map(|(own, base)| Some(of(own)? / of(base)?)))
+    }
+
     /// How far the rates of the rounds lie apart, as a fraction of their median.
     pub fn spread(&self) -> f64 {
         let rates = || self.samples.iter().map(|sample| sample.requests_per_second);
@@ -152,8 +168,30 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
 }
 
 #[cfg(test)]
+impl Series {
+    pub fn of_rates(rates: &[f64]) -> Series {
+        let samples = rates.iter().map(|&rate| Sample::of_rate(rate)).collect();
+        Series { name: "test".to_owned(), samples }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ratios_are_those_of_single_rounds() {
+        // The machine was at half its speed in the second round, and one of the two met another disturbance in the third.
+        let [own, base] =
+            [[50.0, 25.0, 50.0], [100.0, 50.0, 40.0]].map(|rates| Series::of_rates(&rates));
+        assert_eq!(own.rate_by(&base), 0.5);
+        assert!(own.latency_by(&base, |latency| latency.p50).is_nan());
+        let with_latency = |p50: f64| {
+            let latency = Some(Latency { p50, p99: p50, p999: p50 });
+            Series { samples: vec![Sample { latency, ..Sample::of_rate(1.0) }], ..own.clone() }
+        };
+        assert_eq!(with_latency(3.0).latency_by(&with_latency(2.0), |latency| latency.p50), 1.5);
+    }
 
     #[test]
     fn the_median_is_the_middle() {

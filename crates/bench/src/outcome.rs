@@ -52,26 +52,27 @@ impl Verdict {
 }
 
 impl Finding {
-    /// `rate` must be at least `share` of `base`, both in requests per second.
+    /// The rate of `series` must be at least `share` of that of `base`.
     pub fn share(
         row: &'static str,
         what: impl Into<String>,
         share: f64,
         of: &str,
-        rate: f64,
-        base: f64,
+        series: &Series,
+        base: &Series,
     ) -> Finding {
+        let ratio = series.rate_by(base);
         Finding {
             row,
             what: what.into(),
             target: format!("≥ {:.0} % of {of}", share * 100.0),
             measured: format!(
                 "{:.0} % ({} of {}/s)",
-                rate / base * 100.0,
-                count(rate),
-                count(base)
+                ratio * 100.0,
+                count(series.rate()),
+                count(base.rate())
             ),
-            verdict: Verdict::of(rate >= share * base),
+            verdict: Verdict::of(ratio >= share),
         }
     }
 
@@ -221,7 +222,9 @@ mod tests {
 
     #[test]
     fn a_share_is_met_from_its_target_on() {
-        let verdict = |rate| Finding::share("r", "w", 0.5, "b", rate, 100.0).verdict;
+        let series = |rate| Series::of_rates(&[rate]);
+        let verdict =
+            |rate| Finding::share("r", "w", 0.5, "b", &series(rate), &series(100.0)).verdict;
         assert_eq!(verdict(50.0), Verdict::Met);
         assert_eq!(verdict(49.9), Verdict::Missed);
     }

@@ -51,13 +51,22 @@ fn summary(run: &Run, outcomes: &[Outcome]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::Series;
     use crate::outcome::Finding;
 
     #[test]
     fn only_what_stands_between_the_marks_changes() {
+        let series = |rate| Series::of_rates(&[rate]);
         let outcome = Outcome {
             findings: vec![
-                Finding::share("get", "GetItem", 0.65, "the bare server", 70.0, 100.0),
+                Finding::share(
+                    "get",
+                    "GetItem",
+                    0.65,
+                    "the bare server",
+                    &series(70.0),
+                    &series(100.0),
+                ),
                 Finding::told("expiry", "expiry", "fast"),
             ],
             ..Outcome::default()

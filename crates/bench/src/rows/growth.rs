@@ -129,7 +129,8 @@ fn compare(
             lanes.push(lane(format!("{name} of {} items, {title}", millions(items)), pace(plan)));
         }
     }
-    interleave("growth", context.effort.rounds, context.effort.duration, lanes)
+    let effort = context.effort.in_short_turns();
+    interleave("growth", effort.rounds, effort.duration, lanes)
 }
 
 fn slowdowns(series: &[Series], rows: [&'static str; 2], load: &str) -> Vec<Finding> {
@@ -138,7 +139,8 @@ fn slowdowns(series: &[Series], rows: [&'static str; 2], load: &str) -> Vec<Find
         .zip(series.chunks(2))
         .filter_map(|((row, name), pair)| {
             let (small, large) = (pair[0].latency()?, pair[1].latency()?);
-            let (median, tail) = (large.p50 / small.p50, large.p99 / small.p99);
+            let by = |of| pair[1].latency_by(&pair[0], of);
+            let (median, tail) = (by(|latency| latency.p50), by(|latency| latency.p99));
             Some(Finding {
                 row,
                 what: format!("{name} latency, large table against small, {load}"),

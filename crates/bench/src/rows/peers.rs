@@ -19,11 +19,11 @@ use crate::subjects::peers::{Installation, Mode, Peer, Survives};
 use crate::subjects::server::{Keeping, Server};
 use crate::{Result, answers, progress};
 
-use super::Context;
+use super::{Context, Effort};
 
 /// Enough to spread keys; the slowest peer still loads them in reasonable time.
 const ITEMS: u64 = 5_000;
-/// The ratios are so large that more rounds add nothing.
+/// The ratios of writes are so large that more rounds add nothing.
 const ROUNDS_MAX: usize = 3;
 const PAGE_ITEMS: usize = 25;
 /// Before an operation is measured, everything that takes part gets so many times the load of a measurement, and all get the
@@ -243,8 +243,12 @@ struct Standing<'a> {
 }
 
 impl Standing<'_> {
+    fn series(&self) -> Option<&Series> {
+        self.outcome.as_ref().ok()
+    }
+
     fn rate(&self) -> Option<f64> {
-        self.outcome.as_ref().ok().map(Series::rate)
+        self.series().map(Series::rate)
     }
 }
 
@@ -272,8 +276,12 @@ fn hold<'a>(
         watched_lane(contestant.name.clone(), plan.clone(), contestant.process)
     });
     let title = format!("peers: {}", contest.name);
-    let rounds = context.effort.rounds.min(ROUNDS_MAX);
-    let outcomes = interleave_each(&title, rounds, context.effort.duration, lanes.collect());
+    let effort = Effort { rounds: context.effort.rounds.min(ROUNDS_MAX), ..context.effort };
+    let effort = match contest.survives {
+        None => effort.in_short_turns(),
+        Some(_) => effort,
+    };
+    let outcomes = interleave_each(&title, effort.rounds, effort.duration, lanes.collect());
     for ((contestant, plan), outcome) in runners.iter().zip(outcomes) {
         standings.push(Standing { contestant, connections: plan.connections, outcome });
     }
@@ -323,25 +331,26 @@ fn finding(contest: &Contest, standings: &[Standing<'_>]) -> Finding {
     };
     let what = format!("{} against the best peer", contest.name);
     let best = |kind: Kind| {
-        standings.iter().find(|each| each.contestant.kind == kind && each.rate().is_some())
+        let mut of_kind = standings.iter().filter(|each| each.contestant.kind == kind);
+        of_kind.find_map(|each| Some((each.contestant, each.series()?)))
     };
-    let (Some(ours), Some(theirs)) = (best(Kind::Own), best(Kind::Peer)) else {
+    let (Some((_, ours)), Some((peer, theirs))) = (best(Kind::Own), best(Kind::Peer)) else {
         return Finding::failed(contest.row, &what);
     };
-    let rates = (ours.rate().unwrap_or(f64::NAN), theirs.rate().unwrap_or(f64::NAN));
+    let multiple = ours.rate_by(theirs);
     Finding {
         row: contest.row,
         what,
         target: format!("≥ {factor} ×"),
         measured: format!(
             "{:.1} × {} ({} of {}/s){}",
-            rates.0 / rates.1,
-            theirs.contestant.name,
-            count(rates.0),
-            count(rates.1),
+            multiple,
+            peer.name,
+            count(ours.rate()),
+            count(theirs.rate()),
             failures(standings)
         ),
-        verdict: Verdict::of(rates.0 >= factor * rates.1),
+        verdict: Verdict::of(multiple >= factor),
     }
 }
 
@@ -369,7 +378,7 @@ fn chart(contest: &Contest, standings: &[Standing<'_>]) -> Chart {
 
 fn write_table(text: &mut String, contest: &Contest, standings: &[Standing<'_>]) {
     let own = standings.iter().find(|each| each.contestant.kind == Kind::Own);
-    let ours = own.and_then(Standing::rate);
+    let ours = own.and_then(Standing::series);
     let _ = writeln!(text, "\n### {}\n", contest.name);
     text.push_str("| | a write survives | connections | requests/s | Zenobe is | p50 | p99 | its CPU per request |\n");
     text.push_str("|---|---|---:|---:|---:|---:|---:|---:|\n");
@@ -389,10 +398,10 @@ fn write_table(text: &mut String, contest: &Contest, standings: &[Standing<'_>])
     }
 }
 
-fn cells(series: &Series, connections: usize, ours: Option<f64>) -> String {
+fn cells(series: &Series, connections: usize, ours: Option<&Series>) -> String {
     let rate = series.rate();
     let dash = || "–".to_owned();
-    let ratio = ours.map_or_else(dash, |ours| format!("{:.1} ×", ours / rate));
+    let ratio = ours.map_or_else(dash, |ours| format!("{:.1} ×", ours.rate_by(series)));
     let (p50, p99) = series.latency().map_or_else(
         || (dash(), dash()),
         |latency| (milliseconds(latency.p50), milliseconds(latency.p99)),

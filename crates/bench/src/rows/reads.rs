@@ -15,7 +15,7 @@ const CONNECTIONS: usize = 64;
 const PAGE_ITEMS: usize = 25;
 
 pub fn measure(context: &Context<'_>) -> Result<Outcome> {
-    let effort = context.effort;
+    let effort = context.effort.in_short_turns();
     let server = Server::start(context.binary, &context.scratch.path("reads"), Keeping::Sync)?;
     let get = load::plan(server.address, Workload::Get, effort.items, CONNECTIONS)?;
     let query = load::plan(server.address, Workload::Query, effort.items, CONNECTIONS)?;
@@ -33,12 +33,11 @@ pub fn measure(context: &Context<'_>) -> Result<Outcome> {
         lane(format!("Query, page of {PAGE_ITEMS} items"), query),
     ];
     let series = interleave("reads", effort.rounds, effort.duration, lanes)?;
-    let rates: Vec<f64> = series.iter().map(|each| each.rate()).collect();
     let (get, query) = ("GetItem, 64 connections", "Query page of 25 items, 64 connections");
     Ok(Outcome {
         findings: vec![
-            Finding::share("get", get, 0.65, "the bare server", rates[1], rates[0]),
-            Finding::share("query", query, 0.45, "the bare server", rates[3], rates[2]),
+            Finding::share("get", get, 0.65, "the bare server", &series[1], &series[0]),
+            Finding::share("query", query, 0.45, "the bare server", &series[3], &series[2]),
         ],
         sections: vec![Section::of_series(
             "Reads and the bare server",

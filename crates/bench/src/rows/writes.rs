@@ -34,11 +34,11 @@ pub fn measure_os(context: &Context<'_>) -> Result<Outcome> {
     let store = Store::start(context, Keeping::Os, title, OS_CONNECTIONS)?;
     let lanes = store.lanes()?;
     let series = interleave(title, context.effort.rounds, context.effort.duration, lanes)?;
-    let rate = |name| rate_of(&series, name);
+    let of = |name| find(&series, name);
     let put = "PutItem, `os`, 64 connections";
     let mut findings =
-        vec![Finding::share("put-os", put, 0.5, "the bare server", rate(PUT), rate(BARE))];
-    findings.extend(against_put(&series, "os"));
+        vec![Finding::share("put-os", put, 0.5, "the bare server", of(PUT)?, of(BARE)?)];
+    findings.extend(against_put(&series, "os")?);
     let note = format!(
         "{OS_CONNECTIONS} connections. An acknowledged write survives a crash of the process. The bare server answers \
          `{ANSWER}`, as these writes are answered. {AT_REST}"
@@ -59,8 +59,8 @@ pub fn measure_sync(context: &Context<'_>) -> Result<Outcome> {
     lanes.insert(1, store.at_rest(LOOP, commit));
     lanes.push(store.lane(COUNTER, store.plan(Workload::Counter)?));
     let series = interleave(title, context.effort.rounds, context.effort.duration, lanes)?;
-    let rate = |name| rate_of(&series, name);
-    let limit = match rate(BARE) < rate(LOOP) {
+    let of = |name| find(&series, name);
+    let limit = match of(BARE)?.rate() < of(LOOP)?.rate() {
         true => BARE,
         false => LOOP,
     };
@@ -70,12 +70,12 @@ pub fn measure_sync(context: &Context<'_>) -> Result<Outcome> {
         put,
         0.6,
         &format!("the lower limit, here the {limit}"),
-        rate(PUT),
-        rate(limit),
+        of(PUT)?,
+        of(limit)?,
     )];
-    findings.extend(against_put(&series, "sync"));
+    findings.extend(against_put(&series, "sync")?);
     let counter = "hot counter (every client adds to one item), `sync`";
-    findings.push(Finding::share("counter", counter, 0.6, PUT, rate(COUNTER), rate(PUT)));
+    findings.push(Finding::share("counter", counter, 0.6, PUT, of(COUNTER)?, of(PUT)?));
     let note = format!(
         "{SYNC_CONNECTIONS} connections. An acknowledged write survives power loss. The bare loop writes as much as a PutItem \
          adds to the server's log (measured: {} bytes) and makes all waiting writers durable with one fdatasync. Of the \
@@ -145,21 +145,25 @@ impl Store {
 }
 
 /// The rows whose yardstick is PutItem in the same mode.
-fn against_put(series: &[Series], mode: &str) -> Vec<Finding> {
+fn against_put(series: &[Series], mode: &str) -> Result<Vec<Finding>> {
+    let put = find(series, PUT)?;
     let row = |row, name: &str, share| {
-        let (rate, put) = (rate_of(series, name), rate_of(series, PUT));
-        Finding::share(row, format!("{name}, `{mode}`"), share, PUT, rate, put)
+        let what = format!("{name}, `{mode}`");
+        Ok(Finding::share(row, what, share, PUT, find(series, name)?, put))
     };
     let sync = mode == "sync";
-    vec![
+    [
         row(if sync { "update-sync" } else { "update-os" }, UPDATE, 0.8),
         row(if sync { "indexed-sync" } else { "indexed-os" }, INDEXED, 0.55),
         row(if sync { "transact-sync" } else { "transact-os" }, TRANSACT, 0.45),
     ]
+    .into_iter()
+    .collect()
 }
 
-fn rate_of(series: &[Series], name: &str) -> f64 {
-    series.iter().find(|each| each.name == name).map_or(f64::NAN, Series::rate)
+fn find<'a>(series: &'a [Series], name: &str) -> Result<&'a Series> {
+    let found = series.iter().find(|each| each.name == name);
+    found.ok_or_else(|| format!("{name} was not measured").into())
 }
 
 /// How much the server's log grows by a PutItem, measured on a store so fresh that no log has been retired.
