@@ -88,12 +88,12 @@ impl Series {
         (!times.is_empty()).then(|| median(times))
     }
 
-    /// The median rate as a multiple of another's.
+    /// The rate as a multiple of another's.
     pub fn rate_by(&self, base: &Series) -> f64 {
         self.by(base, |sample| Some(sample.requests_per_second))
     }
 
-    /// The median of a percentile as a multiple of another's.
+    /// A percentile as a multiple of another's.
     pub fn latency_by(&self, base: &Series, of: fn(&Latency) -> f64) -> f64 {
         self.by(base, |sample| sample.latency.as_ref().map(of))
     }

@@ -42,8 +42,8 @@ const REMARKS: &[(&[&str], &str)] = &[
     (&["load"], "flushes and compactions share the cores with requests (docs/performance.md)"),
     (
         &["tail-os", "tail-sync"],
-        "the machine's own tail is the limit: the bare server, which has nothing to flush, to compact or to wait for, has the one that the \
-         row shows. What the store adds is a queue, not a stall: its commits take 8 ms at most, but while a flush and a compaction run, two \
+        "the machine has a tail of its own: that of the bare server, which has nothing to flush, to compact or to wait for, and which the \
+         row shows too. What the store adds is a queue, not a stall: its commits take 8 ms at most, but while a flush and a compaction run, two \
          cores are too few for requests that come one by one (docs/performance.md)",
     ),
 ];
