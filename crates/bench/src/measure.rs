@@ -69,8 +69,7 @@ impl Series {
 
     /// The median of each percentile.
     pub fn latency(&self) -> Option<Latency> {
-        let latencies: Vec<Latency> =
-            self.samples.iter().filter_map(|sample| sample.latency).collect();
+        let latencies = self.latencies();
         if latencies.is_empty() {
             return None;
         }
@@ -80,6 +79,11 @@ impl Series {
             p99: middle(|latency| latency.p99),
             p999: middle(|latency| latency.p999),
         })
+    }
+
+    /// The percentiles of each round.
+    pub fn latencies(&self) -> Vec<Latency> {
+        self.samples.iter().filter_map(|sample| sample.latency).collect()
     }
 
     /// The median processor time of the server per request, in microseconds.

@@ -5,8 +5,8 @@ use std::time::Duration;
 use zenobe_load::{Plan, Workload};
 
 use crate::Result;
-use crate::load::{self, Loaded, aimed_at};
-use crate::measure::{Latency, median};
+use crate::load::{self, Loaded, aimed_at, lane};
+use crate::measure::{Latency, interleave, median};
 use crate::outcome::{Finding, Outcome, Section, Verdict, count, milliseconds};
 use crate::progress;
 use crate::subjects::bare::BareServer;
@@ -79,72 +79,58 @@ fn sustained(
     let duration = context.effort.duration * SUSTAINED_FACTOR;
     let highest = load::sample(&plan, duration)?.requests_per_second;
     // An open loop: a closed one would stop sending while the server stalls, and hardly notice.
-    let mut plan = load::open_loop(plan, highest * SUSTAINED_PART);
-    plan.duration = duration;
+    let plan = load::open_loop(plan, highest * SUSTAINED_PART);
     let bare = BareServer::start(&context.scratch.path("put.json"), "{}")?;
     let bare_plan = aimed_at(&plan, bare.address)?;
-    let (mut runs, mut bare_runs) = (Vec::new(), Vec::new());
-    for round in 1..=context.effort.rounds {
-        progress::show(&format!(
-            "sustained writes, {mode}: round {round} of {}",
-            context.effort.rounds
-        ));
-        runs.push(Tail::of(&plan)?);
-        bare_runs.push(Tail::of(&bare_plan)?);
-    }
-    Ok(tail_finding(&Tails::new(runs), &Tails::new(bare_runs), duration, row, mode))
+    let lanes = vec![lane("the server", plan), lane("the bare server", bare_plan)];
+    let title = format!("sustained writes, {mode}");
+    let series = interleave(&title, context.effort.rounds, duration, lanes)?;
+    let [server, bare] = [&series[0], &series[1]].map(|each| Tails::new(each.latencies()));
+    let loops = format!(
+        "open loops of {} s at {} requests/s, half of what the server sustains",
+        duration.as_secs(),
+        count(series[0].rate())
+    );
+    Ok(tail_finding(&server, &bare, &loops, row, mode))
 }
 
-/// The tail of one run.
-struct Tail {
-    latency: Latency,
-    /// The 99.9th percentile as a multiple of the median.
-    multiple: f64,
-    rate: f64,
-}
-
-impl Tail {
-    fn of(plan: &Plan) -> Result<Tail> {
-        let report = load::run(plan)?;
-        Ok(Tail::new(load::latency(&report), report.requests_per_second()))
-    }
-
-    fn new(latency: Latency, rate: f64) -> Tail {
-        Tail { multiple: latency.p999 / latency.p50, latency, rate }
-    }
-}
-
-/// The tails of the same load in several runs, from the shortest to the longest.
-struct Tails(Vec<Tail>);
+/// The latencies of the same load in several runs, from the shortest tail to the longest.
+struct Tails(Vec<Latency>);
 
 impl Tails {
-    fn new(mut runs: Vec<Tail>) -> Tails {
-        runs.sort_by(|one, other| one.multiple.total_cmp(&other.multiple));
+    fn new(mut runs: Vec<Latency>) -> Tails {
+        runs.sort_by(|one, other| tail(one).total_cmp(&tail(other)));
         Tails(runs)
     }
 
     /// The run in the middle counts: one stall of the machine must not decide.
-    fn middle(&self) -> &Tail {
+    fn middle(&self) -> &Latency {
         &self.0[self.0.len() / 2]
     }
 
     fn describe(&self) -> String {
-        let Tail { latency, multiple, .. } = self.middle();
-        let [least, most] = [0, self.0.len() - 1].map(|place| self.0[place].multiple);
+        let middle = self.middle();
+        let [least, most] = [0, self.0.len() - 1].map(|place| tail(&self.0[place]));
         format!(
-            "{multiple:.1} × ({} against {}; between {least:.1} × and {most:.1} × in {} runs)",
-            milliseconds(latency.p999),
-            milliseconds(latency.p50),
+            "{:.1} × ({} against {}; between {least:.1} × and {most:.1} × in {} runs)",
+            tail(middle),
+            milliseconds(middle.p999),
+            milliseconds(middle.p50),
             self.0.len()
         )
     }
+}
+
+/// The 99.9th percentile as a multiple of the median.
+fn tail(latency: &Latency) -> f64 {
+    latency.p999 / latency.p50
 }
 
 /// The bare server has a tail too, which is the machine's: it has nothing to flush, to compact or to wait for.
 fn tail_finding(
     server: &Tails,
     bare: &Tails,
-    duration: Duration,
+    loops: &str,
     row: &'static str,
     mode: &str,
 ) -> Finding {
@@ -152,14 +138,8 @@ fn tail_finding(
         row,
         what: format!("p99.9 of PutItem under sustained load, {mode}"),
         target: format!("≤ {TAIL_MAX} × the median"),
-        measured: format!(
-            "{}; the bare server {}; open loops of {} s at {} requests/s, half of what the server sustains",
-            server.describe(),
-            bare.describe(),
-            duration.as_secs(),
-            count(server.middle().rate)
-        ),
-        verdict: Verdict::of(server.middle().multiple <= TAIL_MAX),
+        measured: format!("{}; the bare server {}; {loops}", server.describe(), bare.describe()),
+        verdict: Verdict::of(tail(server.middle()) <= TAIL_MAX),
     }
 }
 
@@ -184,9 +164,9 @@ mod tests {
     fn the_run_in_the_middle_decides_about_the_tail() {
         let finding = |tails: &[f64]| {
             let latency = |p999| Latency { p50: 1.0, p99: p999, p999 };
-            let runs = tails.iter().map(|tail| Tail::new(latency(*tail), 1000.0)).collect();
-            let bare = Tails::new(vec![Tail::new(latency(30.0), 1000.0)]);
-            tail_finding(&Tails::new(runs), &bare, Duration::from_secs(21), "tail-os", "`os`")
+            let runs = tails.iter().map(|tail| latency(*tail)).collect();
+            let bare = Tails::new(vec![latency(30.0)]);
+            tail_finding(&Tails::new(runs), &bare, "open loops", "tail-os", "`os`")
         };
         assert_eq!(finding(&[90.0, 20.0, 5.0]).verdict, Verdict::Met);
         let measured = finding(&[90.0, 20.0, 5.0]).measured;
