@@ -186,7 +186,13 @@ impl Table<'_> {
                 _ => Err(refused("DescribeTable", &answer)),
             };
         }
-        Ok(Some(json_of("DescribeTable", &answer)?["Table"].take()))
+        let table = json_of("DescribeTable", &answer)?["Table"].take();
+        // Without a status there would be nothing to wait for.
+        if table["TableStatus"].is_string() {
+            Ok(Some(table))
+        } else {
+            Err(unexpected("DescribeTable", &answer))
+        }
     }
 
     async fn write_marker(&mut self, loaded: bool) -> Result<()> {
@@ -446,10 +452,14 @@ impl Loader {
 }
 
 fn json_of(operation: &str, answer: &Answer) -> Result<Value> {
-    serde_json::from_slice(&answer.body).map_err(|_| LoadError::Unexpected {
+    serde_json::from_slice(&answer.body).map_err(|_| unexpected(operation, answer))
+}
+
+fn unexpected(operation: &str, answer: &Answer) -> LoadError {
+    LoadError::Unexpected {
         operation: operation.to_owned(),
         answer: String::from_utf8_lossy(&answer.body).chars().take(200).collect(),
-    })
+    }
 }
 
 fn refused(operation: &str, answer: &Answer) -> LoadError {

@@ -5,7 +5,7 @@ use zenobe_load::{
 };
 use zenobe_testing::TemporaryDirectory;
 
-use crate::support::{Server, small_plan};
+use crate::support::{Reply, Server, ok, small_plan, start_script};
 
 fn steps(plan: &Plan) -> Vec<LoadProgress> {
     let mut steps = Vec::new();
@@ -74,6 +74,18 @@ fn a_table_that_was_changed_is_made_again() {
         let request = format!(r#"{{"TableName":"{}",{change}}}"#, plan.table);
         assert!(exchange(&plan.target, "UpdateTable", request.as_bytes()).unwrap().is_success());
         assert_eq!(steps(&plan)[0], LoadProgress::Replacing, "{change}");
+    }
+}
+
+/// Waiting for such a table to become active would take five minutes, and tell nothing.
+#[test]
+fn an_endpoint_that_describes_no_table_is_refused_at_once() {
+    for body in ["{}", r#"{"Table":{}}"#, "not JSON"] {
+        let address = start_script(move |_| Reply::Send(ok(body)));
+        let plan = small_plan(&format!("http://{address}"), Workload::Get);
+        let refused = prepare(&plan, &mut |step| panic!("{step:?}")).unwrap_err();
+        assert!(matches!(refused, LoadError::Unexpected { .. }), "{refused}");
+        assert!(refused.to_string().contains(body), "{refused}");
     }
 }
 
