@@ -10,7 +10,7 @@
 //! of another table. Deleting a table is therefore a handful of range deletions.
 
 use xxhash_rust::xxh3::xxh3_64;
-use zenobe_store::{Key, KeyRange, prefix_end};
+use zenobe_store::{Key, KeyGroups, KeyRange, prefix_end};
 
 use crate::schema::{IndexId, Namespace, TableId};
 
@@ -131,6 +131,23 @@ pub fn hash_range(prefix: &[u8], first: u64, end: Option<u64>) -> KeyRange {
     KeyRange { start: at(first), end: end.map(at).or_else(|| prefix_end(prefix)) }
 }
 
+/// Groups the entries of a table or index by their partition key: an item collection is read together.
+pub struct Collections;
+
+impl KeyGroups for Collections {
+    const NAME: &'static str = "zenobe.collections.1";
+
+    /// Up to the end of the hash. Two partitions with one hash are one group, which does no harm.
+    fn group_of(key: &[u8]) -> Option<&[u8]> {
+        let prefix_length = match *key.first()? {
+            kind::ITEM => ITEM_PREFIX_LENGTH,
+            kind::LOCAL_INDEX | kind::GLOBAL_INDEX => INDEX_PREFIX_LENGTH,
+            _ => return None,
+        };
+        key.get(..prefix_length + 8)
+    }
+}
+
 /// The hash of a key made by [`entry_key`] with this prefix.
 ///
 /// # Panics
@@ -175,6 +192,7 @@ pub fn parts_of_expiry(entry: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 const ITEM_PREFIX_LENGTH: usize = 1 + 8;
+const INDEX_PREFIX_LENGTH: usize = 1 + 8 + 4;
 const EXPIRY_PREFIX_LENGTH: usize = 1 + 8;
 
 // ---- streams ------------------------------------------------------------------------------------
@@ -511,6 +529,34 @@ mod tests {
             assert_ne!(low.contains(&key), high.contains(&key));
             assert_eq!(hash_of_key(&prefix, &key), hash64(partition.as_bytes()));
         }
+    }
+
+    #[test]
+    fn an_item_collection_is_a_group() {
+        let (table, index) = (TableId(1), IndexId(2));
+        let prefixes = [
+            item_prefix(table),
+            local_index_prefix(table, index),
+            global_index_prefix(table, index),
+        ];
+        for prefix in prefixes {
+            let collection = KeyRange::prefix(partition_prefix(&prefix, b"p"));
+            let group = Collections::group_of(&collection.start).expect("entries are grouped");
+            // A Query is one range, which a store can tell to lie in one group.
+            assert_eq!(Collections::group_of(&collection.end.unwrap()), Some(group));
+            for (partition, is_same) in [(b"p", true), (b"q", false)] {
+                let key = entry_key(&prefix, partition, b"sort", b"tail");
+                assert_eq!(Collections::group_of(&key) == Some(group), is_same);
+            }
+            // A Scan's segment, and the whole table, are more than a group.
+            let segment = hash_range(&prefix, 1, Some(2));
+            let ends = [&segment.start, segment.end.as_ref().unwrap()]
+                .map(|key| Collections::group_of(key));
+            assert_ne!(ends[0], ends[1]);
+            assert_eq!(Collections::group_of(&prefix), None);
+        }
+        assert_eq!(Collections::group_of(&[]), None);
+        assert_eq!(Collections::group_of(&expiry_prefix(table)), None);
     }
 
     #[test]

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use tokio::runtime::{Builder, Runtime};
 use zenobe_api::{Api, ApiOptions, Operation};
 use zenobe_engine::clock::ManualClock;
+use zenobe_engine::keyspace::Collections;
 use zenobe_engine::schema::Namespace;
 use zenobe_engine::{Engine, EngineOptions};
 use zenobe_store::Store;
 use zenobe_store::memory::MemoryStore;
-use zenobe_store_embedded::{Durability, EmbeddedStore, Options};
+use zenobe_store_embedded::{Durability, EmbeddedStore, Grouping, Options};
 use zenobe_testing::TemporaryDirectory;
 
 use crate::case;
@@ -105,5 +106,9 @@ impl Database {
 }
 
 fn store_options() -> Options {
-    Options { durability: Durability::Os, ..Options::default() }
+    Options {
+        durability: Durability::Os,
+        grouping: Some(Grouping::by::<Collections>()),
+        ..Options::default()
+    }
 }

@@ -10,11 +10,12 @@ use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use zenobe_api::{Api, ApiOptions};
 use zenobe_engine::clock::{Clock, ManualClock, SystemClock};
+use zenobe_engine::keyspace::Collections;
 use zenobe_engine::schema::Namespace;
 use zenobe_engine::{Engine, EngineOptions};
 use zenobe_store::Store;
 use zenobe_store::memory::MemoryStore;
-use zenobe_store_embedded::EmbeddedStore;
+use zenobe_store_embedded::{EmbeddedStore, Grouping};
 
 use crate::access::Access;
 use crate::admin::Admin;
@@ -117,6 +118,7 @@ fn open_store(settings: &Settings) -> Result<Arc<dyn Store>, ServeError> {
                 },
                 cache_bytes: settings.cache_size_bytes,
                 accept_log_damage: settings.accept_damaged_log,
+                grouping: Some(Grouping::by::<Collections>()),
                 ..Default::default()
             };
             let store = EmbeddedStore::open(path, options)

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rocksdb::{
-    ColumnFamily, ColumnFamilyDescriptor, DB, ErrorKind, FlushOptions, WriteBatch, WriteOptions,
+    ColumnFamily, ColumnFamilyDescriptor, DB, DEFAULT_COLUMN_FAMILY_NAME, ErrorKind, FlushOptions,
+    WriteBatch, WriteOptions,
 };
 use zenobe_store::{Error, Result};
 
 use crate::directory::Directory;
+use crate::groups::Grouping;
 use crate::log::{self, horizon};
-use crate::options::{Durability, Options, rocksdb_options};
+use crate::options::{Durability, Options, entries_options, rocksdb_options};
 
 /// Where each log's last sequence number lies, apart from the caller's keys: they go on after the log's
 /// entries, or all entries, have been deleted.
@@ -21,6 +23,7 @@ const SEQUENCES: &str = "sequences";
 pub(crate) struct Database {
     rocks: DB,
     durability: Durability,
+    grouping: Option<Grouping>,
     /// The last sequence number that a sync of the log is known to have covered.
     synced: AtomicU64,
     /// Dropped after the database is closed, so that nobody else opens it earlier.
@@ -37,8 +40,13 @@ impl Database {
         }
         rocks.create_if_missing(is_new);
         rocks.create_missing_column_families(true);
-        let families = [rocksdb::DEFAULT_COLUMN_FAMILY_NAME, SEQUENCES]
-            .map(|name| ColumnFamilyDescriptor::new(name, rocks.clone()));
+        let families = [
+            ColumnFamilyDescriptor::new(
+                DEFAULT_COLUMN_FAMILY_NAME,
+                entries_options(&rocks, options),
+            ),
+            ColumnFamilyDescriptor::new(SEQUENCES, rocks.clone()),
+        ];
         let rocks = DB::open_cf_descriptors(&rocks, &path, families)
             .map_err(|error| open_error(&path, &error))?;
         if is_new {
@@ -46,11 +54,16 @@ impl Database {
         }
         // What was replayed has been moved into tables, which are synced.
         let synced = AtomicU64::new(rocks.latest_sequence_number());
-        Ok(Database { rocks, durability: options.durability, synced, directory })
+        let Options { durability, grouping, .. } = *options;
+        Ok(Database { rocks, durability, grouping, synced, directory })
     }
 
     pub fn rocks(&self) -> &DB {
         &self.rocks
+    }
+
+    pub fn grouping(&self) -> Option<&Grouping> {
+        self.grouping.as_ref()
     }
 
     pub fn directory(&self) -> &Arc<Directory> {
@@ -100,7 +113,7 @@ impl Database {
 
     /// Moves everything from memory and log into tables.
     pub fn flush(&self) -> Result<()> {
-        let entries = self.rocks.cf_handle(rocksdb::DEFAULT_COLUMN_FAMILY_NAME);
+        let entries = self.rocks.cf_handle(DEFAULT_COLUMN_FAMILY_NAME);
         let families: Vec<&ColumnFamily> = entries.into_iter().chain([self.sequences()]).collect();
         let flushed = self.rocks.flush_cfs_opt(&families, &FlushOptions::default());
         flushed.map_err(|error| rocksdb_error(&error))

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use rocksdb::WriteBatch;
+use rocksdb::{ReadOptions, WriteBatch};
 use zenobe_store::{Error, Key, KeyRange, Operation, Result, WriteOutcome, log_entry_key};
 
 use crate::counters::Numbers;
@@ -169,7 +169,9 @@ fn end_of_keys<'a>(
     database: &Database,
     earlier: impl Iterator<Item = &'a Operation>,
 ) -> Result<Key> {
-    let mut entries = database.rocks().raw_iterator();
+    let mut reads = ReadOptions::default();
+    reads.set_total_order_seek(true);
+    let mut entries = database.rocks().raw_iterator_opt(reads);
     entries.seek_to_last();
     let mut last = entries.key().unwrap_or_default().to_vec();
     entries.status().map_err(|error| rocksdb_error(&error))?;

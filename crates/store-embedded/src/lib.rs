@@ -18,6 +18,7 @@ mod database;
 mod directory;
 mod failure;
 mod group;
+mod groups;
 mod key_locks;
 mod known_counters;
 mod log;
@@ -52,6 +53,7 @@ use crate::pending_view::PendingView;
 use crate::shared::Shared;
 
 pub use crate::directory::FORMAT_VERSION;
+pub use crate::groups::Grouping;
 pub use crate::options::{Durability, Options};
 
 pub struct EmbeddedStore {

@@ -5,6 +5,8 @@ use rocksdb::{
     WriteBufferManager,
 };
 
+use crate::groups::Grouping;
+
 /// What an acknowledged write survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
@@ -28,6 +30,8 @@ pub struct Options {
     pub in_flight_bytes_max: usize,
     /// Opens a database whose log is damaged, without the acknowledged writes that lie behind the damage.
     pub accept_log_damage: bool,
+    /// Which keys are read together. A store may be opened with another grouping than before.
+    pub grouping: Option<Grouping>,
 }
 
 impl Default for Options {
@@ -39,6 +43,7 @@ impl Default for Options {
             in_flight_batches_max: 16 * 1024,
             in_flight_bytes_max: 64 << 20,
             accept_log_damage: false,
+            grouping: None,
         }
     }
 }
@@ -64,6 +69,10 @@ const WRITE_BUFFERS_MAX: usize = 3;
 /// The cache sizes its table by what it comes to hold, not by an estimate.
 const ENTRY_SIZES_VARY: usize = 0;
 
+/// The part of a memtable's memory that its filter takes: about 16 bits for a key or group where items have
+/// 400 bytes.
+const MEMTABLE_FILTER_PART: f64 = 1.0 / 128.0;
+
 /// Arenas grow in blocks of this size, so a small one keeps an idle store small.
 const ARENA_BLOCK_BYTES: usize = 128 << 10;
 
@@ -74,6 +83,17 @@ pub(crate) fn rocksdb_options(options: &Options) -> rocksdb::Options {
     set_layout(&mut rocks, options);
     set_background(&mut rocks);
     rocks.set_paranoid_checks(true);
+    rocks
+}
+
+/// As `rocks`, and with its cache, for the caller's keys.
+pub(crate) fn entries_options(rocks: &rocksdb::Options, options: &Options) -> rocksdb::Options {
+    let mut rocks = rocks.clone();
+    if let Some(grouping) = &options.grouping {
+        rocks.set_prefix_extractor(grouping.prefix_extractor());
+        rocks.set_memtable_prefix_bloom_ratio(MEMTABLE_FILTER_PART);
+        rocks.set_memtable_whole_key_filtering(true);
+    }
     rocks
 }
 

@@ -10,6 +10,7 @@ use rocksdb::{ReadOptions, Snapshot};
 use zenobe_store::{Direction, Key, KeyRange, Reader, Result, Value, Visitor};
 
 use crate::database::{Database, rocksdb_error};
+use crate::groups::Grouping;
 use crate::value_cache::ValueCache;
 
 pub(crate) struct View {
@@ -87,6 +88,7 @@ impl View {
             options.set_iterate_upper_bound(&end[..]);
         }
         options.set_auto_readahead_size(true);
+        Grouping::set_filters(self.database.grouping(), range, &mut options);
         let mut entries = self.snapshot.raw_iterator_opt(options);
         match direction {
             Direction::Forward => entries.seek_to_first(),

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use zenobe_engine::clock::ManualClock;
+use zenobe_engine::keyspace::Collections;
 use zenobe_engine::{Engine, EngineOptions, Limits};
 use zenobe_store::Store;
 use zenobe_store::memory::MemoryStore;
-use zenobe_store_embedded::{Durability, EmbeddedStore, Options};
+use zenobe_store_embedded::{Durability, EmbeddedStore, Grouping, Options};
 use zenobe_testing::TemporaryDirectory;
 
 use crate::hesitant::HesitantStore;
@@ -40,6 +41,7 @@ impl Disk {
                     // Small enough that histories reach the files, not only the log.
                     write_buffer_bytes: 1 << 20,
                     cache_bytes: 16 << 20,
+                    grouping: Some(Grouping::by::<Collections>()),
                     ..Options::default()
                 };
                 let store = EmbeddedStore::open(self.directory.path(), options);

@@ -14,7 +14,7 @@ use zenobe_store::{Error, Result};
 
 use super::reader::{Record, read_records};
 use crate::database::open_error;
-use crate::options::{Options, rocksdb_options};
+use crate::options::{Options, entries_options, rocksdb_options};
 
 /// The header of a fragment without data, with a checksum that is not its own.
 const BROKEN_HEADER: [u8; 7] = [0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 1];
@@ -178,7 +178,8 @@ impl Gap<'_> {
 /// The number of the first log that holds anything which is not yet in tables.
 fn oldest_needed_log(database: &Path, options: &Options) -> Result<u64> {
     let rocks = rocksdb_options(options);
-    let family = ColumnFamilyDescriptor::new(DEFAULT_COLUMN_FAMILY_NAME, rocks.clone());
+    let family =
+        ColumnFamilyDescriptor::new(DEFAULT_COLUMN_FAMILY_NAME, entries_options(&rocks, options));
     // Replays the logs in memory, and writes nothing.
     let opened = DB::open_cf_descriptors_read_only(&rocks, database, [family], false)
         .map_err(|error| open_error(database, &error))?;

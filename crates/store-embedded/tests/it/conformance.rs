@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use tempfile::TempDir;
-use zenobe_store::Store;
 use zenobe_store::conformance::Backend;
-use zenobe_store_embedded::{Durability, EmbeddedStore, Options};
+use zenobe_store::{KeyGroups, Store};
+use zenobe_store_embedded::{Durability, EmbeddedStore, Grouping, Options};
 
 struct Embedded {
     directory: TempDir,
@@ -63,4 +63,25 @@ mod with_small_memtables {
         cache_bytes: 256 << 10,
         ..Options::default()
     }));
+}
+
+/// The same, with keys in groups: scans find no less where filters say where not to look.
+mod with_groups {
+    use super::{Embedded, FirstBytes, Grouping, Options};
+    zenobe_store::conformance_tests!(Embedded::new(Options {
+        write_buffer_bytes: 64 << 10,
+        cache_bytes: 256 << 10,
+        grouping: Some(Grouping::by::<FirstBytes>()),
+        ..Options::default()
+    }));
+}
+
+struct FirstBytes;
+
+impl KeyGroups for FirstBytes {
+    const NAME: &'static str = "first-bytes";
+
+    fn group_of(key: &[u8]) -> Option<&[u8]> {
+        key.get(..1)
+    }
 }

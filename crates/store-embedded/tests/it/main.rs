@@ -7,6 +7,7 @@ mod damaged_log;
 mod directory;
 #[cfg(target_os = "linux")]
 mod disk_failure;
+mod groups;
 mod ledger;
 mod overlap;
 mod process;
