@@ -186,7 +186,8 @@ impl Table<'_> {
                 _ => Err(refused("DescribeTable", &answer)),
             };
         }
-        let table = json_of("DescribeTable", &answer)?["Table"].take();
+        let mut described = json_of("DescribeTable", &answer)?;
+        let table = described.get_mut("Table").map(Value::take).unwrap_or_default();
         // Without a status there would be nothing to wait for.
         if table["TableStatus"].is_string() {
             Ok(Some(table))

@@ -69,8 +69,8 @@ const WRITE_BUFFERS_MAX: usize = 3;
 /// The cache sizes its table by what it comes to hold, not by an estimate.
 const ENTRY_SIZES_VARY: usize = 0;
 
-/// The part of a memtable's memory that its filter takes: about 16 bits for a key or group where items have
-/// 400 bytes.
+/// The part of a memtable's memory that its filter takes, from the start: 512 KiB, or about 14 bits for a key or
+/// group where items have 400 bytes.
 const MEMTABLE_FILTER_PART: f64 = 1.0 / 128.0;
 
 /// Arenas grow in blocks of this size, so a small one keeps an idle store small.

@@ -26,11 +26,11 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// How a caller groups its keys. Keys of one group are read together, so a backend may remember which of its
 /// parts hold a group at all, and look for it nowhere else. What is read does not depend on it.
 pub trait KeyGroups {
-    /// May be stored with what it groups: rules that differ have names that differ.
+    /// May be stored with what it groups: rules that differ have names that differ. Without NUL.
     const NAME: &'static str;
 
     /// The bytes that a key begins with and that name its group, if it is in one. All keys that begin with
-    /// them are in that group, and no others.
+    /// them are in that group, and no others. Must not panic.
     fn group_of(key: &[u8]) -> Option<&[u8]>;
 }
 

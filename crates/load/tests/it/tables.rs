@@ -80,7 +80,7 @@ fn a_table_that_was_changed_is_made_again() {
 /// Waiting for such a table to become active would take five minutes, and tell nothing.
 #[test]
 fn an_endpoint_that_describes_no_table_is_refused_at_once() {
-    for body in ["{}", r#"{"Table":{}}"#, "not JSON"] {
+    for body in ["{}", r#"{"Table":{}}"#, "[]", "not JSON"] {
         let address = start_script(move |_| Reply::Send(ok(body)));
         let plan = small_plan(&format!("http://{address}"), Workload::Get);
         let refused = prepare(&plan, &mut |step| panic!("{step:?}")).unwrap_err();

@@ -1,6 +1,8 @@
 //! Keys in groups: what filters leave out must not be missed.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
 
 use tempfile::tempdir;
 use zenobe_store::conformance::{Random, block_on};
@@ -9,7 +11,22 @@ use zenobe_store_embedded::{Durability, EmbeddedStore, Grouping, Options};
 
 const GROUPS: usize = 400;
 const GROUP_ENTRIES: usize = 30;
-const ROUNDS: usize = 60;
+const ROUNDS: usize = 30;
+
+/// How much is written, and into tables of which size.
+struct Scale {
+    write_buffer_bytes: usize,
+    value_bytes: usize,
+    batch_entries: usize,
+}
+
+/// Many tables, in several levels.
+const SMALL_TABLES: Scale =
+    Scale { write_buffer_bytes: 64 << 10, value_bytes: 120, batch_entries: 100 };
+
+/// Few tables, whose filters have several parts each.
+const LARGE_TABLES: Scale =
+    Scale { write_buffer_bytes: 4 << 20, value_bytes: 4, batch_entries: 600 };
 
 /// `g`, the group's number, and the rest.
 struct Numbered;
@@ -33,16 +50,15 @@ impl KeyGroups for Coarse {
     }
 }
 
-fn options(grouping: Option<Grouping>) -> Options {
-    // So little that there are many tables in several levels.
-    let (write_buffer_bytes, cache_bytes) = (64 << 10, 1 << 20);
-    Options {
+fn open(directory: &Path, scale: &Scale, grouping: Option<Grouping>) -> EmbeddedStore {
+    let options = Options {
         durability: Durability::Os,
-        write_buffer_bytes,
-        cache_bytes,
+        write_buffer_bytes: scale.write_buffer_bytes,
+        cache_bytes: 1 << 20,
         grouping,
         ..Options::default()
-    }
+    };
+    EmbeddedStore::open(directory, options).unwrap()
 }
 
 fn group_start(group: usize) -> Key {
@@ -56,51 +72,61 @@ fn key(group: usize, entry: usize) -> Key {
 /// Every scan finds what a sorted map holds, while tables with one rule, with another and with none lie side by side.
 #[test]
 fn scans_find_everything_under_any_grouping() {
-    let directory = tempdir().unwrap();
     let mut random = Random::announced("scans_find_everything_under_any_grouping");
-    let mut model: BTreeMap<Key, Vec<u8>> = BTreeMap::new();
-    let groupings = [
-        None,
-        Some(Grouping::by::<Numbered>()),
-        Some(Grouping::by::<Coarse>()),
-        Some(Grouping::by::<Numbered>()),
-        None,
-    ];
-    for grouping in groupings {
-        let store = EmbeddedStore::open(directory.path(), options(grouping)).unwrap();
-        for _ in 0..ROUNDS {
-            write_some(&store, &mut model, &mut random);
-            for _ in 0..20 {
-                let range = random_range(&mut random);
-                for direction in [Direction::Forward, Direction::Reverse] {
-                    check(&store, &model, &range, direction);
+    for scale in [SMALL_TABLES, LARGE_TABLES] {
+        let directory = tempdir().unwrap();
+        let mut model = BTreeMap::new();
+        let groupings = [
+            None,
+            Some(Grouping::by::<Numbered>()),
+            Some(Grouping::by::<Coarse>()),
+            Some(Grouping::by::<Numbered>()),
+            None,
+        ];
+        for grouping in groupings {
+            let store = open(directory.path(), &scale, grouping);
+            // A reader of this state meets more and more that is newer.
+            let (old_state, old_model) = (store.snapshot(), model.clone());
+            for _ in 0..ROUNDS {
+                write_some(&store, &mut model, &scale, &mut random);
+                for _ in 0..15 {
+                    let range = random_range(&mut random);
+                    for direction in [Direction::Forward, Direction::Reverse] {
+                        check(&store, &model, &range, direction);
+                        check(&*old_state, &old_model, &range, direction);
+                    }
                 }
             }
+            for direction in [Direction::Forward, Direction::Reverse] {
+                check(&store, &model, &KeyRange::all(), direction);
+                check(&*old_state, &old_model, &KeyRange::all(), direction);
+            }
+            drop(old_state);
+            block_on(store.close()).unwrap();
         }
-        check(&store, &model, &KeyRange::all(), Direction::Forward);
-        check(&store, &model, &KeyRange::all(), Direction::Reverse);
-        block_on(store.close()).unwrap();
     }
 }
 
-fn write_some(store: &EmbeddedStore, model: &mut BTreeMap<Key, Vec<u8>>, random: &mut Random) {
+type Model = BTreeMap<Key, Vec<u8>>;
+
+fn write_some(store: &EmbeddedStore, model: &mut Model, scale: &Scale, random: &mut Random) {
     let mut batch = Batch::new();
-    for _ in 0..100 {
-        let group = random.below(GROUPS);
+    for _ in 0..scale.batch_entries {
+        let group = random_group(random);
         let key = key(group, random.below(GROUP_ENTRIES));
-        match random.below(100) {
+        match random.below(300) {
             // Over several groups, as when a table is deleted.
             0 => {
                 let range = KeyRange::new(key, group_start(group + 1 + random.below(5)));
                 model.retain(|key, _| !range.contains(key));
                 batch.delete_range(range);
             }
-            1..=25 => {
+            1..=75 => {
                 model.remove(&key);
                 batch.delete(key);
             }
             _ => {
-                let value = random.bytes(120);
+                let value = random.bytes(scale.value_bytes);
                 model.insert(key.clone(), value.clone());
                 batch.put(key, value);
             }
@@ -110,8 +136,17 @@ fn write_some(store: &EmbeddedStore, model: &mut BTreeMap<Key, Vec<u8>>, random:
     block_on(store.write(WriteSet { guards: &[], keys: &[] }, &mut decide)).unwrap();
 }
 
+/// Some come so often that a scan steps over many versions of their entries.
+fn random_group(random: &mut Random) -> usize {
+    const OFTEN: usize = 3;
+    match random.below(4) {
+        0 => random.below(OFTEN) * (GROUPS / OFTEN),
+        _ => random.below(GROUPS),
+    }
+}
+
 fn random_range(random: &mut Random) -> KeyRange {
-    let group = random.below(GROUPS);
+    let group = random_group(random);
     let [first, second] = [0; 2].map(|_| random.below(GROUP_ENTRIES));
     match random.below(6) {
         // One group: all of it, from an entry on, and between two.
@@ -126,23 +161,15 @@ fn random_range(random: &mut Random) -> KeyRange {
     }
 }
 
-fn check(
-    store: &EmbeddedStore,
-    model: &BTreeMap<Key, Vec<u8>>,
-    range: &KeyRange,
-    direction: Direction,
-) {
+fn check(reader: &dyn Reader, model: &Model, range: &KeyRange, direction: Direction) {
     let mut found = Vec::new();
     let mut visit = |key: &[u8], value: &[u8]| {
         found.push((Key::copy_from_slice(key), value.to_vec()));
-        std::ops::ControlFlow::Continue(())
+        ControlFlow::Continue(())
     };
-    block_on(store.scan(range.clone(), direction, &mut visit)).unwrap();
-    let mut expected: Vec<_> = model
-        .iter()
-        .filter(|(key, _)| range.contains(key))
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect();
+    block_on(reader.scan(range.clone(), direction, &mut visit)).unwrap();
+    let held = model.range(range.start.clone()..).take_while(|(key, _)| range.contains(key));
+    let mut expected: Vec<_> = held.map(|(key, value)| (key.clone(), value.clone())).collect();
     if direction == Direction::Reverse {
         expected.reverse();
     }
