@@ -144,10 +144,7 @@ pub fn interleave_each(
         .map(|lane| Ok(Series { name: lane.name.clone(), samples: Vec::with_capacity(rounds) }))
         .collect();
     for round in 1..=rounds {
-        // Each round begins with another lane, so that nobody always comes after the same one and works off what it
-        // left behind.
-        for turn in 0..lanes.len() {
-            let place = (round + turn) % lanes.len();
+        for place in order(round, lanes.len()) {
             let (lane, outcome) = (&mut lanes[place], &mut outcomes[place]);
             let Ok(series) = outcome else { continue };
             progress::show(&format!("{title}: round {round} of {rounds}, {}", lane.name));
@@ -158,6 +155,19 @@ pub fn interleave_each(
         }
     }
     outcomes
+}
+
+/// The order in which lanes take their turns in a round. From round to round each comes after another one, so that none
+/// always works off what the same one has left behind: a cache that is full, a disk that is tired.
+///
+/// This is Williams' design: a round's order goes to and fro (0, 1, -1, 2, -2…), so the steps between neighbours all differ, and the
+/// next round's is the same for lanes that are numbered one further. Of an even number of lanes, each follows each other one
+/// once in as many rounds.
+fn order(round: usize, lanes: usize) -> impl Iterator<Item = usize> {
+    (0..lanes).map(move |turn| {
+        let place = if turn % 2 == 1 { turn.div_ceil(2) } else { lanes - turn / 2 };
+        (round + place) % lanes
+    })
 }
 
 /// The middle one of the values, or the mean of the middle two.
@@ -181,7 +191,27 @@ impl Series {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+
+    #[test]
+    fn a_lane_follows_another_one_in_each_round() {
+        for lanes in 1..10 {
+            let mut followers = BTreeSet::new();
+            for round in 1..=lanes {
+                let order: Vec<usize> = order(round, lanes).collect();
+                assert_eq!(BTreeSet::from_iter(order.iter().copied()), (0..lanes).collect());
+                followers.extend(order.windows(2).map(|pair| (pair[0], pair[1])));
+            }
+            let pairs = lanes * (lanes - 1);
+            match lanes % 2 {
+                0 => assert_eq!(followers.len(), pairs, "{lanes} lanes"),
+                // An odd number needs twice as many rounds for all; no lane follows the same one more than twice.
+                _ => assert!(followers.len() * 2 >= pairs, "{lanes} lanes"),
+            }
+        }
+    }
 
     #[test]
     fn ratios_are_those_of_single_rounds() {
