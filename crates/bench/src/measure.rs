@@ -93,19 +93,19 @@ impl Series {
     }
 
     /// The rate as a multiple of another's.
-    pub fn rate_by(&self, base: &Series) -> f64 {
+    pub fn rate_by(&self, base: &Series) -> Ratio {
         self.by(base, |sample| Some(sample.requests_per_second))
     }
 
     /// A percentile as a multiple of another's.
-    pub fn latency_by(&self, base: &Series, of: fn(&Latency) -> f64) -> f64 {
+    pub fn latency_by(&self, base: &Series, of: fn(&Latency) -> f64) -> Ratio {
         self.by(base, |sample| sample.latency.as_ref().map(of))
     }
 
     /// Round by round, and only then the median: a machine that is slower for a while is slower for both.
-    fn by(&self, base: &Series, of: impl Fn(&Sample) -> Option<f64>) -> f64 {
+    fn by(&self, base: &Series, of: impl Fn(&Sample) -> Option<f64>) -> Ratio {
         let pairs = self.samples.iter().zip(&base.samples);
-        median(pairs.filter_map(|(own, base)| Some(of(own)? / of(base)?)))
+        Ratio::of(pairs.filter_map(|(own, base)| Some(of(own)? / of(base)?)).collect())
     }
 
     /// How far the rates of the rounds lie apart, as a fraction of their median.
@@ -114,6 +114,26 @@ impl Series {
         let most = rates().fold(f64::MIN, f64::max);
         let least = rates().fold(f64::MAX, f64::min);
         (most - least) / self.rate()
+    }
+}
+
+/// A ratio that was measured once per round.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ratio {
+    pub median: f64,
+    /// Between these lies the middle half of the rounds, or all of three: another run's median should, too.
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Ratio {
+    fn of(mut rounds: Vec<f64>) -> Ratio {
+        rounds.sort_by(f64::total_cmp);
+        let outside = rounds.len() / 4;
+        let at = |place: Option<usize>| place.and_then(|place| rounds.get(place)).copied();
+        let low = at(Some(outside)).unwrap_or(f64::NAN);
+        let high = at((rounds.len() - outside).checked_sub(1)).unwrap_or(f64::NAN);
+        Ratio { low, high, median: median(rounds) }
     }
 }
 
@@ -218,13 +238,27 @@ mod tests {
         // The machine was at half its speed in the second round, and one of the two met another disturbance in the third.
         let [own, base] =
             [[50.0, 25.0, 50.0], [100.0, 50.0, 40.0]].map(|rates| Series::of_rates(&rates));
-        assert_eq!(own.rate_by(&base), 0.5);
-        assert!(own.latency_by(&base, |latency| latency.p50).is_nan());
+        assert_eq!(own.rate_by(&base), Ratio { median: 0.5, low: 0.5, high: 1.25 });
+        assert!(own.latency_by(&base, |latency| latency.p50).median.is_nan());
         let with_latency = |p50: f64| {
             let latency = Some(Latency { p50, p99: p50, p999: p50 });
             Series { samples: vec![Sample { latency, ..Sample::of_rate(1.0) }], ..own.clone() }
         };
-        assert_eq!(with_latency(3.0).latency_by(&with_latency(2.0), |latency| latency.p50), 1.5);
+        let ratio = with_latency(3.0).latency_by(&with_latency(2.0), |latency| latency.p50);
+        assert_eq!(ratio, Ratio { median: 1.5, low: 1.5, high: 1.5 });
+    }
+
+    #[test]
+    fn the_range_of_a_ratio_is_the_middle_half_of_the_rounds() {
+        let of = |rounds: &[f64]| {
+            let ratio = Ratio::of(rounds.to_vec());
+            (ratio.low, ratio.median, ratio.high)
+        };
+        assert_eq!(of(&[3.0, 1.0, 2.0]), (1.0, 2.0, 3.0));
+        assert_eq!(of(&[9.0, 1.0, 3.0, 2.0, 4.0]), (2.0, 3.0, 4.0));
+        let many: Vec<f64> = (1..=15).map(f64::from).collect();
+        assert_eq!(of(&many), (4.0, 8.0, 12.0));
+        assert!(of(&[]).0.is_nan() && of(&[]).2.is_nan());
     }
 
     #[test]

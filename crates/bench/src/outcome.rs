@@ -67,12 +67,14 @@ impl Finding {
             what: what.into(),
             target: format!("≥ {:.0} % of {of}", share * 100.0),
             measured: format!(
-                "{:.0} % ({} of {}/s)",
-                ratio * 100.0,
+                "{:.0} % (mostly {:.0} to {:.0}; {} of {}/s)",
+                ratio.median * 100.0,
+                ratio.low * 100.0,
+                ratio.high * 100.0,
                 count(series.rate()),
                 count(base.rate())
             ),
-            verdict: Verdict::of(ratio >= share),
+            verdict: Verdict::of(ratio.median >= share),
         }
     }
 

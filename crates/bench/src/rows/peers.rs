@@ -343,14 +343,16 @@ fn finding(contest: &Contest, standings: &[Standing<'_>]) -> Finding {
         what,
         target: format!("≥ {factor} ×"),
         measured: format!(
-            "{:.1} × {} ({} of {}/s){}",
-            multiple,
+            "{:.1} × {} (mostly {:.1} to {:.1}; {} of {}/s){}",
+            multiple.median,
             peer.name,
+            multiple.low,
+            multiple.high,
             count(ours.rate()),
             count(theirs.rate()),
             failures(standings)
         ),
-        verdict: Verdict::of(multiple >= factor),
+        verdict: Verdict::of(multiple.median >= factor),
     }
 }
 
@@ -401,7 +403,7 @@ fn write_table(text: &mut String, contest: &Contest, standings: &[Standing<'_>])
 fn cells(series: &Series, connections: usize, ours: Option<&Series>) -> String {
     let rate = series.rate();
     let dash = || "–".to_owned();
-    let ratio = ours.map_or_else(dash, |ours| format!("{:.1} ×", ours.rate_by(series)));
+    let ratio = ours.map_or_else(dash, |ours| format!("{:.1} ×", ours.rate_by(series).median));
     let (p50, p99) = series.latency().map_or_else(
         || (dash(), dash()),
         |latency| (milliseconds(latency.p50), milliseconds(latency.p99)),
