@@ -59,8 +59,8 @@ mod tests {
 
     use rocksdb::PerfMetric::{BloomMemtableMissCount, BloomSstMissCount};
     use rocksdb::perf::{PerfContext, PerfStatsLevel, set_perf_stats};
-    use zenobe_store::conformance::block_on;
-    use zenobe_store::{Batch, Decision, Direction, KeyGroups, KeyRange, Store, WriteSet};
+    use zenobe_store::conformance::{block_on, commit};
+    use zenobe_store::{Direction, KeyGroups, KeyRange, Store};
 
     use super::Grouping;
     use crate::{EmbeddedStore, Options};
@@ -76,10 +76,7 @@ mod tests {
     }
 
     fn write(store: &EmbeddedStore, keys: &[&'static str]) {
-        let mut batch = Batch::new();
-        keys.iter().for_each(|key| batch.put(*key, "value"));
-        let mut decide = |_: &[_]| Decision::Commit(batch.clone());
-        block_on(store.write(WriteSet { guards: &[], keys: &[] }, &mut decide)).unwrap();
+        commit(store, |batch| keys.iter().for_each(|key| batch.put(*key, "value")));
     }
 
     /// The entries in a range, and the memtables and tables that a filter spared the scan.

@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 use crate::Store;
 
-pub use support::{Random, block_on};
+pub use model::Model;
+pub use support::{Random, block_on, commit, entries};
 
 /// Opens stores for one test case.
 pub trait Backend: Send + Sync {

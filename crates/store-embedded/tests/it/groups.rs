@@ -1,12 +1,10 @@
 //! Keys in groups: what filters leave out must not be missed.
 
-use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::path::Path;
 
 use tempfile::tempdir;
-use zenobe_store::conformance::{Random, block_on};
-use zenobe_store::{Batch, Decision, Direction, Key, KeyGroups, KeyRange, Reader, Store, WriteSet};
+use zenobe_store::conformance::{Model, Random, block_on, commit, entries};
+use zenobe_store::{Batch, Direction, Key, KeyGroups, KeyRange, Reader, Store};
 use zenobe_store_embedded::{Durability, EmbeddedStore, Grouping, Options};
 
 const GROUPS: usize = 400;
@@ -75,7 +73,7 @@ fn scans_find_everything_under_any_grouping() {
     let mut random = Random::announced("scans_find_everything_under_any_grouping");
     for scale in [SMALL_TABLES, LARGE_TABLES] {
         let directory = tempdir().unwrap();
-        let mut model = BTreeMap::new();
+        let mut model = Model::default();
         let groupings = [
             None,
             Some(Grouping::by::<Numbered>()),
@@ -107,8 +105,6 @@ fn scans_find_everything_under_any_grouping() {
     }
 }
 
-type Model = BTreeMap<Key, Vec<u8>>;
-
 fn write_some(store: &EmbeddedStore, model: &mut Model, scale: &Scale, random: &mut Random) {
     let mut batch = Batch::new();
     for _ in 0..scale.batch_entries {
@@ -117,23 +113,14 @@ fn write_some(store: &EmbeddedStore, model: &mut Model, scale: &Scale, random: &
         match random.below(300) {
             // Over several groups, as when a table is deleted.
             0 => {
-                let range = KeyRange::new(key, group_start(group + 1 + random.below(5)));
-                model.retain(|key, _| !range.contains(key));
-                batch.delete_range(range);
+                batch.delete_range(KeyRange::new(key, group_start(group + 1 + random.below(5))));
             }
-            1..=75 => {
-                model.remove(&key);
-                batch.delete(key);
-            }
-            _ => {
-                let value = random.bytes(scale.value_bytes);
-                model.insert(key.clone(), value.clone());
-                batch.put(key, value);
-            }
+            1..=75 => batch.delete(key),
+            _ => batch.put(key, random.bytes(scale.value_bytes)),
         }
     }
-    let mut decide = |_: &[_]| Decision::Commit(batch.clone());
-    block_on(store.write(WriteSet { guards: &[], keys: &[] }, &mut decide)).unwrap();
+    model.apply(&batch);
+    commit(store, |committed| *committed = batch.clone());
 }
 
 /// Some come so often that a scan steps over many versions of their entries.
@@ -162,19 +149,11 @@ fn random_range(random: &mut Random) -> KeyRange {
 }
 
 fn check(reader: &dyn Reader, model: &Model, range: &KeyRange, direction: Direction) {
-    let mut found = Vec::new();
-    let mut visit = |key: &[u8], value: &[u8]| {
-        found.push((Key::copy_from_slice(key), value.to_vec()));
-        ControlFlow::Continue(())
+    let found = entries(reader, range.clone(), direction);
+    let expected = model.scan(range, direction, usize::MAX);
+    let keys = |entries: &[(Vec<u8>, Vec<u8>)]| {
+        entries.iter().map(|(key, _)| String::from_utf8_lossy(key).into_owned()).collect::<Vec<_>>()
     };
-    block_on(reader.scan(range.clone(), direction, &mut visit)).unwrap();
-    let held = model.range(range.start.clone()..).take_while(|(key, _)| range.contains(key));
-    let mut expected: Vec<_> = held.map(|(key, value)| (key.clone(), value.clone())).collect();
-    if direction == Direction::Reverse {
-        expected.reverse();
-    }
-    let keys =
-        |entries: &[(Key, Vec<u8>)]| entries.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
     assert_eq!(keys(&found), keys(&expected), "{range:?} {direction:?}");
     assert!(found == expected, "other values: {range:?} {direction:?}");
 }

@@ -6,7 +6,7 @@ use std::ops::Bound;
 use crate::{Batch, Direction, Key, KeyRange, Operation, Value, log_entry_key};
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Model {
+pub struct Model {
     entries: BTreeMap<Key, Value>,
     sequences: BTreeMap<Key, u64>,
 }

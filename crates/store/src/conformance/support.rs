@@ -81,7 +81,7 @@ pub(super) fn key(text: &str) -> Key {
 }
 
 /// Commits what `fill` puts into a batch, without reading anything.
-pub(super) fn commit(store: &dyn Store, fill: impl Fn(&mut Batch) + Sync) -> WriteOutcome {
+pub fn commit(store: &dyn Store, fill: impl Fn(&mut Batch) + Sync) -> WriteOutcome {
     commit_locking(store, &[], fill)
 }
 
@@ -122,7 +122,8 @@ pub(super) fn number(value: Option<&Value>) -> i64 {
     })
 }
 
-pub(super) fn entries(
+/// All entries of a range.
+pub fn entries(
     reader: &dyn Reader,
     range: KeyRange,
     direction: Direction,
