@@ -130,9 +130,8 @@ impl Ratio {
     fn of(mut rounds: Vec<f64>) -> Ratio {
         rounds.sort_by(f64::total_cmp);
         let outside = rounds.len() / 4;
-        let at = |place: Option<usize>| place.and_then(|place| rounds.get(place)).copied();
-        let low = at(Some(outside)).unwrap_or(f64::NAN);
-        let high = at((rounds.len() - outside).checked_sub(1)).unwrap_or(f64::NAN);
+        let low = rounds.get(outside).copied().unwrap_or(f64::NAN);
+        let high = rounds.iter().nth_back(outside).copied().unwrap_or(f64::NAN);
         Ratio { low, high, median: median(rounds) }
     }
 }

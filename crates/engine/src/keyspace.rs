@@ -402,7 +402,7 @@ fn table_prefix(kind: u8, table: TableId) -> Key {
 }
 
 fn index_prefix(kind: u8, table: TableId, index: IndexId) -> Key {
-    let mut key = Vec::with_capacity(1 + 8 + 4);
+    let mut key = Vec::with_capacity(INDEX_PREFIX_LENGTH);
     key.push(kind);
     key.extend_from_slice(&table.0.to_be_bytes());
     key.extend_from_slice(&index.0.to_be_bytes());
