@@ -40,8 +40,8 @@ fn main() -> ExitCode {
 }
 
 /// Every command, so that the help, the dispatch and the check of the documents agree.
-pub const COMMANDS: [&str; 8] =
-    ["serve", "test", "fuzz", "compare", "soak", "instructions", "env", "help"];
+pub const COMMANDS: [&str; 9] =
+    ["serve", "test", "documents", "fuzz", "compare", "soak", "instructions", "env", "help"];
 
 fn run(arguments: &[String]) -> Result<(), Failure> {
     let (command, rest) = match arguments.split_first() {
@@ -51,6 +51,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
     match command {
         "serve" => serve::run(rest),
         "test" => no_arguments(rest).and_then(|()| test::run()),
+        "documents" => documents::run(rest),
         "fuzz" => fuzz::run(rest),
         "compare" => compare::run(rest),
         "soak" => soak::run(rest),
@@ -86,6 +87,11 @@ Usage: cargo xtask <command>
       the Rust tests, a short run of each fuzz target, instruction counts, the AWS SDK tests
       in Python and the commands in the documents.
       Example: cargo xtask test
+
+  documents [<page>...]
+      Checks the documents, or the named ones, and runs the commands in them with the binary that
+      ZENOBE_BINARY names, or else with the release build. Part of `test`.
+      Example: cargo xtask documents docs/streams.md
 
   fuzz [--seconds <n>] [<target>]
       Runs one fuzz target, or all of them in turn, for 20 seconds each or as long as told.

@@ -32,11 +32,13 @@ pub struct Interpreter {
 impl Interpreter {
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
-        if let Some(packages) = &self.packages {
-            command.env("PYTHONPATH", packages);
-        }
-        command.env("PATH", self.path_with_scripts());
+        command.envs(self.variables()).env("PATH", self.path_with_scripts());
         command
+    }
+
+    /// What `python3` finds the packages by, besides PATH.
+    pub fn variables(&self) -> Option<(&'static str, &Path)> {
+        self.packages.as_deref().map(|packages| ("PYTHONPATH", packages))
     }
 
     /// PATH with the packages' own commands (such as `aws`) in front.
@@ -45,6 +47,12 @@ impl Interpreter {
         let all = std::iter::once(self.scripts.clone()).chain(std::env::split_paths(&path));
         std::env::join_paths(all).unwrap_or(path)
     }
+}
+
+/// The Python with the AWS SDK and the AWS CLI that tests and documents use.
+pub fn for_tests() -> Result<Interpreter, Failure> {
+    let requirements = workspace::root().join("tests/sdk-python/requirements.txt");
+    install(&requirements, &workspace::target_directory().join("python"))
 }
 
 /// Installs the requirements below `directory`, unless this was done before for the same file.

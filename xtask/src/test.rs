@@ -28,12 +28,9 @@ fn run_steps(report: &mut Report) -> Result<(), Failure> {
     report.step("fuzz targets", fuzz::run_all)?;
     report.step("release build", || serve::build_release(&environment))?;
     report.step("instruction counts", || instructions::check(&environment))?;
-    let interpreter = report.step("Python packages", || {
-        let requirements = sdk_tests_directory().join("requirements.txt");
-        python::install(&requirements, &workspace::target_directory().join("python"))
-    })?;
+    let interpreter = report.step("Python packages", python::for_tests)?;
     report.step("AWS SDK tests", || run_sdk_tests(&interpreter))?;
-    report.step("documents", || documents::check(&interpreter))
+    report.step("documents", || documents::check(&interpreter, &[]))
 }
 
 fn run_sdk_tests(interpreter: &python::Interpreter) -> Result<(), Failure> {
