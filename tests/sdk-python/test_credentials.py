@@ -18,6 +18,7 @@ def verifying_server(tmp_path_factory):
     skip_if_aimed_elsewhere()
     keys = tmp_path_factory.mktemp("keys") / "keys"
     keys.write_text("ada:secret-of-ada\nbob:secret-of-bob\n")
+    keys.chmod(0o600)
     server = Server(arguments=["--credentials", str(keys)])
     yield server
     server.kill()

@@ -22,6 +22,7 @@ def verifying_server(tmp_path):
     skip_if_aimed_elsewhere()
     keys = tmp_path / "keys"
     keys.write_text("ada:secret-of-ada\n")
+    keys.chmod(0o600)
     server = Server(arguments=["--credentials", str(keys)])
     yield server
     server.kill()

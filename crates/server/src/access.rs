@@ -12,6 +12,8 @@ use zenobe_auth::{
 };
 use zenobe_engine::schema::Namespace;
 
+use crate::http::sites::SiteRefusal;
+
 pub struct Access {
     /// Signatures are verified against these; `None` accepts any well-formed signature.
     credentials: Option<Credentials>,
@@ -30,6 +32,8 @@ pub enum AdminRefusal {
     Open,
     #[error("admin requests are not answered to web pages")]
     WebPage,
+    #[error(transparent)]
+    Site(#[from] SiteRefusal),
     #[error(transparent)]
     Signature(#[from] AuthError),
 }

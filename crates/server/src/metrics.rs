@@ -34,6 +34,7 @@ pub struct Metrics {
     operations: Vec<OperationMetrics>,
     connections: AtomicU64,
     connections_total: AtomicU64,
+    connections_refused_total: AtomicU64,
     panics_total: AtomicU64,
 }
 
@@ -53,6 +54,7 @@ impl Default for Metrics {
             operations: std::iter::repeat_with(OperationMetrics::default).take(count).collect(),
             connections: AtomicU64::new(0),
             connections_total: AtomicU64::new(0),
+            connections_refused_total: AtomicU64::new(0),
             panics_total: AtomicU64::new(0),
         }
     }
@@ -91,6 +93,11 @@ impl Metrics {
         ConnectionGuard { metrics: self.clone() }
     }
 
+    /// Counts a connection that was closed at once, because its peer has too many.
+    pub fn connection_refused(&self) {
+        add(&self.connections_refused_total, 1);
+    }
+
     pub fn render(&self, store: &Statistics) -> String {
         let mut out = String::new();
         self.render_requests(&mut out);
@@ -98,6 +105,7 @@ impl Metrics {
         let plain = [
             ("zenobe_connections", "gauge", load(&self.connections)),
             ("zenobe_connections_total", "counter", load(&self.connections_total)),
+            ("zenobe_connections_refused_total", "counter", load(&self.connections_refused_total)),
             ("zenobe_panics_total", "counter", load(&self.panics_total)),
             ("zenobe_store_size_bytes", "gauge", store.size_bytes),
             ("zenobe_store_commit_groups_total", "counter", store.commit_groups),

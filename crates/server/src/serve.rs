@@ -11,6 +11,7 @@ use tokio::runtime::Handle;
 use zenobe_api::{Api, ApiOptions};
 use zenobe_engine::clock::{Clock, ManualClock, SystemClock};
 use zenobe_engine::keyspace::Collections;
+use zenobe_engine::options::Limits;
 use zenobe_engine::schema::Namespace;
 use zenobe_engine::{Engine, EngineOptions};
 use zenobe_store::Store;
@@ -24,6 +25,7 @@ use crate::dispatch::Database;
 use crate::http::BodyMemory;
 use crate::http::connection::{self, ConnectionOptions};
 use crate::http::service::Service;
+use crate::http::sites::{KnownHosts, Sites};
 use crate::http::workers::Workers;
 use crate::metrics::Metrics;
 use crate::runtime_thread::RuntimeThread;
@@ -79,7 +81,8 @@ async fn serve(settings: Settings) -> Result<(), ServeError> {
     let engine = Engine::open(store.clone(), options).await.map_err(ServeError::Engine)?;
     let upkeep = RuntimeThread::start("zenobe-upkeep").map_err(ServeError::Runtime)?;
     let background = upkeep.runtime.spawn(engine.clone().run_background());
-    let api = Arc::new(Api::new(engine.clone(), ApiOptions::default()));
+    let api_options = ApiOptions { wording: settings.wording, ..ApiOptions::default() };
+    let api = Arc::new(Api::new(engine.clone(), api_options));
     let triggers = start_triggers(&settings, &engine, &api, &upkeep.runtime).await?;
     let admin = Arc::new(Admin::new(engine, clock, triggers.clone()));
 
@@ -135,7 +138,9 @@ fn engine_options(settings: &Settings, driven_clock: Option<&Arc<ManualClock>>) 
     };
     // Both backends belong to this process alone.
     let shared_store = false;
-    EngineOptions { clock, shared_store, streams: settings.streams, ..EngineOptions::default() }
+    let limits = Limits { tables_max: settings.tables_max, ..Limits::default() };
+    let streams = settings.streams;
+    EngineOptions { clock, shared_store, streams, limits, ..EngineOptions::default() }
 }
 
 async fn start_triggers(
@@ -154,12 +159,15 @@ async fn start_triggers(
 
 fn service(settings: Settings, handler: Database, admin: Arc<Admin>) -> Service<Database> {
     let is_on_loopback = settings.listen.ip().is_loopback();
+    let hosts = known_hosts(is_on_loopback, settings.credentials.is_some());
+    let sites = Sites::new(hosts, settings.allowed_hosts, settings.cors_origins);
     let Settings { account, region, credentials, namespaces_from_credentials, .. } = settings;
     let namespace = Namespace { account, region };
     let access = Access::new(credentials, namespaces_from_credentials, namespace);
     Service {
         handler,
         access: access.on_loopback(is_on_loopback),
+        sites,
         admin: Some(admin),
         metrics: Arc::new(Metrics::default()),
         body_memory: BodyMemory::default(),
@@ -167,9 +175,20 @@ fn service(settings: Settings, handler: Database, admin: Arc<Admin>) -> Service<
     }
 }
 
+/// Signatures protect what they are verified for, and cover the host. Otherwise names that foreign pages can
+/// have are not answered.
+fn known_hosts(is_on_loopback: bool, verifies_signatures: bool) -> KnownHosts {
+    match (is_on_loopback, verifies_signatures) {
+        (true, _) => KnownHosts::Loopback,
+        (false, true) => KnownHosts::Any,
+        (false, false) => KnownHosts::Private,
+    }
+}
+
 fn connection_options(settings: &Settings) -> ConnectionOptions {
     ConnectionOptions {
         connections_max: settings.connections_max,
+        connections_per_peer_max: settings.connections_per_peer_max,
         idle_timeout: settings.idle_timeout,
         stall_timeout: settings.stall_timeout,
         shutdown_timeout: settings.shutdown_timeout,

@@ -1,5 +1,6 @@
 //! Directories that go away after a passing test.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::{env, fs, process, thread};
@@ -20,6 +21,18 @@ impl TemporaryDirectory {
         let path = env::temp_dir().join(format!("zenobe-{name}-{}-{number}", process::id()));
         fs::create_dir_all(&path).expect("a temporary directory can be created");
         TemporaryDirectory { path }
+    }
+
+    /// Writes a file that only its owner may read, as those with access keys must be.
+    ///
+    /// # Panics
+    /// If it cannot be written.
+    pub fn secret_file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path.join(name);
+        fs::write(&path, text).expect("a file can be written");
+        let owner_only = fs::Permissions::from_mode(0o600);
+        fs::set_permissions(&path, owner_only).expect("a mode can be changed");
+        path
     }
 
     pub fn path(&self) -> &Path {

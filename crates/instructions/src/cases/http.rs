@@ -11,6 +11,7 @@ use zenobe_server::access::Access;
 use zenobe_server::http::BodyMemory;
 use zenobe_server::http::connection::{self, ConnectionOptions};
 use zenobe_server::http::service::Service;
+use zenobe_server::http::sites::{KnownHosts, Sites};
 use zenobe_server::http::workers::Workers;
 use zenobe_server::metrics::Metrics;
 use zenobe_server::{dispatch, shutdown};
@@ -62,6 +63,7 @@ fn start_server() -> SocketAddr {
     let long = TIMEOUT;
     let options = ConnectionOptions {
         connections_max: 100,
+        connections_per_peer_max: None,
         idle_timeout: long,
         stall_timeout: long,
         shutdown_timeout: long,
@@ -91,6 +93,7 @@ fn service(database: &Database) -> Service<dispatch::Database> {
     Service {
         handler: dispatch::Database::new(database.api.clone(), database.store.clone()),
         access: Access::new(None, false, Namespace { account, region }).on_loopback(true),
+        sites: Sites::new(KnownHosts::Loopback, Vec::new(), Vec::new()),
         admin: None,
         metrics: Arc::new(Metrics::default()),
         body_memory: BodyMemory::default(),

@@ -115,8 +115,7 @@ fn an_item_of_the_same_name_does_not_make_a_table_ours() {
 #[test]
 fn signed_requests_are_accepted_where_signatures_are_verified() {
     let directory = TemporaryDirectory::new("signed");
-    let keys = directory.path().join("keys");
-    std::fs::write(&keys, "someone:secret:token").unwrap();
+    let keys = directory.secret_file("keys", "someone:secret:token");
     let server = Server::start(&["--credentials", keys.to_str().unwrap()]);
     let credential = |secret: &str| Credential {
         access_key: "someone".into(),

@@ -369,8 +369,7 @@ async fn batches_write_and_read() {
 #[tokio::test]
 async fn signatures_are_verified_where_keys_are_known() {
     let directory = TemporaryDirectory::new("signed");
-    let keys = directory.path().join("keys");
-    std::fs::write(&keys, "test:right\n").expect("a file can be written");
+    let keys = directory.secret_file("keys", "test:right\n");
     let arguments = vec!["--credentials".into(), keys.into()];
     let options = ServerOptions { arguments, ..ServerOptions::default() };
     let server = ServerProcess::start_with(&directory.path().join("data"), &options);

@@ -2,11 +2,12 @@
 //! given is `None`.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::Args;
+use zenobe_api::Wording;
 
-use super::values::{CredentialsSource, Durability, LogFormat, Switch};
+use super::values::{CredentialsSource, Durability, LogFormat, OptionValue, Switch, parse_wording};
+use crate::http::sites::{AllowedHost, CorsOrigin};
 use crate::triggers::{DefinitionError, TriggerDefinition};
 
 /// The one key of a configuration file that is no option.
@@ -32,10 +33,18 @@ macro_rules! options {
             /// Sets an option from text. `Ok(false)` means that there is no such option.
             fn set(&mut self, key: &str, text: &str) -> Result<bool, String> {
                 match key {
-                    $($key => self.$field = Some(parse(text)?),)*
+                    $($key => self.$field = Some(OptionValue::parse_text(text)?),)*
                     _ => return Ok(false),
                 }
                 Ok(true)
+            }
+
+            /// Whether an option may be given several times.
+            fn is_list(key: &str) -> bool {
+                match key {
+                    $($key => <$type as OptionValue>::IS_LIST,)*
+                    _ => false,
+                }
             }
         }
     };
@@ -75,9 +84,18 @@ options! {
     /// Let anybody who reaches the address read and write, even beyond loopback [env: ZENOBE_INSECURE_ACCEPT_ANY_CREDENTIALS]
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     insecure_accept_any_credentials: Switch = "insecure-accept-any-credentials",
+    /// Host name by which clients call the server besides those that are known, *.NAME, or * for any; may be repeated [env: ZENOBE_ALLOWED_HOST, separated by commas]
+    #[arg(long, value_name = "NAME")]
+    allowed_host: Vec<AllowedHost> = "allowed-host",
+    /// Origin of web pages that may call the server, such as http://localhost:3000, or * for any; may be repeated [default: none] [env: ZENOBE_CORS_ORIGIN, separated by commas]
+    #[arg(long, value_name = "ORIGIN")]
+    cors_origin: Vec<CorsOrigin> = "cors-origin",
     /// Connections served at once; more wait [default: 4096] [env: ZENOBE_MAX_CONNECTIONS]
     #[arg(long, value_name = "COUNT")]
     max_connections: u32 = "max-connections",
+    /// Connections served at once to one address; more are closed [default: half of all, to this machine any number] [env: ZENOBE_MAX_CONNECTIONS_PER_PEER]
+    #[arg(long, value_name = "COUNT")]
+    max_connections_per_peer: u32 = "max-connections-per-peer",
     /// Seconds until a connection without a whole request head is closed [default: 60] [env: ZENOBE_IDLE_TIMEOUT_SECONDS]
     #[arg(long, value_name = "SECONDS")]
     idle_timeout_seconds: u32 = "idle-timeout-seconds",
@@ -87,6 +105,15 @@ options! {
     /// Seconds that requests get to finish when the server is stopped [default: 10] [env: ZENOBE_SHUTDOWN_TIMEOUT_SECONDS]
     #[arg(long, value_name = "SECONDS")]
     shutdown_timeout_seconds: u32 = "shutdown-timeout-seconds",
+    /// Tables that an account may have in a region [default: 2500, as on AWS] [env: ZENOBE_MAX_TABLES]
+    #[arg(long, value_name = "COUNT")]
+    max_tables: u32 = "max-tables",
+    /// Error texts where AWS has two: classic, or newer as they are being rolled out since 2026 [default: classic] [env: ZENOBE_WORDING]
+    #[arg(long, value_name = "classic|newer", value_parser = parse_wording)]
+    wording: Wording = "wording",
+    /// Directory below which triggers that commands add may write dead letters [default: none, so that they cannot] [env: ZENOBE_DEAD_LETTER_DIRECTORY]
+    #[arg(long, value_name = "DIRECTORY")]
+    dead_letter_directory: PathBuf = "dead-letter-directory",
     /// Open shards of each stream, which consumers read in parallel [default: 2] [env: ZENOBE_STREAM_SHARDS]
     #[arg(long, value_name = "COUNT")]
     stream_shards: u32 = "stream-shards",
@@ -154,6 +181,11 @@ impl Options {
                 toml::Value::String(text) => text.clone(),
                 toml::Value::Integer(number) => number.to_string(),
                 toml::Value::Boolean(switch) => switch.to_string(),
+                toml::Value::Array(texts) if Options::is_list(key) => {
+                    let texts = texts.iter().map(toml::Value::as_str);
+                    let texts = texts.collect::<Option<Vec<_>>>();
+                    texts.ok_or_else(|| fault("expected a list of texts".into()))?.join(",")
+                }
                 _ => return Err(fault("expected a text, a whole number or a boolean".into())),
             };
             if !options.set(key, &text).map_err(fault)? {
@@ -211,14 +243,6 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn parse<T>(text: &str) -> Result<T, String>
-where
-    T: FromStr,
-    T::Err: std::fmt::Display,
-{
-    text.parse().map_err(|error: T::Err| format!("`{text}` is not valid: {error}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -258,6 +282,23 @@ mod tests {
         let from_file = Options::from_toml("cache-mb = 7\nmemory = true\nlog-format = \"json\"\n");
         assert_eq!(from_environment, from_file);
         assert_eq!(from_file.unwrap().cache_mb, Some(7));
+    }
+
+    #[test]
+    fn lists_are_separated_by_commas_or_written_as_lists() {
+        let hosts = ["a", "*.b"].map(|host| host.parse().unwrap()).to_vec();
+        let expected = Options { allowed_host: Some(hosts), ..Options::default() };
+        let from_environment = Options::from_environment(|name| {
+            (name == "ZENOBE_ALLOWED_HOST").then(|| "a, *.b".into())
+        });
+        assert_eq!(from_environment.as_ref(), Ok(&expected));
+        assert_eq!(Options::from_toml("allowed-host = ['a', '*.b']").as_ref(), Ok(&expected));
+        assert_eq!(Options::from_toml("allowed-host = 'a,*.b'").as_ref(), Ok(&expected));
+        use clap::Parser;
+        let arguments = ["zenobe", "serve", "--allowed-host", "a", "--allowed-host", "*.b"];
+        let command = crate::cli::Arguments::parse_from(arguments).command;
+        let crate::cli::Command::Serve(serve) = command else { panic!("{command:?}") };
+        assert_eq!(serve.options, expected);
     }
 
     #[test]

@@ -3,20 +3,26 @@
 use std::collections::BTreeMap;
 use std::env::VarError;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tracing_subscriber::filter::{self, Targets};
+use zenobe_api::Wording;
 use zenobe_auth::{Credentials, CredentialsError};
 use zenobe_engine::options::StreamOptions;
 
 use super::options::{Options, OptionsError, environment_variable, triggers_from_toml};
 use super::values::{CredentialsSource, Durability, LogFormat, Switch};
 use crate::cli::ServeArguments;
+use crate::http::sites::{AllowedHost, CorsOrigin};
 use crate::triggers::TriggerDefinition;
 
 /// The variable that names the configuration file.
 const CONFIG: &str = "ZENOBE_CONFIG";
+
+const REGION_LENGTH_MAX: usize = 64;
+const ACCOUNT_LENGTH: usize = 12;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
@@ -29,7 +35,17 @@ pub struct Settings {
     pub namespaces_from_credentials: bool,
     /// The access keys to verify signatures with; `None` accepts any.
     pub credentials: Option<Credentials>,
+    /// What `Host` may say besides what the server knows by itself.
+    pub allowed_hosts: Vec<AllowedHost>,
+    /// Whose web pages may call.
+    pub cors_origins: Vec<CorsOrigin>,
     pub connections_max: usize,
+    /// `None` chooses by the peer.
+    pub connections_per_peer_max: Option<usize>,
+    pub tables_max: u64,
+    pub wording: Wording,
+    /// Where triggers that commands add may write files; `None` lets them write none.
+    pub dead_letter_directory: Option<PathBuf>,
     pub idle_timeout: Duration,
     pub stall_timeout: Duration,
     pub shutdown_timeout: Duration,
@@ -64,8 +80,20 @@ pub enum SettingsError {
     Listen { given: String, detail: String },
     #[error("cannot read the credentials file {}: {error}", path.display())]
     CredentialsFile { path: PathBuf, error: std::io::Error },
+    #[error(
+        "every user of this machine can read the credentials file {} (its mode is {mode:04o}): \
+         take that away with `chmod 600`, or, if it is a mounted secret, mount it with mode 0400",
+        path.display()
+    )]
+    CredentialsFileOpen { path: PathBuf, mode: u32 },
     #[error(transparent)]
     Credentials(#[from] CredentialsError),
+    #[error(
+        "--region must be 1 to {REGION_LENGTH_MAX} letters, digits, `-` and `_`, such as us-east-1, not `{given}`"
+    )]
+    Region { given: String },
+    #[error("--account must be {ACCOUNT_LENGTH} digits, such as 123456789012, not `{given}`")]
+    Account { given: String },
     #[error(
         "{listen} can be reached from other machines, so the server needs credentials to verify signatures: \
          give --credentials, or --insecure-accept-any-credentials to let anybody read and write"
@@ -134,11 +162,21 @@ impl Settings {
             location,
             cache_size_bytes: cache_mb as usize * 1024 * 1024,
             accept_damaged_log: is_on(options.accept_damaged_log),
-            region: options.region.unwrap_or_else(|| "us-east-1".into()),
-            account: options.account.unwrap_or_else(|| "000000000000".into()),
+            region: region(options.region)?,
+            account: account(options.account)?,
             namespaces_from_credentials: is_on(options.namespaces_from_credentials),
             credentials,
+            allowed_hosts: options.allowed_host.unwrap_or_default(),
+            cors_origins: options.cors_origin.unwrap_or_default(),
             connections_max: connections_max as usize,
+            connections_per_peer_max: options
+                .max_connections_per_peer
+                .map(|count| at_least_one("max-connections-per-peer", count))
+                .transpose()?
+                .map(|count| count as usize),
+            tables_max: at_least_one("max-tables", options.max_tables.unwrap_or(2_500))?.into(),
+            wording: options.wording.unwrap_or_default(),
+            dead_letter_directory: options.dead_letter_directory,
             idle_timeout: seconds("idle-timeout-seconds", options.idle_timeout_seconds, 60)?,
             stall_timeout: seconds("stall-timeout-seconds", options.stall_timeout_seconds, 30)?,
             shutdown_timeout: seconds(
@@ -226,10 +264,37 @@ fn read_credentials(source: &CredentialsSource) -> Result<Credentials, SettingsE
     let text = match source {
         CredentialsSource::Inline(text) => text.clone(),
         CredentialsSource::File(path) => {
-            read(path, |path, error| SettingsError::CredentialsFile { path, error })?
+            let fault = |path, error| SettingsError::CredentialsFile { path, error };
+            let mode = permissions(path).map_err(|error| fault(path.clone(), error))?;
+            if mode & OTHERS_READ_OR_WRITE != 0 {
+                return Err(SettingsError::CredentialsFileOpen { path: path.clone(), mode });
+            }
+            read(path, fault)?
         }
     };
     Ok(Credentials::parse(&text)?)
+}
+
+/// In a file's mode.
+const OTHERS_READ_OR_WRITE: u32 = 0o006;
+
+fn permissions(path: &Path) -> std::io::Result<u32> {
+    let metadata = std::fs::metadata(path)?;
+    Ok(metadata.permissions().mode() & 0o7777)
+}
+
+fn region(given: Option<String>) -> Result<String, SettingsError> {
+    let region = given.unwrap_or_else(|| "us-east-1".into());
+    let is_in_region = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    let is_valid =
+        (1..=REGION_LENGTH_MAX).contains(&region.len()) && region.bytes().all(is_in_region);
+    if is_valid { Ok(region) } else { Err(SettingsError::Region { given: region }) }
+}
+
+fn account(given: Option<String>) -> Result<String, SettingsError> {
+    let account = given.unwrap_or_else(|| "000000000000".into());
+    let is_valid = account.len() == ACCOUNT_LENGTH && account.bytes().all(|it| it.is_ascii_digit());
+    if is_valid { Ok(account) } else { Err(SettingsError::Account { given: account }) }
 }
 
 fn read(
@@ -254,6 +319,8 @@ fn is_on(switch: Option<Switch>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use zenobe_testing::TemporaryDirectory;
+
     use super::*;
 
     fn resolve(flags: &str, environment: &str, file: &str) -> Result<Settings, SettingsError> {
@@ -340,6 +407,49 @@ mod tests {
         assert_eq!(resolve(&accepted, "", "").unwrap().credentials, None);
         assert!(resolve("listen = '[::1]:0'", "", "").is_ok());
         assert!(refusal("credentials = '/absent'", "", "").contains("/absent"));
+    }
+
+    #[test]
+    fn accounts_and_regions_have_their_form() {
+        for region in ["", "us east", "us:east", "é", &"r".repeat(65)] {
+            let expected =
+                "--region must be 1 to 64 letters, digits, `-` and `_`, such as us-east-1";
+            let message = refusal(&format!("region = '{region}'"), "", "");
+            assert_eq!(message, format!("{expected}, not `{region}`"));
+        }
+        for account in ["", "1", "12345678901a", "1234567890123"] {
+            let expected = "--account must be 12 digits, such as 123456789012";
+            let message = refusal(&format!("account = '{account}'"), "", "");
+            assert_eq!(message, format!("{expected}, not `{account}`"));
+        }
+        let settings = resolve("region = 'local_1'\naccount = '123456789012'", "", "").unwrap();
+        assert_eq!(
+            (settings.region.as_str(), settings.account.as_str()),
+            ("local_1", "123456789012")
+        );
+    }
+
+    #[test]
+    fn credentials_that_every_user_can_read_are_refused() {
+        let directory = TemporaryDirectory::new("credentials");
+        let path = directory.path().join("keys");
+        std::fs::write(&path, "AKID:secret").unwrap();
+        let resolve = |mode: u32| {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            resolve(&format!("credentials = '{}'", path.display()), "", "")
+        };
+        for mode in [0o600, 0o400, 0o640] {
+            assert_eq!(resolve(mode).unwrap().credentials.unwrap().len(), 1);
+        }
+        for mode in [0o644, 0o602] {
+            let message = resolve(mode).unwrap_err().to_string();
+            let expected = format!(
+                "every user of this machine can read the credentials file {} (its mode is {mode:04o}): \
+                 take that away with `chmod 600`",
+                path.display()
+            );
+            assert!(message.starts_with(&expected), "{message}");
+        }
     }
 
     #[test]

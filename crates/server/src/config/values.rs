@@ -4,6 +4,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use zenobe_api::Wording;
+
+use crate::http::sites::{AllowedHost, CorsOrigin};
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
     /// An acknowledged write survives power loss.
@@ -32,6 +36,64 @@ pub struct Switch(pub bool);
 
 /// Whether requests of unknown callers are accepted beyond loopback.
 pub type AcceptAny = Switch;
+
+/// What an option can hold, read from a text of the environment or of a file.
+pub trait OptionValue: Sized {
+    /// Whether the option may be given several times.
+    const IS_LIST: bool = false;
+
+    fn parse_text(text: &str) -> Result<Self, String>;
+}
+
+macro_rules! option_values {
+    ($($type:ty),* $(,)?) => {$(
+        impl OptionValue for $type {
+            fn parse_text(text: &str) -> Result<$type, String> {
+                text.parse().map_err(|error| not_valid(text, &error))
+            }
+        }
+    )*};
+}
+
+option_values!(
+    String,
+    PathBuf,
+    u32,
+    Switch,
+    Durability,
+    LogFormat,
+    CredentialsSource,
+    AllowedHost,
+    CorsOrigin
+);
+
+impl OptionValue for Wording {
+    fn parse_text(text: &str) -> Result<Wording, String> {
+        parse_wording(text).map_err(|error| not_valid(text, &error))
+    }
+}
+
+/// Separated by commas.
+impl<T: OptionValue> OptionValue for Vec<T> {
+    const IS_LIST: bool = true;
+
+    fn parse_text(text: &str) -> Result<Vec<T>, String> {
+        text.split(',').map(|element| T::parse_text(element.trim())).collect()
+    }
+}
+
+fn not_valid(text: &str, error: &dyn fmt::Display) -> String {
+    format!("`{text}` is not valid: {error}")
+}
+
+/// The words for a type that belongs to another crate.
+pub fn parse_wording(text: &str) -> Result<Wording, UnknownWord> {
+    match text {
+        "classic" => Ok(Wording::Classic),
+        "newer" => Ok(Wording::Newer),
+        _ => Err(UnknownWord { expected: "classic or newer" }),
+    }
+}
 
 /// A text that names none of the values of an option.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,6 +9,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
+use super::peers::Peers;
 use super::service::Service;
 use super::stream::GuardedStream;
 use super::timer::ConnectionTimer;
@@ -27,6 +28,9 @@ const CUT_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, Copy)]
 pub struct ConnectionOptions {
     pub connections_max: usize,
+    /// Of all connections, how many one peer may have; `None` lets one other machine have half of them, and this
+    /// machine all.
+    pub connections_per_peer_max: Option<usize>,
     /// How long a connection may be without a whole request head.
     pub idle_timeout: Duration,
     /// How long a peer may stall while an answer is being sent.
@@ -75,6 +79,7 @@ async fn accept_all<H: Handler>(
     options: ConnectionOptions,
     shutdown: shutdown::Listener,
 ) {
+    let peers = Peers::new(&options);
     loop {
         // When there are as many as there may be, new connections wait in the kernel's queue.
         let may_accept = connections.len() < options.connections_max;
@@ -82,8 +87,15 @@ async fn accept_all<H: Handler>(
             accepted = listener.accept(), if may_accept => accepted,
             Some(_) = connections.join_next() => continue,
         };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        let (stream, place) = match accepted {
+            Ok((stream, address)) => match peers.place(address.ip()) {
+                Some(place) => (stream, place),
+                // To wait with it would let those behind it wait, too.
+                None => {
+                    service.metrics.connection_refused();
+                    continue;
+                }
+            },
             Err(error) => {
                 tracing::warn!(%error, "a connection cannot be accepted");
                 tokio::time::sleep(ACCEPT_RETRY_PAUSE).await;
@@ -92,7 +104,7 @@ async fn accept_all<H: Handler>(
         };
         let (service, shutdown) = (service.clone(), shutdown.clone());
         let served = workers.serve(connections, stream, move |stream| async move {
-            let _counted = service.metrics.connection_opened();
+            let _counted = (service.metrics.connection_opened(), place);
             serve_connection(stream, service.clone(), options, shutdown).await;
         });
         if let Err(error) = served {

@@ -3,8 +3,10 @@
 mod body;
 pub mod connection;
 mod head;
+mod peers;
 pub mod response;
 pub mod service;
+pub mod sites;
 mod stream;
 mod timer;
 pub mod workers;

@@ -9,7 +9,7 @@ use http_body_util::Full;
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD,
-    CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, ORIGIN, SERVER,
+    CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, SERVER, VARY,
 };
 use hyper::http::request;
 use hyper::{Response, StatusCode};
@@ -69,7 +69,7 @@ impl Answer {
         Answer { from_service: false, close: true, ..Answer::new(status, Bytes::new()) }
     }
 
-    /// Permits any origin what it asks for: the API is protected by signatures, not by origins.
+    /// Permits a page whose origin is allowed what it asks for.
     pub fn preflight(request_headers: &HeaderMap) -> Answer {
         let mut answer = Answer::new(StatusCode::OK, Bytes::new());
         answer.headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("172800"));
@@ -84,15 +84,20 @@ impl Answer {
         answer
     }
 
-    /// Adds what all answers to `request` have.
-    pub fn render(self, request: &request::Parts) -> Response<Full<Bytes>> {
+    /// Adds what all answers to `request` have. `granted` is the origin whose pages may read this one.
+    pub fn render(
+        self,
+        request: &request::Parts,
+        granted: Option<HeaderValue>,
+    ) -> Response<Full<Bytes>> {
         let Answer { status, mut body, content_type, mut headers, from_service, close } = self;
         headers.insert(SERVER, HeaderValue::from_static("Server"));
         if let Some(content_type) = content_type {
             headers.insert(CONTENT_TYPE, content_type);
         }
-        if request.headers.contains_key(ORIGIN) {
-            headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+        if let Some(origin) = granted {
+            headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+            headers.insert(VARY, HeaderValue::from_static("origin"));
         }
         if body.len() > COMPRESSION_SIZE_BYTES_MIN && head::accepts_gzip(&request.headers) {
             body = gzipped(&body);

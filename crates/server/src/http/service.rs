@@ -16,6 +16,7 @@ use zenobe_api::{ApiError, Exception, Operation, is_valid_json};
 use super::body::{BodyError, BodyMemory, ReceivedBody};
 use super::head::{self, ContentEncoding, ContentType, Route};
 use super::response::Answer;
+use super::sites::{SiteRefusal, Sites};
 use crate::access::{self, Access};
 use crate::admin::{self, Admin};
 use crate::dispatch::Handler;
@@ -25,6 +26,8 @@ use crate::metrics::Metrics;
 pub struct Service<H> {
     pub handler: H,
     pub access: Access,
+    /// Which host names and web pages are answered.
+    pub sites: Sites,
     /// What operators do besides the API. Tests of HTTP alone have none.
     pub admin: Option<Arc<Admin>>,
     pub metrics: Arc<Metrics>,
@@ -54,14 +57,21 @@ impl<H: Handler> Service<H> {
             tracing::error!("a request made its handler panic");
             api_answer(ApiError::internal_server_error().into_response(), ContentType::AmzJson)
         });
-        Ok(answer.render(&parts))
+        Ok(answer.render(&parts, self.sites.granted(&parts)))
     }
 
     async fn answer(&self, parts: &request::Parts, body: Incoming) -> Answer {
         if head::is_too_large(parts) {
             return Answer::rejection(StatusCode::BAD_REQUEST);
         }
-        let answer = match Route::of(parts) {
+        let route = Route::of(parts);
+        if route != Route::Health
+            && let Err(refusal) = self.sites.check(parts)
+        {
+            let close = head::has_body(&parts.headers);
+            return Answer { close, ..site_answer(route, &refusal) };
+        }
+        let answer = match route {
             Route::Api => return self.answer_timed(parts, body).await,
             Route::Admin => return self.answer_admin(parts, body).await,
             // The blank at the end is DynamoDB's.
@@ -193,6 +203,18 @@ fn api_answer(response: zenobe_api::Response, content_type: ContentType) -> Answ
     let status = StatusCode::from_u16(response.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let content_type = Some(content_type.header_value());
     Answer { content_type, ..Answer::new(status, response.body) }
+}
+
+/// Who calls the API reads errors as the API words them.
+fn site_answer(route: Route, refusal: &SiteRefusal) -> Answer {
+    match route {
+        Route::Api => {
+            let error = ApiError::new(Exception::AccessDenied, refusal.to_string());
+            let answer = api_answer(error.into_response(), ContentType::AmzJson);
+            Answer { status: StatusCode::FORBIDDEN, ..answer }
+        }
+        _ => admin::refuse(&refusal.clone().into()),
+    }
 }
 
 fn rejection(error: BodyError) -> Answer {

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -144,6 +145,12 @@ fn bad_configuration_is_a_usage_error() {
     check_refusal(&mut absent, 2, "cannot read the configuration file /absent.toml");
     let mut both = zenobe(&["serve", "--memory", "--data", "x"]);
     check_refusal(&mut both, 2, "--memory and --data exclude each other");
+    let mut region = zenobe(&["serve", "--memory", "--region", ""]);
+    check_refusal(&mut region, 2, "--region must be 1 to 64 letters, digits, `-` and `_`");
+    let keys = file(&directory, "keys", "a:b");
+    fs::set_permissions(&keys, fs::Permissions::from_mode(0o644)).unwrap();
+    let mut open = zenobe(&["serve", "--memory", "--credentials", keys.to_str().unwrap()]);
+    check_refusal(&mut open, 2, "(its mode is 0644): take that away with `chmod 600`");
     let mut memory = zenobe(&["serve"]);
     let memory = memory.env("ZENOBE_MEMORY", "perhaps");
     check_refusal(memory, 2, "ZENOBE_MEMORY: `perhaps` is not valid");

@@ -9,6 +9,7 @@ mod clients;
 mod commands;
 mod endpoint;
 mod shutdown;
+mod sites;
 mod support;
 mod tail;
 mod triggers;

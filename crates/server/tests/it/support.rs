@@ -20,6 +20,7 @@ use zenobe_server::dispatch::Handler;
 use zenobe_server::http::BodyMemory;
 use zenobe_server::http::connection::{self, ConnectionOptions};
 use zenobe_server::http::service::Service;
+use zenobe_server::http::sites::Sites;
 use zenobe_server::http::workers::Workers;
 use zenobe_server::metrics::Metrics;
 use zenobe_server::shutdown::{self, Trigger};
@@ -88,6 +89,7 @@ pub struct TestOptions {
     pub connections: ConnectionOptions,
     pub credentials: Option<Credentials>,
     pub namespaces_from_credentials: bool,
+    pub sites: Sites,
 }
 
 impl Default for TestOptions {
@@ -96,12 +98,14 @@ impl Default for TestOptions {
         TestOptions {
             connections: ConnectionOptions {
                 connections_max: 100,
+                connections_per_peer_max: None,
                 idle_timeout: long,
                 stall_timeout: long,
                 shutdown_timeout: long,
             },
             credentials: None,
             namespaces_from_credentials: false,
+            sites: Sites::default(),
         }
     }
 }
@@ -124,6 +128,7 @@ impl TestServer {
                 options.namespaces_from_credentials,
                 namespace,
             ),
+            sites: options.sites,
             admin: None,
             metrics: Arc::new(Metrics::default()),
             body_memory: BodyMemory::default(),

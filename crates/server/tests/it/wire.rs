@@ -3,7 +3,9 @@
 
 use std::io::Read;
 
-use crate::support::{AUTHORIZATION, ECHO, Reply, TestServer};
+use zenobe_server::http::sites::{CorsOrigin, KnownHosts, Sites};
+
+use crate::support::{AUTHORIZATION, ECHO, Reply, TestOptions, TestServer};
 
 const UNKNOWN_XML: (&str, &str) = ("<UnknownOperationException/>\n", "3552371480");
 const SERIALIZATION: (&str, &str) =
@@ -121,8 +123,9 @@ fn a_signed_request_reaches_its_handler() {
 }
 
 #[test]
-fn preflight_requests_are_granted_what_they_ask_for() {
-    let server = TestServer::start();
+fn preflight_requests_of_allowed_pages_are_granted_what_they_ask_for() {
+    let sites = Sites::new(KnownHosts::Any, Vec::new(), vec![CorsOrigin::Any]);
+    let server = TestServer::start_with(TestOptions { sites, ..TestOptions::default() });
     let reply = request(
         &server,
         "OPTIONS /",
