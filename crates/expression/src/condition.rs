@@ -66,6 +66,8 @@ pub enum Operand {
     Literal(Arc<EncodedValue>),
     /// The size of the value at a path. The size of a literal is itself a literal.
     Size(Path),
+    /// Whether a condition holds, as a BOOL. Only PartiQL can say it.
+    Test(Box<Condition>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +97,7 @@ impl Condition {
 
     fn collect_paths<'c>(&'c self, paths: &mut Vec<&'c Path>) {
         let mut add = |operands: &[&'c Operand]| {
-            paths.extend(operands.iter().filter_map(|operand| operand.path()));
+            operands.iter().for_each(|operand| operand.collect_paths(paths));
         };
         match self {
             Condition::And(conditions) | Condition::Or(conditions) => {
@@ -122,10 +124,11 @@ impl Operand {
         Operand::Literal(Arc::new(EncodedValue::encode(value)))
     }
 
-    pub fn path(&self) -> Option<&Path> {
+    fn collect_paths<'c>(&'c self, paths: &mut Vec<&'c Path>) {
         match self {
-            Operand::Path(path) | Operand::Size(path) => Some(path),
-            Operand::Literal(_) => None,
+            Operand::Path(path) | Operand::Size(path) => paths.push(path),
+            Operand::Literal(_) => {}
+            Operand::Test(condition) => condition.collect_paths(paths),
         }
     }
 }

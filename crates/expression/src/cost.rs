@@ -54,6 +54,7 @@ impl Cost {
                 Operand::Literal(literal) => {
                     self.literal_size_bytes += literal.as_value().encoded().len() as u64;
                 }
+                Operand::Test(condition) => condition.add_cost(self),
             }
         }
     }

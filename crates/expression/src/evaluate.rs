@@ -50,7 +50,7 @@ impl Condition {
 enum Resolved<'v> {
     Missing,
     Borrowed(ValueRef<'v>),
-    /// Sizes are computed.
+    /// Sizes and truth values are computed.
     Owned(EncodedValue),
 }
 
@@ -64,6 +64,10 @@ impl Operand {
                 size.map_or(Resolved::Missing, |size| {
                     Resolved::Owned(EncodedValue::encode(&AttributeValue::N(size)))
                 })
+            }
+            Operand::Test(condition) => {
+                let holds = AttributeValue::Bool(condition.evaluate(item));
+                Resolved::Owned(EncodedValue::encode(&holds))
             }
         }
     }

@@ -34,6 +34,7 @@ pub mod limits;
 mod listed_path;
 mod operator;
 mod parser;
+pub mod partiql;
 mod projection;
 mod remembered;
 mod reserved_words;

@@ -18,3 +18,9 @@ pub const LIST_INDEX_MAX: usize = i32::MAX as usize;
 
 /// Longest `#name` or `:value` placeholder, prefix included.
 pub const PLACEHOLDER_SIZE_BYTES_MAX: usize = 255;
+
+/// Longest PartiQL statement, in characters.
+pub const STATEMENT_LENGTH_MAX: usize = 8192;
+
+/// Values that `IN` lists in a PartiQL statement.
+pub const LISTED_OPERANDS_MAX: usize = 100;

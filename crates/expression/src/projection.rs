@@ -8,17 +8,32 @@ use zenobe_value::{
 
 /// Paths to select, and the same as a tree to walk along with an item.
 ///
-/// The legacy `AttributesToGet` lowers to one top-level path per name.
+/// The legacy `AttributesToGet` lowers to one top-level path per name. PartiQL's select lists have columns: what lies on
+/// a path becomes an attribute of its own, without its parents.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Projection {
     paths: Vec<Path>,
     roots: BTreeMap<String, Selection>,
+    /// The names of columns, one for each path; empty if everything stays at its place.
+    columns: Vec<String>,
 }
 
 impl Projection {
     pub fn new(paths: Vec<Path>) -> Projection {
         let roots = selections(&paths);
-        Projection { paths, roots }
+        Projection { paths, roots, columns: Vec::new() }
+    }
+
+    /// Of columns with the same name the last one that is found counts.
+    pub fn columns(columns: Vec<(String, Path)>) -> Projection {
+        let is_attribute =
+            |(name, path): &(String, Path)| path.is_top_level() && path.root() == name;
+        let stay = columns.iter().all(is_attribute);
+        let (names, paths): (Vec<String>, Vec<Path>) = columns.into_iter().unzip();
+        match stay {
+            true => Projection::new(paths),
+            false => Projection { paths, roots: BTreeMap::new(), columns: names },
+        }
     }
 
     pub fn paths(&self) -> &[Path] {
@@ -27,6 +42,12 @@ impl Projection {
 
     /// The selected parts of an item. Where nothing below a parent is found the parent is left out.
     pub fn apply(&self, item: ItemRef<'_>) -> EncodedItem {
+        if !self.columns.is_empty() {
+            let columns = self.columns.iter().zip(&self.paths);
+            let found = columns.filter_map(|(name, path)| Some((name, item.lookup(path)?)));
+            let found = found.map(|(name, value)| (name.clone(), value.decode()));
+            return EncodedItem::encode(&found.collect());
+        }
         if self.paths.iter().all(Path::is_top_level) {
             return item.retain(|name| self.roots.contains_key(name));
         }

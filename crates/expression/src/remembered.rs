@@ -2,13 +2,10 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::rc::Rc;
 
-use crate::error::Fault;
-
-/// What one thread remembers of one kind of expression, by the text.
-pub(crate) struct Remembered<Syntax> {
-    by_text: RefCell<HashMap<Box<str>, Rc<Syntax>>>,
+/// What one thread remembers of one kind of expression, by the text. `Shared` is a counted pointer to its syntax.
+pub(crate) struct Remembered<Shared> {
+    by_text: RefCell<HashMap<Box<str>, Shared>>,
 }
 
 /// A memory that is full is given up as a whole: those who overfill it don't repeat themselves.
@@ -17,27 +14,30 @@ const TEXTS_MAX: usize = 128;
 /// Longer texts are rather made by programs than written by people, and seldom come again.
 const TEXT_SIZE_BYTES_MAX: usize = 512;
 
-impl<Syntax> Remembered<Syntax> {
-    pub fn new() -> Remembered<Syntax> {
+impl<Shared: Clone> Remembered<Shared> {
+    pub fn new() -> Remembered<Shared> {
         Remembered { by_text: RefCell::default() }
     }
 
     /// What the text was parsed to, or is parsed to now. Faulty texts are not remembered.
-    pub fn get_or_parse(
+    pub fn get_or_parse<Syntax, Fault>(
         &self,
         text: &str,
         parse: impl FnOnce(&str) -> Result<Syntax, Fault>,
-    ) -> Result<Rc<Syntax>, Fault> {
+    ) -> Result<Shared, Fault>
+    where
+        Shared: From<Syntax>,
+    {
         if let Some(known) = self.by_text.borrow().get(text) {
-            return Ok(Rc::clone(known));
+            return Ok(known.clone());
         }
-        let parsed = Rc::new(parse(text)?);
+        let parsed = Shared::from(parse(text)?);
         if text.len() <= TEXT_SIZE_BYTES_MAX {
             let mut by_text = self.by_text.borrow_mut();
             if by_text.len() >= TEXTS_MAX {
                 by_text.clear();
             }
-            by_text.insert(text.into(), Rc::clone(&parsed));
+            by_text.insert(text.into(), parsed.clone());
         }
         Ok(parsed)
     }
@@ -45,27 +45,32 @@ impl<Syntax> Remembered<Syntax> {
 
 #[cfg(test)]
 mod tests {
+    use std::rc::Rc;
+
     use super::*;
+    use crate::error::Fault;
 
     #[test]
     fn a_text_is_parsed_once_unless_it_is_faulty() {
-        let remembered = Remembered::new();
-        let parse = |text: &str| remembered.get_or_parse(text, |text| Ok(text.len())).unwrap();
+        let remembered: Remembered<Rc<usize>> = Remembered::new();
+        let parse = |text: &str| {
+            remembered.get_or_parse(text, |text| Ok::<usize, Fault>(text.len())).unwrap()
+        };
         let first = parse("a = b");
         assert!(Rc::ptr_eq(&first, &parse("a = b")));
         assert_eq!(*parse("a = bc"), 6);
-        let fault = remembered.get_or_parse("a b", |_| Err(Fault::Empty));
+        let fault = remembered.get_or_parse("a b", |_| Err::<usize, Fault>(Fault::Empty));
         assert_eq!(fault, Err(Fault::Empty));
         assert_eq!(*parse("a b"), 3);
     }
 
     #[test]
     fn no_more_is_kept_than_the_limits_say() {
-        let remembered = Remembered::new();
+        let remembered: Remembered<Rc<usize>> = Remembered::new();
         let long = "x".repeat(TEXT_SIZE_BYTES_MAX + 1);
         let texts = (0..3 * TEXTS_MAX).map(|number| number.to_string()).chain([long.clone()]);
         for text in texts {
-            remembered.get_or_parse(&text, |text| Ok(text.len())).unwrap();
+            remembered.get_or_parse(&text, |text| Ok::<usize, Fault>(text.len())).unwrap();
             assert!(remembered.by_text.borrow().len() <= TEXTS_MAX);
         }
         assert!(!remembered.by_text.borrow().contains_key(&*long));

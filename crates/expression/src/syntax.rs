@@ -3,7 +3,7 @@
 use crate::operator::{Operator, Section};
 
 /// A piece of the text. The syntax holds no text itself, so that it can outlive the request that the text came with.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
     start: u16,
     end: u16,
@@ -13,6 +13,15 @@ impl Span {
     pub fn new(start: usize, end: usize) -> Span {
         let bound = |position: usize| u16::try_from(position).expect("expressions are short");
         Span { start: bound(start), end: bound(end) }
+    }
+
+    pub fn start(self) -> usize {
+        usize::from(self.start)
+    }
+
+    /// From the beginning of this to the end of another.
+    pub fn to(self, last: Span) -> Span {
+        Span { start: self.start, end: last.end }
     }
 
     pub fn of(self, text: &str) -> &str {

@@ -8,6 +8,7 @@ mod static_checks;
 mod update;
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use zenobe_value::{AttributeValue, Path, PathElement};
@@ -23,6 +24,7 @@ use crate::remembered::Remembered;
 use crate::syntax::{RawElement, RawLeaf, RawName, RawPath, RawUpdate, Span, Tree};
 use crate::update::Update;
 pub(crate) use leaf::{Leaf, LeafOperand};
+pub(crate) use path_set::check_disjoint;
 
 /// Binds the expressions of one request and tracks which placeholders they use.
 pub struct Binder<'a> {
@@ -103,7 +105,7 @@ impl<'a> Binder<'a> {
         let mut scope = self.scope(text);
         let paths = paths.iter().map(|path| scope.path(path));
         let paths: Vec<Path> = paths.collect::<Result<_, _>>()?;
-        path_set::check_disjoint(&paths)?;
+        check_disjoint(&paths)?;
         Ok(Projection::new(paths))
     }
 
@@ -113,9 +115,9 @@ impl<'a> Binder<'a> {
 }
 
 thread_local! {
-    static UPDATES: Remembered<RawUpdate> = Remembered::new();
-    static CONDITIONS: Remembered<Tree<RawLeaf>> = Remembered::new();
-    static PROJECTIONS: Remembered<Vec<RawPath>> = Remembered::new();
+    static UPDATES: Remembered<Rc<RawUpdate>> = Remembered::new();
+    static CONDITIONS: Remembered<Rc<Tree<RawLeaf>>> = Remembered::new();
+    static PROJECTIONS: Remembered<Rc<Vec<RawPath>>> = Remembered::new();
 }
 
 fn checked_update(text: &str) -> Result<RawUpdate, Fault> {

@@ -1,14 +1,16 @@
 //! The paths of a projection, and the targets of an update, must not get in each other's way.
 
+use std::borrow::Borrow;
+
 use zenobe_value::{Path, PathElement};
 
 use crate::error::Fault;
 
 /// Any overlap is reported before any conflict; the earlier path in the text is path one.
-pub(super) fn check_disjoint(paths: &[Path]) -> Result<(), Fault> {
+pub(crate) fn check_disjoint<P: Borrow<Path>>(paths: &[P]) -> Result<(), Fault> {
     let mut conflict = None;
-    for (position, two) in paths.iter().enumerate() {
-        for one in &paths[..position] {
+    for (position, two) in paths.iter().map(Borrow::borrow).enumerate() {
+        for one in paths[..position].iter().map(Borrow::borrow) {
             match relation(one, two) {
                 Relation::Apart => {}
                 Relation::Overlap => {

@@ -7,5 +7,6 @@ mod golden;
 mod legacy;
 mod limits;
 mod notation;
+mod partiql;
 mod properties;
 mod update_model;

@@ -1,0 +1,201 @@
+//! What can be wrong with a statement, as data. The texts are in the API's message catalogue.
+
+use zenobe_value::{AttributeType, NumberError, Path};
+
+use crate::error::OperandType;
+use crate::syntax::Span;
+
+/// Where a token stands, counted in characters from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Position {
+    pub line: usize,
+    pub column: usize,
+    pub length: usize,
+}
+
+impl Position {
+    pub(super) fn of(text: &str, span: Span) -> Position {
+        let start = span.start();
+        let (mut line, mut line_start) = (1, 0);
+        let bytes = text.as_bytes();
+        for (at, byte) in bytes[..start].iter().enumerate() {
+            let ends_line = match byte {
+                b'\n' => true,
+                b'\r' => bytes.get(at + 1) != Some(&b'\n'),
+                _ => false,
+            };
+            if ends_line {
+                (line, line_start) = (line + 1, at + 1);
+            }
+        }
+        let column = 1 + text[line_start..start].chars().count();
+        Position { line, column, length: span.of(text).chars().count() }
+    }
+}
+
+/// One variant per message, with what the message prints.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StatementFault {
+    // The text is no statement.
+    /// An unterminated quote or comment, a character without a meaning, a number beyond any machine.
+    Unreadable,
+    ExpectedStatement,
+    /// Something is left over behind a complete statement.
+    UnexpectedToken,
+    UnexpectedTerm,
+    UnexpectedKeyword,
+    UnexpectedOperator,
+    MissingRightHandSide,
+    ExpectedTableName,
+    ExpectedTypeName,
+    ExpectedFrom,
+    /// In capitals.
+    ExpectedKeyword {
+        keyword: &'static str,
+    },
+    /// By the name of its token.
+    ExpectedToken {
+        token: &'static str,
+    },
+    InvalidDotComponent,
+
+    // The statement has no meaning here.
+    Aliasing,
+    UnsupportedOperation {
+        operation: &'static str,
+    },
+    UnexpectedPathComponent {
+        position: Position,
+    },
+    IndexOutOfRange {
+        /// As written, with its sign.
+        index: String,
+        position: Position,
+    },
+    PathTooDeep {
+        levels: usize,
+    },
+    TooManySourceComponents,
+    EmptySourceComponent,
+    IndexInWrite,
+    IndexInInsert {
+        position: Position,
+    },
+    OrderWithoutCondition,
+    DeleteReturning {
+        /// What follows RETURNING.
+        clause: String,
+    },
+    TooManyOperators {
+        count: usize,
+    },
+    NestedTooDeeply,
+
+    // Literals. Paths lead from the literal's root into it.
+    UnsupportedValue {
+        what: Unsupported,
+        path: String,
+        position: Position,
+    },
+    EmptyBag,
+    MixedBag,
+    DuplicateStrings {
+        members: Vec<String>,
+    },
+    DuplicateNumbers {
+        /// As written.
+        members: Vec<String>,
+        path: String,
+    },
+    Number {
+        error: NumberError,
+        path: String,
+    },
+    LiteralTooDeep {
+        path: String,
+    },
+
+    // Functions and operators.
+    UnknownFunction {
+        /// In lower case.
+        function: String,
+        position: Position,
+    },
+    OperandCount {
+        operator: &'static str,
+        count: usize,
+    },
+    TooManyOperands {
+        count: usize,
+    },
+    PathRequired {
+        operator: &'static str,
+    },
+    OperandType {
+        /// Operators as written.
+        operator: String,
+        operand_type: OperandType,
+    },
+    InvalidAttributeTypeName {
+        name: String,
+    },
+    /// `function` is SET_ADD or SET_DELETE.
+    SetTarget {
+        function: &'static str,
+        position: Position,
+    },
+    SetArguments {
+        function: &'static str,
+        position: Position,
+    },
+    SetArgumentType {
+        function: &'static str,
+        position: Position,
+    },
+    PathsOverlap {
+        one: Path,
+        two: Path,
+    },
+    PathsConflict {
+        one: Path,
+        two: Path,
+    },
+
+    // Parameters.
+    ParameterCount,
+    /// `VALUE ?` takes a map.
+    ItemNotMap {
+        actual: AttributeType,
+    },
+}
+
+/// What stands in the place of a literal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unsupported {
+    Parameter,
+    /// In lower case.
+    Function(String),
+    Path,
+    Operator,
+    Scalar,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_count_characters_and_lines() {
+        let text = "a\n  é b\r\nc";
+        let position = |part: &str| {
+            let start = text.find(part).unwrap();
+            let Position { line, column, length } =
+                Position::of(text, Span::new(start, start + part.len()));
+            (line, column, length)
+        };
+        assert_eq!(position("a"), (1, 1, 1));
+        assert_eq!(position("é"), (2, 3, 1));
+        assert_eq!(position("b"), (2, 5, 1));
+        assert_eq!(position("c"), (3, 1, 1));
+    }
+}

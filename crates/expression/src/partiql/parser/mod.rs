@@ -1,0 +1,171 @@
+//! From tokens to statements. The grammar yields expressions of any kind ([`expression`]); what an expression means in the
+//! place where it stands is decided by [`condition`], [`assignment`] and [`literal`].
+//!
+//! A fault of syntax ends the parsing. A fault of meaning is kept, the first one only, and reported if the rest of the text
+//! turns out to be well formed.
+
+mod assignment;
+mod condition;
+mod expression;
+mod literal;
+mod path;
+mod statement;
+
+use super::fault::{Position, StatementFault};
+use super::lexer::{Token, TokenKind, tokenize, unquoted};
+use super::statement::Statement;
+use crate::limits::STATEMENT_LENGTH_MAX;
+use crate::syntax::Span;
+
+/// How deep parentheses may nest. Collections have a limit of their own.
+const DEPTH_MAX: usize = 64;
+
+pub(super) fn parse(text: &str) -> Result<Statement, StatementFault> {
+    // The API's own limit is the same and comes first; here it keeps places in the text small.
+    if text.chars().nth(STATEMENT_LENGTH_MAX).is_some() {
+        return Err(StatementFault::Unreadable);
+    }
+    let mut parser = Parser::new(text)?;
+    let kind = parser.statement()?;
+    parser.finish()?;
+    let parameters = parser.parameters;
+    match parser.fault {
+        Some(fault) => Err(fault),
+        None => Ok(Statement { kind, parameters }),
+    }
+}
+
+struct Parser<'t> {
+    text: &'t str,
+    tokens: Vec<Token>,
+    position: usize,
+    parameters: usize,
+    operators: usize,
+    /// Open parentheses and calls.
+    depth: usize,
+    /// The first fault of meaning.
+    fault: Option<StatementFault>,
+}
+
+impl<'t> Parser<'t> {
+    fn new(text: &'t str) -> Result<Parser<'t>, StatementFault> {
+        let tokens = tokenize(text)?;
+        let (position, parameters, operators, depth) = (0, 0, 0, 0);
+        Ok(Parser { text, tokens, position, parameters, operators, depth, fault: None })
+    }
+
+    /// One semicolon may end a statement.
+    fn finish(&mut self) -> Result<(), StatementFault> {
+        self.accept(TokenKind::Semicolon);
+        if self.peek() != TokenKind::End {
+            return Err(StatementFault::UnexpectedToken);
+        }
+        Ok(())
+    }
+
+    /// Keeps a fault of meaning unless there was one before.
+    fn keep(&mut self, fault: StatementFault) {
+        self.fault.get_or_insert(fault);
+    }
+
+    // ---- tokens ---------------------------------------------------------------------------------
+
+    fn peek(&self) -> TokenKind {
+        self.tokens[self.position].kind
+    }
+
+    fn peek_second(&self) -> TokenKind {
+        self.tokens.get(self.position + 1).map_or(TokenKind::End, |token| token.kind)
+    }
+
+    fn span(&self) -> Span {
+        self.tokens[self.position].span
+    }
+
+    fn text_of(&self, span: Span) -> &'t str {
+        span.of(self.text)
+    }
+
+    fn place(&self, span: Span) -> Position {
+        Position::of(self.text, span)
+    }
+
+    /// Consumes the current token, which is never the end.
+    fn advance(&mut self) -> Span {
+        let span = self.span();
+        self.position += 1;
+        span
+    }
+
+    /// As [`Parser::advance`]: the token's text.
+    fn advance_text(&mut self) -> &'t str {
+        let span = self.advance();
+        self.text_of(span)
+    }
+
+    fn accept(&mut self, kind: TokenKind) -> bool {
+        let found = self.peek() == kind;
+        if found {
+            self.position += 1;
+        }
+        found
+    }
+
+    /// Whether a word comes next, be it a keyword of SQL or not.
+    fn at_word(&self, word: &str) -> bool {
+        matches!(self.peek(), TokenKind::Keyword | TokenKind::Name)
+            && self.text_of(self.span()).eq_ignore_ascii_case(word)
+    }
+
+    fn second_is_word(&self, word: &str) -> bool {
+        matches!(self.peek_second(), TokenKind::Keyword | TokenKind::Name)
+            && self.text_of(self.tokens[self.position + 1].span).eq_ignore_ascii_case(word)
+    }
+
+    fn accept_word(&mut self, word: &str) -> bool {
+        let found = self.at_word(word);
+        if found {
+            self.position += 1;
+        }
+        found
+    }
+
+    fn expect_word(&mut self, keyword: &'static str) -> Result<(), StatementFault> {
+        match self.accept_word(keyword) {
+            true => Ok(()),
+            false => Err(StatementFault::ExpectedKeyword { keyword }),
+        }
+    }
+
+    fn expect(&mut self, kind: TokenKind, token: &'static str) -> Result<Span, StatementFault> {
+        match self.peek() == kind {
+            true => Ok(self.advance()),
+            false => Err(StatementFault::ExpectedToken { token }),
+        }
+    }
+
+    /// A name, quoted or not, if one comes next.
+    fn accept_name(&mut self) -> Option<String> {
+        match self.peek() {
+            TokenKind::Name => Some(self.advance_text().to_owned()),
+            TokenKind::QuotedName => Some(unquoted(self.advance_text())),
+            _ => None,
+        }
+    }
+
+    /// What is wrong with the current token where a term should be.
+    fn unexpected(&self) -> StatementFault {
+        let is_word_operator = ["AND", "OR", "IS", "IN", "LIKE", "BETWEEN"]
+            .into_iter()
+            .chain(["UNION", "EXCEPT", "INTERSECT"])
+            .any(|word| self.at_word(word));
+        match self.peek() {
+            TokenKind::Comparator(_) | TokenKind::OtherOperator => {
+                StatementFault::UnexpectedOperator
+            }
+            TokenKind::Keyword if is_word_operator => StatementFault::UnexpectedOperator,
+            TokenKind::Keyword => StatementFault::UnexpectedKeyword,
+            _ => StatementFault::UnexpectedTerm,
+        }
+    }
+}

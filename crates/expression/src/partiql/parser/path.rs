@@ -1,0 +1,91 @@
+//! Document paths.
+
+use zenobe_value::{Path, PathElement};
+
+use super::Parser;
+use crate::limits::{LIST_INDEX_MAX, PATH_ELEMENTS_MAX};
+use crate::partiql::fault::StatementFault;
+use crate::partiql::lexer::TokenKind;
+use crate::syntax::Span;
+
+impl Parser<'_> {
+    /// What follows a path's root.
+    pub(super) fn path_below(&mut self, root: String) -> Result<Path, StatementFault> {
+        let mut below = Vec::new();
+        loop {
+            if self.accept(TokenKind::Dot) {
+                below.extend(self.dot_component()?);
+            } else if self.accept(TokenKind::OpenBracket) {
+                below.extend(self.index()?);
+            } else {
+                break;
+            }
+        }
+        let levels = 1 + below.len();
+        if levels > PATH_ELEMENTS_MAX {
+            self.keep(StatementFault::PathTooDeep { levels });
+        }
+        Ok(Path::new(root, below))
+    }
+
+    /// A name. `None`: a wildcard, which no path here may have.
+    fn dot_component(&mut self) -> Result<Option<PathElement>, StatementFault> {
+        if self.peek() == TokenKind::Star {
+            let star = self.advance();
+            self.unexpected_component(star);
+            return Ok(None);
+        }
+        match self.accept_name() {
+            Some(name) => Ok(Some(PathElement::Name(name))),
+            None => Err(StatementFault::InvalidDotComponent),
+        }
+    }
+
+    /// What stands between brackets. `None`: anything but a list index within its range.
+    fn index(&mut self) -> Result<Option<PathElement>, StatementFault> {
+        let mut negative = false;
+        let signed = self.position;
+        loop {
+            match self.peek() {
+                TokenKind::Plus => {}
+                TokenKind::Minus => negative = !negative,
+                _ => break,
+            }
+            self.position += 1;
+        }
+        let element = match self.peek() {
+            TokenKind::Number => {
+                let digits = self.advance();
+                self.list_index(negative, digits)
+            }
+            TokenKind::Text | TokenKind::Parameter | TokenKind::Star if self.position == signed => {
+                let component = self.advance();
+                self.unexpected_component(component);
+                None
+            }
+            _ => return Err(self.unexpected()),
+        };
+        self.expect(TokenKind::CloseBracket, "RIGHT_BRACKET")?;
+        Ok(element)
+    }
+
+    fn list_index(&mut self, negative: bool, digits: Span) -> Option<PathElement> {
+        let text = self.text_of(digits);
+        if !text.bytes().all(|byte| byte.is_ascii_digit()) {
+            self.unexpected_component(digits);
+            return None;
+        }
+        let index = text.parse::<usize>().ok().filter(|index| *index <= LIST_INDEX_MAX);
+        if let Some(index) = index.filter(|index| *index == 0 || !negative) {
+            return Some(PathElement::Index(index));
+        }
+        let index = format!("{}{text}", if negative { "-" } else { "" });
+        self.keep(StatementFault::IndexOutOfRange { index, position: self.place(digits) });
+        None
+    }
+
+    pub(super) fn unexpected_component(&mut self, component: Span) {
+        let position = self.place(component);
+        self.keep(StatementFault::UnexpectedPathComponent { position });
+    }
+}

@@ -1,0 +1,303 @@
+//! The statements and their clauses.
+
+use super::Parser;
+use super::expression::{Expression, Node};
+use crate::partiql::fault::{StatementFault, Unsupported};
+use crate::partiql::lexer::{TokenKind, unquoted};
+use crate::partiql::statement::{
+    Column, Delete, Image, Insert, InsertedItem, OrderKey, Returning, Select, Source,
+    StatementKind, Term, Test, Update,
+};
+use crate::syntax::Span;
+use zenobe_value::{Path, PathElement};
+
+impl Parser<'_> {
+    pub(super) fn statement(&mut self) -> Result<StatementKind, StatementFault> {
+        if self.accept_word("SELECT") {
+            return self.select().map(StatementKind::Select);
+        }
+        if self.accept_word("INSERT") {
+            return self.insert().map(StatementKind::Insert);
+        }
+        if self.accept_word("UPDATE") {
+            return self.update().map(StatementKind::Update);
+        }
+        if self.accept_word("DELETE") {
+            return self.delete().map(StatementKind::Delete);
+        }
+        if self.accept_word("FROM") {
+            return self.update_from_first().map(StatementKind::Update);
+        }
+        if self.at_word("EXISTS") && self.peek_second() == TokenKind::OpenParenthesis {
+            return self.exists();
+        }
+        Err(self.no_statement())
+    }
+
+    /// A type test is refused for what it is, anything else for what it is not.
+    fn no_statement(&mut self) -> StatementFault {
+        let expression = match self.peek() {
+            TokenKind::Name | TokenKind::QuotedName => self.expression(),
+            _ => return StatementFault::ExpectedStatement,
+        };
+        match expression {
+            Err(fault @ StatementFault::ExpectedTypeName) => fault,
+            Ok(Expression { node: Node::Is { .. }, .. }) => match self.finish() {
+                Ok(()) => StatementFault::UnsupportedOperation { operation: "IsType" },
+                Err(fault) => fault,
+            },
+            _ => StatementFault::ExpectedStatement,
+        }
+    }
+
+    fn exists(&mut self) -> Result<StatementKind, StatementFault> {
+        let function = self.advance();
+        self.position += 1;
+        if !self.accept_word("SELECT") {
+            let position = self.place(function);
+            return Err(StatementFault::UnknownFunction { function: "exists".into(), position });
+        }
+        let select = self.select()?;
+        self.expect(TokenKind::CloseParenthesis, "RIGHT_PAREN")?;
+        Ok(StatementKind::Exists(select))
+    }
+
+    // ---- SELECT ---------------------------------------------------------------------------------
+
+    fn select(&mut self) -> Result<Select, StatementFault> {
+        let columns = match self.accept(TokenKind::Star) {
+            true => None,
+            false => Some(self.columns()?),
+        };
+        if !self.accept_word("FROM") {
+            return Err(StatementFault::ExpectedFrom);
+        }
+        let source = self.select_source()?;
+        self.refuse_alias();
+        let condition = self.condition()?;
+        let order = self.order()?;
+        if condition.is_none() && !order.is_empty() {
+            self.keep(StatementFault::OrderWithoutCondition);
+        }
+        Ok(Select { columns, source, condition, order })
+    }
+
+    fn columns(&mut self) -> Result<Vec<Column>, StatementFault> {
+        let mut columns = Vec::new();
+        loop {
+            let expression = self.expression()?;
+            match expression.node {
+                Node::Path(path) => columns.push(Column { name: column_name(&path), path }),
+                _ => self.unexpected_component(expression.span),
+            }
+            if self.accept_word("AS") || matches!(self.peek(), TokenKind::Name) {
+                self.position += 1;
+                self.keep(StatementFault::Aliasing);
+            }
+            if !self.accept(TokenKind::Comma) {
+                return Ok(columns);
+            }
+        }
+    }
+
+    fn select_source(&mut self) -> Result<Source, StatementFault> {
+        let span = self.span();
+        match self.peek() {
+            TokenKind::Name | TokenKind::QuotedName => self.source().map(|(source, _)| source),
+            TokenKind::Text => {
+                self.position += 1;
+                self.unexpected_component(span);
+                Ok(Source { table: unquoted(self.text_of(span)), index: None })
+            }
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    /// A table's name, and an index's behind a dot. Also where it stands.
+    fn source(&mut self) -> Result<(Source, Span), StatementFault> {
+        let span = self.span();
+        let table = self.accept_name().ok_or(StatementFault::ExpectedTableName)?;
+        let mut components = Vec::new();
+        while self.accept(TokenKind::Dot) {
+            components.push(self.accept_name().ok_or(StatementFault::InvalidDotComponent)?);
+        }
+        if components.len() > 1 {
+            self.keep(StatementFault::TooManySourceComponents);
+        }
+        let source = Source { table, index: components.into_iter().next() };
+        if source.table.is_empty() || source.index.as_ref().is_some_and(String::is_empty) {
+            self.keep(StatementFault::EmptySourceComponent);
+        }
+        Ok((source, span))
+    }
+
+    /// A name where a clause should be gives the table another name.
+    fn refuse_alias(&mut self) {
+        if self.at_word("RETURNING") {
+            return;
+        }
+        if self.accept_word("AS") || matches!(self.peek(), TokenKind::Name | TokenKind::QuotedName)
+        {
+            self.accept_name();
+            self.keep(StatementFault::Aliasing);
+        }
+    }
+
+    fn condition(&mut self) -> Result<Option<Test>, StatementFault> {
+        if !self.accept_word("WHERE") {
+            return Ok(None);
+        }
+        let expression = self.expression()?;
+        Ok(Some(self.test(expression)))
+    }
+
+    fn order(&mut self) -> Result<Vec<OrderKey>, StatementFault> {
+        let mut keys = Vec::new();
+        if !self.accept_word("ORDER") {
+            return Ok(keys);
+        }
+        self.expect_word("BY")?;
+        loop {
+            let root = match self.accept_name() {
+                Some(root) => root,
+                None => return Err(self.unexpected()),
+            };
+            let path = self.path_below(root)?;
+            let descending = self.accept_word("DESC");
+            if !descending {
+                self.accept_word("ASC");
+            }
+            keys.push(OrderKey { path, descending });
+            if !self.accept(TokenKind::Comma) {
+                return Ok(keys);
+            }
+        }
+    }
+
+    // ---- INSERT ---------------------------------------------------------------------------------
+
+    fn insert(&mut self) -> Result<Insert, StatementFault> {
+        self.expect_word("INTO")?;
+        let (source, span) = self.source()?;
+        if source.index.is_some() {
+            let position = self.place(span);
+            self.keep(StatementFault::IndexInInsert { position });
+        }
+        if !self.accept_word("VALUE") {
+            return Err(match self.peek() {
+                TokenKind::End | TokenKind::Semicolon => StatementFault::UnexpectedTerm,
+                _ => StatementFault::UnexpectedToken,
+            });
+        }
+        let value = self.expression()?;
+        let item = self.inserted_item(value);
+        Ok(Insert { table: source.table, item })
+    }
+
+    fn inserted_item(&mut self, value: Expression) -> InsertedItem {
+        let span = value.span;
+        let what = match value.node {
+            Node::Parameter(parameter) => return InsertedItem::Parameter(parameter),
+            Node::Map(fields) => {
+                let field = |(name, value): (String, Expression)| match value.node {
+                    Node::Parameter(parameter) => (name, Term::Parameter(parameter)),
+                    _ => (name, Term::Literal(self.literal(value))),
+                };
+                return InsertedItem::Fields(fields.into_iter().map(field).collect());
+            }
+            Node::Path(_) => Unsupported::Path,
+            Node::Call { .. } => Unsupported::Function(self.text_of(span).to_ascii_lowercase()),
+            Node::Text(_) | Node::Number { .. } | Node::Bool(_) | Node::Null => Unsupported::Scalar,
+            _ => Unsupported::Operator,
+        };
+        self.unsupported_root(what, span);
+        InsertedItem::Fields(Vec::new())
+    }
+
+    // ---- UPDATE and DELETE ----------------------------------------------------------------------
+
+    fn update(&mut self) -> Result<Update, StatementFault> {
+        let table = self.written_table()?;
+        if !self.at_word("SET") && !self.at_word("REMOVE") {
+            self.refuse_alias();
+        }
+        let assignments = self.assignments()?;
+        let condition = self.condition()?;
+        let returning = self.returning()?.map(|(returning, _)| returning);
+        Ok(Update { table, assignments, condition, returning })
+    }
+
+    /// `FROM table WHERE … SET …`
+    fn update_from_first(&mut self) -> Result<Update, StatementFault> {
+        let table = self.written_table()?;
+        self.refuse_alias();
+        let condition = self.condition()?;
+        let assignments = self.assignments()?;
+        let returning = self.returning()?.map(|(returning, _)| returning);
+        Ok(Update { table, assignments, condition, returning })
+    }
+
+    fn delete(&mut self) -> Result<Delete, StatementFault> {
+        self.expect_word("FROM")?;
+        let table = self.written_table()?;
+        self.refuse_alias();
+        let condition = self.condition()?;
+        let returning = self.returning()?;
+        let returns_old = returning.is_some();
+        if let Some((returning, clause)) = returning
+            && (returning.modified_only || returning.image != Image::Old)
+        {
+            self.keep(StatementFault::DeleteReturning { clause });
+        }
+        Ok(Delete { table, condition, returns_old })
+    }
+
+    fn written_table(&mut self) -> Result<String, StatementFault> {
+        let (source, _) = self.source()?;
+        if source.index.is_some() {
+            self.keep(StatementFault::IndexInWrite);
+        }
+        Ok(source.table)
+    }
+
+    /// What to return, and the clause as written, without its keyword.
+    fn returning(&mut self) -> Result<Option<(Returning, String)>, StatementFault> {
+        if !self.accept_word("RETURNING") {
+            return Ok(None);
+        }
+        let start = self.span();
+        let modified_only = self.accept_word("MODIFIED");
+        if !modified_only && !self.accept_word("ALL") {
+            return Err(self.unexpected());
+        }
+        let image = if self.accept_word("OLD") {
+            Image::Old
+        } else if self.accept_word("NEW") {
+            Image::New
+        } else {
+            return Err(self.unexpected());
+        };
+        let end = self.expect(TokenKind::Star, "STAR")?;
+        let clause = self.text_of(start.to(end)).to_owned();
+        Ok(Some((Returning { modified_only, image }, clause)))
+    }
+}
+
+/// The last name of a path and the indexes behind it.
+fn column_name(path: &Path) -> String {
+    let below = path.below_root();
+    let is_name = |element: &PathElement| matches!(element, PathElement::Name(_));
+    let (mut name, indexes) = match below.iter().rposition(is_name) {
+        Some(last) => match &below[last] {
+            PathElement::Name(name) => (name.clone(), &below[last + 1..]),
+            PathElement::Index(_) => unreachable!("a name was found"),
+        },
+        None => (path.root().to_owned(), below),
+    };
+    for index in indexes {
+        if let PathElement::Index(index) = index {
+            name.push_str(&format!("[{index}]"));
+        }
+    }
+    name
+}

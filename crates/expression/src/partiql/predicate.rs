@@ -1,0 +1,183 @@
+//! A WHERE clause with its parameters: a condition that still shows its structure, so that keys can be found in it.
+
+use zenobe_value::{AttributeType, AttributeValue, Number, Path};
+
+use crate::condition::{Comparator, Condition, Operand};
+
+/// Borrows paths and values from the statement and its parameters.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Predicate<'s> {
+    And(Vec<Predicate<'s>>),
+    Or(Vec<Predicate<'s>>),
+    Not(Box<Predicate<'s>>),
+    Compare {
+        left: PredicateOperand<'s>,
+        comparator: Comparator,
+        right: PredicateOperand<'s>,
+    },
+    Between {
+        operand: PredicateOperand<'s>,
+        low: PredicateOperand<'s>,
+        high: PredicateOperand<'s>,
+    },
+    In {
+        operand: PredicateOperand<'s>,
+        list: Vec<PredicateOperand<'s>>,
+    },
+    Exists(&'s Path),
+    NotExists(&'s Path),
+    /// Of one of these types.
+    Type {
+        path: &'s Path,
+        types: &'s [AttributeType],
+    },
+    BeginsWith {
+        operand: PredicateOperand<'s>,
+        prefix: PredicateOperand<'s>,
+    },
+    Contains {
+        container: PredicateOperand<'s>,
+        element: PredicateOperand<'s>,
+    },
+    Constant(bool),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum PredicateOperand<'s> {
+    Path(&'s Path),
+    Value(&'s AttributeValue),
+    /// A member of a set that is a parameter, or the size of a literal.
+    Computed(Box<AttributeValue>),
+    Size(&'s Path),
+    Test(Box<Predicate<'s>>),
+}
+
+impl<'s> Predicate<'s> {
+    /// The condition that the evaluator knows.
+    pub fn lower(&self) -> Condition {
+        let all = |predicates: &[Predicate<'s>]| predicates.iter().map(Predicate::lower).collect();
+        match self {
+            Predicate::And(predicates) => Condition::And(all(predicates)),
+            Predicate::Or(predicates) => Condition::Or(all(predicates)),
+            Predicate::Not(predicate) => Condition::Not(Box::new(predicate.lower())),
+            Predicate::Compare { left, comparator, right } => {
+                let (left, right) = (left.lower(), right.lower());
+                Condition::Compare { left, comparator: *comparator, right }
+            }
+            Predicate::Between { operand, low, high } => {
+                let (operand, low, high) = (operand.lower(), low.lower(), high.lower());
+                Condition::Between { operand, low, high }
+            }
+            Predicate::In { operand, list } => {
+                let list = list.iter().map(PredicateOperand::lower).collect();
+                Condition::In { operand: operand.lower(), list }
+            }
+            Predicate::Exists(path) => Condition::AttributeExists((*path).clone()),
+            Predicate::NotExists(path) => Condition::AttributeNotExists((*path).clone()),
+            Predicate::Type { path, types } => lowered_types(path, types),
+            Predicate::BeginsWith { operand, prefix } => {
+                Condition::BeginsWith { operand: operand.lower(), prefix: prefix.lower() }
+            }
+            Predicate::Contains { container, element } => {
+                Condition::Contains { container: container.lower(), element: element.lower() }
+            }
+            Predicate::Constant(true) => Condition::And(Vec::new()),
+            Predicate::Constant(false) => Condition::Or(Vec::new()),
+        }
+    }
+
+    /// Whether a top-level attribute is mentioned, be it alone or at the root of a path.
+    pub fn mentions(&self, attribute: &str) -> bool {
+        let is_root = |path: &Path| path.root() == attribute;
+        let any = |operands: &[&PredicateOperand<'s>]| {
+            operands.iter().any(|operand| operand.mentions(attribute))
+        };
+        match self {
+            Predicate::And(predicates) | Predicate::Or(predicates) => {
+                predicates.iter().any(|predicate| predicate.mentions(attribute))
+            }
+            Predicate::Not(predicate) => predicate.mentions(attribute),
+            Predicate::Compare { left, right, .. } => any(&[left, right]),
+            Predicate::Between { operand, low, high } => any(&[operand, low, high]),
+            Predicate::In { operand, list } => {
+                any(&[operand]) || list.iter().any(|listed| listed.mentions(attribute))
+            }
+            Predicate::Exists(path) | Predicate::NotExists(path) => is_root(path),
+            Predicate::Type { path, .. } => is_root(path),
+            Predicate::BeginsWith { operand, prefix } => any(&[operand, prefix]),
+            Predicate::Contains { container, element } => any(&[container, element]),
+            Predicate::Constant(_) => false,
+        }
+    }
+
+    /// The value that an attribute must equal, whichever side it stands on.
+    pub fn equality(&self, attribute: &str) -> Option<&AttributeValue> {
+        let Predicate::Compare { left, comparator: Comparator::Equal, right } = self else {
+            return None;
+        };
+        match (left.is_attribute(attribute), right.is_attribute(attribute)) {
+            (true, false) => right.value(),
+            (false, true) => left.value(),
+            _ => None,
+        }
+    }
+}
+
+impl<'s> PredicateOperand<'s> {
+    fn lower(&self) -> Operand {
+        match self {
+            PredicateOperand::Path(path) => Operand::Path((*path).clone()),
+            PredicateOperand::Value(value) => Operand::literal(value),
+            PredicateOperand::Computed(value) => Operand::literal(value),
+            PredicateOperand::Size(path) => Operand::Size((*path).clone()),
+            PredicateOperand::Test(predicate) => Operand::Test(Box::new(predicate.lower())),
+        }
+    }
+
+    fn mentions(&self, attribute: &str) -> bool {
+        match self {
+            PredicateOperand::Path(path) | PredicateOperand::Size(path) => path.root() == attribute,
+            PredicateOperand::Value(_) | PredicateOperand::Computed(_) => false,
+            PredicateOperand::Test(predicate) => predicate.mentions(attribute),
+        }
+    }
+
+    /// Whether it is that top-level attribute itself.
+    pub fn is_attribute(&self, attribute: &str) -> bool {
+        matches!(self, PredicateOperand::Path(path) if path.is_top_level() && path.root() == attribute)
+    }
+
+    pub fn value(&self) -> Option<&AttributeValue> {
+        match self {
+            PredicateOperand::Value(value) => Some(value),
+            PredicateOperand::Computed(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The operand's type as far as it is known before any item is.
+    pub(super) fn known_type(&self) -> Option<AttributeType> {
+        match self {
+            PredicateOperand::Path(_) => None,
+            PredicateOperand::Value(value) => Some(value.attribute_type()),
+            PredicateOperand::Computed(value) => Some(value.attribute_type()),
+            PredicateOperand::Size(_) => Some(AttributeType::N),
+            PredicateOperand::Test(_) => Some(AttributeType::Bool),
+        }
+    }
+
+    pub(super) fn number(number: u64) -> PredicateOperand<'s> {
+        PredicateOperand::Computed(Box::new(AttributeValue::N(Number::from(number))))
+    }
+}
+
+fn lowered_types(path: &Path, types: &[AttributeType]) -> Condition {
+    let test = |attribute_type: &AttributeType| Condition::AttributeType {
+        path: path.clone(),
+        attribute_type: *attribute_type,
+    };
+    match types {
+        [attribute_type] => test(attribute_type),
+        types => Condition::Or(types.iter().map(test).collect()),
+    }
+}

@@ -1,0 +1,236 @@
+//! What a statement says. Names are resolved, literals are values; parameters are numbered in text order.
+
+use std::sync::Arc;
+
+use zenobe_value::{AttributeType, AttributeValue, Path};
+
+use super::fault::Position;
+use crate::condition::Comparator;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Statement {
+    pub kind: StatementKind,
+    /// How many parameters it has.
+    pub parameters: usize,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum StatementKind {
+    Select(Select),
+    Insert(Insert),
+    Update(Update),
+    Delete(Delete),
+    /// `EXISTS(SELECT …)`
+    Exists(Select),
+}
+
+impl Statement {
+    /// The table that the statement reads or writes, by the name in its text.
+    pub fn table(&self) -> &str {
+        match &self.kind {
+            StatementKind::Select(select) | StatementKind::Exists(select) => &select.source.table,
+            StatementKind::Insert(insert) => &insert.table,
+            StatementKind::Update(update) => &update.table,
+            StatementKind::Delete(delete) => &delete.table,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Select {
+    /// `None` is `*`.
+    pub columns: Option<Vec<Column>>,
+    pub source: Source,
+    pub condition: Option<Test>,
+    pub order: Vec<OrderKey>,
+}
+
+/// A table or, behind a dot, one of its indexes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    pub table: String,
+    pub index: Option<String>,
+}
+
+/// A column is called after the last name of its path, with the indexes behind it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Column {
+    pub name: String,
+    pub path: Path,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct OrderKey {
+    pub path: Path,
+    pub descending: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Insert {
+    pub table: String,
+    pub item: InsertedItem,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum InsertedItem {
+    /// In text order; of equal names the last one counts.
+    Fields(Vec<(String, Term)>),
+    /// The number of a parameter that is the whole item.
+    Parameter(usize),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Update {
+    pub table: String,
+    /// In text order. Their targets neither overlap nor conflict.
+    pub assignments: Vec<Assignment>,
+    pub condition: Option<Test>,
+    pub returning: Option<Returning>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Delete {
+    pub table: String,
+    pub condition: Option<Test>,
+    /// `RETURNING ALL OLD *`, the only form there is.
+    pub returns_old: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Returning {
+    /// Only what SET and REMOVE name.
+    pub modified_only: bool,
+    pub image: Image,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Image {
+    Old,
+    New,
+}
+
+/// A value that the text or the request gives.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Term {
+    Literal(Arc<AttributeValue>),
+    Parameter(usize),
+}
+
+// ---- conditions ---------------------------------------------------------------------------------
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Test {
+    And(Vec<Test>),
+    Or(Vec<Test>),
+    Not(Box<Test>),
+    Compare {
+        left: TestOperand,
+        comparator: Comparator,
+        right: TestOperand,
+    },
+    Between {
+        operand: TestOperand,
+        low: TestOperand,
+        high: TestOperand,
+        /// The operator as written, for its messages.
+        written: Box<str>,
+    },
+    In {
+        operand: TestOperand,
+        list: Vec<TestOperand>,
+    },
+    /// `IN ?`: the parameter is a list or a set.
+    InParameter {
+        operand: TestOperand,
+        parameter: usize,
+    },
+    Is {
+        operand: TestOperand,
+        test: TypeTest,
+    },
+    Exists(Path),
+    NotExists(Path),
+    AttributeType {
+        operand: TestOperand,
+        name: TestOperand,
+    },
+    BeginsWith {
+        operand: TestOperand,
+        prefix: TestOperand,
+    },
+    Contains {
+        container: TestOperand,
+        element: TestOperand,
+    },
+    /// A value in the place of a condition: it holds if the value is true.
+    Value(TestOperand),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum TestOperand {
+    Path(Path),
+    Term(Term),
+    Size(Box<TestOperand>),
+    /// A condition is a BOOL value.
+    Test(Box<Test>),
+}
+
+/// What `IS` asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TypeTest {
+    Missing,
+    /// Of one of these types; of none where SQL has a type that DynamoDB lacks.
+    OneOf(&'static [AttributeType]),
+    /// Of any type.
+    Present,
+}
+
+// ---- assignments --------------------------------------------------------------------------------
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Assignment {
+    Set {
+        path: Path,
+        value: AssignmentValue,
+    },
+    Remove {
+        path: Path,
+    },
+    /// `argument` is the place of the function's first argument, which its faults name.
+    AddToSet {
+        path: Path,
+        members: Term,
+        argument: Position,
+    },
+    DeleteFromSet {
+        path: Path,
+        members: Term,
+        argument: Position,
+    },
+}
+
+impl Assignment {
+    pub fn target(&self) -> &Path {
+        match self {
+            Assignment::Set { path, .. }
+            | Assignment::Remove { path }
+            | Assignment::AddToSet { path, .. }
+            | Assignment::DeleteFromSet { path, .. } => path,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum AssignmentValue {
+    Operand(AssignmentOperand),
+    Add(AssignmentOperand, AssignmentOperand),
+    Subtract(AssignmentOperand, AssignmentOperand),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum AssignmentOperand {
+    Path(Path),
+    Term(Term),
+    ListAppend(Box<AssignmentOperand>, Box<AssignmentOperand>),
+    IfNotExists(Path, Box<AssignmentOperand>),
+}
