@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
 
 use crate::commands::{BenchArguments, StreamCommand, TriggerCommand};
-use crate::config::Options;
+use crate::config::{self, Options};
 
 /// A database that speaks Amazon DynamoDB's API.
 #[derive(Debug, Parser)]
@@ -27,6 +28,17 @@ pub enum Command {
     Stream(StreamCommand),
     /// Load any DynamoDB endpoint and measure it
     Bench(Box<BenchArguments>),
+    /// Print completions for a shell
+    #[command(after_help = "Example:\n  zenobe completions bash > /etc/bash_completion.d/zenobe")]
+    Completions { shell: Shell },
+    /// Print a man page, or write all of them
+    #[command(
+        after_help = "Examples:\n  zenobe man serve | man -l -\n  zenobe man --output /usr/local/share/man/man1"
+    )]
+    Man(ManArguments),
+    /// Print the reference of all options as Markdown
+    #[command(hide = true)]
+    ConfigReference,
 }
 
 #[derive(Debug, Args)]
@@ -37,9 +49,23 @@ Example:\n  zenobe serve --listen 127.0.0.1:8000 --data ./zenobe-data\n  \
 aws dynamodb list-tables --endpoint-url http://127.0.0.1:8000 --region us-east-1"
 )]
 pub struct ServeArguments {
-    /// TOML file with options [env: ZENOBE_CONFIG]
-    #[arg(long, value_name = "FILE")]
+    /// TOML file with options and triggers
+    #[arg(long, env = "ZENOBE_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
     #[command(flatten)]
     pub options: Options,
+}
+
+#[derive(Debug, Args)]
+pub struct ManArguments {
+    /// Command whose page is printed, such as `serve` or `trigger add`
+    pub command: Vec<String>,
+    /// Directory that all pages are written to, one file each
+    #[arg(long, value_name = "DIRECTORY", conflicts_with = "command")]
+    pub output: Option<PathBuf>,
+}
+
+/// The whole command line, ready for the environment of this process.
+pub fn command() -> clap::Command {
+    config::heed(Arguments::command())
 }

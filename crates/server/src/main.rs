@@ -1,9 +1,11 @@
+use std::error::Error;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{ArgMatches, FromArgMatches};
 use zenobe_server::allocator::Allocator;
-use zenobe_server::cli::{Arguments, Command, ServeArguments};
-use zenobe_server::config::Settings;
+use zenobe_server::cli::{self, Arguments, Command};
+use zenobe_server::config::{Given, GivenError, Settings, environment_fault};
 use zenobe_server::{commands, serve};
 
 #[global_allocator]
@@ -14,11 +16,24 @@ const EXIT_USAGE: u8 = 2;
 const EXIT_FAILURE: u8 = 1;
 
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().command {
-        Command::Serve(arguments) => return serve(*arguments),
-        Command::Trigger(command) => commands::run_trigger(command),
-        Command::Stream(command) => commands::run_stream(command),
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let command = cli::command();
+    let parsed = command.clone().try_get_matches_from(&arguments).and_then(|matches| {
+        let arguments = Arguments::from_arg_matches(&matches)?;
+        Ok((matches, arguments.command))
+    });
+    let (matches, chosen) = match parsed {
+        Ok(parsed) => parsed,
+        Err(error) => return refuse(&command, &error),
+    };
+    let outcome = match chosen {
+        Command::Serve(_) => return serve(&command, &arguments, &matches),
+        Command::Trigger(trigger) => commands::run_trigger(trigger),
+        Command::Stream(stream) => commands::run_stream(stream),
         Command::Bench(arguments) => commands::run_bench(&arguments),
+        Command::Completions { shell } => commands::print_completions(command, shell),
+        Command::Man(arguments) => commands::print_man_pages(command, &arguments),
+        Command::ConfigReference => commands::print_reference(&command),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -26,10 +41,20 @@ fn main() -> ExitCode {
     }
 }
 
-fn serve(arguments: ServeArguments) -> ExitCode {
-    let settings = match Settings::load(arguments) {
-        Ok(settings) => settings,
+fn serve(command: &clap::Command, arguments: &[OsString], matches: &ArgMatches) -> ExitCode {
+    let given = match Given::load(command, arguments, matches) {
+        Ok(given) => given,
+        Err(GivenError::Arguments(error)) => return refuse(command, &error),
         Err(error) => return fail(&error, EXIT_USAGE),
+    };
+    let unknown_variables = given.unknown_variables.clone();
+    let settings = match Settings::resolve(given) {
+        Ok(settings) => settings,
+        Err(error) => {
+            // One of them may be why.
+            unknown_variables.iter().for_each(|unknown| eprintln!("zenobe: warning: {unknown}"));
+            return fail(&error, EXIT_USAGE);
+        }
     };
     match serve::run(settings) {
         Ok(()) => ExitCode::SUCCESS,
@@ -37,7 +62,18 @@ fn serve(arguments: ServeArguments) -> ExitCode {
     }
 }
 
-fn fail(error: &dyn std::error::Error, code: u8) -> ExitCode {
+/// Help and versions are errors to clap, too, which knows where they go.
+fn refuse(command: &clap::Command, error: &clap::Error) -> ExitCode {
+    match environment_fault(command, error) {
+        Some(fault) => {
+            eprintln!("zenobe: {fault}");
+            ExitCode::from(EXIT_USAGE)
+        }
+        None => error.exit(),
+    }
+}
+
+fn fail(error: &dyn Error, code: u8) -> ExitCode {
     eprintln!("zenobe: {error}");
     ExitCode::from(code)
 }

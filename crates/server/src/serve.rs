@@ -56,6 +56,9 @@ const RUNTIME_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub fn run(settings: Settings) -> Result<(), ServeError> {
     logging::start(&settings);
+    for unknown in &settings.unknown_variables {
+        tracing::warn!("{unknown}");
+    }
     open_files::raise_limit(settings.connections_max);
     // This thread only accepts connections and hears signals; requests and upkeep have theirs.
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -3,6 +3,7 @@
 mod bench;
 mod change_text;
 mod connection;
+mod manual;
 mod tail;
 mod trigger;
 
@@ -12,6 +13,7 @@ use crate::outbound::{OutboundError, UrlError};
 use crate::triggers::source::SourceError;
 
 pub use bench::BenchArguments;
+pub use manual::{print_completions, print_man_pages, print_reference};
 pub use tail::TailArguments;
 pub use trigger::TriggerCommand;
 
@@ -35,6 +37,8 @@ pub enum CommandError {
     Source(#[from] SourceError),
     #[error("cannot print: {0}")]
     Output(std::io::Error),
+    #[error("cannot write man pages to {}: {error}", path.display())]
+    ManPages { path: std::path::PathBuf, error: std::io::Error },
     #[error("{0}")]
     Bench(#[from] bench::BenchError),
 }
@@ -59,10 +63,13 @@ fn runtime() -> Result<tokio::runtime::Runtime, CommandError> {
 
 /// Prints a line. Whoever reads may have read enough, which ends the command without a fault.
 fn print_line(line: &str) -> Result<(), CommandError> {
+    print_bytes(format!("{line}\n").as_bytes())
+}
+
+fn print_bytes(bytes: &[u8]) -> Result<(), CommandError> {
     use std::io::Write;
     let mut out = std::io::stdout().lock();
-    let printed = out.write_all(line.as_bytes()).and_then(|()| out.write_all(b"\n"));
-    match printed.and_then(|()| out.flush()) {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
         outcome => outcome.map_err(CommandError::Output),
     }

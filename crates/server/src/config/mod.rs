@@ -1,9 +1,22 @@
 //! Configuration: every option has a flag, an environment variable and a TOML key, and one meaning.
+//!
+//! [`options`](Options) defines them with clap. [`Given`] reads all sources, [`Settings`] is what they come to.
 
+mod environment;
+mod fault;
+mod file;
+mod given;
 mod options;
+mod reference;
 mod settings;
+mod suggestion;
 mod values;
 
-pub use options::{Options, OptionsError, triggers_from_toml};
+pub use environment::{UnknownVariable, heed};
+pub use fault::environment_fault;
+pub use given::{Given, GivenError, Source};
+pub use options::Options;
+pub use reference::reference;
 pub use settings::{Location, Settings, SettingsError};
-pub use values::{AcceptAny, CredentialsSource, Durability, LogFormat};
+pub use suggestion::{did_you_mean, suggest};
+pub use values::{CredentialsSource, Durability, LogFormat};

@@ -1,24 +1,27 @@
-//! The types of options that have a vocabulary of their own.
+//! The values of options that have a vocabulary of their own.
 
 use std::fmt;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use zenobe_api::Wording;
 
-use crate::http::sites::{AllowedHost, CorsOrigin};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Durability {
-    /// An acknowledged write survives power loss.
+    /// It survives power loss
     Sync,
-    /// An acknowledged write survives a crash of the process.
+    /// It survives a crash of the process
     Os,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
+    /// A line for people
     Text,
+    /// A JSON object per line
     Json,
 }
 
@@ -30,121 +33,6 @@ pub enum CredentialsSource {
     Inline(String),
 }
 
-/// A switch. `FromStr` for `bool` itself takes fewer words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Switch(pub bool);
-
-/// Whether requests of unknown callers are accepted beyond loopback.
-pub type AcceptAny = Switch;
-
-/// What an option can hold, read from a text of the environment or of a file.
-pub trait OptionValue: Sized {
-    /// Whether the option may be given several times.
-    const IS_LIST: bool = false;
-
-    fn parse_text(text: &str) -> Result<Self, String>;
-}
-
-macro_rules! option_values {
-    ($($type:ty),* $(,)?) => {$(
-        impl OptionValue for $type {
-            fn parse_text(text: &str) -> Result<$type, String> {
-                text.parse().map_err(|error| not_valid(text, &error))
-            }
-        }
-    )*};
-}
-
-option_values!(
-    String,
-    PathBuf,
-    u32,
-    Switch,
-    Durability,
-    LogFormat,
-    CredentialsSource,
-    AllowedHost,
-    CorsOrigin
-);
-
-impl OptionValue for Wording {
-    fn parse_text(text: &str) -> Result<Wording, String> {
-        parse_wording(text).map_err(|error| not_valid(text, &error))
-    }
-}
-
-/// Separated by commas.
-impl<T: OptionValue> OptionValue for Vec<T> {
-    const IS_LIST: bool = true;
-
-    fn parse_text(text: &str) -> Result<Vec<T>, String> {
-        text.split(',').map(|element| T::parse_text(element.trim())).collect()
-    }
-}
-
-fn not_valid(text: &str, error: &dyn fmt::Display) -> String {
-    format!("`{text}` is not valid: {error}")
-}
-
-/// The words for a type that belongs to another crate.
-pub fn parse_wording(text: &str) -> Result<Wording, UnknownWord> {
-    match text {
-        "classic" => Ok(Wording::Classic),
-        "newer" => Ok(Wording::Newer),
-        _ => Err(UnknownWord { expected: "classic or newer" }),
-    }
-}
-
-/// A text that names none of the values of an option.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnknownWord {
-    expected: &'static str,
-}
-
-impl std::error::Error for UnknownWord {}
-
-impl fmt::Display for UnknownWord {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "expected {}", self.expected)
-    }
-}
-
-impl FromStr for Durability {
-    type Err = UnknownWord;
-
-    fn from_str(text: &str) -> Result<Durability, UnknownWord> {
-        match text {
-            "sync" => Ok(Durability::Sync),
-            "os" => Ok(Durability::Os),
-            _ => Err(UnknownWord { expected: "sync or os" }),
-        }
-    }
-}
-
-impl FromStr for LogFormat {
-    type Err = UnknownWord;
-
-    fn from_str(text: &str) -> Result<LogFormat, UnknownWord> {
-        match text {
-            "text" => Ok(LogFormat::Text),
-            "json" => Ok(LogFormat::Json),
-            _ => Err(UnknownWord { expected: "text or json" }),
-        }
-    }
-}
-
-impl FromStr for Switch {
-    type Err = UnknownWord;
-
-    fn from_str(text: &str) -> Result<Switch, UnknownWord> {
-        match text {
-            "true" | "1" | "yes" | "on" => Ok(Switch(true)),
-            "false" | "0" | "no" | "off" => Ok(Switch(false)),
-            _ => Err(UnknownWord { expected: "true or false" }),
-        }
-    }
-}
-
 impl FromStr for CredentialsSource {
     type Err = std::convert::Infallible;
 
@@ -153,11 +41,135 @@ impl FromStr for CredentialsSource {
     }
 }
 
+impl CredentialsSource {
+    /// The source that a text from the environment means.
+    pub fn from_environment(self) -> CredentialsSource {
+        match self {
+            CredentialsSource::File(keys) => {
+                CredentialsSource::Inline(keys.to_string_lossy().into_owned())
+            }
+            inline => inline,
+        }
+    }
+}
+
 impl fmt::Debug for CredentialsSource {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CredentialsSource::File(path) => out.debug_tuple("File").field(path).finish(),
             CredentialsSource::Inline(_) => out.write_str("Inline(..)"),
+        }
+    }
+}
+
+/// An address to listen on. A port alone means loopback: whoever wants to be reached from elsewhere says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ListenAddress(pub SocketAddr);
+
+impl FromStr for ListenAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ListenAddress, String> {
+        let port = text.strip_prefix(':').unwrap_or(text);
+        if let Ok(port) = port.parse::<u16>() {
+            return Ok(ListenAddress(SocketAddr::from(([127, 0, 0, 1], port))));
+        }
+        let form = "expected ADDRESS:PORT, such as 127.0.0.1:8000, or a port";
+        let address = text.rsplit_once(':').filter(|(host, port)| {
+            let is_whole = !host.contains(':') || host.starts_with('[') && host.ends_with(']');
+            !host.is_empty() && is_whole && port.parse::<u16>().is_ok()
+        });
+        if address.is_none() {
+            return Err(form.to_owned());
+        }
+        let mut addresses = text.to_socket_addrs().map_err(|error| error.to_string())?;
+        addresses.next().map(ListenAddress).ok_or_else(|| "the name has no address".to_owned())
+    }
+}
+
+/// A count that must not be zero.
+pub fn at_least_one(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(0) => Err("it must be at least 1".to_owned()),
+        Ok(count) => Ok(count),
+        Err(_) => Err(format!("expected a whole number from 1 to {}", u32::MAX)),
+    }
+}
+
+const REGION_LENGTH_MAX: usize = 64;
+const ACCOUNT_LENGTH: usize = 12;
+
+/// A region's name is part of every ARN.
+pub fn region(text: &str) -> Result<String, String> {
+    let is_in_region = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    match (1..=REGION_LENGTH_MAX).contains(&text.len()) && text.bytes().all(is_in_region) {
+        true => Ok(text.to_owned()),
+        false => Err(format!(
+            "expected 1 to {REGION_LENGTH_MAX} letters, digits, `-` and `_`, such as us-east-1"
+        )),
+    }
+}
+
+/// And so is an account.
+pub fn account(text: &str) -> Result<String, String> {
+    match text.len() == ACCOUNT_LENGTH && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("expected {ACCOUNT_LENGTH} digits, such as 123456789012")),
+    }
+}
+
+/// An element of a list, which may have blanks around it.
+pub fn trimmed<T: FromStr>(text: &str) -> Result<T, T::Err> {
+    text.trim().parse()
+}
+
+/// The words for a type that belongs to another crate.
+pub fn wording_parser() -> impl TypedValueParser<Value = Wording> {
+    let values = [
+        PossibleValue::new("classic").help("As they have been for years"),
+        PossibleValue::new("newer").help("As they are being rolled out since 2026"),
+    ];
+    PossibleValuesParser::new(values).map(|word| match word.as_str() {
+        "newer" => Wording::Newer,
+        _ => Wording::Classic,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_alone_listens_on_loopback() {
+        let check = |text: &str, expected: &str| {
+            let address = text.parse::<ListenAddress>().map(|ListenAddress(it)| it.to_string());
+            assert_eq!(address.as_deref(), Ok(expected), "{text}");
+        };
+        check("8000", "127.0.0.1:8000");
+        check(":8002", "127.0.0.1:8002");
+        check("0.0.0.0:80", "0.0.0.0:80");
+        check("[::1]:8000", "[::1]:8000");
+    }
+
+    #[test]
+    fn other_texts_are_told_the_form() {
+        let form = "expected ADDRESS:PORT, such as 127.0.0.1:8000, or a port";
+        for text in ["", "nowhere", "127.0.0.1", "127.0.0.1:", ":", "::1:8000", "1:2:3", "70000"] {
+            assert_eq!(text.parse::<ListenAddress>(), Err(form.to_owned()), "{text}");
+        }
+        let unknown = "no-such-host.invalid:1".parse::<ListenAddress>().unwrap_err();
+        assert_ne!(unknown, form);
+    }
+
+    #[test]
+    fn accounts_and_regions_have_their_form() {
+        assert!(region("us-east-1").is_ok() && region("local_1").is_ok());
+        for text in ["", "us east", "us:east", "é", &"r".repeat(65)] {
+            assert!(region(text).is_err(), "{text}");
+        }
+        assert!(account("123456789012").is_ok());
+        for text in ["", "1", "12345678901a", "1234567890123"] {
+            assert!(account(text).is_err(), "{text}");
         }
     }
 }

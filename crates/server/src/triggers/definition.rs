@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use super::batcher::BatchLimits;
 use super::delivery::{Backoff, DeliveryRules};
 use super::filter::{Pattern, PatternError};
+use crate::config::{did_you_mean, suggest};
 use crate::outbound::{Url, UrlError};
 
 const NAME_LENGTH_MAX: usize = 128;
@@ -66,7 +67,7 @@ pub enum DeadLetterDestination {
 pub enum DefinitionError {
     #[error("a trigger is an object of settings")]
     NotAnObject,
-    #[error("there is no trigger setting `{0}`")]
+    #[error("there is no trigger setting `{0}`{hint}", hint = did_you_mean(suggest(_0, SETTINGS)))]
     Unknown(String),
     #[error("a trigger needs `{0}`")]
     Missing(&'static str),
@@ -76,6 +77,38 @@ pub enum DefinitionError {
     Url { name: &'static str, error: UrlError },
     #[error("filter {number}: {error}")]
     Filter { number: usize, error: PatternError },
+}
+
+/// The names of all settings.
+const SETTINGS: [&str; 16] = [
+    "name",
+    "table",
+    "url",
+    "batch_size",
+    "batching_window_ms",
+    "starting_position",
+    "starting_timestamp",
+    "filters",
+    "maximum_retry_attempts",
+    "maximum_record_age_seconds",
+    "bisect_on_error",
+    "backoff_ms",
+    "backoff_max_ms",
+    "report_batch_item_failures",
+    "dead_letter",
+    "timeout_ms",
+];
+
+impl DefinitionError {
+    /// The setting that is at fault, if it is in the definition.
+    pub fn setting(&self) -> Option<&str> {
+        match self {
+            DefinitionError::Unknown(name) => Some(name),
+            DefinitionError::Value { name, .. } | DefinitionError::Url { name, .. } => Some(name),
+            DefinitionError::Filter { .. } => Some("filters"),
+            DefinitionError::NotAnObject | DefinitionError::Missing(_) => None,
+        }
+    }
 }
 
 impl TriggerDefinition {
@@ -113,7 +146,7 @@ impl TriggerDefinition {
             dead_letter: settings.dead_letter()?,
             timeout: settings.milliseconds("timeout_ms", 1, TIMEOUT_MS_MAX, 30_000)?,
         };
-        settings.finish()?;
+        settings.finish();
         if !is_name(&definition.name) {
             let expected = format!("1 to {NAME_LENGTH_MAX} of a-z, A-Z, 0-9, `.`, `_` and `-`");
             return Err(DefinitionError::Value { name: "name", expected });
@@ -211,7 +244,7 @@ fn is_in_names(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"._-".contains(&byte)
 }
 
-/// Settings as given, taken one by one; what is left in the end is unknown.
+/// Settings as given, taken one by one.
 struct Settings {
     left: Map<String, Value>,
 }
@@ -220,12 +253,18 @@ impl Settings {
     fn new(value: &Value) -> Result<Settings, DefinitionError> {
         let given = value.as_object().ok_or(DefinitionError::NotAnObject)?;
         let left = given.iter().filter(|(_, value)| !value.is_null());
-        let left = left.map(|(name, value)| (name.replace('-', "_"), value.clone())).collect();
-        Ok(Settings { left })
+        let left: Map<String, Value> =
+            left.map(|(name, value)| (name.replace('-', "_"), value.clone())).collect();
+        // First of all: a setting that is missing may only be misspelt.
+        match left.keys().find(|name| !SETTINGS.contains(&name.as_str())) {
+            Some(unknown) => Err(DefinitionError::Unknown(unknown.clone())),
+            None => Ok(Settings { left }),
+        }
     }
 
-    fn finish(self) -> Result<(), DefinitionError> {
-        self.left.into_iter().next().map_or(Ok(()), |(name, _)| Err(DefinitionError::Unknown(name)))
+    /// Every known setting has been taken, so a name in `SETTINGS` that nobody reads shows in the tests.
+    fn finish(self) {
+        debug_assert!(self.left.is_empty(), "{:?}", self.left);
     }
 
     fn text(&mut self, name: &'static str) -> Result<Option<String>, DefinitionError> {
@@ -388,6 +427,10 @@ mod tests {
         check(json!({"name": "n", "table": "ttt"}), "a trigger needs `url`");
         check(json!({"table": "ttt", "url": "http://h/"}), "a trigger needs `name`");
         check(with("colour", json!(1)), "there is no trigger setting `colour`");
+        check(
+            json!({"name": "n", "tabel": "ttt", "url": "http://h/"}),
+            "there is no trigger setting `tabel`; did you mean `table`?",
+        );
         check(
             with("name", json!("a/b")),
             "`name` must be 1 to 128 of a-z, A-Z, 0-9, `.`, `_` and `-`",

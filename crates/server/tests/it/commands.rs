@@ -138,22 +138,79 @@ fn bad_configuration_is_a_usage_error() {
         let file = file(&directory, "zenobe.toml", text);
         zenobe(&["serve", "--memory", "--config", file.to_str().unwrap()])
     };
-    check_refusal(&mut with_file("colour = 1"), 2, "there is no option `colour`");
-    check_refusal(&mut with_file("listen ="), 2, "is not valid TOML");
+    check_refusal(
+        &mut with_file("cache-md = 1"),
+        2,
+        "zenobe.toml:1:1: there is no option `cache-md`; did you mean `cache-mb`?",
+    );
+    check_refusal(&mut with_file("listen ="), 2, "zenobe.toml:1:9: this is not valid TOML: ");
     check_refusal(&mut with_file("cache-mb = 'much'"), 2, "cache-mb: `much` is not valid");
     let mut absent = zenobe(&["serve", "--config", "/absent.toml"]);
     check_refusal(&mut absent, 2, "cannot read the configuration file /absent.toml");
     let mut both = zenobe(&["serve", "--memory", "--data", "x"]);
     check_refusal(&mut both, 2, "--memory and --data exclude each other");
-    let mut region = zenobe(&["serve", "--memory", "--region", ""]);
-    check_refusal(&mut region, 2, "--region must be 1 to 64 letters, digits, `-` and `_`");
     let keys = file(&directory, "keys", "a:b");
     fs::set_permissions(&keys, fs::Permissions::from_mode(0o644)).unwrap();
     let mut open = zenobe(&["serve", "--memory", "--credentials", keys.to_str().unwrap()]);
     check_refusal(&mut open, 2, "(its mode is 0644): take that away with `chmod 600`");
-    let mut memory = zenobe(&["serve"]);
-    let memory = memory.env("ZENOBE_MEMORY", "perhaps");
-    check_refusal(memory, 2, "ZENOBE_MEMORY: `perhaps` is not valid");
+    for (name, value, expected) in [
+        ("ZENOBE_MEMORY", "perhaps", "ZENOBE_MEMORY: `perhaps` is not valid: "),
+        ("ZENOBE_DURABILITY", "no", "ZENOBE_DURABILITY: `no` is not valid: expected sync or os"),
+        ("ZENOBE_LISTEN", "here", "ZENOBE_LISTEN: `here` is not valid: expected ADDRESS:PORT"),
+    ] {
+        check_refusal(zenobe(&["serve"]).env(name, value), 2, expected);
+    }
+}
+
+#[test]
+fn flags_that_there_are_none_of_get_a_suggestion() {
+    let check = |arguments: &[&str], expected: &str| {
+        let output = zenobe(arguments).output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(text.contains(expected), "{text}");
+    };
+    check(&["serve", "--prot", "8000"], "a similar argument exists: '--port'");
+    check(&["serve", "--cache-md", "8"], "a similar argument exists: '--cache-mb'");
+    check(
+        &["serve", "--region", ""],
+        "expected 1 to 64 letters, digits, `-` and `_`, such as us-east-1",
+    );
+    check(&["serve", "--listen", "localhost"], "expected ADDRESS:PORT, such as 127.0.0.1:8000");
+}
+
+#[test]
+fn a_port_is_an_address() {
+    for listen in ["0", ":0"] {
+        let process = Process::start(&mut zenobe(&["serve", "--memory", "--listen", listen]));
+        assert!(process.address.ip().is_loopback());
+    }
+}
+
+#[test]
+fn variables_that_set_nothing_are_warned_of() {
+    let expected =
+        "the environment variable ZENOBE_MEMROY sets no option; did you mean `ZENOBE_MEMORY`?";
+    let mut command = zenobe(&["serve", "--memory", "--listen", "127.0.0.1:0"]);
+    let mut process = Process::start(command.env("ZENOBE_MEMROY", "1"));
+    let _ = process.child.kill();
+    let mut log = String::new();
+    process.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+    assert!(log.contains(expected), "{log}");
+    // A refusal may have the same cause.
+    let mut refused = zenobe(&["serve", "--memory", "--data", "x"]);
+    let output = refused.env("ZENOBE_MEMROY", "1").output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.starts_with(&format!("zenobe: warning: {expected}\nzenobe: ")), "{text}");
+}
+
+#[test]
+fn empty_variables_are_not_there() {
+    let mut command = zenobe(&["serve", "--memory", "--listen", "127.0.0.1:0"]);
+    for name in ["ZENOBE_REGION", "ZENOBE_CONFIG", "ZENOBE_CACHE_MB", "ZENOBE_CREDENTIALS"] {
+        command.env(name, "");
+    }
+    assert!(Process::start(&mut command).health().contains("us-east-1"));
 }
 
 #[test]
@@ -194,4 +251,38 @@ fn the_version_and_the_help_are_there() {
     assert_eq!(String::from_utf8(output.stdout).unwrap(), version);
     let output = zenobe(&["serve", "--help"]).output().unwrap();
     assert!(String::from_utf8(output.stdout).unwrap().contains("Example:\n  zenobe serve"));
+}
+
+/// The reference is generated; `ZENOBE_BLESS=1` writes it anew.
+#[test]
+fn the_configuration_reference_is_up_to_date() {
+    let output = zenobe(&["config-reference"]).output().unwrap();
+    let generated = String::from_utf8(output.stdout).unwrap();
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+    if std::env::var_os("ZENOBE_BLESS").is_some() {
+        fs::write(path, &generated).unwrap();
+    }
+    let written = fs::read_to_string(path).unwrap_or_default();
+    assert!(written == generated, "docs/configuration.md is out of date: run with ZENOBE_BLESS=1");
+}
+
+#[test]
+fn completions_and_man_pages_come_from_the_command_line_itself() {
+    let print = |arguments: &[&str]| {
+        let output = zenobe(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        assert!(print(&["completions", shell]).contains("cache-mb"), "{shell}");
+    }
+    let page = print(&["man", "serve"]);
+    assert!(page.contains("zenobe\\-serve") && page.contains("ZENOBE_CACHE_MB"), "{page}");
+    assert!(print(&["man"]).contains("zenobe\\-trigger"));
+    check_refusal(&mut zenobe(&["man", "serv"]), 1, "no command `serv`; did you mean `serve`?");
+    let directory = TemporaryDirectory::new("man");
+    print(&["man", "--output", directory.path().to_str().unwrap()]);
+    for page in ["zenobe.1", "zenobe-serve.1", "zenobe-trigger-add.1"] {
+        assert!(directory.path().join(page).exists(), "{page}");
+    }
 }

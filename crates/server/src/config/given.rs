@@ -1,0 +1,95 @@
+//! The options as given: a flag wins over the environment, the environment over the file, the file over the
+//! default.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Command, FromArgMatches};
+
+use super::environment::{UnknownVariable, unknown_variables};
+use super::file::{ConfigurationFile, FileError};
+use super::options::Options;
+use super::values::CredentialsSource;
+use crate::triggers::TriggerDefinition;
+
+/// Who decided an option, weakest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    Default,
+    File,
+    Environment,
+    Flag,
+}
+
+#[derive(Debug)]
+pub struct Given {
+    pub options: Options,
+    pub triggers: Vec<TriggerDefinition>,
+    pub unknown_variables: Vec<UnknownVariable>,
+    sources: BTreeMap<String, Source>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum GivenError {
+    #[error(transparent)]
+    Arguments(#[from] clap::Error),
+    #[error("cannot read the configuration file {}: {error}", path.display())]
+    Unreadable { path: PathBuf, error: std::io::Error },
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+impl Given {
+    /// Reads the configuration file that `matches` name, if they name one, and merges all sources. `matches` are those of
+    /// the whole command line `arguments`, whose subcommand has the options.
+    pub fn load(
+        command: &Command,
+        arguments: &[OsString],
+        matches: &ArgMatches,
+    ) -> Result<Given, GivenError> {
+        let (name, given) = matches.subcommand().expect("options belong to a subcommand");
+        let options = command.find_subcommand(name).expect("clap has just found it");
+        let unknown = unknown_variables(command, std::env::vars_os().filter_map(unicode_name));
+        let Some(path) = given.get_one::<PathBuf>("config") else {
+            return Given::new(given, ConfigurationFile::default(), unknown);
+        };
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| GivenError::Unreadable { path: path.clone(), error })?;
+        let file = ConfigurationFile::parse(path, &text, options)?;
+        let command = command.clone().mut_subcommand(name, |options| file.as_defaults(options));
+        let matches = command.try_get_matches_from(arguments)?;
+        let (_, given) = matches.subcommand().expect("it was there before");
+        Given::new(given, file, unknown)
+    }
+
+    fn new(
+        matches: &ArgMatches,
+        file: ConfigurationFile,
+        unknown_variables: Vec<UnknownVariable>,
+    ) -> Result<Given, GivenError> {
+        let source = |id: &str| match matches.value_source(id) {
+            Some(ValueSource::CommandLine) => Source::Flag,
+            Some(ValueSource::EnvVariable) => Source::Environment,
+            _ if file.gives(id) => Source::File,
+            _ => Source::Default,
+        };
+        let sources: BTreeMap<String, Source> =
+            matches.ids().map(|id| (id.to_string(), source(id.as_str()))).collect();
+        let mut options = Options::from_arg_matches(matches)?;
+        if sources.get("credentials") == Some(&Source::Environment) {
+            options.credentials = options.credentials.map(CredentialsSource::from_environment);
+        }
+        Ok(Given { options, triggers: file.triggers, unknown_variables, sources })
+    }
+
+    /// Who decided the option with this id, which is its flag with underscores.
+    pub fn source(&self, id: &str) -> Source {
+        self.sources.get(id).copied().unwrap_or(Source::Default)
+    }
+}
+
+fn unicode_name((name, _): (OsString, OsString)) -> Option<String> {
+    name.into_string().ok()
+}
