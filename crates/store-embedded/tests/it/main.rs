@@ -10,4 +10,6 @@ mod disk_failure;
 mod groups;
 mod ledger;
 mod overlap;
+#[cfg(target_os = "linux")]
+mod power_cuts;
 mod process;
