@@ -49,9 +49,8 @@ impl Database {
         ];
         let rocks = DB::open_cf_descriptors(&rocks, &path, families)
             .map_err(|error| open_error(&path, &error))?;
-        if is_new {
-            directory.sync()?;
-        }
+        // Not only when it is new: whoever created it may have been interrupted before.
+        directory.sync()?;
         // What was replayed has been moved into tables, which are synced.
         let synced = AtomicU64::new(rocks.latest_sequence_number());
         let Options { durability, grouping, .. } = *options;

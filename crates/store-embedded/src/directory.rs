@@ -55,9 +55,16 @@ impl Directory {
         self.path.join(ROCKSDB_DIRECTORY)
     }
 
-    /// Makes it durable that the database's own directory exists. RocksDB syncs what is in there only.
+    /// Makes it durable that the database's own directory exists, and the one around it. RocksDB syncs what is in there
+    /// only.
     pub fn sync(&self) -> Result<()> {
-        sync_directory(&self.path).map_err(|error| io_error(self.path.display(), &error))
+        let failed = |error| io_error(self.path.display(), &error);
+        sync_directory(&self.path).map_err(failed)?;
+        match self.path.parent().map_or(Ok(()), sync_directory) {
+            // Who may not read the directory above has not created this one.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+            synced => synced.map_err(failed),
+        }
     }
 
     /// Whether there is anything of a database. RocksDB, told to create a missing one, would take a

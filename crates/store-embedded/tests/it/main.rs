@@ -7,6 +7,8 @@ mod damaged_log;
 mod directory;
 #[cfg(target_os = "linux")]
 mod disk_failure;
+#[cfg(target_os = "linux")]
+mod faults;
 mod groups;
 mod ledger;
 mod overlap;

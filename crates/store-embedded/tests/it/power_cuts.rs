@@ -159,7 +159,9 @@ fn verify(directory: &Path, acknowledged: &Acknowledged, pending: u64) -> Result
             return Err(format!("writer {writer}: {least} was acknowledged, {last} is there"));
         }
         if last > least + pending {
-            return Err(format!("writer {writer}: {last} is there, but only {least} was acknowledged"));
+            return Err(format!(
+                "writer {writer}: {last} is there, but only {least} was acknowledged"
+            ));
         }
     }
     Ok(())
@@ -246,7 +248,12 @@ fn acknowledged_writes_survive_power_cuts() {
     );
     if !faults.is_empty() {
         let kept = keep(&scratch.path().join("trace"));
-        panic!("{} of {} cuts fail; the trace is {}; {faults:#?}", faults.len(), cuts.len(), kept.display());
+        panic!(
+            "{} of {} cuts fail; the trace is {}; {faults:#?}",
+            faults.len(),
+            cuts.len(),
+            kept.display()
+        );
     }
 }
 
@@ -256,7 +263,12 @@ fn cut_the_recovery(image: &Path, acknowledged: &Acknowledged, seed: u64) -> Res
     let directory = scratch.path().join("recovered");
     let before = Image::read(image).unwrap();
     before.write(&directory).unwrap();
-    let trace = record("child_recovers", &directory, &Recorder::new(&directory), &scratch.path().join("trace"));
+    let trace = record(
+        "child_recovers",
+        &directory,
+        &Recorder::new(&directory),
+        &scratch.path().join("trace"),
+    );
     let cuts = trace.cuts(CUTS_OF_A_RECOVERY, seed);
     let again = scratch.path().join("again");
     let mut outcome = Ok(());
@@ -273,13 +285,19 @@ fn cut_the_recovery(image: &Path, acknowledged: &Acknowledged, seed: u64) -> Res
 
 /// The traps must have been there: logs reused, files deleted, tables written while others write.
 fn assert_workload_is_worth_it(trace: &Trace) {
-    let count = |fits: &dyn Fn(&Event) -> bool| trace.events.iter().filter(|event| fits(event)).count();
+    let count =
+        |fits: &dyn Fn(&Event) -> bool| trace.events.iter().filter(|event| fits(event)).count();
     let is_log = |path: &str| path.ends_with(".log");
-    let reused = count(&|event| matches!(event, Event::Rename { from, to } if is_log(from) && is_log(to)));
-    let tables = count(&|event| matches!(event, Event::Open { path, is_created: true, .. } if path.ends_with(".sst")));
+    let reused =
+        count(&|event| matches!(event, Event::Rename { from, to } if is_log(from) && is_log(to)));
+    let tables = count(
+        &|event| matches!(event, Event::Open { path, is_created: true, .. } if path.ends_with(".sst")),
+    );
     let unlinked = count(&|event| matches!(event, Event::Unlink { .. }));
     let marks = trace.marks(trace.events.len()).count();
-    println!("{marks} acknowledgements, {reused} reused logs, {tables} tables, {unlinked} deletions");
+    println!(
+        "{marks} acknowledgements, {reused} reused logs, {tables} tables, {unlinked} deletions"
+    );
     assert!(reused > 2 && tables > 10 && unlinked > 5);
     assert_eq!(marks as u64, 2 * STEPS * ledger::WRITERS + 1);
 }
@@ -303,13 +321,16 @@ fn a_store_that_does_not_sync_dies() {
     assert!(faults.len() > cuts.len() / 4, "the mutant lives: {faults:#?}");
 }
 
+/// Whether a mutant forgets to sync the file with this path.
+type Forgets = fn(&str) -> bool;
+
 /// So must every single kind of sync be missed: of logs, tables, manifests and directories.
 #[test]
 fn a_store_that_forgets_one_kind_of_sync_dies() {
     let scratch = tempdir().unwrap();
     let trace = record_life(scratch.path(), false);
     let cuts = trace.cuts(60, 2);
-    let mutants: [(&str, fn(&str) -> bool); 5] = [
+    let mutants: [(&str, Forgets); 5] = [
         ("logs", |path| path.ends_with(".log")),
         ("tables", |path| path.ends_with(".sst")),
         ("manifests", |path| path.contains("MANIFEST")),
