@@ -2,11 +2,10 @@
 //!
 //! See `docs/store-format/directory.md`.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use fs4::fs_std::FileExt;
 use zenobe_store::{Error, Result};
 
 use crate::database::{Database, io_error, rocksdb_error};
@@ -159,12 +158,12 @@ fn lock(path: &Path) -> Result<File> {
         .write(true)
         .open(path.join(LOCK_FILE))
         .map_err(failed)?;
-    match file.try_lock_exclusive() {
-        Ok(true) => Ok(file),
-        Ok(false) => {
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
             Err(open_error(path, "another process uses it already (or this one, a second time)"))
         }
-        Err(error) => Err(failed(error)),
+        Err(TryLockError::Error(error)) => Err(failed(error)),
     }
 }
 
