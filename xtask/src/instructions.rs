@@ -19,7 +19,7 @@ use crate::workspace;
 
 pub fn run(arguments: &[String]) -> Result<(), Failure> {
     let request = Request::parse(arguments)?;
-    if let Availability::Missing { reason } = toolchain::provide_valgrind() {
+    if let Availability::Missing { reason } = toolchain::find_valgrind() {
         return Err(Failure::new(reason));
     }
     let environment = Environment::prepare()?;
@@ -34,7 +34,7 @@ pub fn run(arguments: &[String]) -> Result<(), Failure> {
 
 /// The step of `cargo xtask test`. It may be skipped by a developer whose machine cannot do it, never by CI.
 pub fn check(environment: &Environment) -> Result<(), Failure> {
-    if let Availability::Missing { reason } = toolchain::provide_valgrind() {
+    if let Availability::Missing { reason } = toolchain::find_valgrind() {
         if toolchain::is_ci() {
             return Err(Failure::new(reason));
         }

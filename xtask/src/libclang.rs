@@ -8,8 +8,8 @@ use crate::environment::Environment;
 use crate::process::{self, Failure};
 use crate::{cache, python, workspace};
 
-/// The newest wheel on PyPI; it carries the shared library for every common platform.
-const WHEEL: &str = "libclang==18.1.1";
+/// The directory of the cache that holds the unpacked wheel. The version is that of the requirements.
+const ENTRY: &str = "libclang-18.1.1";
 
 /// Finds libclang or fetches it into the cache.
 pub fn provide(environment: &mut Environment) -> Result<(), Failure> {
@@ -21,13 +21,9 @@ pub fn provide(environment: &mut Environment) -> Result<(), Failure> {
     if std::env::var_os("LIBCLANG_PATH").is_some() || is_installed() {
         return Ok(());
     }
-    let entry = cache::directory()?.join(WHEEL.replace("==", "-"));
+    let entry = cache::directory()?.join(ENTRY);
     if library_directory(&entry).is_none() {
-        match fetch(&entry) {
-            Ok(()) => {}
-            Err(_) if install_with_apt() => return Ok(()),
-            Err(failure) => return Err(explain(&failure)),
-        }
+        fetch(&entry).map_err(|failure| explain(&failure))?;
     }
     let directory = library_directory(&entry)
         .ok_or_else(|| Failure::new(format!("no libclang in {}", entry.display())))?;
@@ -88,12 +84,13 @@ fn fetch(entry: &Path) -> Result<(), Failure> {
     if library_directory(entry).is_some() {
         return Ok(());
     }
-    eprintln!("xtask: downloading libclang (the wheel {WHEEL}) into the cache");
+    eprintln!("xtask: downloading libclang (a wheel of 24 MB from PyPI) into the cache");
     let temporary = cache::beside(entry, "partial");
     cache::remove(&temporary)?;
     let downloads = temporary.join("downloads");
     cache::create(&downloads)?;
-    python::download_wheel(WHEEL, &downloads, &temporary.join("venv"))?;
+    let requirements = workspace::root().join("xtask").join("libclang-requirements.txt");
+    python::download_wheel(&requirements, &downloads, &temporary.join("venv"))?;
     let wheel = children(&downloads)
         .pop()
         .ok_or_else(|| Failure::new("pip downloaded no libclang wheel for this platform"))?;
@@ -103,17 +100,11 @@ fn fetch(entry: &Path) -> Result<(), Failure> {
     cache::remove(&temporary)
 }
 
-fn install_with_apt() -> bool {
-    python::is_root()
-        && workspace::has_program("apt-get")
-        && python::install_with_apt(&["libclang-dev", "python3-pip"]).is_ok()
-        && is_installed()
-}
-
 fn explain(failure: &Failure) -> Failure {
     Failure::new(format!(
         "libclang is needed to build the bindings to RocksDB and could not be downloaded ({failure}).\n\
          Install it (Debian: apt-get install libclang-dev; Fedora: dnf install clang-devel;\n\
-         macOS: xcode-select --install), or set LIBCLANG_PATH to the directory that holds it."
+         macOS: xcode-select --install), set LIBCLANG_PATH to the directory that holds it, or install\n\
+         pip, with which it can be downloaded (Debian: apt-get install python3-venv)."
     ))
 }

@@ -4,6 +4,7 @@ use std::process::Command;
 
 use crate::environment::Environment;
 use crate::process::{self, Failure};
+use crate::serve::Profile;
 use crate::workspace;
 
 /// Builds both in release mode; the command becomes one of the program's own.
@@ -11,8 +12,9 @@ pub fn command(environment: &Environment, name: &str) -> Result<Command, Failure
     let mut build = environment.cargo();
     build.args(["build", "--locked", "--release", "--package", "zenobe", "--package"]);
     process::run(build.arg("zenobe-bench"))?;
-    let mut command = Command::new(workspace::server_binary().with_file_name("zenobe-bench"));
-    command.arg(name).arg("--binary").arg(workspace::server_binary());
+    let server = workspace::server_binary(Profile::Release);
+    let mut command = Command::new(server.with_file_name("zenobe-bench"));
+    command.arg(name).arg("--binary").arg(server);
     command.arg("--repository").arg(workspace::root());
     Ok(command)
 }

@@ -7,9 +7,13 @@ use std::process::Command;
 use crate::process::{self, Failure};
 use crate::workspace;
 
-/// Downloads one wheel without its dependencies, with the machine's pip or with that of a throw-away
-/// virtual environment.
-pub fn download_wheel(requirement: &str, into: &Path, scratch_venv: &Path) -> Result<(), Failure> {
+/// Downloads the wheels of a requirements file without their dependencies, with the machine's pip or with that of
+/// a throw-away virtual environment. The file must hold their hashes.
+pub fn download_wheel(
+    requirements: &Path,
+    into: &Path,
+    scratch_venv: &Path,
+) -> Result<(), Failure> {
     let mut pip = match has_pip() {
         true => pip_of("python3".as_ref()),
         false => {
@@ -17,8 +21,8 @@ pub fn download_wheel(requirement: &str, into: &Path, scratch_venv: &Path) -> Re
             pip_of(&scratch_venv.join("bin/python"))
         }
     };
-    pip.args(["download", "--quiet", "--no-deps", "--only-binary", ":all:", "--dest"]);
-    process::run(pip.arg(into).arg(requirement))
+    pip.args(["download", "--quiet", "--no-deps", "--only-binary", ":all:", "--require-hashes"]);
+    process::run(pip.arg("--dest").arg(into).arg("--requirement").arg(requirements))
 }
 
 /// A Python with the packages of a requirements file.
@@ -90,30 +94,9 @@ pub fn install(requirements: &Path, directory: &Path) -> Result<Interpreter, Fai
     Ok(interpreter)
 }
 
-pub fn is_root() -> bool {
-    process::output(Command::new("id").arg("-u")).is_ok_and(|text| text.trim() == "0")
-}
-
-pub fn install_with_apt(packages: &[&str]) -> Result<(), Failure> {
-    eprintln!("xtask: installing {} with apt-get", packages.join(" and "));
-    let apt = |arguments: &[&str]| {
-        let mut command = Command::new("apt-get");
-        command.env("DEBIAN_FRONTEND", "noninteractive").arg("--quiet").args(arguments);
-        process::run(&mut command)
-    };
-    apt(&["update"])?;
-    apt(&[&["install", "--yes", "--no-install-recommends"], packages].concat())
-}
-
 fn prepare_venv(venv: &Path) -> Result<(), Failure> {
     if pip_works(&venv.join("bin/python")) {
         return Ok(());
-    }
-    if create_venv(venv).is_ok() {
-        return Ok(());
-    }
-    if is_root() && !has_pip() && workspace::has_program("apt-get") {
-        install_with_apt(&["python3-venv"])?;
     }
     create_venv(venv)
 }

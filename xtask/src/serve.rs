@@ -1,4 +1,4 @@
-//! `cargo xtask serve`: build the release server and become it.
+//! `cargo xtask serve`: build the server, quickly, and become it.
 
 use std::process::Command;
 
@@ -6,9 +6,39 @@ use crate::environment::Environment;
 use crate::process::{self, Failure};
 use crate::workspace;
 
+/// How the server is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Profile {
+    /// For trying it: without link-time optimisation, which takes longer than everything else.
+    Quick,
+    /// What packages ship and benchmarks measure.
+    Release,
+}
+
+impl Profile {
+    /// The profile's name in Cargo.toml and its directory below the target directory.
+    pub fn name(self) -> &'static str {
+        match self {
+            Profile::Quick => "quick",
+            Profile::Release => "release",
+        }
+    }
+}
+
 pub fn run(arguments: &[String]) -> Result<(), Failure> {
-    build_release(&Environment::prepare()?)?;
-    execute(Command::new(workspace::server_binary()).arg("serve").args(options(arguments)))
+    let (profile, arguments) = match arguments.split_first() {
+        Some((first, rest)) if first == "--release" => (Profile::Release, rest),
+        _ => (Profile::Quick, arguments),
+    };
+    build(&Environment::prepare()?, profile)?;
+    let binary = workspace::server_binary(profile);
+    if profile == Profile::Quick {
+        eprintln!(
+            "xtask: {} is the quick build; `cargo xtask serve --release` builds what packages ship",
+            binary.display()
+        );
+    }
+    execute(Command::new(binary).arg("serve").args(options(arguments)))
 }
 
 /// The arguments after an optional `--`.
@@ -19,9 +49,10 @@ pub fn options(arguments: &[String]) -> &[String] {
     }
 }
 
-pub fn build_release(environment: &Environment) -> Result<(), Failure> {
+pub fn build(environment: &Environment, profile: Profile) -> Result<(), Failure> {
     let mut command = environment.cargo();
-    process::run(command.args(["build", "--locked", "--release", "--package", "zenobe"]))
+    command.args(["build", "--locked", "--package", "zenobe", "--profile", profile.name()]);
+    process::run(&mut command)
 }
 
 /// Replaces this process, so that signals reach the program itself.

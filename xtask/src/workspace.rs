@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::process::{self, Failure};
+use crate::serve::Profile;
 
 /// The root of the clone. Cargo sets the variable for `cargo xtask`; it is read at run time because a
 /// shared target directory may hold an xtask that was compiled in another clone.
@@ -20,9 +21,9 @@ pub fn target_directory() -> PathBuf {
     }
 }
 
-/// The release server, where `cargo build --release` puts it.
-pub fn server_binary() -> PathBuf {
-    target_directory().join("release").join("zenobe")
+/// The server, where cargo puts it for a profile.
+pub fn server_binary(profile: Profile) -> PathBuf {
+    target_directory().join(profile.name()).join("zenobe")
 }
 
 /// Cargo, run in the root of the clone.

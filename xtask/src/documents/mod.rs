@@ -16,6 +16,7 @@ use std::thread;
 use block::{Block, Mark};
 
 use crate::process::Failure;
+use crate::serve::Profile;
 use crate::{python, workspace};
 
 /// Directories whose Markdown is not ours, or is written by a program that checks it itself.
@@ -35,7 +36,8 @@ impl Document {
 
 /// The server that pages are run with.
 fn server_binary() -> PathBuf {
-    std::env::var_os("ZENOBE_BINARY").map_or_else(workspace::server_binary, PathBuf::from)
+    let built = || workspace::server_binary(Profile::Quick);
+    std::env::var_os("ZENOBE_BINARY").map_or_else(built, PathBuf::from)
 }
 
 /// `cargo xtask documents`

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::process::{self, Failure};
-use crate::{python, workspace};
+use crate::workspace;
 
 /// Names and versions, in the order in which the baseline lists them.
 pub type Toolchain = Vec<(String, String)>;
@@ -28,24 +28,13 @@ pub enum Availability {
     Missing { reason: String },
 }
 
-/// Finds valgrind or installs it where that is possible without asking.
-pub fn provide_valgrind() -> Availability {
-    let is_present = || workspace::has_program("valgrind");
-    if is_present() {
+pub fn find_valgrind() -> Availability {
+    if workspace::has_program("valgrind") {
         return Availability::Present;
     }
-    let installed = python::is_root()
-        && workspace::has_program("apt-get")
-        && python::install_with_apt(&["valgrind"]).is_ok();
-    if installed && is_present() {
-        return Availability::Present;
-    }
-    Availability::Missing {
-        reason:
-            "valgrind is needed to count instructions and cannot be installed without asking.\n\
-                 Install it (Debian: apt-get install valgrind; Fedora: dnf install valgrind)."
-                .to_owned(),
-    }
+    let reason = "valgrind is needed to count instructions.\n\
+                  Install it (Debian: apt-get install valgrind; Fedora: dnf install valgrind).";
+    Availability::Missing { reason: reason.to_owned() }
 }
 
 /// Whether a machine runs this that decides over merging. All common services set the variable, and so

@@ -11,7 +11,7 @@ mod moto;
 use std::path::{Path, PathBuf};
 
 use crate::process::Failure;
-use crate::{cache, python, workspace};
+use crate::{cache, workspace};
 
 /// A program that speaks DynamoDB's API, at the version that is compared.
 struct Peer {
@@ -73,16 +73,13 @@ fn copy(path: &str, directory: &Path) -> Result<(), Failure> {
         .map_err(|error| Failure::file("copy", &from, &error))
 }
 
-/// Finds a program, or installs it where that is possible without asking: as root on a Debian.
+/// Makes sure that a program is there, or says how to install it.
 fn require_program(program: &str, packages: &[&str]) -> Result<(), Failure> {
-    if workspace::has_program(program) {
-        return Ok(());
-    }
-    if python::is_root() && workspace::has_program("apt-get") {
-        python::install_with_apt(packages)?;
-    }
     match workspace::has_program(program) {
         true => Ok(()),
-        false => Err(Failure::new(format!("{program} is not installed"))),
+        false => Err(Failure::new(format!(
+            "{program} is not installed (Debian: apt-get install {})",
+            packages.join(" ")
+        ))),
     }
 }

@@ -1,0 +1,50 @@
+//! How far long work has come, for the person who waits.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+/// On a terminal one line that changes every second; in a log one line for each step done.
+pub struct Progress {
+    name: &'static str,
+    total: usize,
+    started: Instant,
+    terminal: bool,
+    last: Option<(usize, u64)>,
+}
+
+impl Progress {
+    pub fn new(name: &'static str, total: usize) -> Progress {
+        let terminal = std::io::stderr().is_terminal();
+        Progress { name, total, started: Instant::now(), terminal, last: None }
+    }
+
+    pub fn report(&mut self, done: usize) {
+        let seconds = self.started.elapsed().as_secs();
+        let current = (done, if self.terminal { seconds } else { 0 });
+        if self.last.replace(current) == Some(current) {
+            return;
+        }
+        let line = format!(
+            "xtask: {}, {done} of {} parts, {}",
+            self.name,
+            self.total,
+            minutes(Duration::from_secs(seconds))
+        );
+        match self.terminal {
+            true => eprint!("\r{line}"),
+            false => eprintln!("{line}"),
+        }
+    }
+
+    pub fn end(&self) {
+        if self.terminal {
+            eprintln!();
+        }
+    }
+}
+
+/// A duration for people: `3:07 min`.
+pub fn minutes(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    format!("{}:{:02} min", seconds / 60, seconds % 60)
+}

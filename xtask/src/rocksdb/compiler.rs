@@ -1,0 +1,121 @@
+//! The C++ compiler: which one it is, and the flags that RocksDB is compiled with.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::process::{self, Failure};
+use crate::workspace;
+
+pub struct Compiler {
+    program: String,
+    flags: Vec<String>,
+}
+
+impl Compiler {
+    /// For this machine, or none if RocksDB's own build script must compile it: on a system whose flags are
+    /// not known here.
+    pub fn find() -> Result<Option<Compiler>, Failure> {
+        let triple = workspace::host_triple()?;
+        let Some(system) = system_flags(&triple) else { return Ok(None) };
+        let program = std::env::var("CXX").unwrap_or_else(|_| "c++".into());
+        let users = std::env::var("CXXFLAGS").unwrap_or_default();
+        let flags = COMMON
+            .iter()
+            .chain(system)
+            .chain(processor_flags(&triple))
+            .copied()
+            .chain(users.split_whitespace());
+        let compiler = Compiler { program, flags: flags.map(str::to_owned).collect() };
+        Ok(Some(compiler))
+    }
+
+    /// What the compiled bytes depend on beside the sources: the compiler, its standard library, the C
+    /// library and the flags.
+    pub fn identity(&self) -> Result<String, Failure> {
+        let mut command = Command::new(&self.program);
+        command.args(["-std=c++20", "-x", "c++", "-dM", "-E", "-include", "cstddef", "/dev/null"]);
+        let macros = process::output(&mut command).map_err(|failure| {
+            Failure::new(format!(
+                "a C++ compiler is needed, and `{}` does not work ({failure}).\n\
+                 Install one (Debian: apt-get install g++; Fedora: dnf install gcc-c++;\n\
+                 macOS: xcode-select --install), or name yours in CXX.",
+                self.program
+            ))
+        })?;
+        let telling = [
+            "__VERSION__",
+            "__GLIBCXX__",
+            "_LIBCPP_VERSION",
+            "__GLIBC__",
+            "__GLIBC_MINOR__",
+            "__x86_64__",
+            "__aarch64__",
+        ];
+        let mut lines: Vec<&str> = macros
+            .lines()
+            .filter_map(|line| line.strip_prefix("#define "))
+            .filter(|line| telling.iter().any(|name| line.split(' ').next() == Some(name)))
+            .collect();
+        lines.sort_unstable();
+        Ok(format!("{}\n{}\n", lines.join("\n"), self.flags.join(" ")))
+    }
+
+    /// A command that compiles one source.
+    pub fn compile(&self, source: &Path, object: &Path, includes: &[&Path]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.flags);
+        for include in includes {
+            command.arg("-I").arg(include);
+        }
+        command.arg("-c").arg(source).arg("-o").arg(object);
+        command
+    }
+}
+
+/// As the crate's build script has them, with two differences: no warnings, which are upstream's to mend, and
+/// `-O2`, upstream's own default, instead of cargo's `-O3`.
+const COMMON: [&str; 12] = [
+    "-std=c++20",
+    "-O2",
+    "-g0",
+    "-w",
+    "-fPIC",
+    "-ffunction-sections",
+    "-fdata-sections",
+    "-include",
+    "cstdint",
+    "-DNDEBUG",
+    "-DHAVE_ALIGNED_NEW",
+    "-DHAVE_UINT128_EXTENSION",
+];
+
+fn system_flags(triple: &str) -> Option<&'static [&'static str]> {
+    const LINUX: [&str; 7] = [
+        "-DOS_LINUX",
+        "-DROCKSDB_PLATFORM_POSIX",
+        "-DROCKSDB_LIB_IO_POSIX",
+        "-DROCKSDB_SCHED_GETCPU_PRESENT",
+        "-DROCKSDB_AUXV_GETAUXVAL_PRESENT",
+        "-DROCKSDB_FALLOCATE_PRESENT",
+        "-DROCKSDB_RANGESYNC_PRESENT",
+    ];
+    const MACOS: [&str; 3] = ["-DOS_MACOSX", "-DROCKSDB_PLATFORM_POSIX", "-DROCKSDB_LIB_IO_POSIX"];
+    if triple.contains("linux-gnu") {
+        Some(&LINUX)
+    } else if triple.contains("apple-darwin") {
+        Some(&MACOS)
+    } else {
+        None
+    }
+}
+
+/// The instructions for RocksDB's checksums: the same that `.cargo/config.toml` allows to rustc.
+fn processor_flags(triple: &str) -> &'static [&'static str] {
+    if triple.starts_with("x86_64") {
+        &["-msse4.2", "-mpclmul"]
+    } else if triple.starts_with("aarch64-unknown-linux") {
+        &["-march=armv8-a+crc+crypto"]
+    } else {
+        &[]
+    }
+}
