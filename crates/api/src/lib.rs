@@ -57,7 +57,7 @@ pub struct Api {
 pub struct ApiOptions {
     /// Which error texts to use where DynamoDB has two.
     pub wording: Wording,
-    /// The host (and port) that DescribeEndpoints answers with; DynamoDB's regional one if not set.
+    /// What DescribeEndpoints answers with; DynamoDB's regional host if not set.
     pub endpoint: Option<String>,
 }
 
@@ -72,6 +72,12 @@ pub struct Response {
 impl Api {
     pub fn new(engine: Arc<Engine>, options: ApiOptions) -> Api {
         Api { engine, options }
+    }
+
+    /// The same, as seen by a caller who reached it at this endpoint.
+    pub fn at(&self, endpoint: String) -> Api {
+        let options = ApiOptions { endpoint: Some(endpoint), ..self.options.clone() };
+        Api { engine: self.engine.clone(), options }
     }
 
     /// Answers one request of a caller who sees the tables of `namespace`.

@@ -9,10 +9,12 @@ use zenobe_store::{Statistics, Store};
 
 /// The seam between HTTP and the database. Tests put handlers of their own here.
 pub trait Handler: Send + Sync + 'static {
+    /// `endpoint` is where the caller reached the server, if that matters to the operation.
     fn handle(
         &self,
         operation: Operation,
         namespace: &Arc<Namespace>,
+        endpoint: Option<String>,
         body: Bytes,
     ) -> impl Future<Output = Response> + Send;
 
@@ -37,9 +39,13 @@ impl Handler for Database {
         &self,
         operation: Operation,
         namespace: &Arc<Namespace>,
+        endpoint: Option<String>,
         body: Bytes,
     ) -> Response {
-        self.api.handle(operation, namespace, &body).await
+        match endpoint {
+            None => self.api.handle(operation, namespace, &body).await,
+            Some(endpoint) => self.api.at(endpoint).handle(operation, namespace, &body).await,
+        }
     }
 
     fn statistics(&self) -> Statistics {

@@ -1,7 +1,7 @@
 //! What a request's head says about how to answer it.
 
 use hyper::header::{
-    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName,
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName,
     HeaderValue, ORIGIN, TRANSFER_ENCODING,
 };
 use hyper::http::request;
@@ -32,6 +32,14 @@ impl Route {
             _ => Route::Unknown,
         }
     }
+}
+
+/// Where the client reached the server, for clients that ask where to go on: an SDK goes to AWS if it is told
+/// DynamoDB's own host. SDKs take HTTPS for granted unless the endpoint says otherwise.
+pub fn endpoint(headers: &HeaderMap) -> Option<String> {
+    let host = headers.get(HOST)?.to_str().ok()?;
+    let is_behind_tls = headers.get("x-forwarded-proto").is_some_and(|value| value == "https");
+    Some(if is_behind_tls { host.to_owned() } else { format!("http://{host}") })
 }
 
 /// The two content types of the protocol. The answer has the request's.

@@ -146,7 +146,11 @@ impl<H: Handler> Service<H> {
         let operation = head::operation(&parts.headers);
         let response = match self.admit(parts, sent, operation).await {
             Ok(Admitted { operation, namespace, body }) => {
-                self.handler.handle(operation, &namespace, body).await
+                let endpoint = match operation {
+                    Operation::DescribeEndpoints => head::endpoint(&parts.headers),
+                    _ => None,
+                };
+                self.handler.handle(operation, &namespace, endpoint, body).await
             }
             Err(Refusal::Error(error)) => error.into_response(),
             Err(Refusal::Rejection(error)) => {

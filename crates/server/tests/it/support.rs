@@ -50,6 +50,7 @@ impl Handler for Script {
         &self,
         operation: Operation,
         namespace: &Arc<Namespace>,
+        _: Option<String>,
         body: Bytes,
     ) -> Response {
         let body = match operation {
