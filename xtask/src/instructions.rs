@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use self::baseline::{Baseline, Measured};
 use self::callgrind::Case;
 use self::toolchain::Availability;
+pub use self::toolchain::is_ci;
 use crate::environment::Environment;
 use crate::process::{self, Failure};
 use crate::workspace;
@@ -35,7 +36,7 @@ pub fn run(arguments: &[String]) -> Result<(), Failure> {
 /// The step of `cargo xtask test`. It may be skipped by a developer whose machine cannot do it, never by CI.
 pub fn check(environment: &Environment) -> Result<(), Failure> {
     if let Availability::Missing { reason } = toolchain::find_valgrind() {
-        if toolchain::is_ci() {
+        if is_ci() {
             return Err(Failure::new(reason));
         }
         eprintln!("SKIPPED: instruction counts are not compared here: {reason}");
@@ -64,7 +65,7 @@ fn compare(cases: &[Case]) -> Result<(), Failure> {
     }
     match comparison.regressions() {
         0 => Ok(()),
-        count if differences.is_empty() || toolchain::is_ci() => Err(Failure::new(format!(
+        count if differences.is_empty() || is_ci() => Err(Failure::new(format!(
             "{count} above the baseline by more than the tolerance.\n\
              See where the instructions go:  cargo xtask instructions --profile <case>\n\
              Accept them, with the reason in the commit:  cargo xtask instructions --bless"

@@ -8,6 +8,7 @@
 //! machine that has nothing else yet.
 
 mod cache;
+mod clients;
 mod compare;
 mod documents;
 mod environment;
@@ -43,8 +44,18 @@ fn main() -> ExitCode {
 }
 
 /// Every command, so that the help, the dispatch and the check of the documents agree.
-pub const COMMANDS: [&str; 9] =
-    ["serve", "test", "documents", "fuzz", "compare", "soak", "instructions", "env", "help"];
+pub const COMMANDS: [&str; 10] = [
+    "serve",
+    "test",
+    "documents",
+    "clients",
+    "fuzz",
+    "compare",
+    "soak",
+    "instructions",
+    "env",
+    "help",
+];
 
 fn run(arguments: &[String]) -> Result<(), Failure> {
     let (command, rest) = match arguments.split_first() {
@@ -55,6 +66,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         "serve" => serve::run(rest),
         "test" => no_arguments(rest).and_then(|()| test::run()),
         "documents" => documents::run(rest),
+        "clients" => no_arguments(rest).and_then(|()| clients::run()),
         "fuzz" => fuzz::run(rest),
         "compare" => compare::run(rest),
         "soak" => soak::run(rest),
@@ -96,6 +108,11 @@ Usage: cargo xtask <command>
       Checks the documents, or the named ones, and runs the commands in them with the binary that
       ZENOBE_BINARY names, or else with the release build. Part of `test`.
       Example: cargo xtask documents docs/streams.md
+
+  clients
+      Runs the tests of the packages below clients/ and the programs below examples/, with the same
+      binary as `documents`. Part of `test`.
+      Example: ZENOBE_BINARY=/usr/bin/zenobe cargo xtask clients
 
   fuzz [--seconds <n>] [<target>]
       Runs one fuzz target, or all of them in turn, for 20 seconds each or as long as told.

@@ -40,6 +40,16 @@ impl Interpreter {
         command
     }
 
+    /// Installs a package of this clone, without what it depends on.
+    pub fn install(&self, package: &Path) -> Result<(), Failure> {
+        let mut pip = pip_of(&self.program);
+        pip.args(["install", "--quiet", "--no-deps", "--force-reinstall"]).arg(package);
+        if let Some(packages) = &self.packages {
+            pip.args(["--upgrade", "--target"]).arg(packages);
+        }
+        process::run(&mut pip)
+    }
+
     /// What `python3` finds the packages by, besides PATH.
     pub fn variables(&self) -> Option<(&'static str, &Path)> {
         self.packages.as_deref().map(|packages| ("PYTHONPATH", packages))

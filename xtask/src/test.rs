@@ -5,12 +5,12 @@ mod report;
 use crate::environment::Environment;
 use crate::process::{self, Failure};
 use crate::serve::{self, Profile};
-use crate::{documents, fuzz, instructions, python, rust_version, workspace};
+use crate::{clients, documents, fuzz, instructions, python, rust_version, workspace};
 use report::Report;
 
 /// The steps in their order, with the seconds that each takes from a clean clone on two cores with RocksDB in the
 /// cache. Later runs go by what the last one took.
-const STEPS: [(&str, u64); 10] = [
+const STEPS: [(&str, u64); 12] = [
     ("prepare libclang and RocksDB", 5),
     ("formatting and versions", 10),
     ("lints", 150),
@@ -19,8 +19,10 @@ const STEPS: [(&str, u64); 10] = [
     ("server build", 120),
     ("instruction counts", 120),
     ("Python packages", 20),
+    ("client packages", 60),
+    ("client examples", 90),
     ("AWS SDK tests", 40),
-    ("documents", 20),
+    ("documents", 60),
 ];
 
 pub fn run() -> Result<(), Failure> {
@@ -47,6 +49,8 @@ fn run_steps(report: &mut Report) -> Result<(), Failure> {
     report.step("server build", || serve::build(&environment, Profile::Quick))?;
     report.step("instruction counts", || instructions::check(&environment))?;
     let interpreter = report.step("Python packages", python::for_tests)?;
+    report.step("client packages", || clients::check_packages(&interpreter))?;
+    report.step("client examples", || clients::run_examples(&environment, &interpreter))?;
     report.step("AWS SDK tests", || run_sdk_tests(&interpreter))?;
     report.step("documents", || documents::check(&interpreter, &[]))
 }

@@ -34,8 +34,8 @@ impl Document {
     }
 }
 
-/// The server that pages are run with.
-fn server_binary() -> PathBuf {
+/// The server that pages, examples and client packages are run with.
+pub fn server_binary() -> PathBuf {
     let built = || workspace::server_binary(Profile::Quick);
     std::env::var_os("ZENOBE_BINARY").map_or_else(built, PathBuf::from)
 }

@@ -1,0 +1,47 @@
+/** There is no server to run. The message says what to do. */
+export class BinaryError extends Error {}
+
+/** The server did not start. The message holds what it said. */
+export class StartError extends Error {}
+
+/** The path of the server's executable: ZENOBE_BINARY, PATH, or ZENOBE_DOWNLOAD_URL with ZENOBE_DOWNLOAD_SHA256. */
+export function findBinary(environment?: NodeJS.ProcessEnv): Promise<string>;
+
+export interface Options {
+  /** The server's executable; found by `findBinary` otherwise. */
+  binary?: string;
+  /** More options for `zenobe serve`, such as `['--driven-clock']`. */
+  arguments?: string[];
+}
+
+/** A server process that keeps everything in memory, on a free port of 127.0.0.1. */
+export class Server {
+  readonly endpoint: string;
+  /** Settings for any client of the AWS SDK for JavaScript. */
+  readonly clientSettings: {
+    endpoint: string;
+    region: string;
+    credentials: { accessKeyId: string; secretAccessKey: string };
+  };
+  /** Variables that make any AWS SDK use this server, for streams too. */
+  readonly environment: Record<string, string>;
+  /** An empty database at the same endpoint. Clients that exist go on working. */
+  reset(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export function startZenobe(options?: Options): Promise<Server>;
+
+export interface Hooks {
+  beforeAll?(hook: () => Promise<void>): unknown;
+  before?(hook: () => Promise<void>): unknown;
+  beforeEach(hook: () => Promise<void>): unknown;
+  afterAll?(hook: () => Promise<void>): unknown;
+  after?(hook: () => Promise<void>): unknown;
+}
+
+/**
+ * Starts a server before the tests of a file, empties it before each test, and stops it after the last. Meanwhile
+ * AWS_ENDPOINT_URL_DYNAMODB and its like point to it. Without hooks, those that jest and vitest define globally are taken.
+ */
+export function useZenobe(hooks?: Hooks, options?: Options): Pick<Server, 'endpoint' | 'clientSettings' | 'environment' | 'reset'>;

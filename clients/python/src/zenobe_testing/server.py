@@ -1,0 +1,115 @@
+"""A server process that keeps everything in memory."""
+
+import re
+import subprocess
+import threading
+
+from .binary import find_binary
+
+ADDRESS = re.compile(r"is listening on (http://\S+:(\d+))")
+START_SECONDS_MAX = 30
+# After a restart the port is the former one; another process may hold it for a moment.
+START_ATTEMPTS_MAX = 5
+
+
+class StartError(RuntimeError):
+    """The server did not start. The message holds what it said."""
+
+
+class Server:
+    """Listens on a free port of 127.0.0.1. `reset` empties it by starting it anew on the same port."""
+
+    region = "us-east-1"
+    access_key_id = "zenobe"
+    secret_access_key = "zenobe"
+
+    def __init__(self, binary=None, arguments=()):
+        self._binary = binary or find_binary()
+        self._arguments = list(arguments)
+        self._port = 0
+        self._process = None
+        self.endpoint = None
+        self._start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def reset(self):
+        """An empty database at the same endpoint. Clients that exist go on working."""
+        self.stop()
+        self._start()
+
+    def stop(self):
+        """Ends the process. There is nothing to save, so it is not asked first."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process.stdout.close()
+            self._process = None
+
+    @property
+    def client_settings(self):
+        """Keyword arguments for `boto3.client` and `boto3.resource`."""
+        return {
+            "endpoint_url": self.endpoint,
+            "region_name": self.region,
+            "aws_access_key_id": self.access_key_id,
+            "aws_secret_access_key": self.secret_access_key,
+        }
+
+    @property
+    def environment(self):
+        """Variables that make any AWS SDK use this server, also for streams, which have a variable of their own."""
+        return {
+            "AWS_ENDPOINT_URL_DYNAMODB": self.endpoint,
+            "AWS_ENDPOINT_URL_DYNAMODB_STREAMS": self.endpoint,
+            "AWS_ACCESS_KEY_ID": self.access_key_id,
+            "AWS_SECRET_ACCESS_KEY": self.secret_access_key,
+            "AWS_REGION": self.region,
+            "AWS_DEFAULT_REGION": self.region,
+        }
+
+    def _start(self):
+        for _ in range(START_ATTEMPTS_MAX):
+            said = self._start_once()
+            if said is None:
+                return
+            if "in use" not in said:
+                break
+        raise StartError(f"{self._binary} does not start:\n{said}")
+
+    def _start_once(self):
+        """Starts the process. Returns what it said if it ended instead of listening."""
+        command = [self._binary, "serve", "--memory", "--listen", f"127.0.0.1:{self._port}", *self._arguments]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        # A server that says nothing at all must not keep the tests waiting.
+        impatience = threading.Timer(START_SECONDS_MAX, self._process.kill)
+        impatience.start()
+        said = []
+        try:
+            for line in self._process.stdout:
+                said.append(line)
+                found = ADDRESS.search(line)
+                if found:
+                    self.endpoint, self._port = found.group(1), int(found.group(2))
+                    # Reads on to the end, so that the server never blocks on a full pipe.
+                    threading.Thread(target=_drain, args=(self._process.stdout,), daemon=True).start()
+                    return None
+        finally:
+            impatience.cancel()
+        self.stop()
+        return "".join(said)
+
+
+def _drain(stdout):
+    try:
+        for _ in stdout:
+            pass
+    except ValueError:
+        # Closed by `stop`.
+        pass
