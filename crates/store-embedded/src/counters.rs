@@ -1,4 +1,4 @@
-//! The numbers that commits give out: counters, and the last sequence number of each log.
+//! The numbers that commits give out: counters, and the end of each log.
 //!
 //! They are read from the database once, kept in memory, and written at the end of each group that
 //! changes them: once per group, however many batches add to them.
@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use rocksdb::WriteBatch;
-use zenobe_store::{Error, Key, KeyRange, Result, decode_counter};
+use zenobe_store::{Error, Key, KeyRange, LogEnd, Result, decode_counter};
 
 use crate::database::{Database, rocksdb_error};
 
@@ -17,7 +17,7 @@ const NUMBERS_MAX: usize = 64 * 1024;
 #[derive(Default)]
 pub(crate) struct Numbers {
     counters: Table<i64>,
-    sequences: Table<u64>,
+    log_ends: Table<LogEnd>,
 }
 
 impl Numbers {
@@ -33,9 +33,15 @@ impl Numbers {
         Ok(())
     }
 
-    /// The next sequence number of a log.
-    pub fn next_sequence(&mut self, log: &Key, database: &Database) -> Result<u64> {
-        self.sequences.change(log, || load_sequence(log, database), |last| last + 1)
+    /// The end of a log with one more entry.
+    pub fn append(&mut self, log: &Key, stamp: u64, database: &Database) -> Result<LogEnd> {
+        self.log_ends.change(log, || load_log_end(log, database), |end| end.append(stamp))
+    }
+
+    /// A log is being dropped. Whatever the database still holds of it, it begins anew.
+    pub fn forget_log(&mut self, log: &Key) {
+        let new = Number { value: LogEnd::default(), is_changed: false };
+        self.log_ends.numbers.insert(log.clone(), new);
     }
 
     /// A counter's key is being written by other means, so what is known of it no longer holds.
@@ -51,19 +57,22 @@ impl Numbers {
     pub fn write_changes(&mut self, database: &Database, write: &mut WriteBatch) -> Vec<Key> {
         let mut changed = Vec::new();
         self.counters.take_changes(|key, value| {
-            write.put(key, value.to_be_bytes());
+            match value {
+                0 => write.delete(key),
+                _ => write.put(key, value.to_be_bytes()),
+            }
             changed.push(key.clone());
         });
-        let sequences = database.sequences();
-        self.sequences.take_changes(|log, last| write.put_cf(sequences, log, last.to_be_bytes()));
+        let log_ends = database.log_ends();
+        self.log_ends.take_changes(|log, end| write.put_cf(log_ends, log, encode_log_end(end)));
         changed
     }
 
     /// Bounds the memory. Only between groups, when the database itself knows every number.
     pub fn trim(&mut self) {
-        if self.counters.numbers.len() + self.sequences.numbers.len() > NUMBERS_MAX {
+        if self.counters.numbers.len() + self.log_ends.numbers.len() > NUMBERS_MAX {
             self.counters.forget_half();
-            self.sequences.forget_half();
+            self.log_ends.forget_half();
         }
     }
 }
@@ -121,12 +130,25 @@ impl<T: Copy> Table<T> {
     }
 }
 
-fn load_sequence(log: &Key, database: &Database) -> Result<u64> {
-    let stored = database.rocks().get_pinned_cf(database.sequences(), log);
+fn load_log_end(log: &Key, database: &Database) -> Result<LogEnd> {
+    let stored = database.rocks().get_pinned_cf(database.log_ends(), log);
     match stored.map_err(|error| rocksdb_error(&error))? {
-        None => Ok(0),
-        Some(bytes) => bytes[..].try_into().map(u64::from_be_bytes).map_err(|_| Error::Corrupt {
-            detail: format!("a sequence number of {} bytes, expected 8", bytes.len()),
+        None => Ok(LogEnd::default()),
+        Some(bytes) => decode_log_end(&bytes).ok_or_else(|| Error::Corrupt {
+            detail: format!("the end of a log in {} bytes, expected 16", bytes.len()),
         }),
     }
+}
+
+fn encode_log_end(end: LogEnd) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&end.sequence.to_be_bytes());
+    bytes[8..].copy_from_slice(&end.stamp.to_be_bytes());
+    bytes
+}
+
+fn decode_log_end(bytes: &[u8]) -> Option<LogEnd> {
+    let (sequence, stamp) = bytes.split_first_chunk()?;
+    let stamp = stamp.try_into().ok()?;
+    Some(LogEnd { sequence: u64::from_be_bytes(*sequence), stamp: u64::from_be_bytes(stamp) })
 }

@@ -13,12 +13,12 @@ use zenobe_store::{Error, Result};
 
 use crate::directory::Directory;
 use crate::groups::Grouping;
-use crate::log::{self, horizon};
+use crate::log::{self, AcceptDamage, horizon};
 use crate::options::{Durability, Options, entries_options, rocksdb_options};
 
-/// Where each log's last sequence number lies, apart from the caller's keys: they go on after the log's
-/// entries, or all entries, have been deleted.
-const SEQUENCES: &str = "sequences";
+/// Where the end of each log lies, apart from the caller's keys: it stays after the log's entries, or all entries, have
+/// been deleted.
+const LOG_ENDS: &str = "sequences";
 
 pub(crate) struct Database {
     rocks: DB,
@@ -31,12 +31,17 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    pub fn open(directory: Arc<Directory>, options: &Options) -> Result<Database> {
+    /// [`Options::accept_log_damage`] is the caller's to consider: it holds for one opening, not for all of a process.
+    pub fn open(
+        directory: Arc<Directory>,
+        options: &Options,
+        accept_damage: AcceptDamage,
+    ) -> Result<Database> {
         let path = directory.rocksdb_path();
         let mut rocks = rocksdb_options(options);
         let is_new = !directory.holds_database()?;
         if !is_new {
-            log::check(&path, options)?;
+            log::check(&path, directory.nonce(), options, accept_damage)?;
         }
         rocks.create_if_missing(is_new);
         rocks.create_missing_column_families(true);
@@ -45,7 +50,7 @@ impl Database {
                 DEFAULT_COLUMN_FAMILY_NAME,
                 entries_options(&rocks, options),
             ),
-            ColumnFamilyDescriptor::new(SEQUENCES, rocks.clone()),
+            ColumnFamilyDescriptor::new(LOG_ENDS, rocks.clone()),
         ];
         let rocks = DB::open_cf_descriptors(&rocks, &path, families)
             .map_err(|error| open_error(&path, &error))?;
@@ -106,20 +111,20 @@ impl Database {
 
     /// Writes the horizon by itself, for the groups that no other group follows. It need not be durable.
     pub fn write_horizon(&self, horizon: u64) -> Result<()> {
-        self.write(horizon::write_with(horizon, 0))?;
+        self.write(horizon::write_with(self.directory.nonce(), horizon, 0))?;
         self.rocks.flush_wal(false).map_err(|error| rocksdb_error(&error))
     }
 
     /// Moves everything from memory and log into tables.
     pub fn flush(&self) -> Result<()> {
         let entries = self.rocks.cf_handle(DEFAULT_COLUMN_FAMILY_NAME);
-        let families: Vec<&ColumnFamily> = entries.into_iter().chain([self.sequences()]).collect();
+        let families: Vec<&ColumnFamily> = entries.into_iter().chain([self.log_ends()]).collect();
         let flushed = self.rocks.flush_cfs_opt(&families, &FlushOptions::default());
         flushed.map_err(|error| rocksdb_error(&error))
     }
 
-    pub fn sequences(&self) -> &ColumnFamily {
-        self.rocks.cf_handle(SEQUENCES).expect("the database was opened with this column family")
+    pub fn log_ends(&self) -> &ColumnFamily {
+        self.rocks.cf_handle(LOG_ENDS).expect("the database was opened with this column family")
     }
 }
 

@@ -9,13 +9,15 @@ use std::path::{Path, PathBuf};
 use zenobe_store::{Error, Result};
 
 use crate::database::{Database, io_error, rocksdb_error};
+use crate::log::horizon::Nonce;
 
 /// The version of the directory's layout and of everything that this crate itself stores.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 const FORMAT_FILE: &str = "FORMAT";
 const FORMAT_FILE_NEW: &str = "FORMAT.new";
 const FORMAT_NAME: &str = "zenobe-store";
+const NONCE_NAME: &str = "log-nonce";
 const LOCK_FILE: &str = "LOCK";
 const PROBE_FILE: &str = "PROBE";
 const ROCKSDB_DIRECTORY: &str = "rocksdb";
@@ -23,6 +25,7 @@ const ROCKSDB_DIRECTORY: &str = "rocksdb";
 /// A data directory that this process has to itself for as long as the value lives.
 pub(crate) struct Directory {
     path: PathBuf,
+    nonce: Nonce,
     /// Unlocked by the system when the file is closed, also if the process dies.
     _lock: File,
 }
@@ -39,11 +42,21 @@ impl Directory {
         }
         let lock = lock(path)?;
         // Looked at again: another process may have created everything before this one got the lock.
-        if read_format(path)?.is_none() {
-            check_nothing_foreign(path)?;
-            write_format(path).map_err(failed)?;
-        }
-        Ok(Directory { path: path.clone(), _lock: lock })
+        let nonce = match read_format(path)? {
+            Some(nonce) => nonce,
+            None => {
+                check_nothing_foreign(path)?;
+                let nonce = random_nonce().map_err(failed)?;
+                write_format(path, nonce).map_err(failed)?;
+                nonce
+            }
+        };
+        Ok(Directory { path: path.clone(), nonce, _lock: lock })
+    }
+
+    /// The random number that marks this store's records in its log.
+    pub fn nonce(&self) -> Nonce {
+        self.nonce
     }
 
     pub fn path(&self) -> &Path {
@@ -90,20 +103,31 @@ fn open_error(path: &Path, problem: impl std::fmt::Display) -> Error {
     Error::Open { detail: format!("{}: {problem}", path.display()) }
 }
 
-/// The directory's format, or `None` if it has no format file.
-fn read_format(path: &Path) -> Result<Option<u32>> {
+fn random_nonce() -> io::Result<Nonce> {
+    getrandom::u64().map(Nonce).map_err(|error| io::Error::other(error.to_string()))
+}
+
+/// The store's nonce, or `None` if the directory has no format file.
+fn read_format(path: &Path) -> Result<Option<Nonce>> {
     let text = match fs::read(path.join(FORMAT_FILE)) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(open_error(path, format!("cannot read {FORMAT_FILE}: {error}"))),
     };
-    let version = text
-        .trim_end()
-        .strip_prefix(FORMAT_NAME)
-        .and_then(|rest| rest.strip_prefix(' '))
-        .and_then(|number| number.parse().ok());
+    let mut lines = text.lines();
+    let mut value_of = |name| Some(lines.next()?.strip_prefix(name)?.strip_prefix(' ')?);
+    let version = value_of(FORMAT_NAME).and_then(|version| version.parse().ok());
+    let nonce = value_of(NONCE_NAME).and_then(|nonce| u64::from_str_radix(nonce, 16).ok());
     match version {
-        Some(FORMAT_VERSION) => Ok(version),
+        Some(FORMAT_VERSION) => match nonce {
+            Some(nonce) => Ok(Some(Nonce(nonce))),
+            None => Err(open_error(
+                path,
+                format!(
+                    "the second line of its {FORMAT_FILE} file does not say \"{NONCE_NAME} <number>\""
+                ),
+            )),
+        },
         Some(other) => Err(open_error(
             path,
             format!(
@@ -168,10 +192,12 @@ fn lock(path: &Path) -> Result<File> {
 }
 
 /// Writes the format file so that it is there wholly or not at all, whenever the machine stops.
-fn write_format(path: &Path) -> io::Result<()> {
+fn write_format(path: &Path, nonce: Nonce) -> io::Result<()> {
     let new = path.join(FORMAT_FILE_NEW);
     let mut file = File::create(&new)?;
-    file.write_all(format!("{FORMAT_NAME} {FORMAT_VERSION}\n").as_bytes())?;
+    let Nonce(nonce) = nonce;
+    let text = format!("{FORMAT_NAME} {FORMAT_VERSION}\n{NONCE_NAME} {nonce:016x}\n");
+    file.write_all(text.as_bytes())?;
     file.sync_all()?;
     fs::rename(&new, path.join(FORMAT_FILE))?;
     sync_directory(path)
@@ -213,8 +239,9 @@ pub(crate) fn write_checkpoint(database: &Database, target: &Path) -> Result<()>
     let copied = rocksdb::checkpoint::Checkpoint::new(database.rocks())
         .and_then(|checkpoint| checkpoint.create_checkpoint(target.join(ROCKSDB_DIRECTORY)))
         .map_err(|error| rocksdb_error(&error))
-        // The format file comes last: without it, an interrupted checkpoint is refused.
-        .and_then(|()| write_format(target).map_err(failed))
+        // The format file comes last: without it, an interrupted checkpoint is refused. The copied log has the nonce of
+        // the store that wrote it.
+        .and_then(|()| write_format(target, database.directory().nonce()).map_err(failed))
         .and_then(|()| target.parent().map_or(Ok(()), sync_directory).map_err(failed));
     if copied.is_err()
         && let Err(error) = fs::remove_dir_all(target)
@@ -266,7 +293,9 @@ mod tests {
     #[test]
     fn refuses_what_it_does_not_know() {
         let cases = [
-            (FORMAT_FILE, "zenobe-store 2\n", "format version 2"),
+            (FORMAT_FILE, "zenobe-store 1\n", "format version 1"),
+            (FORMAT_FILE, "zenobe-store 2\n", "the second line"),
+            (FORMAT_FILE, "zenobe-store 2\nlog-nonce x\n", "the second line"),
             (FORMAT_FILE, "zenobe-store\n", "does not say"),
             (FORMAT_FILE, "", "does not say"),
             ("CURRENT", "MANIFEST-000004\n", "no FORMAT file, so its format is unknown"),
@@ -288,10 +317,15 @@ mod tests {
         let path = parent.path().join("a/b");
         let directory = Directory::open(&path).unwrap();
         assert!(!directory.holds_database().unwrap());
-        assert_eq!(fs::read_to_string(path.join(FORMAT_FILE)).unwrap(), "zenobe-store 1\n");
+        let format = fs::read_to_string(path.join(FORMAT_FILE)).unwrap();
+        let nonce = directory.nonce();
+        assert_eq!(format, format!("zenobe-store 2\nlog-nonce {:016x}\n", nonce.0));
         assert!(problem(&path).contains("another process uses it"));
         drop(directory);
-        assert!(!Directory::open(&path).unwrap().holds_database().unwrap());
+        let directory = Directory::open(&path).unwrap();
+        assert!(!directory.holds_database().unwrap());
+        assert_eq!(directory.nonce(), nonce);
+        assert_ne!(Directory::open(&parent.path().join("other")).unwrap().nonce(), nonce);
     }
 
     #[test]

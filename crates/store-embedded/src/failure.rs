@@ -18,6 +18,7 @@ use zenobe_store::{Error, Result};
 use crate::database::Database;
 use crate::directory::{Directory, probe_room};
 use crate::group::Group;
+use crate::log::AcceptDamage;
 use crate::shared::{Absence, Shared};
 use crate::view::View;
 
@@ -102,7 +103,8 @@ fn reopen(shared: &Shared, directory: &Arc<Directory>, insists: bool) -> Result<
             in_use()
         })?;
     }
-    match Database::open(Arc::clone(directory), &shared.options) {
+    // Whoever accepted a damaged log at the start meant that one, not whatever comes later.
+    match Database::open(Arc::clone(directory), &shared.options, AcceptDamage::No) {
         Ok(database) => {
             let database = Arc::new(database);
             // The log may have more than was published before the failure.
@@ -152,11 +154,12 @@ mod tests {
     use super::reopen;
     use crate::database::Database;
     use crate::directory::Directory;
+    use crate::log::horizon;
     use crate::options::Options;
     use crate::shared::Shared;
     use std::sync::Arc;
-    use zenobe_store::KeyRange;
     use zenobe_store::conformance::{Random, block_on};
+    use zenobe_store::{Error, KeyRange};
 
     #[test]
     fn a_snapshot_in_use_does_not_make_reads_wait() {
@@ -191,6 +194,37 @@ mod tests {
             block_on(shared.reclaim(KeyRange::all())).unwrap();
         }
         reopen(&shared, &directory, false).unwrap();
+    }
+
+    /// Whoever accepted a loss once, at the start, has not accepted the next one.
+    #[test]
+    fn what_was_accepted_at_the_start_does_not_hold_for_recovery() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options { accept_log_damage: true, ..Options::default() };
+        let shared = Shared::open(directory.path(), options).unwrap();
+        let directory = Arc::clone(shared.published().unwrap().database().directory());
+        let path = write_three_groups(shared.published().unwrap().database());
+        let mut content = std::fs::read(&path).unwrap();
+        content[30] ^= 1;
+        std::fs::write(&path, content).unwrap();
+        let refused = reopen(&shared, &directory, false).map(drop);
+        assert!(matches!(refused, Err(Error::Corrupt { .. })), "{refused:?}");
+        assert!(shared.published().is_none(), "nothing is shown in place of what was lost");
+    }
+
+    /// Each but the last is said to be durable by the one after it. Yields the log.
+    fn write_three_groups(database: &Database) -> std::path::PathBuf {
+        let nonce = database.directory().nonce();
+        for key in ["a", "b", "c"] {
+            let horizon = database.rocks().latest_sequence_number();
+            let mut write = horizon::write_with(nonce, horizon, 0);
+            write.put(key, "value");
+            database.write(write).unwrap();
+            database.sync_log().unwrap();
+        }
+        let files = std::fs::read_dir(database.directory().rocksdb_path()).unwrap();
+        let paths = files.map(|entry| entry.unwrap().path());
+        paths.filter(|path| path.extension().is_some_and(|name| name == "log")).max().unwrap()
     }
 
     /// Writes the same range again and again, so that there is something to compact.

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use rocksdb::{ReadOptions, WriteBatch};
-use zenobe_store::{Error, Key, KeyRange, Operation, Result, WriteOutcome, log_entry_key};
+use zenobe_store::{
+    Error, Key, KeyRange, Operation, Result, WriteOutcome, encode_log_entry, log_entry_key,
+};
 
 use crate::counters::Numbers;
 use crate::database::{Database, rocksdb_error};
@@ -58,10 +60,11 @@ pub(crate) fn build_write(
     batches: &[Pending],
 ) -> Result<Built> {
     let size_bytes: usize = batches.iter().map(|pending| pending.size_bytes).sum();
-    let write = horizon::write_with(horizon, size_bytes);
+    let write = horizon::write_with(database.directory().nonce(), horizon, size_bytes);
     let all = batches.iter().flat_map(|pending| pending.operations.iter());
     let earlier = Earlier { unread: Box::new(all), written: Written::default() };
-    let mut builder = Builder { database, numbers, batches, earlier, done: 0, write };
+    let mut builder =
+        Builder { database, numbers, batches, earlier, done: 0, write, entry: Vec::new() };
     let mut outcomes = Vec::with_capacity(batches.len());
     for batch in 0..batches.len() {
         outcomes.push(builder.add_batch(batch)?);
@@ -81,6 +84,8 @@ struct Builder<'a> {
     /// How many operations of the group have been added.
     done: usize,
     write: WriteBatch,
+    /// An entry of a log while it is put together.
+    entry: Vec<u8>,
 }
 
 impl Builder<'_> {
@@ -98,10 +103,16 @@ impl Builder<'_> {
                     self.write.delete(key);
                 }
                 Operation::DeleteRange { range } => self.delete_range(range)?,
-                Operation::Append { log, value } => {
-                    let sequence = self.numbers.next_sequence(log, self.database)?;
-                    self.write.put(log_entry_key(log, sequence), value);
-                    outcome.sequences.push(sequence);
+                Operation::Append { log, stamp, value } => {
+                    let end = self.numbers.append(log, *stamp, self.database)?;
+                    self.entry.clear();
+                    encode_log_entry(end.stamp, value, &mut self.entry);
+                    self.write.put(log_entry_key(log, end.sequence), &self.entry);
+                    outcome.sequences.push(end.sequence);
+                }
+                Operation::ForgetLog { log } => {
+                    self.numbers.forget_log(log);
+                    self.write.delete_cf(self.database.log_ends(), log);
                 }
                 Operation::Add { key, delta } => {
                     let Builder { database, earlier, done, .. } = self;

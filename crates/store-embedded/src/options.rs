@@ -28,7 +28,8 @@ pub struct Options {
     pub in_flight_batches_max: usize,
     /// The bytes that may be in flight together, exceeded at most by the batches being decided.
     pub in_flight_bytes_max: usize,
-    /// Opens a database whose log is damaged, without the acknowledged writes that lie behind the damage.
+    /// Opens a database whose log is damaged, without the acknowledged writes that lie behind the damage. This holds
+    /// for the opening alone: a store that recovers from a failure later refuses what is damaged then.
     pub accept_log_damage: bool,
     /// Which keys are read together. A store may be opened with another grouping than before.
     pub grouping: Option<Grouping>,

@@ -76,7 +76,7 @@ impl Overlay {
                     }
                 }
                 // Numbered and summed when they are committed; decisions do not read them in flight.
-                Operation::Append { .. } | Operation::Add { .. } => {}
+                Operation::Append { .. } | Operation::ForgetLog { .. } | Operation::Add { .. } => {}
             }
         }
     }
@@ -114,7 +114,7 @@ impl Overlay {
                     }
                 }
                 Operation::DeleteRange { .. } => has_ranges = true,
-                Operation::Append { .. } | Operation::Add { .. } => {}
+                Operation::Append { .. } | Operation::ForgetLog { .. } | Operation::Add { .. } => {}
             }
         }
         if has_ranges {

@@ -302,7 +302,8 @@ fn operation_size_bytes(operation: &Operation) -> usize {
     OPERATION_OVERHEAD_BYTES
         + match operation {
             Operation::Put { key, value } => key.len() + value.len(),
-            Operation::Append { log, value } => log.len() + value.len(),
+            Operation::Append { log, value, .. } => log.len() + value.len(),
+            Operation::ForgetLog { log } => log.len(),
             Operation::Delete { key } | Operation::Add { key, .. } => key.len(),
             Operation::DeleteRange { range } => {
                 range.start.len() + range.end.as_ref().map_or(0, |end| end.len())

@@ -14,6 +14,7 @@ use crate::database::Database;
 use crate::directory::{self, Directory};
 use crate::key_locks::KeyLocks;
 use crate::known_counters::KnownCounters;
+use crate::log::AcceptDamage;
 use crate::options::Options;
 use crate::overlay::Overlay;
 use crate::queue::Queue;
@@ -50,7 +51,11 @@ pub(crate) enum Absence {
 impl Shared {
     pub fn open(path: &Path, options: Options) -> Result<Shared> {
         let directory = Arc::new(Directory::open(path)?);
-        let database = Arc::new(Database::open(directory, &options)?);
+        let accept_damage = match options.accept_log_damage {
+            true => AcceptDamage::Yes,
+            false => AcceptDamage::No,
+        };
+        let database = Arc::new(Database::open(directory, &options, accept_damage)?);
         let values = ValueCache::new(options.value_cache_bytes());
         Ok(Shared {
             locks: KeyLocks::new(),

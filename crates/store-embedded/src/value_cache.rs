@@ -141,7 +141,7 @@ impl ValueCache {
                     self.delete_ranges(state, &ranges);
                 }
                 // Counters are summed when they are committed, and told of then; a log's entries are new.
-                Operation::Add { .. } | Operation::Append { .. } => {}
+                Operation::Add { .. } | Operation::Append { .. } | Operation::ForgetLog { .. } => {}
             }
         }
     }

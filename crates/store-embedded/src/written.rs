@@ -23,7 +23,7 @@ impl<'a> Written<'a> {
                 self.keys.insert(key, (self.count, None));
             }
             Operation::DeleteRange { range } => self.deleted_ranges.push((self.count, range)),
-            Operation::Append { .. } | Operation::Add { .. } => {}
+            Operation::Append { .. } | Operation::ForgetLog { .. } | Operation::Add { .. } => {}
         }
         self.count += 1;
     }

@@ -58,6 +58,8 @@ macro_rules! conformance_tests {
             guards_are_shared
             appends_are_numbered_from_one
             appends_follow_the_commit_order
+            stamps_never_descend
+            dropped_logs_start_anew
             numbering_goes_on_after_trimming
             counters_add_up
             counters_lose_nothing_under_load

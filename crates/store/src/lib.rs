@@ -139,13 +139,21 @@ pub enum Operation {
     /// Adds an entry under `log`, at [`log_entry_key`]. Sequence numbers of one log start at 1 and rise by
     /// one in commit order. Deleting a log's entries does not start its numbering again. A decision that
     /// reads an entry may miss one still in flight.
+    ///
+    /// The value is stored behind a stamp ([`decode_log_entry`]): the one given here, or that of the entry before it if
+    /// that is later. So the stamps of a log never descend, in whatever order its writers read which clock.
     Append {
         log: Key,
+        stamp: u64,
         value: Value,
+    },
+    /// Forgets the numbering of a log to which nothing will be appended any more. If something is, it starts anew.
+    ForgetLog {
+        log: Key,
     },
     /// Adds `delta` to the counter at `key` (eight bytes, big-endian, two's complement; absent is
     /// zero). Commutes with other additions, so it takes no lock, and a decision that reads a counter may
-    /// miss additions still in flight. A counter that reaches zero is kept. If something else than a
+    /// miss additions still in flight. A counter that reaches zero is deleted. If something else than a
     /// counter is there, the write fails with [`Error::Corrupt`], alone and as a whole.
     Add {
         key: Key,
@@ -175,8 +183,15 @@ impl Batch {
         self.operations.push(Operation::DeleteRange { range });
     }
 
-    pub fn append(&mut self, log: impl Into<Key>, value: impl Into<Value>) {
-        self.operations.push(Operation::Append { log: log.into(), value: value.into() });
+    pub fn append(&mut self, log: impl Into<Key>, stamp: u64, value: impl Into<Value>) {
+        self.operations.push(Operation::Append { log: log.into(), stamp, value: value.into() });
+    }
+
+    /// Deletes a log: what is left of its entries, and its numbering.
+    pub fn drop_log(&mut self, log: impl Into<Key>) {
+        let log = log.into();
+        self.delete_range(log_range(&log));
+        self.operations.push(Operation::ForgetLog { log });
     }
 
     pub fn add(&mut self, key: impl Into<Key>, delta: i64) {
@@ -195,6 +210,45 @@ pub fn log_entry_key(log: &[u8], sequence: u64) -> Key {
     key.extend_from_slice(log);
     key.extend_from_slice(&sequence.to_be_bytes());
     key.into()
+}
+
+/// Where all entries of a log are stored.
+pub fn log_range(log: &[u8]) -> KeyRange {
+    let mut end = log_entry_key(log, u64::MAX).to_vec();
+    end.push(0);
+    KeyRange::new(log_entry_key(log, 0), end)
+}
+
+/// How a log's entry is stored: its stamp (8 bytes, big-endian), then its value.
+pub fn encode_log_entry(stamp: u64, value: &[u8], entry: &mut Vec<u8>) {
+    entry.extend_from_slice(&stamp.to_be_bytes());
+    entry.extend_from_slice(value);
+}
+
+/// The stamp and the value of a log's entry.
+pub fn decode_log_entry(entry: &Value) -> Result<(u64, Value)> {
+    match entry.first_chunk() {
+        Some(stamp) => Ok((u64::from_be_bytes(*stamp), entry.slice(stamp.len()..))),
+        None => {
+            let detail = format!("an entry of a log, of {} bytes", entry.len());
+            Err(Error::Corrupt { detail })
+        }
+    }
+}
+
+/// The end of a log: the number and the stamp of its last entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LogEnd {
+    pub sequence: u64,
+    pub stamp: u64,
+}
+
+impl LogEnd {
+    /// The end of the log after one more entry. This is all there is to numbering and stamping, for every backend.
+    #[must_use]
+    pub fn append(self, stamp: u64) -> LogEnd {
+        LogEnd { sequence: self.sequence + 1, stamp: stamp.max(self.stamp) }
+    }
 }
 
 /// Reads a counter that [`Operation::Add`] wrote.

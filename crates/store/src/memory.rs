@@ -15,8 +15,9 @@ use imbl::OrdMap;
 use parking_lot::{Mutex, RwLock};
 
 use crate::{
-    Batch, Decide, Decision, Direction, Error, Key, KeyRange, Operation, Reader, Result,
-    Statistics, Store, Value, Visitor, WriteOutcome, WriteSet, decode_counter, log_entry_key,
+    Batch, Decide, Decision, Direction, Error, Key, KeyRange, LogEnd, Operation, Reader, Result,
+    Statistics, Store, Value, Visitor, WriteOutcome, WriteSet, decode_counter, encode_log_entry,
+    log_entry_key,
 };
 
 #[derive(Default)]
@@ -35,14 +36,18 @@ type Entries = OrdMap<Key, Value>;
 
 #[derive(Default)]
 struct Writer {
-    /// The last sequence number given out per log. Kept apart from the entries because a log's numbering
-    /// goes on after its entries have been deleted.
-    sequences: OrdMap<Key, u64>,
+    /// Kept apart from the entries because a log's numbering goes on after its entries have been deleted.
+    log_ends: OrdMap<Key, LogEnd>,
 }
 
 impl MemoryStore {
     pub fn new() -> MemoryStore {
         MemoryStore::default()
+    }
+
+    /// How many logs have a numbering that goes on.
+    pub fn logs(&self) -> usize {
+        self.writer.lock().log_ends.len()
     }
 
     fn run_write(&self, set: WriteSet<'_>, decide: &mut Decide<'_>) -> Result<WriteOutcome> {
@@ -69,16 +74,24 @@ impl MemoryStore {
                 Operation::Put { key, value } => entries.put(key, value),
                 Operation::Delete { key } => entries.delete(&key),
                 Operation::DeleteRange { range } => entries.delete_range(&range),
-                Operation::Append { log, value } => {
-                    let sequence = writer.sequences.get(&log).copied().unwrap_or(0) + 1;
-                    entries.put(log_entry_key(&log, sequence), value);
-                    writer.sequences.insert(log, sequence);
-                    outcome.sequences.push(sequence);
+                Operation::Append { log, stamp, value } => {
+                    let end = writer.log_ends.get(&log).copied().unwrap_or_default().append(stamp);
+                    let mut entry = Vec::with_capacity(size_of::<u64>() + value.len());
+                    encode_log_entry(end.stamp, &value, &mut entry);
+                    entries.put(log_entry_key(&log, end.sequence), entry.into());
+                    writer.log_ends.insert(log, end);
+                    outcome.sequences.push(end.sequence);
+                }
+                Operation::ForgetLog { log } => {
+                    writer.log_ends.remove(&log);
                 }
                 Operation::Add { key, delta } => {
                     let current = entries.entries.get(&key).map(|value| &value[..]);
                     let sum = decode_counter(current).unwrap_or(0).wrapping_add(delta);
-                    entries.put(key, Bytes::copy_from_slice(&sum.to_be_bytes()));
+                    match sum {
+                        0 => entries.delete(&key),
+                        _ => entries.put(key, Bytes::copy_from_slice(&sum.to_be_bytes())),
+                    }
                 }
             }
         }

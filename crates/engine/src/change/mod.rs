@@ -112,8 +112,8 @@ impl Change<'_> {
         };
         let images = Images { old: self.old, new: self.new };
         let Cause { at_ms, by_service } = self.cause;
-        let record = record::encode(stream.view_type, &definition.keys, images, at_ms, by_service);
-        batch.append(log.clone(), record);
+        let record = record::encode(stream.view_type, &definition.keys, images, by_service);
+        batch.append(log.clone(), at_ms, record);
     }
 
     fn size_delta_bytes(&self) -> i64 {

@@ -2,9 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use zenobe_store::{Direction, Key, KeyRange, Reader, Value, log_entry_key};
+use zenobe_store::{Direction, Key, Reader, Value, decode_log_entry, log_entry_key, log_range};
 
-use super::record::time_of;
 use crate::error::{Error, Result};
 
 pub(super) struct Log<'r> {
@@ -12,9 +11,16 @@ pub(super) struct Log<'r> {
     key: Key,
 }
 
-/// Entries of a page, with their numbers.
+pub(super) struct Entry {
+    pub number: u64,
+    /// When it was committed. Within a log, no entry is older than the one before it.
+    pub at_ms: u64,
+    pub value: Value,
+}
+
+/// Entries of a page.
 pub(super) struct Entries {
-    pub entries: Vec<(u64, Value)>,
+    pub entries: Vec<Entry>,
     /// Whether the log may hold more.
     pub more: bool,
 }
@@ -35,13 +41,10 @@ impl<'r> Log<'r> {
     /// The time of an entry, if it is there.
     pub async fn time_of(&self, number: u64) -> Result<Option<u64>> {
         let value = self.reader.get(&log_entry_key(&self.key, number)).await?;
-        value.as_deref().map(time_of).transpose()
+        value.map(|entry| Ok(decode(&entry)?.0)).transpose()
     }
 
     /// The number of the first entry made at `since_ms` or later: that of the next entry if there is none yet.
-    ///
-    /// Entries are in the order of their commits; where the times of neighbours disagree with it, by the
-    /// milliseconds that a write takes or because the clock was set, the answer is near the place.
     pub async fn first_since(&self, since_ms: u64) -> Result<u64> {
         let (Some(first), Some(last)) = (self.first().await?, self.last().await?) else {
             return Ok(1);
@@ -62,7 +65,7 @@ impl<'r> Log<'r> {
     /// Entries from number `first` on, up to so many, and so many bytes unless it is a single one.
     pub async fn read(&self, first: u64, count_max: usize, bytes_max: usize) -> Result<Entries> {
         let (mut entries, mut bytes, mut more) = (Vec::new(), 0, false);
-        let mut range = KeyRange::prefix(self.key.clone());
+        let mut range = log_range(&self.key);
         range.start = log_entry_key(&self.key, first);
         let mut visit = |key: &[u8], value: &[u8]| {
             bytes += value.len();
@@ -74,8 +77,11 @@ impl<'r> Log<'r> {
             ControlFlow::Continue(())
         };
         self.reader.scan(range, Direction::Forward, &mut visit).await?;
-        let number = |(key, value): (Key, Value)| Ok((self.number_in(&key)?, value));
-        Ok(Entries { entries: entries.into_iter().map(number).collect::<Result<_>>()?, more })
+        let entry = |(key, stored): (Key, Value)| {
+            let (at_ms, value) = decode(&stored)?;
+            Ok(Entry { number: self.number_in(&key)?, at_ms, value })
+        };
+        Ok(Entries { entries: entries.into_iter().map(entry).collect::<Result<_>>()?, more })
     }
 
     async fn end(&self, direction: Direction) -> Result<Option<u64>> {
@@ -84,8 +90,7 @@ impl<'r> Log<'r> {
             found = Some(Key::copy_from_slice(key));
             ControlFlow::Break(())
         };
-        let range = KeyRange::prefix(self.key.clone());
-        self.reader.scan(range, direction, &mut visit).await?;
+        self.reader.scan(log_range(&self.key), direction, &mut visit).await?;
         found.map(|key| self.number_in(&key)).transpose()
     }
 
@@ -94,6 +99,11 @@ impl<'r> Log<'r> {
         let corrupt = || Error::Corrupt { detail: "the key of a stream record".to_owned() };
         number.map(u64::from_be_bytes).ok_or_else(corrupt)
     }
+}
+
+/// The time of an entry, and its record.
+fn decode(entry: &Value) -> Result<(u64, Value)> {
+    decode_log_entry(entry).map_err(|error| Error::Corrupt { detail: error.to_string() })
 }
 
 fn gap() -> Error {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use zenobe_store::{Batch, KeyRange, WriteSet, write_with};
+use zenobe_store::{Batch, Key, KeyRange, WriteSet, log_range, write_with};
 
 use super::log::Log;
 use super::put_row;
@@ -42,10 +42,10 @@ async fn maintain_enabled(
         return Ok(());
     }
     let open = stream.generations.last().copied();
-    let mut reclaimed = Vec::new();
+    let mut dropped = Vec::new();
     let decide = |before: &TableDefinition| {
         let mut edit = Edit::new(before.clone());
-        reclaimed.clear();
+        dropped.clear();
         // The name may stand for another table by now, or the table have another stream.
         let same = before.id == table.definition().id;
         let Some(settings) =
@@ -58,11 +58,10 @@ async fn maintain_enabled(
             settings.roll_over(now_ms);
         }
         for generation in settings.trim(horizon_ms) {
-            let logs = settings.logs(before.id, generation).into_iter().map(KeyRange::prefix);
-            reclaimed.extend(logs);
+            dropped.extend(settings.logs(before.id, generation));
         }
         if edit.definition.stream != before.stream {
-            reclaimed.iter().for_each(|range| edit.batch.delete_range(range.clone()));
+            dropped.iter().for_each(|log| edit.batch.drop_log(log.clone()));
             put_row(&edit.definition, &mut edit.batch);
         }
         Ok(edit)
@@ -70,7 +69,7 @@ async fn maintain_enabled(
     engine.catalog.change(&*engine.store, table.name(), decide).await?;
     // Whoever waits at the end of a shard should learn that it is closed.
     engine.announcements.announce();
-    engine.background.reclaim_later(reclaimed);
+    engine.background.reclaim_later(dropped.iter().map(|log| log_range(log)).collect());
     Ok(())
 }
 
@@ -102,16 +101,21 @@ async fn remove_past(engine: &Engine) -> Result<()> {
 
 async fn remove(engine: &Engine, row: &StreamRow) -> Result<()> {
     let keys = [row.key()];
-    let log = KeyRange::prefix(keyspace::stream_prefix(row.table_id, &row.settings.label));
+    let records = KeyRange::prefix(keyspace::stream_prefix(row.table_id, &row.settings.label));
+    let generations = row.settings.generations.iter();
+    let logs =
+        generations.flat_map(|generation| row.settings.logs(row.table_id, generation.number));
+    let logs: Vec<Key> = logs.collect();
     let set = WriteSet { guards: &[], keys: &keys };
     let decision = write_with(&*engine.store, set, |_| {
         // The row of a stream that ended never changes again, so there is nothing to look at.
         let mut batch = Batch::new();
         batch.delete(keys[0].clone());
-        batch.delete_range(log.clone());
+        batch.delete_range(records.clone());
+        logs.iter().for_each(|log| batch.drop_log(log.clone()));
         Ok::<_, Error>((batch, ()))
     });
     decision.await??;
-    engine.background.reclaim_later(vec![log]);
+    engine.background.reclaim_later(vec![records]);
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_128;
 use zenobe_store::{Direction, Key, KeyRange, Reader};
 
-use super::log::Log;
+use super::log::{Entry, Log};
 use super::record;
 use super::row::StreamRow;
 use super::sequence_number::SequenceNumber;
@@ -133,15 +133,11 @@ impl Engine {
         let log = Log::new(&*reader, row.log(position.shard));
         let page = log.read(position.next_entry, limit, PAGE_BYTES_MAX).await?;
         let mut records = Vec::with_capacity(page.entries.len());
-        for (entry, value) in &page.entries {
-            records.push(stream_record(
-                &row,
-                SequenceNumber { shard: position.shard, entry: *entry },
-                value,
-            )?);
+        for entry in &page.entries {
+            records.push(stream_record(&row, position.shard, entry)?);
         }
         let at_end = !page.more && shard.closed_at_ms.is_some();
-        let next_entry = page.entries.last().map_or(position.next_entry, |(entry, _)| entry + 1);
+        let next_entry = page.entries.last().map_or(position.next_entry, |last| last.number + 1);
         let next = StreamPosition { next_entry, created_at_ms: now_ms, ..position.clone() };
         Ok(RecordPage { records, next: (!at_end).then_some(next) })
     }
@@ -218,12 +214,9 @@ async fn describe_shard(
     Ok(ShardDescription { id: shard.id, parent: shard.parent, first, last })
 }
 
-fn stream_record(
-    row: &StreamRow,
-    sequence_number: SequenceNumber,
-    value: &zenobe_store::Value,
-) -> Result<StreamRecord> {
-    let record = record::decode(value, &row.keys)?;
+fn stream_record(row: &StreamRow, shard: u32, entry: &Entry) -> Result<StreamRecord> {
+    let sequence_number = SequenceNumber { shard, entry: entry.number };
+    let record = record::decode(&entry.value, &row.keys)?;
     let images = [Some(&record.keys), record.new.as_ref(), record.old.as_ref()];
     let sizes = images.into_iter().flatten().map(|item| item.as_item().size_bytes() as u64);
     let identity = format!("{}/{}/{sequence_number}", row.table_uuid, row.settings.label);
@@ -231,7 +224,7 @@ fn stream_record(
         id: xxh3_128(identity.as_bytes()),
         event: record.event,
         by_service: record.by_service,
-        created_at_ms: record.at_ms,
+        created_at_ms: entry.at_ms,
         sequence_number,
         view_type: row.settings.view_type,
         size_bytes: sizes.sum(),

@@ -1,5 +1,8 @@
 //! A stream record as it is stored. `docs/store-format/keyspace.md` shows the layout.
 //!
+//! When the change was made is the stamp of the log's entry, not a part of the record: the store keeps stamps in the order
+//! of the commits.
+//!
 //! Images are the stored bytes of the items, copied whole. The keys are stored by themselves only if the record
 //! has no image to find them in.
 
@@ -9,8 +12,8 @@ use zenobe_value::{EncodedItem, ItemRef};
 use crate::error::{Error, Result};
 use crate::schema::{KeySchema, StreamViewType};
 
-const VERSION: u8 = 1;
-const HEADER_LENGTH: usize = 1 + 1 + 8;
+const VERSION: u8 = 2;
+const HEADER_LENGTH: usize = 1 + 1;
 
 mod section {
     pub const KEYS: u8 = b'k';
@@ -33,7 +36,6 @@ pub enum StreamEvent {
 pub(crate) struct Record {
     pub event: StreamEvent,
     pub by_service: bool,
-    pub at_ms: u64,
     pub keys: EncodedItem,
     pub new: Option<EncodedItem>,
     pub old: Option<EncodedItem>,
@@ -50,7 +52,6 @@ pub(crate) fn encode(
     view_type: StreamViewType,
     keys: &KeySchema,
     images: Images<'_>,
-    at_ms: u64,
     by_service: bool,
 ) -> Value {
     let (shows_new, shows_old) = match view_type {
@@ -70,7 +71,6 @@ pub(crate) fn encode(
     let mut out = Vec::with_capacity(HEADER_LENGTH + lengths);
     out.push(VERSION);
     out.push(event_byte(images) | if by_service { BY_SERVICE } else { 0 });
-    out.extend_from_slice(&at_ms.to_be_bytes());
     for (tag, item) in sections {
         let Some(item) = item else { continue };
         let bytes = item.as_bytes();
@@ -82,16 +82,12 @@ pub(crate) fn encode(
     out.into()
 }
 
-/// The time of a record, without looking at the rest of it.
-pub(crate) fn time_of(value: &[u8]) -> Result<u64> {
-    let header: &[u8; HEADER_LENGTH] = value.first_chunk().ok_or_else(corrupt)?;
-    let [VERSION, _, time @ ..] = header else { return Err(corrupt()) };
-    Ok(u64::from_be_bytes(*time))
-}
-
 pub(crate) fn decode(value: &Value, keys: &KeySchema) -> Result<Record> {
-    let at_ms = time_of(value)?;
-    let event = match value[1] & !BY_SERVICE {
+    let Some([VERSION, event]) = value.first_chunk::<HEADER_LENGTH>() else {
+        return Err(corrupt());
+    };
+    let by_service = event & BY_SERVICE != 0;
+    let event = match event & !BY_SERVICE {
         0 => StreamEvent::Insert,
         1 => StreamEvent::Modify,
         2 => StreamEvent::Remove,
@@ -114,8 +110,7 @@ pub(crate) fn decode(value: &Value, keys: &KeySchema) -> Result<Record> {
     }
     let image = new.as_ref().or(old.as_ref()).map(|image| key_item(keys, image.as_item()));
     let keys = key_image.or(image).ok_or_else(corrupt)?;
-    let by_service = value[1] & BY_SERVICE != 0;
-    Ok(Record { event, by_service, at_ms, keys, new, old })
+    Ok(Record { event, by_service, keys, new, old })
 }
 
 fn event_byte(images: Images<'_>) -> u8 {
@@ -173,12 +168,10 @@ mod tests {
             for (event, old, new) in changes {
                 for by_service in [false, true] {
                     let images = Images { old, new };
-                    let value = encode(view_type, &keys(), images, 1_234, by_service);
-                    assert_eq!(time_of(&value).unwrap(), 1_234);
+                    let value = encode(view_type, &keys(), images, by_service);
                     let expected = Record {
                         event,
                         by_service,
-                        at_ms: 1_234,
                         keys: key.clone(),
                         new: new.filter(|_| shows_new).cloned(),
                         old: old.filter(|_| shows_old).cloned(),
@@ -193,11 +186,11 @@ mod tests {
     fn damaged_records_are_errors() {
         let image = item(&[("pk", "k")]);
         let images = Images { old: None, new: Some(&image) };
-        let value = encode(StreamViewType::NewImage, &keys(), images, 1, false);
+        let value = encode(StreamViewType::NewImage, &keys(), images, false);
         for length in 0..value.len() {
             assert!(decode(&value.slice(..length), &keys()).is_err(), "{length}");
         }
-        for (position, byte) in [(0, 2), (1, 3), (10, b'x'), (11, 0xFF)] {
+        for (position, byte) in [(0, 1), (1, 3), (2, b'x'), (3, 0xFF)] {
             let mut damaged = value.to_vec();
             damaged[position] = byte;
             assert!(decode(&damaged.into(), &keys()).is_err(), "{position}");

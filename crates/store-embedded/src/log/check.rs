@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use rocksdb::{ColumnFamilyDescriptor, DB, DEFAULT_COLUMN_FAMILY_NAME};
 use zenobe_store::{Error, Result};
 
+use super::horizon::Nonce;
 use super::reader::{Record, read_records};
 use crate::database::open_error;
 use crate::options::{Options, entries_options, rocksdb_options};
@@ -20,11 +21,17 @@ use crate::options::{Options, entries_options, rocksdb_options};
 const BROKEN_HEADER: [u8; 7] = [0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 1];
 
 /// Looks at the logs of a database before RocksDB opens it, and refuses it if acknowledged writes would be
-/// lost, without having changed anything. A gap that may stay is marked, so that replay does end there.
-pub(crate) fn check(database: &Path, options: &Options) -> Result<()> {
+/// lost, without having changed anything, unless that is accepted. A gap that may stay is marked, so that replay does
+/// end there.
+pub(crate) fn check(
+    database: &Path,
+    nonce: Nonce,
+    options: &Options,
+    accept_damage: AcceptDamage,
+) -> Result<()> {
     let mut logs = list_logs(database).map_err(|error| log_error(database, &error))?;
     for log in &mut logs {
-        log.read().map_err(|error| log_error(&log.path, &error))?;
+        log.read(nonce).map_err(|error| log_error(&log.path, &error))?;
     }
     if find_gap(&logs).is_none() {
         return Ok(());
@@ -33,7 +40,7 @@ pub(crate) fn check(database: &Path, options: &Options) -> Result<()> {
     let oldest_needed = oldest_needed_log(database, options)?;
     logs.retain(|log| log.number >= oldest_needed);
     let Some(gap) = find_gap(&logs) else { return Ok(()) };
-    if gap.is_acknowledged() && !options.accept_log_damage {
+    if gap.is_acknowledged() && accept_damage == AcceptDamage::No {
         return Err(Error::Corrupt { detail: gap.describe() });
     }
     if gap.is_acknowledged() {
@@ -42,6 +49,14 @@ pub(crate) fn check(database: &Path, options: &Options) -> Result<()> {
         tracing::warn!("{}", gap.describe());
     }
     gap.end_replay().map_err(|error| log_error(gap.damaged, &error))
+}
+
+/// Whether to open a database without the acknowledged writes that a damaged log has lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AcceptDamage {
+    No,
+    /// Somebody said so, for this one time.
+    Yes,
 }
 
 struct Log {
@@ -90,9 +105,9 @@ fn list_logs(database: &Path) -> io::Result<Vec<Log>> {
 }
 
 impl Log {
-    fn read(&mut self) -> io::Result<()> {
+    fn read(&mut self, nonce: Nonce) -> io::Result<()> {
         let Log { path, number, runs, damage } = self;
-        *damage = read_records(path, *number, |record| match runs.last_mut() {
+        *damage = read_records(path, *number, nonce, |record| match runs.last_mut() {
             Some(run) if run.next == record.sequence && record.damage.is_none() => run.add(&record),
             _ => runs.push(Run::new(&record)),
         })?;
@@ -110,7 +125,7 @@ impl Run {
 
     fn add(&mut self, record: &Record) {
         self.next = record.sequence.saturating_add(record.entries.into());
-        self.horizon = self.horizon.max(record.horizon.unwrap_or(0));
+        self.horizon = self.horizon.max(record.horizon);
     }
 }
 

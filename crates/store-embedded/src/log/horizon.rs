@@ -1,7 +1,15 @@
 //! The durable horizon: the last RocksDB sequence number that was known to be durable when a group was
 //! written. It is the first entry of the group's write, as data that only the log keeps.
+//!
+//! Beside it stands the store's nonce, a random number that no client gets to see. The reader of a damaged log looks
+//! for records wherever they may begin, also inside of values; without the nonce, a client could store bytes there that
+//! pass for a record, and have it claim that something durable is missing.
 
 use rocksdb::WriteBatch;
+
+/// The random number of a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Nonce(pub u64);
 
 /// What precedes the entries of a write in the log: its first sequence number and its number of entries.
 pub(crate) const WRITE_HEADER_BYTES: usize = 8 + 4;
@@ -11,26 +19,25 @@ pub(crate) const WRITE_PREFIX_BYTES: usize = WRITE_HEADER_BYTES + 2 + HORIZON_BY
 
 /// RocksDB's tag of data that only the log keeps. Its length and the data follow.
 const LOG_DATA_TAG: u8 = 3;
-/// Tells the horizon from whatever else may once be put there.
-const HORIZON_KIND: u8 = 1;
-const HORIZON_BYTES: usize = 1 + 8;
+/// Tells the horizon from whatever else may once be put there. Without a nonce, it was 1.
+const HORIZON_KIND: u8 = 2;
+const HORIZON_BYTES: usize = 1 + 8 + 8;
 
-/// A write that begins with the horizon.
-pub(crate) fn write_with(horizon: u64, capacity_bytes: usize) -> WriteBatch {
+/// A write that begins with the nonce and the horizon.
+pub(crate) fn write_with(nonce: Nonce, horizon: u64, capacity_bytes: usize) -> WriteBatch {
     let mut write = WriteBatch::with_capacity_bytes(capacity_bytes + WRITE_PREFIX_BYTES);
     let mut data = [HORIZON_KIND; HORIZON_BYTES];
-    data[1..].copy_from_slice(&horizon.to_be_bytes());
+    data[1..9].copy_from_slice(&nonce.0.to_be_bytes());
+    data[9..].copy_from_slice(&horizon.to_be_bytes());
     write.put_log_data(data);
     write
 }
 
-/// The horizon in the entries of a write, if they begin with one.
-pub(crate) fn decode(entries: &[u8]) -> Option<u64> {
+/// The horizon in the entries of a write, or `None` if this store has not written them.
+pub(crate) fn decode(entries: &[u8], nonce: Nonce) -> Option<u64> {
     const LENGTH: u8 = HORIZON_BYTES as u8;
-    match entries {
-        [LOG_DATA_TAG, LENGTH, HORIZON_KIND, rest @ ..] => {
-            rest.first_chunk().map(|bytes| u64::from_be_bytes(*bytes))
-        }
-        _ => None,
-    }
+    let [LOG_DATA_TAG, LENGTH, HORIZON_KIND, rest @ ..] = entries else { return None };
+    let (found, rest) = rest.split_first_chunk()?;
+    let horizon = rest.first_chunk()?;
+    (u64::from_be_bytes(*found) == nonce.0).then(|| u64::from_be_bytes(*horizon))
 }

@@ -10,4 +10,4 @@ mod check;
 pub(crate) mod horizon;
 mod reader;
 
-pub(crate) use check::check;
+pub(crate) use check::{AcceptDamage, check};

@@ -9,13 +9,13 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use super::horizon::{self, WRITE_HEADER_BYTES, WRITE_PREFIX_BYTES};
+use super::horizon::{self, Nonce, WRITE_HEADER_BYTES, WRITE_PREFIX_BYTES};
 
 const BLOCK_BYTES: usize = 32 << 10;
 const HEADER_BYTES: usize = 7;
 const REUSABLE_HEADER_BYTES: usize = HEADER_BYTES + 4;
 
-/// An intact record: one RocksDB write.
+/// An intact record: one RocksDB write that this store has made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Record {
     /// Where its first fragment begins in the file.
@@ -25,7 +25,7 @@ pub(super) struct Record {
     /// The sequence number of its first entry.
     pub sequence: u64,
     pub entries: u32,
-    pub horizon: Option<u64>,
+    pub horizon: u64,
 }
 
 /// Calls `visit` with each intact record of a log, in the order of the file. Yields the first place after the
@@ -33,11 +33,12 @@ pub(super) struct Record {
 pub(super) fn read_records(
     path: &Path,
     number: u64,
+    nonce: Nonce,
     mut visit: impl FnMut(Record),
 ) -> io::Result<Option<u64>> {
     let mut file = File::open(path)?;
     let mut block = Vec::with_capacity(BLOCK_BYTES);
-    let mut reader = Reader { number, block_offset: 0, damage: None, unfinished: None };
+    let mut reader = Reader { number, nonce, block_offset: 0, damage: None, unfinished: None };
     loop {
         block.clear();
         let read = (&mut file).take(BLOCK_BYTES as u64).read_to_end(&mut block)?;
@@ -50,6 +51,7 @@ pub(super) fn read_records(
 
 struct Reader {
     number: u64,
+    nonce: Nonce,
     block_offset: u64,
     damage: Option<u64>,
     /// The beginning of a record whose last fragment has not been met yet.
@@ -66,16 +68,21 @@ impl Reader {
     /// Says whether the log may go on after this block.
     fn read_block(&mut self, block: &[u8], visit: &mut impl FnMut(Record)) -> bool {
         let mut position = 0;
+        // What is found by searching may lie inside of a value, and stand for nothing but itself.
+        let mut is_found = false;
         while block.len() - position >= HEADER_BYTES {
             match parse_fragment(&block[position..]) {
-                Some(fragment) if fragment.is_of_other_log(self.number) => return false,
-                Some(fragment) => {
+                Some(fragment) if fragment.is_of_other_log(self.number) && !is_found => {
+                    return false;
+                }
+                Some(fragment) if !fragment.is_of_other_log(self.number) => {
                     let offset = self.block_offset + position as u64;
                     self.take(&fragment, offset).into_iter().for_each(&mut *visit);
                     position += fragment.size_bytes;
                 }
                 None if is_padding(&block[position..]) => return true,
-                None => {
+                Some(_) | None => {
+                    is_found = true;
                     self.note_damage(self.block_offset + position as u64);
                     match find_fragment(block, position + 1, self.number) {
                         Some(found) => position = found,
@@ -120,7 +127,10 @@ impl Reader {
 
     fn finish(&mut self) -> Option<Record> {
         let Unfinished { offset, prefix } = self.unfinished.take()?;
-        let Some((header, entries)) = prefix.split_first_chunk::<WRITE_HEADER_BYTES>() else {
+        let parts = prefix.split_first_chunk::<WRITE_HEADER_BYTES>();
+        let parts = parts
+            .and_then(|(header, entries)| Some((header, horizon::decode(entries, self.nonce)?)));
+        let Some((header, horizon)) = parts else {
             self.note_damage(offset);
             return None;
         };
@@ -130,7 +140,7 @@ impl Reader {
             damage: self.damage.take(),
             sequence: u64::from_le_bytes([s0, s1, s2, s3, s4, s5, s6, s7]),
             entries: u32::from_le_bytes(count),
-            horizon: horizon::decode(entries),
+            horizon,
         })
     }
 }
@@ -206,7 +216,7 @@ fn is_padding(rest: &[u8]) -> bool {
 }
 
 /// Finds the next fragment after a damaged one in the same block. Its length is not trusted, so every
-/// position is tried; only fragments that name this log count, which data in a value hardly does.
+/// position is tried; only fragments that name this log count.
 fn find_fragment(block: &[u8], from: usize, number: u64) -> Option<usize> {
     let names_log = |fragment: Fragment<'_>| fragment.log_number == Some(number as u32);
     (from..block.len()).find(|position| parse_fragment(&block[*position..]).is_some_and(names_log))
@@ -214,7 +224,7 @@ fn find_fragment(block: &[u8], from: usize, number: u64) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::horizon;
+    use super::super::horizon::{self, Nonce};
     use super::{BLOCK_BYTES, Record, read_records};
     use crate::options::{Options, rocksdb_options};
     use rocksdb::DB;
@@ -222,10 +232,12 @@ mod tests {
     use std::path::{Path, PathBuf};
     use zenobe_store::conformance::Random;
 
+    const NONCE: Nonce = Nonce(0x0123_4567_89AB_CDEF);
+
     fn read(path: &Path) -> Vec<Record> {
         let number = path.file_stem().unwrap().to_str().unwrap().parse().unwrap();
         let mut records = Vec::new();
-        read_records(path, number, |record| records.push(record)).unwrap();
+        read_records(path, number, NONCE, |record| records.push(record)).unwrap();
         records
     }
 
@@ -244,7 +256,7 @@ mod tests {
     /// Writes values of these sizes, each with its place as the horizon.
     fn write(rocks: &DB, sizes: &[usize], random: &mut Random) {
         for (place, size) in sizes.iter().enumerate() {
-            let mut write = horizon::write_with(place as u64, *size);
+            let mut write = horizon::write_with(NONCE, place as u64, *size);
             write.put("k", random.bytes(*size));
             write.delete("other");
             rocks.write(write).unwrap();
@@ -266,16 +278,16 @@ mod tests {
         let first = rocks.latest_sequence_number() + 1;
         write(&rocks, &sizes(), &mut Random::new(1));
         // A write of the horizon alone.
-        rocks.write(horizon::write_with(12_345, 0)).unwrap();
+        rocks.write(horizon::write_with(NONCE, 12_345, 0)).unwrap();
         rocks.flush_wal(false).unwrap();
         let mut records = read(&newest_log(directory.path()));
         let alone = records.pop().unwrap();
-        assert_eq!((alone.entries, alone.horizon), (0, Some(12_345)));
+        assert_eq!((alone.entries, alone.horizon), (0, 12_345));
         assert_eq!(alone.sequence, rocks.latest_sequence_number() + 1);
         assert_eq!(records.len(), sizes().len());
         for (place, record) in (0..).zip(&records) {
             let found = (record.sequence, record.entries, record.horizon, record.damage);
-            assert_eq!(found, (first + 2 * place, 2, Some(place), None));
+            assert_eq!(found, (first + 2 * place, 2, place, None));
         }
     }
 

@@ -129,7 +129,7 @@ fn flipped_bits_are_reported() {
 #[test]
 fn damaged_horizons_are_reported() {
     // A write without entries, and the beginning of the horizon in it.
-    const IDLE_HORIZON: [u8; 7] = [0, 0, 0, 0, 3, 9, 1];
+    const IDLE_HORIZON: [u8; 7] = [0, 0, 0, 0, 3, 17, 2];
     let parent = tempdir().unwrap();
     let directory = parent.path().join("store");
     let store = EmbeddedStore::open(&directory, Options::default()).unwrap();
@@ -158,7 +158,7 @@ fn lost_pages_are_reported() {
 const TAIL_GROUPS: u32 = 60;
 const PAGE_BYTES: usize = 4096;
 /// What a group of one entry takes in the log beside its value.
-const GROUP_OVERHEAD_BYTES: usize = 47;
+const GROUP_OVERHEAD_BYTES: usize = 55;
 
 /// A crashed store with groups at the end of its log that were never synced: their horizon is older. Each fills
 /// a page, so that a page which the disk did not write leaves a hole between intact groups.
@@ -168,16 +168,22 @@ struct Torn {
     log: PathBuf,
 }
 
+fn nonce(store: &Path) -> [u8; 8] {
+    let format = fs::read_to_string(store.join("FORMAT")).unwrap();
+    let nonce = format.trim_end().rsplit_once(' ').unwrap().1;
+    u64::from_str_radix(nonce, 16).unwrap().to_be_bytes()
+}
+
 fn torn(parent: &Path) -> Torn {
     let (crashed, written) = crashed(parent, &Options::default());
     let mut rocks = rocksdb::Options::default();
     rocks.set_recycle_log_file_num(4);
     rocks.set_atomic_flush(true);
     let opened = DB::open_cf(&rocks, crashed.join("rocksdb"), ["default", "sequences"]).unwrap();
-    let horizon = opened.latest_sequence_number();
+    let horizon = [nonce(&crashed), opened.latest_sequence_number().to_be_bytes()].concat();
     let write = |name: &str| {
         let mut write = WriteBatch::default();
-        write.put_log_data([&[1], &horizon.to_be_bytes()[..]].concat());
+        write.put_log_data([&[2], &horizon[..]].concat());
         write.put(format!("tail/{name}"), vec![7; PAGE_BYTES - GROUP_OVERHEAD_BYTES]);
         opened.write(write).unwrap();
     };

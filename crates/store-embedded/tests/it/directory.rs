@@ -108,7 +108,7 @@ fn closing_leaves_nothing_in_the_log() {
         assert_eq!(count(&store, KeyRange::prefix("row/")), round);
         assert_eq!(count(&store, KeyRange::prefix("log/")), round);
         commit(&store, |batch| batch.put(format!("row/{round}"), vec![1; 100_000]));
-        commit(&store, |batch| batch.append("log/", "x"));
+        commit(&store, |batch| batch.append("log/", 0, "x"));
         block_on(store.close()).unwrap();
         drop(store);
         for log in crate::crash::files(&directory.path().join("rocksdb"), "log") {
@@ -131,7 +131,7 @@ fn checkpoints_are_consistent_under_load() {
                 while !stop.load(Ordering::Acquire) {
                     commit(store, |batch| {
                         batch.put(format!("row/{thread}/{round:08}"), vec![b'x'; 300]);
-                        batch.append("log/", "entry");
+                        batch.append("log/", 0, "entry");
                         batch.add("count", 1);
                     });
                     round += 1;
@@ -163,7 +163,7 @@ fn check_checkpoint(target: &Path, acknowledged: u64) {
     // It goes on by itself, with its own numbering.
     let mut decide = |_: &[Option<Value>]| {
         let mut batch = Batch::new();
-        batch.append("log/", "entry");
+        batch.append("log/", 0, "entry");
         Decision::Commit(batch)
     };
     let outcome = block_on(copy.write(WriteSet::default(), &mut decide)).unwrap();

@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use zenobe_store::conformance::block_on;
 use zenobe_store::{
     Batch, Decision, Direction, Key, KeyRange, Reader, Result, Store, Value, WriteSet,
-    decode_counter,
+    decode_counter, decode_log_entry,
 };
 
 pub const WRITERS: u64 = 4;
@@ -42,7 +42,7 @@ fn batch(writer: u64, number: u64) -> Batch {
         batch.put(row(writer, number, part), value(writer, number));
     }
     batch.put(format!("last/{writer}"), number.to_string());
-    batch.append("log/", format!("{writer} {number}"));
+    batch.append("log/", 0, format!("{writer} {number}"));
     batch.add("count", 1);
     batch
 }
@@ -102,7 +102,8 @@ fn check_log(reader: &dyn Reader, total: u64) -> Result<()> {
     scan(reader, KeyRange::prefix("log/"), &mut |key, value| {
         expected_sequence += 1;
         assert_eq!(key[4..], u64::to_be_bytes(expected_sequence), "the log's numbering");
-        let (writer, number) = std::str::from_utf8(value).unwrap().split_once(' ').unwrap();
+        let (_, value) = decode_log_entry(&Value::copy_from_slice(value)).unwrap();
+        let (writer, number) = std::str::from_utf8(&value).unwrap().split_once(' ').unwrap();
         let last = seen.entry(writer.parse().unwrap()).or_default();
         *last += 1;
         assert_eq!(number.parse::<u64>().unwrap(), *last, "the steps of writer {writer}");

@@ -9,6 +9,7 @@ mod directory;
 mod disk_failure;
 #[cfg(target_os = "linux")]
 mod faults;
+mod forged_log;
 mod groups;
 mod ledger;
 mod overlap;

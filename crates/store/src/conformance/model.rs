@@ -1,14 +1,14 @@
-//! The simplest thing that behaves as a store should: a sorted map and the last number of each log.
+//! The simplest thing that behaves as a store should: a sorted map and the end of each log.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use crate::{Batch, Direction, Key, KeyRange, Operation, Value, log_entry_key};
+use crate::{Batch, Direction, Key, KeyRange, LogEnd, Operation, Value, log_entry_key};
 
 #[derive(Debug, Clone, Default)]
 pub struct Model {
     entries: BTreeMap<Key, Value>,
-    sequences: BTreeMap<Key, u64>,
+    log_ends: BTreeMap<Key, LogEnd>,
 }
 
 impl Model {
@@ -25,18 +25,27 @@ impl Model {
                 self.entries.remove(key);
             }
             Operation::DeleteRange { range } => self.entries.retain(|key, _| !range.contains(key)),
-            Operation::Append { log, value } => {
-                let sequence = self.sequences.entry(log.clone()).or_default();
-                *sequence += 1;
-                self.entries.insert(log_entry_key(log, *sequence), value.clone());
-                return Some(*sequence);
+            Operation::Append { log, stamp, value } => {
+                let end = self.log_ends.entry(log.clone()).or_default();
+                *end = LogEnd { sequence: end.sequence + 1, stamp: end.stamp.max(*stamp) };
+                let entry = [&end.stamp.to_be_bytes()[..], value].concat();
+                self.entries.insert(log_entry_key(log, end.sequence), entry.into());
+                return Some(end.sequence);
+            }
+            Operation::ForgetLog { log } => {
+                self.log_ends.remove(log);
             }
             Operation::Add { key, delta } => {
                 let old = self.entries.get(key).map_or(0, |value| {
                     i64::from_be_bytes(value[..].try_into().expect("the model holds a counter"))
                 });
-                let sum = old.wrapping_add(*delta).to_be_bytes();
-                self.entries.insert(key.clone(), Value::copy_from_slice(&sum));
+                match old.wrapping_add(*delta) {
+                    0 => self.entries.remove(key),
+                    sum => {
+                        let sum = Value::copy_from_slice(&sum.to_be_bytes());
+                        self.entries.insert(key.clone(), sum)
+                    }
+                };
             }
         }
         None

@@ -92,7 +92,7 @@ pub fn reopening_keeps_everything(backend: &dyn Backend) {
         let outcome = commit(&*store, |batch| {
             batch.put(format!("row/{round}"), round.to_string());
             batch.put("last", round.to_string());
-            batch.append("log/", round.to_string());
+            batch.append("log/", 0, round.to_string());
             batch.add("count", 10);
             batch.delete(format!("row/{}", round - 2));
         });

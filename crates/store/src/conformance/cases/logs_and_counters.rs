@@ -8,23 +8,96 @@ use crate::conformance::support::{
 };
 use crate::{
     Batch, Decision, Direction, Error, KeyRange, Reader, Store, Value, WriteSet, decode_counter,
-    log_entry_key,
+    decode_log_entry, log_entry_key,
 };
 
 pub fn appends_are_numbered_from_one(backend: &dyn Backend) {
     let store = backend.open();
     let outcome = commit(&*store, |batch| {
-        batch.append("log/a/", "first");
-        batch.append("log/b/", "other");
-        batch.append("log/a/", "second");
+        batch.append("log/a/", 0, "first");
+        batch.append("log/b/", 7, "other");
+        batch.append("log/a/", 0, "second");
     });
     assert_eq!(outcome.sequences, [1, 1, 2]);
-    assert_eq!(commit(&*store, |batch| batch.append("log/a/", "third")).sequences, [3]);
+    assert_eq!(commit(&*store, |batch| batch.append("log/a/", 0, "third")).sequences, [3]);
     let expected = ["first", "second", "third"].map(|text| text.as_bytes().to_vec());
     let found = log_entries(&*store, "log/a/");
     assert_eq!(found.iter().map(|(_, value)| value.clone()).collect::<Vec<_>>(), expected);
     assert_eq!(found.iter().map(|(sequence, _)| *sequence).collect::<Vec<_>>(), [1, 2, 3]);
-    assert_eq!(get(&*store, &log_entry_key(b"log/b/", 1)), Some(Value::from("other")));
+    let other = get(&*store, &log_entry_key(b"log/b/", 1)).expect("the entry");
+    assert_eq!(decode_log_entry(&other).expect("an entry"), (7, Value::from("other")));
+}
+
+/// Clocks differ between writers, and are set; what they say about a log's entries never descends.
+pub fn stamps_never_descend(backend: &dyn Backend) {
+    let mut store = backend.open();
+    let append = |store: &dyn Store, log: &'static str, stamp| {
+        commit(store, |batch| batch.append(log, stamp, "x"));
+    };
+    for stamp in [5, 9, 3, 8, 10] {
+        append(&*store, "log/a/", stamp);
+    }
+    append(&*store, "log/b/", 1);
+    commit(&*store, |batch| {
+        batch.append("log/a/", 20, "x");
+        batch.append("log/a/", 4, "x");
+        batch.delete_range(KeyRange::all());
+    });
+    // The end of a log outlives its entries.
+    if backend.survives_reopening() {
+        block_on(store.close()).expect("the store closes");
+        drop(store);
+        store = backend.open();
+    }
+    append(&*store, "log/a/", 6);
+    append(&*store, "log/a/", 21);
+    append(&*store, "log/b/", 2);
+    assert_eq!(stamps(&*store, "log/a/"), [20, 21]);
+    assert_eq!(stamps(&*store, "log/b/"), [2]);
+
+    on_threads(6, |thread| {
+        for round in 0..30 {
+            append(&*store, "log/c/", (round * 7 + thread as u64 * 5) % 40);
+        }
+    });
+    let stamps = stamps(&*store, "log/c/");
+    assert_eq!(stamps.len(), 180);
+    assert!(stamps.is_sorted(), "{stamps:?}");
+}
+
+fn stamps(reader: &dyn Reader, log: &str) -> Vec<u64> {
+    let found = entries(reader, KeyRange::prefix(log.to_owned()), Direction::Forward);
+    let stamp = |(_, entry): (_, Vec<u8>)| decode_log_entry(&entry.into()).expect("an entry").0;
+    found.into_iter().map(stamp).collect()
+}
+
+/// A log that is dropped leaves nothing behind, and its name is as good as new.
+pub fn dropped_logs_start_anew(backend: &dyn Backend) {
+    let mut store = backend.open();
+    let append = |batch: &mut Batch| {
+        batch.append("log/a/", 5, "x");
+        batch.append("log/b/", 5, "x");
+    };
+    commit(&*store, append);
+    commit(&*store, append);
+    commit(&*store, |batch| batch.drop_log("log/a/"));
+    assert_eq!(entries(&*store, KeyRange::all(), Direction::Forward).len(), 2, "the other's");
+    if backend.survives_reopening() {
+        block_on(store.close()).expect("the store closes");
+        drop(store);
+        store = backend.open();
+    }
+    // Also in the batch that drops it, and in one behind.
+    let outcome = commit(&*store, |batch| {
+        batch.append("log/a/", 1, "x");
+        batch.append("log/a/", 1, "x");
+        batch.drop_log("log/a/");
+        batch.append("log/a/", 2, "x");
+        batch.append("log/b/", 1, "x");
+    });
+    assert_eq!(outcome.sequences, [1, 2, 1, 3]);
+    assert_eq!(commit(&*store, |batch| batch.append("log/a/", 1, "x")).sequences, [2]);
+    assert_eq!(stamps(&*store, "log/a/"), [2, 2]);
 }
 
 fn log_entries(reader: &dyn Reader, log: &str) -> Vec<(u64, Vec<u8>)> {
@@ -33,7 +106,8 @@ fn log_entries(reader: &dyn Reader, log: &str) -> Vec<(u64, Vec<u8>)> {
         let bytes = key[log.len()..].try_into().expect("eight bytes after the log's key");
         u64::from_be_bytes(bytes)
     };
-    found.into_iter().map(|(key, value)| (sequence(&key), value)).collect()
+    let value = |entry: Vec<u8>| decode_log_entry(&entry.into()).expect("an entry").1.to_vec();
+    found.into_iter().map(|(key, entry)| (sequence(&key), value(entry))).collect()
 }
 
 /// Appends of concurrent writers are numbered without gaps, each batch knows its own numbers, and the
@@ -63,7 +137,7 @@ fn append_next_number(store: &dyn Store) -> Vec<u64> {
         let next = crate::conformance::support::number(reads[0].as_ref()) + 1;
         let mut batch = Batch::new();
         batch.put("last", next.to_string());
-        batch.append("log/", next.to_string());
+        batch.append("log/", 0, next.to_string());
         Decision::Commit(batch)
     };
     let set = WriteSet { guards: &[], keys: &keys };
@@ -74,17 +148,17 @@ fn append_next_number(store: &dyn Store) -> Vec<u64> {
 pub fn numbering_goes_on_after_trimming(backend: &dyn Backend) {
     let mut store = backend.open();
     for expected in 1..=5 {
-        assert_eq!(commit(&*store, |batch| batch.append("log/", "x")).sequences, [expected]);
+        assert_eq!(commit(&*store, |batch| batch.append("log/", 0, "x")).sequences, [expected]);
     }
     commit(&*store, |batch| batch.delete_range(KeyRange::prefix("log/")));
-    assert_eq!(commit(&*store, |batch| batch.append("log/", "x")).sequences, [6]);
+    assert_eq!(commit(&*store, |batch| batch.append("log/", 0, "x")).sequences, [6]);
     commit(&*store, |batch| batch.delete_range(KeyRange::all()));
     if backend.survives_reopening() {
         block_on(store.close()).expect("the store closes");
         drop(store);
         store = backend.open();
     }
-    assert_eq!(commit(&*store, |batch| batch.append("log/", "x")).sequences, [7]);
+    assert_eq!(commit(&*store, |batch| batch.append("log/", 0, "x")).sequences, [7]);
     assert_eq!(log_entries(&*store, "log/").len(), 1);
 }
 
@@ -99,10 +173,13 @@ pub fn counters_add_up(backend: &dyn Backend) {
     assert_eq!(counter(&*store, "count"), -2);
     assert_eq!(counter(&*store, "other"), i64::MAX);
     commit(&*store, |batch| batch.add("count", 2));
-    // A counter at zero is still an entry.
+    // A counter at zero takes no room.
     for name in ["count", "zero"] {
-        assert_eq!(get(&*store, name.as_bytes()), Some(Value::from_static(&[0; 8])), "{name}");
+        assert_eq!(get(&*store, name.as_bytes()), None, "{name}");
     }
+    assert_eq!(entries(&*store, KeyRange::all(), Direction::Forward).len(), 1);
+    commit(&*store, |batch| batch.add("count", 3));
+    assert_eq!(counter(&*store, "count"), 3);
     assert_eq!(counter(&*store, "missing"), 0);
 }
 

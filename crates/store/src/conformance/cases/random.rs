@@ -94,7 +94,10 @@ fn random_batch(random: &mut Random) -> Batch {
                 batch.put(random_key(random), random.bytes(size_bytes));
             }
             5 | 6 => batch.delete(random_key(random)),
-            7 => batch.append(format!("log/{}/", random.below(3)), random.bytes(5)),
+            7 => {
+                let log = format!("log/{}/", random.below(3));
+                batch.append(log, random.below(50) as u64, random.bytes(5));
+            }
             8 => {
                 // Counters have keys of their own, since adding to other values is an error.
                 let delta = random.next_u64() as i64;

@@ -75,7 +75,7 @@ pub fn typed_outcomes_come_back(backend: &dyn Backend) {
     let answer = block_on(write_with(&*store, set, |reads| {
         let mut batch = Batch::new();
         batch.put("k", "42");
-        batch.append("log", "entry");
+        batch.append("log", 0, "entry");
         Ok::<_, ()>((batch, reads[0].clone()))
     }));
     let (old, outcome) = answer.expect("the write answers").expect("the decision commits");
