@@ -63,6 +63,7 @@ mod tests {
     use zenobe_store::{Direction, KeyGroups, KeyRange, Store};
 
     use super::Grouping;
+    use crate::view::Walk;
     use crate::{EmbeddedStore, Options};
 
     struct FirstByte;
@@ -90,7 +91,7 @@ mod tests {
             count += 1;
             ControlFlow::Continue(())
         };
-        view.visit(range, direction, &mut visit).unwrap();
+        assert_eq!(view.walk(range, direction, &mut visit).unwrap(), Walk::Ended);
         set_perf_stats(PerfStatsLevel::Disable);
         (count, context.metric(BloomMemtableMissCount), context.metric(BloomSstMissCount))
     }

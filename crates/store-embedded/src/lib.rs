@@ -15,6 +15,7 @@
 mod committer;
 mod counters;
 mod database;
+mod dead_runs;
 mod directory;
 mod failure;
 mod group;
@@ -28,6 +29,7 @@ mod overlay;
 mod pending_view;
 mod queue;
 mod reclaim;
+mod scan;
 mod settler;
 mod shared;
 mod turn;
@@ -50,6 +52,7 @@ use zenobe_store::{
 
 use crate::committer::Committer;
 use crate::pending_view::PendingView;
+use crate::scan::HeldView;
 use crate::shared::Shared;
 
 pub use crate::directory::FORMAT_VERSION;
@@ -111,14 +114,21 @@ impl Reader for EmbeddedStore {
         direction: Direction,
         visit: &'a mut Visitor<'a>,
     ) -> BoxFuture<'a, Result<()>> {
-        async move { self.shared.view().await?.visit(&range, direction, visit) }.boxed()
+        async move {
+            let view = self.shared.view().await?;
+            scan::scan(&view, &self.shared.dead_runs, range, direction, visit).await
+        }
+        .boxed()
     }
 }
 
 impl Store for EmbeddedStore {
     fn snapshot(&self) -> Arc<dyn Reader> {
         match self.shared.published() {
-            Some(view) => view,
+            Some(view) => {
+                let dead_runs = Arc::clone(&self.shared.dead_runs);
+                Arc::new(HeldView { view, dead_runs })
+            }
             None => Arc::new(PendingView::new(Arc::clone(&self.shared))),
         }
     }

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use futures_util::future::{BoxFuture, FutureExt};
 use zenobe_store::{Direction, Key, KeyRange, Reader, Result, Value, Visitor};
 
+use crate::scan::scan;
 use crate::shared::Shared;
 use crate::view::View;
 
@@ -18,7 +19,7 @@ impl PendingView {
         PendingView { shared, view: OnceLock::new() }
     }
 
-    async fn view(&self) -> Result<&View> {
+    async fn view(&self) -> Result<&Arc<View>> {
         if let Some(view) = self.view.get() {
             return Ok(view);
         }
@@ -43,6 +44,10 @@ impl Reader for PendingView {
         direction: Direction,
         visit: &'a mut Visitor<'a>,
     ) -> BoxFuture<'a, Result<()>> {
-        async move { self.view().await?.visit(&range, direction, visit) }.boxed()
+        async move {
+            let view = self.view().await?;
+            scan(view, &self.shared.dead_runs, range, direction, visit).await
+        }
+        .boxed()
     }
 }

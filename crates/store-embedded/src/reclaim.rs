@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
-use rocksdb::CompactOptions;
+use rocksdb::{BottommostLevelCompaction, CompactOptions};
 use zenobe_store::{KeyRange, Result};
 
 use crate::database::Database;
@@ -44,6 +44,18 @@ impl Reclaimer {
         Ok(())
     }
 
+    /// As [`Reclaimer::request`], unless there is something to do already.
+    pub fn request_if_idle(&self, database: &Arc<Database>, range: KeyRange) -> Result<()> {
+        match self.is_working() {
+            true => Ok(()),
+            false => self.request(Arc::clone(database), range),
+        }
+    }
+
+    pub fn is_working(&self) -> bool {
+        self.state.lock().is_working
+    }
+
     /// Forgets what is pending and waits for what is running, which `cancel` should cut short.
     pub fn stop(&self, cancel: impl FnOnce()) {
         let mut state = self.state.lock();
@@ -75,6 +87,8 @@ fn work(state: &Mutex<State>, database: &Database) {
         let mut options = CompactOptions::default();
         // Ordinary compactions go on beside this one.
         options.set_exclusive_manual_compaction(false);
+        // Otherwise files are moved down as they are where nothing lies below them, tombstones and all.
+        options.set_bottommost_level_compaction(BottommostLevelCompaction::ForceOptimized);
         database.rocks().compact_range_opt(Some(&range.start), range.end.as_ref(), &options);
     }
 }

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use zenobe_store::{Error, KeyRange, Result, Statistics, Value};
 
 use crate::database::Database;
+use crate::dead_runs::DeadRuns;
 use crate::directory::{self, Directory};
 use crate::key_locks::KeyLocks;
 use crate::known_counters::KnownCounters;
@@ -33,7 +34,8 @@ pub(crate) struct Shared {
     pub values: Arc<ValueCache>,
     pub commit_groups: AtomicU64,
     pub commit_batches: AtomicU64,
-    reclaimer: Reclaimer,
+    reclaimer: Arc<Reclaimer>,
+    pub dead_runs: Arc<DeadRuns>,
     /// The latest durable state; absent while the database is closed, for the reason beside it.
     published: ArcSwapOption<View>,
     absence: Mutex<Absence>,
@@ -57,6 +59,7 @@ impl Shared {
         };
         let database = Arc::new(Database::open(directory, &options, accept_damage)?);
         let values = ValueCache::new(options.value_cache_bytes());
+        let reclaimer = Arc::new(Reclaimer::default());
         Ok(Shared {
             locks: KeyLocks::new(),
             overlay: Overlay::new(),
@@ -65,7 +68,8 @@ impl Shared {
             turns: Turns::default(),
             commit_groups: AtomicU64::new(0),
             commit_batches: AtomicU64::new(0),
-            reclaimer: Reclaimer::default(),
+            dead_runs: Arc::new(DeadRuns::new(Arc::clone(&reclaimer))),
+            reclaimer,
             published: ArcSwapOption::from_pointee(View::new(database, Arc::clone(&values))),
             values,
             absence: Mutex::new(Absence::Reopening),
@@ -165,6 +169,7 @@ impl Shared {
     /// Ends reading and background work, once the committer has ended.
     pub fn unpublish(&self) {
         if let Some(view) = self.withdraw(Absence::Closed) {
+            self.dead_runs.stop();
             // The next start then has no log to replay, and no tail of it to doubt. A log that failed is
             // left as it is.
             if self.queue.failure().is_none()
@@ -180,9 +185,15 @@ impl Shared {
 
     /// Ends reclaiming in a database that is about to be closed, and that it would keep open.
     pub fn cancel_reclaiming(&self) {
+        self.dead_runs.stop();
         if let Some(view) = self.published() {
             self.reclaimer.stop(|| view.database().rocks().cancel_all_background_work(false));
         }
+    }
+
+    #[cfg(test)]
+    pub fn is_reclaiming(&self) -> bool {
+        self.reclaimer.is_working()
     }
 
     pub async fn reclaim(&self, range: KeyRange) -> Result<()> {

@@ -3,15 +3,33 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use futures_util::future::{BoxFuture, FutureExt};
-use rocksdb::{ReadOptions, Snapshot};
-use zenobe_store::{Direction, Key, KeyRange, Reader, Result, Value, Visitor};
+use rocksdb::{DB, DBRawIteratorWithThreadMode, ErrorKind, ReadOptions, Snapshot};
+use zenobe_store::{Direction, Key, KeyRange, Result, Value, Visitor};
 
 use crate::database::{Database, rocksdb_error};
 use crate::groups::Grouping;
 use crate::value_cache::ValueCache;
+
+/// How many dead entries (tombstones, and versions that were overwritten) a walk steps over at once.
+pub(crate) const DEAD_ENTRIES_MAX: u64 = 1_000;
+
+/// How long a walk keeps its thread, and after how many entries it looks at the time.
+const TURN: Duration = Duration::from_millis(1);
+const ENTRIES_PER_LOOK: usize = 16;
+
+/// Why a walk has ended, with the last entry that was visited if it is to go on after it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Walk {
+    /// All that the visitor wants to see has been visited.
+    Ended,
+    /// Others on the thread have waited long enough.
+    TurnOver { last: Key },
+    /// More dead entries follow than may be stepped over here.
+    DeadRun { last: Option<Key> },
+}
 
 pub(crate) struct View {
     /// Refers to the snapshot, and is dropped before it.
@@ -73,57 +91,81 @@ impl View {
         keys.iter().map(|key| self.read(key)).collect()
     }
 
-    pub fn visit(
+    /// Visits entries of a range until it ends, the visitor breaks, or the thread has something else to do.
+    pub fn walk(
         &self,
         range: &KeyRange,
         direction: Direction,
         visit: &mut Visitor<'_>,
-    ) -> Result<()> {
+    ) -> Result<Walk> {
         if range.is_empty() {
-            return Ok(());
+            return Ok(Walk::Ended);
         }
-        let mut options = ReadOptions::default();
-        options.set_iterate_lower_bound(&range.start[..]);
-        if let Some(end) = &range.end {
-            options.set_iterate_upper_bound(&end[..]);
-        }
-        options.set_auto_readahead_size(true);
-        Grouping::set_filters(self.database.grouping(), range, &mut options);
-        let mut entries = self.snapshot.raw_iterator_opt(options);
-        match direction {
-            Direction::Forward => entries.seek_to_first(),
-            Direction::Reverse => entries.seek_to_last(),
-        }
+        let begin = Instant::now();
+        let mut entries = self.entries(range, Some(DEAD_ENTRIES_MAX));
+        let mut last = Vec::new();
+        let mut count = 0_usize;
+        seek_first(&mut entries, direction);
         while let Some((key, value)) = entries.item() {
             if let ControlFlow::Break(()) = visit(key, value) {
-                return Ok(());
+                return Ok(Walk::Ended);
+            }
+            last.clear();
+            last.extend_from_slice(key);
+            count += 1;
+            if count.is_multiple_of(ENTRIES_PER_LOOK) && begin.elapsed() > TURN {
+                return Ok(Walk::TurnOver { last: last.into() });
             }
             match direction {
                 Direction::Forward => entries.next(),
                 Direction::Reverse => entries.prev(),
             }
         }
-        // An iterator also ends at damaged data, which must not look like the end of the range.
-        entries.status().map_err(|error| rocksdb_error(&error))
+        match entries.status() {
+            Ok(()) => Ok(Walk::Ended),
+            Err(error) if error.kind() == ErrorKind::Incomplete => {
+                Ok(Walk::DeadRun { last: (count > 0).then(|| last.into()) })
+            }
+            // An iterator also ends at damaged data, which must not look like the end of the range.
+            Err(error) => Err(rocksdb_error(&error)),
+        }
+    }
+
+    /// The first entry of a range, in this direction, however many dead ones come before it.
+    pub fn first_key(&self, range: &KeyRange, direction: Direction) -> Result<Option<Key>> {
+        if range.is_empty() {
+            return Ok(None);
+        }
+        let mut entries = self.entries(range, None);
+        seek_first(&mut entries, direction);
+        let found = entries.key().map(Key::copy_from_slice);
+        entries.status().map_err(|error| rocksdb_error(&error))?;
+        Ok(found)
+    }
+
+    fn entries(
+        &self,
+        range: &KeyRange,
+        dead_entries_max: Option<u64>,
+    ) -> DBRawIteratorWithThreadMode<'_, DB> {
+        let mut options = ReadOptions::default();
+        options.set_iterate_lower_bound(&range.start[..]);
+        if let Some(end) = &range.end {
+            options.set_iterate_upper_bound(&end[..]);
+        }
+        options.set_auto_readahead_size(true);
+        if let Some(count) = dead_entries_max {
+            options.set_max_skippable_internal_keys(count);
+        }
+        Grouping::set_filters(self.database.grouping(), range, &mut options);
+        self.snapshot.raw_iterator_opt(options)
     }
 }
 
-impl Reader for View {
-    fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Value>>> {
-        async move { self.read(key) }.boxed()
-    }
-
-    fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
-        async move { self.read_many(keys) }.boxed()
-    }
-
-    fn scan<'a>(
-        &'a self,
-        range: KeyRange,
-        direction: Direction,
-        visitor: &'a mut Visitor<'a>,
-    ) -> BoxFuture<'a, Result<()>> {
-        async move { self.visit(&range, direction, visitor) }.boxed()
+fn seek_first(entries: &mut DBRawIteratorWithThreadMode<'_, DB>, direction: Direction) {
+    match direction {
+        Direction::Forward => entries.seek_to_first(),
+        Direction::Reverse => entries.seek_to_last(),
     }
 }
 
@@ -132,7 +174,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use zenobe_store::conformance::{Random, block_on};
-    use zenobe_store::{Batch, Decision, Key, KeyRange, Reader, Store, WriteSet};
+    use zenobe_store::{Batch, Decision, Key, KeyRange, Store, WriteSet};
 
     use crate::{Durability, EmbeddedStore, Options};
 
@@ -211,7 +253,7 @@ mod tests {
                     number => key(number),
                 };
                 hits += usize::from(view.values.get(&key, view.state).is_some());
-                let read = block_on(view.get(&key)).unwrap();
+                let read = view.read(&key).unwrap();
                 assert_eq!(read, view.read_stored(&key).unwrap(), "{key:?}");
             }
         }

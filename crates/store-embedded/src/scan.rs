@@ -1,0 +1,235 @@
+//! Scans in turns: no thread is kept for long, whatever lies in a range.
+//!
+//! RocksDB steps over dead entries (tombstones, overwritten versions) inside of one call, a million of them in tenths of
+//! seconds, and with them waits everybody else whom that thread serves. A drained queue looks like that. So a walk stops at
+//! a run of dead entries, and a thread of its own ([`DeadRuns`]) finds where the run ends, as the task waits.
+
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, FutureExt};
+use zenobe_store::{Direction, Key, KeyRange, Reader, Result, Value, Visitor, yield_now};
+
+use crate::dead_runs::DeadRuns;
+use crate::view::{View, Walk};
+
+/// Visits the entries of a range in one state, in as many turns as it takes.
+pub(crate) async fn scan(
+    view: &Arc<View>,
+    dead_runs: &DeadRuns,
+    mut range: KeyRange,
+    direction: Direction,
+    visit: &mut Visitor<'_>,
+) -> Result<()> {
+    loop {
+        match view.walk(&range, direction, visit)? {
+            Walk::Ended => return Ok(()),
+            Walk::TurnOver { last } => {
+                range = after(&last, range, direction);
+                yield_now().await;
+            }
+            Walk::DeadRun { last } => {
+                if let Some(last) = last {
+                    range = after(&last, range, direction);
+                }
+                let found = dead_runs.end(Arc::clone(view), range.clone(), direction).await?;
+                let Some(next) = found else { return Ok(()) };
+                range = from(next, range, direction);
+            }
+        }
+    }
+}
+
+/// What is left of a range after an entry.
+fn after(key: &[u8], range: KeyRange, direction: Direction) -> KeyRange {
+    match direction {
+        Direction::Forward => KeyRange { start: successor(key), ..range },
+        Direction::Reverse => KeyRange { end: Some(Key::copy_from_slice(key)), ..range },
+    }
+}
+
+/// What is left of a range, an entry and all after it.
+fn from(key: Key, range: KeyRange, direction: Direction) -> KeyRange {
+    match direction {
+        Direction::Forward => KeyRange { start: key, ..range },
+        Direction::Reverse => KeyRange { end: Some(successor(&key)), ..range },
+    }
+}
+
+fn successor(key: &[u8]) -> Key {
+    [key, &[0]].concat().into()
+}
+
+/// A state that its holder reads for as long as it likes.
+pub(crate) struct HeldView {
+    pub view: Arc<View>,
+    pub dead_runs: Arc<DeadRuns>,
+}
+
+impl Reader for HeldView {
+    fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Value>>> {
+        async move { self.view.read(key) }.boxed()
+    }
+
+    fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
+        async move { self.view.read_many(keys) }.boxed()
+    }
+
+    fn scan<'a>(
+        &'a self,
+        range: KeyRange,
+        direction: Direction,
+        visit: &'a mut Visitor<'a>,
+    ) -> BoxFuture<'a, Result<()>> {
+        scan(&self.view, &self.dead_runs, range, direction, visit).boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::ControlFlow;
+    use std::pin::pin;
+    use std::sync::Arc;
+    use std::task::{Context, Poll, Wake, Waker};
+    use std::thread::{self, Thread};
+
+    use rocksdb::PerfMetric::InternalDeleteSkippedCount;
+    use rocksdb::perf::{PerfContext, PerfStatsLevel, set_perf_stats};
+    use zenobe_store::conformance::{block_on, commit};
+    use zenobe_store::{Direction, Key, KeyRange, Reader, Store};
+
+    use super::{from, successor};
+    use crate::view::DEAD_ENTRIES_MAX;
+    use crate::{Durability, EmbeddedStore, Options};
+
+    const DELETED: u32 = 200_000;
+
+    fn key(number: u32) -> Key {
+        format!("queue/{number:08}").into()
+    }
+
+    /// A store in which only every so many entries are left alive.
+    fn drained(directory: &std::path::Path, alive_every: u32) -> EmbeddedStore {
+        let options = Options { durability: Durability::Os, ..Options::default() };
+        let store = EmbeddedStore::open(directory, options).unwrap();
+        let is_alive = |number: u32| number % alive_every == alive_every - 1;
+        for first in (0..DELETED).step_by(2_000) {
+            let numbers = || first..first + 2_000;
+            commit(&store, |batch| numbers().for_each(|number| batch.put(key(number), "message")));
+            commit(&store, |batch| {
+                let dead = numbers().filter(|number| !is_alive(*number));
+                dead.for_each(|number| batch.delete(key(number)));
+            });
+        }
+        store
+    }
+
+    struct Unpark(Thread);
+
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+
+    /// The keys that a scan finds, and the most tombstones that it stepped over on this thread between two chances
+    /// for others.
+    fn scan(
+        reader: &dyn Reader,
+        range: KeyRange,
+        direction: Direction,
+        count_max: usize,
+    ) -> (Vec<Key>, u64) {
+        let (mut keys, mut most) = (Vec::new(), 0);
+        let mut visit = |key: &[u8], _: &[u8]| {
+            keys.push(Key::copy_from_slice(key));
+            if keys.len() < count_max { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        };
+        {
+            let mut scan = pin!(reader.scan(range, direction, &mut visit));
+            let waker = Waker::from(Arc::new(Unpark(thread::current())));
+            let mut context = Context::from_waker(&waker);
+            let mut counts = PerfContext::default();
+            set_perf_stats(PerfStatsLevel::EnableCount);
+            loop {
+                counts.reset();
+                let polled = scan.as_mut().poll(&mut context);
+                most = most.max(counts.metric(InternalDeleteSkippedCount));
+                match polled {
+                    Poll::Ready(outcome) => break outcome.unwrap(),
+                    Poll::Pending => thread::park(),
+                }
+            }
+            set_perf_stats(PerfStatsLevel::Disable);
+        }
+        (keys, most)
+    }
+
+    /// What a consumer of a queue does that asks for the next message when there is none.
+    #[test]
+    fn a_drained_queue_keeps_no_thread() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = drained(directory.path(), DELETED);
+        let last = key(DELETED - 1);
+        for direction in [Direction::Forward, Direction::Reverse] {
+            for reader in [&*store.snapshot(), &store as &dyn Reader] {
+                let all = KeyRange::prefix("queue/");
+                let (keys, most) = scan(reader, all, direction, usize::MAX);
+                assert_eq!(keys, [last.clone()], "{direction:?}");
+                assert!(most <= DEAD_ENTRIES_MAX + 1, "{direction:?} {most}");
+                let empty = KeyRange::new("queue/", last.clone());
+                let (keys, most) = scan(reader, empty, direction, 1);
+                assert_eq!(keys, Vec::<Key>::new(), "{direction:?}");
+                assert!(most <= DEAD_ENTRIES_MAX + 1, "{direction:?} {most}");
+            }
+        }
+    }
+
+    /// Runs that are short enough by themselves add up.
+    #[test]
+    fn many_short_runs_are_walked_in_turns() {
+        const ALIVE_EVERY: u32 = 500;
+        let directory = tempfile::tempdir().unwrap();
+        let store = drained(directory.path(), ALIVE_EVERY);
+        let mut expected: Vec<Key> =
+            (1..=DELETED / ALIVE_EVERY).map(|number| key(number * ALIVE_EVERY - 1)).collect();
+        for direction in [Direction::Forward, Direction::Reverse] {
+            let (keys, most) = scan(&store, KeyRange::all(), direction, usize::MAX);
+            assert_eq!(keys, expected, "{direction:?}");
+            assert!(most < u64::from(DELETED) / 2, "{direction:?}: {most} in one turn");
+            expected.reverse();
+        }
+    }
+
+    /// What was stepped over is asked to be compacted, so that the next scan does not meet it.
+    #[test]
+    fn long_runs_are_tidied_up() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = drained(directory.path(), DELETED);
+        let range = || KeyRange::new("queue/", key(DELETED - 1));
+        assert_eq!(scan(&store, range(), Direction::Forward, 1).0, Vec::<Key>::new());
+        // Closing would cut it short.
+        let begun = std::time::Instant::now();
+        while store.shared.is_reclaiming() {
+            assert!(begun.elapsed() < std::time::Duration::from_secs(60), "it never ends");
+            thread::sleep(std::time::Duration::from_millis(5));
+        }
+        // What is read from now on is read from a state after the compaction.
+        commit(&store, |batch| batch.put("other", "x"));
+        let view = store.shared.published().unwrap();
+        let mut counts = PerfContext::default();
+        counts.reset();
+        set_perf_stats(PerfStatsLevel::EnableCount);
+        assert_eq!(view.first_key(&range(), Direction::Forward).unwrap(), None);
+        set_perf_stats(PerfStatsLevel::Disable);
+        assert!(counts.metric(InternalDeleteSkippedCount) < DEAD_ENTRIES_MAX);
+        block_on(store.close()).unwrap();
+    }
+
+    #[test]
+    fn a_range_goes_on_from_an_entry() {
+        let range = KeyRange::new("a", "z");
+        assert!(from(Key::from("k"), range.clone(), Direction::Forward).contains(b"k"));
+        let rest = from(Key::from("k"), range, Direction::Reverse);
+        assert!(rest.contains(b"k") && !rest.contains(&successor(b"k")));
+    }
+}
