@@ -80,7 +80,11 @@ impl Catalog {
             return Err(Error::TableNotFound { name: name.name.clone() });
         }
         let _changing = self.changing.lock().await;
-        self.reload(store, name).await
+        // Whoever held the lock before may have come for the same table.
+        match self.get(name) {
+            Some(table) => Ok(table),
+            None => self.reload(store, name).await,
+        }
     }
 
     /// The definition that replaces `stale`, of which the store has said that it isn't current.
@@ -139,4 +143,57 @@ fn loaded_table(key: &[u8], row: &[u8]) -> Result<Table> {
         return Err(Error::Corrupt { detail });
     }
     Ok(Table::new(Arc::new(definition)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use futures_util::FutureExt;
+    use futures_util::future::join_all;
+    use zenobe_store::Store;
+    use zenobe_store::memory::MemoryStore;
+
+    use super::*;
+    use crate::command::{CreateTable, TableName, ThroughputSettings};
+    use crate::schema::{BillingMode, KeyAttribute, KeySchema, Namespace, ScalarType};
+    use crate::{Engine, EngineOptions};
+
+    fn create_table(name: &TableName) -> CreateTable {
+        let partition = KeyAttribute { name: "pk".into(), scalar_type: ScalarType::S };
+        CreateTable {
+            table: name.clone(),
+            attribute_types: BTreeMap::from([("pk".into(), ScalarType::S)]),
+            keys: KeySchema { partition: vec![partition], sort: Vec::new() },
+            local_indexes: Vec::new(),
+            global_indexes: Vec::new(),
+            billing_mode: BillingMode::PayPerRequest,
+            throughput: ThroughputSettings::default(),
+            stream: None,
+            kms_key: None,
+            table_class: None,
+            deletion_protection: false,
+            tags: BTreeMap::new(),
+        }
+    }
+
+    /// Requests that all come upon a new table of another engine load it once.
+    #[tokio::test]
+    async fn a_table_is_loaded_by_the_first_who_misses_it() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let open = || Engine::open(Arc::clone(&store), EngineOptions::default());
+        let (one, other) = (open().await.unwrap(), open().await.unwrap());
+        let namespace = Arc::new(Namespace { account: "1".into(), region: "r".into() });
+        let name = TableName { namespace, name: "t".into() };
+        one.create_table(create_table(&name)).await.unwrap();
+
+        let changing = other.catalog.changing.lock().await;
+        let mut finds: Vec<_> = (0..5).map(|_| other.table(&name).boxed()).collect();
+        for find in &mut finds {
+            assert!(find.now_or_never().is_none(), "it waits for whoever changes the map");
+        }
+        drop(changing);
+        let tables: Vec<_> = join_all(finds).await.into_iter().map(Result::unwrap).collect();
+        assert!(tables.iter().all(|table| Arc::ptr_eq(table, &tables[0])));
+    }
 }
