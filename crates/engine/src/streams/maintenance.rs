@@ -1,13 +1,13 @@
 //! Rolls shards over and removes what is past its retention. Whole shards go at once, each a range of the
 //! store; until then, reading leaves out what is too old.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use zenobe_store::{Batch, Key, KeyRange, WriteSet, log_range, write_with};
+use zenobe_store::{Batch, Direction, Key, KeyRange, WriteSet, log_range, write_with};
 
 use super::log::Log;
 use super::put_row;
-use super::read::rows;
 use super::row::StreamRow;
 use crate::Engine;
 use crate::catalog::Table;
@@ -91,12 +91,27 @@ async fn is_full(engine: &Engine, table: &Table, stream: &StreamSettings) -> Res
 /// Removes streams that ended longer ago than the retention.
 async fn remove_past(engine: &Engine) -> Result<()> {
     let horizon_ms = engine.stream_horizon_ms();
-    let range = KeyRange::prefix(keyspace::streams_prefix());
-    let is_past = |row: &StreamRow| row.is_past(horizon_ms);
-    for row in rows(&*engine.store, range, is_past, usize::MAX).await? {
-        remove(engine, &row).await?;
+    let mut outcome = Ok(());
+    for row in past_rows(engine, horizon_ms).await? {
+        outcome = outcome.and(remove(engine, &row).await);
     }
-    Ok(())
+    outcome
+}
+
+/// The rows of streams that are past. A damaged one is reported, and stays.
+async fn past_rows(engine: &Engine, horizon_ms: u64) -> Result<Vec<StreamRow>> {
+    let mut past = Vec::new();
+    let mut visit = |key: &[u8], row: &[u8]| {
+        match StreamRow::decode(row) {
+            Ok(row) if row.is_past(horizon_ms) => past.push(row),
+            Ok(_) => {}
+            Err(error) => tracing::error!(?key, %error, "the row of a stream is damaged and stays"),
+        }
+        ControlFlow::Continue(())
+    };
+    let range = KeyRange::prefix(keyspace::streams_prefix());
+    engine.store.scan(range, Direction::Forward, &mut visit).await?;
+    Ok(past)
 }
 
 async fn remove(engine: &Engine, row: &StreamRow) -> Result<()> {

@@ -118,18 +118,21 @@ impl Engine {
         if expiries.is_empty() {
             return Ok(false);
         }
-        let keys = token_rows(&expiries)?;
+        let keys = token_rows(&expiries);
         let set = WriteSet { guards: &[], keys: &keys };
         let decision = write_with(&*self.store, set, |rows| {
             let mut batch = Batch::new();
             // One by one: a range would take along an expiry that has come in since, and its token would stay.
             expiries.iter().for_each(|expiry| batch.delete(expiry.clone()));
             for (key, row) in keys.iter().zip(rows) {
-                // A token that was used again after its expiry has a new row, and a new expiry.
-                if let Some(row) = row
-                    && Row::decode(row)?.expires_at_ms < now_ms
-                {
-                    batch.delete(key.clone());
+                match row.as_ref().map(Row::decode) {
+                    // A token that was used again after its expiry has a new row, and a new expiry.
+                    Some(Ok(row)) if row.expires_at_ms < now_ms => batch.delete(key.clone()),
+                    Some(Ok(_)) | None => {}
+                    // It stays for whoever looks into it, but does not keep the others.
+                    Some(Err(error)) => {
+                        tracing::error!(?key, %error, "the row of an expired token is damaged and stays");
+                    }
                 }
             }
             Ok::<_, Error>((batch, ()))
@@ -154,17 +157,13 @@ impl Engine {
     }
 }
 
-/// The rows of the tokens behind some expiries, each once.
-fn token_rows(expiries: &[Key]) -> Result<Vec<Key>> {
-    let corrupt = || Error::Corrupt { detail: "a token's expiry names no token".into() };
-    let row = |expiry: &Key| {
-        let row = keyspace::token_row_of_expiry(expiry).map(Key::copy_from_slice);
-        row.ok_or_else(corrupt)
-    };
-    let mut rows = expiries.iter().map(row).collect::<Result<Vec<Key>>>()?;
+/// The rows of the tokens behind some expiries, each once. An expiry that is too short to name a token has none.
+fn token_rows(expiries: &[Key]) -> Vec<Key> {
+    let row = |expiry: &Key| keyspace::token_row_of_expiry(expiry).map(Key::copy_from_slice);
+    let mut rows: Vec<Key> = expiries.iter().filter_map(row).collect();
     rows.sort_unstable();
     rows.dedup();
-    Ok(rows)
+    rows
 }
 
 /// A token as it is stored: an item in the engine's own encoding.
