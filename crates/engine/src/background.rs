@@ -43,16 +43,18 @@ enum Work {
     Streams,
     Tokens,
     Space,
+    Time,
 }
 
 impl Work {
-    const ALL: [Work; 6] = [
+    const ALL: [Work; 7] = [
         Work::Indexes,
         Work::ExpiryIndexes,
         Work::Expiry,
         Work::Streams,
         Work::Tokens,
         Work::Space,
+        Work::Time,
     ];
 }
 
@@ -134,6 +136,7 @@ impl Engine {
             Work::Streams => streams::maintain(self).await?,
             Work::Tokens => self.forget_all_expired_tokens().await?,
             Work::Space => self.reclaim_space().await?,
+            Work::Time => self.remember_time().await?,
         }
         Ok(IDLE_DELAY)
     }
@@ -150,6 +153,7 @@ impl Engine {
 
     /// Does the work that is pending now. The failure of one kind of work doesn't keep the others waiting.
     pub async fn run_pending_work(&self) -> Result<()> {
+        let time_remembered = self.remember_time().await;
         let indexes_at_rest = indexes::backfill::finish_pending(self).await;
         let expiries_indexed = ttl::backfill::finish_pending(self).await;
         let items_expired = self.expire_items().await;
@@ -157,7 +161,11 @@ impl Engine {
         let tokens_forgotten = self.forget_all_expired_tokens().await;
         let space_reclaimed = self.reclaim_space().await;
         let items_settled = indexes_at_rest.and(expiries_indexed).and(items_expired.map(|_| ()));
-        items_settled.and(streams_maintained).and(tokens_forgotten).and(space_reclaimed)
+        items_settled
+            .and(streams_maintained)
+            .and(tokens_forgotten)
+            .and(space_reclaimed)
+            .and(time_remembered)
     }
 
     async fn forget_all_expired_tokens(&self) -> Result<()> {

@@ -9,6 +9,11 @@ use time::{OffsetDateTime, PrimitiveDateTime};
 pub trait Clock: Send + Sync {
     /// Milliseconds since the Unix epoch.
     fn now_ms(&self) -> u64;
+
+    /// Whether somebody moves this clock on purpose, so that no jump of it is a mistake.
+    fn is_driven(&self) -> bool {
+        false
+    }
 }
 
 /// The date and time of a clock's milliseconds. A driven clock may be set to any number; what lies beyond the calendar is
@@ -59,5 +64,9 @@ impl ManualClock {
 impl Clock for ManualClock {
     fn now_ms(&self) -> u64 {
         self.now_ms.load(Ordering::SeqCst)
+    }
+
+    fn is_driven(&self) -> bool {
+        true
     }
 }

@@ -31,6 +31,7 @@ mod kind {
     pub const ITEM: u8 = b'T';
     pub const VERSION: u8 = b'V';
     pub const TOKEN_EXPIRY: u8 = b'X';
+    pub const LAST_TIME: u8 = b'Y';
     pub const COLLECTION_SIZE: u8 = b'Z';
 }
 
@@ -392,6 +393,13 @@ pub fn token_row_of_expiry(expiry: &[u8]) -> Option<&[u8]> {
     expiry.get(1 + 8..)
 }
 
+// ---- time ---------------------------------------------------------------------------------------
+
+/// `'Y'`: the last time seen (milliseconds since the epoch, 8 bytes, big-endian).
+pub fn last_time() -> Key {
+    Key::from_static(&[kind::LAST_TIME])
+}
+
 // ---- parts --------------------------------------------------------------------------------------
 
 fn table_prefix(kind: u8, table: TableId) -> Key {
@@ -470,6 +478,7 @@ mod tests {
             backfill_progress(table, index),
             token_row(&here, "token"),
             token_expiry(1, b"row"),
+            last_time(),
         ];
         let mut first_bytes: Vec<u8> = keys.iter().map(|key| key[0]).collect();
         first_bytes.sort_unstable();

@@ -25,6 +25,7 @@ mod read;
 pub mod schema;
 pub mod streams;
 mod tables;
+mod timeline;
 mod transactions;
 mod ttl;
 mod write;
@@ -40,15 +41,18 @@ use crate::command::TableName;
 use crate::error::Result;
 use crate::random::Random;
 use crate::streams::Announcements;
+use crate::timeline::Timeline;
 
 pub use change::Inconsistency;
 pub use options::{EngineOptions, Limits, StreamOptions};
 pub use tables::TableUpdate;
+pub use timeline::ClockStatus;
 
 /// A database: one store and everything DynamoDB means on top of it.
 pub struct Engine {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) timeline: Timeline,
     pub(crate) random: Random,
     pub(crate) limits: Limits,
     pub(crate) shared_store: bool,
@@ -62,10 +66,14 @@ impl Engine {
     /// Opens the database in `store`. Work that an earlier process left unfinished goes on in
     /// [`Engine::run_background`].
     pub async fn open(store: Arc<dyn Store>, options: EngineOptions) -> Result<Arc<Engine>> {
-        let catalog = Catalog::load(&*store.snapshot()).await?;
+        let snapshot = store.snapshot();
+        let catalog = Catalog::load(&*snapshot).await?;
+        let clock = Arc::clone(&options.clock);
+        let timeline = Timeline::open(&*snapshot, clock, options.clock_jump_ms_max).await?;
         Ok(Arc::new(Engine {
             store,
             clock: options.clock,
+            timeline,
             random: Random::new(options.random_seed),
             limits: options.limits,
             shared_store: options.shared_store,

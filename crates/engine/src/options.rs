@@ -14,8 +14,14 @@ pub struct EngineOptions {
     /// Whether other engines may write to the same store. If none does, this engine's catalogue is always the
     /// truth, and a read needs not ask the store whether its definition of the table is current.
     pub shared_store: bool,
+    /// A clock that jumps forward by more than this is not believed, and nothing expires until somebody confirms it;
+    /// `None` believes it. A driven clock is always believed.
+    pub clock_jump_ms_max: Option<u64>,
     pub streams: StreamOptions,
 }
+
+const HOUR_MS: u64 = 60 * 60 * 1_000;
+const DAY_MS: u64 = 24 * HOUR_MS;
 
 impl Default for EngineOptions {
     fn default() -> EngineOptions {
@@ -24,6 +30,7 @@ impl Default for EngineOptions {
             random_seed: None,
             limits: Limits::default(),
             shared_store: true,
+            clock_jump_ms_max: Some(DAY_MS),
             streams: StreamOptions::default(),
         }
     }
@@ -44,12 +51,11 @@ pub struct StreamOptions {
 
 impl Default for StreamOptions {
     fn default() -> StreamOptions {
-        const HOUR_MS: u64 = 60 * 60 * 1_000;
         StreamOptions {
             shards: 2,
             shard_rollover_ms: 4 * HOUR_MS,
             shard_records_max: None,
-            retention_ms: 24 * HOUR_MS,
+            retention_ms: DAY_MS,
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::catalog::change::Edit;
 use crate::error::{Error, Result};
 use crate::keyspace;
 use crate::schema::{StreamSettings, TableDefinition};
+use crate::timeline::Moment;
 
 /// Does what is due on all streams. One stream's failure doesn't keep the others waiting.
 pub(crate) async fn maintain(engine: &Engine) -> Result<()> {
@@ -36,7 +37,8 @@ async fn maintain_enabled(
     table: &Arc<Table>,
     stream: &StreamSettings,
 ) -> Result<()> {
-    let (now_ms, horizon_ms) = (engine.clock.now_ms(), engine.stream_horizon_ms());
+    let Moment { past_ms: now_ms, is_paused, .. } = engine.timeline.read();
+    let horizon_ms = if is_paused { 0 } else { engine.stream_horizon_ms() };
     let rolls_over = is_full(engine, table, stream).await? || is_old(engine, stream, now_ms);
     if !rolls_over && stream.trimmed_count(horizon_ms) == 0 {
         return Ok(());
@@ -90,6 +92,9 @@ async fn is_full(engine: &Engine, table: &Table, stream: &StreamSettings) -> Res
 
 /// Removes streams that ended longer ago than the retention.
 async fn remove_past(engine: &Engine) -> Result<()> {
+    if engine.timeline.read().is_paused {
+        return Ok(());
+    }
     let horizon_ms = engine.stream_horizon_ms();
     let mut outcome = Ok(());
     for row in past_rows(engine, horizon_ms).await? {

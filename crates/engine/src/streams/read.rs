@@ -154,15 +154,15 @@ impl Engine {
         &self,
         view_type: StreamViewType,
         latest: Option<&str>,
-        now_ms: u64,
     ) -> StreamSettings {
+        let now_ms = self.timeline.read().stamp_ms;
         let label = stream_label::next(latest, now_ms);
         StreamSettings::new(view_type, label, self.streams.shards, now_ms)
     }
 
     /// Records from before this moment are no longer shown.
     pub(super) fn stream_horizon_ms(&self) -> u64 {
-        self.clock.now_ms().saturating_sub(self.streams.retention_ms)
+        self.timeline.read().past_ms.saturating_sub(self.streams.retention_ms)
     }
 
     async fn readable_stream(

@@ -19,7 +19,7 @@ impl Engine {
         let stream = match request.stream {
             Some(view_type) => {
                 let latest = self.latest_stream_label(&request.table).await?;
-                Some(self.new_stream(view_type, latest.as_deref(), now_ms))
+                Some(self.new_stream(view_type, latest.as_deref()))
             }
             None => None,
         };

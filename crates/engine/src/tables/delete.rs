@@ -14,7 +14,7 @@ impl Engine {
     /// work.
     pub async fn delete_table(&self, name: &TableName) -> Result<TableDescription> {
         let last_seen = self.describe_table(name).await?;
-        let now_ms = self.clock.now_ms();
+        let now_ms = self.timeline.read().stamp_ms;
         let decide = |definition: &TableDefinition| {
             check_deletable(definition)?;
             let mut batch = Batch::new();

@@ -30,11 +30,14 @@ impl Engine {
         let decide = |before: &TableDefinition| {
             // The table may have had another stream since the earlier ones were looked at.
             let latest = earlier.as_deref().max(before.latest_stream_label.as_deref());
-            let stream = view_type.map(|view_type| self.new_stream(view_type, latest, now_ms));
+            let stream = view_type.map(|view_type| self.new_stream(view_type, latest));
             let mut edit = Edit::new(before.clone());
             apply(&mut edit.definition, &request, stream.as_ref(), now_ms, limits)?;
             match &edit.definition.stream {
-                None => streams::retire(before, now_ms, &mut edit.batch),
+                None => {
+                    let stamp_ms = self.timeline.read().stamp_ms;
+                    streams::retire(before, stamp_ms, &mut edit.batch);
+                }
                 stream if *stream != before.stream => {
                     streams::put_row(&edit.definition, &mut edit.batch);
                 }

@@ -113,7 +113,11 @@ impl Token {
 impl Engine {
     /// Forgets some tokens that have expired, the oldest first, and says whether there may be more.
     pub(crate) async fn forget_expired_tokens(&self) -> Result<bool> {
-        let now_ms = self.clock.now_ms();
+        let moment = self.timeline.read();
+        if moment.is_paused {
+            return Ok(false);
+        }
+        let now_ms = moment.now_ms;
         let expiries = self.expired_tokens(now_ms).await?;
         if expiries.is_empty() {
             return Ok(false);

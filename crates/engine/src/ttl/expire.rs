@@ -30,6 +30,9 @@ impl Engine {
     /// waiting.
     pub(crate) async fn expire_items(&self) -> Result<u64> {
         let mut outcome = Ok(0);
+        if self.timeline.read().is_paused {
+            return outcome;
+        }
         for table in self.catalog.tables().values() {
             if table.definition().ttl_attribute.is_none() {
                 continue;

@@ -12,5 +12,6 @@ mod stream_races;
 mod streams;
 mod support;
 mod tables;
+mod time;
 mod ttl;
 mod write_properties;

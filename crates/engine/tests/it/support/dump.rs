@@ -53,6 +53,7 @@ fn print(key: &Key, value: &Value) -> String {
     match key[0] {
         b'N' | b'Z' => decode_counter(Some(value)).expect("a counter").to_string(),
         b'X' | b'E' => "()".into(),
+        b'Y' => "a time".into(),
         b'S' => print_record(value),
         _ => {
             let item = EncodedItem::from_bytes(value.clone()).expect("an encoded item");

@@ -1,0 +1,182 @@
+//! What the engine makes of its clock, which can be wrong.
+//!
+//! The last time seen is remembered, in the store too. It serves two ends:
+//!
+//! - **What is past.** A clock that jumps forward by more than a day may be right (the machine was off) or wrong (and
+//!   everything with a time to live would be deleted). Nobody but an operator can tell, so until one does, or the clock
+//!   is back where it could be, nothing expires and nothing is trimmed.
+//! - **What comes later gets a later time.** A clock that was set back must not make what is written now older than
+//!   what was written before. Entries of a log see to that themselves ([`zenobe_store::Operation::Append`]); everything else that
+//!   outlives its moment takes [`Moment::stamp_ms`].
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use zenobe_store::{Batch, Reader, Value, WriteSet, write_with};
+
+use crate::Engine;
+use crate::clock::{Clock, iso8601};
+use crate::error::{Error, Result};
+use crate::keyspace;
+
+/// How far the last time seen may lie ahead of what the store remembers of it.
+const SAVED_EVERY_MS: u64 = 60 * 60 * 1_000;
+
+pub(crate) struct Timeline {
+    clock: Arc<dyn Clock>,
+    /// By how much the clock may run ahead of the time that has passed; `None` if it is always believed.
+    jump_ms_max: Option<u64>,
+    seen: Mutex<Seen>,
+}
+
+struct Seen {
+    /// The latest time that the clock has shown, but for jumps that nobody has confirmed.
+    at_ms: u64,
+    /// When that was.
+    since: Instant,
+    /// What the store remembers.
+    saved_ms: Option<u64>,
+    is_paused: bool,
+}
+
+/// A reading of the clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Moment {
+    /// What the clock shows.
+    pub now_ms: u64,
+    /// Never earlier than what the clock has shown before.
+    pub stamp_ms: u64,
+    /// By this time something may be taken for past: what the clock shows, unless it has jumped.
+    pub past_ms: u64,
+    /// Whether the clock has jumped, and nothing may be deleted for its age.
+    pub is_paused: bool,
+}
+
+/// The engine's time, for operators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClockStatus {
+    pub now_ms: u64,
+    /// Where the clock would be if it had not jumped.
+    pub expected_ms: u64,
+    /// Whether expiry and trimming wait for a confirmation.
+    pub is_paused: bool,
+}
+
+impl Timeline {
+    pub async fn open(
+        reader: &dyn Reader,
+        clock: Arc<dyn Clock>,
+        jump_ms_max: Option<u64>,
+    ) -> Result<Timeline> {
+        let saved_ms = match reader.get(&keyspace::last_time()).await? {
+            Some(row) => Some(decode(&row)?),
+            None => None,
+        };
+        let at_ms = saved_ms.unwrap_or_else(|| clock.now_ms());
+        let seen = Seen { at_ms, since: Instant::now(), saved_ms, is_paused: false };
+        // Whoever drives a clock means what it shows.
+        let jump_ms_max = jump_ms_max.filter(|_| !clock.is_driven());
+        Ok(Timeline { clock, jump_ms_max, seen: Mutex::new(seen) })
+    }
+
+    /// Reads the clock, and takes note of it if it is plausible.
+    pub fn read(&self) -> Moment {
+        let now_ms = self.clock.now_ms();
+        let mut seen = self.seen.lock();
+        let expected_ms = seen.expected_ms();
+        let has_jumped = self
+            .jump_ms_max
+            .is_some_and(|jump_ms_max| now_ms.saturating_sub(expected_ms) > jump_ms_max);
+        if has_jumped != seen.is_paused {
+            seen.is_paused = has_jumped;
+            report(has_jumped, expected_ms, now_ms);
+        }
+        if !has_jumped && now_ms > seen.at_ms {
+            seen.at_ms = now_ms;
+            seen.since = Instant::now();
+        }
+        Moment {
+            now_ms,
+            stamp_ms: now_ms.max(seen.at_ms),
+            past_ms: if has_jumped { expected_ms } else { now_ms },
+            is_paused: has_jumped,
+        }
+    }
+
+    /// Believes the clock, wherever it has jumped to.
+    fn confirm(&self) {
+        let now_ms = self.clock.now_ms();
+        let mut seen = self.seen.lock();
+        if seen.is_paused {
+            tracing::warn!("the time {} is confirmed: items expire again", iso8601(now_ms));
+        }
+        *seen = Seen { at_ms: now_ms, since: Instant::now(), saved_ms: None, is_paused: false };
+    }
+
+    /// The last time seen, if the store should be told. Where every clock is believed, it makes no difference.
+    fn unsaved_ms(&self) -> Option<u64> {
+        self.jump_ms_max?;
+        let seen = self.seen.lock();
+        let is_due = seen.saved_ms.is_none_or(|saved_ms| seen.at_ms >= saved_ms + SAVED_EVERY_MS);
+        is_due.then_some(seen.at_ms)
+    }
+}
+
+impl Seen {
+    /// Where the clock should be by now.
+    fn expected_ms(&self) -> u64 {
+        self.at_ms.saturating_add(milliseconds(self.since.elapsed()))
+    }
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn report(has_jumped: bool, expected_ms: u64, now_ms: u64) {
+    let (expected, now) = (iso8601(expected_ms), iso8601(now_ms));
+    match has_jumped {
+        true => tracing::warn!(
+            "the clock says {now}, but should not be far from {expected}. Until this is confirmed (`zenobe clock confirm`), \
+             or the clock is set right, no item expires and no stream is trimmed"
+        ),
+        false => tracing::warn!("the clock is plausible again at {now}: items expire as before"),
+    }
+}
+
+fn decode(row: &Value) -> Result<u64> {
+    let corrupt = || Error::Corrupt { detail: "the row of the last time seen".to_owned() };
+    row[..].try_into().map(u64::from_be_bytes).map_err(|_| corrupt())
+}
+
+impl Engine {
+    pub fn clock_status(&self) -> ClockStatus {
+        let Moment { now_ms, past_ms, is_paused, .. } = self.timeline.read();
+        ClockStatus { now_ms, expected_ms: past_ms, is_paused }
+    }
+
+    /// Believes the clock from now on, after it has jumped.
+    pub async fn confirm_clock(&self) -> Result<()> {
+        self.timeline.confirm();
+        self.remember_time().await?;
+        self.background.wake();
+        Ok(())
+    }
+
+    /// Writes down the last time seen, now and then.
+    pub(crate) async fn remember_time(&self) -> Result<()> {
+        self.timeline.read();
+        let Some(at_ms) = self.timeline.unsaved_ms() else { return Ok(()) };
+        let keys = [keyspace::last_time()];
+        let set = WriteSet { guards: &[], keys: &keys };
+        let decision = write_with(&*self.store, set, |_| {
+            let mut batch = Batch::new();
+            batch.put(keys[0].clone(), Value::copy_from_slice(&at_ms.to_be_bytes()));
+            Ok::<_, Error>((batch, ()))
+        });
+        decision.await??;
+        self.timeline.seen.lock().saved_ms = Some(at_ms);
+        Ok(())
+    }
+}

@@ -1,0 +1,212 @@
+//! Clocks that are wrong: nothing is lost by them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use zenobe_engine::clock::{Clock, ManualClock};
+use zenobe_engine::{Engine, EngineOptions, StreamOptions};
+use zenobe_store::Store;
+use zenobe_store::memory::MemoryStore;
+
+use crate::support::commands::Script;
+use crate::support::streams::{names, records};
+use crate::support::{Fixture, block_on};
+
+const START_MS: u64 = 1_700_000_000_000;
+const HOUR_MS: u64 = 60 * 60 * 1_000;
+const DAY_MS: u64 = 24 * HOUR_MS;
+
+/// A clock that others set, for whatever reason.
+struct WallClock(AtomicU64);
+
+impl WallClock {
+    fn set(&self, to_ms: u64) {
+        self.0.store(to_ms, Ordering::SeqCst);
+    }
+}
+
+impl Clock for WallClock {
+    fn now_ms(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+struct World {
+    store: Arc<MemoryStore>,
+    clock: Arc<WallClock>,
+}
+
+impl World {
+    fn new() -> World {
+        let clock = Arc::new(WallClock(AtomicU64::new(START_MS)));
+        World { store: Arc::new(MemoryStore::new()), clock }
+    }
+
+    async fn open(&self) -> Script {
+        let streams = StreamOptions { shards: 1, ..StreamOptions::default() };
+        let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
+        let options = EngineOptions { clock, streams, ..EngineOptions::default() };
+        let store = Arc::clone(&self.store) as Arc<dyn Store>;
+        let engine = Engine::open(store, options).await.unwrap();
+        Script::with_fixture(Fixture::with_engine(engine, Arc::new(ManualClock::new(0))))
+    }
+
+    /// A table with a stream and an item that expires in two days.
+    async fn filled(&self) -> Script {
+        let mut script = self.open().await;
+        let expires_s = (START_MS + 2 * DAY_MS) / 1_000;
+        script.run(&["create t pk:S"]).await;
+        script.run(&["stream t new"]).await;
+        script.run(&["ttl t on e"]).await;
+        script.run(&[&format!(r#"put t {{"pk": "a", "e": {expires_s}}}"#)]).await;
+        work(&script).await;
+        script
+    }
+}
+
+async fn work(script: &Script) {
+    script.engine().run_pending_work().await.unwrap();
+}
+
+/// The times of the records that a reader from the trim horizon sees.
+async fn times(script: &Script) -> Vec<u64> {
+    let engine = script.engine();
+    let mut times = Vec::new();
+    for stream in names(engine, &script.table("t")).await.unwrap() {
+        let records = records(engine, &stream).await.unwrap();
+        times.extend(records.iter().map(|record| record.created_at_ms));
+    }
+    times
+}
+
+async fn items(script: &Script) -> u64 {
+    let described = script.engine().describe_table(&script.table("t")).await.unwrap();
+    described.statistics.item_count
+}
+
+#[test]
+fn a_jump_forward_deletes_nothing_until_it_is_confirmed() {
+    block_on(async {
+        let world = World::new();
+        let mut script = world.filled().await;
+        world.clock.set(START_MS + 365 * DAY_MS);
+        work(&script).await;
+        assert!(script.engine().clock_status().is_paused);
+        assert_eq!(items(&script).await, 1);
+        assert_eq!(times(&script).await, [START_MS], "readers see what is there");
+
+        // The clock is set right again: as if nothing had been.
+        world.clock.set(START_MS + HOUR_MS);
+        work(&script).await;
+        assert!(!script.engine().clock_status().is_paused);
+        assert_eq!((items(&script).await, times(&script).await.len()), (1, 1));
+
+        // This time it is meant.
+        world.clock.set(START_MS + 3 * DAY_MS);
+        script.run(&["stream t off"]).await;
+        work(&script).await;
+        let status = script.engine().clock_status();
+        assert!(status.is_paused);
+        assert_eq!(status.now_ms, START_MS + 3 * DAY_MS);
+        assert!((START_MS + HOUR_MS..START_MS + 2 * HOUR_MS).contains(&status.expected_ms));
+        script.engine().confirm_clock().await.unwrap();
+        assert!(!script.engine().clock_status().is_paused);
+        work(&script).await;
+        assert_eq!(items(&script).await, 0);
+    });
+}
+
+#[test]
+fn the_last_time_seen_survives_a_restart() {
+    block_on(async {
+        let world = World::new();
+        drop(world.filled().await);
+        // Less than a day is no surprise.
+        world.clock.set(START_MS + 23 * HOUR_MS);
+        let script = world.open().await;
+        assert!(!script.engine().clock_status().is_paused);
+        work(&script).await;
+        drop(script);
+
+        world.clock.set(START_MS + 4 * DAY_MS);
+        for _ in 0..2 {
+            let script = world.open().await;
+            work(&script).await;
+            assert!(script.engine().clock_status().is_paused);
+            assert_eq!(items(&script).await, 1);
+        }
+        let script = world.open().await;
+        script.engine().confirm_clock().await.unwrap();
+        drop(script);
+        let script = world.open().await;
+        assert!(!script.engine().clock_status().is_paused);
+        work(&script).await;
+        assert_eq!(items(&script).await, 0);
+    });
+}
+
+#[test]
+fn a_clock_without_a_limit_is_believed() {
+    block_on(async {
+        let world = World::new();
+        drop(world.filled().await);
+        world.clock.set(START_MS + 4 * DAY_MS);
+        let clock = Arc::clone(&world.clock) as Arc<dyn Clock>;
+        let options = EngineOptions { clock, clock_jump_ms_max: None, ..EngineOptions::default() };
+        let store = Arc::clone(&world.store) as Arc<dyn Store>;
+        let engine = Engine::open(store, options).await.unwrap();
+        engine.run_pending_work().await.unwrap();
+        assert_eq!(engine.expired_items(), 1);
+    });
+}
+
+/// Records that were written while the clock was two days behind are not two days old.
+#[test]
+fn a_step_back_and_forth_hides_no_record() {
+    block_on(async {
+        let world = World::new();
+        let mut script = world.filled().await;
+        for (number, at_ms) in
+            [(1, START_MS - 2 * DAY_MS), (2, START_MS - 2 * DAY_MS + 1_000), (3, START_MS + 5_000)]
+        {
+            world.clock.set(at_ms);
+            script.run(&[&format!(r#"put t {{"pk": "{number}"}}"#)]).await;
+            work(&script).await;
+        }
+        let expected = [START_MS, START_MS, START_MS, START_MS + 5_000];
+        assert_eq!(times(&script).await, expected);
+        assert!(!script.engine().clock_status().is_paused, "it was there before");
+
+        // Nor is a stream that was disabled meanwhile.
+        world.clock.set(START_MS - 2 * DAY_MS);
+        script.run(&["stream t off"]).await;
+        world.clock.set(START_MS + 6_000);
+        work(&script).await;
+        assert_eq!(times(&script).await, expected);
+        assert!(world.store.logs() > 0);
+
+        // Once their time has passed, the store has nothing left of it.
+        for hours in 1..30 {
+            world.clock.set(START_MS + hours * HOUR_MS);
+            work(&script).await;
+        }
+        assert_eq!(times(&script).await, Vec::<u64>::new());
+        assert_eq!(world.store.logs(), 0);
+    });
+}
+
+/// Also what closes and goes while the stream itself stays.
+#[test]
+fn shards_that_are_trimmed_leave_nothing_behind() {
+    block_on(async {
+        let world = World::new();
+        let mut script = world.filled().await;
+        for hours in 1..100 {
+            world.clock.set(START_MS + hours * HOUR_MS);
+            script.run(&[&format!(r#"put t {{"pk": "{hours}"}}"#)]).await;
+            work(&script).await;
+        }
+        // Of a day with a shard for every four hours, and the open one.
+        assert!((6..=8).contains(&world.store.logs()), "{}", world.store.logs());
+    });
+}
