@@ -1,9 +1,44 @@
 //! Stream records as JSON: in answers of GetRecords, and in the events that functions receive.
 
+use std::sync::Arc;
+
 use zenobe_engine::command::{StreamEvent, StreamName, StreamRecord};
+use zenobe_engine::schema::Namespace;
 
 use crate::json::{Writer, write_item};
 use crate::operations::enumerations::STREAM_VIEW_TYPE;
+use crate::operations::get_records;
+use crate::operations::stream_input::encode_iterator;
+use crate::{Api, Context, Operation, Response};
+
+/// A page of GetRecords that has not been written as JSON.
+#[derive(Debug)]
+pub struct RecordsRead {
+    pub stream: StreamName,
+    pub records: Vec<StreamRecord>,
+    /// The iterator to go on with; `None` at the end of a closed shard.
+    pub next: Option<String>,
+}
+
+impl Api {
+    /// GetRecords for callers in this process, who spare writing and parsing the answer. Refused, they get what a
+    /// client would.
+    pub async fn read_records(
+        &self,
+        namespace: &Arc<Namespace>,
+        iterator: &str,
+        limit: usize,
+    ) -> Result<RecordsRead, Response> {
+        let operation = Operation::GetRecords;
+        let context =
+            Context { engine: &self.engine, options: &self.options, namespace, operation };
+        let (position, page) = get_records::read(&context, iterator, limit)
+            .await
+            .map_err(|error| self.worded(operation, error).into_response())?;
+        let next = page.next.as_ref().map(encode_iterator);
+        Ok(RecordsRead { stream: position.stream, records: page.records, next })
+    }
+}
 
 /// Whom a record is written for. The forms differ in two places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,10 +15,20 @@ const ITERATOR_LENGTH_MAX: usize = 2_048;
 
 pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
     let (iterator, limit) = check(request(body)?)?;
-    let position = decode_iterator(context, &iterator)?;
+    let (position, page) = read(context, &iterator, limit).await?;
+    Ok(render(&position, &page))
+}
+
+/// What GetRecords reads, before it is rendered: also for those in this process who render it otherwise.
+pub(crate) async fn read(
+    context: &Context<'_>,
+    iterator: &str,
+    limit: usize,
+) -> Result<(StreamPosition, RecordPage), ApiError> {
+    let position = decode_iterator(context, iterator)?;
     let page = context.engine.get_records(&position, limit).await;
     let page = page.map_err(|error| worded(error, &position.stream.arn(), ""))?;
-    Ok(render(&position, &page))
+    Ok((position, page))
 }
 
 shape! {

@@ -70,7 +70,7 @@ async fn maintain_enabled(
     };
     engine.catalog.change(&*engine.store, table.name(), decide).await?;
     // Whoever waits at the end of a shard should learn that it is closed.
-    engine.announcements.announce();
+    engine.announcements.announce(table.name());
     engine.background.reclaim_later(dropped.iter().map(|log| log_range(log)).collect());
     Ok(())
 }

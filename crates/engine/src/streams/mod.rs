@@ -18,9 +18,13 @@ mod sequence_number;
 mod shards;
 mod statistics;
 
+use std::collections::HashMap;
+
+use parking_lot::RwLock;
 use tokio::sync::watch;
 
 use crate::Engine;
+use crate::command::TableName;
 
 pub use record::StreamEvent;
 pub use sequence_number::{NotASequenceNumber, SequenceNumber};
@@ -30,26 +34,32 @@ pub use statistics::StreamStatistics;
 pub(crate) use maintenance::maintain;
 pub(crate) use row::{put_row, retire};
 
-/// Tells whoever waits for records that there are new ones.
-pub(crate) struct Announcements(watch::Sender<u64>);
-
-impl Default for Announcements {
-    fn default() -> Announcements {
-        Announcements(watch::Sender::new(0))
-    }
+/// Tells whoever waits for a table's records that there are new ones.
+#[derive(Default)]
+pub(crate) struct Announcements {
+    /// Only tables that somebody waits for.
+    tables: RwLock<HashMap<TableName, watch::Sender<u64>>>,
 }
 
 impl Announcements {
-    /// To be called after a commit with records, and after shards were closed.
-    pub(crate) fn announce(&self) {
-        self.0.send_modify(|commits| *commits += 1);
+    /// To be called after a commit with records of the table, and after shards of its streams were closed.
+    pub(crate) fn announce(&self, table: &TableName) {
+        if let Some(commits) = self.tables.read().get(table) {
+            commits.send_modify(|commits| *commits += 1);
+        }
+    }
+
+    fn subscribe(&self, table: &TableName) -> watch::Receiver<u64> {
+        let mut tables = self.tables.write();
+        tables.retain(|_, commits| commits.receiver_count() > 0);
+        tables.entry(table.clone()).or_insert_with(|| watch::Sender::new(0)).subscribe()
     }
 }
 
 impl Engine {
-    /// Changes whenever this engine has committed stream records, of whichever stream. A hint to look, for
+    /// Changes whenever this engine has committed stream records of a table of that name. A hint to look, for
     /// consumers that would have to poll otherwise: records of other engines on the same store don't show.
-    pub fn stream_notify(&self) -> watch::Receiver<u64> {
-        self.announcements.0.subscribe()
+    pub fn stream_notify(&self, table: &TableName) -> watch::Receiver<u64> {
+        self.announcements.subscribe(table)
     }
 }

@@ -23,7 +23,7 @@ impl Engine {
             Ok(batch)
         };
         let table = self.catalog.remove_table(&*self.store, name, decide).await?;
-        self.announcements.announce();
+        self.announcements.announce(name);
         self.background.reclaim(ranges_of_table(table.definition().id));
         Ok(TableDescription { definition: table.definition().clone(), ..last_seen })
     }

@@ -47,7 +47,7 @@ impl Engine {
         };
         let changed = self.catalog.change(&*self.store, &request.table, decide).await?;
         self.background.wake();
-        self.announcements.announce();
+        self.announcements.announce(&request.table);
         let after = self.describe_as_is(&changed.after).await;
         let before = self.describe_as_is(&changed.before).await;
         Ok(TableUpdate { before, after })

@@ -70,7 +70,7 @@ pub(crate) async fn commit(
         return match decision {
             Ok((written, outcome)) => {
                 if !outcome.sequences.is_empty() {
-                    engine.announcements.announce();
+                    announce(engine, &attempt.tables);
                 }
                 Ok(Committed::Written(written))
             }
@@ -84,6 +84,11 @@ pub(crate) async fn commit(
             }
         };
     }
+}
+
+/// Tells who waits for the records of these tables. One without a stream has nobody who waits.
+fn announce(engine: &Engine, tables: &[&Arc<Table>]) {
+    tables.iter().for_each(|table| engine.announcements.announce(table.name()));
 }
 
 /// Why a decision writes nothing.

@@ -109,7 +109,7 @@ async fn consume(
     stream: StreamName,
     done: Arc<AtomicBool>,
 ) -> BTreeMap<Vec<u8>, EncodedItem> {
-    let mut notify = engine.stream_notify();
+    let mut notify = engine.stream_notify(&stream.table);
     let (mut copy, mut progress) = (BTreeMap::new(), Progress::new());
     loop {
         let was_done = done.load(Ordering::SeqCst);

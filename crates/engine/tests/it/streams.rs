@@ -300,7 +300,11 @@ fn pages_are_bounded_in_bytes() {
 fn readers_are_told_of_records() {
     block_on(async {
         let mut world = World::new().await;
-        let mut notify = world.script.engine().stream_notify();
+        world.script.run(&["create other pk:S"]).await;
+        world.script.run(&["stream other new"]).await;
+        let mut notify = world.script.engine().stream_notify(&world.script.table("t"));
+        world.script.run(&[r#"put other {"pk": "a"}"#]).await;
+        world.script.run(&["stream other off"]).await;
         assert!(!notify.has_changed().unwrap());
         world.put(1).await;
         assert!(notify.has_changed().unwrap());

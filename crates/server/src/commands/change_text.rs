@@ -7,11 +7,12 @@ use crate::triggers::record::Record;
 
 /// For instance `2026-10-09T05:53:25Z MODIFY pk="a" count: 1 -> 2`.
 pub fn line(record: &Record) -> String {
-    let change = &record.event["dynamodb"];
-    let event = record.event["eventName"].as_str().unwrap_or("?");
+    let event = record.event();
+    let change = &event["dynamodb"];
+    let name = event["eventName"].as_str().unwrap_or("?");
     // Records carry whole seconds.
     let time = iso8601(record.created_at_ms).replace(".000Z", "Z");
-    let mut parts = vec![time, event.to_owned()];
+    let mut parts = vec![time, name.to_owned()];
     let keys = change["Keys"].as_object();
     parts.extend(attributes(keys).map(|(name, value)| format!("{name}={}", plain(value))));
     let is_key = |name: &str| keys.is_some_and(|keys| keys.contains_key(name));
@@ -23,7 +24,7 @@ pub fn line(record: &Record) -> String {
             parts.extend(others.map(|(name, value)| format!("{name}: {}", plain(value))));
         }
     }
-    if record.event["userIdentity"]["type"] == "Service" {
+    if event["userIdentity"]["type"] == "Service" {
         parts.push("(expired)".to_owned());
     }
     parts.join(" ")
@@ -86,7 +87,7 @@ mod tests {
         if expected.ends_with("(expired)") {
             event["userIdentity"] = json!({"Type": "Service"});
         }
-        let record = Record::new(event, "arn").unwrap();
+        let record = Record::from_answer(event, "arn").unwrap();
         assert_eq!(line(&record), format!("2023-11-14T22:13:20Z {expected}"));
     }
 

@@ -151,7 +151,7 @@ impl Tail {
 
 fn line_of(record: &crate::triggers::record::Record, json: bool) -> String {
     match json {
-        true => record.event.to_string(),
+        true => record.json().to_owned(),
         false => change_text::line(record),
     }
 }

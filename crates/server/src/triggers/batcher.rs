@@ -37,13 +37,13 @@ impl Batcher {
     pub fn has_room_for(&self, record: &Record) -> bool {
         self.records.is_empty()
             || (self.records.len() < self.limits.records_max
-                && self.size_bytes + record.size_bytes < BATCH_SIZE_BYTES_MAX)
+                && self.size_bytes + record.size_bytes() < BATCH_SIZE_BYTES_MAX)
     }
 
     pub fn push(&mut self, record: Record, now: Instant) {
         debug_assert!(self.has_room_for(&record));
         self.since.get_or_insert(now);
-        self.size_bytes += record.size_bytes + 1;
+        self.size_bytes += record.size_bytes() + 1;
         self.records.push(record);
     }
 
@@ -65,7 +65,7 @@ impl Batcher {
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::sample;
+    use super::super::record::{sample, sample_of_size};
     use super::*;
 
     fn batcher(records_max: usize, window_ms: u64) -> Batcher {
@@ -87,12 +87,12 @@ mod tests {
     #[test]
     fn a_batch_is_full_by_size_but_takes_one_record_of_any_size() {
         let (mut batcher, now) = (batcher(100, 0), Instant::now());
-        let large = Record { size_bytes: BATCH_SIZE_BYTES_MAX * 2 / 3, ..sample(1, 0) };
+        let large = sample_of_size(BATCH_SIZE_BYTES_MAX * 2 / 3);
         batcher.push(large.clone(), now);
         assert!(!batcher.is_full() && !batcher.has_room_for(&large));
         assert!(batcher.has_room_for(&sample(2, 0)));
         batcher.take();
-        let enormous = Record { size_bytes: 2 * BATCH_SIZE_BYTES_MAX, ..sample(1, 0) };
+        let enormous = sample_of_size(2 * BATCH_SIZE_BYTES_MAX);
         assert!(batcher.has_room_for(&enormous));
         batcher.push(enormous, now);
         assert!(batcher.is_full());

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::definition::DeadLetterDestination;
 use super::delivery::GivenUp;
 use super::endpoint::post_json;
-use super::record::{Record, event_of};
+use super::record::Record;
 use crate::time::iso8601;
 
 /// What is known about records that were given up.
@@ -44,6 +44,7 @@ impl Failure<'_> {
         let (first, last) = (self.records.first(), self.records.last());
         let sequence = |record: Option<&Record>| record.map(|record| record.sequence.clone());
         let arrival = |record: Option<&Record>| record.map(|record| iso8601(record.created_at_ms));
+        let records: Vec<Value> = self.records.iter().map(Record::event).collect();
         json!({
             "requestContext": {
                 "requestId": self.request_id,
@@ -67,7 +68,7 @@ impl Failure<'_> {
                 "batchSize": self.records.len(),
                 "streamArn": self.stream_arn,
             },
-            "payload": event_of(self.records),
+            "payload": { "Records": records },
         })
     }
 }

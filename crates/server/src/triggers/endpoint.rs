@@ -30,7 +30,7 @@ pub struct Response {
 
 impl Endpoint {
     pub async fn deliver(&self, records: &[Record]) -> Response {
-        let body = event_of(records).to_string();
+        let body = event_of(records);
         match post_json(&self.url, body, self.timeout).await {
             Ok(answered) => judge(&answered, records, self.reports_batch_item_failures),
             Err(error) => Response {

@@ -59,16 +59,11 @@ impl ShardReader {
                 outcome => outcome?,
             },
         };
-        match self.streams.read(&iterator).await {
+        match self.streams.read(stream, &iterator).await {
             Ok(page) => {
                 self.is_at_end = page.next.is_none();
                 self.iterator = page.next;
-                let records = page.records.into_iter().filter_map(|record| {
-                    let read = Record::new(record, stream);
-                    debug_assert!(read.is_some(), "the API renders every record whole");
-                    read
-                });
-                Ok(self.advance(records.collect()))
+                Ok(self.advance(page.records))
             }
             // The next call gets a fresh iterator.
             Err(SourceError::Expired | SourceError::Trimmed) => Ok(Batch::default()),

@@ -1,20 +1,30 @@
 //! A stream record in the shape that a Lambda function receives.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
+use zenobe_api::streams::{RecordForm, write_record};
+use zenobe_engine::command::{StreamName, StreamRecord};
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     pub sequence: String,
     pub created_at_ms: u64,
-    /// What the record takes in a request.
-    pub size_bytes: usize,
     /// With the source's ARN, and the identity spelled as Lambda spells it.
-    pub event: Value,
+    json: String,
 }
 
 impl Record {
-    /// From a record of GetRecords. `None` if it is none.
-    pub fn new(mut event: Value, stream_arn: &str) -> Option<Record> {
+    pub fn new(stream: &StreamName, record: &StreamRecord) -> Record {
+        let mut json = Vec::new();
+        write_record(&mut json, stream, record, RecordForm::LambdaEvent);
+        Record {
+            sequence: record.sequence_number.to_string(),
+            created_at_ms: record.created_at_ms,
+            json: String::from_utf8(json).expect("JSON is text"),
+        }
+    }
+
+    /// From a record in the answer of GetRecords. `None` if it is none.
+    pub fn from_answer(mut event: Value, stream_arn: &str) -> Option<Record> {
         let members = event.as_object_mut()?;
         if let Some(identity) = members.get_mut("userIdentity").and_then(Value::as_object_mut) {
             *identity = lower_case_names(identity);
@@ -23,8 +33,21 @@ impl Record {
         let change = &event["dynamodb"];
         let sequence = change["SequenceNumber"].as_str()?.to_owned();
         let created_at_ms = (change["ApproximateCreationDateTime"].as_f64()? * 1000.0) as u64;
-        let size_bytes = event.to_string().len();
-        Some(Record { sequence, created_at_ms, size_bytes, event })
+        Some(Record { sequence, created_at_ms, json: event.to_string() })
+    }
+
+    pub fn json(&self) -> &str {
+        &self.json
+    }
+
+    /// What the record takes in a request.
+    pub fn size_bytes(&self) -> usize {
+        self.json.len()
+    }
+
+    /// The record for those who look into it.
+    pub fn event(&self) -> Value {
+        serde_json::from_str(&self.json).expect("a record is written as JSON")
     }
 
     /// The sequence number as a number: records of a shard are numbered without gaps.
@@ -34,8 +57,18 @@ impl Record {
 }
 
 /// The body of a delivery.
-pub fn event_of(records: &[Record]) -> Value {
-    json!({ "Records": records.iter().map(|record| &record.event).collect::<Vec<_>>() })
+pub fn event_of(records: &[Record]) -> String {
+    let size_bytes: usize = records.iter().map(|record| record.json.len() + 1).sum();
+    let mut body = String::with_capacity(size_bytes + r#"{"Records":[]}"#.len());
+    body.push_str(r#"{"Records":["#);
+    for (number, record) in records.iter().enumerate() {
+        if number > 0 {
+            body.push(',');
+        }
+        body.push_str(&record.json);
+    }
+    body.push_str("]}");
+    body
 }
 
 /// The Streams API says `PrincipalId` and `Type`; Lambda's event `principalId` and `type`.
@@ -50,18 +83,26 @@ fn lower_case_names(identity: &Map<String, Value>) -> Map<String, Value> {
 
 #[cfg(test)]
 pub fn sample(sequence: u64, created_at_ms: u64) -> Record {
-    let event = json!({
-        "eventName": "INSERT",
-        "dynamodb": {
-            "SequenceNumber": sequence.to_string(),
-            "ApproximateCreationDateTime": created_at_ms as f64 / 1000.0,
-        },
-    });
-    Record::new(event, "arn:stream").expect("the sample has what a record has")
+    let json = format!(r#"{{"eventName":"INSERT","dynamodb":{{"SequenceNumber":"{sequence}"}}}}"#);
+    Record { sequence: sequence.to_string(), created_at_ms, json }
+}
+
+/// A sample that takes so much in a request.
+#[cfg(test)]
+pub fn sample_of_size(size_bytes: usize) -> Record {
+    Record { json: " ".repeat(size_bytes), ..sample(1, 0) }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+    use zenobe_engine::command::{StreamEvent, TableName};
+    use zenobe_engine::schema::{Namespace, StreamViewType};
+    use zenobe_engine::streams::SequenceNumber;
+    use zenobe_value::{AttributeValue, Attributes, EncodedItem};
+
     use super::*;
 
     #[test]
@@ -71,13 +112,52 @@ mod tests {
             "dynamodb": {"SequenceNumber": "100", "ApproximateCreationDateTime": 1_700_000_000},
             "userIdentity": {"PrincipalId": "dynamodb.amazonaws.com", "Type": "Service"},
         });
-        let record = Record::new(event, "arn").unwrap();
+        let record = Record::from_answer(event, "arn").unwrap();
         assert_eq!((record.sequence.as_str(), record.created_at_ms), ("100", 1_700_000_000_000));
-        assert_eq!(record.event["eventSourceARN"], "arn");
+        assert_eq!(record.event()["eventSourceARN"], "arn");
         assert_eq!(
-            record.event["userIdentity"],
+            record.event()["userIdentity"],
             json!({"principalId": "dynamodb.amazonaws.com", "type": "Service"})
         );
-        assert_eq!(Record::new(json!({"eventName": "INSERT"}), "arn"), None);
+        assert_eq!(Record::from_answer(json!({"eventName": "INSERT"}), "arn"), None);
+    }
+
+    /// Whoever reads in this process gets what comes over the wire, but for the milliseconds.
+    #[test]
+    fn both_ways_of_reading_yield_the_same() {
+        let namespace = Arc::new(Namespace { account: "1".into(), region: "r".into() });
+        let table = TableName { namespace, name: "t".into() };
+        let stream = StreamName { table, label: "l".into() };
+        let keys = Attributes::from([("pk".to_owned(), AttributeValue::S("\"a\"".to_owned()))]);
+        let keys = EncodedItem::encode(&keys);
+        let record = StreamRecord {
+            id: 7,
+            event: StreamEvent::Remove,
+            by_service: true,
+            created_at_ms: 5_000,
+            sequence_number: SequenceNumber { shard: 1, entry: 7 },
+            view_type: StreamViewType::OldImage,
+            size_bytes: 6,
+            keys: keys.clone(),
+            new: None,
+            old: Some(keys),
+        };
+        let mut answer = Vec::new();
+        write_record(&mut answer, &stream, &record, RecordForm::Api);
+        let answer = serde_json::from_slice(&answer).unwrap();
+        let read = Record::new(&stream, &record);
+        let wired = Record::from_answer(answer, &stream.arn()).unwrap();
+        assert_eq!(read.event(), wired.event());
+        assert_eq!((read.sequence, read.created_at_ms), (wired.sequence, wired.created_at_ms));
+    }
+
+    #[test]
+    fn the_body_of_a_delivery_is_json() {
+        for count in 0..3 {
+            let records: Vec<Record> = (0..count).map(|number| sample(number, 0)).collect();
+            let body: Value = serde_json::from_str(&event_of(&records)).unwrap();
+            let events: Vec<Value> = records.iter().map(Record::event).collect();
+            assert_eq!(body, json!({ "Records": events }));
+        }
     }
 }

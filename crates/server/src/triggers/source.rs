@@ -7,16 +7,37 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
-use zenobe_api::{Api, Operation};
+use zenobe_api::streams::RecordsRead;
+use zenobe_api::{Api, Operation, Response};
 use zenobe_engine::consumers::Checkpoint;
 use zenobe_engine::schema::Namespace;
+
+use super::record::Record;
 
 /// What GetRecords gives at most.
 const PAGE_RECORDS_MAX: usize = 1000;
 
-/// Calls one operation of the Streams API.
+/// Calls the Streams API.
 pub trait StreamsApi: Send + Sync {
     fn call(&self, operation: Operation, body: Value) -> BoxFuture<'_, Result<Value, SourceError>>;
+
+    /// GetRecords, of the stream with this ARN.
+    fn read<'a>(
+        &'a self,
+        arn: &'a str,
+        iterator: &'a str,
+    ) -> BoxFuture<'a, Result<Page, SourceError>> {
+        Box::pin(async move {
+            let operation = Operation::GetRecords;
+            let body = json!({ "ShardIterator": iterator, "Limit": PAGE_RECORDS_MAX });
+            let answer = self.call(operation, body).await?;
+            let record = |record: &Value| Record::from_answer(record.clone(), arn);
+            let records = list(&answer["Records"], operation)?.iter().map(record);
+            let records = records.collect::<Option<_>>();
+            let next = answer["NextShardIterator"].as_str().map(str::to_owned);
+            Ok(Page { records: records.ok_or_else(|| SourceError::shape(operation))?, next })
+        })
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -59,15 +80,38 @@ impl StreamsApi for InProcess {
         Box::pin(async move {
             let body = body.to_string();
             let response = self.api.handle(operation, &self.namespace, body.as_bytes()).await;
-            let answer: Value = serde_json::from_slice(&response.body)
-                .map_err(|_| SourceError::shape(operation))?;
-            match response.error {
-                None => Ok(answer),
-                Some(name) => {
-                    Err(SourceError::new(name, answer["message"].as_str().unwrap_or_default()))
+            answer(operation, &response)
+        })
+    }
+
+    /// Without a detour by the text of an answer: every record is written once, as it is delivered.
+    fn read<'a>(
+        &'a self,
+        _arn: &'a str,
+        iterator: &'a str,
+    ) -> BoxFuture<'a, Result<Page, SourceError>> {
+        Box::pin(async move {
+            match self.api.read_records(&self.namespace, iterator, PAGE_RECORDS_MAX).await {
+                Ok(RecordsRead { stream, records, next }) => {
+                    let records = records.iter().map(|record| Record::new(&stream, record));
+                    Ok(Page { records: records.collect(), next })
                 }
+                Err(response) => match answer(Operation::GetRecords, &response) {
+                    Ok(_) => Err(SourceError::shape(Operation::GetRecords)),
+                    Err(error) => Err(error),
+                },
             }
         })
+    }
+}
+
+/// What a response says.
+fn answer(operation: Operation, response: &Response) -> Result<Value, SourceError> {
+    let answer: Value =
+        serde_json::from_slice(&response.body).map_err(|_| SourceError::shape(operation))?;
+    match response.error {
+        None => Ok(answer),
+        Some(name) => Err(SourceError::new(name, answer["message"].as_str().unwrap_or_default())),
     }
 }
 
@@ -92,8 +136,7 @@ pub struct Shard {
 
 #[derive(Debug)]
 pub struct Page {
-    /// As the API renders them.
-    pub records: Vec<Value>,
+    pub records: Vec<Record>,
     /// `None` at the end of a closed shard.
     pub next: Option<String>,
 }
@@ -188,17 +231,9 @@ impl Streams {
         text(&answer["ShardIterator"], Operation::GetShardIterator)
     }
 
-    pub async fn read(&self, iterator: &str) -> Result<Page, SourceError> {
-        let operation = Operation::GetRecords;
-        let body = json!({ "ShardIterator": iterator, "Limit": PAGE_RECORDS_MAX });
-        let mut answer = self.api.call(operation, body).await?;
-        match answer["Records"].take() {
-            Value::Array(records) => {
-                let next = answer["NextShardIterator"].as_str().map(str::to_owned);
-                Ok(Page { records, next })
-            }
-            _ => Err(SourceError::shape(operation)),
-        }
+    /// The records from an iterator on, of the stream with this ARN.
+    pub async fn read(&self, arn: &str, iterator: &str) -> Result<Page, SourceError> {
+        self.api.read(arn, iterator).await
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use rand::RngExt;
 use tokio::sync::watch;
 use zenobe_engine::Engine;
+use zenobe_engine::command::TableName;
 use zenobe_engine::consumers::{Checkpoint, ConsumerName, ShardName};
 
 use super::batcher::Batcher;
@@ -38,6 +39,13 @@ pub struct Trigger {
     pub metrics: Arc<TriggerMetrics>,
 }
 
+impl Trigger {
+    fn table(&self) -> TableName {
+        let namespace = Arc::clone(&self.consumer.namespace);
+        TableName { namespace, name: self.definition.table.clone() }
+    }
+}
+
 pub struct ShardWorker {
     trigger: Arc<Trigger>,
     shard: ShardName,
@@ -66,7 +74,7 @@ impl ShardWorker {
             },
             patterns: definition.patterns(),
             reader: ShardReader::new(trigger.streams.clone(), shard.clone(), from),
-            news: trigger.engine.stream_notify(),
+            news: trigger.engine.stream_notify(&trigger.table()),
             pending: VecDeque::new(),
             batcher: Batcher::new(definition.batch_limits()),
             looked_at: None,
@@ -96,7 +104,9 @@ impl ShardWorker {
     /// Moves pending records into the batch, but for those that no pattern lets pass.
     fn fill_batch(&mut self) {
         while let Some(record) = self.pending.front() {
-            let passes = filter::passes(&self.patterns, &record.event);
+            // Most triggers have no pattern, and whatever they get passes.
+            let passes =
+                self.patterns.is_empty() || filter::passes(&self.patterns, &record.event());
             if passes && !self.batcher.has_room_for(record) {
                 return;
             }
