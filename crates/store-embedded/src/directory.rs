@@ -115,7 +115,7 @@ fn read_format(path: &Path) -> Result<Option<Nonce>> {
         Err(error) => return Err(open_error(path, format!("cannot read {FORMAT_FILE}: {error}"))),
     };
     let mut lines = text.lines();
-    let mut value_of = |name| Some(lines.next()?.strip_prefix(name)?.strip_prefix(' ')?);
+    let mut value_of = |name| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
     let version = value_of(FORMAT_NAME).and_then(|version| version.parse().ok());
     let nonce = value_of(NONCE_NAME).and_then(|nonce| u64::from_str_radix(nonce, 16).ok());
     match version {

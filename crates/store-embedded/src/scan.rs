@@ -174,7 +174,7 @@ mod tests {
             for reader in [&*store.snapshot(), &store as &dyn Reader] {
                 let all = KeyRange::prefix("queue/");
                 let (keys, most) = scan(reader, all, direction, usize::MAX);
-                assert_eq!(keys, [last.clone()], "{direction:?}");
+                assert_eq!(keys, std::slice::from_ref(&last), "{direction:?}");
                 assert!(most <= DEAD_ENTRIES_MAX + 1, "{direction:?} {most}");
                 let empty = KeyRange::new("queue/", last.clone());
                 let (keys, most) = scan(reader, empty, direction, 1);
