@@ -5,6 +5,7 @@ use zenobe_value::AttributeValue;
 use crate::bind::{Leaf, LeafOperand};
 use crate::condition::Comparator;
 use crate::error::Fault;
+use crate::limits;
 use crate::operator::Operator;
 use crate::syntax::Tree;
 
@@ -62,7 +63,12 @@ fn collect(tree: &Tree<Leaf<'_>>, conditions: &mut Vec<KeyCondition>) -> Result<
         Tree::Not(_) => Err(Fault::KeyOperatorNotAllowed { operator: Operator::Not }),
         Tree::And(branches) => branches.iter().try_for_each(|branch| collect(branch, conditions)),
         Tree::Leaf(leaf) => {
-            let condition = key_condition(leaf)?;
+            let mut condition = key_condition(leaf)?;
+            if conditions.len() >= limits::KEY_ATTRIBUTES_MAX {
+                // There are too many, whatever they say. Their values, which may all be the same large one, are not
+                // kept.
+                condition.operator = KeyOperator::NotIndexable;
+            }
             if conditions.iter().any(|earlier| earlier.attribute == condition.attribute) {
                 return Err(Fault::KeyAttributeRepeated);
             }

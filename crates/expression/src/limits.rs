@@ -16,6 +16,9 @@ pub const PATH_ELEMENTS_MAX: usize = zenobe_value::limits::NESTING_LEVELS_MAX;
 /// Largest list index in a document path.
 pub const LIST_INDEX_MAX: usize = i32::MAX as usize;
 
+/// Attributes of a key schema: four of the partition and four of the sort key.
+pub const KEY_ATTRIBUTES_MAX: usize = 8;
+
 /// Longest `#name` or `:value` placeholder, prefix included.
 pub const PLACEHOLDER_SIZE_BYTES_MAX: usize = 255;
 

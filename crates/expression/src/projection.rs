@@ -1,6 +1,7 @@
 //! Projections: the selected parts of an item, each at its place.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use zenobe_value::{
     AttributeValue, Attributes, EncodedItem, ItemRef, Path, PathElement, ValueRef, View,
@@ -13,7 +14,7 @@ use zenobe_value::{
 #[derive(Debug, Clone, PartialEq)]
 pub struct Projection {
     paths: Vec<Path>,
-    roots: BTreeMap<String, Selection>,
+    roots: BTreeMap<Arc<str>, Selection>,
     /// The names of columns, one for each path; empty if everything stays at its place.
     columns: Vec<String>,
 }
@@ -53,7 +54,7 @@ impl Projection {
         }
         let selected = self.roots.iter().filter_map(|(name, selection)| {
             let value = selection.select(item.get(name)?)?;
-            Some((name.clone(), value))
+            Some((name.to_string(), value))
         });
         EncodedItem::encode(&selected.collect())
     }
@@ -65,8 +66,8 @@ pub(crate) fn select_paths<'p>(
     item: &Attributes,
 ) -> Attributes {
     let selected = selections(paths).into_iter().filter_map(|(name, selection)| {
-        let value = selection.select(item.get(&name)?)?;
-        Some((name, value))
+        let value = selection.select(item.get(&*name)?)?;
+        Some((name.to_string(), value))
     });
     selected.collect()
 }
@@ -75,17 +76,17 @@ pub(crate) fn select_paths<'p>(
 #[derive(Debug, Clone, PartialEq)]
 enum Selection {
     Whole,
-    Members(BTreeMap<String, Selection>),
+    Members(BTreeMap<Arc<str>, Selection>),
     Elements(BTreeMap<usize, Selection>),
 }
 
-fn selections<'p>(paths: impl IntoIterator<Item = &'p Path>) -> BTreeMap<String, Selection> {
-    let mut roots: BTreeMap<String, Selection> = BTreeMap::new();
+fn selections<'p>(paths: impl IntoIterator<Item = &'p Path>) -> BTreeMap<Arc<str>, Selection> {
+    let mut roots: BTreeMap<Arc<str>, Selection> = BTreeMap::new();
     for path in paths {
         match roots.get_mut(path.root()) {
             Some(selection) => selection.add(path.below_root()),
             None => {
-                roots.insert(path.root().to_owned(), Selection::of(path.below_root()));
+                roots.insert(Arc::clone(path.shared_root()), Selection::of(path.below_root()));
             }
         }
     }
@@ -137,7 +138,7 @@ impl Selection {
             Selection::Members(members) => {
                 let selected = members.iter().filter_map(|(name, selection)| {
                     let value = selection.select(node.member(name)?)?;
-                    Some((name.clone(), value))
+                    Some((name.to_string(), value))
                 });
                 let selected: Attributes = selected.collect();
                 (!selected.is_empty()).then_some(AttributeValue::M(selected))

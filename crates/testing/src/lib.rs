@@ -7,6 +7,7 @@
 //!
 //! Invariant: this crate knows the server's command line and wire protocol, never its internals.
 
+pub mod allocations;
 mod binary;
 mod client;
 mod seed;

@@ -1,33 +1,40 @@
 //! Document paths: the way from an item's top level to a value inside it.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::{AttributeValue, Attributes};
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PathElement {
-    Name(String),
+    Name(Arc<str>),
     Index(usize),
 }
 
-/// A name, and the elements that lead on from there. Most paths are a name alone.
+/// A name, and the elements that lead on from there. Most paths are a name alone. Names are shared, since an
+/// expression can use a long one many times.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path {
-    root: String,
+    root: Arc<str>,
     below: Vec<PathElement>,
 }
 
 impl Path {
-    pub fn new(root: impl Into<String>, below: Vec<PathElement>) -> Path {
+    pub fn new(root: impl Into<Arc<str>>, below: Vec<PathElement>) -> Path {
         Path { root: root.into(), below }
     }
 
-    pub fn top_level(root: impl Into<String>) -> Path {
+    pub fn top_level(root: impl Into<Arc<str>>) -> Path {
         Path::new(root, Vec::new())
     }
 
     /// The name of the top-level attribute that the path enters.
     pub fn root(&self) -> &str {
+        &self.root
+    }
+
+    /// The root, to be kept.
+    pub fn shared_root(&self) -> &Arc<str> {
         &self.root
     }
 
@@ -52,7 +59,7 @@ impl AttributeValue {
     /// end, leads nowhere.
     pub fn step(&self, element: &PathElement) -> Option<&AttributeValue> {
         match (self, element) {
-            (AttributeValue::M(members), PathElement::Name(name)) => members.get(name),
+            (AttributeValue::M(members), PathElement::Name(name)) => members.get(&**name),
             (AttributeValue::L(members), PathElement::Index(index)) => members.get(*index),
             _ => None,
         }

@@ -6,9 +6,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use zenobe_engine::error::Error;
 
 use super::reader::{Kind, Reader, SyntaxError};
 use crate::error::ApiError;
+use crate::messages::engine::{Subject, engine_error};
 
 /// Something that a request member, list element or map value can be.
 pub(crate) trait Decode: Sized {
@@ -42,6 +44,8 @@ pub(crate) const STRUCTURES_KEPT_MAX: usize = 1_000;
 pub(crate) enum DecodeError {
     Syntax,
     Type(TypeFault),
+    /// A map has more entries than any item has attributes.
+    TooManyEntries,
 }
 
 /// A JSON value of the wrong type; the texts are in [`crate::messages::serialization`].
@@ -86,6 +90,9 @@ pub(crate) fn request<T: Decode>(body: &[u8]) -> Result<T, ApiError> {
         }
         let shape = T::decode(&mut reader, Position::Member)?;
         reader.end()?;
+        if reader.has_lost_entries() {
+            return Err(DecodeError::TooManyEntries);
+        }
         Ok(shape)
     };
     decode().map_err(|error| match error {
@@ -93,6 +100,7 @@ pub(crate) fn request<T: Decode>(body: &[u8]) -> Result<T, ApiError> {
             ApiError::serialization(Some(crate::messages::serialization::type_fault(&fault)))
         }
         DecodeError::Type(_) | DecodeError::Syntax => ApiError::serialization(None),
+        DecodeError::TooManyEntries => engine_error(Error::ItemTooLarge, Subject::Items),
     })
 }
 
@@ -223,7 +231,11 @@ impl<T: Decode> Decode for Option<T> {
     }
 }
 
-/// A JSON object with free keys, in the order of the request and without duplicates.
+/// The entries that one map may have. The names alone of so many attributes are larger than any item.
+pub(crate) const ENTRIES_MAX: usize = 204_800;
+
+/// A JSON object with free keys, in the order of the request and without duplicates. One with more than
+/// [`ENTRIES_MAX`] fails its request.
 #[derive(Debug, Clone)]
 pub(crate) struct OrderedMap<T>(pub(crate) Vec<(String, T)>);
 
@@ -281,10 +293,11 @@ fn entries<T: Decode>(
     }
     reader.begin_object()?;
     let mut entries = Vec::new();
-    let mut is_full = false;
-    while let Some(name) = reader.next_member(entries.is_empty())? {
+    let (mut first, mut is_full) = (true, false);
+    while let Some(name) = reader.next_member(first)? {
+        first = false;
         let value = element(reader)?;
-        if is_full {
+        if is_full || !reader.keeps_entry(entries.len(), ENTRIES_MAX) {
             continue;
         }
         entries.push((name.into_owned(), value));
@@ -547,6 +560,24 @@ mod tests {
                 odd.chain(even).map(|(name, at)| (format!("n{name}"), at.to_string())).collect();
             assert_eq!(kept, expected, "{count}");
         }
+    }
+
+    #[test]
+    fn maps_that_no_item_can_have_fail_their_request() {
+        let named = |count: usize| -> String {
+            let members: Vec<String> = (0..count).map(|name| format!("\"{name}\":{{}}")).collect();
+            members.join(",")
+        };
+        let too_large = "Item size has exceeded the maximum allowed size";
+        let kept = request::<Everything>(format!("{{\"Map\":{{{}}}}}", named(1_000)).as_bytes());
+        assert_eq!(kept.unwrap().map.unwrap().0.len(), 1_000);
+        check(&format!("{{\"Map\":{{{}}}}}", named(ENTRIES_MAX + 1)), too_large);
+        // Smaller ones add up.
+        let lists = vec![format!("{{{}}}", named(100_000)); 13].join(",");
+        check(&format!("{{\"Lists\":{{\"a\":[{lists}]}}}}"), too_large);
+        // What comes behind is still read.
+        let behind = format!("{{\"Map\":{{{}}},\"Names\":{{\"a\":1}}}}", named(ENTRIES_MAX + 1));
+        check(&behind, NOT_A_STRING);
     }
 
     #[test]

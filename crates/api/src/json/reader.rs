@@ -32,7 +32,15 @@ pub(crate) struct Reader<'a> {
     text: &'a str,
     position: usize,
     depth: usize,
+    /// How many entries of maps with free keys have been kept.
+    entries_kept: usize,
+    /// Whether there were more of them than any legal request has, and some are lost.
+    has_lost_entries: bool,
 }
+
+/// The entries that all maps of a request may have together: an attribute takes 13 bytes, as in `"a":{"L":[]},`.
+/// What is smaller is no attribute, and would take many times its size when it is kept.
+const REQUEST_ENTRIES_MAX: usize = (16 << 20) / 13;
 
 pub(crate) fn is_valid(bytes: &[u8]) -> bool {
     let validate = || -> Result<(), SyntaxError> {
@@ -46,7 +54,20 @@ pub(crate) fn is_valid(bytes: &[u8]) -> bool {
 impl<'a> Reader<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Result<Reader<'a>, SyntaxError> {
         let text = std::str::from_utf8(bytes).map_err(|_| SyntaxError)?;
-        Ok(Reader { text, position: 0, depth: 0 })
+        Ok(Reader { text, position: 0, depth: 0, entries_kept: 0, has_lost_entries: false })
+    }
+
+    /// Says that an entry of a map is about to be kept, beside so many of the same map. `false` says that it
+    /// cannot be, and that the request is to be refused for it.
+    pub(crate) fn keeps_entry(&mut self, entries_before: usize, entries_max: usize) -> bool {
+        self.entries_kept += 1;
+        let keeps = entries_before < entries_max && self.entries_kept <= REQUEST_ENTRIES_MAX;
+        self.has_lost_entries |= !keeps;
+        keeps
+    }
+
+    pub(crate) fn has_lost_entries(&self) -> bool {
+        self.has_lost_entries
     }
 
     /// What the next value is, without consuming it.

@@ -15,12 +15,13 @@ use zenobe_expression::{
     Binder, Condition, ExpressionKind, KeyCondition, Projection, Update, is_name_placeholder,
     is_value_placeholder,
 };
+use zenobe_value::limits::ATTRIBUTE_NAME_SIZE_BYTES_MAX;
 use zenobe_value::{AttributeValue, item_size_bytes};
 
 use crate::error::ApiError;
 use crate::json::attribute_value::WireAttributes;
 use crate::json::decode::OrderedMap;
-use crate::messages::expression;
+use crate::messages::{expression, item};
 
 /// Most that the placeholders of one request and what they stand for may amount to.
 const PLACEHOLDERS_SIZE_BYTES_MAX: usize = 2 << 20;
@@ -162,6 +163,9 @@ fn checked_names(names: OrderedMap<String>) -> Result<BTreeMap<String, String>, 
     }
     if let Some((key, _)) = names.0.iter().find(|(_, name)| name.is_empty()) {
         return Err(expression::empty_name(key));
+    }
+    if names.0.iter().any(|(_, name)| name.len() > ATTRIBUTE_NAME_SIZE_BYTES_MAX) {
+        return Err(item::attribute_name_too_long());
     }
     Ok(names.0.into_iter().collect())
 }

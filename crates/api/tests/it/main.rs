@@ -3,9 +3,13 @@
 mod cases;
 mod item_limits;
 mod item_properties;
+mod memory;
 mod mutations;
 mod paging;
 mod request_limits;
+
+#[global_allocator]
+static ALLOCATOR: zenobe_testing::allocations::Counting = zenobe_testing::allocations::Counting;
 
 #[tokio::test]
 async fn golden_cases() {

@@ -30,8 +30,9 @@ pub(crate) use path_set::check_disjoint;
 pub struct Binder<'a> {
     names: Option<&'a BTreeMap<String, String>>,
     values: Option<&'a BTreeMap<String, AttributeValue>>,
+    /// With the names they stand for, which are copied once, however often they are used.
+    used_names: Vec<(&'a str, Arc<str>)>,
     /// Each as often as it is used; the length of expressions bounds how often that can be.
-    used_names: Vec<&'a str>,
     used_values: Vec<&'a str>,
     /// Copied at their first use in an update, however often they are used.
     shared_values: BTreeMap<&'a str, Arc<AttributeValue>>,
@@ -77,7 +78,8 @@ impl<'a> Binder<'a> {
 
     /// Whether every placeholder was used by some expression.
     pub fn finish(self) -> Result<(), Unused> {
-        let names = unused(self.names, self.used_names);
+        let used_names = self.used_names.into_iter().map(|(placeholder, _)| placeholder).collect();
+        let names = unused(self.names, used_names);
         if !names.is_empty() {
             return Err(Unused::Names(names));
         }
@@ -153,27 +155,39 @@ impl<'b, 'a> Scope<'b, 'a> {
 
     fn path_element(&mut self, raw: &RawElement) -> Result<PathElement, Fault> {
         match raw {
-            RawElement::Name(name) => {
-                self.name(*name).map(|name| PathElement::Name(name.to_owned()))
-            }
+            RawElement::Name(name) => self.name(*name).map(PathElement::Name),
             RawElement::Index(digits) => list_index(digits.of(self.text)).map(PathElement::Index),
         }
     }
 
-    fn name(&mut self, raw: RawName) -> Result<&'b str, Fault>
-    where
-        'a: 'b,
-    {
-        let placeholder = match raw {
-            RawName::Word(word) => return Ok(word.of(self.text)),
-            RawName::Placeholder(placeholder) => placeholder.of(self.text),
-        };
+    fn name(&mut self, raw: RawName) -> Result<Arc<str>, Fault> {
+        match raw {
+            RawName::Word(word) => Ok(word.of(self.text).into()),
+            RawName::Placeholder(placeholder) => self.shared_name(placeholder).map(Arc::clone),
+        }
+    }
+
+    fn check_name(&mut self, raw: RawName) -> Result<(), Fault> {
+        match raw {
+            RawName::Word(_) => Ok(()),
+            RawName::Placeholder(placeholder) => self.shared_name(placeholder).map(drop),
+        }
+    }
+
+    fn shared_name(&mut self, placeholder: Span) -> Result<&Arc<str>, Fault> {
+        let placeholder = placeholder.of(self.text);
         let defined = self.binder.names.and_then(|names| names.get_key_value(placeholder));
         let Some((key, name)) = defined else {
             return Err(Fault::UndefinedName { placeholder: placeholder.to_owned() });
         };
-        self.binder.used_names.push(key);
-        Ok(name)
+        // A placeholder is known by where it stands in the map, which is quickly seen.
+        let used = &mut self.binder.used_names;
+        let known = used.iter().position(|(known, _)| std::ptr::eq(*known, key.as_str()));
+        let position = known.unwrap_or_else(|| {
+            used.push((key, name.as_str().into()));
+            used.len() - 1
+        });
+        Ok(&used[position].1)
     }
 
     fn shared_value(&mut self, placeholder: Span) -> Result<Arc<AttributeValue>, Fault> {

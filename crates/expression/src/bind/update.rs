@@ -43,7 +43,7 @@ impl Scope<'_, '_> {
 
     fn check_operand_names(&mut self, operand: &RawOperand) -> Result<(), Fault> {
         match operand {
-            RawOperand::Path(path) => path.names().try_for_each(|name| self.name(name).map(drop)),
+            RawOperand::Path(path) => path.names().try_for_each(|name| self.check_name(name)),
             RawOperand::Value(_) => Ok(()),
             RawOperand::Call(call) => {
                 call.arguments.iter().try_for_each(|argument| self.check_operand_names(argument))

@@ -165,7 +165,7 @@ fn place<'i, 'p>(item: &'i mut Attributes, path: &'p Path) -> Result<Place<'i, '
     };
     let root = item.get_mut(path.root());
     let parent = parents.iter().fold(root, |value, element| match (value?, element) {
-        (AttributeValue::M(members), PathElement::Name(name)) => members.get_mut(name),
+        (AttributeValue::M(members), PathElement::Name(name)) => members.get_mut(&**name),
         (AttributeValue::L(elements), PathElement::Index(index)) => elements.get_mut(*index),
         _ => None,
     });

@@ -74,7 +74,7 @@ fn projections_of_names_alone_copy_attributes() {
 
 #[test]
 fn paths_are_listed_as_messages_print_them() {
-    let name = |name: &str| PathElement::Name(name.to_owned());
+    let name = |name: &str| PathElement::Name(name.into());
     let path = Path::new("a", vec![PathElement::Index(1), name("x.y")]);
     assert_eq!(ListedPath(&path).to_string(), "[a, [1], x.y]");
 }

@@ -56,7 +56,7 @@ fn check_below(item: &Attributes, path: &Path, value: &AttributeValue) {
         }
         AttributeValue::M(members) => {
             for (name, member) in members {
-                check_below(item, &extended(PathElement::Name(name.clone())), member);
+                check_below(item, &extended(PathElement::Name(name.as_str().into())), member);
             }
             check(item, &extended(name("no such name")), None);
         }
@@ -72,7 +72,7 @@ fn check(item: &Attributes, path: &Path, expected: Option<&AttributeValue>) {
 }
 
 fn name(name: &str) -> PathElement {
-    PathElement::Name(name.to_owned())
+    PathElement::Name(name.into())
 }
 
 fn index(index: usize) -> PathElement {

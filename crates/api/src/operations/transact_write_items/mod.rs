@@ -110,14 +110,15 @@ impl Constrained {
         if self.elements.iter().any(|element| element.len() != 1) {
             return Err(transaction::not_one_action());
         }
+        // Before anything is bound, which takes memory in proportion.
+        if payload_size_bytes > PAYLOAD_SIZE_BYTES_MAX {
+            return Err(transaction::payload_too_large());
+        }
         let mut actions = Vec::with_capacity(self.elements.len());
         let mut shown = Vec::with_capacity(self.elements.len());
         for action in self.elements.into_iter().flatten() {
             shown.push(action.item_on_failure);
             actions.push(action.lowered(context, request_size_bytes)?);
-        }
-        if payload_size_bytes > PAYLOAD_SIZE_BYTES_MAX {
-            return Err(transaction::payload_too_large());
         }
         Ok((actions, shown))
     }

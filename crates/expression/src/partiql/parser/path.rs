@@ -36,7 +36,7 @@ impl Parser<'_> {
             return Ok(None);
         }
         match self.accept_name() {
-            Some(name) => Ok(Some(PathElement::Name(name))),
+            Some(name) => Ok(Some(PathElement::Name(name.into()))),
             None => Err(StatementFault::InvalidDotComponent),
         }
     }

@@ -289,7 +289,7 @@ fn column_name(path: &Path) -> String {
     let is_name = |element: &PathElement| matches!(element, PathElement::Name(_));
     let (mut name, indexes) = match below.iter().rposition(is_name) {
         Some(last) => match &below[last] {
-            PathElement::Name(name) => (name.clone(), &below[last + 1..]),
+            PathElement::Name(name) => (name.to_string(), &below[last + 1..]),
             PathElement::Index(_) => unreachable!("a name was found"),
         },
         None => (path.root().to_owned(), below),

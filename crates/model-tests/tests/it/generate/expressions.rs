@@ -143,7 +143,7 @@ impl Generator {
     /// A route into one of the first `attributes` attributes.
     pub fn route(&mut self, attributes: usize) -> Route {
         let root = ATTRIBUTES[self.dice.below(attributes)];
-        let mut elements = vec![PathElement::Name(root.to_owned())];
+        let mut elements = vec![PathElement::Name(root.into())];
         let is_document = ["m", "l", "x", "y"].contains(&root);
         let depth = match self.dice.below(100) {
             0..50 => 0,
@@ -157,7 +157,7 @@ impl Generator {
             elements.push(if self.dice.chance(indexed) {
                 PathElement::Index(*self.dice.pick(&[0, 0, 1, 2, 7]))
             } else {
-                PathElement::Name((*self.dice.pick(&["k", "l", "n", "z"])).to_owned())
+                PathElement::Name((*self.dice.pick(&["k", "l", "n", "z"])).into())
             });
         }
         Route(elements)
@@ -239,8 +239,7 @@ impl Generator {
     }
 
     fn number_operand(&mut self) -> Operand {
-        let route =
-            Route(vec![PathElement::Name((*self.dice.pick(&["n", "b", "n", "x"])).to_owned())]);
+        let route = Route(vec![PathElement::Name((*self.dice.pick(&["n", "b", "n", "x"])).into())]);
         match self.dice.below(3) {
             0 => Operand::Route(route),
             1 => Operand::Literal(number(&mut self.dice)),
@@ -249,7 +248,7 @@ impl Generator {
     }
 
     fn list_operand(&mut self) -> Operand {
-        let route = Route(vec![PathElement::Name("l".to_owned())]);
+        let route = Route(vec![PathElement::Name("l".into())]);
         let literal = loop {
             let value = self.attribute("l");
             if type_of(&value) == AttributeType::L {

@@ -117,7 +117,9 @@ impl Generator {
                         .map(|route| route.clone())
                         .collect();
                     let fallback =
-                        crate::twin::route::Route(vec![zenobe_value::PathElement::Name(key)]);
+                        crate::twin::route::Route(vec![zenobe_value::PathElement::Name(
+                            key.into(),
+                        )]);
                     reading.projection = Some(if kept.is_empty() { vec![fallback] } else { kept });
                 }
             }

@@ -12,7 +12,7 @@ pub fn project(routes: &[Route], item: &Attributes) -> Attributes {
 fn select_members(routes: &[&[PathElement]], members: &Attributes) -> Attributes {
     let mut selected = Attributes::new();
     for (name, value) in members {
-        let below = below(routes, &PathElement::Name(name.clone()));
+        let below = below(routes, &PathElement::Name(name.as_str().into()));
         if let Some(value) = select(&below, value) {
             selected.insert(name.clone(), value);
         }

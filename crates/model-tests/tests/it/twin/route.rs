@@ -24,7 +24,7 @@ impl Route {
         let mut value = item?.get(self.root())?;
         for element in &self.0[1..] {
             value = match (value, element) {
-                (AttributeValue::M(members), PathElement::Name(name)) => members.get(name)?,
+                (AttributeValue::M(members), PathElement::Name(name)) => members.get(&**name)?,
                 (AttributeValue::L(elements), PathElement::Index(index)) => elements.get(*index)?,
                 _ => return None,
             };

@@ -239,11 +239,11 @@ fn rebuild_members(members: &Attributes, effects: &Effects<'_>, faults: &mut Fau
             continue;
         };
         match here(&below) {
-            Some(Effect::Put(value)) => drop(rebuilt.insert(name.clone(), value.clone())),
-            Some(Effect::Remove) => drop(rebuilt.remove(name)),
-            None => match members.get(name) {
+            Some(Effect::Put(value)) => drop(rebuilt.insert(name.to_string(), value.clone())),
+            Some(Effect::Remove) => drop(rebuilt.remove(&**name)),
+            None => match members.get(&**name) {
                 Some(value) => {
-                    rebuilt.insert(name.clone(), rebuild(value, &below, faults));
+                    rebuilt.insert(name.to_string(), rebuild(value, &below, faults));
                 }
                 None => faults.push(UpdateError::InvalidPath),
             },

@@ -1,0 +1,74 @@
+//! What requests take in memory, which is in proportion to their size.
+
+use zenobe_testing::allocations;
+
+use crate::cases::World;
+
+const LARGEST_SIZE_BYTES: usize = 16 << 20;
+
+/// Sends a request and says how much memory that took at most.
+fn peak(operation: &str, body: &str) -> (String, usize) {
+    // On this thread alone, where the memory is counted.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let world = runtime.block_on(World::new());
+    allocations::peak(|| runtime.block_on(world.answer(operation, body)))
+}
+
+/// A request of the largest size with a map of nothing but empty entries.
+fn empty_entries(member: &str) -> String {
+    let mut body =
+        format!(r#"{{"TableName":"tab","Key":{{"p":{{"S":"a"}}}},"{member}":{{"a":{{}}"#);
+    for number in 0.. {
+        let entry = format!(r#","{number}":{{}}"#);
+        if body.len() + entry.len() + 2 > LARGEST_SIZE_BYTES {
+            break;
+        }
+        body.push_str(&entry);
+    }
+    body + "}}"
+}
+
+#[test]
+fn maps_of_empty_entries_take_little_more_than_the_request() {
+    for (operation, member) in
+        [("UpdateItem", "Expected"), ("UpdateItem", "AttributeUpdates"), ("PutItem", "Item")]
+    {
+        let (answer, peak_bytes) = peak(operation, &empty_entries(member));
+        assert!(answer.contains("Item size has exceeded the maximum allowed size"), "{answer}");
+        assert!(peak_bytes < 6 * LARGEST_SIZE_BYTES, "{member}: {peak_bytes}");
+    }
+}
+
+#[test]
+fn long_names_in_expressions_are_refused_before_they_are_used() {
+    let paths: Vec<String> = (0..300).map(|number| format!("#a.#a.b{number}")).collect();
+    let body = |name_size_bytes: usize| {
+        format!(
+            r##"{{"TableName":"tab","Key":{{"p":{{"S":"a"}}}},"UpdateExpression":"REMOVE {}","ExpressionAttributeNames":{{"#a":"{}"}}}}"##,
+            paths.join(","),
+            "a".repeat(name_size_bytes)
+        )
+    };
+    let (answer, peak_bytes) = peak("UpdateItem", &body(2_000_000));
+    let expected = "Attribute name is too large, must be less than 65536 bytes";
+    assert!(answer.contains(expected), "{answer}");
+    assert!(peak_bytes < 10_000_000, "{peak_bytes}");
+    let (answer, peak_bytes) = peak("UpdateItem", &body(65_535));
+    assert!(answer.contains("ResourceNotFoundException"), "{answer}");
+    assert!(peak_bytes < 1_000_000, "{peak_bytes}");
+}
+
+#[test]
+fn transactions_are_measured_before_their_expressions_are_bound() {
+    let action = |number: usize| {
+        format!(
+            r##"{{"Update":{{"TableName":"tab","Key":{{"p":{{"S":"{number}"}}}},"UpdateExpression":"SET #a = = :v","ExpressionAttributeNames":{{"#a":"a"}},"ExpressionAttributeValues":{{":v":{{"S":"{}"}}}}}}}}"##,
+            "v".repeat(300_000)
+        )
+    };
+    let actions: Vec<String> = (0..15).map(action).collect();
+    let body = format!(r#"{{"TransactItems":[{}]}}"#, actions.join(","));
+    let (answer, _) = peak("TransactWriteItems", &body);
+    assert!(!answer.contains("Syntax error"), "{answer}");
+    assert!(answer.contains("ValidationException") && answer.contains("size"), "{answer}");
+}
