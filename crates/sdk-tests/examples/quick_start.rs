@@ -16,6 +16,7 @@ async fn main() -> Result<(), Fault> {
         .endpoint_url(endpoint)
         .region(Region::new("us-east-1"))
         .credentials_provider(Credentials::new("local", "local", None, None, "example"))
+        .http_client(aws_smithy_http_client::Builder::new().build_http())
         .build();
     let client = Client::from_conf(config);
 

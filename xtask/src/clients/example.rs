@@ -41,7 +41,8 @@ impl Server {
                 .env_remove("AWS_PROFILE"),
         )
         .map_err(|failure| Failure::new(format!("{language}: {failure}")))?;
-        match printed.lines().any(|line| line.trim() == EXPECTED) {
+        // Maven puts a reset of the terminal's colours before what the program prints.
+        match printed.lines().any(|line| line.ends_with(EXPECTED)) {
             true => Ok(()),
             false => Err(Failure::new(format!("{language} prints `{}`", printed.trim()))),
         }
