@@ -21,6 +21,14 @@ macro_rules! operations {
                 }
             }
 
+            /// The operation of a name, such as `PutItem`. No two operations of the services share one.
+            pub fn from_name(name: &str) -> Option<Operation> {
+                match name {
+                    $($(stringify!($operation) => Some(Operation::$operation),)*)*
+                    _ => None,
+                }
+            }
+
             pub fn name(&self) -> &'static str {
                 match self {
                     $($(Operation::$operation => stringify!($operation),)*)*
@@ -118,5 +126,9 @@ mod tests {
         }
         assert_eq!(parse("DynamoDBStreams_20120810.PutItem"), None);
         assert_eq!(Operation::UpdateTimeToLive.name(), "UpdateTimeToLive");
+        for operation in Operation::ALL {
+            assert_eq!(Operation::from_name(operation.name()), Some(*operation));
+        }
+        assert_eq!(Operation::from_name("DynamoDB_20120810.PutItem"), None);
     }
 }

@@ -21,7 +21,7 @@ mod section;
 
 use std::process::ExitCode;
 
-use zenobe_server::allocator::Allocator;
+use zenobe::allocator::Allocator;
 
 use crate::case::Case;
 

@@ -22,19 +22,13 @@ pub trait Handler: Send + Sync + 'static {
     fn statistics(&self) -> Statistics;
 }
 
-/// The database itself.
-pub struct Database {
-    api: Arc<Api>,
-    store: Arc<dyn Store>,
+/// The database's API, and its store for the numbers.
+pub struct ApiHandler {
+    pub api: Arc<Api>,
+    pub store: Arc<dyn Store>,
 }
 
-impl Database {
-    pub fn new(api: Arc<Api>, store: Arc<dyn Store>) -> Database {
-        Database { api, store }
-    }
-}
-
-impl Handler for Database {
+impl Handler for ApiHandler {
     async fn handle(
         &self,
         operation: Operation,

@@ -1,25 +1,50 @@
-//! The server: HTTP, configuration, access and dispatch around `zenobe_api`.
+//! Zenobe, a database that speaks Amazon DynamoDB's API.
 //!
-//! A request flows downward: [`http::connection`] accepts, [`http::service`] checks the head and reads
-//! the body, [`access`] says who is calling, [`dispatch::Handler`] answers, [`http::response`] renders.
+//! [`Database`] embeds it in a Rust program, without HTTP. Such a program turns the default feature `server` off and, to call it
+//! through the AWS SDK, `aws-sdk` on:
 //!
-//! **Invariant:** only [`serve`] names a storage backend. Nothing here knows what a table or an item is.
+//! ```toml
+//! zenobe = { version = "0.1", default-features = false, features = ["aws-sdk"] }
+//! ```
+//!
+//! Everything else here is the server around it. A request flows downward: [`http::connection`] accepts, [`http::service`] checks
+//! the head and reads the body, [`access`] says who is calling, [`dispatch::Handler`] answers, [`http::response`] renders.
+//! Nothing of that knows what a table or an item is, or which storage backend there is.
+#![cfg_attr(not(feature = "server"), allow(rustdoc::broken_intra_doc_links))]
 
+#[cfg(feature = "server")]
 pub mod access;
+#[cfg(feature = "server")]
 pub mod admin;
+#[cfg(feature = "server")]
 pub mod allocator;
+#[cfg(feature = "server")]
 pub mod cli;
+#[cfg(feature = "server")]
 pub mod commands;
+#[cfg(feature = "server")]
 pub mod config;
+#[cfg(feature = "server")]
 pub mod dispatch;
+#[cfg(feature = "server")]
 pub mod http;
+#[cfg(feature = "server")]
 pub mod logging;
+#[cfg(feature = "server")]
 pub mod metrics;
+#[cfg(feature = "server")]
 mod open_files;
+#[cfg(feature = "server")]
 pub mod outbound;
+#[cfg(feature = "server")]
 pub mod request_id;
-mod runtime_thread;
+#[cfg(feature = "server")]
 pub mod serve;
+#[cfg(feature = "server")]
 pub mod shutdown;
+#[cfg(feature = "server")]
 mod time;
+#[cfg(feature = "server")]
 pub mod triggers;
+
+pub use zenobe_database::*;

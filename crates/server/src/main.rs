@@ -3,10 +3,10 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{ArgMatches, FromArgMatches};
-use zenobe_server::allocator::Allocator;
-use zenobe_server::cli::{self, Arguments, Command};
-use zenobe_server::config::{Given, GivenError, Settings, environment_fault};
-use zenobe_server::{commands, serve};
+use zenobe::allocator::Allocator;
+use zenobe::cli::{self, Arguments, Command};
+use zenobe::config::{Given, GivenError, Settings, environment_fault};
+use zenobe::{commands, serve};
 
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;

@@ -2,33 +2,25 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::runtime::Handle;
-use zenobe_api::{Api, ApiOptions};
-use zenobe_engine::clock::{Clock, ManualClock, SystemClock};
-use zenobe_engine::keyspace::Collections;
-use zenobe_engine::options::Limits;
-use zenobe_engine::schema::Namespace;
-use zenobe_engine::{Engine, EngineOptions};
-use zenobe_store::Store;
-use zenobe_store::memory::MemoryStore;
-use zenobe_store_embedded::{EmbeddedStore, Grouping};
+use zenobe_database::{
+    Clock, Database, Durability, Limits, Location, ManualClock, Namespace, OpenError, Options,
+    SystemClock,
+};
 
 use crate::access::Access;
 use crate::admin::Admin;
-use crate::config::{Durability, Location, Settings};
-use crate::dispatch::Database;
+use crate::config::Settings;
+use crate::dispatch::ApiHandler;
 use crate::http::BodyMemory;
 use crate::http::connection::{self, ConnectionOptions};
 use crate::http::service::Service;
 use crate::http::sites::{KnownHosts, Sites};
 use crate::http::workers::Workers;
 use crate::metrics::Metrics;
-use crate::runtime_thread::RuntimeThread;
 use crate::shutdown::StopSignals;
 use crate::triggers::{TriggerError, Triggers};
 use crate::{logging, open_files, shutdown};
@@ -41,10 +33,8 @@ pub enum ServeError {
     Listen { listen: SocketAddr, error: std::io::Error },
     #[error("cannot listen for signals: {0}")]
     Signals(std::io::Error),
-    #[error("cannot open the data in {}: {error}", path.display())]
-    Open { path: PathBuf, error: zenobe_store::Error },
-    #[error("cannot load the catalogue: {0}")]
-    Engine(zenobe_engine::error::Error),
+    #[error(transparent)]
+    Open(#[from] OpenError),
     #[error("cannot start the triggers: {0}")]
     Triggers(TriggerError),
     #[error("cannot close the data: {0}")]
@@ -78,24 +68,17 @@ async fn serve(settings: Settings) -> Result<(), ServeError> {
     let address = listener
         .local_addr()
         .map_err(|error| ServeError::Listen { listen: settings.listen, error })?;
-    let store = open_store(&settings)?;
     let clock = settings.driven_clock.then(|| Arc::new(ManualClock::new(SystemClock.now_ms())));
-    let options = engine_options(&settings, clock.as_ref());
-    let engine = Engine::open(store.clone(), options).await.map_err(ServeError::Engine)?;
-    let upkeep = RuntimeThread::start("zenobe-upkeep").map_err(ServeError::Runtime)?;
-    let background = upkeep.runtime.spawn(engine.clone().run_background());
-    let api_options = ApiOptions { wording: settings.wording, ..ApiOptions::default() };
-    let api = Arc::new(Api::new(engine.clone(), api_options));
-    let triggers = start_triggers(&settings, &engine, &api, &upkeep.runtime).await?;
-    let admin = Arc::new(Admin::new(engine, clock, triggers.clone()));
+    let database = Database::open_with(database_options(&settings, clock.as_ref())).await?;
+    let triggers = start_triggers(&settings, &database).await?;
+    let admin = Arc::new(Admin::new(database.engine().clone(), clock, triggers.clone()));
 
     let options = connection_options(&settings);
     let (trigger, listening) = shutdown::channel();
     let mut signals = StopSignals::listen().map_err(ServeError::Signals)?;
     let workers = Workers::start().map_err(ServeError::Runtime)?;
     print_welcome(&settings, address);
-    let database = Database::new(api, store.clone());
-    let service = Arc::new(service(settings, database, admin));
+    let service = Arc::new(service(settings, &database, admin));
     let serving = tokio::spawn(connection::serve(listener, workers, service, options, listening));
 
     let signal = signals.next().await;
@@ -105,70 +88,48 @@ async fn serve(settings: Settings) -> Result<(), ServeError> {
     // The task neither panics nor is cancelled, and there is nothing left to do if it were.
     let _ = serving.await;
     triggers.stop().await;
-    background.abort();
-    // It ends where it next waits, and until then may use the store.
-    let _ = background.await;
-    store.close().await.map_err(ServeError::Close)?;
+    database.close().await.map_err(ServeError::Close)?;
     tracing::info!("stopped");
     Ok(())
 }
 
-fn open_store(settings: &Settings) -> Result<Arc<dyn Store>, ServeError> {
-    match &settings.location {
-        Location::Memory => Ok(Arc::new(MemoryStore::new())),
-        Location::Directory { path, durability } => {
-            let options = zenobe_store_embedded::Options {
-                durability: match durability {
-                    Durability::Sync => zenobe_store_embedded::Durability::Sync,
-                    Durability::Os => zenobe_store_embedded::Durability::Os,
-                },
-                cache_bytes: settings.cache_size_bytes,
-                accept_log_damage: settings.accept_damaged_log,
-                grouping: Some(Grouping::by::<Collections>()),
-                ..Default::default()
-            };
-            let store = EmbeddedStore::open(path, options)
-                .map_err(|error| ServeError::Open { path: path.clone(), error })?;
-            Ok(Arc::new(store))
-        }
-    }
-}
-
-fn engine_options(settings: &Settings, driven_clock: Option<&Arc<ManualClock>>) -> EngineOptions {
+fn database_options(settings: &Settings, driven_clock: Option<&Arc<ManualClock>>) -> Options {
     let clock: Arc<dyn Clock> = match driven_clock {
         Some(clock) => clock.clone(),
         None => Arc::new(SystemClock),
     };
-    // Both backends belong to this process alone.
-    let shared_store = false;
-    let limits = Limits { tables_max: settings.tables_max, ..Limits::default() };
-    let streams = settings.streams;
-    EngineOptions { clock, shared_store, streams, limits, ..EngineOptions::default() }
+    Options {
+        location: settings.location.clone(),
+        cache_size_bytes: settings.cache_size_bytes,
+        accept_log_damage: settings.accept_damaged_log,
+        namespace: settings.namespace(),
+        limits: Limits { tables_max: settings.tables_max, ..Limits::default() },
+        streams: settings.streams,
+        wording: settings.wording,
+        clock,
+    }
 }
 
 async fn start_triggers(
     settings: &Settings,
-    engine: &Arc<Engine>,
-    api: &Arc<Api>,
-    runtime: &Handle,
+    database: &Database,
 ) -> Result<Arc<Triggers>, ServeError> {
-    let (account, region) = (settings.account.clone(), settings.region.clone());
-    let namespace = Arc::new(Namespace { account, region });
-    let configured = settings.triggers.clone();
-    Triggers::start(engine.clone(), api.clone(), &namespace, configured, runtime.clone())
+    let (engine, api) = (database.engine().clone(), database.api().clone());
+    let (configured, runtime) = (settings.triggers.clone(), database.upkeep().clone());
+    Triggers::start(engine, api, database.namespace(), configured, runtime)
         .await
         .map_err(ServeError::Triggers)
 }
 
-fn service(settings: Settings, handler: Database, admin: Arc<Admin>) -> Service<Database> {
+fn service(settings: Settings, database: &Database, admin: Arc<Admin>) -> Service<ApiHandler> {
     let is_on_loopback = settings.listen.ip().is_loopback();
     let hosts = known_hosts(is_on_loopback, settings.credentials.is_some());
     let sites = Sites::new(hosts, settings.allowed_hosts, settings.cors_origins);
-    let Settings { account, region, credentials, namespaces_from_credentials, .. } = settings;
-    let namespace = Namespace { account, region };
+    let Settings { credentials, namespaces_from_credentials, .. } = settings;
+    let namespace = Namespace::clone(database.namespace());
     let access = Access::new(credentials, namespaces_from_credentials, namespace);
     Service {
-        handler,
+        handler: ApiHandler { api: database.api().clone(), store: database.store().clone() },
         access: access.on_loopback(is_on_loopback),
         sites,
         admin: Some(admin),

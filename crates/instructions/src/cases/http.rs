@@ -6,15 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Builder;
+use zenobe::access::Access;
+use zenobe::dispatch::ApiHandler;
+use zenobe::http::BodyMemory;
+use zenobe::http::connection::{self, ConnectionOptions};
+use zenobe::http::service::Service;
+use zenobe::http::sites::{KnownHosts, Sites};
+use zenobe::http::workers::Workers;
+use zenobe::metrics::Metrics;
+use zenobe::shutdown;
 use zenobe_engine::schema::Namespace;
-use zenobe_server::access::Access;
-use zenobe_server::http::BodyMemory;
-use zenobe_server::http::connection::{self, ConnectionOptions};
-use zenobe_server::http::service::Service;
-use zenobe_server::http::sites::{KnownHosts, Sites};
-use zenobe_server::http::workers::Workers;
-use zenobe_server::metrics::Metrics;
-use zenobe_server::{dispatch, shutdown};
 
 use crate::case::{Case, Operation};
 use crate::database::{Backend, Database};
@@ -88,10 +89,10 @@ fn start_server() -> SocketAddr {
 }
 
 /// The server as it is started without options: credentials are read and not verified.
-fn service(database: &Database) -> Service<dispatch::Database> {
+fn service(database: &Database) -> Service<ApiHandler> {
     let Namespace { account, region } = (*database.namespace).clone();
     Service {
-        handler: dispatch::Database::new(database.api.clone(), database.store.clone()),
+        handler: ApiHandler { api: database.api.clone(), store: database.store.clone() },
         access: Access::new(None, false, Namespace { account, region }).on_loopback(true),
         sites: Sites::new(KnownHosts::Loopback, Vec::new(), Vec::new()),
         admin: None,

@@ -17,6 +17,6 @@ pub use fault::environment_fault;
 pub use given::{Given, GivenError, Source};
 pub use options::Options;
 pub use reference::reference;
-pub use settings::{Location, Settings, SettingsError};
+pub use settings::{Settings, SettingsError};
 pub use suggestion::{did_you_mean, suggest};
-pub use values::{CredentialsSource, Durability, LogFormat};
+pub use values::{CredentialsSource, LogFormat};

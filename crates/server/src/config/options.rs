@@ -7,10 +7,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::BoolishValueParser;
-use zenobe_api::Wording;
+use zenobe_database::{Durability, Wording};
 
 use super::values::{
-    CredentialsSource, Durability, ListenAddress, LogFormat, account, at_least_one, region,
+    CredentialsSource, ListenAddress, LogFormat, account, at_least_one, durability_parser, region,
     trimmed, wording_parser,
 };
 use crate::http::sites::{AllowedHost, CorsOrigin};
@@ -108,7 +108,7 @@ pub struct Options {
         long,
         env = "ZENOBE_DURABILITY",
         default_value = "sync",
-        value_enum,
+        value_parser = durability_parser(),
         value_name = "MODE",
         help_heading = STORAGE
     )]

@@ -8,12 +8,12 @@ use std::time::Duration;
 use tracing_subscriber::filter::{self, Targets};
 use zenobe_api::Wording;
 use zenobe_auth::{Credentials, CredentialsError};
-use zenobe_engine::options::StreamOptions;
+use zenobe_database::{Location, Namespace, StreamOptions};
 
 use super::environment::UnknownVariable;
 use super::given::Given;
 use super::options::Options;
-use super::values::{CredentialsSource, Durability, ListenAddress, LogFormat};
+use super::values::{CredentialsSource, ListenAddress, LogFormat};
 use crate::http::sites::{AllowedHost, CorsOrigin};
 use crate::triggers::TriggerDefinition;
 
@@ -52,13 +52,6 @@ pub struct Settings {
     pub unknown_variables: Vec<UnknownVariable>,
 }
 
-/// Where the data is, and how safe a write there is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Location {
-    Memory,
-    Directory { path: PathBuf, durability: Durability },
-}
-
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     #[error("--memory and --data exclude each other")]
@@ -87,6 +80,10 @@ pub enum SettingsError {
 }
 
 impl Settings {
+    pub fn namespace(&self) -> Namespace {
+        Namespace { account: self.account.clone(), region: self.region.clone() }
+    }
+
     /// What the options come to together.
     pub fn resolve(given: Given) -> Result<Settings, SettingsError> {
         let location = resolve_location(&given)?;
@@ -204,6 +201,7 @@ fn log_filter(log: &str) -> Result<Targets, SettingsError> {
 mod tests {
     use std::ffi::OsString;
 
+    use zenobe_database::Durability;
     use zenobe_testing::TemporaryDirectory;
 
     use super::*;

@@ -7,15 +7,7 @@ use std::str::FromStr;
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use zenobe_api::Wording;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Durability {
-    /// It survives power loss
-    Sync,
-    /// It survives a crash of the process
-    Os,
-}
+use zenobe_database::{Durability, Wording};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
@@ -123,7 +115,17 @@ pub fn trimmed<T: FromStr>(text: &str) -> Result<T, T::Err> {
     text.trim().parse()
 }
 
-/// The words for a type that belongs to another crate.
+pub fn durability_parser() -> impl TypedValueParser<Value = Durability> {
+    let values = [
+        PossibleValue::new("sync").help("It survives power loss"),
+        PossibleValue::new("os").help("It survives a crash of the process"),
+    ];
+    PossibleValuesParser::new(values).map(|word| match word.as_str() {
+        "os" => Durability::Os,
+        _ => Durability::Sync,
+    })
+}
+
 pub fn wording_parser() -> impl TypedValueParser<Value = Wording> {
     let values = [
         PossibleValue::new("classic").help("As they have been for years"),

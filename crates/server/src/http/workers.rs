@@ -13,8 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
-
-use crate::runtime_thread::RuntimeThread;
+use zenobe_database::RuntimeThread;
 
 /// Threads that serve connections. They end when this is dropped, and with them what they still serve.
 pub struct Workers {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::{GzEncoder, ZlibEncoder};
-use zenobe_server::http::BODY_SIZE_BYTES_MAX;
+use zenobe::http::BODY_SIZE_BYTES_MAX;
 
 use crate::support::{ECHO, LARGE, Reply, TestOptions, TestServer, api_request};
 

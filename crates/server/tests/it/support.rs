@@ -12,18 +12,18 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
+use zenobe::access::Access;
+use zenobe::dispatch::Handler;
+use zenobe::http::BodyMemory;
+use zenobe::http::connection::{self, ConnectionOptions};
+use zenobe::http::service::Service;
+use zenobe::http::sites::Sites;
+use zenobe::http::workers::Workers;
+use zenobe::metrics::Metrics;
+use zenobe::shutdown::{self, Trigger};
 use zenobe_api::{Operation, Response};
 use zenobe_auth::Credentials;
 use zenobe_engine::schema::Namespace;
-use zenobe_server::access::Access;
-use zenobe_server::dispatch::Handler;
-use zenobe_server::http::BodyMemory;
-use zenobe_server::http::connection::{self, ConnectionOptions};
-use zenobe_server::http::service::Service;
-use zenobe_server::http::sites::Sites;
-use zenobe_server::http::workers::Workers;
-use zenobe_server::metrics::Metrics;
-use zenobe_server::shutdown::{self, Trigger};
 use zenobe_store::Statistics;
 
 /// Well formed, and signed by nobody.

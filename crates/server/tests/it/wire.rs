@@ -3,7 +3,7 @@
 
 use std::io::Read;
 
-use zenobe_server::http::sites::{CorsOrigin, KnownHosts, Sites};
+use zenobe::http::sites::{CorsOrigin, KnownHosts, Sites};
 
 use crate::support::{AUTHORIZATION, ECHO, Reply, TestOptions, TestServer};
 

@@ -1,0 +1,191 @@
+//! A whole database inside a Rust program: the store, the engine and DynamoDB's API, without HTTP.
+//!
+//! ```
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! use zenobe_database::Database;
+//!
+//! let database = Database::in_memory().await?;
+//! let table = r#"{
+//!     "TableName": "Music",
+//!     "AttributeDefinitions": [{"AttributeName": "Artist", "AttributeType": "S"}],
+//!     "KeySchema": [{"AttributeName": "Artist", "KeyType": "HASH"}],
+//!     "BillingMode": "PAY_PER_REQUEST"
+//! }"#;
+//! database.call("CreateTable", table).await?;
+//! let put = r#"{"TableName": "Music", "Item": {"Artist": {"S": "Nina Simone"}}}"#;
+//! database.call("PutItem", put).await?;
+//! let scan = database.call("Scan", r#"{"TableName": "Music"}"#).await?;
+//! assert!(scan.contains("Nina Simone"));
+//! database.close().await?;
+//! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+//! ```
+//!
+//! With the feature `aws-sdk`, `Database::http_client` lets the clients of the AWS SDK for Rust call it in-process.
+//!
+//! **Invariant:** only this crate names a storage backend. It knows no HTTP: a request is an operation and a JSON body.
+
+#[cfg(feature = "aws-sdk")]
+mod aws_sdk;
+mod call;
+mod options;
+mod runtime_thread;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+use zenobe_api::{Api, ApiOptions, Response};
+use zenobe_engine::Engine;
+use zenobe_engine::keyspace::Collections;
+use zenobe_store::Store;
+use zenobe_store::memory::MemoryStore;
+use zenobe_store_embedded::{EmbeddedStore, Grouping};
+
+pub use call::CallError;
+pub use options::{Location, Options};
+pub use runtime_thread::RuntimeThread;
+pub use zenobe_api::{Operation, Wording};
+pub use zenobe_engine::clock::{Clock, ManualClock, SystemClock};
+pub use zenobe_engine::options::{Limits, StreamOptions};
+pub use zenobe_engine::schema::Namespace;
+pub use zenobe_store_embedded::Durability;
+
+/// An open database. Clones share it; it is closed with the last of them, or by [`Database::close`].
+#[derive(Clone)]
+pub struct Database {
+    open: Arc<Open>,
+}
+
+struct Open {
+    api: Arc<Api>,
+    engine: Arc<Engine>,
+    store: Arc<dyn Store>,
+    namespace: Arc<Namespace>,
+    /// Expiry, backfills and the rest of what no request waits for. It has a thread of its own, because the caller's
+    /// runtime may end before the database, and must not be slowed by it.
+    upkeep: RuntimeThread,
+    background: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("cannot open the data in {}: {error}", path.display())]
+    Store { path: PathBuf, error: zenobe_store::Error },
+    #[error("cannot load the catalogue: {0}")]
+    Engine(#[from] zenobe_engine::error::Error),
+    #[error("cannot start the upkeep's thread: {0}")]
+    Upkeep(std::io::Error),
+}
+
+impl Database {
+    /// Opens the database in a directory, which is created if it is missing. One process at a time can have it open.
+    ///
+    /// # Errors
+    /// If another process has it open, or it holds something else, or what it holds is damaged.
+    pub async fn open(directory: impl AsRef<Path>) -> Result<Database, OpenError> {
+        Database::open_with(Options::directory(directory)).await
+    }
+
+    /// Creates an empty database in memory. Nothing of it survives the process.
+    ///
+    /// # Errors
+    /// If the system gives no thread for the upkeep.
+    pub async fn in_memory() -> Result<Database, OpenError> {
+        Database::open_with(Options::default()).await
+    }
+
+    /// As [`Database::open`] or [`Database::in_memory`], with everything else chosen, too.
+    ///
+    /// # Errors
+    /// As those have.
+    pub async fn open_with(options: Options) -> Result<Database, OpenError> {
+        let store = open_store(&options)?;
+        let engine = Engine::open(store.clone(), options.engine_options()).await?;
+        let upkeep = RuntimeThread::start("zenobe-upkeep").map_err(OpenError::Upkeep)?;
+        let background = upkeep.runtime.spawn(engine.clone().run_background());
+        let api_options = ApiOptions { wording: options.wording, ..ApiOptions::default() };
+        let api = Arc::new(Api::new(engine.clone(), api_options));
+        let background = Mutex::new(Some(background));
+        let namespace = Arc::new(options.namespace);
+        let open = Open { api, engine, store, namespace, upkeep, background };
+        Ok(Database { open: Arc::new(open) })
+    }
+
+    /// Carries out one operation, in whichever namespace. This is what the server does with a request.
+    pub async fn handle(
+        &self,
+        operation: Operation,
+        namespace: &Arc<Namespace>,
+        body: &[u8],
+    ) -> Response {
+        self.open.api.handle(operation, namespace, body).await
+    }
+
+    /// Ends background work and waits until everything is on disk. Calls after that fail.
+    ///
+    /// # Errors
+    /// If the store reports one.
+    pub async fn close(&self) -> Result<(), zenobe_store::Error> {
+        let background = self.open.background.lock().take();
+        if let Some(background) = background {
+            background.abort();
+            // It ends where it next waits, and until then may use the store.
+            let _ = background.await;
+        }
+        self.open.store.close().await
+    }
+
+    /// The account and region whose tables [`Database::call`] sees.
+    pub fn namespace(&self) -> &Arc<Namespace> {
+        &self.open.namespace
+    }
+
+    pub fn api(&self) -> &Arc<Api> {
+        &self.open.api
+    }
+
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.open.engine
+    }
+
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.open.store
+    }
+
+    /// Where work runs that outlives a request.
+    pub fn upkeep(&self) -> &Handle {
+        &self.open.upkeep.runtime
+    }
+}
+
+impl Drop for Open {
+    /// Whoever drops a database may open its directory again at once, so nothing may hold the store any longer.
+    fn drop(&mut self) {
+        self.upkeep.join();
+    }
+}
+
+impl std::fmt::Debug for Database {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Namespace { account, region } = &*self.open.namespace;
+        out.debug_struct("Database").field("account", account).field("region", region).finish()
+    }
+}
+
+fn open_store(options: &Options) -> Result<Arc<dyn Store>, OpenError> {
+    let Location::Directory { path, durability } = &options.location else {
+        return Ok(Arc::new(MemoryStore::new()));
+    };
+    let store_options = zenobe_store_embedded::Options {
+        durability: *durability,
+        cache_bytes: options.cache_size_bytes,
+        accept_log_damage: options.accept_log_damage,
+        grouping: Some(Grouping::by::<Collections>()),
+        ..Default::default()
+    };
+    let store = EmbeddedStore::open(path, store_options)
+        .map_err(|error| OpenError::Store { path: path.clone(), error })?;
+    Ok(Arc::new(store))
+}

@@ -1,0 +1,70 @@
+//! What a database is opened with.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use zenobe_api::Wording;
+use zenobe_engine::EngineOptions;
+use zenobe_engine::clock::{Clock, SystemClock};
+use zenobe_engine::options::{Limits, StreamOptions};
+use zenobe_engine::schema::Namespace;
+use zenobe_store_embedded::Durability;
+
+/// The defaults are those of `zenobe serve --memory`.
+#[derive(Clone)]
+pub struct Options {
+    pub location: Location,
+    /// Memory for cached data. A database in memory has no cache.
+    pub cache_size_bytes: usize,
+    /// Opens a database whose log is damaged, without the acknowledged writes behind the damage.
+    pub accept_log_damage: bool,
+    /// Account and region of the tables, as in their ARNs.
+    pub namespace: Namespace,
+    pub limits: Limits,
+    pub streams: StreamOptions,
+    /// Which error texts to use where DynamoDB has two.
+    pub wording: Wording,
+    /// What expiry, streams and timestamps go by. A test drives a `ManualClock`.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// Where the data is, and how safe a write there is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Location {
+    Memory,
+    Directory { path: PathBuf, durability: Durability },
+}
+
+impl Options {
+    /// A directory, with writes that survive power loss.
+    pub fn directory(path: impl AsRef<Path>) -> Options {
+        let (path, durability) = (path.as_ref().to_owned(), Durability::Sync);
+        Options { location: Location::Directory { path, durability }, ..Options::default() }
+    }
+
+    pub(crate) fn engine_options(&self) -> EngineOptions {
+        EngineOptions {
+            clock: self.clock.clone(),
+            // Both backends belong to this process alone.
+            shared_store: false,
+            streams: self.streams,
+            limits: self.limits,
+            ..EngineOptions::default()
+        }
+    }
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            location: Location::Memory,
+            cache_size_bytes: zenobe_store_embedded::Options::default().cache_bytes,
+            accept_log_damage: false,
+            namespace: Namespace { account: "000000000000".into(), region: "us-east-1".into() },
+            limits: Limits::default(),
+            streams: StreamOptions::default(),
+            wording: Wording::default(),
+            clock: Arc::new(SystemClock),
+        }
+    }
+}
