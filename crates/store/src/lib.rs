@@ -7,7 +7,9 @@
 //! A backend implements [`Reader`] and [`Store`] and passes [`conformance`].
 
 pub mod conformance;
+pub mod layer;
 pub mod memory;
+pub mod retrying;
 
 use std::future::poll_fn;
 use std::ops::ControlFlow;

@@ -7,6 +7,7 @@ use zenobe_engine::keyspace::Collections;
 use zenobe_engine::{Engine, EngineOptions, Limits};
 use zenobe_store::Store;
 use zenobe_store::memory::MemoryStore;
+use zenobe_store::retrying::RetryingStore;
 use zenobe_store_embedded::{Durability, EmbeddedStore, Grouping, Options};
 use zenobe_testing::TemporaryDirectory;
 
@@ -15,6 +16,8 @@ use crate::hesitant::HesitantStore;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {
     Memory,
+    /// In memory, and every write is decided on old values before it is decided for real.
+    Retrying,
     Embedded,
 }
 
@@ -27,7 +30,7 @@ pub struct Disk {
 
 impl Disk {
     pub fn new(backend: Backend) -> Disk {
-        let memory = (backend == Backend::Memory).then(|| Arc::new(MemoryStore::new()));
+        let memory = (backend != Backend::Embedded).then(|| Arc::new(MemoryStore::new()));
         Disk { backend, memory, directory: TemporaryDirectory::new("model") }
     }
 
@@ -35,6 +38,7 @@ impl Disk {
     pub fn open(&self) -> Arc<dyn Store> {
         match (self.backend, &self.memory) {
             (Backend::Memory, Some(store)) => Arc::clone(store) as Arc<dyn Store>,
+            (Backend::Retrying, Some(store)) => Arc::new(RetryingStore::new(store.clone())),
             _ => {
                 let options = Options {
                     durability: Durability::Os,

@@ -141,7 +141,7 @@ fn a_contested_item_has_one_creator() {
 
 fn on_every_backend(test: &str, run: impl AsyncFn(Store)) {
     let seed = Seed::announce(test);
-    for backend in [Backend::Memory, Backend::Embedded] {
+    for backend in [Backend::Memory, Backend::Retrying, Backend::Embedded] {
         let disk = Disk::new(backend);
         runtime(true).block_on(async {
             let store = Store::open(&disk, seed).await;

@@ -47,6 +47,11 @@ fn histories_in_memory_follow_the_model() {
 }
 
 #[test]
+fn histories_decided_several_times_follow_the_model() {
+    check("histories_decided_several_times_follow_the_model", Backend::Retrying, 3_200);
+}
+
+#[test]
 fn histories_on_disk_follow_the_model() {
     check("histories_on_disk_follow_the_model", Backend::Embedded, 3_200);
 }

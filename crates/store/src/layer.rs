@@ -1,0 +1,112 @@
+//! A store on top of another. A [`Layer`] says what it does differently; everything else passes through.
+//!
+//! Tests stand on layers: one that lets other tasks go first, one that decides twice, one that loses answers.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+
+use crate::{
+    Decide, Direction, Key, KeyRange, Reader, Result, Statistics, Store, Value, Visitor,
+    WriteOutcome, WriteSet,
+};
+
+/// Every method passes through unless it is overridden. Whatever implements this is a [`Store`].
+pub trait Layer: Send + Sync + 'static {
+    fn below(&self) -> &Arc<dyn Store>;
+
+    fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Value>>> {
+        self.below().get(key)
+    }
+
+    fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
+        self.below().get_many(keys)
+    }
+
+    fn scan<'a>(
+        &'a self,
+        range: KeyRange,
+        direction: Direction,
+        visit: &'a mut Visitor<'a>,
+    ) -> BoxFuture<'a, Result<()>> {
+        self.below().scan(range, direction, visit)
+    }
+
+    fn snapshot(&self) -> Arc<dyn Reader> {
+        self.below().snapshot()
+    }
+
+    fn write<'a>(
+        &'a self,
+        set: WriteSet<'a>,
+        decide: &'a mut Decide<'a>,
+    ) -> BoxFuture<'a, Result<WriteOutcome>> {
+        self.below().write(set, decide)
+    }
+
+    fn checkpoint<'a>(&'a self, directory: &'a Path) -> BoxFuture<'a, Result<()>> {
+        self.below().checkpoint(directory)
+    }
+
+    fn reclaim<'a>(&'a self, range: KeyRange) -> BoxFuture<'a, Result<()>> {
+        self.below().reclaim(range)
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.below().statistics()
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<()>> {
+        self.below().close()
+    }
+}
+
+impl<L: Layer> Reader for L {
+    fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Value>>> {
+        Layer::get(self, key)
+    }
+
+    fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
+        Layer::get_many(self, keys)
+    }
+
+    fn scan<'a>(
+        &'a self,
+        range: KeyRange,
+        direction: Direction,
+        visit: &'a mut Visitor<'a>,
+    ) -> BoxFuture<'a, Result<()>> {
+        Layer::scan(self, range, direction, visit)
+    }
+}
+
+impl<L: Layer> Store for L {
+    fn snapshot(&self) -> Arc<dyn Reader> {
+        Layer::snapshot(self)
+    }
+
+    fn write<'a>(
+        &'a self,
+        set: WriteSet<'a>,
+        decide: &'a mut Decide<'a>,
+    ) -> BoxFuture<'a, Result<WriteOutcome>> {
+        Layer::write(self, set, decide)
+    }
+
+    fn checkpoint<'a>(&'a self, directory: &'a Path) -> BoxFuture<'a, Result<()>> {
+        Layer::checkpoint(self, directory)
+    }
+
+    fn reclaim<'a>(&'a self, range: KeyRange) -> BoxFuture<'a, Result<()>> {
+        Layer::reclaim(self, range)
+    }
+
+    fn statistics(&self) -> Statistics {
+        Layer::statistics(self)
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<()>> {
+        Layer::close(self)
+    }
+}
