@@ -13,6 +13,7 @@ pub enum ExpressionKind {
     KeyCondition,
     Filter,
     Projection,
+    SearchCondition,
 }
 
 impl ExpressionKind {
@@ -24,6 +25,7 @@ impl ExpressionKind {
             ExpressionKind::KeyCondition => "KeyConditionExpression",
             ExpressionKind::Filter => "FilterExpression",
             ExpressionKind::Projection => "ProjectionExpression",
+            ExpressionKind::SearchCondition => "SearchConditionExpression",
         }
     }
 }

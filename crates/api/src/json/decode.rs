@@ -394,6 +394,19 @@ impl Decode for i64 {
     }
 }
 
+impl Decode for f64 {
+    fn collection_type() -> String {
+        "class java.lang.Double".to_owned()
+    }
+
+    fn decode(reader: &mut Reader<'_>, _: Position) -> Result<Self, DecodeError> {
+        match scalar_kind::<Self>(reader)? {
+            Kind::Integer | Kind::Decimal => Ok(reader.number()?.parse().unwrap_or_default()),
+            given => Err(TypeFault::NotConvertible { given, target: "Double" }.into()),
+        }
+    }
+}
+
 /// A blob: base64 text in JSON.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Blob(pub(crate) Vec<u8>);

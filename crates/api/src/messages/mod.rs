@@ -9,6 +9,7 @@ mod date;
 pub(crate) mod engine;
 pub(crate) mod expression;
 pub(crate) mod item;
+pub(crate) mod kinesis;
 pub(crate) mod legacy;
 pub(crate) mod page;
 pub(crate) mod request;
@@ -18,6 +19,7 @@ pub(crate) mod table;
 pub(crate) mod tag;
 pub(crate) mod transaction;
 pub(crate) mod value;
+pub(crate) mod vector;
 
 use crate::error::{ApiError, Exception};
 

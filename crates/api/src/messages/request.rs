@@ -30,6 +30,10 @@ texts! {
     GlobalTableNotFound, "" => {
         global_table_not_found(name: &str) "Global table with name: '{name}' does not exist.";
     }
+    ResourceNotFound, "" => {
+        /// How the auto scaling of replicas says that a table has none.
+        no_global_table(name: &str) "Global table with name: '{name}' does not exist.";
+    }
     InternalServerError, "" => {
         internal_server_error() "Internal server error";
     }

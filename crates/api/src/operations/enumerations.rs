@@ -96,6 +96,10 @@ pub(crate) static RETURN_ITEM_COLLECTION_METRICS: Enumeration<bool> =
 pub(crate) static RETURN_VALUES_ON_CONDITION_CHECK_FAILURE: Enumeration<bool> =
     Enumeration(&[("ALL_OLD", true), ("NONE", false)]);
 
+/// `ApproximateCreationDateTimePrecision` of a Kinesis streaming destination.
+pub(crate) static CREATION_TIME_PRECISION: Enumeration<()> =
+    Enumeration(&[("MILLISECOND", ()), ("MICROSECOND", ())]);
+
 pub(crate) static SELECT: Enumeration<Select> = Enumeration(&[
     ("SPECIFIC_ATTRIBUTES", Select::SpecificAttributes),
     ("COUNT", Select::Count),

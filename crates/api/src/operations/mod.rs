@@ -14,6 +14,7 @@ pub(crate) mod enumerations;
 mod get_item;
 pub(crate) mod get_records;
 mod get_shard_iterator;
+mod kinesis_destinations;
 mod legacy_global_tables;
 mod list_streams;
 mod list_tables;
@@ -21,7 +22,9 @@ mod list_tags_of_resource;
 mod page;
 mod put_item;
 mod query;
+mod replica_auto_scaling;
 mod scan;
+mod search_vectors;
 pub(crate) mod stream_input;
 mod table_input;
 mod tag_resource;
@@ -61,10 +64,20 @@ pub(crate) fn dispatch<'a>(context: &'a Context<'a>, body: &'a [u8]) -> Running<
         Operation::DeleteItem => Box::pin(delete_item::handle(context, body)),
         Operation::DeleteTable => Box::pin(delete_table::handle(context, body)),
         Operation::DescribeEndpoints => Box::pin(describe_endpoints::handle(context, body)),
+        Operation::DescribeKinesisStreamingDestination => {
+            Box::pin(kinesis_destinations::describe(context, body))
+        }
         Operation::DescribeLimits => Box::pin(describe_limits::handle(context, body)),
         Operation::DescribeStream => Box::pin(describe_stream::handle(context, body)),
         Operation::DescribeTable => Box::pin(describe_table::handle(context, body)),
+        Operation::DescribeTableReplicaAutoScaling => {
+            Box::pin(replica_auto_scaling::describe(context, body))
+        }
         Operation::DescribeTimeToLive => Box::pin(describe_time_to_live::handle(context, body)),
+        Operation::DisableKinesisStreamingDestination
+        | Operation::EnableKinesisStreamingDestination => {
+            Box::pin(kinesis_destinations::enable_or_disable(context, body))
+        }
         Operation::GetItem => Box::pin(get_item::handle(context, body)),
         Operation::GetRecords => Box::pin(get_records::handle(context, body)),
         Operation::GetShardIterator => Box::pin(get_shard_iterator::handle(context, body)),
@@ -74,12 +87,19 @@ pub(crate) fn dispatch<'a>(context: &'a Context<'a>, body: &'a [u8]) -> Running<
         Operation::PutItem => Box::pin(put_item::handle(context, body)),
         Operation::Query => Box::pin(query::handle(context, body)),
         Operation::Scan => Box::pin(scan::handle(context, body)),
+        Operation::SearchVectors => Box::pin(search_vectors::handle(context, body)),
         Operation::TagResource => Box::pin(tag_resource::handle(context, body)),
         Operation::TransactGetItems => Box::pin(transact_get_items::handle(context, body)),
         Operation::TransactWriteItems => Box::pin(transact_write_items::handle(context, body)),
         Operation::UntagResource => Box::pin(untag_resource::handle(context, body)),
         Operation::UpdateItem => Box::pin(update_item::handle(context, body)),
+        Operation::UpdateKinesisStreamingDestination => {
+            Box::pin(kinesis_destinations::update(context, body))
+        }
         Operation::UpdateTable => Box::pin(update_table::handle(context, body)),
+        Operation::UpdateTableReplicaAutoScaling => {
+            Box::pin(replica_auto_scaling::update(context, body))
+        }
         Operation::UpdateTimeToLive => Box::pin(update_time_to_live::handle(context, body)),
         other => Box::pin(ready(Err(messages::operation_not_supported(other.name())))),
     }

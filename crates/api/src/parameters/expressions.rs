@@ -128,6 +128,14 @@ impl Expressions<'_> {
         self.condition_of(ExpressionKind::Filter, text)
     }
 
+    /// The condition of a search for vectors.
+    pub(crate) fn search_condition(
+        &mut self,
+        text: Option<&str>,
+    ) -> Result<Option<Condition>, ApiError> {
+        self.condition_of(ExpressionKind::SearchCondition, text)
+    }
+
     pub(crate) fn projection(
         &mut self,
         text: Option<&str>,
