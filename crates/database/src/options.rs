@@ -26,6 +26,9 @@ pub struct Options {
     pub wording: Wording,
     /// What expiry, streams and timestamps go by. A test drives a `ManualClock`.
     pub clock: Arc<dyn Clock>,
+    /// After a longer jump of the clock, nothing expires until [`zenobe_engine::Engine::confirm_clock`]; `None` believes
+    /// every clock.
+    pub clock_jump_ms_max: Option<u64>,
 }
 
 /// Where the data is, and how safe a write there is.
@@ -49,6 +52,7 @@ impl Options {
             shared_store: false,
             streams: self.streams,
             limits: self.limits,
+            clock_jump_ms_max: self.clock_jump_ms_max,
             ..EngineOptions::default()
         }
     }
@@ -65,6 +69,7 @@ impl Default for Options {
             streams: StreamOptions::default(),
             wording: Wording::default(),
             clock: Arc::new(SystemClock),
+            clock_jump_ms_max: EngineOptions::default().clock_jump_ms_max,
         }
     }
 }

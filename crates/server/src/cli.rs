@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::commands::{BenchArguments, StreamCommand, TriggerCommand};
+use crate::commands::{BenchArguments, ClockCommand, StreamCommand, TriggerCommand};
 use crate::config::{self, Options};
 
 /// A database that speaks Amazon DynamoDB's API.
@@ -26,6 +26,9 @@ pub enum Command {
     /// Look at streams
     #[command(subcommand)]
     Stream(StreamCommand),
+    /// Look at the server's time, and confirm it after a jump
+    #[command(subcommand)]
+    Clock(ClockCommand),
     /// Load any DynamoDB endpoint and measure it
     Bench(Box<BenchArguments>),
     /// Print completions for a shell

@@ -1,3 +1,6 @@
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod early;
+
 use std::error::Error;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -30,6 +33,7 @@ fn main() -> ExitCode {
         Command::Serve(_) => return serve(&command, &arguments, &matches),
         Command::Trigger(trigger) => commands::run_trigger(trigger),
         Command::Stream(stream) => commands::run_stream(stream),
+        Command::Clock(clock) => commands::run_clock(clock),
         Command::Bench(arguments) => commands::run_bench(&arguments),
         Command::Completions { shell } => commands::print_completions(command, shell),
         Command::Man(arguments) => commands::print_man_pages(command, &arguments),

@@ -107,6 +107,7 @@ fn database_options(settings: &Settings, driven_clock: Option<&Arc<ManualClock>>
         streams: settings.streams,
         wording: settings.wording,
         clock,
+        clock_jump_ms_max: settings.clock_jump_ms_max,
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use hyper::{Method, StatusCode};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use zenobe_engine::ClockStatus;
 use zenobe_engine::clock::{Clock, ManualClock};
 
 use super::{Admin, AdminError, parse};
@@ -48,8 +49,29 @@ impl Admin {
             Method::POST => self.move_clock(&parse(body)?).await?,
             _ => return Err(AdminError::method("GET and POST")),
         }
-        let now_ms = self.engine.clock().now_ms();
-        Ok(json!({ "now_ms": now_ms, "driven": self.clock.is_some() }))
+        Ok(self.describe_clock())
+    }
+
+    /// After a jump of the clock: the time is right, and items expire by it.
+    pub(super) async fn confirm_clock(&self, method: &Method) -> Result<Value, AdminError> {
+        if *method != Method::POST {
+            return Err(AdminError::method("POST"));
+        }
+        self.engine.confirm_clock().await.map_err(|error| {
+            let message = format!("the confirmation cannot be kept: {error}");
+            AdminError::new(StatusCode::INTERNAL_SERVER_ERROR, message)
+        })?;
+        Ok(self.describe_clock())
+    }
+
+    fn describe_clock(&self) -> Value {
+        let ClockStatus { now_ms, expected_ms, is_paused } = self.engine.clock_status();
+        json!({
+            "now_ms": now_ms,
+            "driven": self.clock.is_some(),
+            "expected_ms": expected_ms,
+            "expiry_paused": is_paused,
+        })
     }
 
     /// Returns once what has become due is done: whoever moved the clock sees items expired.

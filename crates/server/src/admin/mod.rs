@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `GET /_zenobe/clock` | the time of the server |
 //! | `POST /_zenobe/clock` | moves the time of a server with a driven clock |
+//! | `POST /_zenobe/clock/confirm` | says that the clock is right, after it has jumped |
 //! | `GET /_zenobe/triggers` | all triggers and how they do |
 //! | `POST /_zenobe/triggers` | adds a trigger |
 //! | `GET`, `DELETE /_zenobe/triggers/NAME` | shows or removes one |
@@ -58,6 +59,7 @@ impl Admin {
     ) -> Answer {
         let outcome = match path.strip_prefix(PATH).unwrap_or_default() {
             "clock" => self.answer_clock(method, body).await,
+            "clock/confirm" => self.confirm_clock(method).await,
             "triggers" => self.answer_triggers(namespace, method, body).await,
             rest => match rest.strip_prefix("triggers/") {
                 Some(name) => self.answer_trigger(namespace, method, name).await,
@@ -77,9 +79,17 @@ impl Admin {
             ("zenobe_expired_items_total", self.engine.expired_items()),
             ("zenobe_background_panics_total", self.engine.background_panics()),
         ];
+        let clock = self.engine.clock_status();
+        let jump_ms = clock.now_ms.saturating_sub(clock.expected_ms);
+        let gauges = [
+            ("zenobe_expiry_paused", u64::from(clock.is_paused)),
+            ("zenobe_clock_jump_seconds", jump_ms / 1_000),
+        ];
+        let counters = counters.map(|(name, value)| (name, "counter", value));
+        let gauges = gauges.map(|(name, value)| (name, "gauge", value));
         let mut text = String::new();
-        for (name, value) in counters {
-            text.push_str(&format!("# TYPE {name} counter\n{name} {value}\n"));
+        for (name, kind, value) in counters.into_iter().chain(gauges) {
+            text.push_str(&format!("# TYPE {name} {kind}\n{name} {value}\n"));
         }
         text.push_str(&self.triggers.render_metrics());
         text

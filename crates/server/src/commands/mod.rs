@@ -2,6 +2,7 @@
 
 mod bench;
 mod change_text;
+mod clock;
 mod connection;
 mod manual;
 mod tail;
@@ -13,6 +14,7 @@ use crate::outbound::{OutboundError, UrlError};
 use crate::triggers::source::SourceError;
 
 pub use bench::BenchArguments;
+pub use clock::ClockCommand;
 pub use manual::{print_completions, print_man_pages, print_reference};
 pub use tail::TailArguments;
 pub use trigger::TriggerCommand;
@@ -45,6 +47,10 @@ pub enum CommandError {
 
 pub fn run_trigger(command: TriggerCommand) -> Result<(), CommandError> {
     runtime()?.block_on(trigger::run(command))
+}
+
+pub fn run_clock(command: ClockCommand) -> Result<(), CommandError> {
+    runtime()?.block_on(clock::run(command))
 }
 
 pub fn run_stream(command: StreamCommand) -> Result<(), CommandError> {

@@ -300,6 +300,17 @@ pub struct Options {
     )]
     pub log_format: LogFormat,
 
+    /// Seconds that the clock may jump forward. After a longer jump nothing expires and no stream is trimmed
+    /// until `zenobe clock confirm`, or until the clock is set right; 0 believes every clock
+    #[arg(
+        long,
+        env = "ZENOBE_CLOCK_JUMP_SECONDS",
+        default_value = "86400",
+        value_name = "SECONDS",
+        help_heading = BEHAVIOUR
+    )]
+    pub clock_jump_seconds: u32,
+
     /// Let time stand still but for POST /_zenobe/clock
     #[arg(
         long,

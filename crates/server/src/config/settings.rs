@@ -45,6 +45,8 @@ pub struct Settings {
     pub streams: StreamOptions,
     /// Whether time moves only when it is told to.
     pub driven_clock: bool,
+    /// By how much the clock may jump before nothing expires by it; `None` believes it.
+    pub clock_jump_ms_max: Option<u64>,
     pub triggers: Vec<TriggerDefinition>,
     pub log: Targets,
     pub log_format: LogFormat,
@@ -120,6 +122,10 @@ impl Settings {
             idle_timeout: seconds(options.idle_timeout_seconds),
             stall_timeout: seconds(options.stall_timeout_seconds),
             shutdown_timeout: seconds(options.shutdown_timeout_seconds),
+            clock_jump_ms_max: match options.clock_jump_seconds {
+                0 => None,
+                seconds => Some(u64::from(seconds) * 1_000),
+            },
             driven_clock: options.driven_clock,
             triggers,
             log_format: options.log_format,

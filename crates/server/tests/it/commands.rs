@@ -61,6 +61,15 @@ impl Process {
         connection.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").reply().text()
     }
 
+    /// What the server's threads are called, cut off after fifteen bytes as the system has them.
+    #[cfg(target_os = "linux")]
+    pub fn threads(&self) -> Vec<String> {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        let names =
+            tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("comm")).ok());
+        names.map(|name| name.trim_end().to_owned()).collect()
+    }
+
     /// Stops the server by a signal and expects a clean exit.
     pub fn stop(mut self, signal: &str) {
         let pid = self.child.id().to_string();

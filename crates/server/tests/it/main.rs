@@ -6,6 +6,8 @@ mod admin;
 mod bench;
 mod bodies;
 mod clients;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod clock;
 mod commands;
 mod endpoint;
 mod shutdown;
