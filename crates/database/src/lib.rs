@@ -34,7 +34,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use zenobe_api::{Api, ApiOptions, Response};
 use zenobe_engine::Engine;
@@ -152,11 +151,6 @@ impl Database {
 
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.open.store
-    }
-
-    /// Where work runs that outlives a request.
-    pub fn upkeep(&self) -> &Handle {
-        &self.open.upkeep.runtime
     }
 }
 

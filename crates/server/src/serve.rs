@@ -116,8 +116,8 @@ async fn start_triggers(
     database: &Database,
 ) -> Result<Arc<Triggers>, ServeError> {
     let (engine, api) = (database.engine().clone(), database.api().clone());
-    let (configured, runtime) = (settings.triggers.clone(), database.upkeep().clone());
-    Triggers::start(engine, api, database.namespace(), configured, runtime)
+    let configured = settings.triggers.clone();
+    Triggers::start(engine, api, database.namespace(), configured)
         .await
         .map_err(ServeError::Triggers)
 }

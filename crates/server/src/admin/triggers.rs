@@ -53,7 +53,7 @@ impl From<TriggerError> for AdminError {
             TriggerError::Exists(_) | TriggerError::Configured(_) | TriggerError::TooMany => {
                 StatusCode::CONFLICT
             }
-            TriggerError::Stored { .. } | TriggerError::Engine(_) => {
+            TriggerError::Stored { .. } | TriggerError::Thread(_) | TriggerError::Engine(_) => {
                 StatusCode::INTERNAL_SERVER_ERROR
             }
         };

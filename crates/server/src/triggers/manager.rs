@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use zenobe_api::Api;
+use zenobe_database::RuntimeThread;
 use zenobe_engine::Engine;
 use zenobe_engine::consumers::{Checkpoint, ConsumerName};
 use zenobe_engine::schema::Namespace;
@@ -26,8 +27,8 @@ const TRIGGERS_MAX: usize = 1_000;
 pub struct Triggers {
     engine: Arc<Engine>,
     api: Arc<Api>,
-    /// Where triggers run, whoever adds them: a request's thread may end before they are stopped.
-    runtime: Handle,
+    /// Where triggers run, whoever adds them: a thread of their own, beside requests and upkeep. Started with the first.
+    thread: Mutex<Option<RuntimeThread>>,
     running: Mutex<BTreeMap<ConsumerName, Running>>,
     /// Held while triggers are added or removed.
     changing: tokio::sync::Mutex<()>,
@@ -69,6 +70,8 @@ pub enum TriggerError {
     TooMany,
     #[error("the stored trigger `{name}` is not valid: {error}")]
     Stored { name: String, error: DefinitionError },
+    #[error("cannot start the thread of the triggers: {0}")]
+    Thread(std::io::Error),
     #[error(transparent)]
     Engine(#[from] zenobe_engine::error::Error),
 }
@@ -80,19 +83,18 @@ impl Triggers {
         api: Arc<Api>,
         namespace: &Arc<Namespace>,
         configured: Vec<TriggerDefinition>,
-        runtime: Handle,
     ) -> Result<Arc<Triggers>, TriggerError> {
         let triggers = Triggers {
             engine,
             api,
-            runtime,
+            thread: Mutex::default(),
             running: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
         };
         for definition in configured {
             let consumer =
                 ConsumerName { namespace: namespace.clone(), name: definition.name.clone() };
-            triggers.launch(consumer, definition, Origin::Configuration);
+            triggers.launch(consumer, definition, Origin::Configuration)?;
         }
         for (consumer, text) in triggers.engine.consumers().await? {
             if triggers.running.lock().contains_key(&consumer) {
@@ -103,7 +105,7 @@ impl Triggers {
             let value: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
             let stored = |error| TriggerError::Stored { name: consumer.name.clone(), error };
             let definition = TriggerDefinition::parse(&value).map_err(stored)?;
-            triggers.launch(consumer, definition, Origin::Command);
+            triggers.launch(consumer, definition, Origin::Command)?;
         }
         Ok(Arc::new(triggers))
     }
@@ -125,10 +127,11 @@ impl Triggers {
                 None => {}
             }
         }
+        // Before it is kept: a trigger that cannot run is not to be found after a restart.
+        self.runtime()?;
         let text = definition.to_json().to_string();
         self.engine.save_consumer(&consumer, &text).await?;
-        self.launch(consumer, definition, Origin::Command);
-        Ok(())
+        self.launch(consumer, definition, Origin::Command)
     }
 
     /// Stops a trigger and forgets it, with how far it had come.
@@ -198,7 +201,22 @@ impl Triggers {
         futures_util::future::join_all(running.into_values().map(Running::stop)).await;
     }
 
-    fn launch(&self, consumer: ConsumerName, definition: TriggerDefinition, origin: Origin) {
+    fn runtime(&self) -> Result<Handle, TriggerError> {
+        let mut thread = self.thread.lock();
+        let started = match thread.take() {
+            Some(started) => started,
+            None => RuntimeThread::start("zenobe-triggers").map_err(TriggerError::Thread)?,
+        };
+        Ok(thread.insert(started).runtime.clone())
+    }
+
+    fn launch(
+        &self,
+        consumer: ConsumerName,
+        definition: TriggerDefinition,
+        origin: Origin,
+    ) -> Result<(), TriggerError> {
+        let runtime = self.runtime()?;
         let api = InProcess { api: self.api.clone(), namespace: consumer.namespace.clone() };
         let trigger = Arc::new(Trigger {
             consumer: consumer.clone(),
@@ -208,8 +226,9 @@ impl Triggers {
             metrics: Arc::new(TriggerMetrics::default()),
         });
         let (stop, stopping) = shutdown::channel();
-        let task = self.runtime.spawn(coordinator::run(trigger.clone(), stopping));
+        let task = runtime.spawn(coordinator::run(trigger.clone(), stopping));
         self.running.lock().insert(consumer, Running { trigger, origin, stop, task });
+        Ok(())
     }
 
     async fn describe(&self, trigger: &Trigger, origin: Origin) -> Result<Value, TriggerError> {

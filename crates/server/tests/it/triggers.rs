@@ -52,6 +52,20 @@ pub fn admin(process: &Process, method: &str, path: &str, body: &Value) -> (u16,
     (reply.status, reply.body)
 }
 
+/// Endpoints and filters must not hold up expiry and trimming; and who has no triggers has no thread for them.
+#[cfg(target_os = "linux")]
+#[test]
+fn triggers_run_on_a_thread_of_their_own() {
+    let process = serve(&["--memory"]);
+    let count = |name: &str| process.threads().iter().filter(|thread| *thread == name).count();
+    assert_eq!((count("zenobe-upkeep"), count("zenobe-triggers")), (1, 0));
+    for name in ["one", "two"] {
+        let trigger = json!({"name": name, "table": "none", "url": "http://127.0.0.1:9/"});
+        assert_eq!(admin(&process, "POST", "/_zenobe/triggers", &trigger).0, 200);
+        assert_eq!((count("zenobe-upkeep"), count("zenobe-triggers")), (1, 1));
+    }
+}
+
 fn status(process: &Process, name: &str) -> Value {
     let (status, body) = admin(process, "GET", &format!("/_zenobe/triggers/{name}"), &Value::Null);
     assert_eq!(status, 200, "{body}");
