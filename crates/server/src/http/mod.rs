@@ -2,6 +2,7 @@
 
 mod body;
 pub mod connection;
+mod date;
 mod head;
 mod peers;
 pub mod response;

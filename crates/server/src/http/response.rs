@@ -9,12 +9,13 @@ use http_body_util::Full;
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD,
-    CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, SERVER, VARY,
+    CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, SERVER,
+    VARY,
 };
 use hyper::http::request;
 use hyper::{Response, StatusCode};
 
-use super::{COMPRESSION_SIZE_BYTES_MIN, head};
+use super::{COMPRESSION_SIZE_BYTES_MIN, date, head};
 use crate::request_id;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-amzn-requestid");
@@ -92,6 +93,7 @@ impl Answer {
     ) -> Response<Full<Bytes>> {
         let Answer { status, mut body, content_type, mut headers, from_service, close } = self;
         headers.insert(SERVER, HeaderValue::from_static("Server"));
+        headers.insert(DATE, date::now());
         if let Some(content_type) = content_type {
             headers.insert(CONTENT_TYPE, content_type);
         }

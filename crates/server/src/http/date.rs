@@ -1,0 +1,66 @@
+//! The `Date` header. hyper's own stands still after the clock was set back, until it has caught up.
+
+use std::cell::RefCell;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use hyper::header::HeaderValue;
+
+thread_local! {
+    /// The last header, and the second that it is for.
+    static LAST: RefCell<Option<(u64, HeaderValue)>> = const { RefCell::new(None) };
+}
+
+/// The header of this moment. It is written once per second and thread.
+pub fn now() -> HeaderValue {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    at(since_epoch.as_secs())
+}
+
+fn at(second: u64) -> HeaderValue {
+    LAST.with_borrow_mut(|last| match last {
+        Some((known, header)) if *known == second => header.clone(),
+        _ => {
+            let header = HeaderValue::from_str(&imf_fixdate(second)).expect("plain ASCII");
+            last.insert((second, header)).1.clone()
+        }
+    })
+}
+
+/// As in `Sun, 06 Nov 1994 08:49:37 GMT`.
+fn imf_fixdate(second: u64) -> String {
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let day = DAYS[(second / 86_400 % 7) as usize];
+    // `2026-10-09T05:53:25.330`
+    let text = zenobe_engine::clock::iso8601(second.saturating_mul(1_000));
+    let (date, time) = text.split_once('T').unwrap_or_default();
+    let mut parts = date.splitn(3, '-');
+    let mut part = || parts.next().unwrap_or_default();
+    let (year, month, day_of_month) = (part(), part(), part());
+    let month = month.parse::<usize>().unwrap_or(1);
+    let (time, _) = time.split_once('.').unwrap_or_default();
+    format!("{day}, {day_of_month} {} {year} {time} GMT", MONTHS[month - 1])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_written_as_http_wants_them() {
+        assert_eq!(imf_fixdate(0), "Thu, 01 Jan 1970 00:00:00 GMT");
+        assert_eq!(imf_fixdate(784_111_777), "Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(imf_fixdate(951_782_400), "Tue, 29 Feb 2000 00:00:00 GMT");
+        assert_eq!(imf_fixdate(1_700_000_000), "Tue, 14 Nov 2023 22:13:20 GMT");
+    }
+
+    /// Whichever way the clock is set.
+    #[test]
+    fn the_header_follows_the_clock() {
+        for second in [1_700_000_000, 1_700_000_001, 1_600_000_000, 1_700_000_002] {
+            assert_eq!(at(second), imf_fixdate(second).as_str());
+            assert_eq!(at(second), imf_fixdate(second).as_str());
+        }
+    }
+}
