@@ -2,6 +2,8 @@
 //!
 //! A [`PrimaryKey`] can only be made by a check, so whoever holds one needs no further check.
 
+use std::sync::OnceLock;
+
 use zenobe_store::Key;
 use zenobe_value::limits::{PARTITION_KEY_SIZE_BYTES_MAX, SORT_KEY_SIZE_BYTES_MAX};
 use zenobe_value::{AttributeValue, Attributes, ItemRef, Path, key_bytes};
@@ -9,14 +11,18 @@ use zenobe_value::{AttributeValue, Attributes, ItemRef, Path, key_bytes};
 use crate::catalog::Table;
 use crate::error::{Error, KeyError, Result};
 use crate::indexes::maintained;
-use crate::keyspace;
+use crate::keyspace::{self, KeyHash};
 use crate::schema::{KeyAttribute, KeySchema};
 
 /// The key bytes of a primary key: those of its partition attributes, then those of its sort attributes.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone)]
 pub(crate) struct PrimaryKey {
     bytes: Vec<u8>,
     partition_end: usize,
+    /// Of the partition attributes.
+    hash: KeyHash,
+    /// Of all attributes, once an index has asked for it.
+    tie: OnceLock<KeyHash>,
 }
 
 impl PrimaryKey {
@@ -64,19 +70,25 @@ impl PrimaryKey {
         for attribute in &keys.sort {
             push_stored(item, attribute, &mut bytes)?;
         }
-        Ok(PrimaryKey { bytes, partition_end })
+        Ok(PrimaryKey::new(keys, bytes, partition_end))
     }
 
     /// The key of a stored item, from what follows the prefix in its store key.
     pub fn from_item_key(keys: &KeySchema, suffix: &[u8]) -> Result<PrimaryKey> {
         let corrupt = |_| Error::Corrupt { detail: "the key of a stored item".to_owned() };
-        let bytes = keyspace::key_bytes_of_suffix(suffix).ok_or(()).map_err(corrupt)?;
+        let (hash, bytes) = keyspace::parts_of_suffix(suffix).ok_or(()).map_err(corrupt)?;
         let mut rest = bytes;
         for attribute in &keys.partition {
             let attribute_type = attribute.scalar_type.attribute_type();
             (_, rest) = key_bytes::decode(rest, attribute_type).map_err(|_| corrupt(()))?;
         }
-        Ok(PrimaryKey { bytes: bytes.to_vec(), partition_end: bytes.len() - rest.len() })
+        let partition_end = bytes.len() - rest.len();
+        Ok(PrimaryKey { bytes: bytes.to_vec(), partition_end, hash, tie: OnceLock::new() })
+    }
+
+    fn new(keys: &KeySchema, bytes: Vec<u8>, partition_end: usize) -> PrimaryKey {
+        let hash = KeyHash::of(&keys.partition, &bytes[..partition_end]);
+        PrimaryKey { bytes, partition_end, hash, tie: OnceLock::new() }
     }
 
     fn from_typed(keys: &KeySchema, attributes: &Attributes) -> Result<PrimaryKey, KeyError> {
@@ -96,7 +108,7 @@ impl PrimaryKey {
             }
             push_checked(value, &mut bytes);
         }
-        Ok(PrimaryKey { bytes, partition_end })
+        Ok(PrimaryKey::new(keys, bytes, partition_end))
     }
 
     pub fn partition(&self) -> &[u8] {
@@ -112,9 +124,17 @@ impl PrimaryKey {
         &self.bytes
     }
 
+    /// What orders entries with equal index keys: the hash of all attributes. `keys` are the table's.
+    pub fn tie(&self, keys: &KeySchema) -> KeyHash {
+        if keys.sort.is_empty() {
+            return self.hash;
+        }
+        *self.tie.get_or_init(|| KeyHash::of(keys.attributes(), &self.bytes))
+    }
+
     /// The store key of this item of `table`.
     pub fn item_key(&self, table: &Table) -> Key {
-        keyspace::item_key(table.item_prefix(), self.partition(), self.sort())
+        keyspace::entry_key(table.item_prefix(), self.hash, &self.bytes)
     }
 }
 

@@ -2,17 +2,20 @@
 //! nowhere else. `docs/store-format/keyspace.md` shows the same layout to readers without the code.
 //!
 //! Notation: `'T'` is one byte, `table` a table id in 8 bytes, `index` an index id in 4 bytes (both
-//! big-endian), `hash` an XXH3-64 in 8 bytes big-endian, and `text` a string with `00` written as
+//! big-endian), `hash` AWS's own hash of key values in 16 bytes ([`KeyHash`]), and `text` a string with `00` written as
 //! `00 FF` and `00 01` after it, so that texts of any length keep their order when they follow one
 //! another.
 //!
 //! **Invariant:** two kinds of keys never share a first byte, and no table's keys fall into the range
 //! of another table. Deleting a table is therefore a handful of range deletions.
 
-use xxhash_rust::xxh3::xxh3_64;
+mod hash;
+
 use zenobe_store::{Key, KeyGroups, KeyRange, prefix_end};
 
-use crate::schema::{IndexId, Namespace, TableId};
+use crate::schema::{IndexId, KeyAttribute, Namespace, TableId};
+
+pub use hash::KeyHash;
 
 /// The first byte of a key: what kind of entry it is.
 mod kind {
@@ -43,13 +46,13 @@ pub fn item_prefix(table: TableId) -> Key {
 }
 
 /// `'L' table index`: all entries of a local index. An entry's key goes on with
-/// `hash(pk) pk index-sk sk`, so an item collection is one range of the index.
+/// `hash(pk) pk index-sk hash(pk sk) sk`, so an item collection is one range of the index.
 pub fn local_index_prefix(table: TableId, index: IndexId) -> Key {
     index_prefix(kind::LOCAL_INDEX, table, index)
 }
 
 /// `'G' table index`: all entries of a global index. An entry's key goes on with
-/// `hash(index-pk…) index-pk… index-sk… pk sk`.
+/// `hash(index-pk…) index-pk… index-sk… hash(pk sk) pk sk`.
 pub fn global_index_prefix(table: TableId, index: IndexId) -> Key {
     index_prefix(kind::GLOBAL_INDEX, table, index)
 }
@@ -64,39 +67,26 @@ pub fn global_indexes_prefix(table: TableId) -> Key {
     table_prefix(kind::GLOBAL_INDEX, table)
 }
 
-/// `prefix hash(partition) partition sort`: the key of an item, from [`item_prefix`] and the key
-/// bytes of its partition and sort key attributes (`sort` is empty if the table has none).
-pub fn item_key(prefix: &[u8], partition: &[u8], sort: &[u8]) -> Key {
-    entry_key(prefix, partition, sort, &[])
+/// `prefix hash rest`: the key of an item or an index entry, or what the keys of a partition begin with. `hash` is that of
+/// the partition attributes, and `rest` begins with their key bytes.
+pub fn entry_key(prefix: &[u8], hash: KeyHash, rest: &[u8]) -> Key {
+    [prefix, hash.as_bytes(), rest].concat().into()
 }
 
-/// `prefix hash(partition) partition sort tail`: the key of an index entry. `partition` and `sort` are
-/// the key bytes of the index's own key attributes; `tail` tells apart entries that share them: the
-/// item's sort key in a local index, its partition and sort key in a global one.
-pub fn entry_key(prefix: &[u8], partition: &[u8], sort: &[u8], tail: &[u8]) -> Key {
-    let length = prefix.len() + 8 + partition.len() + sort.len() + tail.len();
-    let mut key = Vec::with_capacity(length);
-    key.extend_from_slice(prefix);
-    key.extend_from_slice(&hash64(partition).to_be_bytes());
-    key.extend_from_slice(partition);
-    key.extend_from_slice(sort);
-    key.extend_from_slice(tail);
-    key.into()
-}
-
-/// A key of the form of [`entry_key`] while it is written, so that its parts need no buffers of their own.
+/// The key of an index entry while it is written, so that its parts need no buffers of their own.
 pub(crate) struct EntryKeyBuilder {
     bytes: Vec<u8>,
     hash_at: usize,
 }
 
 impl EntryKeyBuilder {
-    /// The key bytes of the partition attributes are pushed next.
+    /// The key bytes of the partition attributes are pushed next. `tail` is what the key ends with.
     pub fn new(prefix: &[u8], tail: &[u8]) -> EntryKeyBuilder {
+        let hashes = 2 * KeyHash::LENGTH;
         let mut bytes =
-            Vec::with_capacity(prefix.len() + 8 + ENTRY_KEY_BYTES_EXPECTED + tail.len());
+            Vec::with_capacity(prefix.len() + hashes + ENTRY_KEY_BYTES_EXPECTED + tail.len());
         bytes.extend_from_slice(prefix);
-        bytes.extend_from_slice(&[0; 8]);
+        bytes.extend_from_slice(&[0; KeyHash::LENGTH]);
         EntryKeyBuilder { bytes, hash_at: prefix.len() }
     }
 
@@ -104,13 +94,17 @@ impl EntryKeyBuilder {
         &mut self.bytes
     }
 
-    /// What was pushed so far is the partition.
-    pub fn end_partition(&mut self) {
-        let (start, partition) = self.bytes.split_at_mut(self.hash_at + 8);
-        start[self.hash_at..].copy_from_slice(&hash64(partition).to_be_bytes());
+    /// What was pushed so far are the key bytes of these attributes.
+    pub fn end_partition(&mut self, attributes: &[KeyAttribute]) {
+        let (start, partition) = self.bytes.split_at_mut(self.hash_at + KeyHash::LENGTH);
+        let hash = KeyHash::of(attributes, partition);
+        start[self.hash_at..].copy_from_slice(hash.as_bytes());
     }
 
-    pub fn finish(mut self, tail: &[u8]) -> Key {
+    /// Entries with equal index keys are in the order of `tie`, the hash of the item's whole primary key. `tail` tells
+    /// them apart: the item's sort key in a local index, its partition and sort key in a global one.
+    pub fn finish(mut self, tie: KeyHash, tail: &[u8]) -> Key {
+        self.bytes.extend_from_slice(tie.as_bytes());
         self.bytes.extend_from_slice(tail);
         self.bytes.into()
     }
@@ -119,16 +113,10 @@ impl EntryKeyBuilder {
 /// What the key bytes of an index's attributes rarely exceed.
 const ENTRY_KEY_BYTES_EXPECTED: usize = 64;
 
-/// `prefix hash(partition) partition`: begins every key of one partition (one item collection) of a
-/// table or index.
-pub fn partition_prefix(prefix: &[u8], partition: &[u8]) -> Key {
-    entry_key(prefix, partition, &[], &[])
-}
-
 /// The keys below `prefix` whose hash is at least `first` and less than `end` (`None`: to the last).
 /// Segments of a parallel scan are such ranges.
-pub fn hash_range(prefix: &[u8], first: u64, end: Option<u64>) -> KeyRange {
-    let at = |hash: u64| Key::from([prefix, &hash.to_be_bytes()].concat());
+pub fn hash_range(prefix: &[u8], first: u128, end: Option<u128>) -> KeyRange {
+    let at = |hash: u128| Key::from([prefix, &hash.to_be_bytes()].concat());
     KeyRange { start: at(first), end: end.map(at).or_else(|| prefix_end(prefix)) }
 }
 
@@ -136,7 +124,7 @@ pub fn hash_range(prefix: &[u8], first: u64, end: Option<u64>) -> KeyRange {
 pub struct Collections;
 
 impl KeyGroups for Collections {
-    const NAME: &'static str = "zenobe.collections.1";
+    const NAME: &'static str = "zenobe.collections.2";
 
     /// Up to the end of the hash. Two partitions with one hash are one group, which does no harm.
     fn group_of(key: &[u8]) -> Option<&[u8]> {
@@ -145,7 +133,7 @@ impl KeyGroups for Collections {
             kind::LOCAL_INDEX | kind::GLOBAL_INDEX => INDEX_PREFIX_LENGTH,
             _ => return None,
         };
-        key.get(..prefix_length + 8)
+        key.get(..prefix_length + KeyHash::LENGTH)
     }
 }
 
@@ -153,19 +141,15 @@ impl KeyGroups for Collections {
 ///
 /// # Panics
 /// If the key is shorter than its prefix and hash: such a key was not made by this module.
-pub fn hash_of_key(prefix: &[u8], key: &[u8]) -> u64 {
-    let hash = key[prefix.len()..].first_chunk().expect("an entry's key holds its hash");
-    u64::from_be_bytes(*hash)
+pub fn hash_of_key(prefix: &[u8], key: &[u8]) -> KeyHash {
+    let (hash, _) = parts_of_suffix(&key[prefix.len()..]).expect("an entry's key holds its hash");
+    hash
 }
 
-/// The key bytes `pk sk` in what follows the prefix of an item's key.
-pub fn key_bytes_of_suffix(suffix: &[u8]) -> Option<&[u8]> {
-    suffix.get(8..)
-}
-
-/// Spreads partitions over the key space. Part of the stored format: it can never change.
-pub fn hash64(partition: &[u8]) -> u64 {
-    xxh3_64(partition)
+/// The hash and the key bytes `pk sk` in what follows the prefix of an item's key.
+pub fn parts_of_suffix(suffix: &[u8]) -> Option<(KeyHash, &[u8])> {
+    let (hash, key_bytes) = suffix.split_first_chunk()?;
+    Some((KeyHash::from_bytes(*hash), key_bytes))
 }
 
 /// `'E' table`: the expiry index of a table with time to live. An entry's key goes on with the second of
@@ -452,6 +436,7 @@ fn push_text(key: &mut Vec<u8>, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schema::ScalarType;
 
     fn namespace(account: &str, region: &str) -> Namespace {
         Namespace { account: account.into(), region: region.into() }
@@ -500,13 +485,34 @@ mod tests {
         check(stream_log(table, "l", 2), b"S\0\0\0\0\0\0\x01\x02l\0\x01\0\0\0\x02");
         check(checkpoint_row(&here, "c", "s", "h"), b"Rc1\0\x01r\0\x01c\0\x01s\0\x01h\0\x01");
         check(stream_row(&here, "t", "l"), b"D1\0\x01r\0\x01t\0\x01l\0\x01");
-        let item = item_key(&item_prefix(table), b"", b"s");
+        let hash = KeyHash::from_bytes(*b"0123456789abcdef");
+        let item = entry_key(&item_prefix(table), hash, b"ps");
+        check(item.clone(), b"T\0\0\0\0\0\0\x01\x020123456789abcdefps");
         check(
             expiry_entry(&expiry_prefix(table), 5, &item),
-            b"E\0\0\0\0\0\0\x01\x02\0\0\0\0\0\0\0\x05\x2D\x06\x80\x05\x38\xD3\x94\xC2s",
+            b"E\0\0\0\0\0\0\x01\x02\0\0\0\0\0\0\0\x050123456789abcdefps",
         );
         check(token_expiry(5, b"Krow"), b"X\0\0\0\0\0\0\0\x05Krow");
-        check(item_key(b"T", b"", b"s"), b"T\x2D\x06\x80\x05\x38\xD3\x94\xC2s");
+    }
+
+    /// The hash of AWS's recorded example, `user#1`, and the tie-break of (`u1`, `2026`).
+    #[test]
+    fn the_key_of_an_index_entry_is_pinned() {
+        let text = |name: &str| KeyAttribute { name: name.into(), scalar_type: ScalarType::S };
+        let tail = b"u1\0\x012026\0\x01";
+        let tie = KeyHash::of(&[text("p"), text("s")], tail);
+        let mut key = EntryKeyBuilder::new(b"G", tail);
+        key.bytes().extend_from_slice(b"user#1\0\x01");
+        key.end_partition(&[text("i")]);
+        key.bytes().extend_from_slice(b"sort\0\x01");
+        let expected: Vec<&[u8]> = vec![
+            b"G",
+            b"\x8b\x54\x29\x29\x23\x88\x62\xfe\x70\x69\xb8\x42\xce\x6b\x69\x46",
+            b"user#1\0\x01sort\0\x01",
+            b"\x73\x65\xae\xbb\x41\xd8\xaa\x1f\x37\xda\xb0\x34\x45\x72\xea\x5d",
+            tail,
+        ];
+        assert_eq!(key.finish(tie, tail), expected.concat());
     }
 
     #[test]
@@ -530,13 +536,14 @@ mod tests {
     #[test]
     fn hash_ranges_cover_the_whole_prefix() {
         let prefix = item_prefix(TableId(1));
-        let middle = 1 << 63;
+        let middle = 1 << 127;
         let (low, high) = (hash_range(&prefix, 0, Some(middle)), hash_range(&prefix, middle, None));
-        for partition in ["a", "b", "c", "d", "e"] {
-            let key = item_key(&prefix, partition.as_bytes(), b"sort");
-            assert_eq!(low.contains(&key), hash64(partition.as_bytes()) < middle);
+        for number in [0, 1, middle - 1, middle, middle + 1, u128::MAX] {
+            let hash = KeyHash::from_bytes(number.to_be_bytes());
+            let key = entry_key(&prefix, hash, b"partition and sort");
+            assert_eq!(low.contains(&key), number < middle);
             assert_ne!(low.contains(&key), high.contains(&key));
-            assert_eq!(hash_of_key(&prefix, &key), hash64(partition.as_bytes()));
+            assert_eq!(hash_of_key(&prefix, &key), hash);
         }
     }
 
@@ -548,13 +555,14 @@ mod tests {
             local_index_prefix(table, index),
             global_index_prefix(table, index),
         ];
+        let hash = |partition: u8| KeyHash::from_bytes([partition; KeyHash::LENGTH]);
         for prefix in prefixes {
-            let collection = KeyRange::prefix(partition_prefix(&prefix, b"p"));
+            let collection = KeyRange::prefix(entry_key(&prefix, hash(1), b"p"));
             let group = Collections::group_of(&collection.start).expect("entries are grouped");
             // A Query is one range, which a store can tell to lie in one group.
             assert_eq!(Collections::group_of(&collection.end.unwrap()), Some(group));
-            for (partition, is_same) in [(b"p", true), (b"q", false)] {
-                let key = entry_key(&prefix, partition, b"sort", b"tail");
+            for (partition, is_same) in [(1, true), (2, false)] {
+                let key = entry_key(&prefix, hash(partition), b"p, sort and tail");
                 assert_eq!(Collections::group_of(&key) == Some(group), is_same);
             }
             // A Scan's segment, and the whole table, are more than a group.
@@ -570,8 +578,9 @@ mod tests {
 
     #[test]
     fn items_that_expire_are_a_range() {
+        let hash = KeyHash::from_bytes([7; KeyHash::LENGTH]);
         let (prefix, item) =
-            (expiry_prefix(TableId(1)), item_key(&item_prefix(TableId(1)), b"p", b"s"));
+            (expiry_prefix(TableId(1)), entry_key(&item_prefix(TableId(1)), hash, b"ps"));
         let entry = expiry_entry(&prefix, 100, &item);
         assert!(!expiries_between(&prefix, 0, 100).contains(&entry));
         assert!(expiries_between(&prefix, 0, 101).contains(&entry));

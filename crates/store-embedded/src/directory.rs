@@ -11,8 +11,9 @@ use zenobe_store::{Error, Result};
 use crate::database::{Database, io_error, rocksdb_error};
 use crate::log::horizon::Nonce;
 
-/// The version of the directory's layout and of everything that this crate itself stores.
-pub const FORMAT_VERSION: u32 = 2;
+/// The version of everything in the directory: its layout, what this crate itself stores, and the order of the keys that it
+/// is given. Whoever changes one of them counts up, and tells what changed in `docs/store-format/directory.md`.
+pub const FORMAT_VERSION: u32 = 3;
 
 const FORMAT_FILE: &str = "FORMAT";
 const FORMAT_FILE_NEW: &str = "FORMAT.new";
@@ -293,9 +294,9 @@ mod tests {
     #[test]
     fn refuses_what_it_does_not_know() {
         let cases = [
-            (FORMAT_FILE, "zenobe-store 1\n", "format version 1"),
-            (FORMAT_FILE, "zenobe-store 2\n", "the second line"),
-            (FORMAT_FILE, "zenobe-store 2\nlog-nonce x\n", "the second line"),
+            (FORMAT_FILE, "zenobe-store 2\n", "format version 2"),
+            (FORMAT_FILE, "zenobe-store 3\n", "the second line"),
+            (FORMAT_FILE, "zenobe-store 3\nlog-nonce x\n", "the second line"),
             (FORMAT_FILE, "zenobe-store\n", "does not say"),
             (FORMAT_FILE, "", "does not say"),
             ("CURRENT", "MANIFEST-000004\n", "no FORMAT file, so its format is unknown"),
@@ -319,7 +320,7 @@ mod tests {
         assert!(!directory.holds_database().unwrap());
         let format = fs::read_to_string(path.join(FORMAT_FILE)).unwrap();
         let nonce = directory.nonce();
-        assert_eq!(format, format!("zenobe-store 2\nlog-nonce {:016x}\n", nonce.0));
+        assert_eq!(format, format!("zenobe-store 3\nlog-nonce {:016x}\n", nonce.0));
         assert!(problem(&path).contains("another process uses it"));
         drop(directory);
         let directory = Directory::open(&path).unwrap();

@@ -6,10 +6,12 @@
 //! Numbers: one byte for sign and exponent, then one byte for each pair of digits, where pairs
 //! are aligned at the decimal point and the lowest bit tells whether another follows.
 
+mod hashed;
 mod number;
 
 use crate::{AttributeType, AttributeValue, DecodeError, ValueRef};
 
+pub use hashed::feed_hash;
 pub use number::encode_number;
 
 /// Only strings, numbers and binaries can be keys.

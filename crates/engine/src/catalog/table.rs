@@ -138,7 +138,7 @@ impl Table {
     pub(crate) fn stream_log(&self, item_key: &[u8]) -> Option<&Key> {
         let stream = self.definition.stream.as_ref()?;
         let hash = keyspace::hash_of_key(&self.item_prefix, item_key);
-        self.stream_logs.get(stream.slot_of(hash) as usize)
+        self.stream_logs.get(stream.slot_of(hash.upper_half()) as usize)
     }
 
     /// Begins the key of every entry of the expiry index.

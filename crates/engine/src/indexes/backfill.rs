@@ -164,7 +164,7 @@ pub(crate) async fn items_after(
     }
     let (mut items, mut size_bytes, mut damaged) = (Vec::new(), 0, false);
     let mut visit = |key: &[u8], value: &[u8]| {
-        if keyspace::key_bytes_of_suffix(&key[table.item_prefix().len()..]).is_none() {
+        if keyspace::parts_of_suffix(&key[table.item_prefix().len()..]).is_none() {
             damaged = true;
             return ControlFlow::Break(());
         }

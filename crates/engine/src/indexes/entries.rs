@@ -31,12 +31,13 @@ pub(crate) fn entry(
     primary: &PrimaryKey,
     item: &EncodedItem,
 ) -> Option<Entry> {
-    let key = entry_key(index, primary, item.as_item())?;
+    let key = entry_key(table, index, primary, item.as_item())?;
     Some(Entry { key, value: projected(table, index, item) })
 }
 
 /// The key of an item's entry, if the item is in the index.
 pub(crate) fn entry_key(
+    table: &Table,
     index: TableIndex<'_>,
     primary: &PrimaryKey,
     item: ItemRef<'_>,
@@ -48,9 +49,9 @@ pub(crate) fn entry_key(
     };
     let mut key = EntryKeyBuilder::new(index.prefix, tail);
     push_part(partition, item, PARTITION_KEY_SIZE_BYTES_MAX, key.bytes())?;
-    key.end_partition();
+    key.end_partition(partition);
     push_part(sort, item, SORT_KEY_SIZE_BYTES_MAX, key.bytes())?;
-    Some(key.finish(tail))
+    Some(key.finish(primary.tie(&table.definition().keys), tail))
 }
 
 /// What an entry of `index` carries of `item`.

@@ -7,7 +7,7 @@ use zenobe_value::{AttributeValue, key_bytes};
 
 use crate::error::{KeyError, PageError, Result};
 use crate::keys::{is_empty, push_checked};
-use crate::keyspace;
+use crate::keyspace::{self, KeyHash};
 use crate::schema::{KeyAttribute, KeySchema};
 
 use super::source::Source;
@@ -29,7 +29,8 @@ impl QueryRange {
         check_count(keys, conditions)?;
         let partition = partition_bytes(keys, conditions)?;
         let sort = sort_conditions(keys, conditions)?;
-        let partition_prefix = keyspace::partition_prefix(source.prefix(), &partition);
+        let hash = KeyHash::of(&keys.partition, &partition);
+        let partition_prefix = keyspace::entry_key(source.prefix(), hash, &partition);
         let range = sort_range(&partition_prefix, &sort)?;
         Ok(QueryRange { range, partition, partition_prefix, has_sort_condition: !sort.is_empty() })
     }

@@ -49,16 +49,27 @@ impl Engine {
     }
 }
 
-/// Segments split the hash space evenly; a partition, having one hash, is never split.
+/// Segments split the hash space evenly: segment `floor(hash × total / 2^128)` holds a partition. Having one hash, a
+/// partition is never split.
 fn segment_range(prefix: &Key, segment: Segment) -> KeyRange {
-    let boundary = |number: u32| {
-        let boundary = (u128::from(number) << 64) / u128::from(segment.total);
-        u64::try_from(boundary).ok()
-    };
-    match boundary(segment.number) {
-        Some(first) => keyspace::hash_range(prefix, first, boundary(segment.number + 1)),
+    let end = boundary(segment.number + 1, segment.total);
+    match boundary(segment.number, segment.total) {
+        Some(first) => keyspace::hash_range(prefix, first, end),
         None => KeyRange::new(prefix.clone(), prefix.clone()),
     }
+}
+
+/// The first hash of a segment: `number × 2^128 / total`, rounded up. `None` behind the last one.
+fn boundary(number: u32, total: u32) -> Option<u128> {
+    if number >= total {
+        return None;
+    }
+    // 64 bits of the quotient at a time: both dividends have less than 64 + 32 bits.
+    let total = u128::from(total);
+    let upper = u128::from(number) << 64;
+    let lower = (upper % total) << 64;
+    let quotient = (upper / total) << 64 | lower / total;
+    Some(if lower.is_multiple_of(total) { quotient } else { quotient + 1 })
 }
 
 fn check_segment(
@@ -77,7 +88,38 @@ fn check_segment(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keyspace::KeyHash;
     use crate::schema::TableId;
+
+    /// AWS's worked examples.
+    #[test]
+    fn segments_are_those_of_aws() {
+        let prefix = keyspace::item_prefix(TableId(1));
+        for (hash, of_four, of_ten) in [
+            (0x8b542929238862fe7069b842ce6b6946_u128, 2, 5),
+            (0xf913dd54df501b2be14e0f09ea2713e0, 3, 9),
+            (0x7c24c3cc726244b299750e0bc10b13b2, 1, 4),
+        ] {
+            let hash = KeyHash::from_bytes(hash.to_be_bytes());
+            let key = keyspace::entry_key(&prefix, hash, b"key");
+            for (total, expected) in [(4, of_four), (10, of_ten)] {
+                let holds = |number: &u32| {
+                    segment_range(&prefix, Segment { number: *number, total }).contains(&key)
+                };
+                assert_eq!((0..total).filter(holds).collect::<Vec<_>>(), [expected]);
+            }
+        }
+    }
+
+    #[test]
+    fn boundaries_are_exact() {
+        assert_eq!(boundary(0, 3), Some(0));
+        // The first h with floor(3h / 2^128) = 1.
+        assert_eq!(boundary(1, 3), Some(u128::MAX / 3 + 1));
+        assert_eq!(boundary(1, 2), Some(1 << 127));
+        assert_eq!(boundary(999_999, 1_000_000), Some(u128::MAX - u128::MAX / 1_000_000));
+        assert_eq!(boundary(3, 3), None);
+    }
 
     #[test]
     fn segments_cover_the_hash_space_without_gaps_or_overlaps() {

@@ -5,7 +5,7 @@ use zenobe_value::Attributes;
 
 use crate::error::{KeyError, PageError, Result};
 use crate::keys::{is_empty, push_checked};
-use crate::keyspace;
+use crate::keyspace::{self, KeyHash};
 use crate::schema::{IndexKind, KeyAttribute};
 
 use super::source::Source;
@@ -44,15 +44,21 @@ impl StartKey {
         let (mut partition, mut rest) = (Vec::new(), Vec::new());
         push(&source.keys().partition, &mut partition);
         push(&source.keys().sort, &mut rest);
-        match source.index.map(|index| index.definition.kind) {
-            None => {}
-            Some(IndexKind::Local) => push(&source.table_keys().sort, &mut rest),
-            Some(IndexKind::Global) => {
-                push(&source.table_keys().partition, &mut rest);
-                push(&source.table_keys().sort, &mut rest);
-            }
+        if let Some(index) = source.index {
+            let keys = source.table_keys();
+            let mut primary = Vec::new();
+            push(&keys.partition, &mut primary);
+            let partition_end = primary.len();
+            push(&keys.sort, &mut primary);
+            rest.extend_from_slice(KeyHash::of(keys.attributes(), &primary).as_bytes());
+            rest.extend_from_slice(match index.definition.kind {
+                IndexKind::Local => &primary[partition_end..],
+                IndexKind::Global => &primary,
+            });
         }
-        let key = keyspace::entry_key(source.prefix(), &partition, &rest, &[]);
+        let hash = KeyHash::of(&source.keys().partition, &partition);
+        let key =
+            keyspace::entry_key(source.prefix(), hash, &[&partition[..], &rest[..]].concat());
         StartKey { partition, rest, key }
     }
 

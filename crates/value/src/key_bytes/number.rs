@@ -12,7 +12,7 @@ const PAIR_EXPONENT_MIN: i32 = -65;
 const POSITIVE: u8 = 0x80;
 const ZERO: &[u8] = &[POSITIVE, 0];
 /// 38 digits that straddle the pairs.
-const PAIRS_MAX: usize = 20;
+pub(super) const PAIRS_MAX: usize = 20;
 
 pub fn encode_number(number: &Number, out: &mut Vec<u8>) {
     let start = out.len();

@@ -38,6 +38,21 @@ fn malformed_keys_are_refused() {
     });
 }
 
+#[test]
+fn hashed_bytes_are_those_of_aws() {
+    golden::check_recorded("hashed-keys.txt", |input| {
+        let key = golden_key(input);
+        golden::hex(&hashed(&encode(&key), key.attribute_type()))
+    });
+}
+
+fn hashed(bytes: &[u8], attribute_type: AttributeType) -> Vec<u8> {
+    let mut fed = Vec::new();
+    let rest = key_bytes::feed_hash(bytes, attribute_type, &mut |part| fed.extend(part));
+    assert_eq!(rest, Ok(&[][..]));
+    fed
+}
+
 fn golden_key(input: &str) -> AttributeValue {
     let (attribute_type, content) = input.split_once(' ').expect("a type and a key");
     match attribute_type {
@@ -94,6 +109,20 @@ proptest! {
         prop_assert!(rest.is_empty());
     }
 
+    /// Text and binary are hashed as they are; of two keys in a row, each is found where it ends.
+    #[test]
+    fn content_is_hashed_as_it_is(content in binary(), number in number()) {
+        let number = encode(&AttributeValue::N(number));
+        let bytes = [encode(&AttributeValue::B(content.clone())), number.clone()].concat();
+        let mut fed = Vec::new();
+        let mut feed = |part: &[u8]| fed.extend_from_slice(part);
+        let rest = key_bytes::feed_hash(&bytes, AttributeType::B, &mut feed);
+        prop_assert_eq!(rest, Ok(&number[..]));
+        prop_assert_eq!(fed, content);
+        let end = key_bytes::feed_hash(&number, AttributeType::N, &mut |_| {});
+        prop_assert_eq!(end, Ok(&[][..]));
+    }
+
     #[test]
     fn stored_values_give_the_same_keys(key in key()) {
         let mut bytes = Vec::new();
@@ -118,8 +147,10 @@ proptest! {
             bytes[0] = 0x80 ^ (bytes[0] & 0x3F);
         }
         for attribute_type in AttributeType::ALL {
+            let hashed = key_bytes::feed_hash(&bytes, attribute_type, &mut |_| {});
             if let Ok((value, rest)) = key_bytes::decode(&bytes, attribute_type) {
                 prop_assert_eq!([&encode(&value)[..], rest].concat(), bytes.clone());
+                prop_assert_eq!(hashed, Ok(rest));
             }
         }
     }

@@ -10,6 +10,8 @@ use zenobe_value::{EncodedItem, key_bytes};
 
 use super::notation::{print_item, print_value};
 
+const HASH: usize = keyspace::KeyHash::LENGTH;
+
 pub type Entries = BTreeMap<Key, Value>;
 
 /// Everything in the store but the catalogue, which has tests of its own.
@@ -95,16 +97,17 @@ fn print_key(tables: &[std::sync::Arc<TableDefinition>], key: &Key) -> String {
     match key[0] {
         b'T' => {
             let prefix = keyspace::item_prefix(id);
-            format!("item {name} {}", values(&key[prefix.len() + 8..], &table_keys))
+            format!("item {name} {}", values(&key[prefix.len() + HASH..], &table_keys))
         }
         b'L' | b'G' => {
             let Some((index, rest)) = index_of(table, &key[9..]) else {
                 return format!("entry of an index of {name} that is gone");
             };
-            let mut keys: Vec<&KeyAttribute> = index.keys.attributes().collect();
+            let keys: Vec<&KeyAttribute> = index.keys.attributes().collect();
             let shared = usize::from(key[0] == b'L');
-            keys.extend(table_keys.into_iter().skip(shared));
-            format!("entry {name}/{} {}", index.name, values(&rest[8..], &keys))
+            let (own, tail) = leading_values(&rest[HASH..], &keys);
+            let tail = values(&tail[HASH..], &table_keys[shared..]);
+            format!("entry {name}/{} {}", index.name, format!("{own} {tail}").trim_end())
         }
         b'N' => {
             let what = if key[13] == b'c' { "count" } else { "size" };
@@ -118,7 +121,7 @@ fn print_key(tables: &[std::sync::Arc<TableDefinition>], key: &Key) -> String {
         }
         b'E' => {
             let second = u64::from_be_bytes(key[9..17].try_into().expect("eight bytes"));
-            format!("expiry {name} {second} {}", values(&key[17 + 8..], &table_keys))
+            format!("expiry {name} {second} {}", values(&key[17 + HASH..], &table_keys))
         }
         b'S' => {
             let (log, entry) = key.split_at(key.len() - 8);
@@ -140,7 +143,14 @@ fn index_of<'t, 'k>(
     Some((table.indexes().find(|index| index.id.0 == id)?, rest))
 }
 
-fn values(mut bytes: &[u8], keys: &[&KeyAttribute]) -> String {
+fn values(bytes: &[u8], keys: &[&KeyAttribute]) -> String {
+    let (text, rest) = leading_values(bytes, keys);
+    assert!(rest.is_empty(), "bytes are left over in a key");
+    text
+}
+
+/// The values of these keys, and what follows them.
+fn leading_values<'b>(mut bytes: &'b [u8], keys: &[&KeyAttribute]) -> (String, &'b [u8]) {
     let mut texts = Vec::new();
     for key in keys {
         let (value, rest) = key_bytes::decode(bytes, key.scalar_type.attribute_type())
@@ -148,8 +158,7 @@ fn values(mut bytes: &[u8], keys: &[&KeyAttribute]) -> String {
         texts.push(print_value(&value));
         bytes = rest;
     }
-    assert!(bytes.is_empty(), "bytes are left over in a key");
-    texts.join(" ")
+    (texts.join(" "), bytes)
 }
 
 fn printable(bytes: &[u8]) -> String {

@@ -3,6 +3,7 @@
 
 pub mod condition;
 pub mod fault;
+pub mod hash;
 pub mod page;
 pub mod projection;
 pub mod route;

@@ -1,6 +1,6 @@
 //! Reads: single items, and what each page of a query or scan holds.
 
-use zenobe_engine::command::{Consumed, Select};
+use zenobe_engine::command::{Consumed, Segment, Select};
 use zenobe_engine::error::{KeyError, PageError};
 use zenobe_engine::schema::{IndexKind, IndexProjection, KeyAttribute, KeySchema};
 use zenobe_value::limits::{PARTITION_KEY_SIZE_BYTES_MAX, SORT_KEY_SIZE_BYTES_MAX};
@@ -9,11 +9,12 @@ use zenobe_value::{AttributeValue, Attributes};
 use super::Twin;
 use super::condition::{Comparison, Test};
 use super::fault::{Fault, Refusal};
+use super::hash;
 use super::projection::project;
 use super::route::Route;
 use super::schema::{Index, IndexState};
-use super::table::{Entry, Table, first_empty, nothing_consumed, read_halves};
-use super::value::{Key, has_type, is_empty, item_size_bytes, key_of, size_bytes};
+use super::table::{Entry, Place, Table, first_empty, nothing_consumed, read_halves};
+use super::value::{has_type, is_empty, item_size_bytes, key_of, size_bytes};
 
 const PAGE_SIZE_BYTES: u64 = 1024 * 1024;
 
@@ -112,12 +113,17 @@ impl Twin {
         source.check_selection(reading)
     }
 
-    /// All pages of a scan that meets its entries in this order.
-    pub fn scan(&self, table: &str, reading: &Reading, order: &[Key]) -> Vec<Page> {
+    /// All pages of a scan, or of a segment of it.
+    pub fn scan(&self, table: &str, reading: &Reading, segment: Option<Segment>) -> Vec<Page> {
         let source = self.tables[table].source(reading).expect("the scan was checked");
-        let entries = source.entries();
-        let entry = |primary: &Key| entries.iter().find(|entry| entry.primary == *primary).cloned();
-        let entries: Vec<Entry> = order.iter().filter_map(entry).collect();
+        let mut entries = source.entries();
+        if let Some(Segment { number, total }) = segment {
+            entries.retain(|entry| hash::segment(entry.partition_hash, total) == number);
+        }
+        entries.sort_by(|one, other| {
+            let place = |entry: &Entry| (entry.partition_hash, entry.place.clone());
+            place(one).cmp(&place(other))
+        });
         source.pages(&entries, reading)
     }
 }
@@ -306,11 +312,12 @@ impl Source<'_> {
         conditions.iter().all(|(name, test)| test.holds(item.get(name)))
     }
 
-    fn place_of(&self, start: &Attributes) -> Key {
-        let mut place = key_of(&self.keys().sort, start).expect("the start key was checked");
+    fn place_of(&self, start: &Attributes) -> Place {
         let primary = key_of(&self.table.key_attributes(), start);
-        place.extend(primary.expect("the start key was checked"));
-        place
+        Place {
+            sort: key_of(&self.keys().sort, start).expect("the start key was checked"),
+            tie: hash::hash(&primary.expect("the start key was checked")),
+        }
     }
 
     /// Cuts entries into pages. After each full page comes another, be it an empty one.

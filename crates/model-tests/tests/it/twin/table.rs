@@ -9,6 +9,7 @@ use zenobe_value::limits::{PARTITION_KEY_SIZE_BYTES_MAX, SORT_KEY_SIZE_BYTES_MAX
 use zenobe_value::{AttributeValue, Attributes};
 
 use super::fault::{Fault, Refusal};
+use super::hash::hash;
 use super::route::Route;
 use super::schema::{Index, IndexState};
 use super::value::{Key, has_type, is_empty, item_size_bytes, key_of, size_bytes, type_of};
@@ -27,11 +28,17 @@ pub struct Table {
 pub struct Entry {
     /// The values of the partition attributes.
     pub partition: Key,
-    /// What entries of a partition are ordered by: the sort attributes, then the table's key.
-    pub place: Key,
-    pub sort: Key,
+    pub partition_hash: u128,
+    pub place: Place,
     pub attributes: Attributes,
     pub primary: Key,
+}
+
+/// What entries of a partition are ordered by: the sort attributes, then the hash of the table's key.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    pub sort: Key,
+    pub tie: u128,
 }
 
 impl Table {
@@ -59,8 +66,9 @@ impl Table {
             .filter(|(name, _)| index.is_none_or(|index| index.projects(&self.keys, name)))
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect();
-        let place = sort.iter().chain(&primary).cloned().collect();
-        Some(Entry { partition, place, sort, attributes, primary })
+        let place = Place { sort, tie: hash(&primary) };
+        let partition_hash = hash(&partition);
+        Some(Entry { partition, partition_hash, place, attributes, primary })
     }
 
     /// Checks a `Key` parameter.
