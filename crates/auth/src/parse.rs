@@ -33,8 +33,11 @@ pub struct RequestHead<'a> {
 /// What a signature must satisfy besides being well formed.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ParseRules<'a> {
-    /// Given where signatures are verified: the date must lie within 15 minutes of it.
+    /// The date must lie within 15 minutes of it.
     pub now: Option<SystemTime>,
+    /// Takes any date of a signature that has no other fault, as where signatures are not verified. A wrong scope is still
+    /// reported as a wrong date if it comes with one.
+    pub any_date: bool,
     /// The only region that credentials may be scoped to; `None` takes any.
     pub region: Option<&'a str>,
 }
@@ -70,8 +73,12 @@ impl<'a> PresentedSignature<'a> {
         let parts = Parts::find(head)?;
         let date = Timestamp::parse(&parts.date)
             .ok_or_else(|| AuthError::DateFormat { given: parts.date.to_string() })?;
-        if let Some(now) = rules.now {
-            check_freshness(date, Timestamp::from_system_time(now))?;
+        let freshness = match rules.now {
+            Some(now) => check_freshness(date, Timestamp::from_system_time(now)),
+            None => Ok(()),
+        };
+        if !rules.any_date {
+            freshness.clone()?;
         }
         if !parts.signed_headers.split(';').any(|name| name.eq_ignore_ascii_case("host")) {
             return Err(AuthError::HostNotSigned);
@@ -79,7 +86,10 @@ impl<'a> PresentedSignature<'a> {
         if parts.algorithm != ALGORITHM {
             return Err(AuthError::Algorithm { given: parts.algorithm.into_owned() });
         }
-        check_scope(&parts.credential, date, &parts.date, rules)?;
+        check_scope(&parts.credential, date, &parts.date, rules).or_else(|fault| match fault {
+            AuthError::Scope { .. } => freshness.and(Err(fault)),
+            fault => Err(fault),
+        })?;
         let Parts { credential, date, signed_headers, signature, session_token, .. } = parts;
         Ok(PresentedSignature { credential, date, signed_headers, signature, session_token })
     }

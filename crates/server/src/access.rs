@@ -75,7 +75,8 @@ impl Access {
         };
         let verifies = self.credentials.is_some();
         let rules = ParseRules {
-            now: verifies.then(SystemTime::now),
+            now: Some(SystemTime::now()),
+            any_date: !verifies,
             region: (verifies && !self.namespaces_from_credentials).then(|| self.region()),
         };
         let signature = PresentedSignature::parse(&head, &rules)?;

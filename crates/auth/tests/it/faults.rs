@@ -30,7 +30,7 @@ fn parse(
 }
 
 fn check(query: &str, headers: &[(&str, &str)], expected: &str) {
-    let rules = ParseRules { now: Some(now()), region: Some("r") };
+    let rules = ParseRules { now: Some(now()), region: Some("r"), any_date: false };
     assert_eq!(parse(query, headers, &rules).expect_err(query), expected);
 }
 
@@ -41,7 +41,7 @@ fn check_header(authorization: &str, expected: &str) {
 #[test]
 fn a_good_header_exposes_its_scope() {
     let headers = [("authorization", GOOD), ("x-amz-date", DATE)];
-    let rules = ParseRules { now: Some(now()), region: Some("r") };
+    let rules = ParseRules { now: Some(now()), region: Some("r"), any_date: false };
     assert_eq!(parse("", &headers, &rules).unwrap(), ("a".into(), "r".into()));
     // Any order, no spaces, and the plain date header will do, too.
     let compact = "AWS4-HMAC-SHA256 Signature=00,SignedHeaders=Host,\
@@ -75,6 +75,25 @@ fn a_server_that_does_not_verify_takes_old_dates_and_any_region() {
     let headers = [("authorization", GOOD), ("x-amz-date", DATE)];
     let (_, region) = parse("", &headers, &ParseRules::default()).unwrap();
     assert_eq!(region, "r");
+    let later = now() + Duration::from_secs(3_600);
+    let rules = ParseRules { now: Some(later), any_date: true, ..ParseRules::default() };
+    parse("", &headers, &rules).unwrap();
+}
+
+/// Where any date is taken, a wrong scope is still answered as AWS answers it: the clock comes first.
+#[test]
+fn an_old_date_outranks_a_wrong_scope() {
+    let scope = GOOD.replace("dynamodb", "s3");
+    let headers = [("authorization", scope.as_str()), ("x-amz-date", DATE)];
+    let parse_at = |now: SystemTime| {
+        let rules = ParseRules { now: Some(now), any_date: true, ..ParseRules::default() };
+        parse("", &headers, &rules).expect_err("a wrong scope")
+    };
+    assert!(parse_at(now()).contains("correct service"), "{}", parse_at(now()));
+    let later = parse_at(now() + Duration::from_secs(3_600));
+    assert!(later.contains("Signature expired: 20130609T095204Z"), "{later}");
+    let earlier = parse_at(now() - Duration::from_secs(3_600));
+    assert!(earlier.contains("Signature not yet current: 20130609T095204Z"), "{earlier}");
 }
 
 #[test]

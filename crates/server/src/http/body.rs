@@ -23,7 +23,6 @@ pub enum BodyError {
     Broken,
     /// The compressed stream is not what its encoding says.
     Corrupt,
-    UnknownEncoding,
     /// Other bodies have taken all the memory for too long.
     NoRoom,
 }
@@ -158,12 +157,20 @@ impl ReceivedBody<'_> {
         match encoding {
             ContentEncoding::Identity => Ok(packed),
             // Several gzip members in a row are one body.
-            ContentEncoding::Gzip => self.unpack(MultiGzDecoder::new(packed.reader())).await,
-            ContentEncoding::Deflate => self.unpack(ZlibDecoder::new(packed.reader())).await,
+            ContentEncoding::Gzip => self.unpack(&mut MultiGzDecoder::new(packed.reader())).await,
+            // Several deflate streams are not.
+            ContentEncoding::Deflate => {
+                let mut decoder = ZlibDecoder::new(packed.reader());
+                let unpacked = self.unpack(&mut decoder).await?;
+                match decoder.get_ref().get_ref().has_remaining() {
+                    true => Err(BodyError::Corrupt),
+                    false => Ok(unpacked),
+                }
+            }
         }
     }
 
-    async fn unpack(&mut self, mut decoder: impl Read) -> Result<Bytes, BodyError> {
+    async fn unpack(&mut self, decoder: &mut impl Read) -> Result<Bytes, BodyError> {
         let mut unpacked = Vec::new();
         loop {
             let step = decoder.by_ref().take(UNIT_SIZE_BYTES as u64).read_to_end(&mut unpacked);

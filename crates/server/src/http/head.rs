@@ -1,8 +1,8 @@
 //! What a request's head says about how to answer it.
 
 use hyper::header::{
-    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName,
-    HeaderValue, ORIGIN, TRANSFER_ENCODING,
+    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue,
+    ORIGIN, TRANSFER_ENCODING,
 };
 use hyper::http::request;
 use hyper::{Method, Version};
@@ -105,21 +105,6 @@ pub fn operation(headers: &HeaderMap) -> Option<Operation> {
     Operation::from_target(headers.get(&TARGET)?.to_str().ok()?)
 }
 
-/// Whether the first Accept-Encoding header lists gzip without refusing it.
-pub fn accepts_gzip(headers: &HeaderMap) -> bool {
-    let Some(value) = headers.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok()) else {
-        return false;
-    };
-    value.split(',').any(|coding| {
-        let mut parts = coding.split(';').map(str::trim);
-        let is_gzip = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("gzip"));
-        let is_refused = parts
-            .filter_map(|parameter| parameter.strip_prefix("q="))
-            .any(|quality| quality.trim_end_matches(['0', '.']).is_empty());
-        is_gzip && !is_refused
-    })
-}
-
 /// The body's announced size. Chunked bodies announce none.
 pub fn content_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
@@ -172,18 +157,5 @@ mod tests {
         check("application/x-amz-json-1.0asdf", None);
         check("text/plain", None);
         assert_eq!(ContentType::of(&HeaderMap::new()), None);
-    }
-
-    #[test]
-    fn gzip_is_accepted_where_listed_and_not_refused() {
-        let check = |value: &str, expected| {
-            assert_eq!(accepts_gzip(&headers("accept-encoding", value)), expected, "{value}");
-        };
-        check("gzip", true);
-        check("deflate, GZIP;q=0.5", true);
-        check("gzip;q=0", false);
-        check("gzip; q=0.000", false);
-        check("identity", false);
-        check("xgzip", false);
     }
 }

@@ -1,5 +1,6 @@
 //! HTTP/1.1 as DynamoDB speaks it. The operations' semantics are behind [`crate::dispatch::Handler`].
 
+mod accept_encoding;
 mod body;
 pub mod connection;
 mod date;

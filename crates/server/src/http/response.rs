@@ -4,22 +4,26 @@ use std::io::Write;
 
 use bytes::Bytes;
 use flate2::Compression;
-use flate2::write::GzEncoder;
+use flate2::write::{GzEncoder, ZlibEncoder};
 use http_body_util::Full;
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD,
-    CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, SERVER,
-    VARY,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
+    ACCESS_CONTROL_REQUEST_METHOD, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, DATE, HeaderMap,
+    HeaderName, HeaderValue, SERVER, VARY,
 };
 use hyper::http::request;
 use hyper::{Response, StatusCode};
 
+use super::accept_encoding::{self, Coding};
 use super::{COMPRESSION_SIZE_BYTES_MIN, date, head};
 use crate::request_id;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-amzn-requestid");
 const CRC32: HeaderName = HeaderName::from_static("x-amz-crc32");
+
+/// What scripts may read. The value that DynamoDB sends is not recorded; this one is that of other AWS services.
+const EXPOSED_HEADERS: &str = "x-amzn-RequestId,x-amzn-ErrorType,x-amzn-ErrorMessage,Date";
 
 /// Room for the headers of most answers.
 const HEADERS_USUAL: usize = 8;
@@ -99,11 +103,15 @@ impl Answer {
         }
         if let Some(origin) = granted {
             headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+            headers
+                .insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED_HEADERS));
             headers.insert(VARY, HeaderValue::from_static("origin"));
         }
-        if body.len() > COMPRESSION_SIZE_BYTES_MIN && head::accepts_gzip(&request.headers) {
-            body = gzipped(&body);
-            headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        if body.len() > COMPRESSION_SIZE_BYTES_MIN
+            && let Some(coding) = accept_encoding::accepted(&request.headers)
+        {
+            body = packed(&body, coding);
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
         }
         if from_service {
             headers.insert(REQUEST_ID, request_id::generate());
@@ -125,9 +133,18 @@ fn decimal(number: u32) -> HeaderValue {
     HeaderValue::from_str(itoa::Buffer::new().format(number)).expect("digits are plain ASCII")
 }
 
-fn gzipped(body: &[u8]) -> Bytes {
+fn packed(body: &[u8], coding: Coding) -> Bytes {
     // The fastest level: JSON shrinks well at any, and the client waits.
-    let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 4), Compression::fast());
-    let compressed = encoder.write_all(body).and_then(|()| encoder.finish());
+    let (room, level) = (Vec::with_capacity(body.len() / 4), Compression::fast());
+    let compressed = match coding {
+        Coding::Gzip => {
+            let mut encoder = GzEncoder::new(room, level);
+            encoder.write_all(body).and_then(|()| encoder.finish())
+        }
+        Coding::Deflate => {
+            let mut encoder = ZlibEncoder::new(room, level);
+            encoder.write_all(body).and_then(|()| encoder.finish())
+        }
+    };
     compressed.expect("writing to memory cannot fail").into()
 }

@@ -136,7 +136,7 @@ impl<H: Handler> Service<H> {
     async fn answer_api(&self, parts: &request::Parts, sent: &mut ReceivedBody<'_>) -> Outcome {
         let content_type = match ContentType::of(&parts.headers) {
             Some(content_type) => content_type,
-            None if sent.bytes.is_empty() => ContentType::AmzJson,
+            None if sent.bytes.is_empty() => ContentType::Json,
             None => {
                 let answer = Answer::unknown_operation();
                 let error = Some(Exception::UnknownOperation.name());
@@ -171,7 +171,7 @@ impl<H: Handler> Service<H> {
         operation: Option<Operation>,
     ) -> Result<Admitted, Refusal> {
         let encoding = ContentEncoding::of(&parts.headers)
-            .ok_or(Refusal::Rejection(BodyError::UnknownEncoding))?;
+            .ok_or_else(|| Refusal::Error(ApiError::internal_server_error()))?;
         let body = sent.unpacked(encoding).await.map_err(|error| match error {
             BodyError::Corrupt => Refusal::Error(ApiError::internal_server_error()),
             other => Refusal::Rejection(other),
@@ -226,7 +226,6 @@ fn rejection(error: BodyError) -> Answer {
         BodyError::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         BodyError::Stalled => StatusCode::REQUEST_TIMEOUT,
         BodyError::NoRoom => StatusCode::SERVICE_UNAVAILABLE,
-        BodyError::UnknownEncoding => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         BodyError::Broken | BodyError::Corrupt => StatusCode::BAD_REQUEST,
     })
 }

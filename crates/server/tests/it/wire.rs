@@ -113,6 +113,8 @@ fn answers_have_the_content_type_of_their_request() {
         let reply = request(&TestServer::start(), "POST /", &headers, "{}");
         assert_eq!(reply.header("content-type"), Some(content_type));
     }
+    let reply = request(&TestServer::start(), "POST /", "", "");
+    assert_eq!(reply.header("content-type"), Some("application/json"));
 }
 
 #[test]
@@ -140,7 +142,17 @@ fn preflight_requests_of_allowed_pages_are_granted_what_they_ask_for() {
     assert_eq!(reply.header("access-control-allow-methods"), Some("POST"));
     let reply = request(&server, "POST /", &format!("Origin: http://a\r\n{JSON}"), "{}");
     assert_eq!(reply.header("access-control-allow-origin"), Some("*"));
-    assert_eq!(reply.header("access-control-max-age"), None);
+    for preflight_only in
+        ["access-control-max-age", "access-control-allow-headers", "access-control-allow-methods"]
+    {
+        assert_eq!(reply.header(preflight_only), None);
+    }
+    assert_eq!(
+        reply.header("access-control-expose-headers"),
+        Some("x-amzn-RequestId,x-amzn-ErrorType,x-amzn-ErrorMessage,Date")
+    );
+    let without_origin = request(&server, "POST /", JSON, "{}");
+    assert_eq!(without_origin.header("access-control-expose-headers"), None);
 }
 
 #[test]
