@@ -46,7 +46,7 @@ pub enum Condition {
     AttributeExists(Path),
     AttributeNotExists(Path),
     AttributeType {
-        path: Path,
+        operand: Operand,
         attribute_type: AttributeType,
     },
     BeginsWith {
@@ -110,9 +110,10 @@ impl Condition {
                 add(&[operand]);
                 list.iter().for_each(|listed| add(&[listed]));
             }
-            Condition::AttributeExists(path)
-            | Condition::AttributeNotExists(path)
-            | Condition::AttributeType { path, .. } => paths.push(path),
+            Condition::AttributeExists(path) | Condition::AttributeNotExists(path) => {
+                paths.push(path);
+            }
+            Condition::AttributeType { operand, .. } => add(&[operand]),
             Condition::BeginsWith { operand, prefix } => add(&[operand, prefix]),
             Condition::Contains { container, element } => add(&[container, element]),
         }

@@ -31,9 +31,10 @@ impl Condition {
                 cost.add([operand]);
                 cost.add(list);
             }
-            Condition::AttributeExists(_)
-            | Condition::AttributeNotExists(_)
-            | Condition::AttributeType { .. } => cost.path_count += 1,
+            Condition::AttributeExists(_) | Condition::AttributeNotExists(_) => {
+                cost.path_count += 1;
+            }
+            Condition::AttributeType { operand, .. } => cost.add([operand]),
             Condition::BeginsWith { operand, prefix } => cost.add([operand, prefix]),
             Condition::Contains { container, element } => cost.add([container, element]),
         }

@@ -85,6 +85,10 @@ pub enum Fault {
         operator: Operator,
         count: usize,
     },
+    /// `count` is how many values IN lists.
+    TooManyListed {
+        count: usize,
+    },
     FirstOperandNotDistinct {
         operator: Operator,
         path: Path,
@@ -107,9 +111,7 @@ pub enum Fault {
         low: Box<AttributeValue>,
         high: Box<AttributeValue>,
     },
-    TooManyOperators {
-        count: usize,
-    },
+    TooManyOperators,
 
     // Projections and updates.
     PathsOverlap {

@@ -33,8 +33,9 @@ impl Condition {
             }
             Condition::AttributeExists(path) => lookup(item, path).is_some(),
             Condition::AttributeNotExists(path) => lookup(item, path).is_none(),
-            Condition::AttributeType { path, attribute_type } => {
-                lookup(item, path).is_some_and(|value| value.attribute_type() == *attribute_type)
+            Condition::AttributeType { operand, attribute_type } => {
+                let operand = operand.resolve(item);
+                operand.value().is_some_and(|value| value.attribute_type() == *attribute_type)
             }
             Condition::BeginsWith { operand, prefix } => {
                 both(&operand.resolve(item), &prefix.resolve(item), begins_with)

@@ -7,8 +7,8 @@ pub const EXPRESSION_SIZE_BYTES_MAX: usize = 4096;
 /// `SET a = :val1 + :val2 + :val3` has two operators.
 pub const OPERATORS_MAX: usize = 300;
 
-/// Operands of `IN`, the tested one included.
-pub const IN_OPERANDS_MAX: usize = 100;
+/// Values that `IN` may list.
+pub const IN_LISTED_MAX: usize = 100;
 
 /// Elements of a document path.
 pub const PATH_ELEMENTS_MAX: usize = zenobe_value::limits::NESTING_LEVELS_MAX;

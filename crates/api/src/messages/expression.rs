@@ -1,5 +1,6 @@
 //! Texts about expressions and the parameters that go with them.
 
+use zenobe_expression::limits::OPERATORS_MAX;
 use zenobe_expression::{
     ExpressionError, ExpressionKind, Fault, ListedPath, Unused, long_type_name,
 };
@@ -7,8 +8,8 @@ use zenobe_value::AttributeValue;
 
 use super::{INVALID, texts};
 use crate::error::{ApiError, Exception};
-use crate::json::attribute_value::ValueFault;
-use crate::messages::value::{value_fault, value_fault_text};
+use crate::json::attribute_value::{NameFault, ValueFault};
+use crate::messages::value::{name_fault_text, value_fault, value_fault_text};
 
 /// An expression that can't be used.
 pub(crate) fn expression_error(error: &ExpressionError) -> ApiError {
@@ -58,8 +59,9 @@ pub(crate) fn placeholders_too_large() -> ApiError {
     placeholders_size().prefixed_in_newer_wording()
 }
 
-pub(crate) fn empty_name(key: &str) -> ApiError {
-    placeholder_for_empty_name(key).prefixed_in_newer_wording()
+/// A placeholder for a name that no attribute can have.
+pub(crate) fn invalid_name(key: &str, fault: NameFault) -> ApiError {
+    placeholder_name(name_fault_text(fault), key).prefixed_in_newer_wording()
 }
 
 /// A bad value under a placeholder. Nesting is worded as in items.
@@ -86,8 +88,8 @@ texts! {
             "{parameter} contains invalid key: Syntax error; key: \"{key}\"";
         placeholders_size() "Combined size of ExpressionAttributeNames and \
             ExpressionAttributeValues exceeds max size";
-        placeholder_for_empty_name(key: &str)
-            "ExpressionAttributeNames contains invalid value: Empty attribute name for key {key}";
+        placeholder_name(text: &str, key: &str)
+            "ExpressionAttributeNames contains invalid value: {text} for key {key}";
         placeholder_value(text: &str, key: &str)
             "ExpressionAttributeValues contains invalid value: {text} for key {key}";
     }
@@ -138,9 +140,11 @@ fn fault_text(fault: &Fault) -> String {
             "An expression attribute value used in expression is not defined; \
              attribute value: {placeholder}"
         ),
-        Fault::TooManyOperators { count } => {
-            format!("The expression contains too many operators; operator count: {count}")
-        }
+        // Counted up to the first one that is too many.
+        Fault::TooManyOperators => format!(
+            "The expression contains too many operators; operator count: {}",
+            OPERATORS_MAX + 1
+        ),
         Fault::PathsOverlap { one, two } => format!(
             "Two document paths overlap with each other; must remove or rewrite one of these \
              paths; path one: {}, path two: {}",
@@ -168,6 +172,9 @@ fn fault_text(fault: &Fault) -> String {
             "Incorrect number of operands for operator or function; \
              operator or function: {operator}, number of operands: {count}"
         ),
+        Fault::TooManyListed { count } => format!(
+            "The IN operator is provided with too many operands; number of operands: {count}"
+        ),
         Fault::FirstOperandNotDistinct { operator, path } => format!(
             "The first operand must be distinct from the remaining operands for this operator \
              or function; operator: {operator}, first operand: {}",
@@ -182,7 +189,7 @@ fn fault_text(fault: &Fault) -> String {
         ),
         Fault::ActionOperandType { section, operand_type } => format!(
             "Incorrect operand type for operator or function; \
-             operator: {section}, operand type: {}",
+             operator: {section}, operand type: {}, typeSet: ALLOWED_FOR_{section}_OPERAND",
             long_type_name(*operand_type)
         ),
         Fault::InvalidAttributeTypeName { name } => format!(
@@ -234,7 +241,7 @@ fn bounds(low: &AttributeValue, high: &AttributeValue) -> String {
 }
 
 /// A value as DynamoDB prints it, `AttributeValue: {S:a}`. Only key types are ever printed.
-fn printed_value(value: &AttributeValue) -> String {
+pub(crate) fn printed_value(value: &AttributeValue) -> String {
     match value {
         AttributeValue::S(text) => format!("AttributeValue: {{S:{text}}}"),
         AttributeValue::N(number) => format!("AttributeValue: {{N:{number}}}"),

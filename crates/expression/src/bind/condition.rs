@@ -47,7 +47,8 @@ fn lower_leaf(leaf: Leaf<'_>, literals: &mut Literals) -> Condition {
         Operator::AttributeNotExists => Condition::AttributeNotExists(path(operands)),
         Operator::AttributeType => {
             let attribute_type = attribute_type(&operands);
-            Condition::AttributeType { path: path(operands), attribute_type }
+            let [operand, _] = exactly(operands, literals);
+            Condition::AttributeType { operand, attribute_type }
         }
         Operator::BeginsWith => {
             let [operand, prefix] = exactly(operands, literals);

@@ -91,8 +91,11 @@ impl Leaf<'_> {
         }
     }
 
+    /// The tested operand may be a value, unlike that of `attribute_exists`.
     fn check_attribute_type(&self) -> Result<(), Fault> {
-        self.check_first_is_path()?;
+        if matches!(self.operands[0], LeafOperand::Size(_)) {
+            return Err(Fault::PathRequired { operator: self.operator });
+        }
         let operand = &self.operands[1];
         let LeafOperand::Value(AttributeValue::S(name)) = operand else {
             let operand_type = operand.known_type().map_or(OperandType::Any, OperandType::Known);
@@ -132,11 +135,12 @@ fn check_counts(operator: Operator, operands: &[LeafOperand<'_>]) -> Result<(), 
         }
     }
     let count = operands.len();
-    let fits = match operator.function_operands() {
-        Some(expected) => count == expected,
-        None => count <= limits::IN_OPERANDS_MAX,
-    };
-    if fits { Ok(()) } else { Err(Fault::OperandCount { operator, count }) }
+    match operator.function_operands() {
+        Some(expected) if count != expected => Err(Fault::OperandCount { operator, count }),
+        // The tested operand is not one of those that are listed.
+        None if count - 1 > limits::IN_LISTED_MAX => Err(Fault::TooManyListed { count: count - 1 }),
+        _ => Ok(()),
+    }
 }
 
 fn check_sizes(operands: &[LeafOperand<'_>]) -> Result<(), Fault> {

@@ -27,7 +27,13 @@ pub(super) fn check_update(text: &str, parsed: &Parsed<RawUpdate>) -> Result<(),
     let mut faults = Faults::new(text, Operator::update_function);
     parsed.syntax.actions.iter().for_each(|action| faults.action(action));
     let repeated = repeated_section(&parsed.syntax.sections);
-    first([faults.reserved_word, faults.unknown_function, repeated, faults.shape])
+    first([
+        faults.reserved_word,
+        faults.unknown_function,
+        faults.misused_function,
+        repeated,
+        faults.shape,
+    ])
 }
 
 pub(super) fn check_paths(text: &str, paths: &[RawPath]) -> Result<(), Fault> {
@@ -104,7 +110,21 @@ impl<'t> Faults<'t> {
             RawOperand::Value(_) => {}
             RawOperand::Call(call) => {
                 call.arguments.iter().for_each(|argument| self.update_operand(argument));
-                self.function(call);
+                if self.function(call) == Some(Operator::ListAppend) {
+                    self.no_list_append(&call.arguments);
+                }
+            }
+        }
+    }
+
+    /// `list_append` may not take what another `list_append` yields, `if_not_exists` may.
+    fn no_list_append(&mut self, arguments: &[RawOperand]) {
+        for argument in arguments {
+            if let RawOperand::Call(call) = argument
+                && Operator::update_function(call.function.of(self.text))
+                    == Some(Operator::ListAppend)
+            {
+                self.misuse(Operator::ListAppend);
             }
         }
     }
@@ -112,9 +132,14 @@ impl<'t> Faults<'t> {
     fn function(&mut self, call: &RawCall) -> Option<Operator> {
         let name = call.function.of(self.text);
         let function = (self.function_named)(name);
-        if function.is_none() {
-            let function = name.to_owned();
-            self.unknown_function.get_or_insert(Fault::InvalidFunctionName { function });
+        match (function, Operator::update_function(name)) {
+            (Some(_), _) => {}
+            // A function of updates, in a condition.
+            (None, Some(function)) => self.misuse(function),
+            (None, None) => {
+                let function = name.to_owned();
+                self.unknown_function.get_or_insert(Fault::InvalidFunctionName { function });
+            }
         }
         function
     }
@@ -153,7 +178,7 @@ fn check_parsed<Syntax>(parsed: &Parsed<Syntax>) -> Result<(), Fault> {
         return Err(Fault::RedundantParentheses);
     }
     if parsed.operators > limits::OPERATORS_MAX {
-        return Err(Fault::TooManyOperators { count: parsed.operators });
+        return Err(Fault::TooManyOperators);
     }
     Ok(())
 }

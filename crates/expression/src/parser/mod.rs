@@ -289,7 +289,7 @@ impl<'t> Parser<'t> {
 /// Every call is an operator, so that no deeper nesting can be legal.
 fn check_depth(calls: usize) -> Result<(), Fault> {
     if calls > limits::OPERATORS_MAX {
-        return Err(Fault::TooManyOperators { count: calls });
+        return Err(Fault::TooManyOperators);
     }
     Ok(())
 }

@@ -13,7 +13,8 @@ pub(super) fn apply(actions: &[Action], mut item: Attributes) -> Result<Attribut
     Ok(item)
 }
 
-/// On a missing item REMOVE and DELETE do nothing, not even complain about their paths.
+/// On a missing item REMOVE and DELETE do nothing, not even complain about their paths. Right-hand sides see the key: what
+/// they read of it is there, unlike for conditions.
 pub(super) fn create(
     actions: &[Action],
     key: &Attributes,
@@ -22,8 +23,7 @@ pub(super) fn create(
     if creating.clone().next().is_none() && !actions.is_empty() {
         return Ok(None);
     }
-    let missing = Attributes::new();
-    let changes = Changes::check(effects(creating, &missing)?, key)?;
+    let changes = Changes::check(effects(creating, key)?, key)?;
     let mut item = key.clone();
     changes.carry_out(&mut item)?;
     Ok(Some(item))

@@ -71,14 +71,16 @@ impl Update {
     ) -> Result<Option<Attributes>, Faults> {
         let mut faults = Faults::new();
         let mut effects = BTreeMap::new();
+        // Of an item that is yet to be, right-hand sides see the key.
+        let seen = Some(old.unwrap_or(key));
         for (target, source) in &self.sets {
-            match source.value(old) {
+            match source.value(seen) {
                 Ok(value) => drop(effects.insert(target.clone(), Effect::Put(value))),
                 Err(fault) => faults.push(fault),
             }
         }
         for (target, value) in &self.adds {
-            match add(target.find(old), value) {
+            match add(target.find(seen), value) {
                 Ok(value) => drop(effects.insert(target.clone(), Effect::Put(value))),
                 Err(fault) => faults.push(fault),
             }
