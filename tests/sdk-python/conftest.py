@@ -16,7 +16,8 @@ def endpoint(tmp_path_factory):
     if named:
         yield named
         return
-    server = Server(tmp_path_factory.mktemp("zenobe") / "data")
+    # Two shards: consumers have to follow both.
+    server = Server(tmp_path_factory.mktemp("zenobe") / "data", arguments=["--stream-shards", "2"])
     yield server.endpoint
     assert server.process.poll() is None, "the server died:\n" + "".join(server.output)
     assert server.stop() == 0
@@ -59,7 +60,7 @@ def scoped_server():
 def driven():
     """A server whose time stands still until the test moves it."""
     support.skip_if_aimed_elsewhere()
-    server = Server(arguments=["--driven-clock"])
+    server = Server(arguments=["--driven-clock", "--stream-shards", "2"])
     yield streaming.Driven(server)
     server.kill()
 

@@ -76,6 +76,12 @@ def test_a_stream_is_described(dynamodb, streams):
     assert len(shards) == 2
 
 
+def test_a_stream_has_one_shard_by_default(memory_server):
+    dynamodb, streams = support.client(memory_server.endpoint), streaming.client(memory_server.endpoint)
+    _, arn = streaming.create_table(dynamodb)
+    assert len(streaming.shards(streams, arn)) == 1
+
+
 def test_shards_are_described_in_pages(wide_server):
     streams = wide_server.streams
     _, arn = streaming.create_table(wide_server.dynamodb)

@@ -133,7 +133,10 @@ impl Engine {
             Work::Indexes => indexes::backfill::finish_pending(self).await?,
             Work::ExpiryIndexes => ttl::backfill::finish_pending(self).await?,
             Work::Expiry => return self.expire_items_and_rest().await,
-            Work::Streams => streams::maintain(self).await?,
+            Work::Streams => {
+                streams::maintain(self).await?;
+                return Ok(streams::rest(self, IDLE_DELAY));
+            }
             Work::Tokens => self.forget_all_expired_tokens().await?,
             Work::Space => self.reclaim_space().await?,
             Work::Time => self.remember_time().await?,

@@ -52,7 +52,7 @@ pub struct StreamOptions {
 impl Default for StreamOptions {
     fn default() -> StreamOptions {
         StreamOptions {
-            shards: 2,
+            shards: 1,
             shard_rollover_ms: 4 * HOUR_MS,
             shard_records_max: None,
             retention_ms: DAY_MS,

@@ -3,6 +3,7 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use zenobe_store::{Batch, Direction, Key, KeyRange, WriteSet, log_range, write_with};
 
@@ -17,6 +18,9 @@ use crate::keyspace;
 use crate::schema::{StreamSettings, TableDefinition};
 use crate::timeline::Moment;
 
+/// How often to look at streams that something is due on, at most.
+const LOOK_DELAY: Duration = Duration::from_millis(500);
+
 /// Does what is due on all streams. One stream's failure doesn't keep the others waiting.
 pub(crate) async fn maintain(engine: &Engine) -> Result<()> {
     let mut outcome = Ok(());
@@ -30,6 +34,24 @@ pub(crate) async fn maintain(engine: &Engine) -> Result<()> {
         outcome = outcome.and(maintained);
     }
     outcome.and(remove_past(engine).await)
+}
+
+/// How long to wait before looking again: until the next shard is old enough, but no longer than `longest`. What fills up
+/// is looked at all the time.
+pub(crate) fn rest(engine: &Engine, longest: Duration) -> Duration {
+    let now_ms = engine.clock.now_ms();
+    let tables = engine.catalog.tables();
+    let streams = tables.values().filter_map(|table| table.definition().stream.as_ref());
+    let due_ms = streams.filter_map(|stream| {
+        let open = stream.generations.last()?;
+        let old_at_ms = open.opened_at_ms.saturating_add(engine.streams.shard_rollover_ms);
+        let until_full_ms = engine.streams.shard_records_max.map_or(u64::MAX, |_| 0);
+        Some(old_at_ms.saturating_sub(now_ms).min(until_full_ms))
+    });
+    match due_ms.min() {
+        Some(due_ms) => Duration::from_millis(due_ms).clamp(LOOK_DELAY.min(longest), longest),
+        None => longest,
+    }
 }
 
 async fn maintain_enabled(

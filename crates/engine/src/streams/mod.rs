@@ -31,7 +31,7 @@ pub use sequence_number::{NotASequenceNumber, SequenceNumber};
 pub use shards::{NotAShardId, ShardId};
 pub use statistics::StreamStatistics;
 
-pub(crate) use maintenance::maintain;
+pub(crate) use maintenance::{maintain, rest};
 pub(crate) use row::{put_row, retire};
 
 /// Tells whoever waits for a table's records that there are new ones.

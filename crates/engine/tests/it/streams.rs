@@ -1,11 +1,15 @@
 //! Positions in streams, their errors, paging, and who is told of records.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::time::Instant;
+use zenobe_engine::clock::Clock;
 use zenobe_engine::command::*;
 use zenobe_engine::error::{Error, Result, StreamError};
 use zenobe_engine::streams::{SequenceNumber, ShardId};
-use zenobe_engine::{EngineOptions, StreamOptions};
+use zenobe_engine::{Engine, EngineOptions, StreamOptions};
+use zenobe_store::memory::MemoryStore;
 
 use crate::support::commands::Script;
 use crate::support::streams::{description, names, records};
@@ -172,6 +176,48 @@ fn a_shard_that_is_removed_under_a_reader_is_trimmed() {
         let again = engine.shard_iterator(&stream, &shard, start).await;
         check_error(again, StreamError::ShardNotFound);
     });
+}
+
+/// A clock that goes with the runtime's, which tests don't wait for.
+struct RuntimeClock(Instant);
+
+impl Clock for RuntimeClock {
+    fn now_ms(&self) -> u64 {
+        1_000_000 + self.0.elapsed().as_millis() as u64
+    }
+}
+
+/// How many shards a stream has had after each of these times, with the background at work.
+async fn shards_after(streams: StreamOptions, seconds: &[f64]) -> Vec<usize> {
+    let clock = Arc::new(RuntimeClock(Instant::now()));
+    let options = EngineOptions { clock, streams, ..EngineOptions::default() };
+    let engine = Engine::open(Arc::new(MemoryStore::new()), options).await.unwrap();
+    let worker = tokio::spawn(Arc::clone(&engine).run_background());
+    // The background has found nothing to do, and rests.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let mut script = Script::with_engine(Arc::clone(&engine));
+    for command in ["create t pk:S", "stream t new", r#"put t {"pk": "a"}"#, r#"put t {"pk": "b"}"#]
+    {
+        script.run(&[command]).await;
+    }
+    let stream = names(&engine, &script.table("t")).await.unwrap().remove(0);
+    let mut counts = Vec::new();
+    for seconds in seconds {
+        tokio::time::sleep(Duration::from_secs_f64(*seconds)).await;
+        counts.push(description(&engine, &stream).await.unwrap().shards.len());
+    }
+    worker.abort();
+    counts
+}
+
+#[tokio::test(start_paused = true)]
+async fn shards_roll_over_within_a_second_of_their_time() {
+    let aged = StreamOptions { shard_rollover_ms: 10_000, ..StreamOptions::default() };
+    assert_eq!(shards_after(aged, &[9.0, 2.0, 7.0, 3.0]).await, [1, 2, 2, 3]);
+    let filled = StreamOptions { shard_records_max: Some(2), ..StreamOptions::default() };
+    assert_eq!(shards_after(filled, &[1.0]).await, [2]);
+    let with_room = StreamOptions { shard_records_max: Some(3), ..StreamOptions::default() };
+    assert_eq!(shards_after(with_room, &[60.0]).await, [1]);
 }
 
 #[test]

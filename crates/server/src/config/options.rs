@@ -236,7 +236,7 @@ pub struct Options {
     #[arg(
         long,
         env = "ZENOBE_STREAM_SHARDS",
-        default_value = "2",
+        default_value = "1",
         value_parser = at_least_one,
         value_name = "COUNT",
         help_heading = STREAMS

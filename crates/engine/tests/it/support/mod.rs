@@ -12,7 +12,7 @@ use std::sync::Arc;
 use zenobe_engine::clock::ManualClock;
 use zenobe_engine::command::TableName;
 use zenobe_engine::schema::Namespace;
-use zenobe_engine::{Engine, EngineOptions, Limits};
+use zenobe_engine::{Engine, EngineOptions, Limits, StreamOptions};
 use zenobe_store::memory::MemoryStore;
 
 pub struct Fixture {
@@ -28,7 +28,9 @@ impl Fixture {
     pub async fn new() -> Fixture {
         let limits =
             Limits { collection_size_bytes_max: COLLECTION_SIZE_BYTES_MAX, ..Limits::default() };
-        Fixture::with_options(EngineOptions { limits, ..EngineOptions::default() }).await
+        // Two shards, so that records are divided.
+        let streams = StreamOptions { shards: 2, ..StreamOptions::default() };
+        Fixture::with_options(EngineOptions { limits, streams, ..EngineOptions::default() }).await
     }
 
     /// The clock and the randomness are the fixture's.
