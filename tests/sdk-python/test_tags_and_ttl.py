@@ -6,13 +6,9 @@ from support import P, create_table, invalid, missing_resource
 
 
 def tags_of(dynamodb, arn):
-    tags, token = {}, {}
-    while True:
-        page = dynamodb.list_tags_of_resource(ResourceArn=arn, **token)
-        tags |= {tag["Key"]: tag["Value"] for tag in page["Tags"]}
-        if "NextToken" not in page:
-            return tags
-        token = {"NextToken": page["NextToken"]}
+    page = dynamodb.list_tags_of_resource(ResourceArn=arn)
+    assert "NextToken" not in page
+    return {tag["Key"]: tag["Value"] for tag in page["Tags"]}
 
 
 def tag_list(tags):
@@ -33,7 +29,7 @@ def test_tags_are_added_replaced_and_removed(dynamodb, arn):
     assert tags_of(dynamodb, arn) == {"stage": ""}
 
 
-def test_many_tags_are_paged(dynamodb, arn):
+def test_many_tags_come_at_once(dynamodb, arn):
     tags = {f"key{number}": str(number) for number in range(49)}
     dynamodb.tag_resource(ResourceArn=arn, Tags=tag_list(tags))
     assert tags_of(dynamodb, arn) == tags | {"team": "blue"}
@@ -73,6 +69,9 @@ def test_resources_that_cannot_be_tagged(dynamodb, arn):
     message = f"Invalid resource arn provided, only table or stream is accepted. Provided resource arn: {index}"
     with invalid(P + message):
         dynamodb.list_tags_of_resource(ResourceArn=index)
+    short = arn.rsplit("/", 1)[0] + "/ab"
+    with invalid(f"Invalid TableArn: Invalid ResourceArn provided as input {short}"):
+        dynamodb.tag_resource(ResourceArn=short, Tags=[])
     missing = arn.rsplit("/", 1)[0] + "/missing"
     with missing_resource(f"Requested resource not found: ResourceArn: {missing} not found"):
         dynamodb.list_tags_of_resource(ResourceArn=missing)

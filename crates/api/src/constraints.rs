@@ -82,9 +82,9 @@ impl Violations {
         }
     }
 
-    /// A name of 3 to 255 characters; DynamoDB reports the pattern before the length.
+    /// A name of 3 to 255 characters; DynamoDB reports the pattern before the length. An empty one violates both.
     pub(crate) fn name(&mut self, name: &str, path: &str) {
-        if !name.chars().all(is_name_character) {
+        if name.is_empty() || !name.chars().all(is_name_character) {
             self.add(Some(name), path, Constraint::Pattern(NAME_PATTERN));
         }
         self.length(name, path, 3, 255);
@@ -144,6 +144,15 @@ pub(crate) fn printed_list<T>(items: &[T], print: impl Fn(&T) -> String) -> Stri
 pub(crate) fn printed_map<T>(entries: &[(String, T)], print: impl Fn(&T) -> String) -> String {
     let entries = entries.iter().map(|(name, value)| format!("{name}={}", print(value)));
     format!("{{{}}}", printed_elements(entries))
+}
+
+/// A part of the request as it came, for the few violations that print JSON.
+pub(crate) fn printed_text(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text.trim_ascii());
+    match text.char_indices().find(|(position, _)| *position >= PRINTED_SIZE_BYTES_MAX) {
+        Some((end, _)) => text[..end].to_owned(),
+        None => text.into_owned(),
+    }
 }
 
 fn printed_elements(elements: impl Iterator<Item = String>) -> String {

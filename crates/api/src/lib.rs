@@ -95,12 +95,13 @@ impl Api {
         }
     }
 
-    /// The newer wording has reached two operations only.
+    /// The newer wording has reached the writes of single items only.
     fn worded(&self, operation: Operation, error: ApiError) -> ApiError {
         match (self.options.wording, operation) {
-            (Wording::Newer, Operation::PutItem | Operation::UpdateItem) => {
-                error.in_newer_wording()
-            }
+            (
+                Wording::Newer,
+                Operation::PutItem | Operation::UpdateItem | Operation::DeleteItem,
+            ) => error.in_newer_wording(),
             _ => error,
         }
     }
@@ -124,7 +125,30 @@ impl Context<'_> {
         given: Option<&str>,
         rule: TableNameRule,
     ) -> Result<TableName, ApiError> {
-        constraints::table_name(given, rule, self.operation.name(), self.namespace)
+        constraints::table_name(given, rule, self.namespace)
+    }
+
+    /// Resolves the table of an item operation, whose name satisfies the constraints.
+    pub(crate) fn item_table(&self, given: Option<&str>) -> Result<TableName, ApiError> {
+        self.table_name(given, TableNameRule::Item)
+    }
+
+    /// The newer front end looks at an empty name before anything else of a write that has a key or an item.
+    pub(crate) fn check_named(&self, given: Option<&str>, has_key: bool) -> Result<(), ApiError> {
+        match (self.options.wording, given) {
+            (Wording::Newer, Some("")) if has_key => {
+                Err(messages::request::empty_member("TableName"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The answer to a batch of nothing.
+    pub(crate) fn request_items_required(&self) -> ApiError {
+        match self.options.wording {
+            Wording::Classic => messages::batch::request_items_required(self.operation.name()),
+            Wording::Newer => messages::request::empty_member("RequestItems"),
+        }
     }
 
     /// Words an engine error of an item operation.

@@ -2,9 +2,9 @@
 //! message catalogue; the `Display` texts here are for logs.
 
 use zenobe_expression::UpdateError;
-use zenobe_value::{AttributeType, EncodedItem};
+use zenobe_value::{AttributeType, Attributes, EncodedItem};
 
-use crate::schema::ScalarType;
+use crate::schema::{KeySchema, ScalarType};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -154,6 +154,8 @@ pub enum PageError {
     StartKeyInvalid,
     #[error("start key does not match the schema")]
     StartKeyMismatch { table_key: bool },
+    #[error("start key where at most one item can be found")]
+    StartKeyOfSingleItem { key: Box<Attributes> },
     #[error("start key outside the query")]
     StartKeyOutsideQuery,
     #[error("start key does not match the sort key condition")]
@@ -166,6 +168,10 @@ pub enum PageError {
     TooManyKeyConditions { given: usize, attributes: usize },
     #[error("no condition on key attribute {attribute}")]
     MissingKeyCondition { attribute: String },
+    #[error("no equality on partition attributes {attributes:?}")]
+    PartitionConditionsNotEqual { attributes: Vec<String> },
+    #[error("no equality on sort attributes {attributes:?}, but a condition on {behind}")]
+    SortConditionsNotEqual { attributes: Vec<String>, behind: String },
     #[error("key condition not supported")]
     KeyConditionNotSupported,
     #[error("condition type does not match the key")]
@@ -176,6 +182,8 @@ pub enum PageError {
     EmptyKeyValue { attribute: String, scalar_type: ScalarType },
     #[error("filter on key attribute {attribute}")]
     FilterOnKey { attribute: String },
+    #[error("index {index} does not project the filter's {attributes:?}")]
+    FilterNotProjected { index: String, attributes: Vec<String> },
     #[error("index {index} does not project everything")]
     SelectAllNotProjected { index: String },
     #[error("index {index} does not project {attributes:?}")]
@@ -213,6 +221,8 @@ pub enum UpdateTableError {
     AlreadyEncryptedByDefault,
     #[error("table is encrypted with that key already")]
     AlreadyEncryptedWithKey,
+    #[error("key attributes have other types")]
+    AttributesRedefined { existing: KeySchema, new: KeySchema },
     #[error("index {index} exists")]
     IndexExists { index: String },
     #[error("index {index} does not exist")]

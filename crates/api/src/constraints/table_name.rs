@@ -16,52 +16,51 @@ const NAME_LENGTH_MAX: usize = 255;
 /// Which family's rules (and words) apply to a table name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TableNameRule {
-    /// Item operations: short names are merely not found.
+    /// Item operations, which report a bad name together with their other constraints.
     Item,
-    /// CreateTable, UpdateTable and other operations on settings.
+    /// CreateTable, UpdateTable and other operations on tables. A bad name is reported alone.
     Settings,
-    /// DescribeTable and DeleteTable.
-    Describe,
 }
 
-/// Resolves the `TableName` member. DynamoDB reports a bad name alone, before other constraints.
+/// Resolves the `TableName` member. For an item operation, [`Violations::table_name`] has looked at it before.
 pub(crate) fn table_name(
     given: Option<&str>,
     rule: TableNameRule,
-    operation: &str,
     namespace: &Arc<Namespace>,
 ) -> Result<TableName, ApiError> {
     let Some(given) = given else {
         return Err(missing(rule));
     };
     let name = match given.strip_prefix("arn:") {
-        Some(_) => name_in_arn(given, operation, namespace)?,
+        Some(_) => name_in_arn(given, namespace)?,
         None => given,
     };
-    check(name, rule)?;
+    check(name)?;
     Ok(TableName { namespace: Arc::clone(namespace), name: name.to_owned() })
 }
 
-/// Whether a key of a map names a table: as item operations see it, or an ARN, which is looked at later.
+/// Whether a key of a map names a table, or is an ARN, which is looked at later.
 fn is_table_name(given: &str) -> bool {
     let length = given.chars().count();
     given.starts_with("arn:")
-        || (1..=NAME_LENGTH_MAX).contains(&length) && given.chars().all(is_name_character)
+        || (NAME_LENGTH_MIN..=NAME_LENGTH_MAX).contains(&length)
+            && given.chars().all(is_name_character)
 }
 
 impl Violations {
-    /// A `TableName` further inside a request, where it is reported with everything else. It is resolved
-    /// later, by [`table_name`].
+    /// The `TableName` of an item operation, which is reported with everything else. It is resolved later, by
+    /// [`table_name`].
+    pub(crate) fn table_name(&mut self, given: Option<&str>) {
+        self.nested_table_name(given, "tableName");
+    }
+
+    /// A `TableName` further inside a request.
     pub(crate) fn nested_table_name(&mut self, given: Option<&str>, path: &str) {
         match given {
             None => self.add(None, path, Constraint::NotNull),
             Some(given) if given.starts_with("arn:") => {}
-            Some(given) => {
-                if !given.chars().all(is_name_character) {
-                    self.add(Some(given), path, Constraint::Pattern(NAME_PATTERN));
-                }
-                self.length(given, path, 1, NAME_LENGTH_MAX);
-            }
+            Some("") => self.add(Some(""), path, Constraint::LengthMin(1)),
+            Some(given) => self.name(given, path),
         }
     }
 
@@ -95,26 +94,17 @@ fn missing(rule: TableNameRule) -> ApiError {
     violations.finish().err().unwrap_or_else(request::table_name_required)
 }
 
-fn check(name: &str, rule: TableNameRule) -> Result<(), ApiError> {
+fn check(name: &str) -> Result<(), ApiError> {
     let mut violations = Violations::new();
-    let length = name.chars().count();
-    if rule == TableNameRule::Describe && !(NAME_LENGTH_MIN..=NAME_LENGTH_MAX).contains(&length) {
-        return Err(request::table_name_length());
-    }
     if !name.chars().all(is_name_character) {
         violations.add(Some(name), "tableName", Constraint::Pattern(NAME_PATTERN));
     }
-    let length_min = if rule == TableNameRule::Item { 1 } else { NAME_LENGTH_MIN };
-    violations.length(name, "tableName", length_min, NAME_LENGTH_MAX);
+    violations.length(name, "tableName", NAME_LENGTH_MIN, NAME_LENGTH_MAX);
     violations.finish()
 }
 
 /// The table's name in `arn:aws:dynamodb:<region>:<account>:table/<name>`.
-fn name_in_arn<'a>(
-    arn: &'a str,
-    operation: &str,
-    namespace: &Namespace,
-) -> Result<&'a str, ApiError> {
+fn name_in_arn<'a>(arn: &'a str, namespace: &Namespace) -> Result<&'a str, ApiError> {
     let parts: Vec<&str> = arn.splitn(6, ':').collect();
     let [_, partition, service, region, account, resource] = parts[..] else {
         return Err(request::arn_format(arn));
@@ -135,7 +125,7 @@ fn name_in_arn<'a>(
         return Err(request::arn_resource_type(arn));
     }
     if account != namespace.account {
-        return Err(request::other_account(operation, arn));
+        return Err(request::other_account());
     }
     Ok(name)
 }

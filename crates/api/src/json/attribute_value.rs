@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use zenobe_value::limits::NESTING_LEVELS_MAX;
+use zenobe_value::limits::{ATTRIBUTE_NAME_SIZE_BYTES_MAX, NESTING_LEVELS_MAX};
 use zenobe_value::{AttributeType, AttributeValue, Attributes, Number, NumberError};
 
 use super::decode::{
@@ -23,7 +23,10 @@ pub(crate) type WireAttributes = OrderedMap<WireValue>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ValueFault {
     Empty,
-    Number { error: NumberError, text: String },
+    Number {
+        error: NumberError,
+        text: String,
+    },
     NullNotTrue,
     EmptySet(AttributeType),
     NullInSet(AttributeType),
@@ -32,6 +35,25 @@ pub(crate) enum ValueFault {
     DuplicateBinaries(Vec<Vec<u8>>),
     MultipleTypes,
     NestedTooDeeply,
+    /// The name of a map's member.
+    Name(NameFault),
+}
+
+/// What can be wrong with the name of an attribute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NameFault {
+    Empty,
+    TooLong,
+}
+
+impl NameFault {
+    pub(crate) fn of(name: &str) -> Option<NameFault> {
+        match name.len() {
+            0 => Some(NameFault::Empty),
+            1..=ATTRIBUTE_NAME_SIZE_BYTES_MAX => None,
+            _ => Some(NameFault::TooLong),
+        }
+    }
 }
 
 impl WireAttributes {
@@ -107,7 +129,9 @@ impl Collected {
             }
         }
         match value {
-            Ok(_) | Err(ValueFault::NestedTooDeeply) if several => Err(ValueFault::MultipleTypes),
+            Ok(_) | Err(ValueFault::NestedTooDeeply | ValueFault::Name(_)) if several => {
+                Err(ValueFault::MultipleTypes)
+            }
             value => value,
         }
     }
@@ -127,13 +151,20 @@ fn precedence(value: &WireValue) -> usize {
         ) => 4,
         Err(ValueFault::MultipleTypes) => 5,
         Err(ValueFault::NestedTooDeeply) => 6,
-        Ok(_) => 7,
+        Err(ValueFault::Name(_)) => 7,
+        Ok(_) => 8,
     }
 }
 
-/// The first fault counts, but nesting is looked at only after everything else.
-fn keep_first(kept: &mut Option<ValueFault>, fault: ValueFault) {
-    if matches!(kept, None | Some(ValueFault::NestedTooDeeply)) {
+/// The first fault counts, but nesting is looked at only after everything else but names.
+pub(crate) fn keep_first(kept: &mut Option<ValueFault>, fault: ValueFault) {
+    let replaces = match (&kept, &fault) {
+        (None, _) => true,
+        (Some(ValueFault::Name(_)), fault) => !matches!(fault, ValueFault::Name(_)),
+        (Some(ValueFault::NestedTooDeeply), fault) => !matches!(fault, ValueFault::Name(_)),
+        _ => false,
+    };
+    if replaces {
         *kept = Some(fault);
     }
 }
@@ -182,6 +213,9 @@ fn map(reader: &mut Reader<'_>, level: usize) -> Result<WireValue, DecodeError> 
     reader.begin_object()?;
     while let Some(name) = reader.next_member(first)? {
         first = false;
+        if let Some(found) = NameFault::of(&name) {
+            keep_first(&mut fault, ValueFault::Name(found));
+        }
         match nested_value(reader, level)? {
             Ok(value) => drop(entries.insert(name.into_owned(), value)),
             Err(found) => keep_first(&mut fault, found),

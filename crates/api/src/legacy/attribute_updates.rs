@@ -8,6 +8,7 @@ use crate::error::ApiError;
 use crate::json::attribute_value::WireValue;
 use crate::json::decode::{OrderedMap, shape};
 use crate::messages::{legacy, value};
+use crate::parameters::items;
 
 shape! {
     struct AttributeValueUpdate {
@@ -57,6 +58,7 @@ fn checked_action(
     action: AttributeAction,
     value: Option<WireValue>,
 ) -> Result<Action, ApiError> {
+    items::check_name(&attribute)?;
     let value = value.transpose().map_err(|fault| value::value_fault(&fault))?;
     let path = Path::top_level(attribute);
     match (action, value) {

@@ -6,6 +6,7 @@ use zenobe_value::Path;
 use crate::constraints::{Violations, printed_list};
 use crate::error::ApiError;
 use crate::messages::expression;
+use crate::parameters::items;
 
 const NAMES_MAX: usize = 255;
 
@@ -18,6 +19,7 @@ pub(crate) fn check_length(names: Option<&[String]>, path: &str, violations: &mu
 
 pub(crate) fn check_distinct(names: Option<&[String]>) -> Result<(), ApiError> {
     let names = names.unwrap_or_default();
+    names.iter().try_for_each(|name| items::check_name(name))?;
     let is_repeated = |(position, name): &(usize, &String)| names[..*position].contains(*name);
     match names.iter().enumerate().find(is_repeated) {
         Some((_, name)) => Err(expression::duplicate_attribute_name(name)),

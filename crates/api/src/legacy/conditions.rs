@@ -13,6 +13,7 @@ use crate::error::ApiError;
 use crate::json::attribute_value::WireValue;
 use crate::json::decode::OrderedMap;
 use crate::messages::legacy;
+use crate::parameters::items;
 
 /// How several conditions are joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +81,7 @@ pub(crate) fn checked(
     conditions: Vec<UncheckedCondition>,
 ) -> Result<Vec<AttributeCondition>, ApiError> {
     let checked = |condition: UncheckedCondition| {
+        items::check_name(&condition.attribute)?;
         let comparison = Comparison::check(condition.operator, condition.arguments)?;
         Ok(AttributeCondition { attribute: condition.attribute, comparison })
     };

@@ -11,6 +11,7 @@ use crate::error::ApiError;
 use crate::json::attribute_value::WireValue;
 use crate::json::decode::{OrderedMap, shape};
 use crate::messages::legacy;
+use crate::parameters::items;
 
 shape! {
     struct ExpectedAttributeValue {
@@ -62,6 +63,7 @@ pub(crate) fn condition(
 impl Expectation {
     fn check(self) -> Result<AttributeCondition, ApiError> {
         let Expectation { attribute, operator, given } = self;
+        items::check_name(&attribute)?;
         if given.value.is_some() && given.attribute_value_list.is_some() {
             return Err(legacy::value_and_list(&attribute));
         }

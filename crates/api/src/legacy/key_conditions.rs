@@ -6,11 +6,17 @@ use super::conditions::{AttributeCondition, Comparison, UncheckedCondition, chec
 use crate::error::ApiError;
 use crate::messages::page;
 
-const CONDITIONS_MAX: usize = 2;
+/// A table's keys have at most two attributes, those of an index up to eight.
+const TABLE_CONDITIONS_MAX: usize = 2;
+const INDEX_CONDITIONS_MAX: usize = 8;
 
-pub(crate) fn lowered(conditions: Vec<UncheckedCondition>) -> Result<Vec<KeyCondition>, ApiError> {
+pub(crate) fn lowered(
+    conditions: Vec<UncheckedCondition>,
+    of_index: bool,
+) -> Result<Vec<KeyCondition>, ApiError> {
     let conditions = checked(conditions)?;
-    if conditions.is_empty() || conditions.len() > CONDITIONS_MAX {
+    let count_max = if of_index { INDEX_CONDITIONS_MAX } else { TABLE_CONDITIONS_MAX };
+    if conditions.is_empty() || conditions.len() > count_max {
         return Err(page::key_conditions_count());
     }
     Ok(conditions.into_iter().map(key_condition).collect())

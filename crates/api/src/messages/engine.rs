@@ -4,11 +4,12 @@ use zenobe_engine::error::{
     BlockedChange, CancellationReason, Error, IndexKeyError, KeyError, LimitError, PageError,
     TimeToLiveError, UpdateTableError,
 };
-use zenobe_engine::schema::ScalarType;
+use zenobe_engine::schema::{KeyAttribute, KeySchema, ScalarType};
 use zenobe_expression::UpdateError;
-use zenobe_value::EncodedItem;
+use zenobe_value::{AttributeValue, EncodedItem};
 
 use super::date::long_date;
+use super::expression::printed_value;
 use super::{INVALID, batch, page, request, stream, table, tag, texts, transaction, value};
 use crate::error::{ApiError, CancellationEntry};
 
@@ -168,6 +169,13 @@ texts! {
             "The query can return at most one row and cannot be restarted";
         too_many_key_conditions(given: usize, attributes: usize) "The number of query conditions \
             ({given}) exceeds the number of key attributes defined in the schema ({attributes})";
+        partition_conditions_not_equal(attributes: &str) "HASH key attributes {attributes} must \
+            have equality conditions specified in the query";
+        sort_conditions_not_equal(attributes: &str, behind: &str) "RANGE key attributes \
+            {attributes} must have equality conditions specified in the query because a condition \
+            is present on key attribute {behind}";
+        start_key_of_single_item(key: &str) "The provided exclusive start key is invalid: \
+            ExclusiveStartKey: {{{key}}}";
         missing_key_condition(attribute: &str)
             "Query condition missed key schema element: {attribute}";
         key_condition_not_supported() "Query key condition not supported";
@@ -184,6 +192,8 @@ texts! {
         condition_type_mismatch() "Condition parameter type does not match schema type";
         select_all_not_projected(index: &str) "Select type ALL_ATTRIBUTES is not supported for \
             global secondary index {index} because its projection type is not ALL";
+        filter_not_projected(index: &str, attributes: &str) "Secondary index {index} does not \
+            project one or more filter attributes: [{attributes}]";
         not_projected(index: &str, attributes: &str)
             "Global secondary index {index} does not project [{attributes}]";
     }
@@ -229,6 +239,9 @@ fn update_table_error(error: UpdateTableError, subject: Subject<'_>) -> ApiError
         UpdateTableError::NoStreamToDisable => table::no_stream_to_disable(table),
         UpdateTableError::AlreadyEncryptedByDefault => table::encrypted_by_default(),
         UpdateTableError::AlreadyEncryptedWithKey => table::encrypted_with_key(),
+        UpdateTableError::AttributesRedefined { existing, new } => {
+            table::attributes_redefined(&printed_schema(&existing), &printed_schema(&new))
+        }
         UpdateTableError::IndexExists { .. } => table::index_exists(),
         UpdateTableError::IndexMissing { index } => table::index_not_found(&index, table),
         UpdateTableError::LocalIndex { index, deleting } => {
@@ -242,6 +255,18 @@ fn update_table_error(error: UpdateTableError, subject: Subject<'_>) -> ApiError
         UpdateTableError::IndexWorkInProgress => table::one_index_at_a_time(),
         UpdateTableError::IndexBeingDeleted { index } => table::index_being_deleted(table, &index),
     }
+}
+
+/// A key schema as DynamoDB prints it.
+fn printed_schema(keys: &KeySchema) -> String {
+    let element = |key: &KeyAttribute, key_type: &str| {
+        let scalar_type = key.scalar_type.attribute_type();
+        format!("SchemaElement: key{{{}:{scalar_type}:{key_type}}}", key.name)
+    };
+    let partition = keys.partition.iter().map(|key| element(key, "HASH"));
+    let elements: Vec<String> =
+        partition.chain(keys.sort.iter().map(|key| element(key, "RANGE"))).collect();
+    format!("Schema:[{}]", elements.join(", "))
 }
 
 fn indexes_busy(change: BlockedChange, table: &str, indexes: &str, verb: &str) -> ApiError {
@@ -345,6 +370,22 @@ fn page_error(error: PageError) -> ApiError {
         }
         PageError::TooManyKeyConditions { given, attributes } => {
             too_many_key_conditions(given, attributes)
+        }
+        PageError::PartitionConditionsNotEqual { attributes } => {
+            partition_conditions_not_equal(&attributes.join(", "))
+        }
+        PageError::SortConditionsNotEqual { attributes, behind } => {
+            sort_conditions_not_equal(&attributes.join(", "), &behind)
+        }
+        PageError::StartKeyOfSingleItem { key } => {
+            let printed = |(name, value): (&String, &AttributeValue)| {
+                format!("{name}={}", printed_value(value))
+            };
+            let key: Vec<String> = key.iter().map(printed).collect();
+            start_key_of_single_item(&key.join(", "))
+        }
+        PageError::FilterNotProjected { index, attributes } => {
+            filter_not_projected(&index, &attributes.join(", "))
         }
         PageError::MissingKeyCondition { attribute } => missing_key_condition(&attribute),
         PageError::KeyConditionNotSupported => key_condition_not_supported(),

@@ -11,8 +11,5 @@ pub(crate) fn return_values_not_old() -> ApiError {
 texts! {
     Validation, "" => {
         return_values_only_old_or_none() "ReturnValues can only be ALL_OLD or NONE";
-        empty_attribute_name() "Empty attribute name";
-        attribute_name_too_long()
-            "Attribute name is too large, must be less than 65536 bytes";
     }
 }

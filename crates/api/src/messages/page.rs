@@ -1,5 +1,7 @@
 //! Texts about Query and Scan that need no table.
 
+use zenobe_value::AttributeType;
+
 use super::{NEWER_PREFIX, texts, value};
 use crate::error::{ApiError, Exception};
 use crate::json::attribute_value::ValueFault;
@@ -10,6 +12,7 @@ const START_KEY_INVALID: &str = "The provided starting key is invalid: ";
 pub(crate) fn start_key_value(fault: &ValueFault) -> ApiError {
     match fault {
         ValueFault::Number { .. }
+        | ValueFault::EmptySet(AttributeType::Ns)
         | ValueFault::DuplicateStrings(_)
         | ValueFault::DuplicateNumbers
         | ValueFault::DuplicateBinaries(_) => value::value_fault(fault),

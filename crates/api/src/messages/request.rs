@@ -6,11 +6,17 @@ texts! {
     Validation, "" => {
         table_name_required()
             "The parameter 'TableName' is required but was not present in the request";
-        table_name_length()
+        global_table_name_length()
             "TableName must be at least 3 characters long and at most 255 characters long";
     }
     // The envelope's words belong to these texts in either wording.
     Validation, NEWER_PREFIX => {
+        /// The newer front end's only words for an empty TableName or RequestItems.
+        empty_member(member: &str) "Value at '{member}' failed to satisfy constraint: Member must \
+            have length greater than or equal to 1";
+        /// How the newer front end answers bad ReturnValues of an UpdateItem; the spelling is its own.
+        update_return_values() "Failed to satisfy constraint: Member must satisfy enum value set: \
+            [ALL_OLD, UPDATED_OLD, ALL_NEW, UPDATE_NEW, NONE]";
         arn_region(arn: &str) "Invalid AWS region in '{arn}'";
         arn_partition(arn: &str) "Invalid AWS partition in '{arn}'";
         arn_resource_type(arn: &str) "Invalid resource type in '{arn}'";
@@ -18,9 +24,7 @@ texts! {
             arn:aws:dynamodb:<region>:<account>:table/<name>, but found '{arn}'";
     }
     AccessDenied, "" => {
-        other_account(operation: &str, arn: &str)
-            "User is not authorized to perform: dynamodb:{operation} on resource: {arn} because no \
-            resource-based policy allows the dynamodb:{operation} action";
+        other_account() "Access is denied";
     }
     Validation, INVALID => {
         legacy_global_tables()

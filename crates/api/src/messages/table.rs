@@ -106,6 +106,8 @@ texts! {
         index_exists() "Attempting to create an index which already exists";
         not_a_global_index(verb: &str, index: &str)
             "Cannot {verb} an index that is not a GlobalSecondaryIndex: {index}";
+        index_update_blocked() "This operation cannot be performed with given input values. \
+            Please contact DynamoDB service team for more info: Action Blocked: IndexUpdate";
         no_replica_actions()
             "There are no actions specified in the Replica Update Action of the request.";
     }
@@ -156,6 +158,9 @@ texts! {
         encrypted_by_default() "Table is already encrypted by default";
         encrypted_with_key() "Table is already encrypted with given KMSMasterKeyId. Use \
             KMSMasterKeyId parameter if you want to change Master Key";
+        attributes_redefined(existing: &str, new: &str) "Attributes cannot be redefined. Please \
+            check that your attribute has the same type as previously defined. Existing schema: \
+            {existing} New schema: {new}";
         definitions_missing(index: &str)
             "AttributeDefinitions is not specified for index: {index}";
     }

@@ -10,7 +10,9 @@ texts! {
             "Invalid resource arn provided, only table or stream is accepted. Provided resource arn: {arn}";
     }
     Validation, "" => {
-        other_region(arn: &str) "Invalid TableArn: Invalid ResourceArn provided as input {arn}";
+        arn_missing() "Invalid TableArn";
+        invalid_resource(arn: &str)
+            "Invalid TableArn: Invalid ResourceArn provided as input {arn}";
         no_tags() "Atleast one Tag needs to be provided as Input.";
         no_tag_keys() "Atleast one Tag Key needs to be provided as Input.";
         invalid_key(key: &str) "The Tag Key provided is invalid, Key: {key}";

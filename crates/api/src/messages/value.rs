@@ -6,7 +6,7 @@ use zenobe_value::{AttributeType, NumberError};
 
 use super::INVALID;
 use crate::error::{ApiError, Exception};
-use crate::json::attribute_value::ValueFault;
+use crate::json::attribute_value::{NameFault, ValueFault};
 
 pub(crate) fn value_fault(fault: &ValueFault) -> ApiError {
     let error = ApiError::new(Exception::Validation, value_fault_text(fault));
@@ -62,6 +62,18 @@ pub(crate) fn value_fault_text(fault: &ValueFault) -> String {
             must contain exactly one of the supported datatypes"
             .to_owned(),
         ValueFault::NestedTooDeeply => NESTED_TOO_DEEPLY.to_owned(),
+        ValueFault::Name(fault) => name_fault_text(*fault).to_owned(),
+    }
+}
+
+pub(crate) fn name_fault(fault: NameFault) -> ApiError {
+    ApiError::new(Exception::Validation, name_fault_text(fault))
+}
+
+pub(crate) fn name_fault_text(fault: NameFault) -> &'static str {
+    match fault {
+        NameFault::Empty => "Empty attribute name",
+        NameFault::TooLong => "Attribute name is too large, must be less than 65536 bytes",
     }
 }
 

@@ -8,7 +8,7 @@ use zenobe_expression::{ExpressionKind, Projection};
 use zenobe_value::{Attributes, EncodedItem};
 
 use super::enumerations::ReturnCapacity;
-use crate::constraints::{TableNameRule, Violations, printed_map};
+use crate::constraints::{Violations, printed_text};
 use crate::error::ApiError;
 use crate::json::attribute_value::WireAttributes;
 use crate::json::decode::{
@@ -17,7 +17,7 @@ use crate::json::decode::{
 use crate::json::{Reader, Writer, write_attributes, write_item};
 use crate::legacy::attributes_to_get;
 use crate::messages::batch;
-use crate::messages::constraint::{Constraint, java_object};
+use crate::messages::constraint::Constraint;
 use crate::parameters::expressions::{Placeholders, check_names_are_used, check_not_mixed};
 use crate::parameters::items;
 use crate::parameters::returns::return_capacity;
@@ -28,7 +28,7 @@ const KEYS_MAX: usize = 100;
 
 pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
     let input: BatchGetItemInput = request(body)?;
-    let (requests, capacity) = constrained(context, input)?;
+    let (requests, capacity) = constrained(context, input, body)?;
     check_counts(context, &requests)?;
     let (echoes, command) = lowered(context, requests, body)?;
     let outcome = context.engine.batch_get(&command).await.map_err(|error| context.items(error))?;
@@ -37,7 +37,7 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
 
 shape! {
     struct BatchGetItemInput {
-        "RequestItems" => request_items: BoundedMap<KeysAndAttributes>,
+        "RequestItems" => request_items: WireRequests,
         "ReturnConsumedCapacity" => return_consumed_capacity: String,
     }
 
@@ -76,20 +76,42 @@ impl Decode for WireKey {
     }
 }
 
+/// The requests, and where their text is.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct WireRequests {
+    requests: BoundedMap<KeysAndAttributes>,
+    text: Range<usize>,
+}
+
+impl Decode for WireRequests {
+    fn collection_type() -> String {
+        BoundedMap::<KeysAndAttributes>::collection_type()
+    }
+
+    fn decode(reader: &mut Reader<'_>, position: Position) -> Result<Self, DecodeError> {
+        let start = reader.position();
+        let requests = BoundedMap::decode(reader, position)?;
+        Ok(WireRequests { requests, text: start..reader.position() })
+    }
+}
+
 type Requests = Vec<(String, KeysAndAttributes)>;
 
 fn constrained(
     context: &Context<'_>,
     input: BatchGetItemInput,
+    body: &[u8],
 ) -> Result<(Requests, ReturnCapacity), ApiError> {
-    let BoundedMap(requests) = input.request_items.unwrap_or_default();
-    if requests.is_empty() {
-        return Err(batch::request_items_required(context.operation.name()));
-    }
     let mut violations = Violations::new();
     let capacity = return_capacity(input.return_consumed_capacity.as_deref(), &mut violations);
+    let is_given = input.request_items.is_some();
+    let wire = violations.required(input.request_items, "requestItems");
+    let BoundedMap(requests) = wire.requests;
+    if is_given && requests.is_empty() {
+        return Err(context.request_items_required());
+    }
     let names = requests.iter().map(|(name, _)| name.as_str());
-    violations.table_names_as_keys(names, || printed(&requests));
+    violations.table_names_as_keys(names, || printed_text(&body[wire.text]));
     for (table, request) in &requests {
         let path = |member: &str| format!("requestItems.{table}.member.{member}");
         match &request.keys {
@@ -104,10 +126,6 @@ fn constrained(
     }
     violations.finish()?;
     Ok((requests, capacity))
-}
-
-fn printed(requests: &Requests) -> String {
-    printed_map(requests, |_| java_object("KeysAndAttributes"))
 }
 
 /// Too many keys for one table are another fault than too many in all.
@@ -144,7 +162,7 @@ fn lowered(
     let mut echoes = Vec::with_capacity(requests.len());
     let mut tables = Vec::with_capacity(requests.len());
     for (given_name, request) in requests {
-        let table = context.table_name(Some(&given_name), TableNameRule::Item)?;
+        let table = context.item_table(Some(&given_name))?;
         let echo = Echo {
             table: given_name,
             consistent_read: request.consistent_read,

@@ -3,7 +3,7 @@
 use zenobe_engine::command::{BatchWrite, BatchWriteOutcome, BatchWriteRequest, BatchWriteTable};
 
 use super::enumerations::ReturnCapacity;
-use crate::constraints::{TableNameRule, Violations, printed_list, printed_map};
+use crate::constraints::{Violations, printed_list, printed_map};
 use crate::error::ApiError;
 use crate::json::Writer;
 use crate::json::attribute_value::WireAttributes;
@@ -59,14 +59,15 @@ fn constrained(
     context: &Context<'_>,
     input: BatchWriteItemInput,
 ) -> Result<(Requests, Returns), ApiError> {
-    let BoundedMap(requests) = input.request_items.unwrap_or_default();
-    if requests.is_empty() {
-        return Err(batch::request_items_required(context.operation.name()));
-    }
     let mut violations = Violations::new();
     let capacity = return_capacity(input.return_consumed_capacity.as_deref(), &mut violations);
     let metrics = input.return_item_collection_metrics.as_deref();
     let collection_metrics = return_collection_metrics(metrics, &mut violations);
+    let is_given = input.request_items.is_some();
+    let BoundedMap(requests) = violations.required(input.request_items, "requestItems");
+    if is_given && requests.is_empty() {
+        return Err(context.request_items_required());
+    }
     let names = requests.iter().map(|(name, _)| name.as_str());
     violations.table_names_as_keys(names, || printed(&requests));
     if !requests.iter().all(|(_, list)| (1..=REQUESTS_MAX).contains(&list.len())) {
@@ -106,7 +107,7 @@ fn lowered(
     }
     let mut tables = Vec::with_capacity(requests.len());
     for (table, list) in requests {
-        let table = context.table_name(Some(&table), TableNameRule::Item)?;
+        let table = context.item_table(Some(&table))?;
         let write = |request| checked_write(request, request_size_bytes);
         let requests = list.into_iter().map(write).collect::<Result<_, _>>()?;
         tables.push(BatchWriteTable { table, requests });

@@ -8,7 +8,8 @@ use zenobe_engine::schema::{BillingMode, TableClass, TableDescription};
 use super::enumerations::{BILLING_MODE, TABLE_CLASS};
 use super::table_input::encryption::EncryptionInput;
 use super::table_input::indexes::{
-    IndexInput, IndexNames, check_projected_attributes, global_indexes, local_indexes,
+    IndexInput, IndexNames, check_index_lists, check_projected_attributes, global_indexes,
+    global_keys, local_indexes, local_keys,
 };
 use super::table_input::keys::{
     Definitions, KeyCount, KeyElement, constrain_key_schema, in_java_set_order, table_keys,
@@ -102,14 +103,14 @@ fn constrain(input: CreateTableInput) -> Result<Constrained, ApiError> {
     );
     let keys =
         constrain_key_schema(input.key_schema, "keySchema", KeyCount::AtMostTwo, &mut violations);
-    let local_indexes = input.local_secondary_indexes.map(|indexes| {
-        numbered("localSecondaryIndexes", indexes, |index, path| {
-            IndexInput::constrain_local(index, path, &mut violations)
-        })
-    });
     let global_indexes = input.global_secondary_indexes.map(|indexes| {
         numbered("globalSecondaryIndexes", indexes, |index, path| {
             IndexInput::constrain_global(index, path, &mut violations)
+        })
+    });
+    let local_indexes = input.local_secondary_indexes.map(|indexes| {
+        numbered("localSecondaryIndexes", indexes, |index, path| {
+            IndexInput::constrain_local(index, path, &mut violations)
         })
     });
     let stream =
@@ -164,16 +165,16 @@ fn lower(table: TableName, input: Constrained) -> Result<CreateTable, ApiError> 
     let billing_mode = input.billing_mode;
     input.capacity.check_provisioned(Place::Table, billing_mode)?;
     let keys = table_keys(&input.keys, &input.definitions)?;
+    let (local_inputs, global_inputs) =
+        (input.local_indexes.as_deref(), input.global_indexes.as_deref());
+    check_index_lists(local_inputs, global_inputs, &keys)?;
+    let local_keys = local_keys(local_inputs.unwrap_or_default(), &keys, &input.definitions)?;
+    let global_keys = global_keys(global_inputs.unwrap_or_default(), &input.definitions)?;
     reject_unused_definitions(&input)?;
     let mut names = IndexNames::default();
-    let local_indexes =
-        local_indexes(input.local_indexes.as_deref(), &keys, &input.definitions, &mut names)?;
-    let global_indexes = global_indexes(
-        input.global_indexes.as_deref(),
-        billing_mode,
-        &input.definitions,
-        &mut names,
-    )?;
+    let local_indexes = local_indexes(local_inputs.unwrap_or_default(), local_keys, &mut names)?;
+    let global_indexes =
+        global_indexes(global_inputs.unwrap_or_default(), global_keys, billing_mode, &mut names)?;
     check_projected_attributes(local_indexes.iter().chain(&global_indexes))?;
     reject_unsupported(&input)?;
     let stream = input.stream.map_or(Ok(None), StreamInput::created)?;

@@ -3,7 +3,7 @@
 use zenobe_engine::command::{DeleteItem, TableName, WriteOutcome};
 
 use super::enumerations::ReturnValues;
-use crate::constraints::{TableNameRule, Violations};
+use crate::constraints::Violations;
 use crate::error::ApiError;
 use crate::json::attribute_value::WireAttributes;
 use crate::json::decode::{OrderedMap, request, shape};
@@ -19,8 +19,10 @@ use crate::{Context, Reply};
 
 pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
     let input: DeleteItemInput = request(body)?;
-    let table = context.table_name(input.table_name.as_deref(), TableNameRule::Item)?;
+    context.check_named(input.table_name.as_deref(), input.key.is_some())?;
+    let table_name = input.table_name.clone();
     let parameters = constrained(input)?;
+    let table = context.item_table(table_name.as_deref())?;
     let returns = parameters.returns;
     let command = lowered(table, parameters)?;
     let outcome =
@@ -54,14 +56,15 @@ struct Parameters {
 fn constrained(input: DeleteItemInput) -> Result<Parameters, ApiError> {
     let mut violations = Violations::new();
     let capacity = return_capacity(input.return_consumed_capacity.as_deref(), &mut violations);
+    violations.table_name(input.table_name.as_deref());
+    let values = return_values(input.return_values.as_deref(), &mut violations);
+    let metrics = input.return_item_collection_metrics.as_deref();
+    let collection_metrics = return_collection_metrics(metrics, &mut violations);
     let key = violations.required(input.key, "key");
     let conditional_operator =
         conditional_operator(input.conditional_operator.as_deref(), &mut violations);
     let expected =
         input.expected.map(|expected| expected::with_operators(expected, &mut violations));
-    let values = return_values(input.return_values.as_deref(), &mut violations);
-    let metrics = input.return_item_collection_metrics.as_deref();
-    let collection_metrics = return_collection_metrics(metrics, &mut violations);
     let on_failure = input.return_values_on_condition_check_failure.as_deref();
     let item_on_failure = return_item_on_failure(on_failure, &mut violations);
     violations.finish()?;

@@ -9,7 +9,7 @@ use crate::{Context, Reply};
 
 pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
     let input: DeleteTableInput = request(body)?;
-    let table = context.table_name(input.table_name.as_deref(), TableNameRule::Describe)?;
+    let table = context.table_name(input.table_name.as_deref(), TableNameRule::Settings)?;
     let deleted = context
         .engine
         .delete_table(&table)

@@ -43,19 +43,22 @@ fn lower(context: &Context<'_>, input: DescribeStreamInput) -> Result<DescribeSt
     violations.range(limit, "limit", 1, LIMIT_MAX);
     let start_after = input.exclusive_start_shard_id;
     constrain_shard_id(start_after.as_deref(), "exclusiveStartShardId", &mut violations);
-    let filter = input.shard_filter.unwrap_or_default();
-    let filter_type = filter.filter_type.as_deref();
-    let filtered =
-        violations.enumeration(filter_type, "shardFilter.type", &SHARD_FILTER_TYPE).is_some();
-    constrain_shard_id(filter.shard_id.as_deref(), "shardFilter.shardId", &mut violations);
+    let children_of = input.shard_filter.map(|filter| constrain_filter(filter, &mut violations));
     violations.finish()?;
     Ok(DescribeStream {
         stream: stream_name(context, &arn)?,
         start_after,
-        // A filter without a type, or without a shard, filters nothing.
-        children_of: filter.shard_id.filter(|_| filtered),
+        children_of,
         limit: usize::try_from(limit).unwrap_or_default(),
     })
+}
+
+/// The shard whose children are wanted. Both members of a filter have to be there.
+fn constrain_filter(filter: ShardFilter, violations: &mut Violations) -> String {
+    let filter_type = filter.filter_type.as_deref();
+    violations.required_enumeration(filter_type, "shardFilter.type", &SHARD_FILTER_TYPE);
+    constrain_shard_id(filter.shard_id.as_deref(), "shardFilter.shardId", violations);
+    violations.required(filter.shard_id, "shardFilter.shardId")
 }
 
 fn render(description: &StreamDescription) -> Reply {

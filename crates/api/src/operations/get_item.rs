@@ -4,7 +4,7 @@ use zenobe_engine::command::{GetItem, ReadOutcome, TableName};
 use zenobe_expression::ExpressionKind;
 
 use super::enumerations::ReturnCapacity;
-use crate::constraints::{TableNameRule, Violations};
+use crate::constraints::Violations;
 use crate::error::ApiError;
 use crate::json::attribute_value::WireAttributes;
 use crate::json::decode::{OrderedMap, request, shape};
@@ -18,8 +18,8 @@ use crate::{Context, Reply};
 
 pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
     let input: GetItemInput = request(body)?;
-    let table = context.table_name(input.table_name.as_deref(), TableNameRule::Item)?;
     let capacity = check_constraints(&input)?;
+    let table = context.item_table(input.table_name.as_deref())?;
     let command = lowered(table, input)?;
     let outcome = context.engine.get_item(&command).await.map_err(|error| context.items(error))?;
     Ok(render(&outcome, capacity))
@@ -39,10 +39,11 @@ shape! {
 
 fn check_constraints(input: &GetItemInput) -> Result<ReturnCapacity, ApiError> {
     let mut violations = Violations::new();
-    let capacity = return_capacity(input.return_consumed_capacity.as_deref(), &mut violations);
-    violations.required(input.key.as_ref().map(|_| ()), "key");
     let names = input.attributes_to_get.as_deref();
     attributes_to_get::check_length(names, "attributesToGet", &mut violations);
+    let capacity = return_capacity(input.return_consumed_capacity.as_deref(), &mut violations);
+    violations.required(input.key.as_ref().map(|_| ()), "key");
+    violations.table_name(input.table_name.as_deref());
     violations.finish()?;
     Ok(capacity)
 }

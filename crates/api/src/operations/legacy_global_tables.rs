@@ -17,7 +17,7 @@ pub(crate) fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiErr
     if let Some(name) = &input.global_table_name {
         // The length has the words of DescribeTable, and comes before the pattern.
         if !(3..=255).contains(&name.chars().count()) {
-            return Err(messages::request::table_name_length());
+            return Err(messages::request::global_table_name_length());
         }
         violations.name(name, "globalTableName");
     }

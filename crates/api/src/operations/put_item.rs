@@ -3,7 +3,7 @@
 use zenobe_engine::command::{PutItem, TableName, WriteOutcome};
 
 use super::enumerations::ReturnValues;
-use crate::constraints::{TableNameRule, Violations};
+use crate::constraints::Violations;
 use crate::error::ApiError;
 use crate::json::attribute_value::WireAttributes;
 use crate::json::decode::{OrderedMap, request, shape};
@@ -19,8 +19,10 @@ use crate::{Context, Reply};
 
 pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
     let input: PutItemInput = request(body)?;
-    let table = context.table_name(input.table_name.as_deref(), TableNameRule::Item)?;
+    context.check_named(input.table_name.as_deref(), input.item.is_some())?;
+    let table_name = input.table_name.clone();
     let parameters = constrained(input)?;
+    let table = context.item_table(table_name.as_deref())?;
     let returns = parameters.returns;
     let command = lowered(table, parameters, body.len())?;
     let outcome = context.engine.put_item(command).await.map_err(|error| returns.failure(error))?;
@@ -54,6 +56,7 @@ struct Parameters {
 fn constrained(input: PutItemInput) -> Result<Parameters, ApiError> {
     let mut violations = Violations::new();
     let capacity = return_capacity(input.return_consumed_capacity.as_deref(), &mut violations);
+    violations.table_name(input.table_name.as_deref());
     let item = violations.required(input.item, "item");
     let conditional_operator =
         conditional_operator(input.conditional_operator.as_deref(), &mut violations);

@@ -2,11 +2,11 @@
 
 use zenobe_engine::command::{PageRequest, Query, Select, TableName};
 use zenobe_engine::error::{Error, PageError};
-use zenobe_expression::{ExpressionKind, KeyCondition};
+use zenobe_expression::ExpressionKind;
 
 use super::enumerations::{ReturnCapacity, SELECT};
 use super::page::{self, Selected};
-use crate::constraints::{TableNameRule, Violations};
+use crate::constraints::Violations;
 use crate::error::ApiError;
 use crate::json::attribute_value::WireAttributes;
 use crate::json::decode::{OrderedMap, request, shape};
@@ -23,14 +23,18 @@ use crate::{Context, Reply};
 
 pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
     let mut input: QueryInput = request(body)?;
-    let table = context.table_name(input.table_name.as_deref(), TableNameRule::Item)?;
     let constrained = constrained(&mut input)?;
+    let table = context.item_table(input.table_name.as_deref())?;
     let (select, capacity) = (constrained.select, constrained.capacity);
     let filter_is_legacy = constrained.query_filter.is_some();
+    let conditions_are_legacy = constrained.key_conditions.is_some();
     let command = lowered(table, input, constrained)?;
     let outcome = context.engine.query(&command).await.map_err(|error| match error {
         Error::Page(PageError::FilterOnKey { attribute }) if filter_is_legacy => {
             messages::page::query_filter_on_key(&attribute)
+        }
+        Error::Page(PageError::TooManyKeyConditions { .. }) if conditions_are_legacy => {
+            messages::page::key_conditions_count()
         }
         error => context.items(error),
     })?;
@@ -71,20 +75,22 @@ struct Constrained {
 
 fn constrained(input: &mut QueryInput) -> Result<Constrained, ApiError> {
     let mut violations = Violations::new();
-    let select = violations.enumeration(input.select.as_deref(), "select", &SELECT);
     let capacity = return_capacity(input.return_consumed_capacity.as_deref(), &mut violations);
     let names = input.attributes_to_get.as_deref();
     attributes_to_get::check_length(names, "attributesToGet", &mut violations);
+    let query_filter = input.query_filter.take();
+    let query_filter =
+        query_filter.map(|filter| with_operators(filter, "queryFilter", &mut violations));
+    let select = violations.enumeration(input.select.as_deref(), "select", &SELECT);
+    let operator = input.conditional_operator.as_deref();
+    let conditional_operator = conditional_operator(operator, &mut violations);
+    let key_conditions = input.key_conditions.take();
+    let key_conditions =
+        key_conditions.map(|given| with_operators(given, "keyConditions", &mut violations));
+    violations.table_name(input.table_name.as_deref());
     if let Some(name) = &input.index_name {
         violations.name(name, "indexName");
     }
-    let operator = input.conditional_operator.as_deref();
-    let conditional_operator = conditional_operator(operator, &mut violations);
-    let mut conditions = |given: Option<OrderedMap<WireCondition>>, path| {
-        given.map(|given| with_operators(given, path, &mut violations))
-    };
-    let key_conditions = conditions(input.key_conditions.take(), "keyConditions");
-    let query_filter = conditions(input.query_filter.take(), "queryFilter");
     violations.finish()?;
     let limit = input.limit.map(positive_limit).transpose()?;
     Ok(Constrained { select, limit, capacity, conditional_operator, key_conditions, query_filter })
@@ -121,7 +127,13 @@ fn lowered(
     let filter = expressions.filter(input.filter_expression.as_deref())?;
     let projection = expressions.projection(input.projection_expression.as_deref())?;
     expressions.finish()?;
-    let key_conditions = one_dialect(conditions.transpose()?, constrained.key_conditions)?;
+    let key_conditions = match conditions.transpose()? {
+        Some(conditions) => conditions,
+        None => {
+            let legacy = constrained.key_conditions.unwrap_or_default();
+            key_conditions::lowered(legacy, input.index_name.is_some())?
+        }
+    };
     selected.check(messages::page::query_projection_required)?;
     let legacy_projection = input.attributes_to_get.map(attributes_to_get::projection);
     let page = PageRequest {
@@ -153,14 +165,4 @@ fn check_combination(input: &QueryInput, constrained: &Constrained) -> Result<()
     check_names_are_used(input.expression_attribute_names.as_ref(), &expressions)?;
     let values = input.expression_attribute_values.as_ref();
     check_values_are_used(values, &[filter, key_condition])
-}
-
-fn one_dialect(
-    expression: Option<Vec<KeyCondition>>,
-    legacy: Option<Vec<UncheckedCondition>>,
-) -> Result<Vec<KeyCondition>, ApiError> {
-    match expression {
-        Some(conditions) => Ok(conditions),
-        None => key_conditions::lowered(legacy.unwrap_or_default()),
-    }
 }

@@ -1,11 +1,12 @@
 //! Scan.
 
 use zenobe_engine::command::{PageRequest, Scan, Segment, Select, TableName};
+use zenobe_engine::error::{Error, PageError};
 use zenobe_expression::ExpressionKind;
 
 use super::enumerations::{ReturnCapacity, SELECT};
 use super::page::{self, Selected};
-use crate::constraints::{TableNameRule, Violations};
+use crate::constraints::Violations;
 use crate::error::ApiError;
 use crate::json::attribute_value::WireAttributes;
 use crate::json::decode::{OrderedMap, request, shape};
@@ -18,17 +19,18 @@ use crate::parameters::expressions::{
     Placeholders, check_names_are_used, check_not_mixed, check_values_are_used,
 };
 use crate::parameters::returns::return_capacity;
-use crate::{Context, Reply};
+use crate::{Context, Reply, Wording};
 
 const TOTAL_SEGMENTS_MAX: i64 = 1_000_000;
 
 pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
     let mut input: ScanInput = request(body)?;
-    let table = context.table_name(input.table_name.as_deref(), TableNameRule::Item)?;
     let constrained = constrained(&mut input)?;
+    let table = context.item_table(input.table_name.as_deref())?;
     let (select, capacity) = (constrained.select, constrained.capacity);
     let command = lowered(table, input, constrained)?;
-    let outcome = context.engine.scan(&command).await.map_err(|error| context.items(error))?;
+    let outcome = context.engine.scan(&command).await;
+    let outcome = outcome.map_err(|error| context.items(worded(context, &command, error)))?;
     Ok(page::render(&outcome, select, capacity))
 }
 
@@ -63,28 +65,40 @@ struct Constrained {
 
 fn constrained(input: &mut ScanInput) -> Result<Constrained, ApiError> {
     let mut violations = Violations::new();
-    let select = violations.enumeration(input.select.as_deref(), "select", &SELECT);
+    range(input.limit, "limit", 1, i64::MAX, &mut violations);
     let capacity = return_capacity(input.return_consumed_capacity.as_deref(), &mut violations);
     let names = input.attributes_to_get.as_deref();
     attributes_to_get::check_length(names, "attributesToGet", &mut violations);
-    if let Some(name) = &input.index_name {
-        violations.name(name, "indexName");
-    }
-    let operator = input.conditional_operator.as_deref();
-    let conditional_operator = conditional_operator(operator, &mut violations);
-    let mut range = |value: Option<i32>, path, min, max| {
-        if let Some(value) = value {
-            violations.range(i64::from(value), path, min, max);
-        }
-    };
-    range(input.limit, "limit", 1, i64::MAX);
-    range(input.total_segments, "totalSegments", 1, TOTAL_SEGMENTS_MAX);
-    range(input.segment, "segment", 0, TOTAL_SEGMENTS_MAX - 1);
+    range(input.segment, "segment", 0, TOTAL_SEGMENTS_MAX - 1, &mut violations);
+    let select = violations.enumeration(input.select.as_deref(), "select", &SELECT);
     let scan_filter = input.scan_filter.take();
     let scan_filter =
         scan_filter.map(|filter| with_operators(filter, "scanFilter", &mut violations));
+    let operator = input.conditional_operator.as_deref();
+    let conditional_operator = conditional_operator(operator, &mut violations);
+    range(input.total_segments, "totalSegments", 1, TOTAL_SEGMENTS_MAX, &mut violations);
+    violations.table_name(input.table_name.as_deref());
+    if let Some(name) = &input.index_name {
+        violations.name(name, "indexName");
+    }
     violations.finish()?;
     Ok(Constrained { select, capacity, conditional_operator, scan_filter })
+}
+
+fn range(value: Option<i32>, path: &str, min: i64, max: i64, violations: &mut Violations) {
+    if let Some(value) = value {
+        violations.range(i64::from(value), path, min, max);
+    }
+}
+
+/// Of a table's start key, the classic front end says the same whatever is wrong with it.
+fn worded(context: &Context<'_>, command: &Scan, error: Error) -> Error {
+    match (context.options.wording, error) {
+        (Wording::Classic, Error::Page(PageError::StartKeyInvalid)) if command.index.is_none() => {
+            PageError::StartKeyMismatch { table_key: true }.into()
+        }
+        (_, error) => error,
+    }
 }
 
 fn lowered(table: TableName, input: ScanInput, constrained: Constrained) -> Result<Scan, ApiError> {

@@ -12,7 +12,7 @@ use crate::{Context, Reply};
 pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
     let input: TagResourceInput = request(body)?;
     let mut violations = Violations::new();
-    let arn = resource_arn(input.resource_arn, &mut violations);
+    let arn = resource_arn(input.resource_arn, &mut violations)?;
     let given = violations.required(input.tags, "tags");
     violations.finish()?;
     let table = tagged_table(context, &arn)?;

@@ -5,7 +5,7 @@ use zenobe_expression::ExpressionKind;
 
 use super::enumerations::ReturnCapacity;
 use super::transact_write_items::ACTIONS_MAX;
-use crate::constraints::{TableNameRule, Violations, printed_list};
+use crate::constraints::{Violations, printed_list};
 use crate::error::ApiError;
 use crate::json::attribute_value::WireAttributes;
 use crate::json::decode::{OrderedMap, request, shape};
@@ -73,7 +73,7 @@ fn check_members(get: Option<&Get>, path: &str, violations: &mut Violations) {
 }
 
 fn lowered(context: &Context<'_>, get: Get) -> Result<GetItem, ApiError> {
-    let table = context.table_name(get.table_name.as_deref(), TableNameRule::Item)?;
+    let table = context.item_table(get.table_name.as_deref())?;
     let expressions = [(ExpressionKind::Projection, get.projection_expression.is_some())];
     check_names_are_used(get.expression_attribute_names.as_ref(), &expressions)?;
     let key = items::attributes(get.key.unwrap_or_default())?;

@@ -5,7 +5,7 @@ use zenobe_expression::{ExpressionKind, Update};
 use zenobe_value::EncodedItem;
 
 use super::enumerations::ReturnValues;
-use crate::constraints::{TableNameRule, Violations};
+use crate::constraints::Violations;
 use crate::error::ApiError;
 use crate::json::attribute_value::WireAttributes;
 use crate::json::decode::{OrderedMap, request, shape};
@@ -21,13 +21,13 @@ use crate::parameters::returns::{
     WriteReturns, return_capacity, return_collection_metrics, return_item_on_failure, return_values,
 };
 use crate::render::write_reply;
-use crate::{Context, Reply};
+use crate::{Context, Reply, Wording, messages};
 
 pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
     let mut input: UpdateItemInput = request(body)?;
-    let table = context.table_name(input.table_name.as_deref(), TableNameRule::Item)?;
-    let returns = constrained_returns(&input)?;
-    let legacy = constrained_legacy(&mut input)?;
+    check_newer(context, &input)?;
+    let Constrained { returns, legacy } = constrained(&mut input)?;
+    let table = context.item_table(input.table_name.as_deref())?;
     let command = lowered(table, input, legacy)?;
     let shown_update =
         command.update.as_ref().filter(|_| returns_fragments(returns.values)).cloned();
@@ -54,47 +54,51 @@ shape! {
     }
 }
 
-/// Unlike the other writes, UpdateItem stops at the first bad enumeration value.
-fn constrained_returns(input: &UpdateItemInput) -> Result<WriteReturns, ApiError> {
-    let values = alone(|violations| return_values(input.return_values.as_deref(), violations))?;
-    let capacity = input.return_consumed_capacity.as_deref();
-    let metrics = input.return_item_collection_metrics.as_deref();
-    let on_failure = input.return_values_on_condition_check_failure.as_deref();
-    Ok(WriteReturns {
-        values,
-        capacity: alone(|violations| return_capacity(capacity, violations))?,
-        collection_metrics: alone(|violations| return_collection_metrics(metrics, violations))?,
-        item_on_failure: alone(|violations| return_item_on_failure(on_failure, violations))?,
-    })
+/// What the API model constrains, as narrower types.
+struct Constrained {
+    returns: WriteReturns,
+    legacy: Legacy,
 }
 
-fn alone<T>(check: impl FnOnce(&mut Violations) -> T) -> Result<T, ApiError> {
-    let mut violations = Violations::new();
-    let checked = check(&mut violations);
-    violations.finish()?;
-    Ok(checked)
-}
-
-/// The legacy parameters of a request that satisfies the API model's constraints.
 struct Legacy {
     updates: Option<AttributeUpdates>,
     expected: Option<Expected>,
     conditional_operator: Option<ConditionalOperator>,
 }
 
-fn constrained_legacy(input: &mut UpdateItemInput) -> Result<Legacy, ApiError> {
+/// DynamoDB lists all violated constraints, in this order.
+fn constrained(input: &mut UpdateItemInput) -> Result<Constrained, ApiError> {
     let mut violations = Violations::new();
+    let capacity = return_capacity(input.return_consumed_capacity.as_deref(), &mut violations);
+    violations.table_name(input.table_name.as_deref());
+    let metrics = input.return_item_collection_metrics.as_deref();
+    let collection_metrics = return_collection_metrics(metrics, &mut violations);
+    let values = return_values(input.return_values.as_deref(), &mut violations);
     violations.required(input.key.as_ref().map(|_| ()), "key");
-    let updates = input.attribute_updates.take();
-    let expected = input.expected.take();
     let operator = input.conditional_operator.as_deref();
+    let conditional_operator = conditional_operator(operator, &mut violations);
+    let (updates, expected) = (input.attribute_updates.take(), input.expected.take());
     let legacy = Legacy {
-        updates: updates.map(|updates| attribute_updates::with_actions(updates, &mut violations)),
+        conditional_operator,
         expected: expected.map(|expected| expected::with_operators(expected, &mut violations)),
-        conditional_operator: conditional_operator(operator, &mut violations),
+        updates: updates.map(|updates| attribute_updates::with_actions(updates, &mut violations)),
     };
+    let on_failure = input.return_values_on_condition_check_failure.as_deref();
+    let item_on_failure = return_item_on_failure(on_failure, &mut violations);
     violations.finish()?;
-    Ok(legacy)
+    let returns = WriteReturns { values, capacity, collection_metrics, item_on_failure };
+    Ok(Constrained { returns, legacy })
+}
+
+/// The newer front end looks at ReturnValues before anything else but the table's name, and has its own words for them.
+fn check_newer(context: &Context<'_>, input: &UpdateItemInput) -> Result<(), ApiError> {
+    context.check_named(input.table_name.as_deref(), input.key.is_some())?;
+    let mut violations = Violations::new();
+    return_values(input.return_values.as_deref(), &mut violations);
+    match (context.options.wording, violations.finish()) {
+        (Wording::Newer, Err(_)) => Err(messages::request::update_return_values()),
+        _ => Ok(()),
+    }
 }
 
 fn lowered(

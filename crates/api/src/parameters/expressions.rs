@@ -19,7 +19,7 @@ use zenobe_value::limits::ATTRIBUTE_NAME_SIZE_BYTES_MAX;
 use zenobe_value::{AttributeValue, item_size_bytes};
 
 use crate::error::ApiError;
-use crate::json::attribute_value::WireAttributes;
+use crate::json::attribute_value::{NameFault, WireAttributes};
 use crate::json::decode::OrderedMap;
 use crate::messages::{expression, item};
 
@@ -169,8 +169,10 @@ fn checked_names(names: OrderedMap<String>) -> Result<BTreeMap<String, String>, 
             return Err(expression::invalid_placeholder(PARAMETER, key));
         }
     }
-    if let Some((key, _)) = names.0.iter().find(|(_, name)| name.is_empty()) {
-        return Err(expression::empty_name(key));
+    for (key, name) in &names.0 {
+        if let Some(fault) = NameFault::of(name) {
+            return Err(expression::invalid_name(key, fault));
+        }
     }
     if names.0.iter().any(|(_, name)| name.len() > ATTRIBUTE_NAME_SIZE_BYTES_MAX) {
         return Err(item::attribute_name_too_long());

@@ -1,24 +1,40 @@
 //! Items and keys in requests.
 
-use zenobe_value::limits::{ATTRIBUTE_NAME_SIZE_BYTES_MAX, ITEM_SIZE_BYTES_MAX};
+use zenobe_value::limits::ITEM_SIZE_BYTES_MAX;
 use zenobe_value::{Attributes, item_size_bytes};
 
 use crate::error::ApiError;
-use crate::json::attribute_value::{WireAttributes, WireValue};
+use crate::json::attribute_value::{NameFault, ValueFault, WireAttributes, keep_first};
 use crate::messages::engine::{Subject, engine_error};
-use crate::messages::{item, value};
+use crate::messages::value;
 
-/// The attributes of an item or a key. The first bad one in the order of the request counts.
+/// The attributes of an item or a key. An empty name comes first; then the first bad value in the order of the request
+/// counts, names inside of values last.
 pub(crate) fn attributes(given: WireAttributes) -> Result<Attributes, ApiError> {
-    let checked = |(name, value): (String, WireValue)| {
-        let value = value.map_err(|fault| value::value_fault(&fault))?;
-        match name.len() {
-            0 => Err(item::empty_attribute_name()),
-            1..=ATTRIBUTE_NAME_SIZE_BYTES_MAX => Ok((name, value)),
-            _ => Err(item::attribute_name_too_long()),
+    given.0.iter().try_for_each(|(name, _)| match NameFault::of(name) {
+        Some(NameFault::Empty) => check_name(name),
+        _ => Ok(()),
+    })?;
+    let mut attributes = Attributes::new();
+    let mut fault = None;
+    for (name, value) in given.0 {
+        if let Some(found) = NameFault::of(&name) {
+            keep_first(&mut fault, ValueFault::Name(found));
         }
-    };
-    given.0.into_iter().map(checked).collect()
+        match value {
+            Ok(value) => drop(attributes.insert(name, value)),
+            Err(found @ (ValueFault::Name(_) | ValueFault::NestedTooDeeply)) => {
+                keep_first(&mut fault, found);
+            }
+            Err(found) => return Err(value::value_fault(&found)),
+        }
+    }
+    fault.map_or(Ok(attributes), |fault| Err(value::value_fault(&fault)))
+}
+
+/// Refuses a name that no attribute can have.
+pub(crate) fn check_name(name: &str) -> Result<(), ApiError> {
+    NameFault::of(name).map_or(Ok(()), |fault| Err(value::name_fault(fault)))
 }
 
 /// Refuses an item that is too large to be put. `request_size_bytes` is the size of the JSON that it came in,

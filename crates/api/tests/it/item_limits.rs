@@ -50,7 +50,7 @@ async fn an_item_has_at_most_400_kilobytes() {
         (r#","t":{"BOOL":true},"z":{"NULL":true}"#, 4),
         (r#","x":{"SS":["ab","c"]},"y":{"NS":["1","0"]}"#, 1 + 3 + 1 + 3),
         (r#","l":{"L":[{"S":"ab"},{"L":[]}]}"#, 1 + 3 + (1 + 2) + (1 + 3)),
-        (r#","m":{"M":{"key":{"N":"0"},"":{"M":{}}}}"#, 1 + 3 + (1 + 3 + 1) + (1 + 3)),
+        (r#","m":{"M":{"key":{"N":"0"},"k":{"M":{}}}}"#, 1 + 3 + (1 + 3 + 1) + (1 + 1 + 3)),
     ];
     for (more, more_size_bytes) in shapes {
         let largest = item(ITEM_SIZE_BYTES_MAX, more, more_size_bytes);

@@ -100,9 +100,13 @@ fn value() -> impl Strategy<Value = Value> {
     scalar.prop_recursive(5, 24, 4, |inner| {
         prop_oneof![
             vec(inner.clone(), 0..4).prop_map(|elements| list(&elements)),
-            btree_map(text(), inner, 0..4).prop_map(|members| map(&members))
+            btree_map(name(), inner, 0..4).prop_map(|members| map(&members))
         ]
     })
+}
+
+fn name() -> impl Strategy<Value = String> {
+    text().prop_map(|text| if text.is_empty() { "empty".to_owned() } else { text })
 }
 
 fn text() -> impl Strategy<Value = String> {
@@ -137,7 +141,8 @@ fn number_set(members: Vec<(String, Number)>) -> Value {
     let members: BTreeMap<Number, String> =
         members.into_iter().map(|(written, number)| (number, written)).collect();
     let written: Vec<String> = members.values().map(|member| format!("\"{member}\"")).collect();
-    let canonical: Vec<String> = members.keys().map(|member| format!("\"{member}\"")).collect();
+    let canonical = members.keys().rev().map(|member| format!("\"{member}\""));
+    let canonical: Vec<String> = canonical.collect();
     typed("NS", &format!("[{}]", written.join(",")), &format!("[{}]", canonical.join(",")))
 }
 

@@ -119,10 +119,10 @@ impl<'c> Write<'c> {
     }
 }
 
-/// Batches say less about a key of the wrong type than PutItem does.
+/// Batches say less about a key that is missing or of the wrong type than PutItem does.
 fn batch_key_error(error: KeyError) -> KeyError {
     match error {
-        KeyError::TypeMismatch { .. } => KeyError::SchemaMismatch,
+        KeyError::Missing { .. } | KeyError::TypeMismatch { .. } => KeyError::SchemaMismatch,
         other => other,
     }
 }

@@ -20,10 +20,7 @@ impl KeyHash {
     ///
     /// # Panics
     /// If they are not: key bytes are hashed when they have just been encoded.
-    pub fn of<'k>(
-        attributes: impl IntoIterator<Item = &'k KeyAttribute>,
-        bytes: &[u8],
-    ) -> KeyHash {
+    pub fn of<'k>(attributes: impl IntoIterator<Item = &'k KeyAttribute>, bytes: &[u8]) -> KeyHash {
         let mut hash = Md5::new_with_prefix(b"Outliers");
         let mut rest = bytes;
         for attribute in attributes {

@@ -3,7 +3,7 @@
 use zenobe_expression::{KeyCondition, KeyOperator};
 use zenobe_store::{Key, KeyRange, prefix_end};
 use zenobe_value::limits::{PARTITION_KEY_SIZE_BYTES_MAX, SORT_KEY_SIZE_BYTES_MAX};
-use zenobe_value::{AttributeValue, key_bytes};
+use zenobe_value::{AttributeValue, Attributes, key_bytes};
 
 use crate::error::{KeyError, PageError, Result};
 use crate::keys::{is_empty, push_checked};
@@ -11,7 +11,7 @@ use crate::keyspace::{self, KeyHash};
 use crate::schema::{KeyAttribute, KeySchema};
 
 use super::source::Source;
-use super::start_key::StartKey;
+use super::start_key::{StartKey, check_attribute};
 
 /// What a query reads: one partition, or a range of its sort keys.
 pub(super) struct QueryRange {
@@ -24,21 +24,37 @@ pub(super) struct QueryRange {
 }
 
 impl QueryRange {
-    pub fn resolve(source: Source<'_>, conditions: &[KeyCondition]) -> Result<QueryRange> {
+    /// Checks one key attribute after the other: its value in the start key, then the condition on it.
+    pub fn resolve(
+        source: Source<'_>,
+        conditions: &[KeyCondition],
+        start: Option<&Attributes>,
+    ) -> Result<QueryRange> {
         let keys = source.keys();
         check_count(keys, conditions)?;
-        let partition = partition_bytes(keys, conditions)?;
-        let sort = sort_conditions(keys, conditions)?;
+        let partition = partition_bytes(keys, conditions, start)?;
+        let sort = sort_conditions(keys, conditions, start)?;
         let hash = KeyHash::of(&keys.partition, &partition);
         let partition_prefix = keyspace::entry_key(source.prefix(), hash, &partition);
         let range = sort_range(&partition_prefix, &sort)?;
         Ok(QueryRange { range, partition, partition_prefix, has_sort_condition: !sort.is_empty() })
     }
 
-    pub fn check_start_key(&self, start: &StartKey) -> Result<(), PageError> {
+    pub fn check_start_key(
+        &self,
+        source: Source<'_>,
+        start: &StartKey,
+        attributes: &Attributes,
+    ) -> Result<(), PageError> {
         let same_partition = start.partition == self.partition;
         if !self.has_sort_condition {
-            return if same_partition { Ok(()) } else { Err(PageError::StartKeyOutsideQuery) };
+            return if !same_partition {
+                Err(PageError::StartKeyOutsideQuery)
+            } else if source.has_single_items() {
+                Err(PageError::StartKeyOfSingleItem { key: Box::new(attributes.clone()) })
+            } else {
+                Ok(())
+            };
         }
         let place = [&self.partition_prefix[..], &start.rest].concat();
         if !self.range.contains(&place) {
@@ -59,9 +75,35 @@ fn check_count(keys: &KeySchema, conditions: &[KeyCondition]) -> Result<(), Page
     }
 }
 
-fn partition_bytes(keys: &KeySchema, conditions: &[KeyCondition]) -> Result<Vec<u8>> {
+/// Schemas of several attributes of a kind have words of their own.
+fn has_multiple_attributes(keys: &KeySchema) -> bool {
+    keys.partition.len() > 1 || keys.sort.len() > 1
+}
+
+/// Which of these attributes has no equality.
+fn without_equality(attributes: &[KeyAttribute], conditions: &[KeyCondition]) -> Vec<String> {
+    let has_equality = |attribute: &&KeyAttribute| {
+        let condition = find(conditions, attribute);
+        condition.is_some_and(|condition| matches!(condition.operator, KeyOperator::Equal(_)))
+    };
+    let without = attributes.iter().filter(|attribute| !has_equality(attribute));
+    without.map(|attribute| attribute.name.clone()).collect()
+}
+
+fn partition_bytes(
+    keys: &KeySchema,
+    conditions: &[KeyCondition],
+    start: Option<&Attributes>,
+) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     for attribute in &keys.partition {
+        start.map_or(Ok(()), |start| check_attribute(attribute, start))?;
+        if has_multiple_attributes(keys) {
+            let attributes = without_equality(&keys.partition, conditions);
+            if !attributes.is_empty() {
+                return Err(PageError::PartitionConditionsNotEqual { attributes }.into());
+            }
+        }
         let condition = find(conditions, attribute).ok_or_else(|| missing(attribute))?;
         check_operator(attribute, condition)?;
         let KeyOperator::Equal(value) = &condition.operator else {
@@ -81,16 +123,21 @@ fn partition_bytes(keys: &KeySchema, conditions: &[KeyCondition]) -> Result<Vec<
 fn sort_conditions<'q>(
     keys: &KeySchema,
     conditions: &'q [KeyCondition],
+    start: Option<&Attributes>,
 ) -> Result<Vec<&'q KeyCondition>> {
     let expected = conditions.len() - keys.partition.len();
     let mut sort: Vec<&KeyCondition> = Vec::with_capacity(expected);
-    for attribute in keys.sort.iter().take(expected) {
-        // A condition is left over that is on no key attribute, or on one behind a gap.
+    for (position, attribute) in keys.sort.iter().enumerate() {
+        start.map_or(Ok(()), |start| check_attribute(attribute, start))?;
+        if position == 0 {
+            check_sort_equalities(keys, conditions)?;
+        }
+        if position >= expected {
+            continue;
+        }
+        // A condition is left over that is on no key attribute.
         let condition = find(conditions, attribute).ok_or_else(|| missing(attribute))?;
         check_operator(attribute, condition)?;
-        if sort.last().is_some_and(|last| !matches!(last.operator, KeyOperator::Equal(_))) {
-            return Err(PageError::KeyConditionNotSupported.into());
-        }
         check_values(attribute, condition)?;
         if condition.operator.values().any(|value| value.size_bytes() > SORT_KEY_SIZE_BYTES_MAX) {
             return Err(KeyError::SortKeyTooLong.into());
@@ -98,6 +145,20 @@ fn sort_conditions<'q>(
         sort.push(condition);
     }
     Ok(sort)
+}
+
+/// What stands before the last sort attribute that has a condition has an equality.
+fn check_sort_equalities(keys: &KeySchema, conditions: &[KeyCondition]) -> Result<(), PageError> {
+    let last = keys.sort.iter().rposition(|attribute| find(conditions, attribute).is_some());
+    let Some(last) = last else { return Ok(()) };
+    let attributes = without_equality(&keys.sort[..last], conditions);
+    match attributes.is_empty() {
+        true => Ok(()),
+        false => {
+            let behind = keys.sort[last].name.clone();
+            Err(PageError::SortConditionsNotEqual { attributes, behind })
+        }
+    }
 }
 
 fn sort_range(partition_prefix: &Key, conditions: &[&KeyCondition]) -> Result<KeyRange> {

@@ -5,6 +5,7 @@
 
 mod conditions;
 mod page;
+mod partitions;
 mod query;
 mod scan;
 mod select;

@@ -12,7 +12,8 @@ use crate::error::{Error, Result};
 use crate::keys::{PrimaryKey, key_attributes};
 use crate::write::decode_stored;
 
-use super::select::{Fetch, Output, Selection};
+use super::partitions::Partitions;
+use super::select::{Output, Selection};
 use super::source::Source;
 use super::start_key::after;
 use super::turn::Turn;
@@ -31,18 +32,23 @@ pub(super) struct Plan<'q> {
     pub range: KeyRange,
     pub direction: Direction,
     pub request: &'q PageRequest,
+    /// If what is read is charged by partition.
+    pub partitions: Option<Partitions>,
+    /// Whether another page can follow. A Query that finds one item at most refuses to be continued.
+    pub can_continue: bool,
 }
 
 impl Plan<'_> {
-    pub async fn read(self, engine: &Engine) -> Result<PageOutcome> {
-        let mut page = Page::new(&self);
+    pub async fn read(mut self, engine: &Engine) -> Result<PageOutcome> {
+        let partitions = self.partitions.take();
+        let mut page = Page::new(&self, partitions);
         // Bounds may cross: BETWEEN with nothing between, or a start key behind the end.
         if self.range.is_empty() {
             return Ok(page.finish(&self));
         }
-        match self.selection.fetch {
-            None => self.walk(engine, &mut page).await?,
-            Some(fetch) => self.walk_and_fetch(engine, fetch, &mut page).await?,
+        match self.selection.fetches_items {
+            false => self.walk(engine, &mut page).await?,
+            true => self.walk_and_fetch(engine, &mut page).await?,
         }
         Ok(page.finish(&self))
     }
@@ -78,7 +84,7 @@ impl Plan<'_> {
         page: &mut Page<'_>,
     ) -> Result<Option<Stop>> {
         let mut outcome = Ok(None);
-        let mut visit = |key: &[u8], value: &[u8]| match page.evaluate_bytes(value) {
+        let mut visit = |key: &[u8], value: &[u8]| match page.evaluate_bytes(key, value) {
             Ok(Evaluated::Now(ControlFlow::Continue(()))) if page.turn.is_over() => {
                 outcome = Ok(Some(Stop { key: Key::copy_from_slice(key), costly: None }));
                 ControlFlow::Break(())
@@ -98,12 +104,7 @@ impl Plan<'_> {
     }
 
     /// Entries and items come from the same snapshot, so every entry finds its item.
-    async fn walk_and_fetch(
-        &self,
-        engine: &Engine,
-        fetch: Fetch,
-        page: &mut Page<'_>,
-    ) -> Result<()> {
+    async fn walk_and_fetch(&self, engine: &Engine, page: &mut Page<'_>) -> Result<()> {
         let snapshot = engine.store.snapshot();
         let mut range = self.range.clone();
         loop {
@@ -111,7 +112,7 @@ impl Plan<'_> {
             let entries = collect(&*snapshot, &range, self.direction, at_once).await?;
             let mut wanted = Vec::with_capacity(entries.len());
             for (_, entry) in &entries {
-                wanted.push(fetch == Fetch::All || page.admits(entry.as_item()).await);
+                wanted.push(page.admits(entry.as_item()).await);
                 page.turn.pass().await;
             }
             let to_fetch = entries.iter().zip(&wanted).filter(|(_, wanted)| **wanted);
@@ -120,10 +121,9 @@ impl Plan<'_> {
             let mut items = fetch_items(&*snapshot, keys).await?.into_iter();
             for ((_, entry), wanted) in entries.iter().zip(wanted) {
                 let item = if wanted { items.next() } else { None };
-                if page.evaluate_fetched(entry.as_item(), item.as_ref()).await.is_break() {
+                if page.evaluate_fetched(entry.as_item(), item.as_ref()).is_break() {
                     return Ok(());
                 }
-                page.turn.pass().await;
             }
             match entries.last() {
                 Some((last, _)) if entries.len() == at_once => {
@@ -188,11 +188,12 @@ struct Page<'q> {
     /// What was fetched from the table besides, which fills the page as well.
     fetched_size_bytes: u64,
     fetched_halves: u64,
+    partitions: Option<Partitions>,
     last_evaluated_key: Option<Attributes>,
 }
 
 impl<'q> Page<'q> {
-    fn new(plan: &'q Plan<'_>) -> Page<'q> {
+    fn new(plan: &'q Plan<'_>, partitions: Option<Partitions>) -> Page<'q> {
         Page {
             source: plan.source,
             selection: &plan.selection,
@@ -205,6 +206,7 @@ impl<'q> Page<'q> {
             evaluated_size_bytes: 0,
             fetched_size_bytes: 0,
             fetched_halves: 0,
+            partitions,
             last_evaluated_key: None,
         }
     }
@@ -220,7 +222,10 @@ impl<'q> Page<'q> {
         }
     }
 
-    fn evaluate_bytes(&mut self, value: &[u8]) -> Result<Evaluated> {
+    fn evaluate_bytes(&mut self, key: &[u8], value: &[u8]) -> Result<Evaluated> {
+        if let Some(partitions) = &mut self.partitions {
+            partitions.enter(key);
+        }
         let read = ItemRef::parse(value).map_err(|error| {
             tracing::error!(%error, "a stored item does not decode");
             Error::Corrupt { detail: format!("a stored item: {error}") }
@@ -241,8 +246,8 @@ impl<'q> Page<'q> {
         self.advance(read)
     }
 
-    /// `item` is there if the filter or the result needs it.
-    async fn evaluate_fetched(
+    /// `item` is there if the filter lets the entry through.
+    fn evaluate_fetched(
         &mut self,
         entry: ItemRef<'_>,
         item: Option<&EncodedItem>,
@@ -251,9 +256,7 @@ impl<'q> Page<'q> {
             let size_bytes = item.size_bytes() as u64;
             self.fetched_size_bytes += size_bytes;
             self.fetched_halves += read_halves(size_bytes, self.consistent);
-            if self.admits(item).await {
-                self.keep(entry, item);
-            }
+            self.keep(entry, item);
         }
         self.advance(entry)
     }
@@ -276,6 +279,9 @@ impl<'q> Page<'q> {
     fn advance(&mut self, read: ItemRef<'_>) -> ControlFlow<()> {
         self.scanned_count += 1;
         self.evaluated_size_bytes += read.size_bytes() as u64;
+        if let Some(partitions) = &mut self.partitions {
+            partitions.add(read.size_bytes() as u64);
+        }
         let size_bytes = self.evaluated_size_bytes + self.fetched_size_bytes;
         if self.scanned_count < self.limit && size_bytes < PAGE_SIZE_BYTES {
             return ControlFlow::Continue(());
@@ -286,7 +292,12 @@ impl<'q> Page<'q> {
 
     fn finish(self, plan: &Plan<'_>) -> PageOutcome {
         let mut consumed = Consumed::none(plan.table, None);
-        let halves = read_halves(self.evaluated_size_bytes, self.consistent);
+        let halves = match &self.partitions {
+            None => read_halves(self.evaluated_size_bytes, self.consistent),
+            Some(partitions) => {
+                partitions.halves(self.last_evaluated_key.is_some(), self.consistent)
+            }
+        };
         match self.source.index {
             None => consumed.table_halves = halves,
             Some(index) => {
@@ -298,7 +309,7 @@ impl<'q> Page<'q> {
             items: self.items,
             count: self.count,
             scanned_count: self.scanned_count,
-            last_evaluated_key: self.last_evaluated_key,
+            last_evaluated_key: self.last_evaluated_key.filter(|_| plan.can_continue),
             consumed,
         }
     }

@@ -9,9 +9,11 @@ use crate::error::{PageError, Result};
 
 use super::conditions::QueryRange;
 use super::page::Plan;
-use super::select::{Selection, check_page_paths};
+use super::select::{
+    Selection, check_filter_is_projected, check_filter_paths, check_projection_paths,
+};
 use super::source::Source;
-use super::start_key::StartKey;
+use super::start_key::{self, StartKey};
 
 impl Engine {
     pub async fn query(&self, command: &Query) -> Result<PageOutcome> {
@@ -29,21 +31,38 @@ impl Engine {
         let page = &command.page;
         let source = Source::resolve(table, command.index.as_deref(), page.consistent)?;
         let start = page.start_key.as_ref();
-        let start = start.map(|key| StartKey::resolve(source, key)).transpose()?;
-        let query = QueryRange::resolve(source, &command.key_conditions)?;
-        if let Some(start) = &start {
-            query.check_start_key(start)?;
+        if let Some(start) = start {
+            start_key::check_count(source, start)?;
         }
-        check_page_paths(source, page)?;
+        let query = QueryRange::resolve(source, &command.key_conditions, start)?;
+        let start = match start {
+            Some(key) => {
+                let start = StartKey::of_query(source, key)?;
+                query.check_start_key(source, &start, key)?;
+                Some(start)
+            }
+            None => None,
+        };
+        check_projection_paths(source, page)?;
         check_filter(source, page)?;
         let selection = Selection::resolve(source, page)?;
+        check_filter_is_projected(source, page)?;
+        check_filter_paths(source, page)?;
         let direction = if command.forward { Direction::Forward } else { Direction::Reverse };
         let range = match &start {
             Some(start) => start.cut(query.range, direction),
             None => query.range,
         };
-        let plan =
-            Plan { table: &command.table, source, selection, range, direction, request: page };
+        let plan = Plan {
+            table: &command.table,
+            source,
+            selection,
+            range,
+            direction,
+            request: page,
+            partitions: None,
+            can_continue: !source.has_single_items(),
+        };
         plan.read(self).await
     }
 }

@@ -7,11 +7,13 @@ use crate::catalog::Table;
 use crate::command::{PageOutcome, Scan, Segment};
 use crate::error::{PageError, Result};
 use crate::keyspace;
+use crate::schema::BillingMode;
 
 use super::page::Plan;
-use super::select::{Selection, check_page_paths};
+use super::partitions::Partitions;
+use super::select::{Selection, check_filter_paths, check_projection_paths};
 use super::source::Source;
-use super::start_key::StartKey;
+use super::start_key::{self, StartKey};
 
 impl Engine {
     pub async fn scan(&self, command: &Scan) -> Result<PageOutcome> {
@@ -32,19 +34,34 @@ impl Engine {
             Some(segment) => segment_range(source.prefix(), segment),
             None => KeyRange::prefix(source.prefix().clone()),
         };
+        if let Some(key) = &page.start_key {
+            start_key::check_names(source, key)?;
+            start_key::check_index_part(source, key)?;
+        }
+        let selection = Selection::resolve(source, page)?;
         let range = match &page.start_key {
             Some(key) => {
-                let start = StartKey::resolve(source, key)?;
+                let start = StartKey::of_scan(source, key)?;
                 check_segment(&range, &start, command.segment)?;
                 start.cut(range, Direction::Forward)
             }
             None => range,
         };
-        check_page_paths(source, page)?;
-        let selection = Selection::resolve(source, page)?;
-        let direction = Direction::Forward;
-        let plan =
-            Plan { table: &command.table, source, selection, range, direction, request: page };
+        check_projection_paths(source, page)?;
+        check_filter_paths(source, page)?;
+        let is_charged_by_partition =
+            source.index.is_none() && table.definition().billing_mode == BillingMode::PayPerRequest;
+        let partitions = is_charged_by_partition.then(|| Partitions::new(source.prefix(), &range));
+        let plan = Plan {
+            table: &command.table,
+            source,
+            selection,
+            range,
+            direction: Direction::Forward,
+            request: page,
+            partitions,
+            can_continue: true,
+        };
         plan.read(self).await
     }
 }
@@ -117,7 +134,8 @@ mod tests {
         // The first h with floor(3h / 2^128) = 1.
         assert_eq!(boundary(1, 3), Some(u128::MAX / 3 + 1));
         assert_eq!(boundary(1, 2), Some(1 << 127));
-        assert_eq!(boundary(999_999, 1_000_000), Some(u128::MAX - u128::MAX / 1_000_000));
+        let last = 340_282_026_638_571_542_524_911_144_057_160_779_688;
+        assert_eq!(boundary(999_999, 1_000_000), Some(last));
         assert_eq!(boundary(3, 3), None);
     }
 

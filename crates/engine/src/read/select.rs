@@ -13,8 +13,8 @@ use super::source::Source;
 pub(super) struct Selection<'q> {
     pub output: Output<'q>,
     pub filter: Option<&'q Condition>,
-    /// Only on local indexes.
-    pub fetch: Option<Fetch>,
+    /// Whether the result shows what a local index has to look up in its table.
+    pub fetches_items: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -27,15 +27,6 @@ pub(super) enum Output<'q> {
     Projected(&'q Projection),
 }
 
-/// For which entries of a local index the item is read from the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fetch {
-    /// The filter looks at attributes that the index lacks.
-    All,
-    /// Only the result needs them.
-    Matching,
-}
-
 impl<'q> Selection<'q> {
     pub fn resolve(source: Source<'_>, page: &'q PageRequest) -> Result<Selection<'q>> {
         let output = output(source, page);
@@ -45,16 +36,38 @@ impl<'q> Selection<'q> {
             check_global(source, &index.definition.name, output)?;
         }
         let filter = page.filter.as_ref();
-        Ok(Selection { output, filter, fetch: fetch(source, filter, output) })
+        Ok(Selection { output, filter, fetches_items: fetches_items(source, output) })
     }
 }
 
-/// Keys are scalars, in the paths of filters and projections, too.
-pub(super) fn check_page_paths(source: Source<'_>, page: &PageRequest) -> Result<()> {
-    let projected = page.projection.iter().flat_map(Projection::paths);
-    check_paths(source.table, projected)?;
-    let filtered = page.filter.iter().flat_map(Condition::paths);
-    check_paths(source.table, filtered)
+/// Keys are scalars, in the paths of a projection, too.
+pub(super) fn check_projection_paths(source: Source<'_>, page: &PageRequest) -> Result<()> {
+    check_paths(source.table, page.projection.iter().flat_map(Projection::paths))
+}
+
+/// Keys are scalars, in the paths of a filter, too.
+pub(super) fn check_filter_paths(source: Source<'_>, page: &PageRequest) -> Result<()> {
+    check_paths(source.table, page.filter.iter().flat_map(Condition::paths))
+}
+
+/// A Query of an index filters by what the index projects only. A Scan has no such rule.
+pub(super) fn check_filter_is_projected(
+    source: Source<'_>,
+    page: &PageRequest,
+) -> Result<(), PageError> {
+    let Some(index) = source.index else { return Ok(()) };
+    let paths = page.filter.iter().flat_map(Condition::paths);
+    let mut attributes: Vec<String> = paths
+        .map(|path| path.root())
+        .filter(|root| !is_projected(source, root))
+        .map(str::to_owned)
+        .collect();
+    if attributes.is_empty() {
+        return Ok(());
+    }
+    attributes.sort();
+    attributes.dedup();
+    Err(PageError::FilterNotProjected { index: index.definition.name.clone(), attributes })
 }
 
 fn output<'q>(source: Source<'_>, page: &'q PageRequest) -> Output<'q> {
@@ -89,22 +102,16 @@ fn check_global(source: Source<'_>, index: &str, output: Output<'_>) -> Result<(
     }
 }
 
-fn fetch(source: Source<'_>, filter: Option<&Condition>, output: Output<'_>) -> Option<Fetch> {
-    if !source.is_local_index() || projects_everything(source) {
-        return None;
-    }
-    let mut filtered = filter.iter().flat_map(|filter| filter.paths());
-    if filtered.any(|path| !is_projected(source, path.root())) {
-        return Some(Fetch::All);
-    }
-    let needed = match output {
-        Output::Nothing | Output::AsRead => false,
-        Output::WholeItem => true,
-        Output::Projected(projection) => {
-            projection.paths().iter().any(|path| !is_projected(source, path.root()))
+/// Filters never need the item: what an index doesn't project is missing to them, and a Query refuses to filter by it.
+fn fetches_items(source: Source<'_>, output: Output<'_>) -> bool {
+    source.is_local_index()
+        && match output {
+            Output::Nothing | Output::AsRead => false,
+            Output::WholeItem => !projects_everything(source),
+            Output::Projected(projection) => {
+                projection.paths().iter().any(|path| !is_projected(source, path.root()))
+            }
         }
-    };
-    needed.then_some(Fetch::Matching)
 }
 
 fn projects_everything(source: Source<'_>) -> bool {

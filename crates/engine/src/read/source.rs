@@ -53,6 +53,11 @@ impl<'t> Source<'t> {
         keys.attributes().chain(others.filter(move |other| !keys.contains(&other.name)))
     }
 
+    /// Whether a partition holds one item at most.
+    pub fn has_single_items(self) -> bool {
+        self.index.is_none() && self.keys().sort.is_empty()
+    }
+
     pub fn is_local_index(self) -> bool {
         self.index.is_some_and(|index| index.definition.kind == IndexKind::Local)
     }

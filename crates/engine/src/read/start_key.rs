@@ -20,20 +20,17 @@ pub(super) struct StartKey {
 }
 
 impl StartKey {
-    /// Checks that the attributes are those of the source's keys, then their types, then their values.
-    pub fn resolve(source: Source<'_>, attributes: &Attributes) -> Result<StartKey> {
-        let mut count = 0;
-        for attribute in source.page_keys() {
-            count += 1;
-            if !attributes.contains_key(&attribute.name) {
-                return Err(PageError::StartKeyInvalid.into());
-            }
-        }
-        if count != attributes.len() {
-            return Err(PageError::StartKeyInvalid.into());
-        }
-        check_types(source, attributes)?;
-        check_values(source, attributes)?;
+    /// The start key of a Query, whose count and whose part in the queried schema have been checked.
+    pub fn of_query(source: Source<'_>, attributes: &Attributes) -> Result<StartKey> {
+        check_names(source, attributes)?;
+        check_table_part(source, attributes)?;
+        Ok(StartKey::locate(source, attributes))
+    }
+
+    /// The start key of a Scan, of which [`check_names`] and [`check_index_part`] had nothing to say.
+    pub fn of_scan(source: Source<'_>, attributes: &Attributes) -> Result<StartKey> {
+        check_table_part(source, attributes)?;
+        check_values(source.keys().attributes(), attributes)?;
         Ok(StartKey::locate(source, attributes))
     }
 
@@ -57,8 +54,7 @@ impl StartKey {
             });
         }
         let hash = KeyHash::of(&source.keys().partition, &partition);
-        let key =
-            keyspace::entry_key(source.prefix(), hash, &[&partition[..], &rest[..]].concat());
+        let key = keyspace::entry_key(source.prefix(), hash, &[&partition[..], &rest[..]].concat());
         StartKey { partition, rest, key }
     }
 
@@ -83,21 +79,62 @@ pub(super) fn after(key: &[u8], range: KeyRange, direction: Direction) -> KeyRan
     }
 }
 
-fn check_types(source: Source<'_>, attributes: &Attributes) -> Result<()> {
-    let mismatch = |key: &KeyAttribute| {
-        attributes[&key.name].attribute_type() != key.scalar_type.attribute_type()
-    };
-    if source.index.is_some() && source.keys().attributes().any(mismatch) {
-        return Err(PageError::StartKeyMismatch { table_key: false }.into());
+/// As many attributes as the keys of the table and of the index have.
+pub(super) fn check_count(source: Source<'_>, attributes: &Attributes) -> Result<(), PageError> {
+    match attributes.len() == source.page_keys().count() {
+        true => Ok(()),
+        false => Err(PageError::StartKeyInvalid),
     }
-    if source.table_keys().attributes().any(mismatch) {
-        return Err(PageError::StartKeyMismatch { table_key: true }.into());
-    }
-    Ok(())
 }
 
-fn check_values(source: Source<'_>, attributes: &Attributes) -> Result<()> {
-    match source.page_keys().find(|key| is_empty(&attributes[&key.name])) {
+/// The attributes are those of the keys.
+pub(super) fn check_names(source: Source<'_>, attributes: &Attributes) -> Result<(), PageError> {
+    check_count(source, attributes)?;
+    match source.page_keys().all(|key| attributes.contains_key(&key.name)) {
+        true => Ok(()),
+        false => Err(PageError::StartKeyInvalid),
+    }
+}
+
+/// One attribute of the queried schema, as a Query looks at it before the condition on that attribute.
+pub(super) fn check_attribute(key: &KeyAttribute, attributes: &Attributes) -> Result<()> {
+    match attributes.get(&key.name) {
+        None => Err(PageError::StartKeyInvalid.into()),
+        Some(value) if value.attribute_type() != key.scalar_type.attribute_type() => {
+            Err(PageError::StartKeyMismatch { table_key: false }.into())
+        }
+        Some(_) => check_values([key], attributes),
+    }
+}
+
+/// The types of the index's keys.
+pub(super) fn check_index_part(
+    source: Source<'_>,
+    attributes: &Attributes,
+) -> Result<(), PageError> {
+    match source.index.is_some() && source.keys().attributes().any(mistyped(attributes)) {
+        true => Err(PageError::StartKeyMismatch { table_key: false }),
+        false => Ok(()),
+    }
+}
+
+/// The types and values of the table's keys.
+fn check_table_part(source: Source<'_>, attributes: &Attributes) -> Result<()> {
+    if source.table_keys().attributes().any(mistyped(attributes)) {
+        return Err(PageError::StartKeyMismatch { table_key: true }.into());
+    }
+    check_values(source.table_keys().attributes(), attributes)
+}
+
+fn mistyped(attributes: &Attributes) -> impl Fn(&KeyAttribute) -> bool {
+    |key| attributes[&key.name].attribute_type() != key.scalar_type.attribute_type()
+}
+
+fn check_values<'k>(
+    keys: impl IntoIterator<Item = &'k KeyAttribute>,
+    attributes: &Attributes,
+) -> Result<()> {
+    match keys.into_iter().find(|key| is_empty(&attributes[&key.name])) {
         Some(key) => {
             Err(KeyError::Empty { attribute: key.name.clone(), scalar_type: key.scalar_type }
                 .into())

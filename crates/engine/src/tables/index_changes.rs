@@ -34,6 +34,29 @@ pub(super) fn apply(
     Ok(())
 }
 
+/// An attribute that is a key keeps its type.
+pub(super) fn check_types(
+    definition: &TableDefinition,
+    request: &UpdateTable,
+) -> Result<(), UpdateTableError> {
+    let Some(types) = &request.attribute_types else { return Ok(()) };
+    let retyped = |key: &KeyAttribute| {
+        let given = types.get(&key.name).copied().unwrap_or(key.scalar_type);
+        KeyAttribute { name: key.name.clone(), scalar_type: given }
+    };
+    let indexes = definition.indexes().map(|index| &index.keys);
+    for existing in std::iter::once(&definition.keys).chain(indexes) {
+        let new = KeySchema {
+            partition: existing.partition.iter().map(retyped).collect(),
+            sort: existing.sort.iter().map(retyped).collect(),
+        };
+        if new != *existing {
+            return Err(UpdateTableError::AttributesRedefined { existing: existing.clone(), new });
+        }
+    }
+    Ok(())
+}
+
 /// Keeps the types of key attributes and drops the rest.
 pub(crate) fn prune_attribute_types(definition: &mut TableDefinition) {
     let used = definition.indexes().flat_map(|index| index.keys.attributes());
@@ -65,7 +88,7 @@ fn create(
     if definition.index(&index.name).is_some() {
         return Err(UpdateTableError::IndexExists { index: index.name.clone() }.into());
     }
-    let keys = resolve_keys(definition, index, types)?;
+    let keys = resolve_keys(index, types)?;
     if definition.global_indexes.len() >= limits.global_indexes_max {
         return Err(UpdateTableError::TooManyGlobalIndexes.into());
     }
@@ -89,20 +112,16 @@ fn create(
     Ok(())
 }
 
-/// A key attribute has to be in the request's definitions, but one that the table knows keeps its type.
+/// A key attribute has to be in the request's definitions, also if the table knows it.
 fn resolve_keys(
-    definition: &TableDefinition,
     index: &UnresolvedIndex,
     types: Option<&BTreeMap<String, ScalarType>>,
 ) -> Result<KeySchema, UpdateTableError> {
     let Some(types) = types.filter(|types| !types.is_empty()) else {
         return Err(UpdateTableError::DefinitionsMissing { index: index.name.clone() });
     };
-    let resolve = |name: &String| {
-        let given = types.get(name)?;
-        let scalar_type = *definition.attribute_types.get(name).unwrap_or(given);
-        Some(KeyAttribute { name: name.clone(), scalar_type })
-    };
+    let resolve =
+        |name: &String| Some(KeyAttribute { name: name.clone(), scalar_type: *types.get(name)? });
     let resolve_all = |names: &[String]| names.iter().map(resolve).collect::<Option<Vec<_>>>();
     match (resolve_all(&index.partition), resolve_all(&index.sort)) {
         (Some(partition), Some(sort)) => Ok(KeySchema { partition, sort }),

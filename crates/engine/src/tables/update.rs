@@ -61,6 +61,7 @@ fn apply(
     now_ms: u64,
     limits: &Limits,
 ) -> Result<()> {
+    index_changes::check_types(definition, request)?;
     check_indexes_at_rest(definition, request)?;
     check_limits(request, limits)?;
     apply_capacity(definition, request, now_ms)?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use zenobe_expression::{Action as UpdateAction, Condition, SetOperand, SetValue, Update};
-use zenobe_value::{AttributeValue, Path};
+use zenobe_value::{AttributeType, AttributeValue, Path};
 
 use crate::catalog::Table;
 use crate::change::index_keys;
@@ -23,9 +23,9 @@ pub(crate) fn prepare_update(
     let mut touched = Vec::new();
     if let Some(update) = &command.update {
         check_targets(&table, update)?;
+        check_results(&table, update)?;
         let paths = update.paths();
         check_paths(&table, paths.iter().copied())?;
-        check_literals(&table, update)?;
         touched.extend(paths.into_iter().map(Path::root));
     }
     check_paths(&table, command.condition.iter().flat_map(Condition::paths))?;
@@ -43,26 +43,42 @@ fn check_targets(table: &Table, update: &Update) -> Result<()> {
     }
 }
 
-/// A literal that can't be the index key it is meant for is refused before anything is read.
-fn check_literals(table: &Table, update: &Update) -> Result<()> {
+/// What can't be the index key it is meant for is refused before anything is read, if the request alone shows it.
+fn check_results(table: &Table, update: &Update) -> Result<()> {
     index_keys::first_by_name(table, |index| {
         let mut keys = index.keys.attributes();
-        keys.find_map(|key| Some((key.name.as_str(), literal_fault(key, update)?)))
+        keys.find_map(|key| Some((key.name.as_str(), result_fault(key, update)?)))
     })
 }
 
-fn literal_fault(key: &KeyAttribute, update: &Update) -> Option<IndexKeyError> {
-    let literal = update.actions.iter().find_map(|action| literal_for(key, action))?;
-    let (expected, actual) = (key.scalar_type, literal.attribute_type());
-    if actual != expected.attribute_type() {
-        Some(IndexKeyError::TypeMismatch { expected, actual })
-    } else {
-        is_empty(literal).then_some(IndexKeyError::UpdatedEmpty { scalar_type: expected })
+fn result_fault(key: &KeyAttribute, update: &Update) -> Option<IndexKeyError> {
+    let result = update.actions.iter().find_map(|action| result_for(key, action))?;
+    let expected = key.scalar_type;
+    let actual = match result {
+        Foreseen::Literal(literal) => literal.attribute_type(),
+        Foreseen::Number => AttributeType::N,
+    };
+    match result {
+        _ if actual != expected.attribute_type() => {
+            Some(IndexKeyError::TypeMismatch { expected, actual })
+        }
+        Foreseen::Literal(literal) if is_empty(literal) => {
+            Some(IndexKeyError::UpdatedEmpty { scalar_type: expected })
+        }
+        _ => None,
     }
 }
 
-/// The literal that an action would make the value of a key attribute.
-fn literal_for<'u>(key: &KeyAttribute, action: &'u UpdateAction) -> Option<&'u AttributeValue> {
+/// What the request alone tells of an action's result.
+#[derive(Clone, Copy)]
+enum Foreseen<'u> {
+    Literal(&'u AttributeValue),
+    /// Arithmetic yields a number, whatever it is.
+    Number,
+}
+
+/// What an action would make the value of a key attribute.
+fn result_for<'u>(key: &KeyAttribute, action: &'u UpdateAction) -> Option<Foreseen<'u>> {
     let target = action.target();
     if !target.is_top_level() || target.root() != key.name {
         return None;
@@ -70,7 +86,10 @@ fn literal_for<'u>(key: &KeyAttribute, action: &'u UpdateAction) -> Option<&'u A
     match action {
         UpdateAction::Set { value: SetValue::Operand(SetOperand::Literal(value)), .. }
         | UpdateAction::Add { value, .. }
-        | UpdateAction::LegacyAdd { value, .. } => Some(value),
+        | UpdateAction::LegacyAdd { value, .. } => Some(Foreseen::Literal(value)),
+        UpdateAction::Set { value: SetValue::Add(..) | SetValue::Subtract(..), .. } => {
+            Some(Foreseen::Number)
+        }
         UpdateAction::Set { .. }
         | UpdateAction::Remove { .. }
         | UpdateAction::Delete { .. }

@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
-use zenobe_engine::command::{PageOutcome, PageRequest, Query, Scan, UpdateItem};
+use zenobe_engine::command::{PageOutcome, PageRequest, Query, Scan, Select, UpdateItem};
 use zenobe_engine::error::Error;
 use zenobe_expression::{
     Action, Comparator, Condition, KeyCondition, KeyOperator, Operand, SetOperand, SetValue, Update,
@@ -133,7 +133,7 @@ enum Read {
         forward: bool,
     },
     Scan,
-    /// A local index that has to fetch what the filter is about.
+    /// A local index that has to fetch what it returns.
     Index,
 }
 
@@ -142,7 +142,7 @@ const READS: [Read; 4] =
 
 async fn filled() -> Script {
     let mut script = Script::new().await;
-    let text = script.run(&["create t pk:S sk:N", "lsi local x:S keys"]).await;
+    let text = script.run(&["create t pk:S sk:N", "lsi local x:S more"]).await;
     assert!(!text.starts_with("error"), "{text}");
     for number in 0..ITEMS {
         let item = format!(r#"put t {{"pk": "p", "sk": {number}, "x": "x", "more": 1}}"#);
@@ -174,6 +174,8 @@ fn request(filter: Option<Condition>) -> PageRequest {
 }
 
 fn query(script: &Script, kind: Read, page: PageRequest) -> Query {
+    let select = matches!(kind, Read::Index).then_some(Select::AllAttributes);
+    let page = PageRequest { select, ..page };
     let operator = KeyOperator::Equal(AttributeValue::S("p".to_owned()));
     Query {
         table: script.table("t"),

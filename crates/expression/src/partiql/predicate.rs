@@ -173,7 +173,7 @@ impl<'s> PredicateOperand<'s> {
 
 fn lowered_types(path: &Path, types: &[AttributeType]) -> Condition {
     let test = |attribute_type: &AttributeType| Condition::AttributeType {
-        path: path.clone(),
+        operand: Operand::Path(path.clone()),
         attribute_type: *attribute_type,
     };
     match types {

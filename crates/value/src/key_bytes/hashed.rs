@@ -45,10 +45,7 @@ fn feed_terminated<'b>(
 const POSITIVE: u8 = 0x80;
 const NEGATIVE_END: u8 = 102;
 
-fn feed_number<'b>(
-    bytes: &'b [u8],
-    feed: &mut impl FnMut(&[u8]),
-) -> Result<&'b [u8], DecodeError> {
+fn feed_number<'b>(bytes: &'b [u8], feed: &mut impl FnMut(&[u8])) -> Result<&'b [u8], DecodeError> {
     let (&first, pairs) = bytes.split_first().ok_or(DecodeError::Truncated)?;
     let is_negative = first < POSITIVE;
     let mask = if is_negative { 0xFF } else { 0 };

@@ -57,10 +57,10 @@ impl IndexInput {
         path: &str,
         violations: &mut Violations,
     ) -> IndexInput {
+        let name = constrain_index_name(index.index_name, path, violations);
         let keys_path = format!("{path}.keySchema");
         let keys = constrain_key_schema(index.key_schema, &keys_path, KeyCount::Many, violations);
         let projection = constrain_projection(index.projection, path, violations);
-        let name = constrain_index_name(index.index_name, path, violations);
         let capacity = Capacity::constrain(
             index.provisioned_throughput,
             index.on_demand_throughput,
@@ -92,24 +92,31 @@ impl IndexInput {
     }
 }
 
-/// The rules for the local indexes of a new table.
-pub(crate) fn local_indexes(
-    indexes: Option<&[IndexInput]>,
+/// The rules for the lists of a new table's indexes as such.
+pub(crate) fn check_index_lists(
+    local: Option<&[IndexInput]>,
+    global: Option<&[IndexInput]>,
     table_keys: &KeySchema,
-    definitions: &Definitions,
-    names: &mut IndexNames,
-) -> Result<Vec<CreateIndex>, ApiError> {
-    let Some(indexes) = indexes else {
-        return Ok(Vec::new());
-    };
-    if indexes.is_empty() {
+) -> Result<(), ApiError> {
+    if local.is_some_and(<[IndexInput]>::is_empty) {
         return Err(table::local_indexes_empty());
     }
-    if table_keys.sort.is_empty() {
+    if global.is_some_and(<[IndexInput]>::is_empty) {
+        return Err(table::global_indexes_empty());
+    }
+    if local.is_some() && table_keys.sort.is_empty() {
         return Err(table::local_index_on_hash_table());
     }
-    let mut created = Vec::new();
-    for index in indexes {
+    Ok(())
+}
+
+/// The keys of a new table's local indexes.
+pub(crate) fn local_keys(
+    indexes: &[IndexInput],
+    table_keys: &KeySchema,
+    definitions: &Definitions,
+) -> Result<Vec<KeySchema>, ApiError> {
+    let resolve = |index: &IndexInput| {
         let keys = local_index_keys(&index.keys, definitions)?;
         if keys.sort.is_empty() {
             return Err(table::index_without_range_key(&index.name));
@@ -118,6 +125,27 @@ pub(crate) fn local_indexes(
         if hash != table_hash {
             return Err(table::index_hash_key_differs(&index.name, hash, table_hash));
         }
+        Ok(keys)
+    };
+    indexes.iter().map(resolve).collect()
+}
+
+/// The keys of a new table's global indexes.
+pub(crate) fn global_keys(
+    indexes: &[IndexInput],
+    definitions: &Definitions,
+) -> Result<Vec<KeySchema>, ApiError> {
+    indexes.iter().map(|index| global_index_keys(&index.keys, definitions)).collect()
+}
+
+/// The remaining rules for the local indexes of a new table.
+pub(crate) fn local_indexes(
+    indexes: &[IndexInput],
+    keys: Vec<KeySchema>,
+    names: &mut IndexNames,
+) -> Result<Vec<CreateIndex>, ApiError> {
+    let mut created = Vec::new();
+    for (index, keys) in indexes.iter().zip(keys) {
         let projection = index.projection()?;
         names.add(&index.name)?;
         let throughput = index.capacity.settings();
@@ -129,22 +157,15 @@ pub(crate) fn local_indexes(
     Ok(created)
 }
 
-/// The rules for the global indexes of a new table.
+/// The remaining rules for the global indexes of a new table.
 pub(crate) fn global_indexes(
-    indexes: Option<&[IndexInput]>,
+    indexes: &[IndexInput],
+    keys: Vec<KeySchema>,
     billing_mode: BillingMode,
-    definitions: &Definitions,
     names: &mut IndexNames,
 ) -> Result<Vec<CreateIndex>, ApiError> {
-    let Some(indexes) = indexes else {
-        return Ok(Vec::new());
-    };
-    if indexes.is_empty() {
-        return Err(table::global_indexes_empty());
-    }
     let mut created = Vec::new();
-    for index in indexes {
-        let keys = global_index_keys(&index.keys, definitions)?;
+    for (index, keys) in indexes.iter().zip(keys) {
         let projection = index.projection()?;
         index.capacity.check_provisioned(Place::Index(&index.name), billing_mode)?;
         names.add(&index.name)?;

@@ -144,6 +144,7 @@ pub(crate) fn local_index_keys(
     definitions: &Definitions,
 ) -> Result<KeySchema, ApiError> {
     definitions.cover(keys)?;
+    reject_repeated(keys)?;
     hash_then_range(keys)?;
     Ok(resolve(keys, definitions))
 }
@@ -154,14 +155,7 @@ pub(crate) fn global_index_keys(
     definitions: &Definitions,
 ) -> Result<KeySchema, ApiError> {
     definitions.cover(keys)?;
-    if first_repeated(keys.iter().map(|key| key.name.as_str())).is_some() {
-        let is_pair = matches!(keys, [_, second] if second.key_type == KeyType::Range);
-        return Err(if is_pair {
-            table::same_hash_and_range_key()
-        } else {
-            table::repeated_key_attribute()
-        });
-    }
+    reject_repeated(keys)?;
     if keys.first().is_none_or(|key| key.key_type != KeyType::Hash) {
         return Err(table::first_key_not_hash());
     }
@@ -177,6 +171,14 @@ pub(crate) fn global_index_keys(
         return Err(table::hash_after_range());
     }
     Ok(resolve(keys, definitions))
+}
+
+/// No attribute is two keys of an index.
+fn reject_repeated(keys: &[KeyElement]) -> Result<(), ApiError> {
+    match first_repeated(keys.iter().map(|key| key.name.as_str())) {
+        Some(_) => Err(table::repeated_key_attribute()),
+        None => Ok(()),
+    }
 }
 
 fn hash_then_range(keys: &[KeyElement]) -> Result<(), ApiError> {

@@ -12,6 +12,7 @@ use crate::error::ApiError;
 use crate::messages::{request, tag};
 
 const RESOURCE_ARN_LENGTH_MAX: usize = 1_283;
+const TABLE_NAME_LENGTH_MIN: usize = 3;
 const TAGS_MAX: usize = 50;
 const KEY_LENGTH_MAX: usize = 128;
 const VALUE_LENGTH_MAX: usize = 256;
@@ -55,12 +56,14 @@ pub(crate) fn tag_keys(keys: Vec<String>) -> Result<Vec<String>, ApiError> {
     Ok(keys)
 }
 
-/// The constraints of a `ResourceArn` member.
-pub(crate) fn resource_arn(arn: Option<String>, violations: &mut Violations) -> String {
-    if let Some(arn) = &arn {
-        violations.length(arn, "resourceArn", 1, RESOURCE_ARN_LENGTH_MAX);
-    }
-    violations.required(arn, "resourceArn")
+/// The constraints of a `ResourceArn` member. That it is there is looked at before all constraints.
+pub(crate) fn resource_arn(
+    arn: Option<String>,
+    violations: &mut Violations,
+) -> Result<String, ApiError> {
+    let arn = arn.ok_or_else(tag::arn_missing)?;
+    violations.length(&arn, "resourceArn", 1, RESOURCE_ARN_LENGTH_MAX);
+    Ok(arn)
 }
 
 /// The table that a table's or stream's ARN belongs to.
@@ -79,10 +82,13 @@ pub(crate) fn tagged_table(context: &Context<'_>, arn: &str) -> Result<TableName
         _ => return Err(tag::not_a_dynamodb_arn(arn)),
     };
     if region != context.namespace.region {
-        return Err(tag::other_region(arn));
+        return Err(tag::invalid_resource(arn));
     }
     if account != context.namespace.account {
-        return Err(request::other_account(context.operation.name(), arn));
+        return Err(request::other_account());
+    }
+    if name.chars().count() < TABLE_NAME_LENGTH_MIN {
+        return Err(tag::invalid_resource(arn));
     }
     Ok(TableName { namespace: Arc::clone(context.namespace), name: name.to_owned() })
 }

@@ -5,7 +5,7 @@ use zenobe_value::Attributes;
 
 use super::wire::{Action, ActionKind};
 use crate::Context;
-use crate::constraints::{TableNameRule, Violations};
+use crate::constraints::Violations;
 use crate::error::ApiError;
 use crate::json::attribute_value::WireAttributes;
 use crate::messages::constraint::Constraint;
@@ -84,7 +84,7 @@ impl ConstrainedAction {
         request_size_bytes: usize,
     ) -> Result<TransactAction, ApiError> {
         let mut action = self.action;
-        let table = context.table_name(action.table_name.as_deref(), TableNameRule::Item)?;
+        let table = context.item_table(action.table_name.as_deref())?;
         let attributes = action.attributes.take().unwrap_or_default();
         match action.kind {
             ActionKind::Put => put(table, attributes, action.into_condition(), request_size_bytes),

@@ -52,6 +52,11 @@ impl IndexUpdateInput {
         self.create.is_some() || self.delete.is_some()
     }
 
+    /// Whether an index is to get more capacity than any can have. DynamoDB says so once it has found the table.
+    pub(super) fn exceeds_bounds(&self) -> bool {
+        self.update.as_ref().is_some_and(|(_, capacity)| capacity.check_bounds().is_err())
+    }
+
     fn check_single_action(&self) -> Result<&str, ApiError> {
         let names = [
             self.update.as_ref().map(|(name, _)| name),
@@ -99,7 +104,8 @@ fn lower_index_update(
         return lower_create(&index, definitions, billing_mode);
     }
     let (name, capacity) = input.update.unwrap_or_default();
-    check_capacity(&name, &capacity, billing_mode)?;
+    check_billing(&name, &capacity, billing_mode)?;
+    capacity.check_on_demand_range(Place::Index(&name))?;
     if capacity.warm.is_some() && !capacity.gives_warm() {
         return Err(table::index_warm_empty(&name));
     }
@@ -133,11 +139,22 @@ fn check_capacity(
     capacity: &Capacity,
     billing_mode: Option<BillingMode>,
 ) -> Result<(), ApiError> {
-    if billing_mode == Some(BillingMode::PayPerRequest) && capacity.provisioned.is_some() {
-        return Err(table::updated_index_throughput_on_demand(name));
-    }
+    check_billing(name, capacity, billing_mode)?;
     capacity.check_bounds()?;
     capacity.check_on_demand_range(Place::Index(name))
+}
+
+fn check_billing(
+    name: &str,
+    capacity: &Capacity,
+    billing_mode: Option<BillingMode>,
+) -> Result<(), ApiError> {
+    match capacity.provisioned {
+        Some(_) if billing_mode == Some(BillingMode::PayPerRequest) => {
+            Err(table::updated_index_throughput_on_demand(name))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn constrain_update(

@@ -31,7 +31,12 @@ use crate::{Context, Reply};
 pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
     let input: UpdateTableInput = request(body)?;
     let table = context.table_name(input.table_name.as_deref(), TableNameRule::Settings)?;
-    let command = lower(table, constrain(input)?)?;
+    let constrained = constrain(input)?;
+    let is_blocked = constrained.exceeds_bounds();
+    let command = lower(table, constrained)?;
+    if is_blocked {
+        return Err(blocked(context, &command.table).await);
+    }
     let sent = command.clone();
     let update = context
         .engine
@@ -127,6 +132,12 @@ fn constrain(input: UpdateTableInput) -> Result<Constrained, ApiError> {
     })
 }
 
+impl Constrained {
+    fn exceeds_bounds(&self) -> bool {
+        self.index_updates.iter().flatten().any(IndexUpdateInput::exceeds_bounds)
+    }
+}
+
 fn unsupported(input: &UpdateTableInput) -> Option<&'static str> {
     let members = [
         ("VectorIndexUpdates", input.vector_index_updates.is_some()),
@@ -195,6 +206,14 @@ fn check_capacity(input: &Constrained) -> Result<(), ApiError> {
     }
     input.capacity.check_bounds()?;
     input.capacity.check_on_demand_range(Place::Table)
+}
+
+/// The answer to an index update that no table takes, be the index there or not.
+async fn blocked(context: &Context<'_>, table: &TableName) -> ApiError {
+    match context.engine.describe_table(table).await {
+        Ok(_) => table::index_update_blocked(),
+        Err(error) => context.table(&table.name, error),
+    }
 }
 
 /// The engine words the capacity of new and of existing indexes alike; DynamoDB doesn't.

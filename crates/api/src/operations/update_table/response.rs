@@ -67,6 +67,9 @@ fn shown_throughput(before: &Throughput, after: &Throughput, is_warmed: bool) ->
         on_demand_max_write_units: after.on_demand_max_write_units,
         warm_read_units: warmed.warm_read_units,
         warm_write_units: warmed.warm_write_units,
+        // The times of the change are those of the request.
+        last_increase_ms: after.last_increase_ms,
+        last_decrease_ms: after.last_decrease_ms,
         ..before.clone()
     }
 }

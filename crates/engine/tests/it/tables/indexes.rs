@@ -293,15 +293,23 @@ async fn requests_for_indexes_have_to_make_sense() {
 async fn a_known_attribute_keeps_its_type_and_unused_ones_are_dropped() {
     let harness = Harness::new().await;
     harness.create(create("t")).await;
-    harness
-        .update(|request| {
+    let update = |id_type: ScalarType| {
+        harness.update(move |request| {
             add_index(request, "i", "id");
             let types = request.attribute_types.as_mut().unwrap();
-            types.insert("id".to_owned(), ScalarType::N);
+            types.insert("id".to_owned(), id_type);
             types.insert("unused".to_owned(), ScalarType::S);
         })
-        .await
-        .unwrap();
+    };
+    let keys =
+        |id_type: ScalarType| KeySchema { partition: vec![key("id", id_type)], sort: Vec::new() };
+    let (existing, new) = (keys(ScalarType::S), keys(ScalarType::N));
+    let refused = UpdateTableError::AttributesRedefined { existing, new };
+    assert!(matches!(
+        update(ScalarType::N).await,
+        Err(Error::UpdateTable(error)) if error == refused
+    ));
+    update(ScalarType::S).await.unwrap();
     let definition = harness.definition().await;
     assert_eq!(definition.attribute_types, [("id".to_owned(), ScalarType::S)].into());
     assert_eq!(definition.index("i").unwrap().keys.partition, [key("id", ScalarType::S)]);

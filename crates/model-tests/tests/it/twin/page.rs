@@ -1,5 +1,7 @@
 //! Reads: single items, and what each page of a query or scan holds.
 
+use std::collections::BTreeSet;
+
 use zenobe_engine::command::{Consumed, Segment, Select};
 use zenobe_engine::error::{KeyError, PageError};
 use zenobe_engine::schema::{IndexKind, IndexProjection, KeyAttribute, KeySchema};
@@ -80,15 +82,18 @@ impl Twin {
         let table = self.table(&query.table)?;
         let source = table.source(&query.reading)?;
         if let Some(start) = &query.start {
-            source.check_start_key(start)?;
+            source.check_start_count(start)?;
         }
-        source.check_conditions(&query.conditions)?;
+        source.check_conditions(&query.conditions, query.start.as_ref())?;
         if let Some(start) = &query.start {
+            source.check_rest_of_start(start)?;
             source.check_start_against_conditions(start, &query.conditions)?;
         }
-        source.check_paths(&query.reading)?;
+        source.table.check_routes(query.reading.projection.iter().flatten())?;
         source.check_filter(&query.reading)?;
         source.check_selection(&query.reading)?;
+        source.check_filter_is_projected(&query.reading)?;
+        source.table.check_routes(query.reading.filter.iter().flat_map(Test::routes))?;
         let mut entries = source.entries();
         entries.retain(|entry| source.satisfies(&entry.attributes, &query.conditions));
         entries.sort_by(|one, other| one.place.cmp(&other.place));
@@ -103,14 +108,21 @@ impl Twin {
         if !query.forward {
             entries.reverse();
         }
-        Ok(source.pages(&entries, &query.reading))
+        let mut pages = source.pages(&entries, &query.reading, None);
+        if source.index.is_none() && source.keys().sort.is_empty() {
+            // At most one item can be found, so there is nothing to go on to.
+            pages.truncate(1);
+            pages[0].last_evaluated_key = None;
+        }
+        Ok(pages)
     }
 
     /// The checks of a scan.
     pub fn check_scan(&self, table: &str, reading: &Reading) -> Result<(), Refusal> {
         let source = self.table(table)?.source(reading)?;
-        source.check_paths(reading)?;
-        source.check_selection(reading)
+        source.check_selection(reading)?;
+        source.table.check_routes(reading.projection.iter().flatten())?;
+        source.table.check_routes(reading.filter.iter().flat_map(Test::routes))
     }
 
     /// All pages of a scan, or of a segment of it.
@@ -124,7 +136,9 @@ impl Twin {
             let place = |entry: &Entry| (entry.partition_hash, entry.place.clone());
             place(one).cmp(&place(other))
         });
-        source.pages(&entries, reading)
+        let (number, total) = segment.map_or((0, 1), |segment| (segment.number, segment.total));
+        let charged = source.index.is_none().then(|| Quarters::of_segment(number, total));
+        source.pages(&entries, reading, charged)
     }
 }
 
@@ -175,22 +189,44 @@ impl Source<'_> {
         keys
     }
 
-    fn check_start_key(&self, start: &Attributes) -> Result<(), Refusal> {
-        let keys = self.page_keys();
-        if start.len() != keys.len() || !keys.iter().all(|key| start.contains_key(&key.name)) {
+    fn check_start_count(&self, start: &Attributes) -> Result<(), Refusal> {
+        let fits = start.len() == self.page_keys().len();
+        if fits { Ok(()) } else { Err(PageError::StartKeyInvalid.into()) }
+    }
+
+    /// An attribute of the queried schema.
+    fn check_start_attribute(
+        &self,
+        start: Option<&Attributes>,
+        key: &KeyAttribute,
+    ) -> Result<(), Refusal> {
+        let Some(start) = start else { return Ok(()) };
+        match start.get(&key.name) {
+            None => Err(PageError::StartKeyInvalid.into()),
+            Some(value) if !has_type(value, key.scalar_type) => {
+                Err(PageError::StartKeyMismatch { table_key: false }.into())
+            }
+            Some(_) => first_empty([key], start).map_or(Ok(()), |error| Err(error.into())),
+        }
+    }
+
+    /// What is left: the table's keys.
+    fn check_rest_of_start(&self, start: &Attributes) -> Result<(), Refusal> {
+        if !self.page_keys().iter().all(|key| start.contains_key(&key.name)) {
             return Err(PageError::StartKeyInvalid.into());
         }
-        let mistyped = |key: &&KeyAttribute| !has_type(&start[&key.name], key.scalar_type);
-        if self.index.is_some() && self.keys().attributes().any(|key| mistyped(&key)) {
-            return Err(PageError::StartKeyMismatch { table_key: false }.into());
-        }
-        if keys.iter().any(|key| mistyped(&key)) {
+        let keys = self.table.key_attributes();
+        if keys.iter().any(|key| !has_type(&start[&key.name], key.scalar_type)) {
             return Err(PageError::StartKeyMismatch { table_key: true }.into());
         }
         first_empty(&keys, start).map_or(Ok(()), |error| Err(error.into()))
     }
 
-    fn check_conditions(&self, conditions: &[(String, KeyTest)]) -> Result<(), Refusal> {
+    fn check_conditions(
+        &self,
+        conditions: &[(String, KeyTest)],
+        start: Option<&Attributes>,
+    ) -> Result<(), Refusal> {
         let keys = self.keys();
         let attributes = keys.attributes().count();
         if conditions.len() > attributes {
@@ -207,7 +243,20 @@ impl Source<'_> {
             let missing = PageError::MissingKeyCondition { attribute: attribute.name.clone() };
             found.map(|(_, test)| test).ok_or(missing)
         };
+        let is_equal = |attribute: &&KeyAttribute| {
+            matches!(find(attribute), Ok(KeyTest::Compare(Comparison::Equal, _)))
+        };
+        let unequal = |attributes: &[KeyAttribute]| -> Vec<String> {
+            let unequal = attributes.iter().filter(|attribute| !is_equal(attribute));
+            unequal.map(|attribute| attribute.name.clone()).collect()
+        };
+        let has_multiple = keys.partition.len() > 1 || keys.sort.len() > 1;
         for attribute in &keys.partition {
+            self.check_start_attribute(start, attribute)?;
+            let attributes = unequal(&keys.partition);
+            if has_multiple && !attributes.is_empty() {
+                return Err(PageError::PartitionConditionsNotEqual { attributes }.into());
+            }
             let test = find(attribute)?;
             check_types(attribute, test)?;
             let KeyTest::Compare(Comparison::Equal, value) = test else {
@@ -218,19 +267,27 @@ impl Source<'_> {
                 return Err(KeyError::PartitionKeyTooLong.into());
             }
         }
-        let mut only_equal_so_far = true;
-        for attribute in keys.sort.iter().take(conditions.len() - keys.partition.len()) {
+        for (position, attribute) in keys.sort.iter().enumerate() {
+            self.check_start_attribute(start, attribute)?;
+            if position == 0
+                && let Some(last) = keys.sort.iter().rposition(|key| find(key).is_ok())
+            {
+                let attributes = unequal(&keys.sort[..last]);
+                if !attributes.is_empty() {
+                    let behind = keys.sort[last].name.clone();
+                    return Err(PageError::SortConditionsNotEqual { attributes, behind }.into());
+                }
+            }
+            if position + keys.partition.len() >= conditions.len() {
+                continue;
+            }
             let test = find(attribute)?;
             check_types(attribute, test)?;
-            if !only_equal_so_far {
-                return Err(PageError::KeyConditionNotSupported.into());
-            }
             check_values(attribute, test)?;
             if test.values().iter().any(|value| size_bytes(value) > SORT_KEY_SIZE_BYTES_MAX as u64)
             {
                 return Err(KeyError::SortKeyTooLong.into());
             }
-            only_equal_so_far = matches!(test, KeyTest::Compare(Comparison::Equal, _));
         }
         Ok(())
     }
@@ -250,22 +307,13 @@ impl Source<'_> {
         let has_sort_condition = conditions.iter().any(|(name, _)| !is_partition(name));
         match (has_sort_condition, holds(true), holds(false)) {
             (false, false, _) => Err(PageError::StartKeyOutsideQuery.into()),
+            (false, true, _) if self.index.is_none() && keys.sort.is_empty() => {
+                let key = Box::new(start.clone());
+                Err(PageError::StartKeyOfSingleItem { key }.into())
+            }
             (true, _, false) => Err(PageError::StartKeyOutsideSortCondition.into()),
             (true, false, true) => Err(PageError::QueryNotRestartable.into()),
             _ => Ok(()),
-        }
-    }
-
-    fn check_paths(&self, reading: &Reading) -> Result<(), Refusal> {
-        let projected = reading.projection.iter().flatten();
-        let filtered = reading.filter.iter().flat_map(Test::routes);
-        // Faults of both kinds at once: which one comes first is not specified.
-        match (self.table.check_routes(projected), self.table.check_routes(filtered)) {
-            (Err(Refusal::AnyOf(mut one)), Err(Refusal::AnyOf(other))) => {
-                one.extend(other);
-                Err(Refusal::AnyOf(one))
-            }
-            (one, other) => one.and(other),
         }
     }
 
@@ -278,6 +326,21 @@ impl Source<'_> {
             .map(Fault::Page)
             .collect();
         if faults.is_empty() { Ok(()) } else { Err(Refusal::AnyOf(faults)) }
+    }
+
+    /// A query of an index filters by what the index has.
+    fn check_filter_is_projected(&self, reading: &Reading) -> Result<(), Refusal> {
+        let routes = reading.filter.iter().flat_map(Test::routes);
+        let lacking = routes.map(|route| route.root().to_owned()).filter(|root| self.lacks(root));
+        let attributes: BTreeSet<String> = lacking.collect();
+        match self.index {
+            Some(index) if !attributes.is_empty() => Err(PageError::FilterNotProjected {
+                index: index.name.clone(),
+                attributes: attributes.into_iter().collect(),
+            }
+            .into()),
+            _ => Ok(()),
+        }
     }
 
     /// A global index can't show what it doesn't have.
@@ -321,13 +384,21 @@ impl Source<'_> {
     }
 
     /// Cuts entries into pages. After each full page comes another, be it an empty one.
-    fn pages(&self, entries: &[Entry], reading: &Reading) -> Vec<Page> {
+    fn pages(
+        &self,
+        entries: &[Entry],
+        reading: &Reading,
+        mut charged: Option<Quarters>,
+    ) -> Vec<Page> {
         let mut pages = Vec::new();
         let mut rest = entries;
         loop {
-            let (page, evaluated) = self.page(rest, reading);
+            let (page, evaluated) = self.page(rest, reading, charged);
             let is_last = page.last_evaluated_key.is_none();
             pages.push(page);
+            if let (Some(quarters), Some(last)) = (&mut charged, rest[..evaluated].last()) {
+                quarters.first = quarter(last);
+            }
             rest = &rest[evaluated..];
             if is_last {
                 return pages;
@@ -336,17 +407,20 @@ impl Source<'_> {
     }
 
     /// One page, and how many entries it evaluated.
-    fn page(&self, entries: &[Entry], reading: &Reading) -> (Page, usize) {
+    fn page(
+        &self,
+        entries: &[Entry],
+        reading: &Reading,
+        charged: Option<Quarters>,
+    ) -> (Page, usize) {
         let (mut items, mut count, mut evaluated) = (Vec::new(), 0, 0);
         let (mut evaluated_bytes, mut fetched_bytes, mut fetched_halves) = (0, 0, 0);
         let mut last_evaluated_key = None;
         for entry in entries {
             let item = &self.table.items[&entry.primary];
-            let seen = if self.fetches_for_filter(reading) { item } else { &entry.attributes };
-            let admitted = reading.filter.as_ref().is_none_or(|filter| filter.holds(Some(seen)));
-            let fetched =
-                self.fetches_for_filter(reading) || (admitted && self.fetches_for_result(reading));
-            if fetched {
+            let seen = Some(&entry.attributes);
+            let admitted = reading.filter.as_ref().is_none_or(|filter| filter.holds(seen));
+            if admitted && self.fetches_for_result(reading) {
                 fetched_bytes += item_size_bytes(item);
                 fetched_halves += read_halves(item_size_bytes(item), reading.consistent);
             }
@@ -366,7 +440,13 @@ impl Source<'_> {
             }
         }
         let mut consumed = nothing_consumed(&self.table.name);
-        let halves = read_halves(evaluated_bytes, reading.consistent);
+        let halves = match charged {
+            None => read_halves(evaluated_bytes, reading.consistent),
+            Some(quarters) => {
+                let is_full = last_evaluated_key.is_some();
+                quarters.halves(&entries[..evaluated], is_full, reading.consistent)
+            }
+        };
         match self.index {
             None => consumed.table_halves = halves,
             Some(index) => {
@@ -391,11 +471,6 @@ impl Source<'_> {
         }
     }
 
-    fn fetches_for_filter(&self, reading: &Reading) -> bool {
-        let mut routes = reading.filter.iter().flat_map(Test::routes);
-        self.is_local() && routes.any(|route| self.lacks(route.root()))
-    }
-
     fn fetches_for_result(&self, reading: &Reading) -> bool {
         self.is_local()
             && match (reading.select, &reading.projection) {
@@ -415,6 +490,36 @@ impl Source<'_> {
     fn lacks(&self, name: &str) -> bool {
         self.index.is_some_and(|index| !index.projects(&self.table.keys, name))
     }
+}
+
+/// The quarters of the hash space that a page of an on-demand table may come through; what it reads in each of them is
+/// rounded up.
+#[derive(Debug, Clone, Copy)]
+struct Quarters {
+    first: u32,
+    last: u32,
+}
+
+impl Quarters {
+    fn of_segment(number: u32, total: u32) -> Quarters {
+        // A segment's first and last hash, by trying: quarters and segments are few.
+        let touched: Vec<u32> =
+            (0..4 * total).filter(|part| part / 4 == number).map(|part| part / total).collect();
+        Quarters { first: touched[0], last: touched[touched.len() - 1] }
+    }
+
+    fn halves(self, evaluated: &[Entry], is_full: bool, consistent: bool) -> u64 {
+        let last = if is_full { quarter(&evaluated[evaluated.len() - 1]) } else { self.last };
+        let bytes = |wanted: u32| -> u64 {
+            let entries = evaluated.iter().filter(|entry| quarter(entry) == wanted);
+            entries.map(|entry| item_size_bytes(&entry.attributes)).sum()
+        };
+        (self.first..=last).map(|quarter| read_halves(bytes(quarter), consistent)).sum()
+    }
+}
+
+fn quarter(entry: &Entry) -> u32 {
+    hash::segment(entry.partition_hash, 4)
 }
 
 impl KeyTest {

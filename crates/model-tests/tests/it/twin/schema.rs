@@ -54,6 +54,24 @@ pub struct NewIndex {
 
 impl Table {
     pub fn add_index(&mut self, new: &NewIndex) -> Result<(), Refusal> {
+        let given: BTreeMap<&String, ScalarType> =
+            new.partition.iter().chain(&new.sort).map(|(name, given)| (name, *given)).collect();
+        let retyped = |key: &KeyAttribute| KeyAttribute {
+            name: key.name.clone(),
+            scalar_type: *given.get(&key.name).unwrap_or(&key.scalar_type),
+        };
+        for existing in [&self.keys].into_iter().chain(self.indexes.iter().map(|index| &index.keys))
+        {
+            let new = KeySchema {
+                partition: existing.partition.iter().map(retyped).collect(),
+                sort: existing.sort.iter().map(retyped).collect(),
+            };
+            if new != *existing {
+                let existing = existing.clone();
+                let error = UpdateTableError::AttributesRedefined { existing, new };
+                return Err(Fault::UpdateTable(error).into());
+            }
+        }
         if self.indexes.iter().any(|index| index.name == new.name) {
             let error = UpdateTableError::IndexExists { index: new.name.clone() };
             return Err(Fault::UpdateTable(error).into());
@@ -61,11 +79,9 @@ impl Table {
         if self.indexes.iter().any(|index| index.state != IndexState::Active) {
             return Err(Fault::UpdateTable(UpdateTableError::IndexWorkInProgress).into());
         }
-        // An attribute that is a key already keeps its type, whatever the request says.
-        let known = self.key_types();
         let resolve = |(name, scalar_type): &(String, ScalarType)| KeyAttribute {
             name: name.clone(),
-            scalar_type: *known.get(name).unwrap_or(scalar_type),
+            scalar_type: *scalar_type,
         };
         self.indexes.push(Index {
             name: new.name.clone(),
@@ -109,11 +125,5 @@ impl Table {
         for index in &mut self.indexes {
             index.state = IndexState::Active;
         }
-    }
-
-    fn key_types(&self) -> BTreeMap<String, ScalarType> {
-        let schemas = self.indexes.iter().map(|index| &index.keys).chain([&self.keys]);
-        let attributes = schemas.flat_map(|keys| keys.attributes().cloned().collect::<Vec<_>>());
-        attributes.map(|attribute| (attribute.name, attribute.scalar_type)).collect()
     }
 }

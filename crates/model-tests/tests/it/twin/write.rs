@@ -5,7 +5,7 @@ use zenobe_engine::error::{IndexKeyError, KeyError};
 use zenobe_value::limits::{
     ITEM_SIZE_BYTES_MAX, NESTING_LEVELS_MAX, PARTITION_KEY_SIZE_BYTES_MAX, SORT_KEY_SIZE_BYTES_MAX,
 };
-use zenobe_value::{AttributeValue, Attributes};
+use zenobe_value::{AttributeValue, Attributes, Number};
 
 use super::Twin;
 use super::condition::Test;
@@ -109,11 +109,14 @@ impl Twin {
     }
 }
 
-/// A batch doesn't say which key attribute of a put has the wrong type.
+/// A batch doesn't say which key attribute of a put is missing or has the wrong type.
 fn batch_refusal(refusal: Refusal) -> Refusal {
     match refusal {
         Refusal::AnyOf(faults)
-            if matches!(faults[..], [Fault::Key(KeyError::TypeMismatch { .. })]) =>
+            if matches!(
+                faults[..],
+                [Fault::Key(KeyError::Missing { .. } | KeyError::TypeMismatch { .. })]
+            ) =>
         {
             KeyError::SchemaMismatch.into()
         }
@@ -192,18 +195,21 @@ impl Table {
                 return Err(Fault::UpdateOfKey { attribute: attribute.name.clone() }.into());
             }
         }
-        self.check_routes(update.routes())?;
-        self.check_index_literals(update)
+        self.check_index_results(update)?;
+        self.check_routes(update.routes())
     }
 
-    /// A literal that is meant for an index key has to be fit for it.
-    fn check_index_literals(&self, update: &Update) -> Result<(), Refusal> {
+    /// What is meant for an index key has to be fit for it, as far as the request tells.
+    fn check_index_results(&self, update: &Update) -> Result<(), Refusal> {
         let literal = |name: &str| {
+            // Whatever a sum is, it is a number.
+            let some_number = AttributeValue::N(Number::from(1_u64));
             let sets = update.sets.iter().filter_map(|(target, source)| match source {
-                Source::Operand(Operand::Literal(value)) => Some((target, value)),
+                Source::Operand(Operand::Literal(value)) => Some((target, value.clone())),
+                Source::Plus(..) | Source::Minus(..) => Some((target, some_number.clone())),
                 _ => None,
             });
-            let adds = update.adds.iter().map(|(target, value)| (target, value));
+            let adds = update.adds.iter().map(|(target, value)| (target, value.clone()));
             let mut literals = sets.chain(adds);
             literals.find(|(target, _)| !target.is_nested() && target.root() == name)
         };
@@ -211,9 +217,9 @@ impl Table {
             for attribute in index.keys.attributes() {
                 let Some((_, value)) = literal(&attribute.name) else { continue };
                 let expected = attribute.scalar_type;
-                let error = if !has_type(value, expected) {
-                    IndexKeyError::TypeMismatch { expected, actual: type_of(value) }
-                } else if is_empty(value) {
+                let error = if !has_type(&value, expected) {
+                    IndexKeyError::TypeMismatch { expected, actual: type_of(&value) }
+                } else if is_empty(&value) {
                     IndexKeyError::UpdatedEmpty { scalar_type: expected }
                 } else {
                     continue;
