@@ -119,7 +119,10 @@ REFUSALS = {
         "ExpressionAttributeValues can only be specified when using expressions: FilterExpression is null",
     ),
     "unknown index": ({"IndexName": "nope"}, "The table does not have the specified index: nope"),
-    "start key of another shape": ({"ExclusiveStartKey": item(pk="p")}, "The provided starting key is invalid"),
+    "start key of another shape": (
+        {"ExclusiveStartKey": item(pk="p")},
+        "The provided starting key is invalid: The provided key element does not match the schema",
+    ),
 }
 
 

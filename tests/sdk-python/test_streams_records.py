@@ -78,13 +78,13 @@ def set_v(value, expression="SET v = :v"):
     return {"UpdateExpression": expression, "ExpressionAttributeValues": {":v": value}}
 
 
-PRESENT = item(pk="here", v=1, m={"a": 1, "b": 2}, text="t") | {"set": {"NS": ["1", "2"]}}
+PRESENT = item(pk="here", v=1, m={"a": 1, "b": 2}, text="t") | {"set": {"NS": ["2", "1"]}}
 
 NOTHING_CHANGES = {
     "the same item": lambda db, t: db.put_item(TableName=t, Item=PRESENT),
     "the same number, written differently": lambda db, t: db.put_item(TableName=t, Item=PRESENT | {"v": n("1.00")}),
     "sets and maps in another order": lambda db, t: db.put_item(
-        TableName=t, Item=PRESENT | {"set": {"NS": ["2", "1"]}, "m": {"M": item(b=2, a=1)}}
+        TableName=t, Item=PRESENT | {"set": {"NS": ["1", "2"]}, "m": {"M": item(b=2, a=1)}}
     ),
     "an update to the same value": lambda db, t: db.update_item(TableName=t, Key=item(pk="here"), **set_v(n(1))),
     "nothing added": lambda db, t: db.update_item(TableName=t, Key=item(pk="here"), **set_v(n(0), "ADD v :v")),

@@ -124,11 +124,13 @@ STATIC = [
     ),
     (
         "ADD a :v", s("x"),
-        "Incorrect operand type for operator or function; operator: ADD, operand type: STRING",
+        "Incorrect operand type for operator or function; operator: ADD, operand type: STRING, "
+        "typeSet: ALLOWED_FOR_ADD_OPERAND",
     ),
     (
         "DELETE a :v", n(1),
-        "Incorrect operand type for operator or function; operator: DELETE, operand type: NUMBER",
+        "Incorrect operand type for operator or function; operator: DELETE, operand type: NUMBER, "
+        "typeSet: ALLOWED_FOR_DELETE_OPERAND",
     ),
     (
         "SET a = list_append(:v)", strings("x"),

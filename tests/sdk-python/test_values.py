@@ -27,7 +27,7 @@ VALUES = {
     "null": {"NULL": True},
     "list": {"L": [{"S": "a"}, {"N": "1"}, {"L": []}, {"NULL": True}]},
     "empty list": {"L": []},
-    "map": {"M": {"a.b": {"S": "x"}, "": {"S": "an empty member name"}, "m": {"M": {}}}},
+    "map": {"M": {"a.b": {"S": "x"}, " ": {"S": "a blank member name"}, "m": {"M": {}}}},
     "empty map": {"M": {}},
     "deepest list": nested(31, {"S": "bottom"}),
     "set with an empty string": {"SS": [""]},

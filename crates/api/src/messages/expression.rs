@@ -59,9 +59,9 @@ pub(crate) fn placeholders_too_large() -> ApiError {
     placeholders_size().prefixed_in_newer_wording()
 }
 
-/// A placeholder for a name that no attribute can have.
-pub(crate) fn invalid_name(key: &str, fault: NameFault) -> ApiError {
-    placeholder_name(name_fault_text(fault), key).prefixed_in_newer_wording()
+/// A placeholder for an empty name.
+pub(crate) fn empty_name(key: &str) -> ApiError {
+    placeholder_name(name_fault_text(NameFault::Empty), key).prefixed_in_newer_wording()
 }
 
 /// A bad value under a placeholder. Nesting is worded as in items.

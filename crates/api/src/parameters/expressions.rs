@@ -15,13 +15,12 @@ use zenobe_expression::{
     Binder, Condition, ExpressionKind, KeyCondition, Projection, Update, is_name_placeholder,
     is_value_placeholder,
 };
-use zenobe_value::limits::ATTRIBUTE_NAME_SIZE_BYTES_MAX;
 use zenobe_value::{AttributeValue, item_size_bytes};
 
 use crate::error::ApiError;
 use crate::json::attribute_value::{NameFault, WireAttributes};
 use crate::json::decode::OrderedMap;
-use crate::messages::{expression, item};
+use crate::messages::{expression, value};
 
 /// Most that the placeholders of one request and what they stand for may amount to.
 const PLACEHOLDERS_SIZE_BYTES_MAX: usize = 2 << 20;
@@ -170,12 +169,11 @@ fn checked_names(names: OrderedMap<String>) -> Result<BTreeMap<String, String>, 
         }
     }
     for (key, name) in &names.0 {
-        if let Some(fault) = NameFault::of(name) {
-            return Err(expression::invalid_name(key, fault));
+        match NameFault::of(name) {
+            None => {}
+            Some(NameFault::Empty) => return Err(expression::empty_name(key)),
+            Some(NameFault::TooLong) => return Err(value::name_fault(NameFault::TooLong)),
         }
-    }
-    if names.0.iter().any(|(_, name)| name.len() > ATTRIBUTE_NAME_SIZE_BYTES_MAX) {
-        return Err(item::attribute_name_too_long());
     }
     Ok(names.0.into_iter().collect())
 }

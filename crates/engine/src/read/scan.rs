@@ -85,7 +85,7 @@ fn boundary(number: u32, total: u32) -> Option<u128> {
     let total = u128::from(total);
     let upper = u128::from(number) << 64;
     let lower = (upper % total) << 64;
-    let quotient = (upper / total) << 64 | lower / total;
+    let quotient = ((upper / total) << 64) | (lower / total);
     Some(if lower.is_multiple_of(total) { quotient } else { quotient + 1 })
 }
 

@@ -21,7 +21,7 @@ pub fn hash(values: &[Scalar]) -> u128 {
 pub fn segment(hash: u128, total: u32) -> u32 {
     let (upper, lower) = (hash >> 64, hash & u128::from(u64::MAX));
     let total = u128::from(total);
-    ((upper * total + (lower * total >> 64)) >> 64) as u32
+    ((upper * total + ((lower * total) >> 64)) >> 64) as u32
 }
 
 /// `0.p1p2p3… × 100^e`: a byte for sign and exponent, then one for each pair of digits.
