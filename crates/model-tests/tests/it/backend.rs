@@ -1,10 +1,13 @@
 //! The stores that every test runs on.
 
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use zenobe_engine::clock::ManualClock;
 use zenobe_engine::keyspace::Collections;
-use zenobe_engine::{Engine, EngineOptions, Limits};
+use zenobe_engine::{Engine, EngineOptions, Limits, StreamOptions};
 use zenobe_store::Store;
 use zenobe_store::memory::MemoryStore;
 use zenobe_store::retrying::RetryingStore;
@@ -26,12 +29,14 @@ pub struct Disk {
     backend: Backend,
     memory: Option<Arc<MemoryStore>>,
     directory: TemporaryDirectory,
+    /// What the disk held when the process died.
+    remains: Option<TemporaryDirectory>,
 }
 
 impl Disk {
     pub fn new(backend: Backend) -> Disk {
         let memory = (backend != Backend::Embedded).then(|| Arc::new(MemoryStore::new()));
-        Disk { backend, memory, directory: TemporaryDirectory::new("model") }
+        Disk { backend, memory, directory: TemporaryDirectory::new("model"), remains: None }
     }
 
     /// Whoever holds an embedded store must let go of it before it can be opened again.
@@ -54,6 +59,30 @@ impl Disk {
         }
     }
 
+    /// Keeps what is on the disk at this moment, as the death of the process would. Memory just stays.
+    pub fn crash(&mut self) {
+        if self.backend == Backend::Embedded {
+            let remains = TemporaryDirectory::new("model-crashed");
+            // A flush or a compaction may be running. What did not change meanwhile was copied as it was.
+            loop {
+                let before = files(self.directory.path());
+                copy(&before, self.directory.path(), remains.path());
+                if files(self.directory.path()) == before {
+                    break;
+                }
+                clear(remains.path());
+            }
+            self.remains = Some(remains);
+        }
+    }
+
+    /// Goes on with what a crash has left. Whoever held the store must have let go of it.
+    pub fn recover(&mut self) {
+        if let Some(remains) = self.remains.take() {
+            self.directory = remains;
+        }
+    }
+
     pub async fn engine(&self, clock: &Arc<ManualClock>, limits: Limits) -> Arc<Engine> {
         engine_on(self.open(), clock, limits).await
     }
@@ -64,9 +93,41 @@ impl Disk {
     }
 }
 
+/// The files of a store, relative to its directory, with their sizes.
+fn files(directory: &Path) -> BTreeMap<PathBuf, u64> {
+    let mut found = BTreeMap::new();
+    for below in ["", "rocksdb"] {
+        for entry in fs::read_dir(directory.join(below)).expect("a directory").flatten() {
+            // It may be gone by now, which the next look shows.
+            let Ok(metadata) = entry.metadata() else { continue };
+            if metadata.is_file() {
+                found.insert(Path::new(below).join(entry.file_name()), metadata.len());
+            }
+        }
+    }
+    found
+}
+
+fn copy(files: &BTreeMap<PathBuf, u64>, from: &Path, to: &Path) {
+    fs::create_dir_all(to.join("rocksdb")).expect("a directory");
+    for file in files.keys() {
+        // As above.
+        let _ = fs::copy(from.join(file), to.join(file));
+    }
+}
+
+fn clear(directory: &Path) {
+    fs::remove_dir_all(directory).expect("the directory goes");
+    fs::create_dir_all(directory).expect("a directory");
+}
+
 async fn engine_on(store: Arc<dyn Store>, clock: &Arc<ManualClock>, limits: Limits) -> Arc<Engine> {
     let clock = Arc::clone(clock) as Arc<dyn zenobe_engine::clock::Clock>;
-    let options = EngineOptions { clock, random_seed: Some(1), limits, ..EngineOptions::default() };
+    // Small shards, so that histories walk over several generations of them.
+    let streams =
+        StreamOptions { shards: 2, shard_records_max: Some(6), ..StreamOptions::default() };
+    let options =
+        EngineOptions { clock, random_seed: Some(1), limits, streams, ..EngineOptions::default() };
     Engine::open(store, options).await.expect("the engine opens")
 }
 

@@ -17,14 +17,21 @@ use crate::step::Step;
 const HISTORY_STEPS: usize = 400;
 
 /// How steps end so often that a run without one of these would not be a test.
-const COMMON: [&str; 21] = [
+const COMMON: [&str; 29] = [
     "add-index",
     "batch-get",
     "batch-write",
+    "crash",
+    "create-table",
+    "delete-table",
+    "expiry",
     "get",
     "query",
+    "records",
     "scan",
     "scan of a segment",
+    "stream",
+    "time-to-live",
     "transact-get",
     "transact-write",
     "write",
@@ -35,6 +42,7 @@ const COMMON: [&str; 21] = [
     "IndexKey",
     "IndexNotFound",
     "PathBelowKey",
+    "TableExists",
     "TableNotFound",
     "Update(InvalidPath",
     "Update(MissingAttribute",

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use zenobe_engine::clock::ManualClock;
 use zenobe_engine::command::*;
 use zenobe_engine::error::Error;
-use zenobe_engine::schema::{BillingMode, IndexKind, IndexStatus, Namespace};
+use zenobe_engine::schema::{BillingMode, IndexKind, IndexStatus, Namespace, StreamViewType};
 use zenobe_engine::{Engine, Limits};
 use zenobe_value::{Attributes, EncodedItem};
 
@@ -17,6 +17,7 @@ use crate::step::{BatchGetTable, Step, digest};
 use crate::text::Trees;
 use crate::twin::Twin;
 use crate::twin::fault::{Fault, Refusal};
+use crate::twin::life::{EXPIRY, Record};
 use crate::twin::page::{Page, Query as ModelQuery, Reading};
 use crate::twin::schema::{Index, IndexState, NewIndex};
 use crate::twin::table::Table;
@@ -33,7 +34,7 @@ pub struct Divergence {
 
 /// A page more than any history needs: a start key that doesn't advance must not run forever.
 const PAGES_MAX: usize = 200;
-const START_MS: u64 = 1_700_000_000_000;
+pub const START_MS: u64 = 1_700_000_000_000;
 
 pub async fn run(
     backend: Backend,
@@ -98,7 +99,11 @@ impl World {
         let disk = Disk::new(backend);
         let clock = Arc::new(ManualClock::new(START_MS));
         let collection_size_bytes_max = settings.collection_size_bytes_max;
-        let limits = Limits { collection_size_bytes_max, ..Limits::default() };
+        let limits = Limits {
+            collection_size_bytes_max,
+            time_to_live_change_interval_ms: 0,
+            ..Limits::default()
+        };
         let engine = disk.engine(&clock, limits).await;
         let namespace = Namespace { account: "000000000000".into(), region: "local".into() };
         let mut world = World {
@@ -111,7 +116,7 @@ impl World {
             counts: Counts::default(),
         };
         for shape in shapes() {
-            world.create(&shape).await;
+            world.create(&shape).await.expect("a valid table");
         }
         world
     }
@@ -124,9 +129,9 @@ impl World {
         TableName { namespace: Arc::clone(&self.namespace), name: table.to_owned() }
     }
 
-    async fn create(&mut self, shape: &Shape) {
+    async fn create(&mut self, shape: &Shape) -> Outcome {
         let command = create_table(self.name(&shape.name), shape);
-        self.engine().create_table(command).await.expect("a valid table");
+        let actual = self.engine().create_table(command).await.map(drop);
         let indexes = shape.indexes.iter().map(|index| Index {
             name: index.name.clone(),
             kind: index.kind,
@@ -140,8 +145,11 @@ impl World {
             indexes: indexes.collect(),
             items: Default::default(),
             collection_size_bytes_max: self.limits.collection_size_bytes_max,
+            expires: false,
+            streams: Vec::new(),
         };
-        self.twin.tables.insert(shape.name.clone(), table);
+        let expected = self.twin.create_table(table);
+        self.agree("create-table", &expected, actual)
     }
 
     async fn step(&mut self, step: &Step) -> Outcome {
@@ -158,8 +166,30 @@ impl World {
             Step::TransactGet(gets) => self.transact_get(gets).await,
             Step::AddIndex { table, index } => self.add_index(table, index).await,
             Step::DropIndex { table, index } => self.drop_index(table, index).await,
+            Step::CreateTable { table } => match shapes().iter().find(|shape| shape.name == *table)
+            {
+                Some(shape) => self.create(shape).await,
+                // One that no history has.
+                None => Ok(()),
+            },
+            Step::DeleteTable { table } => {
+                let expected = self.twin.delete_table(table);
+                let actual = self.engine().delete_table(&self.name(table)).await.map(drop);
+                self.agree("delete-table", &expected, actual)
+            }
+            Step::SetTimeToLive { table, enabled } => self.set_time_to_live(table, *enabled).await,
+            Step::SetStream { table, view_type } => self.set_stream(table, *view_type).await,
+            Step::Crash => {
+                self.disk.crash();
+                self.engine = None;
+                self.disk.recover();
+                self.counts.count("crash");
+                self.engine = Some(self.disk.engine(&self.clock, self.limits).await);
+                Ok(())
+            }
             Step::Work => {
                 self.twin.tables.values_mut().for_each(Table::finish_index_work);
+                self.twin.expire();
                 let outcome = self.engine().run_pending_work().await;
                 outcome.map_err(|error| format!("background work failed: {error:?}"))
             }
@@ -470,8 +500,55 @@ impl World {
         self.agree("drop-index", &expected, actual)
     }
 
+    async fn set_time_to_live(&mut self, table: &str, enabled: bool) -> Outcome {
+        let expected = match self.twin.tables.get_mut(table) {
+            Some(table) => table.set_time_to_live(enabled),
+            None => Err(Fault::TableNotFound.into()),
+        };
+        let attribute = EXPIRY.to_owned();
+        let command = UpdateTimeToLive { table: self.name(table), enabled, attribute };
+        let actual = self.engine().update_time_to_live(command).await;
+        self.agree("time-to-live", &expected, actual)
+    }
+
+    async fn set_stream(&mut self, table: &str, view_type: Option<StreamViewType>) -> Outcome {
+        let expected = match self.twin.tables.get_mut(table) {
+            Some(table) => table.set_stream(view_type),
+            None => Err(Fault::TableNotFound.into()),
+        };
+        let change = view_type.map_or(StreamChange::Disable, StreamChange::Enable);
+        let command =
+            UpdateTable { stream: Some(change), ..update_table(self.name(table), Vec::new()) };
+        let actual = self.engine().update_table(command).await.map(drop);
+        self.agree("stream", &expected, actual)
+    }
+
+    /// Every stream tells every change, those of an item in their order.
+    async fn check_streams(&mut self) -> Outcome {
+        for shape in shapes() {
+            let expected: Vec<_> = self
+                .twin
+                .streams(&shape.name)
+                .iter()
+                .map(|stream| by_item(&stream.records))
+                .collect();
+            let records = stream_records(self.engine(), &self.name(&shape.name)).await;
+            let records = records.map_err(|error| format!("streams can't be read: {error:?}"))?;
+            let actual: Vec<_> = records.iter().map(|records| by_item(records)).collect();
+            compare(&format!("streams of {}", shape.name), &expected, &actual)?;
+            if actual.iter().any(|records| !records.is_empty()) {
+                self.counts.count("records");
+            }
+            if records.iter().flatten().any(|record| record.by_service) {
+                self.counts.count("expiry");
+            }
+        }
+        Ok(())
+    }
+
     /// What is stored, counted and described is what the twin's items say.
     async fn check(&mut self) -> Outcome {
+        self.check_streams().await?;
         for (name, table) in &self.twin.tables {
             let found = self.engine().check_consistency(&table.name).await;
             let found = found.map_err(|error| format!("{name} can't be checked: {error:?}"))?;
@@ -538,7 +615,59 @@ fn create_table(table: TableName, shape: &Shape) -> CreateTable {
     }
 }
 
+/// The records of items, each item's in their order. Those of different items have none.
+fn by_item(records: &[Record]) -> BTreeMap<String, Vec<Record>> {
+    let mut items: BTreeMap<String, Vec<Record>> = BTreeMap::new();
+    for record in records {
+        items.entry(format!("{:?}", record.keys)).or_default().push(record.clone());
+    }
+    items
+}
+
+/// The records of all streams of a table, in the order of the streams. Their times must never descend.
+async fn stream_records(engine: &Engine, table: &TableName) -> Result<Vec<Vec<Record>>, Error> {
+    let namespace = Arc::clone(&table.namespace);
+    let list =
+        ListStreams { namespace, table: Some(table.name.clone()), start_after: None, limit: 1_000 };
+    let mut streams = Vec::new();
+    for stream in engine.list_streams(&list).await?.streams {
+        let command = DescribeStream {
+            stream: stream.clone(),
+            start_after: None,
+            children_of: None,
+            limit: 10_000,
+        };
+        let mut records = Vec::new();
+        for shard in engine.describe_stream(&command).await?.shards {
+            let (name, start) = (shard.id.to_string(), IteratorStart::TrimHorizon);
+            let mut position = Some(engine.shard_iterator(&stream, &name, start).await?);
+            let mut last_ms = 0;
+            while let Some(from) = position {
+                let page = engine.get_records(&from, 100).await?;
+                position = page.next.filter(|_| !page.records.is_empty());
+                for record in page.records {
+                    assert!(last_ms <= record.created_at_ms, "the times of a shard descend");
+                    last_ms = record.created_at_ms;
+                    records.push(Record {
+                        event: record.event,
+                        by_service: record.by_service,
+                        keys: record.keys.as_item().decode(),
+                        new: decoded(record.new),
+                        old: decoded(record.old),
+                    });
+                }
+            }
+        }
+        streams.push(records);
+    }
+    Ok(streams)
+}
+
 fn index_change(table: TableName, change: IndexChange) -> UpdateTable {
+    update_table(table, vec![change])
+}
+
+fn update_table(table: TableName, index_changes: Vec<IndexChange>) -> UpdateTable {
     UpdateTable {
         table,
         attribute_types: None,
@@ -548,7 +677,7 @@ fn index_change(table: TableName, change: IndexChange) -> UpdateTable {
         encryption: None,
         table_class: None,
         deletion_protection: None,
-        index_changes: vec![change],
+        index_changes,
     }
 }
 

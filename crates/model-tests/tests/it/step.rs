@@ -4,6 +4,7 @@
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use zenobe_engine::schema::StreamViewType;
 use zenobe_value::Attributes;
 
 use crate::text::{Text, show_item};
@@ -45,6 +46,22 @@ pub enum Step {
         table: String,
         index: String,
     },
+    /// As it was at the beginning.
+    CreateTable {
+        table: String,
+    },
+    DeleteTable {
+        table: String,
+    },
+    SetTimeToLive {
+        table: String,
+        enabled: bool,
+    },
+    /// Enables a stream, or disables the one there is.
+    SetStream {
+        table: String,
+        view_type: Option<StreamViewType>,
+    },
     /// What is pending in the background happens.
     Work,
     AdvanceClock {
@@ -54,6 +71,8 @@ pub enum Step {
     Check,
     /// A new engine on the same store.
     Reopen,
+    /// The process dies: a new engine on what is on the disk at that moment.
+    Crash,
 }
 
 #[derive(Debug, Clone)]
@@ -142,6 +161,15 @@ impl fmt::Display for Step {
                 write!(formatter, "add-index {table} {name} {partition:?} {sort:?} {projection:?}")
             }
             Step::DropIndex { table, index } => write!(formatter, "drop-index {table} {index}"),
+            Step::CreateTable { table } => write!(formatter, "create {table}"),
+            Step::DeleteTable { table } => write!(formatter, "delete {table}"),
+            Step::SetTimeToLive { table, enabled } => {
+                write!(formatter, "time-to-live {table} {enabled}")
+            }
+            Step::SetStream { table, view_type } => {
+                write!(formatter, "stream {table} {view_type:?}")
+            }
+            Step::Crash => write!(formatter, "crash"),
             Step::Work => write!(formatter, "work"),
             Step::AdvanceClock { by_ms } => write!(formatter, "advance-clock {by_ms} ms"),
             Step::Check => write!(formatter, "check"),

@@ -58,7 +58,8 @@ impl Generator {
 
     fn step(&mut self) -> Step {
         match self.dice.below(1000) {
-            0..360 => self.single_write(),
+            0..352 => self.single_write(),
+            352..360 => self.table_step(),
             360..420 => self.get(),
             420..590 => self.query(),
             590..650 => self.scan(),
@@ -68,10 +69,12 @@ impl Generator {
             880..920 => self.transact_get(),
             920..940 => self.add_index(),
             940..952 => self.drop_index(),
-            952..976 => Step::Work,
-            976..988 => Step::AdvanceClock { by_ms: *self.dice.pick(&INTERVALS_MS) },
-            988..997 => Step::Check,
-            _ => Step::Reopen,
+            952..972 => Step::Work,
+            972..982 => Step::AdvanceClock { by_ms: *self.dice.pick(&INTERVALS_MS) },
+            982..989 => Step::Check,
+            989..997 => self.table_step(),
+            997..999 => Step::Reopen,
+            _ => Step::Crash,
         }
     }
 

@@ -1,6 +1,8 @@
 //! The tables of every history, and the indexes that may join them.
 
-use zenobe_engine::schema::{IndexKind, IndexProjection, KeyAttribute, KeySchema, ScalarType};
+use zenobe_engine::schema::{
+    IndexKind, IndexProjection, KeyAttribute, KeySchema, ScalarType, StreamViewType,
+};
 
 use crate::twin::schema::NewIndex;
 
@@ -108,6 +110,24 @@ impl Generator {
         let table = self.shape().name;
         let index = *self.dice.pick(&["late_1", "late_1", "late_2", "late_2", "by_a", "local_all"]);
         Step::DropIndex { table, index: index.to_owned() }
+    }
+}
+
+impl Generator {
+    /// A step that concerns a table as a whole.
+    pub fn table_step(&mut self) -> Step {
+        use StreamViewType::{KeysOnly, NewAndOldImages, NewImage, OldImage};
+        let table = self.shape().name;
+        match self.dice.below(100) {
+            0..20 => Step::DeleteTable { table },
+            20..45 => Step::CreateTable { table },
+            45..70 => Step::SetTimeToLive { table, enabled: self.dice.chance(70) },
+            _ => {
+                let views = [KeysOnly, NewImage, OldImage, NewAndOldImages, NewAndOldImages];
+                let view_type = self.dice.chance(70).then(|| *self.dice.pick(&views));
+                Step::SetStream { table, view_type }
+            }
+        }
     }
 }
 

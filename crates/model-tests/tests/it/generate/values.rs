@@ -6,6 +6,8 @@ use zenobe_engine::schema::{KeyAttribute, ScalarType};
 use zenobe_value::limits::ITEM_SIZE_BYTES_MAX;
 use zenobe_value::{AttributeValue, Attributes, Number};
 
+use crate::run::START_MS;
+use crate::twin::life::EXPIRY;
 use crate::twin::value::item_size_bytes;
 
 use super::Generator;
@@ -69,7 +71,23 @@ impl Generator {
                 item.insert(name.to_owned(), value);
             }
         }
+        if self.dice.chance(30) {
+            let value = self.expiry();
+            item.insert(EXPIRY.to_owned(), value);
+        }
         item
+    }
+
+    /// A second that passes while the history runs, mostly.
+    fn expiry(&mut self) -> AttributeValue {
+        match self.dice.below(10) {
+            0 => self.any_value(),
+            1 => AttributeValue::N(Number::from(START_MS / 1_000 + 1_000_000)),
+            _ => {
+                let second = START_MS / 1_000 + self.dice.below(3_000) as u64;
+                AttributeValue::N(Number::from(second))
+            }
+        }
     }
 
     /// An item that hardly any update can make larger, or that is too large already.

@@ -1,7 +1,8 @@
 //! What can go wrong, in a form that can be compared.
 
 use zenobe_engine::error::{
-    CancellationReason, Error, IndexKeyError, KeyError, PageError, UpdateTableError,
+    CancellationReason, Error, IndexKeyError, KeyError, PageError, TimeToLiveError,
+    UpdateTableError,
 };
 use zenobe_expression::UpdateError;
 use zenobe_value::{Attributes, EncodedItem};
@@ -34,6 +35,9 @@ pub enum Fault {
     Cancelled(Vec<Option<Fault>>),
     TokenMismatch,
     UpdateTable(UpdateTableError),
+    TableExists,
+    IndexesInFlux,
+    TimeToLive(TimeToLiveError),
     /// Nothing that a model expects, ever.
     Unexpected(String),
 }
@@ -63,6 +67,9 @@ impl Fault {
             }
             Error::IdempotentParameterMismatch => Fault::TokenMismatch,
             Error::UpdateTable(error) => Fault::UpdateTable(error),
+            Error::TableExists { .. } => Fault::TableExists,
+            Error::IndexesInFlux => Fault::IndexesInFlux,
+            Error::TimeToLive(error) => Fault::TimeToLive(error),
             other => Fault::Unexpected(format!("{other:?}")),
         }
     }

@@ -4,6 +4,7 @@
 pub mod condition;
 pub mod fault;
 pub mod hash;
+pub mod life;
 pub mod page;
 pub mod projection;
 pub mod route;
@@ -16,6 +17,7 @@ pub mod write;
 
 use std::collections::BTreeMap;
 
+use self::life::Stream;
 use self::table::Table;
 use self::transaction::TokenMemory;
 
@@ -23,6 +25,8 @@ use self::transaction::TokenMemory;
 #[derive(Debug, Clone, Default)]
 pub struct Twin {
     pub tables: BTreeMap<String, Table>,
+    /// Of tables that were deleted, by their names.
+    pub past_streams: BTreeMap<String, Vec<Stream>>,
     pub tokens: BTreeMap<String, TokenMemory>,
     pub now_ms: u64,
 }

@@ -10,6 +10,7 @@ use zenobe_value::{AttributeValue, Attributes};
 
 use super::fault::{Fault, Refusal};
 use super::hash::hash;
+use super::life::Stream;
 use super::route::Route;
 use super::schema::{Index, IndexState};
 use super::value::{Key, has_type, is_empty, item_size_bytes, key_of, size_bytes, type_of};
@@ -21,6 +22,10 @@ pub struct Table {
     pub indexes: Vec<Index>,
     pub items: BTreeMap<Key, Attributes>,
     pub collection_size_bytes_max: u64,
+    /// Whether items expire.
+    pub expires: bool,
+    /// In the order of their beginnings; only the last may be enabled.
+    pub streams: Vec<Stream>,
 }
 
 /// An item as an index, or the table itself, shows it.
@@ -170,6 +175,7 @@ impl Table {
             Some(item) => self.items.insert(key.clone(), item.clone()),
             None => self.items.remove(key),
         };
+        self.record(old.as_ref(), new);
     }
 
     /// The entry in `index` before and after a change.
