@@ -1,0 +1,3 @@
+//! The database from outside.
+
+mod formats;
