@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::parse::EXPIRES_SECONDS_MAX;
 use crate::timestamp::Timestamp;
 
 /// The largest canonical text that an error shows: errors are for anybody, and should cost little.
@@ -45,9 +46,15 @@ pub enum AuthError {
     DateFormat {
         given: String,
     },
+    /// What X-Amz-Expires says is no possible number of seconds.
+    Expires {
+        given: String,
+    },
     Expired {
         date: Timestamp,
         now: Timestamp,
+        /// How long a signature with this date is valid.
+        valid_seconds: i64,
     },
     NotYetCurrent {
         date: Timestamp,
@@ -100,6 +107,7 @@ impl AuthError {
             AuthError::IncompleteHeader { .. }
             | AuthError::IncompleteQuery { .. }
             | AuthError::DateFormat { .. }
+            | AuthError::Expires { .. }
             | AuthError::Algorithm { .. }
             | AuthError::CredentialShape { .. } => AuthErrorType::IncompleteSignature,
             AuthError::TwoForms
@@ -139,12 +147,17 @@ impl fmt::Display for AuthError {
                 out,
                 "Date must be in ISO-8601 'basic format'. Got '{given}'. See http://en.wikipedia.org/wiki/ISO_8601"
             ),
-            AuthError::Expired { date, now } => {
-                let limit = now.minus_skew();
-                write!(
-                    out,
-                    "Signature expired: {date} is now earlier than {limit} ({now} - 15 min.)"
-                )
+            AuthError::Expires { given } => write!(
+                out,
+                "X-Amz-Expires must be a number of seconds from 1 to {EXPIRES_SECONDS_MAX}. Got '{given}'."
+            ),
+            AuthError::Expired { date, now, valid_seconds } => {
+                let limit = now.minus_seconds(*valid_seconds);
+                write!(out, "Signature expired: {date} is now earlier than {limit} ({now} - ")?;
+                match valid_seconds % 60 {
+                    0 => write!(out, "{} min.)", valid_seconds / 60),
+                    _ => write!(out, "{valid_seconds} sec.)"),
+                }
             }
             AuthError::NotYetCurrent { date, now } => {
                 let limit = now.plus_skew();

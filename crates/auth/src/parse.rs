@@ -11,10 +11,12 @@ use memchr::{memchr, memchr_iter, memchr2_iter};
 use crate::canonical::query_pairs;
 use crate::error::{AuthError, HeaderPart, ScopeFault};
 use crate::signing::{ALGORITHM, TERMINATOR};
-use crate::timestamp::Timestamp;
+use crate::timestamp::{SKEW_MAX_SECONDS, Timestamp};
 
 /// Signatures for streams name this service, too.
 const SERVICE: &str = "dynamodb";
+/// The longest time that a presigned request may be valid for.
+pub(crate) const EXPIRES_SECONDS_MAX: i64 = 7 * 24 * 60 * 60;
 /// Of `yyyymmdd`.
 const DAY_LENGTH: usize = 8;
 static AMZ_DATE: HeaderName = HeaderName::from_static("x-amz-date");
@@ -31,15 +33,21 @@ pub struct RequestHead<'a> {
 }
 
 /// What a signature must satisfy besides being well formed.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct ParseRules<'a> {
-    /// The date must lie within 15 minutes of it.
-    pub now: Option<SystemTime>,
-    /// Takes any date of a signature that has no other fault, as where signatures are not verified. A wrong scope is still
-    /// reported as a wrong date if it comes with one.
-    pub any_date: bool,
+    /// The server's clock.
+    pub now: fn() -> SystemTime,
+    /// Whether the signature is going to be verified. Otherwise an old date will do as long as nothing else is wrong, and
+    /// so will any service: signers that see an address instead of a name leave it empty.
+    pub verifies: bool,
     /// The only region that credentials may be scoped to; `None` takes any.
     pub region: Option<&'a str>,
+}
+
+impl Default for ParseRules<'_> {
+    fn default() -> Self {
+        ParseRules { now: SystemTime::now, verifies: false, region: None }
+    }
 }
 
 /// Whose signature a request carries, and for which region.
@@ -73,23 +81,16 @@ impl<'a> PresentedSignature<'a> {
         let parts = Parts::find(head)?;
         let date = Timestamp::parse(&parts.date)
             .ok_or_else(|| AuthError::DateFormat { given: parts.date.to_string() })?;
-        let freshness = match rules.now {
-            Some(now) => check_freshness(date, Timestamp::from_system_time(now)),
-            None => Ok(()),
+        let valid_seconds = parts.expires.as_deref().map(valid_seconds).transpose()?;
+        let check_freshness = || {
+            let now = Timestamp::from_system_time((rules.now)());
+            check_freshness(date, now, valid_seconds.unwrap_or(SKEW_MAX_SECONDS))
         };
-        if !rules.any_date {
-            freshness.clone()?;
+        if rules.verifies {
+            check_freshness()?;
         }
-        if !parts.signed_headers.split(';').any(|name| name.eq_ignore_ascii_case("host")) {
-            return Err(AuthError::HostNotSigned);
-        }
-        if parts.algorithm != ALGORITHM {
-            return Err(AuthError::Algorithm { given: parts.algorithm.into_owned() });
-        }
-        check_scope(&parts.credential, date, &parts.date, rules).or_else(|fault| match fault {
-            AuthError::Scope { .. } => freshness.and(Err(fault)),
-            fault => Err(fault),
-        })?;
+        // DynamoDB looks at the clock first, so whatever else is wrong, an old date is what it tells.
+        parts.check(date, rules).or_else(|fault| check_freshness().and(Err(fault)))?;
         let Parts { credential, date, signed_headers, signature, session_token, .. } = parts;
         Ok(PresentedSignature { credential, date, signed_headers, signature, session_token })
     }
@@ -136,9 +137,22 @@ struct Parts<'a> {
     signature: Cow<'a, str>,
     date: Cow<'a, str>,
     session_token: Option<Cow<'a, str>>,
+    /// How many seconds a presigned request says to be valid for.
+    expires: Option<Cow<'a, str>>,
 }
 
 impl<'a> Parts<'a> {
+    /// What can be wrong behind the date.
+    fn check(&self, date: Timestamp, rules: &ParseRules<'_>) -> Result<(), AuthError> {
+        if !self.signed_headers.split(';').any(|name| name.eq_ignore_ascii_case("host")) {
+            return Err(AuthError::HostNotSigned);
+        }
+        if self.algorithm != ALGORITHM {
+            return Err(AuthError::Algorithm { given: self.algorithm.clone().into_owned() });
+        }
+        check_scope(&self.credential, date, &self.date, rules)
+    }
+
     fn find(head: &RequestHead<'a>) -> Result<Parts<'a>, AuthError> {
         let query = QueryParameters::new(head.query);
         let header = head.headers.get(AUTHORIZATION).map(text);
@@ -189,7 +203,16 @@ impl<'a> Parts<'a> {
         let session_token = headers.get(&SECURITY_TOKEN).map(text);
         match (credential, signature, signed_headers, date) {
             (Some(credential), Some(signature), Some(signed_headers), Some(date)) => {
-                Ok(Parts { algorithm, credential, signed_headers, signature, date, session_token })
+                let expires = None;
+                Ok(Parts {
+                    algorithm,
+                    credential,
+                    signed_headers,
+                    signature,
+                    date,
+                    session_token,
+                    expires,
+                })
             }
             _ => {
                 let (missing, header) = (absent(&presence), header.to_owned());
@@ -223,6 +246,7 @@ impl<'a> Parts<'a> {
             signature: signature.into(),
             date: date.into(),
             session_token,
+            expires: query.get("X-Amz-Expires").map(Cow::Owned),
         })
     }
 
@@ -235,6 +259,7 @@ impl<'a> Parts<'a> {
             signature: owned(self.signature),
             date: owned(self.date),
             session_token: self.session_token.map(owned),
+            expires: self.expires.map(owned),
         }
     }
 }
@@ -274,9 +299,16 @@ fn text(value: &HeaderValue) -> Cow<'_, str> {
     }
 }
 
-fn check_freshness(date: Timestamp, now: Timestamp) -> Result<(), AuthError> {
-    if date < now.minus_skew() {
-        return Err(AuthError::Expired { date, now });
+/// What a presigned request may say: a week at most.
+fn valid_seconds(expires: &str) -> Result<i64, AuthError> {
+    let seconds =
+        expires.parse().ok().filter(|seconds| (1..=EXPIRES_SECONDS_MAX).contains(seconds));
+    seconds.ok_or_else(|| AuthError::Expires { given: expires.to_owned() })
+}
+
+fn check_freshness(date: Timestamp, now: Timestamp, valid_seconds: i64) -> Result<(), AuthError> {
+    if date < now.minus_seconds(valid_seconds) {
+        return Err(AuthError::Expired { date, now, valid_seconds });
     }
     if date > now.plus_skew() {
         return Err(AuthError::NotYetCurrent { date, now });
@@ -302,7 +334,7 @@ fn check_scope(
     if !region_is_valid {
         faults.push(ScopeFault::Region { given: scope.region.to_owned() });
     }
-    if scope.service != SERVICE {
+    if rules.verifies && scope.service != SERVICE {
         faults.push(ScopeFault::Service);
     }
     if terminator != TERMINATOR {

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use time::{Date, Month, OffsetDateTime, PrimitiveDateTime, Time};
 
 /// How far a request's date may be from the server's clock, either way.
-const SKEW_MAX_SECONDS: i64 = 15 * 60;
+pub(crate) const SKEW_MAX_SECONDS: i64 = 15 * 60;
 
 /// Seconds since 1970, UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,8 +38,8 @@ impl Timestamp {
         Timestamp(self.0.saturating_add(SKEW_MAX_SECONDS))
     }
 
-    pub fn minus_skew(self) -> Timestamp {
-        Timestamp(self.0.saturating_sub(SKEW_MAX_SECONDS))
+    pub fn minus_seconds(self, seconds: i64) -> Timestamp {
+        Timestamp(self.0.saturating_sub(seconds))
     }
 
     /// `yyyymmdd`.

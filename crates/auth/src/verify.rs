@@ -2,7 +2,7 @@
 
 use hmac::Mac;
 
-use crate::credentials::Credentials;
+use crate::credentials::{Credential, Credentials};
 use crate::error::AuthError;
 use crate::parse::{PresentedSignature, RequestHead};
 use crate::signing::{Sha256Hash, ToSign};
@@ -11,6 +11,16 @@ use crate::signing::{Sha256Hash, ToSign};
 const SIGNED_PREFIX: &str = "x-amz-";
 
 impl PresentedSignature<'_> {
+    /// What can be checked without the body: that the signature covers all that matters, and whose it says to be.
+    pub fn check_key<'c>(
+        &self,
+        head: &RequestHead<'_>,
+        credentials: &'c Credentials,
+    ) -> Result<&'c Credential, AuthError> {
+        check_coverage(head, &self.signed_headers())?;
+        credentials.get(self.scope().access_key).ok_or(AuthError::UnknownAccessKey)
+    }
+
     /// Checks that the signature was made with one of the credentials over this head and body, and that it
     /// covers all that matters. The signature's age was checked when it was parsed.
     pub fn verify(
@@ -19,9 +29,8 @@ impl PresentedSignature<'_> {
         body_hash: &Sha256Hash,
         credentials: &Credentials,
     ) -> Result<(), AuthError> {
+        let credential = self.check_key(head, credentials)?;
         let (scope, signed_headers) = (self.scope(), self.signed_headers());
-        check_coverage(head, &signed_headers)?;
-        let credential = credentials.get(scope.access_key).ok_or(AuthError::UnknownAccessKey)?;
         let to_sign = ToSign::new(head, &signed_headers, &scope, &self.date, body_hash);
         let mac = to_sign.mac(&credential.secret_key, &scope);
         // `verify_slice` compares in constant time, so that timing tells nothing about the signature.

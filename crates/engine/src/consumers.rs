@@ -42,10 +42,17 @@ pub enum Checkpoint {
 }
 
 impl Engine {
-    /// Every consumer with its definition.
+    /// Every consumer with its definition. A row that does not decode is logged, and keeps nobody from the others.
     pub async fn consumers(&self) -> Result<Vec<(ConsumerName, String)>> {
-        let rows = self.rows_of_consumers(keyspace::consumers_prefix()).await?;
-        rows.iter().map(|row| decode_consumer(row).ok_or_else(corrupt)).collect()
+        let values = self.values_of_consumers(keyspace::consumers_prefix()).await?;
+        let consumers = values.into_iter().filter_map(|value| {
+            let consumer = decode_row(value).ok().and_then(|row| decode_consumer(&row));
+            if consumer.is_none() {
+                tracing::error!("the row of a stream's consumer does not decode and is left alone");
+            }
+            consumer
+        });
+        Ok(consumers.collect())
     }
 
     /// Keeps a consumer, replacing what was kept under its name. Its checkpoints stay.
@@ -97,17 +104,17 @@ impl Engine {
     }
 
     async fn rows_of_consumers(&self, prefix: Key) -> Result<Vec<Attributes>> {
+        self.values_of_consumers(prefix).await?.into_iter().map(decode_row).collect()
+    }
+
+    async fn values_of_consumers(&self, prefix: Key) -> Result<Vec<Key>> {
         let mut values = Vec::new();
         let mut visit = |_: &[u8], value: &[u8]| {
             values.push(Key::copy_from_slice(value));
             ControlFlow::Continue(())
         };
         self.store.scan(KeyRange::prefix(prefix), Direction::Forward, &mut visit).await?;
-        let decode = |value| {
-            let item = EncodedItem::from_bytes(value).map_err(|_| corrupt())?;
-            Ok(item.as_item().decode())
-        };
-        values.into_iter().map(decode).collect()
+        Ok(values)
     }
 
     async fn write_consumer_rows(
@@ -194,6 +201,11 @@ fn encode_checkpoint(
     row
 }
 
+fn decode_row(value: Key) -> Result<Attributes> {
+    let item = EncodedItem::from_bytes(value).map_err(|_| corrupt())?;
+    Ok(item.as_item().decode())
+}
+
 fn decode_consumer(row: &Attributes) -> Option<(ConsumerName, String)> {
     let account = text_of(row, attribute::ACCOUNT)?;
     let region = text_of(row, attribute::REGION)?;
@@ -275,6 +287,16 @@ mod tests {
         assert_eq!(engine.checkpoints(&one).await.unwrap(), checkpoints);
         engine.forget_checkpoints(&one, &[shard("a"), shard("d")]).await.unwrap();
         assert_eq!(engine.checkpoints(&one).await.unwrap(), checkpoints[1..3]);
+
+        let damaged = keyspace::consumer_row(&one.namespace, "damaged");
+        let set = WriteSet { guards: &[], keys: std::slice::from_ref(&damaged) };
+        let damage = write_with(&*engine.store, set, |_| {
+            let mut batch = Batch::new();
+            batch.put(damaged.clone(), Key::from_static(b"no item"));
+            Ok::<_, Error>((batch, ()))
+        });
+        damage.await.unwrap().unwrap();
+        assert_eq!(engine.consumers().await.unwrap(), expected);
 
         engine.remove_consumer(&one).await.unwrap();
         assert_eq!(engine.consumers().await.unwrap(), expected[1..]);

@@ -8,6 +8,15 @@ use crate::schema::{KeySchema, ScalarType};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+impl Error {
+    /// Whether the store refuses what it has said that it refuses: it told its log once, and need not tell again with
+    /// every request.
+    pub fn is_known_outage(&self) -> bool {
+        use zenobe_store::Error::{Closed, WritesDisabled};
+        matches!(self, Error::Store(WritesDisabled { .. } | Closed))
+    }
+}
+
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     #[error("table {name} not found")]

@@ -25,6 +25,7 @@ mod kind {
     pub const STREAM_ROW: u8 = b'D';
     pub const EXPIRY: u8 = b'E';
     pub const GLOBAL_INDEX: u8 = b'G';
+    pub const HEALTH: u8 = b'H';
     pub const TABLE_ID_SEQUENCE: u8 = b'I';
     pub const TOKEN: u8 = b'K';
     pub const LOCAL_INDEX: u8 = b'L';
@@ -220,6 +221,13 @@ pub fn stream_prefix(table: TableId, label: &str) -> Key {
     let mut key = table_prefix(kind::STREAM, table).to_vec();
     push_text(&mut key, label);
     key.into()
+}
+
+// ---- health -------------------------------------------------------------------------------------
+
+/// `'H'`: a row that is written to see whether writes work. Its value means nothing.
+pub fn health_row() -> Key {
+    Key::from_static(&[kind::HEALTH])
 }
 
 // ---- consumers of streams -----------------------------------------------------------------------

@@ -15,6 +15,7 @@ pub mod clock;
 pub mod command;
 pub mod consumers;
 pub mod error;
+mod health;
 mod indexes;
 mod keys;
 pub mod keyspace;

@@ -61,29 +61,50 @@ impl Access {
         &self.namespace.region
     }
 
+    /// Whether signatures are verified.
+    pub fn verifies(&self) -> bool {
+        self.credentials.is_some()
+    }
+
+    /// Where signatures are verified, all that can be checked before the body is there: the signature's form, its date,
+    /// and that there is such a key.
+    pub fn check_head(&self, parts: &request::Parts) -> Result<(), AuthError> {
+        let Some(credentials) = &self.credentials else { return Ok(()) };
+        let head = request_head(parts);
+        PresentedSignature::parse(&head, &self.rules())?.check_key(&head, credentials).map(drop)
+    }
+
     /// Authenticates a request by its head and its body as sent, and finds the caller's namespace.
     pub fn admit(
         &self,
         parts: &request::Parts,
         body_as_sent: &[u8],
     ) -> Result<Arc<Namespace>, AuthError> {
-        let head = RequestHead {
-            method: parts.method.as_str(),
-            path: parts.uri.path(),
-            query: parts.uri.query().unwrap_or_default(),
-            headers: &parts.headers,
-        };
-        let verifies = self.credentials.is_some();
-        let rules = ParseRules {
-            now: Some(SystemTime::now()),
-            any_date: !verifies,
-            region: (verifies && !self.namespaces_from_credentials).then(|| self.region()),
-        };
-        let signature = PresentedSignature::parse(&head, &rules)?;
+        let head = request_head(parts);
+        let signature = PresentedSignature::parse(&head, &self.rules())?;
         if let Some(credentials) = &self.credentials {
             signature.verify(&head, &sha256(body_as_sent), credentials)?;
         }
         Ok(self.namespace_of(&signature))
+    }
+
+    fn rules(&self) -> ParseRules<'_> {
+        let verifies = self.verifies();
+        let has_one_region = verifies && !self.namespaces_from_credentials;
+        let region = has_one_region.then(|| self.region());
+        ParseRules { now: SystemTime::now, verifies, region }
+    }
+
+    /// What [`Access::admit_admin`] refuses whatever the body says.
+    pub fn check_admin_head(&self, parts: &request::Parts) -> Result<(), AdminRefusal> {
+        // A page in a browser on this machine reaches loopback, too.
+        if parts.headers.contains_key(ORIGIN) {
+            return Err(AdminRefusal::WebPage);
+        }
+        if !self.verifies() && !self.is_on_loopback {
+            return Err(AdminRefusal::Open);
+        }
+        Ok(self.check_head(parts)?)
     }
 
     /// As [`Access::admit`], for requests that reach beyond tables. Without verified signatures only this
@@ -93,16 +114,10 @@ impl Access {
         parts: &request::Parts,
         body_as_sent: &[u8],
     ) -> Result<Arc<Namespace>, AdminRefusal> {
-        // A page in a browser on this machine reaches loopback, too.
-        if parts.headers.contains_key(ORIGIN) {
-            return Err(AdminRefusal::WebPage);
-        }
-        let is_signed = parts.headers.contains_key(AUTHORIZATION);
-        match (&self.credentials, self.is_on_loopback) {
-            (Some(_), _) => Ok(self.admit(parts, body_as_sent)?),
-            (None, false) => Err(AdminRefusal::Open),
-            (None, true) if is_signed => Ok(self.admit(parts, body_as_sent)?),
-            (None, true) => Ok(self.namespace.clone()),
+        self.check_admin_head(parts)?;
+        match self.verifies() || parts.headers.contains_key(AUTHORIZATION) {
+            true => Ok(self.admit(parts, body_as_sent)?),
+            false => Ok(self.namespace.clone()),
         }
     }
 
@@ -121,6 +136,15 @@ impl Access {
         }
         let CredentialScope { access_key, region, .. } = signature.scope();
         Arc::new(Namespace { account: access_key.to_owned(), region: region.to_owned() })
+    }
+}
+
+fn request_head(parts: &request::Parts) -> RequestHead<'_> {
+    RequestHead {
+        method: parts.method.as_str(),
+        path: parts.uri.path(),
+        query: parts.uri.query().unwrap_or_default(),
+        headers: &parts.headers,
     }
 }
 

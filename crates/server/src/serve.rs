@@ -2,9 +2,12 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::fs::Mode;
 use tokio::net::TcpListener;
 use zenobe_database::{
     Clock, Database, Durability, Limits, Location, ManualClock, Namespace, OpenError, Options,
@@ -37,6 +40,8 @@ pub enum ServeError {
     Open(#[from] OpenError),
     #[error("cannot start the triggers: {0}")]
     Triggers(TriggerError),
+    #[error("cannot use the dead-letter directory: {0}")]
+    DeadLetterDirectory(std::io::Error),
     #[error("cannot close the data: {0}")]
     Close(zenobe_store::Error),
 }
@@ -46,6 +51,8 @@ const RUNTIME_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub fn run(settings: Settings) -> Result<(), ServeError> {
     logging::start(&settings);
+    // Whatever files the server and RocksDB create are their owner's alone.
+    rustix::process::umask(Mode::RWXG | Mode::RWXO);
     for unknown in &settings.unknown_variables {
         tracing::warn!("{unknown}");
     }
@@ -70,6 +77,9 @@ async fn serve(settings: Settings) -> Result<(), ServeError> {
         .map_err(|error| ServeError::Listen { listen: settings.listen, error })?;
     let clock = settings.driven_clock.then(|| Arc::new(ManualClock::new(SystemClock.now_ms())));
     let database = Database::open_with(database_options(&settings, clock.as_ref())).await?;
+    if let Location::Directory { path, .. } = &settings.location {
+        warn_if_open_to_others(path);
+    }
     let triggers = start_triggers(&settings, &database).await?;
     let admin = Arc::new(Admin::new(database.engine().clone(), clock, triggers.clone()));
 
@@ -91,6 +101,15 @@ async fn serve(settings: Settings) -> Result<(), ServeError> {
     database.close().await.map_err(ServeError::Close)?;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// A directory that was there before keeps the mode that its owner gave it.
+fn warn_if_open_to_others(path: &Path) {
+    let mode = std::fs::metadata(path).map_or(0, |metadata| metadata.permissions().mode());
+    if mode & 0o077 != 0 {
+        let (path, mode) = (path.display(), format!("{:04o}", mode & 0o7777));
+        tracing::warn!(%path, mode, "other users of this machine reach the data directory; chmod 700 keeps them out");
+    }
 }
 
 fn database_options(settings: &Settings, driven_clock: Option<&Arc<ManualClock>>) -> Options {
@@ -117,7 +136,9 @@ async fn start_triggers(
 ) -> Result<Arc<Triggers>, ServeError> {
     let (engine, api) = (database.engine().clone(), database.api().clone());
     let configured = settings.triggers.clone();
-    Triggers::start(engine, api, database.namespace(), configured)
+    let directory = settings.dead_letter_directory.as_ref().map(std::path::absolute).transpose();
+    let directory = directory.map_err(ServeError::DeadLetterDirectory)?;
+    Triggers::start(engine, api, database.namespace(), configured, directory)
         .await
         .map_err(ServeError::Triggers)
 }

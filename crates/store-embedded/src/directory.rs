@@ -212,12 +212,20 @@ fn create_directories(path: &Path) -> io::Result<()> {
     }
     let Some(parent) = path.parent() else { return fs::create_dir(path) };
     create_directories(parent)?;
-    match fs::create_dir(path) {
+    match create_private_directory(path) {
         // Another process was faster, and may not have synced it yet.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
         created => created?,
     }
     sync_directory(parent)
+}
+
+/// What is stored is its owner's alone.
+fn create_private_directory(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
 }
 
 fn sync_directory(path: &Path) -> io::Result<()> {

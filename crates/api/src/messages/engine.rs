@@ -1,5 +1,8 @@
 //! The engine's errors in DynamoDB's words.
 
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
 use zenobe_engine::error::{
     BlockedChange, CancellationReason, Error, IndexKeyError, KeyError, LimitError, PageError,
     TimeToLiveError, UpdateTableError,
@@ -83,9 +86,26 @@ pub(crate) fn transaction_cancelled(
     cancelled(&codes.join(", ")).with_cancellation_reasons(entries)
 }
 
-/// A failure that is nobody's business but the operator's: the cause goes to the log.
+/// Whether the last failure of the store was logged long enough ago to log another.
+fn is_time_to_log() -> bool {
+    const INTERVAL: Duration = Duration::from_secs(1);
+    static LOGGED_AT: Mutex<Option<Instant>> = Mutex::new(None);
+    let mut logged_at = LOGGED_AT.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_time = logged_at.is_none_or(|logged_at| logged_at.elapsed() >= INTERVAL);
+    if is_time {
+        *logged_at = Some(Instant::now());
+    }
+    is_time
+}
+
+/// A failure that is nobody's business but the operator's: the cause goes to the log, unless the log has it.
 fn internal_error(error: &Error) -> ApiError {
-    tracing::error!(%error, "request failed");
+    match error {
+        _ if error.is_known_outage() => tracing::debug!(%error, "request refused"),
+        // When a disk fails, everything that is under way fails at once.
+        Error::Store(_) if !is_time_to_log() => tracing::debug!(%error, "request failed"),
+        _ => tracing::error!(%error, "request failed"),
+    }
     request::internal_server_error()
 }
 

@@ -63,6 +63,40 @@ fn a_disk_with_room_again_takes_writes_again() {
     check(&mut ServerProcess::start(directory.path()).client(), &acknowledged);
 }
 
+#[test]
+fn a_full_disk_shows_in_the_health_checks_and_once_in_the_log() {
+    let directory = TemporaryDirectory::new("health");
+    let (server, _) = fill(&directory);
+    let client = &mut server.client();
+    let mut health = |path: &str| {
+        let reply = client.send("GET", path, &[], b"").expect("the server answers");
+        (reply.status, reply.body)
+    };
+    let failing =
+        json!({"ready": false, "reads": "ok", "writes": "failing", "store": "recovering"});
+    assert_eq!(health("/_zenobe/health/ready"), (503, failing));
+    assert_eq!(health("/_zenobe/health/live"), (200, json!({"live": true})));
+    assert_eq!(health("/").0, 200);
+
+    let client = &mut server.client();
+    for number in 0..20 {
+        assert!(!write(client, WRITES_MAX + number));
+    }
+    let lines = |text: &str| server.output().lines().filter(|line| line.contains(text)).count();
+    assert_eq!(lines("the store refuses writes until it has recovered"), 1, "{}", server.output());
+    // That of the write that found out.
+    assert!(lines("request failed") <= 1, "{}", server.output());
+
+    server.lift_file_size_limit();
+    let deadline = Instant::now() + RECOVERY_TIME_MAX;
+    let ready = json!({"ready": true, "reads": "ok", "writes": "ok", "store": "open"});
+    while client.send("GET", "/_zenobe/health/ready", &[], b"").unwrap().body != ready {
+        assert!(Instant::now() < deadline, "it is never ready again:\n{}", server.output());
+        thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(lines("the store takes writes again"), 1, "{}", server.output());
+}
+
 /// Starts a server that may not write large files, and writes until it refuses.
 fn fill(directory: &TemporaryDirectory) -> (ServerProcess, Vec<usize>) {
     let limited = ServerOptions {

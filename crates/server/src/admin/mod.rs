@@ -5,11 +5,13 @@
 //! | `GET /_zenobe/clock` | the time of the server |
 //! | `POST /_zenobe/clock` | moves the time of a server with a driven clock |
 //! | `POST /_zenobe/clock/confirm` | says that the clock is right, after it has jumped |
+//! | `GET /_zenobe/health/live`, `…/ready` | whether the server runs, and whether it reads and writes |
 //! | `GET /_zenobe/triggers` | all triggers and how they do |
 //! | `POST /_zenobe/triggers` | adds a trigger |
 //! | `GET`, `DELETE /_zenobe/triggers/NAME` | shows or removes one |
 
 mod clock;
+mod health;
 mod triggers;
 
 use std::sync::Arc;
@@ -26,8 +28,11 @@ use crate::triggers::Triggers;
 
 /// Where admin requests go.
 pub const PATH: &str = "/_zenobe/";
+/// Where anybody may ask whether the server is well.
+pub const HEALTH_PATH: &str = "/_zenobe/health/";
 
 pub struct Admin {
+    pub health: health::Health,
     engine: Arc<Engine>,
     /// The engine's clock, if it can be driven.
     clock: Option<clock::DrivenClock>,
@@ -47,7 +52,8 @@ impl Admin {
         clock: Option<Arc<ManualClock>>,
         triggers: Arc<Triggers>,
     ) -> Admin {
-        Admin { engine, clock: clock.map(clock::DrivenClock::new), triggers }
+        let health = health::Health::new(engine.clone());
+        Admin { health, engine, clock: clock.map(clock::DrivenClock::new), triggers }
     }
 
     pub async fn answer(

@@ -53,9 +53,8 @@ impl From<TriggerError> for AdminError {
             TriggerError::Exists(_) | TriggerError::Configured(_) | TriggerError::TooMany => {
                 StatusCode::CONFLICT
             }
-            TriggerError::Stored { .. } | TriggerError::Thread(_) | TriggerError::Engine(_) => {
-                StatusCode::INTERNAL_SERVER_ERROR
-            }
+            TriggerError::DeadLetter(_) => StatusCode::BAD_REQUEST,
+            TriggerError::Thread(_) | TriggerError::Engine(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         AdminError::new(status, error.to_string())
     }

@@ -46,7 +46,7 @@ Examples:
 
   zenobe trigger add paid-orders --table Orders --url http://127.0.0.1:9000/2015-03-31/functions/function/invocations \\
     --filter '{\"eventName\":[\"MODIFY\"],\"dynamodb\":{\"NewImage\":{\"state\":{\"S\":[\"paid\"]}}}}' \\
-    --batch-size 10 --maximum-retry-attempts 5 --bisect-on-error --dead-letter file:/var/lib/zenobe/paid-orders.jsonl";
+    --batch-size 10 --maximum-retry-attempts 5 --bisect-on-error --dead-letter file:paid-orders.jsonl";
 
 #[derive(Debug, Args)]
 pub struct AddArguments {
@@ -85,7 +85,7 @@ pub struct AddArguments {
     /// Read {"batchItemFailures":[{"itemIdentifier":"…"}]} in answers
     #[arg(long)]
     report_batch_item_failures: bool,
-    /// Where records go that are given up: a file on the server (JSON lines) or a URL
+    /// Where records go that are given up: a URL, or a file (JSON lines) below the server's --dead-letter-directory
     #[arg(long, value_name = "FILE|URL")]
     dead_letter: Option<String>,
     /// How long the endpoint may take for an answer [default: 30000]

@@ -1,29 +1,32 @@
 //! Reading a request's body: bounded in size and in time, unpacked if it is compressed.
 
 use std::io::Read;
+use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use flate2::bufread::{MultiGzDecoder, ZlibDecoder};
 use http_body_util::BodyExt;
-use hyper::body::{Body, Incoming};
+use hyper::body::{Body, Frame, Incoming};
 use hyper::header::{EXPECT, HeaderMap};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::{Instant, timeout_at};
 
+use super::BODY_SIZE_BYTES_MAX;
 use super::head::{self, ContentEncoding};
-use super::{BODIES_SIZE_BYTES_MAX, BODY_SIZE_BYTES_MAX};
+use super::memory::{BodyMemory, Share, UNIT_SIZE_BYTES};
+use super::pace::{Pace, Verdict};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyError {
     TooLarge,
-    /// The client sent nothing for too long.
+    /// The client sent nothing for too long, or too little.
     Stalled,
     /// The connection broke, or the chunks are malformed.
     Broken,
     /// The compressed stream is not what its encoding says.
     Corrupt,
-    /// Other bodies have taken all the memory for too long.
+    /// Other bodies have taken all the memory for too long, or need it more.
     NoRoom,
 }
 
@@ -31,37 +34,10 @@ pub enum BodyError {
 /// still sending doesn't read it, and would see a reset instead.
 const DISCARDED_SIZE_BYTES_MAX: u64 = 4 * BODY_SIZE_BYTES_MAX as u64;
 
-/// The memory that bodies take together, handed out in units.
-pub struct BodyMemory {
-    units: Semaphore,
-}
-
-/// Small bodies are not counted: what they take is bounded by the number of connections.
-const UNCOUNTED_SIZE_BYTES_MAX: usize = 64 * 1024;
-const UNIT_SIZE_BYTES: usize = 64 * 1024;
-/// A body may trickle in, but not for ever: this many times the stall timeout.
-const STALL_TIMEOUTS_PER_BODY: u32 = 10;
-
 /// A body as sent, with its share of the memory for as long as it lives.
-pub struct ReceivedBody<'a> {
+pub struct ReceivedBody<'m> {
     pub bytes: Bytes,
-    share: Share<'a>,
-}
-
-/// What one request has of the memory. It grows with what has arrived and never with what was merely
-/// announced, so that idle connections take nothing from the others.
-struct Share<'a> {
-    memory: &'a BodyMemory,
-    permit: Option<SemaphorePermit<'a>>,
-    /// How long to wait for others to give memory back. Those who wait hold some, too, so somebody has to
-    /// give up.
-    timeout: Duration,
-}
-
-impl Default for BodyMemory {
-    fn default() -> BodyMemory {
-        BodyMemory { units: Semaphore::new(BODIES_SIZE_BYTES_MAX / UNIT_SIZE_BYTES) }
-    }
+    share: Share<'m>,
 }
 
 impl BodyMemory {
@@ -72,65 +48,48 @@ impl BodyMemory {
         body: Incoming,
         stall_timeout: Duration,
     ) -> Result<ReceivedBody<'_>, BodyError> {
-        let receive = async {
-            let mut share = self.share(stall_timeout);
-            let bytes = read(headers, body, stall_timeout, &mut share).await?;
-            Ok(ReceivedBody { bytes, share })
-        };
-        let received = within(stall_timeout * STALL_TIMEOUTS_PER_BODY, receive).await;
-        received.unwrap_or(Err(BodyError::Stalled))
+        let mut share = self.share(stall_timeout);
+        let bytes = read(headers, Source::new(body, stall_timeout), &mut share).await?;
+        Ok(ReceivedBody { bytes, share })
     }
 
-    fn share(&self, timeout: Duration) -> Share<'_> {
-        Share { memory: self, permit: None, timeout }
-    }
-}
-
-impl Share<'_> {
-    /// Grows until it covers so many bytes.
-    async fn cover(&mut self, size_bytes: usize) -> Result<(), BodyError> {
-        let needed = match size_bytes {
-            0..=UNCOUNTED_SIZE_BYTES_MAX => 0,
-            _ => size_bytes.div_ceil(UNIT_SIZE_BYTES),
-        };
-        let held = self.permit.as_ref().map_or(0, SemaphorePermit::num_permits);
-        if needed <= held {
-            return Ok(());
-        }
-        let more = self.memory.units.acquire_many((needed - held) as u32);
-        let more = within(self.timeout, more).await.ok_or(BodyError::NoRoom)?;
-        let more = more.expect("the semaphore is never closed");
-        match &mut self.permit {
-            Some(permit) => permit.merge(more),
-            None => self.permit = Some(more),
-        }
-        Ok(())
+    /// Reads a body that nobody needs without keeping it, so that its client reads the answer. Says whether that was all
+    /// of it.
+    pub async fn discard(
+        &self,
+        headers: &HeaderMap,
+        body: Incoming,
+        stall_timeout: Duration,
+    ) -> bool {
+        // A client that waits for permission to send hasn't sent anything, and now never will.
+        let is_sent = !headers.contains_key(EXPECT);
+        let is_bounded = head::content_length(headers).unwrap_or(0) <= DISCARDED_SIZE_BYTES_MAX;
+        let share = self.share(stall_timeout);
+        is_sent && is_bounded && discard(Source::new(body, stall_timeout), &share).await
     }
 }
 
 async fn read(
     headers: &HeaderMap,
-    mut body: Incoming,
-    stall_timeout: Duration,
+    mut source: Source,
     share: &mut Share<'_>,
 ) -> Result<Bytes, BodyError> {
     let announced = head::content_length(headers).unwrap_or(0);
     if announced > BODY_SIZE_BYTES_MAX as u64 {
-        // A client that waits for permission to send hasn't sent anything, and now never will.
         if !headers.contains_key(EXPECT) && announced <= DISCARDED_SIZE_BYTES_MAX {
-            discard(body, stall_timeout).await;
+            discard(source, share).await;
         }
         return Err(BodyError::TooLarge);
     }
     // Small bodies arrive in one piece, which is then used as it is.
-    let Some(first) = next_chunk(&mut body, stall_timeout).await? else {
+    let Some(first) = source.next_chunk(share).await? else {
         return Ok(Bytes::new());
     };
     share.cover(first.len()).await?;
-    if body.is_end_stream() {
+    if source.body.is_end_stream() {
         return Ok(first);
     }
-    let mut next = next_chunk(&mut body, stall_timeout).await?;
+    let mut next = source.next_chunk(share).await?;
     if next.is_none() {
         return Ok(first);
     }
@@ -139,17 +98,37 @@ async fn read(
     while let Some(chunk) = next {
         let size_bytes = collected.len() + chunk.len();
         if size_bytes > BODY_SIZE_BYTES_MAX {
-            discard(body, stall_timeout).await;
+            discard(source, share).await;
             return Err(BodyError::TooLarge);
         }
         share.cover(size_bytes).await?;
         collected.extend_from_slice(&chunk);
-        next = next_chunk(&mut body, stall_timeout).await?;
+        next = source.next_chunk(share).await?;
     }
     Ok(collected.freeze())
 }
 
+/// Says whether all was read.
+async fn discard(mut source: Source, share: &Share<'_>) -> bool {
+    let mut discarded = 0;
+    loop {
+        match source.next_chunk(share).await {
+            Ok(Some(chunk)) => discarded += chunk.len() as u64,
+            Ok(None) => return true,
+            Err(_) => return false,
+        }
+        if discarded > DISCARDED_SIZE_BYTES_MAX {
+            return false;
+        }
+    }
+}
+
 impl ReceivedBody<'_> {
+    /// Whether the body is so large that it has a share of the memory.
+    pub fn holds_memory(&self) -> bool {
+        !self.share.is_empty()
+    }
+
     /// Undoes the content encoding. The unpacked size has the same bound as the packed one, so that a small
     /// body cannot fill the memory.
     pub async fn unpacked(&mut self, encoding: ContentEncoding) -> Result<Bytes, BodyError> {
@@ -185,42 +164,59 @@ impl ReceivedBody<'_> {
     }
 }
 
-async fn next_chunk(
-    body: &mut Incoming,
+/// Where a body comes from, and how fast.
+struct Source {
+    body: Incoming,
     stall_timeout: Duration,
-) -> Result<Option<Bytes>, BodyError> {
-    loop {
-        let frame = within(stall_timeout, body.frame()).await;
-        match frame.ok_or(BodyError::Stalled)? {
-            None => return Ok(None),
-            Some(Err(_)) => return Err(BodyError::Broken),
+    /// From when it was first waited for.
+    pace: Option<Pace>,
+}
+
+impl Source {
+    fn new(body: Incoming, stall_timeout: Duration) -> Source {
+        Source { body, stall_timeout, pace: None }
+    }
+
+    async fn next_chunk(&mut self, share: &Share<'_>) -> Result<Option<Bytes>, BodyError> {
+        loop {
+            let Some(frame) = self.next_frame(share).await? else { return Ok(None) };
             // Trailers are of no use to anybody.
-            Some(Ok(frame)) => match frame.into_data() {
-                Ok(data) => return Ok(Some(data)),
-                Err(_) => continue,
-            },
+            let Ok(data) = frame.map_err(|_| BodyError::Broken)?.into_data() else { continue };
+            if let Some(pace) = &mut self.pace {
+                let now = Instant::now();
+                pace.moved(data.len(), now);
+                check(pace.judge(now, share.is_contended()))?;
+            }
+            return Ok(Some(data));
+        }
+    }
+
+    async fn next_frame(
+        &mut self,
+        share: &Share<'_>,
+    ) -> Result<Option<hyper::Result<Frame<Bytes>>>, BodyError> {
+        let Source { body, stall_timeout, pace } = self;
+        let mut frame = pin!(body.frame());
+        let first = std::future::poll_fn(|context| Poll::Ready(frame.as_mut().poll(context))).await;
+        if let Poll::Ready(frame) = first {
+            return Ok(frame);
+        }
+        let pace = pace.get_or_insert_with(|| Pace::new(*stall_timeout, Instant::now()));
+        loop {
+            let look = pace.next_look(Instant::now(), !share.is_empty());
+            if let Ok(frame) = timeout_at(look, frame.as_mut()).await {
+                return Ok(frame);
+            }
+            check(pace.judge(Instant::now(), share.is_contended()))?;
         }
     }
 }
 
-/// What comes of the future, unless it takes too long. Most are ready at once (small bodies come together with their
-/// head), and only those that are not set a clock.
-async fn within<F: Future>(timeout: Duration, future: F) -> Option<F::Output> {
-    let mut future = std::pin::pin!(future);
-    let first = std::future::poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await;
-    match first {
-        Poll::Ready(output) => Some(output),
-        Poll::Pending => tokio::time::timeout(timeout, future).await.ok(),
-    }
-}
-
-async fn discard(mut body: Incoming, stall_timeout: Duration) {
-    let mut discarded = 0;
-    while let Ok(Some(chunk)) = next_chunk(&mut body, stall_timeout).await {
-        discarded += chunk.len() as u64;
-        if discarded > DISCARDED_SIZE_BYTES_MAX {
-            return;
-        }
+fn check(verdict: Verdict) -> Result<(), BodyError> {
+    match verdict {
+        Verdict::GoOn => Ok(()),
+        Verdict::TooSlow => Err(BodyError::Stalled),
+        Verdict::Displaced => Err(BodyError::NoRoom),
     }
 }
 
@@ -233,41 +229,16 @@ mod tests {
 
     use super::*;
 
-    const UNITS: usize = BODIES_SIZE_BYTES_MAX / UNIT_SIZE_BYTES;
-    const LONG: Duration = Duration::from_secs(60);
-
-    #[tokio::test]
-    async fn a_share_grows_with_its_body_and_is_given_back() {
-        let memory = BodyMemory::default();
-        let mut share = memory.share(LONG);
-        for (size_bytes, units) in [(1, 0), (65_536, 0), (65_537, 2), (1 << 20, 16), (1, 16)] {
-            share.cover(size_bytes).await.unwrap();
-            assert_eq!(memory.units.available_permits(), UNITS - units, "{size_bytes}");
-        }
-        drop(share);
-        assert_eq!(memory.units.available_permits(), UNITS);
-    }
-
-    #[tokio::test]
-    async fn those_who_wait_too_long_for_memory_give_up() {
-        let memory = BodyMemory::default();
-        let mut first = memory.share(LONG);
-        first.cover(BODIES_SIZE_BYTES_MAX).await.unwrap();
-        let mut second = memory.share(Duration::from_millis(1));
-        assert_eq!(second.cover(100_000).await, Err(BodyError::NoRoom));
-        drop(first);
-        assert_eq!(second.cover(100_000).await, Ok(()));
-    }
-
     #[tokio::test]
     async fn unpacking_takes_what_the_unpacked_body_needs() {
         let memory = BodyMemory::default();
+        let units = memory.available_units();
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
         encoder.write_all(&vec![b'1'; 1 << 20]).unwrap();
         let bytes = Bytes::from(encoder.finish().unwrap());
-        let mut body = ReceivedBody { bytes, share: memory.share(LONG) };
-        assert_eq!(memory.units.available_permits(), UNITS);
+        let mut body = ReceivedBody { bytes, share: memory.share(Duration::from_secs(60)) };
+        assert_eq!((memory.available_units(), body.holds_memory()), (units, false));
         assert_eq!(body.unpacked(ContentEncoding::Gzip).await.unwrap().len(), 1 << 20);
-        assert_eq!(memory.units.available_permits(), UNITS - 17);
+        assert_eq!((memory.available_units(), body.holds_memory()), (units - 17, true));
     }
 }

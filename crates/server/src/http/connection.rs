@@ -124,7 +124,7 @@ async fn serve_connection<H: Handler>(
         tracing::debug!(%error, "a connection is gone already");
         return;
     }
-    let stream = GuardedStream::new(stream, options.stall_timeout);
+    let stream = GuardedStream::new(stream, options.stall_timeout, service.body_memory.clone());
     let answer = service_fn(|request| service.call(request));
     let connection = http1::Builder::new()
         .timer(ConnectionTimer::default())

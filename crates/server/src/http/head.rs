@@ -17,6 +17,8 @@ pub enum Route {
     Health,
     Metrics,
     Admin,
+    /// Whether the server is well, for whoever watches it.
+    Probe,
     Preflight,
     Unknown,
 }
@@ -28,6 +30,7 @@ impl Route {
             (&Method::GET | &Method::HEAD, "/") => Route::Health,
             (&Method::GET, "/metrics") => Route::Metrics,
             (&Method::OPTIONS, _) if parts.headers.contains_key(ORIGIN) => Route::Preflight,
+            (_, path) if path.starts_with(crate::admin::HEALTH_PATH) => Route::Probe,
             (_, path) if path.starts_with(crate::admin::PATH) => Route::Admin,
             _ => Route::Unknown,
         }

@@ -5,6 +5,8 @@ mod body;
 pub mod connection;
 mod date;
 mod head;
+mod memory;
+mod pace;
 mod peers;
 pub mod response;
 pub mod service;
@@ -13,13 +15,28 @@ mod stream;
 mod timer;
 pub mod workers;
 
-pub use body::BodyMemory;
+use std::task::Poll;
+use std::time::Duration;
+
+pub use memory::BodyMemory;
 
 /// The largest request body, compressed or not.
 pub const BODY_SIZE_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Bodies being received or answered together; more wait. Bounds what many clients with large bodies can take.
+/// Bodies of requests and answers together, from the first byte received to the last one sent; more wait. Bounds what
+/// many clients with large bodies can take.
 pub const BODIES_SIZE_BYTES_MAX: usize = 16 * BODY_SIZE_BYTES_MAX;
 /// The largest request line and headers together.
 pub const HEAD_SIZE_BYTES_MAX: usize = 16 * 1024;
 /// Responses above this size are compressed for clients that accept it.
 pub const COMPRESSION_SIZE_BYTES_MIN: usize = 4 * 1024;
+
+/// What comes of the future, unless it takes too long. Most are ready at once (small bodies come together with their
+/// head), and only those that are not set a clock.
+async fn within<F: Future>(timeout: Duration, future: F) -> Option<F::Output> {
+    let mut future = std::pin::pin!(future);
+    let first = std::future::poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await;
+    match first {
+        Poll::Ready(output) => Some(output),
+        Poll::Pending => tokio::time::timeout(timeout, future).await.ok(),
+    }
+}

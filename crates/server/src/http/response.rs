@@ -14,9 +14,10 @@ use hyper::header::{
 };
 use hyper::http::request;
 use hyper::{Response, StatusCode};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::accept_encoding::{self, Coding};
-use super::{COMPRESSION_SIZE_BYTES_MIN, date, head};
+use super::{BodyMemory, COMPRESSION_SIZE_BYTES_MIN, date, head};
 use crate::request_id;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-amzn-requestid");
@@ -40,6 +41,8 @@ pub struct Answer {
     /// layer before it.
     pub from_service: bool,
     pub close: bool,
+    /// The memory that was set aside for the body before it was made.
+    pub reserved: Option<OwnedSemaphorePermit>,
 }
 
 impl Answer {
@@ -51,6 +54,7 @@ impl Answer {
             headers: HeaderMap::with_capacity(HEADERS_USUAL),
             from_service: true,
             close: false,
+            reserved: None,
         }
     }
 
@@ -94,8 +98,10 @@ impl Answer {
         self,
         request: &request::Parts,
         granted: Option<HeaderValue>,
+        memory: &BodyMemory,
     ) -> Response<Full<Bytes>> {
-        let Answer { status, mut body, content_type, mut headers, from_service, close } = self;
+        let Answer { status, mut body, content_type, mut headers, from_service, close, reserved } =
+            self;
         headers.insert(SERVER, HeaderValue::from_static("Server"));
         headers.insert(DATE, date::now());
         if let Some(content_type) = content_type {
@@ -122,7 +128,7 @@ impl Answer {
         let connection = if keep_alive { "keep-alive" } else { "close" };
         headers.insert(CONNECTION, HeaderValue::from_static(connection));
 
-        let mut response = Response::new(Full::new(body));
+        let mut response = Response::new(Full::new(memory.hold(body, reserved)));
         *response.status_mut() = status;
         *response.headers_mut() = headers;
         response

@@ -11,9 +11,12 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::http::request;
 use hyper::{Request, Response, StatusCode};
+use tokio::sync::OwnedSemaphorePermit;
 use zenobe_api::{ApiError, Exception, Operation, is_valid_json};
+use zenobe_auth::AuthError;
 
-use super::body::{BodyError, BodyMemory, ReceivedBody};
+use super::BodyMemory;
+use super::body::{BodyError, ReceivedBody};
 use super::head::{self, ContentEncoding, ContentType, Route};
 use super::response::Answer;
 use super::sites::{SiteRefusal, Sites};
@@ -57,7 +60,7 @@ impl<H: Handler> Service<H> {
             tracing::error!("a request made its handler panic");
             api_answer(ApiError::internal_server_error().into_response(), ContentType::AmzJson)
         });
-        Ok(answer.render(&parts, self.sites.granted(&parts)))
+        Ok(answer.render(&parts, self.sites.granted(&parts), &self.body_memory))
     }
 
     async fn answer(&self, parts: &request::Parts, body: Incoming) -> Answer {
@@ -65,7 +68,8 @@ impl<H: Handler> Service<H> {
             return Answer::rejection(StatusCode::BAD_REQUEST);
         }
         let route = Route::of(parts);
-        if route != Route::Health
+        // Probes call a server by whatever address it has.
+        if !matches!(route, Route::Health | Route::Probe)
             && let Err(refusal) = self.sites.check(parts)
         {
             let close = head::has_body(&parts.headers);
@@ -74,6 +78,7 @@ impl<H: Handler> Service<H> {
         let answer = match route {
             Route::Api => return self.answer_timed(parts, body).await,
             Route::Admin => return self.answer_admin(parts, body).await,
+            Route::Probe => self.answer_probe(parts).await,
             // The blank at the end is DynamoDB's.
             Route::Health => {
                 Answer::text(format!("healthy: dynamodb.{}.amazonaws.com ", self.access.region()))
@@ -91,14 +96,27 @@ impl<H: Handler> Service<H> {
             return admin::refuse(&error.into());
         }
         let mut text = self.metrics.render(&self.handler.statistics());
+        let used = self.body_memory.used_size_bytes();
+        text.push_str(&format!(
+            "# TYPE zenobe_body_memory_bytes gauge\nzenobe_body_memory_bytes {used}\n"
+        ));
         if let Some(admin) = &self.admin {
             text.push_str(&admin.render_metrics());
         }
         Answer::text(text)
     }
 
+    async fn answer_probe(&self, parts: &request::Parts) -> Answer {
+        let Some(admin) = &self.admin else { return Answer::unknown_operation() };
+        let is_recovering = self.handler.statistics().write_failure.is_some();
+        admin.health.answer(&parts.method, parts.uri.path(), is_recovering).await
+    }
+
     async fn answer_admin(&self, parts: &request::Parts, body: Incoming) -> Answer {
         let Some(admin) = &self.admin else { return Answer::unknown_operation() };
+        if let Err(refusal) = self.access.check_admin_head(parts) {
+            return Answer { close: head::has_body(&parts.headers), ..admin::refuse(&refusal) };
+        }
         let received = self.body_memory.receive(&parts.headers, body, self.stall_timeout).await;
         let body = match received {
             Ok(body) => body,
@@ -113,6 +131,13 @@ impl<H: Handler> Service<H> {
     }
 
     async fn answer_timed(&self, parts: &request::Parts, body: Incoming) -> Answer {
+        if let Err(error) = self.access.check_head(parts) {
+            // Who cannot be admitted gets no memory. The body is read only so that its sender reads the answer.
+            let is_read = self.body_memory.discard(&parts.headers, body, self.stall_timeout).await;
+            let Outcome { answer, operation, error } = refused(parts, &error);
+            self.metrics.record(operation, error, Duration::ZERO);
+            return Answer { close: !is_read, ..answer };
+        }
         let received = self.body_memory.receive(&parts.headers, body, self.stall_timeout).await;
         let mut body = match received {
             Ok(body) => body,
@@ -125,27 +150,20 @@ impl<H: Handler> Service<H> {
         self.metrics.record(operation, error, elapsed);
         let name = operation.map_or("none", |operation| operation.name());
         let status = answer.status.as_u16();
-        if answer.status.is_server_error() {
-            tracing::warn!(operation = name, status, error, ?elapsed, "a request failed");
-        } else {
-            tracing::debug!(operation = name, status, error, ?elapsed, "answered");
-        }
+        // What went wrong in the server was logged where it did.
+        tracing::debug!(operation = name, status, error, ?elapsed, "answered");
         answer
     }
 
     async fn answer_api(&self, parts: &request::Parts, sent: &mut ReceivedBody<'_>) -> Outcome {
-        let content_type = match ContentType::of(&parts.headers) {
-            Some(content_type) => content_type,
-            None if sent.bytes.is_empty() => ContentType::Json,
-            None => {
-                let answer = Answer::unknown_operation();
-                let error = Some(Exception::UnknownOperation.name());
-                return Outcome { answer, operation: None, error };
-            }
+        let Some(content_type) = content_type(parts, sent.bytes.is_empty()) else {
+            return Outcome::unknown_operation();
         };
         let operation = head::operation(&parts.headers);
+        let mut reserved = None;
         let response = match self.admit(parts, sent, operation).await {
-            Ok(Admitted { operation, namespace, body }) => {
+            Ok(Admitted { operation, namespace, body, reserved: room }) => {
+                reserved = room;
                 let endpoint = match operation {
                     Operation::DescribeEndpoints => head::endpoint(&parts.headers),
                     _ => None,
@@ -158,18 +176,24 @@ impl<H: Handler> Service<H> {
             }
         };
         let error = response.error;
-        Outcome { answer: api_answer(response, content_type), operation, error }
+        let answer = Answer { reserved, ..api_answer(response, content_type) };
+        Outcome { answer, operation, error }
     }
 
     /// The checks between the head and the operation. Whether the body is JSON comes first in DynamoDB's
     /// order, but a request that passes the others has its body parsed by the operation anyway, so
     /// only refused requests are looked at here.
+    ///
+    /// Where signatures are verified they come before everything that takes work: they are made over the bytes as sent.
     async fn admit(
         &self,
         parts: &request::Parts,
         sent: &mut ReceivedBody<'_>,
         operation: Option<Operation>,
     ) -> Result<Admitted, Refusal> {
+        let verified = self.access.verifies().then(|| self.access.admit(parts, &sent.bytes));
+        let verified =
+            verified.transpose().map_err(|error| Refusal::Error(access::refusal(&error)))?;
         let encoding = ContentEncoding::of(&parts.headers)
             .ok_or_else(|| Refusal::Error(ApiError::internal_server_error()))?;
         let body = sent.unpacked(encoding).await.map_err(|error| match error {
@@ -181,14 +205,49 @@ impl<H: Handler> Service<H> {
             false => Refusal::Error(ApiError::serialization(None)),
         };
         let operation = operation.ok_or_else(|| refuse(ApiError::unknown_operation()))?;
-        let namespace = self
-            .access
-            .admit(parts, &sent.bytes)
-            .map_err(|error| refuse(access::refusal(&error)))?;
+        let namespace = match verified {
+            Some(namespace) => namespace,
+            None => self
+                .access
+                .admit(parts, &sent.bytes)
+                .map_err(|error| refuse(access::refusal(&error)))?,
+        };
         if body.is_empty() {
             return Err(Refusal::Error(ApiError::serialization(None)));
         }
-        Ok(Admitted { operation, namespace, body })
+        // Whoever holds memory already must not wait for those who do the same.
+        let reserved = match sent.holds_memory() {
+            true => None,
+            false => self
+                .body_memory
+                .reserve(operation, self.stall_timeout)
+                .await
+                .map_err(Refusal::Rejection)?,
+        };
+        Ok(Admitted { operation, namespace, body, reserved })
+    }
+}
+
+/// The content type of the answer, unless the request has an unknown one. Without a body it does not matter.
+fn content_type(parts: &request::Parts, is_body_empty: bool) -> Option<ContentType> {
+    let given = ContentType::of(&parts.headers);
+    given.or_else(|| is_body_empty.then_some(ContentType::Json))
+}
+
+/// What is answered to a request whose head alone says that it cannot be admitted.
+fn refused(parts: &request::Parts, error: &AuthError) -> Outcome {
+    let Some(content_type) = content_type(parts, !head::has_body(&parts.headers)) else {
+        return Outcome::unknown_operation();
+    };
+    let response = access::refusal(error).into_response();
+    let (operation, error) = (head::operation(&parts.headers), response.error);
+    Outcome { answer: api_answer(response, content_type), operation, error }
+}
+
+impl Outcome {
+    fn unknown_operation() -> Outcome {
+        let error = Some(Exception::UnknownOperation.name());
+        Outcome { answer: Answer::unknown_operation(), operation: None, error }
     }
 }
 
@@ -196,6 +255,8 @@ struct Admitted {
     operation: Operation,
     namespace: Arc<zenobe_engine::schema::Namespace>,
     body: Bytes,
+    /// Room for the answer.
+    reserved: Option<OwnedSemaphorePermit>,
 }
 
 enum Refusal {

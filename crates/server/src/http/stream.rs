@@ -10,8 +10,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// A client may read slowly, but has this many stall timeouts for an answer.
-const STALL_TIMEOUTS_PER_ANSWER: u32 = 10;
+use super::memory::BodyMemory;
+use super::pace::{Pace, Verdict};
 
 /// Answers up to this size are joined before they are written: sending one piece costs the kernel less than gathering
 /// several, by more than it takes to copy so little.
@@ -20,38 +20,59 @@ const JOINED_SIZE_BYTES_MAX: usize = 2048;
 pub struct GuardedStream<S = TcpStream> {
     stream: S,
     stall_timeout: Duration,
-    /// When the answer that is being written first had to wait for the peer.
-    waiting_since: Option<Instant>,
+    /// What the answers that wait to be read hold some of.
+    memory: BodyMemory,
+    /// Of the answer that is being written, from when it first had to wait for the peer.
+    pace: Option<Pace>,
     /// Runs while a write waits for the peer.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> GuardedStream<S> {
-    pub fn new(stream: S, stall_timeout: Duration) -> GuardedStream<S> {
-        GuardedStream { stream, stall_timeout, waiting_since: None, stalled: None }
+    pub fn new(stream: S, stall_timeout: Duration, memory: BodyMemory) -> GuardedStream<S> {
+        GuardedStream { stream, stall_timeout, memory, pace: None, stalled: None }
     }
 
-    /// Passes a finished write on and stops the clock; lets an unfinished one wait until the clock
-    /// has run out.
-    fn guard<T>(
+    /// Passes a finished write on and stops the clock; lets an unfinished one wait until the peer is too slow.
+    fn guard(
         &mut self,
         context: &mut Context<'_>,
-        written: Poll<io::Result<T>>,
-    ) -> Poll<io::Result<T>> {
-        if written.is_ready() {
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(written) = written {
             self.stalled = None;
-            return written;
+            let count = written?;
+            if let Some(pace) = &mut self.pace {
+                let now = Instant::now();
+                pace.moved(count, now);
+                check(pace.judge(now, self.memory.is_contended()))?;
+            }
+            return Poll::Ready(Ok(count));
         }
-        let timeout = self.stall_timeout;
-        let waiting_since = *self.waiting_since.get_or_insert_with(Instant::now);
-        let clock = self.stalled.get_or_insert_with(|| {
-            let end = waiting_since + timeout * STALL_TIMEOUTS_PER_ANSWER;
-            Box::pin(sleep_until(end.min(Instant::now() + timeout)))
-        });
-        ready!(clock.as_mut().poll(context));
-        clock.as_mut().reset(Instant::now() + timeout);
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read")))
+        let now = Instant::now();
+        let pace = self.pace.get_or_insert_with(|| Pace::new(self.stall_timeout, now));
+        let clock = self
+            .stalled
+            .get_or_insert_with(|| Box::pin(sleep_until(pace.next_look(now, HOLDS_MEMORY))));
+        loop {
+            ready!(clock.as_mut().poll(context));
+            let now = Instant::now();
+            check(pace.judge(now, self.memory.is_contended()))?;
+            clock.as_mut().reset(pace.next_look(now, HOLDS_MEMORY));
+        }
     }
+}
+
+/// An answer that the system does not take at once is large enough to be counted.
+const HOLDS_MEMORY: bool = true;
+
+fn check(verdict: Verdict) -> io::Result<()> {
+    let why = match verdict {
+        Verdict::GoOn => return Ok(()),
+        Verdict::TooSlow => "the client does not read",
+        Verdict::Displaced => "the client reads slowly while others wait for memory",
+    };
+    Err(io::Error::new(io::ErrorKind::TimedOut, why))
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for GuardedStream<S> {
@@ -94,7 +115,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for GuardedStream<S> {
 
     /// Comes when all of an answer has been written.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.waiting_since = None;
+        self.pace = None;
         Pin::new(&mut self.stream).poll_flush(context)
     }
 
@@ -125,10 +146,14 @@ mod tests {
 
     const STALL_TIMEOUT: Duration = Duration::from_millis(100);
 
+    fn guarded<S>(stream: S) -> GuardedStream<S> {
+        GuardedStream::new(stream, STALL_TIMEOUT, BodyMemory::default())
+    }
+
     /// Writes an answer to a peer that reads a byte now and then, always before the stall timeout.
     async fn write_to_slow_reader(answer_size_bytes: usize) -> io::Result<()> {
         let (near, mut far) = duplex(1);
-        let mut stream = GuardedStream::new(near, STALL_TIMEOUT);
+        let mut stream = guarded(near);
         let reading = tokio::spawn(async move {
             while far.read_u8().await.is_ok() {
                 tokio::time::sleep(STALL_TIMEOUT / 20).await;
@@ -151,7 +176,7 @@ mod tests {
         for body_size_bytes in [0, 1, 1_947, 1_948, 1_949, 100_000] {
             let (head, body) = (vec![b'h'; 100], vec![b'b'; body_size_bytes]);
             let (near, mut far) = duplex(1 << 20);
-            let mut stream = GuardedStream::new(near, STALL_TIMEOUT);
+            let mut stream = guarded(near);
             let slices = [io::IoSlice::new(&head), io::IoSlice::new(&body)];
             let written = stream.write_vectored(&slices).await.unwrap();
             drop(stream);
@@ -165,11 +190,11 @@ mod tests {
     #[tokio::test]
     async fn every_answer_has_its_own_time() {
         let (near, mut far) = duplex(1);
-        let mut stream = GuardedStream::new(near, STALL_TIMEOUT);
+        let mut stream = guarded(near);
         let reading = tokio::spawn(async move { while far.read_u8().await.is_ok() {} });
         stream.write_all(&[0; 100]).await.unwrap();
         stream.flush().await.unwrap();
-        assert_eq!(stream.waiting_since, None);
+        assert_eq!(stream.pace, None);
         reading.abort();
     }
 }

@@ -3,10 +3,13 @@
 //! The metadata is what Lambda sends to a failure destination; the records themselves are added under
 //! `payload`, as Lambda does for S3.
 
+use std::fs::DirBuilder;
 use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::fs::OFlags;
 use serde_json::{Value, json};
 
 use super::definition::DeadLetterDestination;
@@ -90,10 +93,11 @@ pub async fn put_away(
     timeout: Duration,
 ) -> Result<(), DeadLetterError> {
     match destination {
-        DeadLetterDestination::File(path) => {
-            let (path, line) = (path.clone(), format!("{failure}\n"));
+        DeadLetterDestination::File { path, root } => {
+            let (path, root, line) = (path.clone(), root.clone(), format!("{failure}\n"));
             let fault_path = path.clone();
-            let written = tokio::task::spawn_blocking(move || append(&path, line.as_bytes())).await;
+            let append = move || append(&path, root.as_deref(), line.as_bytes());
+            let written = tokio::task::spawn_blocking(append).await;
             let written = written.unwrap_or_else(|panic| Err(std::io::Error::other(panic)));
             written.map_err(|error| DeadLetterError::File { path: fault_path, error })
         }
@@ -107,17 +111,64 @@ pub async fn put_away(
     }
 }
 
-/// One write call for the line, so that the lines of several shards never mix.
-fn append(path: &Path, line: &[u8]) -> std::io::Result<()> {
-    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path)?;
+/// One write call for the line, so that the lines of several shards never mix. Records are nobody's business but the
+/// owner's.
+fn append(path: &Path, root: Option<&Path>, line: &[u8]) -> std::io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.create(true).append(true).mode(0o600);
+    if let Some(root) = root {
+        prepare_parent(path, root)?;
+        // A link could lead out of the directory, and a pipe would keep the thread.
+        options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32);
+    }
+    let mut file = options.open(path)?;
+    if root.is_some() && !file.metadata()?.is_file() {
+        return Err(std::io::Error::other("it is not a file"));
+    }
     file.write_all(line)?;
     file.sync_data()
+}
+
+/// Creates the directory of a file below `root`, which no link on the way may leave.
+fn prepare_parent(path: &Path, root: &Path) -> std::io::Result<()> {
+    let parent = path.parent().unwrap_or(root);
+    DirBuilder::new().recursive(true).mode(0o700).create(root)?;
+    let root = root.canonicalize()?;
+    let mut existing = parent;
+    while !existing.exists() {
+        existing = existing.parent().unwrap_or(&root);
+    }
+    if !existing.canonicalize()?.starts_with(&root) {
+        return Err(std::io::Error::other("a link leads out of the dead-letter directory"));
+    }
+    DirBuilder::new().recursive(true).mode(0o700).create(parent)
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::record::sample;
     use super::*;
+
+    #[test]
+    fn files_are_their_owners_and_links_do_not_lead_out() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let directory = zenobe_testing::TemporaryDirectory::new("letters");
+        let (root, outside) = (directory.path().join("root"), directory.path().join("outside"));
+        let file = root.join("a/b/letters.jsonl");
+        append(&file, Some(&root), b"1\n").unwrap();
+        append(&file, Some(&root), b"2\n").unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), b"1\n2\n");
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&file), mode(&root.join("a")), mode(&root)), (0o600, 0o700, 0o700));
+
+        std::fs::create_dir(&outside).unwrap();
+        symlink(&outside, root.join("link")).unwrap();
+        assert!(append(&root.join("link/x"), Some(&root), b"1\n").is_err());
+        assert!(append(&root.join("link/new/x"), Some(&root), b"1\n").is_err());
+        symlink(outside.join("x"), root.join("x")).unwrap();
+        assert!(append(&root.join("x"), Some(&root), b"1\n").is_err());
+        assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
+    }
 
     #[test]
     fn a_failure_has_lambdas_metadata_and_the_records() {

@@ -3,7 +3,7 @@
 //! Names of settings are written with hyphens in TOML and with underscores in JSON; both are read everywhere.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -59,7 +59,11 @@ pub struct Filter {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeadLetterDestination {
-    File(PathBuf),
+    File {
+        path: PathBuf,
+        /// The directory that the file must not leave, if it is bound to one.
+        root: Option<PathBuf>,
+    },
     Url(Url),
 }
 
@@ -218,15 +222,49 @@ impl DeadLetterDestination {
                 let expected = "a file or a URL".to_owned();
                 Err(DefinitionError::Value { name: "dead_letter", expected })
             }
-            path => Ok(DeadLetterDestination::File(Path::new(path).to_owned())),
+            path => Ok(DeadLetterDestination::File { path: path.into(), root: None }),
         }
+    }
+}
+
+/// Why a trigger that a command added may not write its dead letters where it wants to.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DeadLetterRefusal {
+    #[error(
+        "dead letters of triggers that are added by command go to a URL, or to a file below the directory that the \
+         server was started with (--dead-letter-directory), and it was started with none; the server's \
+         configuration file may name any file"
+    )]
+    NoDirectory,
+    #[error("the dead-letter file {} is not below {}", path.display(), directory.display())]
+    Outside { path: PathBuf, directory: PathBuf },
+}
+
+impl DeadLetterDestination {
+    /// The destination of a trigger that anybody may have added: a file must stay below the directory that the
+    /// server sets aside, and a path that does not begin at the root begins there.
+    pub fn bound_to(
+        &self,
+        directory: Option<&Path>,
+    ) -> Result<DeadLetterDestination, DeadLetterRefusal> {
+        let DeadLetterDestination::File { path, .. } = self else { return Ok(self.clone()) };
+        let directory = directory.ok_or(DeadLetterRefusal::NoDirectory)?;
+        let below = path.strip_prefix(directory).unwrap_or(path);
+        let mut parts = below.components().peekable();
+        let is_below = parts.peek().is_some() && parts.all(|it| matches!(it, Component::Normal(_)));
+        if !is_below {
+            let (path, directory) = (path.clone(), directory.to_owned());
+            return Err(DeadLetterRefusal::Outside { path, directory });
+        }
+        let root = Some(directory.to_owned());
+        Ok(DeadLetterDestination::File { path: directory.join(below), root })
     }
 }
 
 impl fmt::Display for DeadLetterDestination {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            DeadLetterDestination::File(path) => write!(out, "file:{}", path.display()),
+            DeadLetterDestination::File { path, .. } => write!(out, "file:{}", path.display()),
             DeadLetterDestination::Url(url) => write!(out, "{url}"),
         }
     }
@@ -415,6 +453,28 @@ mod tests {
         assert_eq!(definition.starting_position, start);
         assert_eq!(definition.to_json()["dead_letter"], "file:/tmp/x.jsonl");
         assert_eq!(TriggerDefinition::parse(&definition.to_json()).unwrap(), definition);
+    }
+
+    #[test]
+    fn files_of_added_triggers_stay_below_their_directory() {
+        let bound = |path: &str, directory: Option<&str>| {
+            let given = DeadLetterDestination::parse(path).unwrap();
+            given.bound_to(directory.map(Path::new)).map(|bound| bound.to_string())
+        };
+        let letters = Some("/var/letters");
+        assert_eq!(bound("file:/etc/cron.d/x", None), Err(DeadLetterRefusal::NoDirectory));
+        assert_eq!(bound("x.jsonl", letters).unwrap(), "file:/var/letters/x.jsonl");
+        assert_eq!(bound("/var/letters/a/x", letters).unwrap(), "file:/var/letters/a/x");
+        assert_eq!(bound("http://h/f", None).unwrap(), "http://h/f");
+        let outside =
+            ["/etc/x", "../x", "a/../../x", "/var/letters/../x", "/var/letters", "/", ".."];
+        for path in outside {
+            let refused = bound(path, letters);
+            assert!(
+                matches!(refused, Err(DeadLetterRefusal::Outside { .. })),
+                "{path}: {refused:?}"
+            );
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! keeps.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -15,7 +16,7 @@ use zenobe_engine::consumers::{Checkpoint, ConsumerName};
 use zenobe_engine::schema::Namespace;
 
 use super::coordinator;
-use super::definition::{DefinitionError, TriggerDefinition};
+use super::definition::{DeadLetterDestination, DeadLetterRefusal, TriggerDefinition};
 use super::metrics::{self, TriggerMetrics};
 use super::source::{InProcess, Streams};
 use super::worker::Trigger;
@@ -30,8 +31,18 @@ pub struct Triggers {
     /// Where triggers run, whoever adds them: a thread of their own, beside requests and upkeep. Started with the first.
     thread: Mutex<Option<RuntimeThread>>,
     running: Mutex<BTreeMap<ConsumerName, Running>>,
+    /// Stored triggers that cannot run, with what is stored and why.
+    broken: Mutex<BTreeMap<ConsumerName, Broken>>,
+    /// Where triggers that commands add may write files.
+    dead_letter_directory: Option<PathBuf>,
     /// Held while triggers are added or removed.
     changing: tokio::sync::Mutex<()>,
+}
+
+#[derive(Clone)]
+struct Broken {
+    stored: Value,
+    why: String,
 }
 
 struct Running {
@@ -68,10 +79,10 @@ pub enum TriggerError {
     Configured(String),
     #[error("there are {TRIGGERS_MAX} triggers already")]
     TooMany,
-    #[error("the stored trigger `{name}` is not valid: {error}")]
-    Stored { name: String, error: DefinitionError },
     #[error("cannot start the thread of the triggers: {0}")]
     Thread(std::io::Error),
+    #[error(transparent)]
+    DeadLetter(#[from] DeadLetterRefusal),
     #[error(transparent)]
     Engine(#[from] zenobe_engine::error::Error),
 }
@@ -83,18 +94,22 @@ impl Triggers {
         api: Arc<Api>,
         namespace: &Arc<Namespace>,
         configured: Vec<TriggerDefinition>,
+        dead_letter_directory: Option<PathBuf>,
     ) -> Result<Arc<Triggers>, TriggerError> {
         let triggers = Triggers {
             engine,
             api,
             thread: Mutex::default(),
             running: Mutex::default(),
+            broken: Mutex::default(),
+            dead_letter_directory,
             changing: tokio::sync::Mutex::default(),
         };
         for definition in configured {
             let consumer =
                 ConsumerName { namespace: namespace.clone(), name: definition.name.clone() };
-            triggers.launch(consumer, definition, Origin::Configuration)?;
+            let dead_letter = definition.dead_letter.clone();
+            triggers.launch(consumer, definition, dead_letter, Origin::Configuration)?;
         }
         for (consumer, text) in triggers.engine.consumers().await? {
             if triggers.running.lock().contains_key(&consumer) {
@@ -102,10 +117,7 @@ impl Triggers {
                 tracing::warn!(trigger = name, "the configuration overrides a stored trigger");
                 continue;
             }
-            let value: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
-            let stored = |error| TriggerError::Stored { name: consumer.name.clone(), error };
-            let definition = TriggerDefinition::parse(&value).map_err(stored)?;
-            triggers.launch(consumer, definition, Origin::Command)?;
+            triggers.launch_stored(consumer, &text)?;
         }
         Ok(Arc::new(triggers))
     }
@@ -127,17 +139,24 @@ impl Triggers {
                 None => {}
             }
         }
+        let dead_letter = self.dead_letter(&definition)?;
         // Before it is kept: a trigger that cannot run is not to be found after a restart.
         self.runtime()?;
         let text = definition.to_json().to_string();
         self.engine.save_consumer(&consumer, &text).await?;
-        self.launch(consumer, definition, Origin::Command)
+        self.broken.lock().remove(&consumer);
+        self.launch(consumer, definition, dead_letter, Origin::Command)
     }
 
     /// Stops a trigger and forgets it, with how far it had come.
     pub async fn remove(&self, namespace: &Arc<Namespace>, name: &str) -> Result<(), TriggerError> {
         let _alone = self.changing.lock().await;
         let consumer = ConsumerName { namespace: namespace.clone(), name: name.to_owned() };
+        if self.broken.lock().contains_key(&consumer) {
+            self.engine.remove_consumer(&consumer).await?;
+            self.broken.lock().remove(&consumer);
+            return Ok(());
+        }
         let running = {
             let mut running = self.running.lock();
             match running.get(&consumer).map(|running| running.origin) {
@@ -163,6 +182,9 @@ impl Triggers {
         for (trigger, origin) in triggers {
             listed.push(self.describe(&trigger, origin).await?);
         }
+        let broken = self.broken.lock();
+        let own = broken.iter().filter(|(consumer, _)| consumer.namespace == *namespace);
+        listed.extend(own.map(|(consumer, broken)| broken.describe(&consumer.name)));
         Ok(listed)
     }
 
@@ -172,6 +194,9 @@ impl Triggers {
         name: &str,
     ) -> Result<Value, TriggerError> {
         let consumer = ConsumerName { namespace: namespace.clone(), name: name.to_owned() };
+        if let Some(broken) = self.broken.lock().get(&consumer) {
+            return Ok(broken.describe(name));
+        }
         let found = {
             let running = self.running.lock();
             running.get(&consumer).map(|running| (running.trigger.clone(), running.origin))
@@ -210,10 +235,45 @@ impl Triggers {
         Ok(thread.insert(started).runtime.clone())
     }
 
+    /// A stored trigger that is not valid any more is kept and shown, and keeps nothing else from running.
+    fn launch_stored(&self, consumer: ConsumerName, text: &str) -> Result<(), TriggerError> {
+        let stored: Value = serde_json::from_str(text).unwrap_or(Value::Null);
+        let checked = TriggerDefinition::parse(&stored).map_err(|error| error.to_string());
+        let checked = checked.and_then(|definition| {
+            let dead_letter = self.dead_letter(&definition).map_err(|error| error.to_string())?;
+            Ok((definition, dead_letter))
+        });
+        match checked {
+            Ok((definition, dead_letter)) => {
+                return self.launch(consumer, definition, dead_letter, Origin::Command);
+            }
+            Err(why) => {
+                let name = &consumer.name;
+                tracing::error!(
+                    trigger = name,
+                    why,
+                    "a stored trigger is not valid and does not run; add it again, or remove it"
+                );
+                self.broken.lock().insert(consumer, Broken { stored, why });
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a trigger that a command added puts what it gives up.
+    fn dead_letter(
+        &self,
+        definition: &TriggerDefinition,
+    ) -> Result<Option<DeadLetterDestination>, DeadLetterRefusal> {
+        let directory = self.dead_letter_directory.as_deref();
+        definition.dead_letter.as_ref().map(|given| given.bound_to(directory)).transpose()
+    }
+
     fn launch(
         &self,
         consumer: ConsumerName,
         definition: TriggerDefinition,
+        dead_letter: Option<DeadLetterDestination>,
         origin: Origin,
     ) -> Result<(), TriggerError> {
         let runtime = self.runtime()?;
@@ -221,6 +281,7 @@ impl Triggers {
         let trigger = Arc::new(Trigger {
             consumer: consumer.clone(),
             definition,
+            dead_letter,
             engine: self.engine.clone(),
             streams: Streams::new(Arc::new(api)),
             metrics: Arc::new(TriggerMetrics::default()),
@@ -263,6 +324,27 @@ impl Triggers {
             status[name] = json!(value);
         }
         Ok(status)
+    }
+}
+
+impl Broken {
+    fn describe(&self, name: &str) -> Value {
+        let trigger = match self.stored.is_object() {
+            true => self.stored.clone(),
+            false => json!({ "name": name }),
+        };
+        let mut status = json!({
+            "trigger": trigger,
+            "origin": Origin::Command.name(),
+            "state": "not valid",
+            "iterator_age_ms": 0,
+            "last_problem": self.why,
+            "shards": [],
+        });
+        for (name, value) in TriggerMetrics::default().counters() {
+            status[name] = json!(value);
+        }
+        status
     }
 }
 

@@ -23,5 +23,5 @@ pub mod record;
 pub mod source;
 mod worker;
 
-pub use definition::{DefinitionError, TriggerDefinition};
+pub use definition::{DeadLetterRefusal, DefinitionError, TriggerDefinition};
 pub use manager::{TriggerError, Triggers};

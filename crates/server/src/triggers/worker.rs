@@ -12,7 +12,7 @@ use zenobe_engine::consumers::{Checkpoint, ConsumerName, ShardName};
 
 use super::batcher::Batcher;
 use super::dead_letter::{self, Failure};
-use super::definition::TriggerDefinition;
+use super::definition::{DeadLetterDestination, TriggerDefinition};
 use super::delivery::{Delivery, GivenUp, Step, Verdict};
 use super::endpoint::Endpoint;
 use super::filter::{self, Pattern};
@@ -20,6 +20,7 @@ use super::metrics::{TriggerMetrics, add};
 use super::reader::ShardReader;
 use super::record::Record;
 use super::source::Streams;
+use crate::logging::shortened;
 
 /// How long to wait for news before looking anyway: another process may share the store.
 const IDLE_DELAY: Duration = Duration::from_secs(1);
@@ -34,6 +35,8 @@ const FILTERED_CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
 pub struct Trigger {
     pub consumer: ConsumerName,
     pub definition: TriggerDefinition,
+    /// Where records go that are given up.
+    pub dead_letter: Option<DeadLetterDestination>,
     pub engine: Arc<Engine>,
     pub streams: Streams,
     pub metrics: Arc<TriggerMetrics>,
@@ -146,7 +149,7 @@ impl ShardWorker {
                 }
             }
             Err(error) => {
-                self.note_problem(format!("the stream cannot be read: {error}"));
+                self.note_problem(&format!("the stream cannot be read: {error}"));
                 tokio::time::sleep(RETRY_DELAY).await;
             }
         }
@@ -191,7 +194,7 @@ impl ShardWorker {
         let metrics = &self.trigger.metrics;
         if let Some(problem) = &response.problem {
             add(&metrics.deliveries_failed, 1);
-            self.note_problem(problem.clone());
+            self.note_problem(problem);
         }
         let jitter = rand::rng().random();
         match delivery.settle(&response.outcome, jitter) {
@@ -226,7 +229,7 @@ impl ShardWorker {
             last = last.sequence,
             "records could not be delivered and are given up"
         );
-        match &definition.dead_letter {
+        match &self.trigger.dead_letter {
             None => add(&metrics.records_discarded, count),
             Some(destination) => {
                 let failure = Failure {
@@ -245,7 +248,7 @@ impl ShardWorker {
                 while let Err(error) =
                     dead_letter::put_away(destination, &failure, definition.timeout).await
                 {
-                    self.note_problem(format!("the dead-letter destination fails: {error}"));
+                    self.note_problem(&format!("the dead-letter destination fails: {error}"));
                     let delay = definition.rules.backoff.delay(failures, rand::rng().random());
                     failures += 1;
                     tokio::time::sleep(delay).await;
@@ -270,7 +273,9 @@ impl ShardWorker {
         );
     }
 
-    fn note_problem(&self, problem: String) {
+    /// What an endpoint says is shortened: it may say anything.
+    fn note_problem(&self, problem: &str) {
+        let problem = shortened(problem).into_owned();
         let name = &self.trigger.definition.name;
         tracing::warn!(trigger = name, shard = self.shard.shard, problem, "a delivery failed");
         self.trigger.metrics.set_problem(Some(problem));

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use zenobe_auth::{Credential, Credentials, Signer, Timestamp};
 
-use crate::support::{ECHO, NAMESPACE, Reply, TestOptions, TestServer};
+use crate::support::{AUTHORIZATION, ECHO, NAMESPACE, Reply, TestOptions, TestServer};
 
 fn signed(server: &TestServer, secret: &str, region: &str, target: &str, date: &str) -> Reply {
     let headers = [("content-type", "application/x-amz-json-1.0"), ("x-amz-target", target)];
@@ -68,6 +68,54 @@ fn signatures_are_verified_where_credentials_are_given() {
     check(signed(&server, "secret", "us-east-1", ECHO, "20200101T000000Z"), "Signature expired: ");
     // What anybody may send to a server that does not verify.
     check(server.call(ECHO, b"{}"), "Signature expired: ");
+}
+
+#[test]
+fn signatures_come_before_everything_that_takes_work() {
+    let server = verifying_server(false);
+    let send = |secret: &str, encoding: &str, body: &str| {
+        let headers = [
+            ("content-type", "application/x-amz-json-1.0"),
+            ("x-amz-target", ECHO),
+            ("content-encoding", encoding),
+        ];
+        signed_request(&server, "POST /", secret, "us-east-1", &now(), &headers, body)
+    };
+    for (encoding, body) in [("gzip", "no gzip"), ("identity", "no json"), ("unknown", "{}")] {
+        let reply = send("wrong", encoding, body);
+        assert!(reply.text().contains("#InvalidSignatureException"), "{body}: {}", reply.text());
+    }
+    assert_eq!(send("secret", "gzip", "no gzip").status(), 500);
+    assert_eq!(send("secret", "identity", "no json").status(), 200, "the handler does not mind");
+}
+
+#[test]
+fn those_without_a_key_are_refused_without_memory_for_their_bodies() {
+    let server = verifying_server(false);
+    // The signature of a key that there is not.
+    let authorization = AUTHORIZATION.replace("20260101", &now()[..8]);
+    let request = |announced: usize| {
+        format!(
+            "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+             X-Amz-Date: {}\r\nX-Amz-Target: {ECHO}\r\nAuthorization: {}\r\n\
+             Content-Length: {announced}\r\n\r\n",
+            now(),
+            authorization
+                .replace("SignedHeaders=host", "SignedHeaders=host;x-amz-date;x-amz-target"),
+        )
+    };
+    let mut connection = server.connect();
+    let body = vec![b'{'; 1 << 20];
+    for _ in 0..2 {
+        let reply = connection.send(request(body.len()).as_bytes()).send(&body).reply();
+        assert!(reply.text().contains("#UnrecognizedClientException"), "{}", reply.text());
+        assert_eq!(reply.header("connection"), Some("keep-alive"));
+    }
+    // More than would be read in vain.
+    let mut connection = server.connect();
+    let reply = connection.send(request(1 << 40).as_bytes()).reply();
+    assert!(reply.text().contains("#UnrecognizedClientException"), "{}", reply.text());
+    assert!(connection.is_closed());
 }
 
 #[test]

@@ -69,6 +69,22 @@ fn senseless_clock_requests_are_refused() {
 }
 
 #[test]
+fn probes_are_answered_to_anybody() {
+    let open = ["serve", "--memory", "--listen", "0.0.0.0:0", "--log", "error"];
+    let process = Process::start(zenobe(&open).env("ZENOBE_CREDENTIALS", "AKID:secret"));
+    let address = ([127, 0, 0, 1], process.address.port()).into();
+    let get = |method: &str, path: &str| {
+        let reply = Client::new(address).send(method, path, &[], b"").unwrap();
+        (reply.status, reply.body)
+    };
+    assert_eq!(get("GET", "/_zenobe/health/live"), (200, json!({"live": true})));
+    let ready = json!({"ready": true, "reads": "ok", "writes": "ok", "store": "open"});
+    assert_eq!(get("GET", "/_zenobe/health/ready"), (200, ready));
+    assert_eq!(get("GET", "/_zenobe/health/other").0, 404);
+    assert_eq!(get("POST", "/_zenobe/health/ready").0, 405);
+}
+
+#[test]
 fn admin_requests_need_loopback_or_a_verified_signature() {
     let open = ["serve", "--memory", "--listen", "0.0.0.0:0", "--log", "error"];
     let reached = |process: &Process| {

@@ -4,6 +4,8 @@ use std::net::Shutdown;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use zenobe::http::{BODIES_SIZE_BYTES_MAX, BODY_SIZE_BYTES_MAX};
+
 use crate::support::{ECHO, LARGE, PANIC, TestOptions, TestServer, WAIT, api_request, wait_until};
 
 const SHORT: Duration = Duration::from_millis(200);
@@ -72,6 +74,54 @@ fn clients_that_do_not_read_are_cut_off() {
     connection.send(&api_request(LARGE, "", b"64000000"));
     server.wait_for_open_connections(0);
     drop(connection);
+}
+
+#[test]
+fn slow_uploads_make_room_for_others() {
+    let server = TestServer::start();
+    let head = String::from_utf8(api_request(ECHO, "", b"")).unwrap();
+    let head = head.replace("Content-Length: 0", &format!("Content-Length: {BODY_SIZE_BYTES_MAX}"));
+    let almost_all = vec![b'1'; BODY_SIZE_BYTES_MAX - 1];
+    let mut slow: Vec<_> = (0..BODIES_SIZE_BYTES_MAX / BODY_SIZE_BYTES_MAX)
+        .map(|_| {
+            let mut connection = server.connect();
+            connection.send(head.as_bytes()).send(&almost_all);
+            connection
+        })
+        .collect();
+    let used = || {
+        let reply = server.connect().send(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").reply();
+        let line = format!("zenobe_body_memory_bytes {BODIES_SIZE_BYTES_MAX}");
+        reply.text().lines().any(|found| found == line)
+    };
+    wait_until(used);
+    // There is no memory left for another, until one who sends nothing has lost its own.
+    let body = vec![b'1'; 1 << 20];
+    let reply = server.call(ECHO, &body);
+    assert_eq!((reply.status(), reply.body.len()), (200, body.len()));
+    let answers: Vec<u16> = slow.iter_mut().map(|slow| slow.send(b"1").reply().status()).collect();
+    assert!(
+        answers.contains(&503) && answers.iter().all(|it| [200, 503].contains(it)),
+        "{answers:?}"
+    );
+}
+
+#[test]
+fn unread_answers_make_room_for_others() {
+    let server = TestServer::start();
+    let size = BODY_SIZE_BYTES_MAX.to_string();
+    let unread: Vec<_> = (0..BODIES_SIZE_BYTES_MAX / BODY_SIZE_BYTES_MAX + 4)
+        .map(|_| {
+            let mut connection = server.connect();
+            connection.send(&api_request(LARGE, "", size.as_bytes()));
+            connection
+        })
+        .collect();
+    // The last ones are answered only when the first ones are cut off, and so is this.
+    assert_eq!(server.call(LARGE, b"1000000").body.len(), 1_000_000);
+    assert_eq!(server.call(ECHO, b"{}").status(), 200);
+    drop(unread);
+    server.wait_for_open_connections(0);
 }
 
 #[test]

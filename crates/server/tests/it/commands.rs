@@ -123,6 +123,25 @@ fn the_welcome_names_address_data_durability_and_a_command() {
 }
 
 #[test]
+fn what_the_server_creates_is_its_owners_alone() {
+    let directory = TemporaryDirectory::new("modes");
+    let data = directory.path().join("data");
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()];
+    Process::start(&mut zenobe(&arguments)).stop("-TERM");
+    let mut left = vec![data];
+    while let Some(path) = left.pop() {
+        let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        match path.is_dir() {
+            true => {
+                assert_eq!(mode, 0o700, "{}", path.display());
+                left.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            }
+            false => assert_eq!(mode, 0o600, "{}", path.display()),
+        }
+    }
+}
+
+#[test]
 fn flags_win_over_the_environment_and_that_over_the_file() {
     let directory = TemporaryDirectory::new("precedence");
     let file = file(&directory, "zenobe.toml", "region = 'file-1'\nmemory = true\nlog = 'warn'\n");

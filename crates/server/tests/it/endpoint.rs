@@ -13,6 +13,8 @@ use crate::support::wait_until;
 pub enum Answer {
     Ok,
     Status(u16),
+    /// Answers 200 with this text.
+    Says(String),
     /// Takes everything before the record with this index.
     FailsAt(usize),
     /// Says nothing for a while, and then nothing at all.
@@ -89,6 +91,7 @@ fn serve(
     let (status, taken, text) = match answer(call, &records) {
         Answer::Ok => (200, records.len(), String::new()),
         Answer::Status(status) => (status, 0, String::new()),
+        Answer::Says(text) => (200, 0, text),
         Answer::FailsAt(index) => {
             let sequence = &records[index]["dynamodb"]["SequenceNumber"];
             let text = format!("{{\"batchItemFailures\":[{{\"itemIdentifier\":{sequence}}}]}}");

@@ -121,7 +121,8 @@ fn an_endpoint_that_fails_hangs_and_answers_in_part_gets_everything_in_order() {
 #[test]
 fn poison_ends_in_the_dead_letter_file_and_everything_else_is_delivered() {
     let directory = TemporaryDirectory::new("dead-letters");
-    let process = serve(&["--memory", "--stream-shards", "1"]);
+    let letters = directory.path().to_str().unwrap();
+    let process = serve(&["--memory", "--stream-shards", "1", "--dead-letter-directory", letters]);
     let mut client = Client::new(process.address);
     create_table(&mut client, "events");
     for n in 1..=40 {
@@ -156,6 +157,74 @@ fn poison_ends_in_the_dead_letter_file_and_everything_else_is_delivered() {
         assert_eq!(line["responseContext"]["statusCode"], 503);
         assert_eq!(line["DDBStreamBatchInfo"]["batchSize"], 1);
     }
+}
+
+#[test]
+fn added_triggers_write_files_only_below_the_directory_set_aside_for_them() {
+    let directory = TemporaryDirectory::new("set-aside");
+    let (data, letters) = (directory.path().join("data"), directory.path().join("letters"));
+    let arguments = ["--data", data.to_str().unwrap(), "--durability", "os"];
+    let outside = directory.path().join("outside.jsonl");
+    let add = |process: &Process, name: &str, file: &str| {
+        let trigger = json!({
+            "name": name, "table": "events", "url": "http://127.0.0.1:9/", "dead_letter": file,
+        });
+        let (status, body) = admin(process, "POST", "/_zenobe/triggers", &trigger);
+        (status, body["error"].as_str().unwrap_or_default().to_owned())
+    };
+    let process = serve(&arguments);
+    let (code, error) = add(&process, "one", outside.to_str().unwrap());
+    assert_eq!(code, 400);
+    assert!(error.contains("--dead-letter-directory"), "{error}");
+    assert_eq!(
+        admin(&process, "GET", "/_zenobe/triggers", &Value::Null).1,
+        json!({"triggers": []})
+    );
+    process.stop("-TERM");
+
+    let set_aside = ["--dead-letter-directory", letters.to_str().unwrap()];
+    let process = serve(&[&arguments[..], &set_aside].concat());
+    for file in [outside.to_str().unwrap(), "../outside.jsonl", "file:/etc/x"] {
+        let (code, error) = add(&process, "one", file);
+        assert_eq!(code, 400, "{file}");
+        assert!(error.contains(" is not below "), "{error}");
+    }
+    assert_eq!(add(&process, "one", "one.jsonl").0, 200);
+    process.stop("-TERM");
+
+    // What is stored is not valid here, which keeps nothing else from running.
+    let process = serve(&arguments);
+    let broken = status(&process, "one");
+    assert_eq!(broken["state"], "not valid");
+    assert_eq!(broken["trigger"]["dead_letter"], "file:one.jsonl");
+    assert!(broken["last_problem"].as_str().unwrap().contains("--dead-letter-directory"));
+    let (_, listed) = admin(&process, "GET", "/_zenobe/triggers", &Value::Null);
+    assert_eq!(listed["triggers"], json!([broken]));
+    let removed = admin(&process, "DELETE", "/_zenobe/triggers/one", &Value::Null);
+    assert_eq!(removed, (200, json!({"removed": "one"})));
+    assert_eq!(
+        admin(&process, "GET", "/_zenobe/triggers", &Value::Null).1,
+        json!({"triggers": []})
+    );
+}
+
+#[test]
+fn what_an_endpoint_says_is_shortened() {
+    let process = serve(&["--memory"]);
+    let mut client = Client::new(process.address);
+    create_table(&mut client, "events");
+    let endpoint = TestEndpoint::start(|_, _| {
+        Answer::Says(format!(
+            "{{\"errorType\":\"E\",\"errorMessage\":\"{}\"}}",
+            "x".repeat(100_000)
+        ))
+    });
+    add_trigger(&process, "talkative", &endpoint, &[]);
+    put(&mut client, "events", "item", 1);
+    wait_until(|| status(&process, "talkative")["last_problem"].is_string());
+    let problem = status(&process, "talkative")["last_problem"].as_str().unwrap().to_owned();
+    assert!(problem.starts_with("the function failed: \"xxx"), "{problem}");
+    assert!(problem.len() < 600 && problem.ends_with(" more bytes)"), "{problem}");
 }
 
 #[test]

@@ -1,0 +1,80 @@
+//! Whether the server is well: alive as long as it answers, ready as long as it reads and writes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::{Method, StatusCode};
+use serde_json::json;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout};
+use zenobe_engine::Engine;
+use zenobe_engine::error::Result;
+
+use super::HEALTH_PATH;
+use crate::http::response::Answer;
+
+/// What was found out is told for so long without looking again: each look is a write.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// How long a read or a write may take.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
+
+pub struct Health {
+    engine: Arc<Engine>,
+    /// When it was last found out, and what. Locked by whoever looks, so that the others wait for that.
+    last: Mutex<Option<(Instant, Checked)>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Checked {
+    reads: bool,
+    writes: bool,
+}
+
+impl Health {
+    pub fn new(engine: Arc<Engine>) -> Health {
+        Health { engine, last: Mutex::default() }
+    }
+
+    /// `is_recovering` says that the store refuses writes.
+    pub async fn answer(&self, method: &Method, path: &str, is_recovering: bool) -> Answer {
+        let refuse = |status, error| Answer::json(status, &json!({ "error": error }));
+        if ![Method::GET, Method::HEAD].contains(method) {
+            return refuse(StatusCode::METHOD_NOT_ALLOWED, "this path takes GET and HEAD");
+        }
+        match path.strip_prefix(HEALTH_PATH).unwrap_or_default() {
+            "live" => Answer::json(StatusCode::OK, &json!({ "live": true })),
+            "ready" => self.answer_ready(is_recovering).await,
+            _ => refuse(StatusCode::NOT_FOUND, "there are /_zenobe/health/live and …/ready"),
+        }
+    }
+
+    async fn answer_ready(&self, is_recovering: bool) -> Answer {
+        let Checked { reads, writes } = self.check(is_recovering).await;
+        let ready = reads && writes;
+        let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        let word = |works| if works { "ok" } else { "failing" };
+        let store = if is_recovering { "recovering" } else { "open" };
+        let states = json!({
+            "ready": ready, "reads": word(reads), "writes": word(writes), "store": store,
+        });
+        Answer::json(status, &states)
+    }
+
+    async fn check(&self, is_recovering: bool) -> Checked {
+        let mut last = self.last.lock().await;
+        if let Some((at, checked)) = *last
+            && at.elapsed() < CHECK_INTERVAL
+            && checked.writes != is_recovering
+        {
+            return checked;
+        }
+        let works = |outcome: std::result::Result<Result<()>, _>| matches!(outcome, Ok(Ok(())));
+        let reads = works(timeout(CHECK_TIMEOUT, self.engine.check_reads()).await);
+        // What the store refuses need not be tried.
+        let writes =
+            !is_recovering && works(timeout(CHECK_TIMEOUT, self.engine.check_writes()).await);
+        let checked = Checked { reads, writes };
+        *last = Some((Instant::now(), checked));
+        checked
+    }
+}

@@ -1,0 +1,139 @@
+//! How fast a peer has to send a body or to read an answer.
+//!
+//! Whoever moves nothing for a stall timeout is cut off, and so is whoever trickles: besides one stall timeout there is
+//! only the time that the bytes take at the lowest rate. While others wait for memory, those who hold some have to be
+//! faster, so that a few slow ones cannot keep everybody else waiting.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The lowest rate at which a peer may go on.
+const RATE_BYTES_PER_SECOND_MIN: u64 = 1024;
+/// The lowest rate for those who hold memory that others wait for.
+const CONTENDED_RATE_BYTES_PER_SECOND_MIN: u64 = 64 * 1024;
+/// How long whoever holds memory may take besides, from when others wait for it.
+const CONTENDED_GRACE: Duration = Duration::from_secs(1);
+/// How often those who hold memory look whether others wait for it.
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+/// Nothing takes longer than so many stall timeouts.
+const STALL_TIMEOUTS_MAX: u32 = 10;
+
+/// The progress of one body or answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pace {
+    stall_timeout: Duration,
+    began: Instant,
+    moved_at: Instant,
+    moved_bytes: u64,
+    /// When others were first seen waiting, and what had moved by then.
+    contended: Option<(Instant, u64)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    GoOn,
+    TooSlow,
+    /// It would be fast enough if others did not wait for its memory.
+    Displaced,
+}
+
+impl Pace {
+    pub fn new(stall_timeout: Duration, now: Instant) -> Pace {
+        Pace { stall_timeout, began: now, moved_at: now, moved_bytes: 0, contended: None }
+    }
+
+    pub fn moved(&mut self, bytes: usize, now: Instant) {
+        self.moved_at = now;
+        self.moved_bytes += bytes as u64;
+    }
+
+    /// `is_contended` says that others wait for memory that this one holds some of.
+    pub fn judge(&mut self, now: Instant, is_contended: bool) -> Verdict {
+        if now >= self.deadline() {
+            return Verdict::TooSlow;
+        }
+        if !is_contended {
+            self.contended = None;
+            return Verdict::GoOn;
+        }
+        let (since, moved_before) = *self.contended.get_or_insert((now, self.moved_bytes));
+        let moved_bytes = self.moved_bytes - moved_before;
+        let time = CONTENDED_GRACE + at_rate(moved_bytes, CONTENDED_RATE_BYTES_PER_SECOND_MIN);
+        if now >= since + time { Verdict::Displaced } else { Verdict::GoOn }
+    }
+
+    /// When to judge again, unless something moves before.
+    pub fn next_look(&self, now: Instant, holds_memory: bool) -> Instant {
+        match holds_memory {
+            true => self.deadline().min(now + LOOK_INTERVAL),
+            false => self.deadline(),
+        }
+    }
+
+    fn deadline(&self) -> Instant {
+        let stalled = self.moved_at + self.stall_timeout;
+        let trickled = self.stall_timeout + at_rate(self.moved_bytes, RATE_BYTES_PER_SECOND_MIN);
+        let whole = trickled.min(self.stall_timeout * STALL_TIMEOUTS_MAX);
+        stalled.min(self.began + whole)
+    }
+}
+
+/// How long so many bytes take.
+fn at_rate(bytes: u64, bytes_per_second: u64) -> Duration {
+    Duration::from_millis(bytes.saturating_mul(1_000) / bytes_per_second)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STALL_TIMEOUT: Duration = Duration::from_secs(30);
+
+    /// Moves so many bytes every second, and says when and why that ends.
+    fn run(bytes_per_second: usize, is_contended: impl Fn(u64) -> bool) -> (u64, Verdict) {
+        let began = Instant::now();
+        let mut pace = Pace::new(STALL_TIMEOUT, began);
+        for second in 1.. {
+            let now = began + Duration::from_secs(second);
+            match pace.judge(now, is_contended(second)) {
+                Verdict::GoOn => {}
+                verdict => return (second, verdict),
+            }
+            if bytes_per_second > 0 {
+                pace.moved(bytes_per_second, now);
+            }
+        }
+        unreachable!("nothing takes for ever")
+    }
+
+    #[test]
+    fn silence_and_trickles_end_after_a_stall_timeout() {
+        assert_eq!(run(0, |_| false), (30, Verdict::TooSlow));
+        assert_eq!(run(1, |_| false), (31, Verdict::TooSlow));
+        assert_eq!(run(512, |_| false), (59, Verdict::TooSlow));
+        // Fast enough, and still not for ever.
+        assert_eq!(run(2_048, |_| false), (300, Verdict::TooSlow));
+    }
+
+    #[test]
+    fn whoever_stops_has_a_stall_timeout_however_much_has_moved() {
+        let began = Instant::now();
+        let mut pace = Pace::new(STALL_TIMEOUT, began);
+        pace.moved(1 << 30, began);
+        assert_eq!(pace.next_look(began, false), began + STALL_TIMEOUT);
+        assert_eq!(pace.judge(began + STALL_TIMEOUT, false), Verdict::TooSlow);
+    }
+
+    #[test]
+    fn the_slow_make_room_when_others_wait() {
+        // From the first look at which somebody waits.
+        assert_eq!(run(2_048, |second| second >= 10), (12, Verdict::Displaced));
+        assert_eq!(run(100_000, |second| second >= 10), (300, Verdict::TooSlow));
+        // Whoever waited has got what it wanted in the meantime.
+        assert_eq!(run(2_048, |second| second % 2 == 0), (300, Verdict::TooSlow));
+        let now = Instant::now();
+        let pace = Pace::new(STALL_TIMEOUT, now);
+        assert_eq!(pace.next_look(now, true), now + LOOK_INTERVAL);
+    }
+}
