@@ -8,6 +8,7 @@ mod values;
 mod writes;
 
 use rand::rngs::StdRng;
+use zenobe_engine::schema::StreamViewType;
 use zenobe_testing::Seed;
 
 use crate::step::Step;
@@ -35,7 +36,16 @@ pub struct History {
 
 pub fn history(seed: Seed, part: u64, length: usize) -> History {
     let mut generator = Generator::new(seed.generator(part));
-    let steps = (0..length).map(|_| generator.step()).collect();
+    // What every history should have for a while.
+    let first = [
+        Step::SetTimeToLive { table: "hash".to_owned(), enabled: true },
+        Step::SetStream {
+            table: "range".to_owned(),
+            view_type: Some(StreamViewType::NewAndOldImages),
+        },
+    ];
+    let others = (first.len()..length).map(|_| generator.step());
+    let steps = first.iter().cloned().chain(others).collect();
     History { settings: generator.settings, steps }
 }
 
@@ -72,8 +82,8 @@ impl Generator {
             952..972 => Step::Work,
             972..982 => Step::AdvanceClock { by_ms: *self.dice.pick(&INTERVALS_MS) },
             982..989 => Step::Check,
-            989..997 => self.table_step(),
-            997..999 => Step::Reopen,
+            989..993 => self.table_step(),
+            993..996 => Step::Reopen,
             _ => Step::Crash,
         }
     }

@@ -14,6 +14,9 @@ use super::value::{Key, key_of};
 /// The attribute that says when an item expires, in seconds.
 pub const EXPIRY: &str = "e";
 
+/// What should have expired longer ago is taken for a mistake, and stays.
+const AGE_S_MAX: u64 = 5 * 365 * 24 * 60 * 60;
+
 #[derive(Debug, Clone)]
 pub struct Stream {
     pub view_type: StreamViewType,
@@ -58,10 +61,10 @@ impl Twin {
         past.chain(self.tables.get(name).into_iter().flat_map(|table| &table.streams)).collect()
     }
 
-    /// Deletes what has expired.
-    pub fn expire(&mut self) {
+    /// Deletes what has expired, and counts it.
+    pub fn expire(&mut self) -> usize {
         let now_s = self.now_ms / 1_000;
-        self.tables.values_mut().for_each(|table| table.expire(now_s));
+        self.tables.values_mut().map(|table| table.expire(now_s)).sum()
     }
 }
 
@@ -110,13 +113,14 @@ impl Table {
         indexes.map(|index| index.name.clone()).collect()
     }
 
-    fn expire(&mut self, now_s: u64) {
+    fn expire(&mut self, now_s: u64) -> usize {
         if !self.expires {
-            return;
+            return 0;
         }
         let is_due = |item: &Attributes| match item.get(EXPIRY) {
             Some(AttributeValue::N(number)) => {
-                number.to_i64().is_some_and(|second| second > 0 && (second as u64) < now_s)
+                let second = number.to_i64().and_then(|second| u64::try_from(second).ok());
+                second.is_some_and(|second| (now_s - AGE_S_MAX..now_s).contains(&second))
             }
             _ => false,
         };
@@ -126,6 +130,7 @@ impl Table {
             .filter(|(_, item)| is_due(item))
             .map(|(key, _)| key.clone())
             .collect();
+        let count = due.len();
         for key in due {
             self.change(&key, None, 1, &mut nothing_consumed(&self.name.clone()));
             if let Some(stream) = self.streams.iter_mut().find(|stream| stream.is_enabled)
@@ -134,6 +139,7 @@ impl Table {
                 record.by_service = true;
             }
         }
+        count
     }
 
     /// Notes a change in the stream, if there is one.
