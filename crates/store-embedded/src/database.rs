@@ -13,7 +13,7 @@ use zenobe_store::{Error, Result};
 
 use crate::directory::Directory;
 use crate::groups::Grouping;
-use crate::log::{self, AcceptDamage, horizon};
+use crate::log::{self, AcceptDamage};
 use crate::options::{Durability, Options, entries_options, rocksdb_options};
 
 /// Where the end of each log lies, apart from the caller's keys: it stays after the log's entries, or all entries, have
@@ -41,6 +41,7 @@ impl Database {
         let mut rocks = rocksdb_options(options);
         let is_new = !directory.holds_database()?;
         if !is_new {
+            log::mend_manifest(&path, directory.nonce(), options)?;
             log::check(&path, directory.nonce(), options, accept_damage)?;
         }
         rocks.create_if_missing(is_new);
@@ -111,7 +112,7 @@ impl Database {
 
     /// Writes the horizon by itself, for the groups that no other group follows. It need not be durable.
     pub fn write_horizon(&self, horizon: u64) -> Result<()> {
-        self.write(horizon::write_with(self.directory.nonce(), horizon, 0))?;
+        self.write(log::write_with(self.directory.nonce(), horizon, 0))?;
         self.rocks.flush_wal(false).map_err(|error| rocksdb_error(&error))
     }
 

@@ -154,7 +154,7 @@ mod tests {
     use super::reopen;
     use crate::database::Database;
     use crate::directory::Directory;
-    use crate::log::horizon;
+    use crate::log;
     use crate::options::Options;
     use crate::shared::Shared;
     use std::sync::Arc;
@@ -217,7 +217,7 @@ mod tests {
         let nonce = database.directory().nonce();
         for key in ["a", "b", "c"] {
             let horizon = database.rocks().latest_sequence_number();
-            let mut write = horizon::write_with(nonce, horizon, 0);
+            let mut write = log::write_with(nonce, horizon, 0);
             write.put(key, "value");
             database.write(write).unwrap();
             database.sync_log().unwrap();

@@ -10,7 +10,7 @@ use zenobe_store::{
 
 use crate::counters::Numbers;
 use crate::database::{Database, rocksdb_error};
-use crate::log::horizon;
+use crate::log;
 use crate::queue::Pending;
 use crate::view::View;
 use crate::written::Written;
@@ -60,7 +60,7 @@ pub(crate) fn build_write(
     batches: &[Pending],
 ) -> Result<Built> {
     let size_bytes: usize = batches.iter().map(|pending| pending.size_bytes).sum();
-    let write = horizon::write_with(database.directory().nonce(), horizon, size_bytes);
+    let write = log::write_with(database.directory().nonce(), horizon, size_bytes);
     let all = batches.iter().flat_map(|pending| pending.operations.iter());
     let earlier = Earlier { unread: Box::new(all), written: Written::default() };
     let mut builder =

@@ -191,12 +191,19 @@ impl Gap<'_> {
 }
 
 /// The number of the first log that holds anything which is not yet in tables.
-fn oldest_needed_log(database: &Path, options: &Options) -> Result<u64> {
+pub(super) fn oldest_needed_log(database: &Path, options: &Options) -> Result<u64> {
     let rocks = rocksdb_options(options);
-    let family =
-        ColumnFamilyDescriptor::new(DEFAULT_COLUMN_FAMILY_NAME, entries_options(&rocks, options));
+    let failed = |error: &rocksdb::Error| open_error(database, error);
+    // All of them: a table that is missing in one is noticed only if it is opened.
+    let families = DB::list_cf(&rocks, database).map_err(|error| failed(&error))?;
+    let families = families.into_iter().map(|name| match &*name {
+        DEFAULT_COLUMN_FAMILY_NAME => {
+            ColumnFamilyDescriptor::new(name, entries_options(&rocks, options))
+        }
+        _ => ColumnFamilyDescriptor::new(name, rocks.clone()),
+    });
     // Replays the logs in memory, and writes nothing.
-    let opened = DB::open_cf_descriptors_read_only(&rocks, database, [family], false)
+    let opened = DB::open_cf_descriptors_read_only(&rocks, database, families, false)
         .map_err(|error| open_error(database, &error))?;
     let number = opened.property_int_value("rocksdb.min-log-number-to-keep");
     Ok(number.map_err(|error| open_error(database, &error))?.unwrap_or(0))

@@ -4,8 +4,8 @@
 //! Beside it stands the store's nonce, a random number that no client gets to see. The reader of a damaged log looks
 //! for records wherever they may begin, also inside of values; without the nonce, a client could store bytes there that
 //! pass for a record, and have it claim that something durable is missing.
-
-use rocksdb::WriteBatch;
+//!
+//! This module and [`super::reader`] know nothing of RocksDB's library: they are fuzzed without it.
 
 /// The random number of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,14 +23,12 @@ const LOG_DATA_TAG: u8 = 3;
 const HORIZON_KIND: u8 = 2;
 const HORIZON_BYTES: usize = 1 + 8 + 8;
 
-/// A write that begins with the nonce and the horizon.
-pub(crate) fn write_with(nonce: Nonce, horizon: u64, capacity_bytes: usize) -> WriteBatch {
-    let mut write = WriteBatch::with_capacity_bytes(capacity_bytes + WRITE_PREFIX_BYTES);
+/// What a write begins with, as data that only the log keeps.
+pub(crate) fn encode(nonce: Nonce, horizon: u64) -> [u8; HORIZON_BYTES] {
     let mut data = [HORIZON_KIND; HORIZON_BYTES];
     data[1..9].copy_from_slice(&nonce.0.to_be_bytes());
     data[9..].copy_from_slice(&horizon.to_be_bytes());
-    write.put_log_data(data);
-    write
+    data
 }
 
 /// The horizon in the entries of a write, or `None` if this store has not written them.

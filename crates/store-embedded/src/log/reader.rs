@@ -11,8 +11,8 @@ use std::path::Path;
 
 use super::horizon::{self, Nonce, WRITE_HEADER_BYTES, WRITE_PREFIX_BYTES};
 
-const BLOCK_BYTES: usize = 32 << 10;
-const HEADER_BYTES: usize = 7;
+pub(super) const BLOCK_BYTES: usize = 32 << 10;
+pub(super) const HEADER_BYTES: usize = 7;
 const REUSABLE_HEADER_BYTES: usize = HEADER_BYTES + 4;
 
 /// An intact record: one RocksDB write that this store has made.
@@ -34,11 +34,27 @@ pub(super) fn read_records(
     path: &Path,
     number: u64,
     nonce: Nonce,
+    visit: impl FnMut(Record),
+) -> io::Result<Option<u64>> {
+    read_from(File::open(path)?, number, nonce, visit)
+}
+
+/// As [`read_records`], of a log that has been opened.
+pub(super) fn read_from(
+    mut file: impl Read,
+    number: u64,
+    nonce: Nonce,
     mut visit: impl FnMut(Record),
 ) -> io::Result<Option<u64>> {
-    let mut file = File::open(path)?;
     let mut block = Vec::with_capacity(BLOCK_BYTES);
-    let mut reader = Reader { number, nonce, block_offset: 0, damage: None, unfinished: None };
+    let mut reader = Reader {
+        number,
+        nonce,
+        block_offset: 0,
+        damage: None,
+        is_at_beginning: true,
+        unfinished: None,
+    };
     loop {
         block.clear();
         let read = (&mut file).take(BLOCK_BYTES as u64).read_to_end(&mut block)?;
@@ -54,6 +70,8 @@ struct Reader {
     nonce: Nonce,
     block_offset: u64,
     damage: Option<u64>,
+    /// Whether no record has been met yet.
+    is_at_beginning: bool,
     /// The beginning of a record whose last fragment has not been met yet.
     unfinished: Option<Unfinished>,
 }
@@ -128,8 +146,14 @@ impl Reader {
     fn finish(&mut self) -> Option<Record> {
         let Unfinished { offset, prefix } = self.unfinished.take()?;
         let parts = prefix.split_first_chunk::<WRITE_HEADER_BYTES>();
-        let parts = parts
-            .and_then(|(header, entries)| Some((header, horizon::decode(entries, self.nonce)?)));
+        // After a torn log, RocksDB begins the next one with a write of its own, which is empty. Only there: no client gets
+        // to say what a log begins with.
+        let is_own = self.is_at_beginning && self.damage.is_none();
+        let parts = parts.and_then(|(header, entries)| match entries {
+            [] if is_own => Some((header, 0)),
+            _ => Some((header, horizon::decode(entries, self.nonce)?)),
+        });
+        self.is_at_beginning = false;
         let Some((header, horizon)) = parts else {
             self.note_damage(offset);
             return None;
@@ -146,7 +170,7 @@ impl Reader {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+pub(super) enum Part {
     Full,
     First,
     Middle,
@@ -155,13 +179,13 @@ enum Part {
     Other,
 }
 
-struct Fragment<'a> {
-    part: Part,
+pub(super) struct Fragment<'a> {
+    pub part: Part,
     /// The low half of the number of the log that it was written to, if it says so.
     log_number: Option<u32>,
     data: &'a [u8],
     /// Header and data.
-    size_bytes: usize,
+    pub size_bytes: usize,
 }
 
 impl Fragment<'_> {
@@ -172,7 +196,7 @@ impl Fragment<'_> {
 }
 
 /// The fragment at the beginning of these bytes, if it is intact.
-fn parse_fragment(bytes: &[u8]) -> Option<Fragment<'_>> {
+pub(super) fn parse_fragment(bytes: &[u8]) -> Option<Fragment<'_>> {
     let (&[c0, c1, c2, c3, length_low, length_high, kind], rest) =
         bytes.split_first_chunk::<HEADER_BYTES>()?;
     let (part, is_reusable) = part_of(kind)?;
@@ -224,7 +248,8 @@ fn find_fragment(block: &[u8], from: usize, number: u64) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::horizon::{self, Nonce};
+    use super::super::horizon::Nonce;
+    use super::super::write_with;
     use super::{BLOCK_BYTES, Record, read_records};
     use crate::options::{Options, rocksdb_options};
     use rocksdb::DB;
@@ -256,7 +281,7 @@ mod tests {
     /// Writes values of these sizes, each with its place as the horizon.
     fn write(rocks: &DB, sizes: &[usize], random: &mut Random) {
         for (place, size) in sizes.iter().enumerate() {
-            let mut write = horizon::write_with(NONCE, place as u64, *size);
+            let mut write = write_with(NONCE, place as u64, *size);
             write.put("k", random.bytes(*size));
             write.delete("other");
             rocks.write(write).unwrap();
@@ -278,7 +303,7 @@ mod tests {
         let first = rocks.latest_sequence_number() + 1;
         write(&rocks, &sizes(), &mut Random::new(1));
         // A write of the horizon alone.
-        rocks.write(horizon::write_with(NONCE, 12_345, 0)).unwrap();
+        rocks.write(write_with(NONCE, 12_345, 0)).unwrap();
         rocks.flush_wal(false).unwrap();
         let mut records = read(&newest_log(directory.path()));
         let alone = records.pop().unwrap();

@@ -2,15 +2,17 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Child;
-use std::time::Duration;
+use std::sync::mpsc;
 
 use tempfile::tempdir;
 use zenobe_store::Store;
 use zenobe_store::conformance::Random;
 use zenobe_store_embedded::{Durability, EmbeddedStore, Options};
 
+use crate::damaged_manifest::copy;
 use crate::ledger::{self, Progress};
 use crate::process;
 
@@ -55,13 +57,15 @@ fn child_writes_until_killed() {
     });
 }
 
-/// Runs the child for a random while, kills it, and yields what it had acknowledged.
+/// Runs the child for a random number of steps, kills it, and yields what it had acknowledged.
 fn run_and_kill(directory: &Path, random: &mut Random) -> Progress {
     let mut child = process::child("crash::child_writes_until_killed", directory).spawn().unwrap();
-    let pause = Duration::from_millis(30 + random.below(250) as u64);
+    let life = random.below(300);
     let output = BufReader::new(child.stdout.take().unwrap());
-    let reader = std::thread::spawn(move || acknowledged(output));
-    std::thread::sleep(pause);
+    let (told, counted) = mpsc::channel();
+    let reader = std::thread::spawn(move || acknowledged(output, &told));
+    // Fewer come only if the child has ended by itself, which the kill will show.
+    counted.iter().take(life).for_each(drop);
     kill(&mut child);
     reader.join().unwrap()
 }
@@ -69,10 +73,12 @@ fn run_and_kill(directory: &Path, random: &mut Random) -> Progress {
 fn kill(child: &mut Child) {
     // SIGKILL: the process gets no chance to finish anything.
     child.kill().unwrap();
-    child.wait().unwrap();
+    let status = child.wait().unwrap();
+    assert_eq!(status.signal(), Some(9), "the child ended by itself: {status}");
 }
 
-fn acknowledged(output: impl BufRead) -> Progress {
+/// What the child acknowledges until its end, each told to `told` as well.
+fn acknowledged(output: impl BufRead, told: &mpsc::Sender<()>) -> Progress {
     let mut progress = Progress::new();
     for line in output.lines().map_while(Result::ok) {
         let words: Vec<&str> = line.split(' ').collect();
@@ -81,6 +87,8 @@ fn acknowledged(output: impl BufRead) -> Progress {
             && let (Ok(writer), Ok(number)) = (writer.parse(), number.parse())
         {
             progress.insert(writer, number);
+            // Nobody counts any more once the child has been killed.
+            let _ = told.send(());
         }
     }
     progress
@@ -132,6 +140,35 @@ fn torn_log_tails_are_dropped() {
         ledger::check(&store).unwrap();
         assert_eq!(store.statistics().write_failure, None);
     }
+}
+
+/// A store that has recovered from a torn log is as good as any other: it survives the next crash, too.
+#[test]
+fn a_recovered_store_survives_another_crash() {
+    let mut random = Random::announced("a_recovered_store_survives_another_crash");
+    for round in 0..8 {
+        let directory = tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        let store = EmbeddedStore::open(path("first"), options(Durability::Sync)).unwrap();
+        write_some(&store, 20);
+        copy(&path("first"), &path("second"));
+        tear_newest_log(&path("second"), &mut random);
+        let store = EmbeddedStore::open(path("second"), options(Durability::Sync)).unwrap();
+        let acknowledged = write_some(&store, 20);
+        copy(&path("second"), &path("third"));
+        let store = EmbeddedStore::open(path("third"), options(Durability::Sync))
+            .unwrap_or_else(|error| panic!("round {round}: {error}"));
+        assert_eq!(ledger::check(&store).unwrap(), acknowledged, "round {round}");
+    }
+}
+
+fn write_some(store: &EmbeddedStore, steps: u64) -> Progress {
+    for _ in 0..steps {
+        for writer in 0..ledger::WRITERS {
+            ledger::step(store, writer).unwrap();
+        }
+    }
+    ledger::check(store).unwrap()
 }
 
 fn tear_newest_log(data: &Path, random: &mut Random) {

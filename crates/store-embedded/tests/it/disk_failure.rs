@@ -49,7 +49,6 @@ fn live_through_failure(options: &Options) {
     say("failed");
 
     // Recovery waits for the snapshot, which stays what it is.
-    std::thread::sleep(Duration::from_millis(2500));
     assert_refuses_writes(&store);
     assert_eq!(ledger::check(&*snapshot).unwrap(), readable);
     drop(snapshot);

@@ -4,6 +4,7 @@ mod conformance;
 mod crash;
 mod damage;
 mod damaged_log;
+mod damaged_manifest;
 mod directory;
 #[cfg(target_os = "linux")]
 mod disk_failure;

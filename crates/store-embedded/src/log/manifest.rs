@@ -1,0 +1,112 @@
+//! A torn end of the manifest, which says what tables and logs there are.
+//!
+//! RocksDB adds records to the manifest, and syncs it before anything else happens on their account. If the power goes
+//! in between, the disk may hold the file's new length and only some of its new sectors. RocksDB takes the record there
+//! for damage and refuses the database for ever, although nothing hangs on it. So such an end is cut off, but only if the
+//! database is whole without it: all of its tables are there, and so is the oldest log that it then needs (logs
+//! are deleted or reused in their order, and only once the manifest has been synced). Otherwise it is damage indeed; nothing
+//! is changed, and RocksDB says so.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use zenobe_store::{Error, Result};
+
+use super::check::{AcceptDamage, check, oldest_needed_log};
+use super::horizon::Nonce;
+use super::reader::{BLOCK_BYTES, HEADER_BYTES, Part, parse_fragment};
+use crate::options::Options;
+
+/// Beside the database, and only for moments: the database as it would be without the manifest's end.
+const TRIAL_DIRECTORY: &str = "TRIAL";
+
+/// Cuts off a torn end of a database's manifest, before RocksDB opens it.
+pub(crate) fn mend_manifest(database: &Path, nonce: Nonce, options: &Options) -> Result<()> {
+    let failed = |error: io::Error| Error::Open {
+        detail: format!("{}: the manifest cannot be read: {error}", database.display()),
+    };
+    let trial = database.with_file_name(TRIAL_DIRECTORY);
+    // Left by a process that ended in the middle of it.
+    remove(&trial).map_err(failed)?;
+    // A database without a manifest is RocksDB's to judge.
+    let Ok(current) = fs::read_to_string(database.join("CURRENT")) else { return Ok(()) };
+    let manifest = database.join(current.trim_end());
+    let Ok(content) = fs::read(&manifest) else { return Ok(()) };
+    let Some(end) = torn_at(&content) else { return Ok(()) };
+    prepare(&trial, database, &manifest, &content[..end]).map_err(failed)?;
+    let is_whole = is_whole(&trial, nonce, options);
+    remove(&trial).map_err(failed)?;
+    if is_whole {
+        tracing::warn!(
+            "{} is torn at byte {end}, where a crash interrupted a change that nothing hangs on; its end is dropped",
+            manifest.display()
+        );
+        truncate(&manifest, end as u64).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Whether a database has all that its manifest asks for.
+fn is_whole(database: &Path, nonce: Nonce, options: &Options) -> bool {
+    oldest_needed_log(database, options)
+        .is_ok_and(|number| database.join(format!("{number:06}.log")).exists())
+        && check(database, nonce, options, AcceptDamage::No).is_ok()
+}
+
+/// Where the first record begins that RocksDB would take for damage. An incomplete record at the end of the file is none.
+fn torn_at(content: &[u8]) -> Option<usize> {
+    let mut begun = None;
+    for (number, block) in content.chunks(BLOCK_BYTES).enumerate() {
+        let mut position = 0;
+        while let Some(header) = block[position..].first_chunk::<HEADER_BYTES>() {
+            let here = number * BLOCK_BYTES + position;
+            let Some(fragment) = parse_fragment(&block[position..]) else {
+                let length = usize::from(u16::from_le_bytes([header[4], header[5]]));
+                let is_empty = header[6] == 0 && length == 0;
+                let is_cut_off =
+                    block.len() < BLOCK_BYTES && position + HEADER_BYTES + length > block.len();
+                match (is_empty, begun) {
+                    (true, None) => break,
+                    _ if is_cut_off => return None,
+                    _ => return Some(begun.unwrap_or(here)),
+                }
+            };
+            begun = match fragment.part {
+                Part::First => Some(here),
+                Part::Middle => begun,
+                Part::Full | Part::Last | Part::Other => None,
+            };
+            position += fragment.size_bytes;
+        }
+    }
+    None
+}
+
+/// The database with another manifest. Its files are shared where the file system allows; nothing writes to them.
+fn prepare(trial: &Path, database: &Path, manifest: &Path, content: &[u8]) -> io::Result<()> {
+    fs::create_dir(trial)?;
+    for entry in fs::read_dir(database)? {
+        let path: PathBuf = entry?.path();
+        let target = trial.join(path.file_name().unwrap_or_default());
+        if path == manifest {
+            fs::write(target, content)?;
+        } else if fs::hard_link(&path, &target).is_err() {
+            fs::copy(&path, &target)?;
+        }
+    }
+    Ok(())
+}
+
+fn truncate(file: &Path, length: u64) -> io::Result<()> {
+    let file = File::options().write(true).open(file)?;
+    file.set_len(length)?;
+    file.sync_all()
+}
+
+fn remove(directory: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
