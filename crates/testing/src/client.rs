@@ -124,6 +124,14 @@ impl Reply {
         Some(name.rsplit('#').next().unwrap_or(name))
     }
 
+    /// The id that the server gave the request.
+    ///
+    /// # Panics
+    /// If it gave none, which it always does.
+    pub fn request_id(&self) -> &str {
+        self.header("x-amzn-requestid").expect("every answer has an id")
+    }
+
     pub fn is_success(&self) -> bool {
         self.status == 200
     }

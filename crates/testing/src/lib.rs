@@ -3,13 +3,17 @@
 //! - [`ServerProcess`] starts `zenobe serve`, kills it as a power cut would, stops it politely.
 //! - [`Client`] speaks the wire protocol with nothing between the test and the bytes.
 //! - [`TemporaryDirectory`] is removed after a passing test and kept after a failing one.
+//! - [`linearizability`] says whether what concurrent callers saw can be explained.
 //! - [`Seed`] makes a random test replayable: it prints itself, `ZENOBE_SEED` brings it back.
 //!
 //! Invariant: this crate knows the server's command line and wire protocol, never its internals.
 
 pub mod allocations;
 mod binary;
+#[cfg(test)]
+mod bless;
 mod client;
+pub mod linearizability;
 mod seed;
 mod server_process;
 mod temporary_directory;

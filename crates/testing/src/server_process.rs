@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, mpsc};
@@ -29,6 +30,8 @@ pub struct ServerOptions {
     /// The largest file the server may write, in 512-byte blocks (`ulimit -f`). Writes beyond it
     /// fail with EFBIG, because SIGXFSZ is ignored: a full disk without filling one.
     pub file_size_blocks_max: Option<u64>,
+    /// Further variables of its environment.
+    pub environment: Vec<(OsString, OsString)>,
 }
 
 impl Default for ServerOptions {
@@ -37,6 +40,7 @@ impl Default for ServerOptions {
             listen: "127.0.0.1:0".into(),
             arguments: Vec::new(),
             file_size_blocks_max: None,
+            environment: Vec::new(),
         }
     }
 }
@@ -107,7 +111,8 @@ impl ServerProcess {
             .expect("the server can be run");
         thread::sleep(after);
         child.kill().expect("a child can be killed");
-        child.wait().expect("a killed child can be waited for");
+        let status = child.wait().expect("a killed child can be waited for");
+        assert_killed(status, "a server that was just started");
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -141,10 +146,11 @@ impl ServerProcess {
     /// Ends the server as `kill -9` does: it gets no chance to finish anything.
     ///
     /// # Panics
-    /// If the process cannot be killed.
+    /// If the process cannot be killed, or had ended by itself before.
     pub fn kill(mut self) {
         self.child.kill().expect("a running child can be killed");
-        self.child.wait().expect("a killed child can be waited for");
+        let status = self.child.wait().expect("a killed child can be waited for");
+        assert_killed(status, &self.output());
     }
 
     /// Asks the server to stop (SIGTERM) and waits until it has.
@@ -174,6 +180,12 @@ impl Drop for ServerProcess {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A server that died by itself must not pass for one that was killed.
+fn assert_killed(status: ExitStatus, output: &str) {
+    const SIGKILL: i32 = 9;
+    assert_eq!(status.signal(), Some(SIGKILL), "the server ended by itself ({status}):\n{output}");
 }
 
 /// Why a server did not start.
@@ -215,6 +227,7 @@ fn command(data: &Path, options: &ServerOptions) -> Command {
     };
     command.args(["serve", "--listen", &options.listen, "--data"]).arg(data);
     command.args(&options.arguments);
+    command.envs(options.environment.iter().cloned());
     command
 }
 
@@ -275,6 +288,14 @@ mod tests {
         check("aws dynamodb list-tables --endpoint-url http://127.0.0.1:8000.", Some(8000));
         check("see http://example.org/docs", None);
         check("starting", None);
+    }
+
+    #[test]
+    #[should_panic(expected = "the server ended by itself (exit status: 3)")]
+    fn a_death_of_its_own_is_not_a_kill() {
+        let mut child = Command::new("sh").args(["-c", "exit 3"]).spawn().unwrap();
+        let status = child.wait().unwrap();
+        assert_killed(status, "");
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub async fn check(file: &str) -> Vec<String> {
     let path = directory().join(file);
     let expected = std::fs::read_to_string(&path).expect("the case file is readable");
     let actual = answered(&expected).await;
-    if std::env::var_os("ZENOBE_BLESS").is_some() {
+    if std::env::var_os("ZENOBE_BLESS").is_some_and(|value| value == "1") {
         std::fs::write(&path, actual).expect("the case file is writable");
         return Vec::new();
     }

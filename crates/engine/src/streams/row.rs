@@ -168,7 +168,7 @@ mod tests {
             .chunks(32)
             .map(|line| line.iter().map(|byte| format!("{byte:02x}")).collect::<String>() + "\n");
         let actual: String = lines.collect();
-        if std::env::var_os("ZENOBE_BLESS").is_some() {
+        if std::env::var_os("ZENOBE_BLESS").is_some_and(|value| value == "1") {
             std::fs::write(&path, &actual).unwrap();
         }
         assert_eq!(actual, std::fs::read_to_string(&path).unwrap());

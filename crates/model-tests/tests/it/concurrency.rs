@@ -15,10 +15,11 @@ use zenobe_engine::schema::*;
 use zenobe_engine::{Engine, Limits};
 use zenobe_expression::{Binder, Condition, ExpressionKind, Update};
 use zenobe_testing::Seed;
+use zenobe_testing::linearizability::is_linearizable;
 use zenobe_value::{AttributeValue, Attributes, EncodedItem, Number};
 
 use crate::backend::{Backend, Disk, runtime};
-use crate::linearizability::{Event, Operation, Response, State, is_linearizable};
+use crate::linearizability::{Event, Operation, Response, State, Told};
 
 const TASKS: usize = 8;
 
@@ -177,7 +178,8 @@ async fn play(store: &Store, keys: &[String], recorder: &Recorder, mut random: S
                 let returned = recorder.now();
                 for (key, state) in keys.iter().zip(states) {
                     let (operation, response) = (Operation::Get, Response::Before(state));
-                    recorder.add(key, Event { called, returned, operation, response }).await;
+                    let event = Told { operation, response };
+                    recorder.add(key, Event { called, returned, event }).await;
                 }
                 continue;
             }
@@ -187,7 +189,8 @@ async fn play(store: &Store, keys: &[String], recorder: &Recorder, mut random: S
                 let returned = recorder.now();
                 for key in keys {
                     let (operation, response) = (Operation::Add(1), Response::Done);
-                    recorder.add(key, Event { called, returned, operation, response }).await;
+                    let event = Told { operation, response };
+                    recorder.add(key, Event { called, returned, event }).await;
                 }
                 continue;
             }
@@ -195,7 +198,8 @@ async fn play(store: &Store, keys: &[String], recorder: &Recorder, mut random: S
         let called = recorder.now();
         let response = store.perform(key, operation).await;
         let returned = recorder.now();
-        recorder.add(key, Event { called, returned, operation, response }).await;
+        let event = Told { operation, response };
+        recorder.add(key, Event { called, returned, event }).await;
     }
 }
 

@@ -1,7 +1,6 @@
-//! Whether what callers saw of one item can be explained by doing their operations one after the other, each at
-//! some moment between its call and its return (Wing and Gong's search, with a memory of what was tried).
+//! Operations on one item, for the search of [`zenobe_testing::linearizability`].
 
-use std::collections::HashSet;
+use zenobe_testing::linearizability::{self, Timed};
 
 /// An item with one number, which may be missing.
 pub type State = Option<i64>;
@@ -35,61 +34,37 @@ pub enum Response {
     Refused(State),
 }
 
-/// An operation with the moments of its call and return on a clock that all callers share.
+/// An operation and what the caller was told.
 #[derive(Debug, Clone, Copy)]
-pub struct Event {
-    pub called: u64,
-    pub returned: u64,
+pub struct Told {
     pub operation: Operation,
     pub response: Response,
 }
 
-/// More events would not fit the search's set of what is done.
-pub const EVENTS_MAX: usize = 128;
+pub type Event = Timed<Told>;
 
-/// Whether there is an order of the events that explains every response, starting with `initial`.
-pub fn is_linearizable(initial: State, events: &[Event]) -> bool {
-    assert!(events.len() <= EVENTS_MAX, "{} events are too many to check", events.len());
-    let mut tried: HashSet<(u128, State)> = HashSet::new();
-    let mut pending: Vec<(u128, State)> = vec![(0, initial)];
-    let all = if events.len() == EVENTS_MAX { u128::MAX } else { (1 << events.len()) - 1 };
-    while let Some((done, state)) = pending.pop() {
-        if done == all {
-            return true;
-        }
-        if !tried.insert((done, state)) {
-            continue;
-        }
-        let open = || events.iter().enumerate().filter(|(number, _)| done & (1 << number) == 0);
-        // What was called after another open event had returned can't come before it.
-        let first_return = open().map(|(_, event)| event.returned).min().unwrap_or(u64::MAX);
-        for (number, event) in open().filter(|(_, event)| event.called < first_return) {
-            if let Some(state) = explained(event, state) {
-                pending.push((done | (1 << number), state));
-            }
-        }
+impl linearizability::Event for Told {
+    type State = State;
+
+    fn explained(&self, before: &State) -> Option<State> {
+        let before = *before;
+        let (after, is_done) = match self.operation {
+            Operation::Get => (before, true),
+            Operation::Put(new) => (Some(new), true),
+            Operation::Delete => (None, true),
+            Operation::Add(amount) => (Some(before.unwrap_or(0) + amount), true),
+            Operation::Create(new) if before.is_none() => (Some(new), true),
+            Operation::Swap { expected, new } if before == Some(expected) => (Some(new), true),
+            Operation::Create(_) | Operation::Swap { .. } => (before, false),
+        };
+        let fits = match self.response {
+            Response::Before(seen) => is_done && seen == before,
+            Response::After(seen) => is_done && seen == after,
+            Response::Done => is_done,
+            Response::Refused(seen) => !is_done && seen == before,
+        };
+        fits.then_some(after)
     }
-    false
-}
-
-/// The state after the event, if the event could have happened in this state.
-fn explained(event: &Event, before: State) -> Option<State> {
-    let (after, is_done) = match event.operation {
-        Operation::Get => (before, true),
-        Operation::Put(new) => (Some(new), true),
-        Operation::Delete => (None, true),
-        Operation::Add(amount) => (Some(before.unwrap_or(0) + amount), true),
-        Operation::Create(new) if before.is_none() => (Some(new), true),
-        Operation::Swap { expected, new } if before == Some(expected) => (Some(new), true),
-        Operation::Create(_) | Operation::Swap { .. } => (before, false),
-    };
-    let fits = match event.response {
-        Response::Before(seen) => is_done && seen == before,
-        Response::After(seen) => is_done && seen == after,
-        Response::Done => is_done,
-        Response::Refused(seen) => !is_done && seen == before,
-    };
-    fits.then_some(after)
 }
 
 #[cfg(test)]
@@ -97,13 +72,13 @@ mod tests {
     use super::*;
     use Operation::{Add, Create, Delete, Get, Put, Swap};
     use Response::{After, Before, Done, Refused};
+    use zenobe_testing::linearizability::{EVENTS_MAX, NEVER, is_linearizable};
 
     fn check(expected: bool, events: &[(u64, u64, Operation, Response)]) {
         let event = |&(called, returned, operation, response): &(_, _, _, _)| Event {
             called,
             returned,
-            operation,
-            response,
+            event: Told { operation, response },
         };
         let list: Vec<Event> = events.iter().map(event).collect();
         assert_eq!(is_linearizable(None, &list), expected, "{events:?}");
@@ -123,6 +98,15 @@ mod tests {
         check(true, &[(0, 9, Put(5), Before(None)), (1, 8, Get, Before(None))]);
         check(true, &[(0, 9, Put(5), Before(None)), (1, 8, Get, Before(Some(5)))]);
         check(true, &[(1, 8, Put(1), Before(Some(2))), (0, 9, Put(2), Before(None))]);
+    }
+
+    #[test]
+    fn what_was_never_answered_may_have_happened_or_not() {
+        let put = (0, NEVER, Put(5), Done);
+        check(true, &[put, (1, 2, Get, Before(None)), (3, 4, Get, Before(Some(5)))]);
+        check(true, &[put, (1, 2, Get, Before(None)), (3, 4, Get, Before(None))]);
+        check(false, &[put, (1, 2, Get, Before(Some(5))), (3, 4, Get, Before(None))]);
+        check(false, &[(2, NEVER, Put(5), Done), (0, 1, Get, Before(Some(5)))]);
     }
 
     #[test]
@@ -180,8 +164,8 @@ mod tests {
                 for caller in 0..2 {
                     let base = if locked { state } else { read };
                     state = base + 1;
-                    let (operation, response) = (Add(1), After(Some(state)));
-                    events.push(Event { called, returned: now + 2 + caller, operation, response });
+                    let event = Told { operation: Add(1), response: After(Some(state)) };
+                    events.push(Event { called, returned: now + 2 + caller, event });
                 }
                 now += 4;
             }
@@ -195,8 +179,7 @@ mod tests {
             .map(|number| Event {
                 called: number * 2,
                 returned: number * 2 + 13,
-                operation: Add(1),
-                response: After(Some(number as i64 + 1)),
+                event: Told { operation: Add(1), response: After(Some(number as i64 + 1)) },
             })
             .collect();
         assert!(is_linearizable(None, &events));

@@ -6,7 +6,7 @@ use std::{fs, io};
 use rand::RngExt;
 use rand::rngs::StdRng;
 use serde_json::{Value, json};
-use zenobe_testing::{Seed, ServerOptions, ServerProcess, TemporaryDirectory};
+use zenobe_testing::{Seed, ServerOptions, ServerProcess, StartError, TemporaryDirectory};
 
 use crate::tables::create_simple;
 
@@ -47,7 +47,7 @@ fn check(seed: Seed, damage: impl FnOnce(&mut [u8], &mut StdRng)) {
 
     let server = match ServerProcess::try_start(directory.path(), &ServerOptions::default()) {
         Ok(server) => server,
-        Err(refusal) => return eprintln!("the server refuses to start, which is right: {refusal}"),
+        Err(refusal) => return check_refusal(&refusal, &file),
     };
     let client = &mut server.client();
     let mut errors = 0;
@@ -71,6 +71,16 @@ fn check(seed: Seed, damage: impl FnOnce(&mut [u8], &mut StdRng)) {
         "a scan skips what it cannot read: {}",
         reply.body["Count"]
     );
+}
+
+/// A server may refuse to start, but only because of this damage, and it says so.
+fn check_refusal(refusal: &StartError, file: &Path) {
+    let StartError::Exited { status, output } = refusal else {
+        panic!("the server must refuse, not fail otherwise: {refusal}");
+    };
+    assert_eq!(status.code(), Some(1), "{output}");
+    let name = file.file_name().expect("a file has a name").to_string_lossy();
+    assert!(output.contains("stored data is corrupt") && output.contains(&*name), "{output}");
 }
 
 /// Writes the items and restarts once: a store moves its log into table files when it opens.

@@ -1,6 +1,7 @@
 //! `kill -9` under changes of tables: what was acknowledged stays, what was begun is finished.
 
 use std::collections::BTreeSet;
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,11 +22,12 @@ fn tables_are_created_and_deleted_once_and_for_all() {
     for round in 0..ROUNDS {
         let server = ServerProcess::start(directory.path());
         verify(&mut server.client(), &tables);
-        let life = Duration::from_millis(seed.generator(round).random_range(20..250));
+        let life = seed.generator(round).random_range(1..60);
+        let (done, counted) = mpsc::channel();
         let uncertain = thread::scope(|scope| {
             let client = server.client();
-            let builder = scope.spawn(|| build(client, &mut tables, round));
-            thread::sleep(life);
+            let builder = scope.spawn(|| build(client, &mut tables, round, done));
+            counted.iter().take(life).for_each(drop);
             server.kill();
             builder.join().expect("the builder ends well")
         });
@@ -35,9 +37,14 @@ fn tables_are_created_and_deleted_once_and_for_all() {
     }
 }
 
-/// Creates tables with one item each and deletes every other one, until the server is gone. Returns
-/// the table whose step was on its way.
-fn build(mut client: Client, tables: &mut BTreeSet<String>, round: u64) -> String {
+/// Creates tables with one item each and deletes every other one, until the server is gone, and tells of each step that
+/// is done. Returns the table whose step was on its way.
+fn build(
+    mut client: Client,
+    tables: &mut BTreeSet<String>,
+    round: u64,
+    done: mpsc::Sender<()>,
+) -> String {
     for number in 0.. {
         let name = format!("round{round}-{number:04}");
         let steps = [
@@ -48,7 +55,11 @@ fn build(mut client: Client, tables: &mut BTreeSet<String>, round: u64) -> Strin
         let count = if number % 2 == 0 { 2 } else { 3 };
         for (operation, request) in &steps[..count] {
             match client.call(operation, request) {
-                Ok(reply) => assert_eq!(reply.status, 200, "{operation} answers {}", reply.body),
+                Ok(reply) => {
+                    assert_eq!(reply.status, 200, "{operation} answers {}", reply.body);
+                    // Nobody counts any more once the server has been ended.
+                    let _ = done.send(());
+                }
                 Err(ClientError::Connect(_) | ClientError::Exchange(_)) => return name,
             }
         }

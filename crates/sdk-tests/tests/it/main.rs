@@ -5,6 +5,7 @@
 
 mod contention;
 mod corruption;
+mod histories;
 mod index_changes;
 mod io_failure;
 mod kill;

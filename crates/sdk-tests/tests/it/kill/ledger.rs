@@ -1,8 +1,10 @@
 //! What one writer knows of its keys: the model that the store is held against.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
+
+use super::Counter;
 
 const KEYS_PER_WRITER: u64 = 40;
 const PARTITIONS_PER_WRITER: u64 = 5;
@@ -17,6 +19,16 @@ pub struct Ledger {
     /// The one request whose answer never came, if any.
     pub pending: Option<Change>,
     version: u64,
+    /// What was answered, in order, by the ids of the answers.
+    answers: Vec<Answered>,
+}
+
+#[derive(Clone)]
+pub struct Answered {
+    pub request_id: String,
+    pub change: Change,
+    /// Whether the shared counter was incremented.
+    pub is_increment: bool,
 }
 
 /// The effect of one request: the new item of each key it touches (`None`: no item).
@@ -25,7 +37,27 @@ pub struct Change(pub Vec<(u64, Option<Value>)>);
 
 impl Ledger {
     pub fn new(writer: usize) -> Ledger {
-        Ledger { writer, items: State::new(), pending: None, version: 0 }
+        let (items, pending, answers) = (State::new(), None, Vec::new());
+        Ledger { writer, items, pending, version: 0, answers }
+    }
+
+    pub fn note_answer(&mut self, answer: Answered) {
+        self.answers.push(answer);
+    }
+
+    /// What the ledger was when only these requests had been answered. The next one may have been on its way.
+    pub fn as_of(&self, answered: &BTreeSet<String>, counter: &mut Counter) -> Ledger {
+        let mut ledger = Ledger::new(self.writer);
+        for Answered { request_id, change, is_increment } in self.answers.iter().cloned() {
+            if !answered.contains(&request_id) {
+                ledger.pending = Some(change);
+                counter.uncertain += i64::from(is_increment);
+                break;
+            }
+            counter.acknowledged += i64::from(is_increment);
+            ledger.apply(change);
+        }
+        ledger
     }
 
     pub fn keys(&self) -> std::ops::Range<u64> {

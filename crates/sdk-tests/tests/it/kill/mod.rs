@@ -5,9 +5,12 @@
 //! counter that all writers share watches the order of writes to one hot key.
 
 mod ledger;
+#[cfg(target_os = "linux")]
+mod power_cuts;
 mod verify;
 mod writer;
 
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,7 +21,8 @@ use zenobe_testing::{Client, Seed, ServerOptions, ServerProcess, TemporaryDirect
 use ledger::Ledger;
 
 const WRITERS: usize = 6;
-const LIFE_MS: std::ops::Range<u64> = 50..400;
+/// After so many acknowledged writes the server is ended.
+const LIFE_WRITES: std::ops::Range<u64> = 1..400;
 /// Some restarts are killed too, within this time: a recovery must survive being interrupted.
 const RECOVERY_LIFE_MS: std::ops::Range<u64> = 0..60;
 const TABLE: &str = "ledger";
@@ -44,7 +48,7 @@ fn check(name: &str, rounds: u64, end: fn(ServerProcess)) {
     let mut acknowledged = 0;
     for round in 0..rounds {
         let mut random = seed.generator(round << 8 | 0xff);
-        let life = Duration::from_millis(random.random_range(LIFE_MS));
+        let life = random.random_range(LIFE_WRITES);
         for outcome in live_and_die(server, life, end, &mut ledgers, seed, round) {
             acknowledged += outcome.acknowledged;
             counter.note(outcome);
@@ -74,7 +78,8 @@ fn options() -> ServerOptions {
     ServerOptions { arguments, ..ServerOptions::default() }
 }
 
-fn create_table(client: &mut Client) {
+/// Returns the id of the answer.
+fn create_table(client: &mut Client) -> String {
     let definitions = [("pk", "S"), ("sk", "N"), ("g", "S"), ("version", "N"), ("l", "N")]
         .map(|(name, kind)| json!({"AttributeName": name, "AttributeType": kind}));
     let keys = |partition: &str, sort: &str| {
@@ -99,29 +104,36 @@ fn create_table(client: &mut Client) {
             "Projection": {"ProjectionType": "KEYS_ONLY"},
         }],
     });
-    client.expect("CreateTable", &request);
+    let reply = client.call("CreateTable", &request).expect("the server answers");
+    assert!(reply.is_success(), "{}", reply.body);
+    reply.request_id().to_owned()
 }
 
-/// Lets all writers loose on the server, ends it under them, and returns what each of them saw.
+/// Lets all writers loose on the server, ends it under them after some writes, and returns what each of them saw.
 fn live_and_die(
     server: ServerProcess,
-    life: Duration,
+    life: u64,
     end: fn(ServerProcess),
     ledgers: &mut [Ledger],
     seed: Seed,
     round: u64,
 ) -> Vec<writer::Outcome> {
     let address = server.address();
+    let (acknowledged, counted) = mpsc::channel();
     thread::scope(|scope| {
         let writers: Vec<_> = ledgers
             .iter_mut()
             .enumerate()
             .map(|(number, ledger)| {
                 let random = seed.generator(round << 8 | number as u64);
-                scope.spawn(move || writer::run(Client::new(address), ledger, random))
+                let acknowledged = acknowledged.clone();
+                scope
+                    .spawn(move || writer::run(Client::new(address), ledger, random, &acknowledged))
             })
             .collect();
-        thread::sleep(life);
+        drop(acknowledged);
+        // Fewer come only if the server is gone already, which its end will show.
+        counted.iter().take(life as usize).for_each(drop);
         end(server);
         writers.into_iter().map(|writer| writer.join().expect("a writer ends well")).collect()
     })

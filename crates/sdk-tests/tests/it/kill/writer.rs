@@ -1,12 +1,14 @@
 //! One writer: random requests on its own keys until the server is gone.
 
+use std::sync::mpsc;
+
 use rand::RngExt;
 use rand::rngs::StdRng;
 use serde_json::{Value, json};
 use zenobe_testing::{Client, ClientError};
 
 use super::TABLE;
-use super::ledger::{Change, Ledger};
+use super::ledger::{Answered, Change, Ledger};
 
 /// What a writer saw besides its ledger.
 #[derive(Clone, Copy, Default)]
@@ -36,16 +38,25 @@ pub fn counter_key() -> Value {
     json!({"pk": {"S": "counter"}, "sk": {"N": "0"}})
 }
 
-pub fn run(mut client: Client, ledger: &mut Ledger, mut random: StdRng) -> Outcome {
+/// Tells `acknowledged` of each write that the server has answered, and ends if nobody wants to know.
+pub fn run(
+    mut client: Client,
+    ledger: &mut Ledger,
+    mut random: StdRng,
+    acknowledged: &mpsc::Sender<()>,
+) -> Outcome {
     let mut outcome = Outcome::default();
     loop {
         let goes_on = if random.random_ratio(1, 10) {
-            increment(&mut client, &mut outcome)
+            increment(&mut client, ledger, &mut outcome)
         } else {
             let step = draw(ledger, &mut random);
             take(&mut client, ledger, step, &mut outcome)
         };
         if !goes_on {
+            return outcome;
+        }
+        if acknowledged.send(()).is_err() {
             return outcome;
         }
     }
@@ -71,11 +82,13 @@ fn take(client: &mut Client, ledger: &mut Ledger, step: Step, outcome: &mut Outc
         assert_eq!(reply.status, 200, "{} {} answers {}", step.operation, step.body, reply.body);
         outcome.acknowledged += 1;
     }
+    let (request_id, change) = (reply.request_id().to_owned(), step.change.clone());
+    ledger.note_answer(Answered { request_id, change, is_increment: false });
     ledger.apply(step.change);
     true
 }
 
-fn increment(client: &mut Client, outcome: &mut Outcome) -> bool {
+fn increment(client: &mut Client, ledger: &mut Ledger, outcome: &mut Outcome) -> bool {
     let request = json!({
         "TableName": TABLE,
         "Key": counter_key(),
@@ -89,6 +102,8 @@ fn increment(client: &mut Client, outcome: &mut Outcome) -> bool {
             assert_eq!(reply.status, 200, "the counter's update answers {}", reply.body);
             outcome.acknowledged += 1;
             outcome.increments += 1;
+            let (request_id, change) = (reply.request_id().to_owned(), Change(vec![]));
+            ledger.note_answer(Answered { request_id, change, is_increment: true });
             let value = crate::tables::number(&reply.body["Attributes"], "value");
             assert!(
                 value > outcome.counter_seen,

@@ -1,6 +1,7 @@
 //! Many clients write, the server is killed again and again, and a consumer follows the stream across all of
 //! it. In the end, what the records alone say is what the table holds.
 
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,8 @@ pub const TABLE: &str = "source";
 
 const ROUNDS: u64 = 20;
 const WRITERS: u64 = 8;
-const LIFE_MS: std::ops::Range<u64> = 50..500;
+/// After so many acknowledged writes the server is killed.
+const LIFE_WRITES: std::ops::Range<usize> = 1..500;
 /// Some restarts are killed too, within this time.
 const RECOVERY_LIFE_MS: std::ops::Range<u64> = 0..60;
 const EXPIRY_TIME_MAX: Duration = Duration::from_secs(20);
@@ -97,18 +99,22 @@ fn create_table(client: &mut Client) -> String {
 fn live_and_die(server: ServerProcess, consumer: &mut Consumer, seed: Seed, round: u64) -> u64 {
     let address = server.address();
     let mut random = seed.generator(round << 8 | 0xff);
-    let life = Duration::from_millis(random.random_range(LIFE_MS));
+    let life = random.random_range(LIFE_WRITES);
+    let (acknowledged, counted) = mpsc::channel();
     thread::scope(|scope| {
         let write = |number| {
-            let random = seed.generator(round << 8 | number);
-            scope.spawn(move || writer::run(Client::new(address), random))
+            let (random, acknowledged) =
+                (seed.generator(round << 8 | number), acknowledged.clone());
+            scope.spawn(move || writer::run(Client::new(address), random, &acknowledged))
         };
         let writers: Vec<_> = (0..WRITERS).map(write).collect();
         let reading = scope.spawn(move || {
             let outcome = consumer.follow(&mut Client::new(address), &mut random);
             assert!(outcome.is_err(), "the stream of a living table has no end");
         });
-        thread::sleep(life);
+        drop(acknowledged);
+        // Fewer come only if the server is gone already, which the kill will show.
+        counted.iter().take(life).for_each(drop);
         server.kill();
         reading.join().expect("the consumer ends well");
         writers.into_iter().map(|writer| writer.join().expect("a writer ends well")).sum()

@@ -1,5 +1,6 @@
 //! One of many writers on the same keys: random writes of all kinds until the server is gone.
 
+use std::sync::mpsc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rand::RngExt;
@@ -15,14 +16,18 @@ const ITEMS_PER_PARTITION: u64 = 5;
 /// The table's time-to-live attribute.
 pub const EXPIRES: &str = "expires";
 
-/// Returns the number of acknowledged requests.
-pub fn run(mut client: Client, mut random: StdRng) -> u64 {
+/// Returns the number of acknowledged requests, and tells `counted` of each.
+pub fn run(mut client: Client, mut random: StdRng, counted: &mpsc::Sender<()>) -> u64 {
     let mut acknowledged = 0;
     loop {
         let (operation, body) = draw(&mut random);
         let Ok(reply) = client.call(operation, &body) else { return acknowledged };
         match reply.error() {
-            None => acknowledged += 1,
+            None => {
+                acknowledged += 1;
+                // Nobody counts any more once the server has been killed.
+                let _ = counted.send(());
+            }
             // Others write the same keys.
             Some("TransactionCanceledException" | "ConditionalCheckFailedException") => {}
             Some(_) => panic!("{operation} {body} answers {}", reply.body),

@@ -1,0 +1,31 @@
+//! Golden files are rewritten by `ZENOBE_BLESS=1` and by nothing else. The crates that have some must not depend on each
+//! other for this one line, so it is checked where it stands.
+
+use std::fs;
+use std::path::Path;
+
+/// Whoever writes `ZENOBE_BLESS=0` means no.
+#[test]
+fn only_one_blesses() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("crates lie in a directory");
+    let mut found = Vec::new();
+    collect(crates, &mut found);
+    assert!(found.len() >= 5, "{found:?}");
+    for line in found {
+        assert!(line.contains(r#".is_some_and(|value| value == "1")"#), "{line}");
+    }
+}
+
+/// The lines of code that read the variable.
+fn collect(directory: &Path, found: &mut Vec<String>) {
+    for entry in fs::read_dir(directory).expect("sources can be listed") {
+        let path = entry.expect("sources can be listed").path();
+        if path.is_dir() {
+            collect(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path).expect("sources can be read");
+            let reads = text.lines().filter(|line| line.contains("var_os(\"ZENOBE_BLESS\")"));
+            found.extend(reads.map(|line| format!("{}: {line}", path.display())));
+        }
+    }
+}

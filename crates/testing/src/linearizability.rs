@@ -1,0 +1,57 @@
+//! Whether what callers saw can be explained by doing their operations one after the other, each at some moment between
+//! its call and its return (Wing and Gong's search, with a memory of what was tried).
+
+use std::collections::HashSet;
+use std::hash::Hash;
+
+/// An operation and its answer.
+pub trait Event {
+    type State: Clone + Eq + Hash;
+
+    /// The state after the event, if it could have happened in this state.
+    fn explained(&self, before: &Self::State) -> Option<Self::State>;
+}
+
+/// An event with the moments of its call and return on a clock that all callers share.
+#[derive(Debug, Clone, Copy)]
+pub struct Timed<E> {
+    pub called: u64,
+    /// [`NEVER`] if no answer came: it may have happened at any time since, or never.
+    pub returned: u64,
+    pub event: E,
+}
+
+pub const NEVER: u64 = u64::MAX;
+
+/// More events would not fit the search's set of what is done.
+pub const EVENTS_MAX: usize = 128;
+
+/// Whether there is an order of the events that explains every response, starting with `initial`. An event that never
+/// returned need not have happened.
+///
+/// # Panics
+/// If there are more than [`EVENTS_MAX`] events.
+pub fn is_linearizable<E: Event>(initial: E::State, events: &[Timed<E>]) -> bool {
+    assert!(events.len() <= EVENTS_MAX, "{} events are too many to check", events.len());
+    let mut tried: HashSet<(u128, E::State)> = HashSet::new();
+    let mut pending: Vec<(u128, E::State)> = vec![(0, initial)];
+    let answered = events.iter().enumerate().filter(|(_, event)| event.returned != NEVER);
+    let required = answered.fold(0_u128, |all, (number, _)| all | 1 << number);
+    while let Some((done, state)) = pending.pop() {
+        if done & required == required {
+            return true;
+        }
+        if !tried.insert((done, state.clone())) {
+            continue;
+        }
+        let open = || events.iter().enumerate().filter(|(number, _)| done & (1 << number) == 0);
+        // What was called after another open event had returned can't come before it.
+        let first_return = open().map(|(_, event)| event.returned).min().unwrap_or(NEVER);
+        for (number, timed) in open().filter(|(_, timed)| timed.called < first_return) {
+            if let Some(state) = timed.event.explained(&state) {
+                pending.push((done | (1 << number), state));
+            }
+        }
+    }
+    false
+}
