@@ -23,6 +23,7 @@ mod progress;
 mod python;
 mod rocksdb;
 mod rust_version;
+mod safety;
 mod serve;
 mod soak;
 mod test;
@@ -44,12 +45,14 @@ fn main() -> ExitCode {
 }
 
 /// Every command, so that the help, the dispatch and the check of the documents agree.
-pub const COMMANDS: [&str; 10] = [
+pub const COMMANDS: [&str; 12] = [
     "serve",
     "test",
     "documents",
     "clients",
     "fuzz",
+    "power-cuts",
+    "histories",
     "compare",
     "soak",
     "instructions",
@@ -68,6 +71,8 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         "documents" => documents::run(rest),
         "clients" => no_arguments(rest).and_then(|()| clients::run()),
         "fuzz" => fuzz::run(rest),
+        "power-cuts" => safety::power_cuts(rest),
+        "histories" => safety::histories(rest),
         "compare" => compare::run(rest),
         "soak" => soak::run(rest),
         "instructions" => instructions::run(rest),
@@ -117,6 +122,16 @@ Usage: cargo xtask <command>
   fuzz [--seconds <n>] [<target>]
       Runs one fuzz target, or all of them in turn, for 20 seconds each or as long as told.
       Example: cargo xtask fuzz --seconds 600 requests
+
+  power-cuts [--cuts <n>] [--seed <n>]
+      Cuts the power of a recorded store at 400 moments, or as many as told, and of a recorded
+      server at a tenth of them, and checks that nothing acknowledged is lost.
+      Example: cargo xtask power-cuts --cuts 10000 --seed 1
+
+  histories [--count <n>] [--seed <n>]
+      Records what concurrent clients see of a server that is killed and started again, 24 times
+      or as often as told, and checks it with two checkers. Needs Go for the second, porcupine.
+      Example: cargo xtask histories --count 500 --seed 1
 
   compare [--rounds <n>] [--seconds <n>] [--quick] [--only <rows>] [--without-peers]
           [--items <n>] [--large-items <n>] [--data-dir <directory>]

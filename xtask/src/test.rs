@@ -5,17 +5,18 @@ mod report;
 use crate::environment::Environment;
 use crate::process::{self, Failure};
 use crate::serve::{self, Profile};
-use crate::{clients, documents, fuzz, instructions, python, rust_version, workspace};
+use crate::{clients, documents, fuzz, instructions, python, rust_version, safety, workspace};
 use report::Report;
 
 /// The steps in their order, with the seconds that each takes from a clean clone on two cores with RocksDB in the
 /// cache. Later runs go by what the last one took.
-const STEPS: [(&str, u64); 12] = [
+const STEPS: [(&str, u64); 13] = [
     ("prepare libclang and RocksDB", 5),
     ("formatting and versions", 10),
     ("lints", 150),
-    ("Rust tests", 300),
-    ("fuzz targets", 220),
+    ("Rust tests", 480),
+    ("histories", 20),
+    ("fuzz targets", 300),
     ("server build", 120),
     ("instruction counts", 120),
     ("Python packages", 20),
@@ -45,6 +46,7 @@ fn run_steps(report: &mut Report) -> Result<(), Failure> {
         cargo(&["clippy", "--locked", "--workspace", "--all-targets", "--", "--deny", "warnings"])
     })?;
     report.step("Rust tests", || cargo(&["test", "--locked", "--workspace"]))?;
+    report.step("histories", safety::check_histories)?;
     report.step("fuzz targets", fuzz::run_all)?;
     report.step("server build", || serve::build(&environment, Profile::Quick))?;
     report.step("instruction counts", || instructions::check(&environment))?;

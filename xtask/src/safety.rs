@@ -1,0 +1,108 @@
+//! `cargo xtask power-cuts` and `cargo xtask histories`: the tests behind docs/safety.md, as long as one likes.
+
+use std::process::Command;
+
+use crate::environment::Environment;
+use crate::process::{self, Failure};
+use crate::workspace;
+
+/// Cuts the power of the store so many times, and that of the server a tenth as often.
+pub fn power_cuts(arguments: &[String]) -> Result<(), Failure> {
+    let Request { count, seed } = Request::parse(arguments, "--cuts")?;
+    let environment = Environment::prepare()?;
+    for package in ["zenobe-store-embedded", "zenobe-sdk-tests"] {
+        let mut cargo = environment.cargo();
+        cargo.args(["test", "--locked", "--package", package, "--test", "it", "power_cuts"]);
+        cargo.args(["--", "--nocapture", "--test-threads", "1"]);
+        set(&mut cargo, "ZENOBE_POWER_CUTS", count);
+        set_seed(&mut cargo, seed);
+        process::run(&mut cargo)?;
+    }
+    Ok(())
+}
+
+/// Records so many histories of a server that is killed, and checks them twice.
+pub fn histories(arguments: &[String]) -> Result<(), Failure> {
+    let Request { count, seed } = Request::parse(arguments, "--count")?;
+    let mut cargo = Environment::prepare()?.cargo();
+    cargo.args(["test", "--locked", "--package", "zenobe-sdk-tests", "--test", "it", "histories"]);
+    cargo.args(["--", "--nocapture"]);
+    set(&mut cargo, "ZENOBE_HISTORIES", count);
+    set_seed(&mut cargo, seed);
+    process::run(&mut cargo)?;
+    check_histories()
+}
+
+/// Lets porcupine judge the histories that the Rust tests have left. Without Go they are judged by Zenobe's own checker
+/// only, which is not enough where CI is set.
+pub fn check_histories() -> Result<(), Failure> {
+    if process::output(Command::new("go").arg("version")).is_err() {
+        let message =
+            "Go is needed to check histories with porcupine; install it (Debian: golang-go)";
+        return match std::env::var_os("CI") {
+            Some(_) => Err(Failure::new(message)),
+            None => {
+                eprintln!("xtask: skipped: {message}");
+                Ok(())
+            }
+        };
+    }
+    let mut go = Command::new("go");
+    go.current_dir(workspace::root().join("tests").join("histories")).args(["run", "."]);
+    process::run(go.arg(workspace::target_directory().join("tmp").join("histories")))
+}
+
+fn set(command: &mut Command, variable: &str, value: Option<u64>) {
+    if let Some(value) = value {
+        command.env(variable, value.to_string());
+    }
+}
+
+/// The store's tests and the server's read different variables.
+fn set_seed(command: &mut Command, seed: Option<u64>) {
+    set(command, "ZENOBE_SEED", seed);
+    set(command, "ZENOBE_TEST_SEED", seed);
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Request {
+    count: Option<u64>,
+    seed: Option<u64>,
+}
+
+impl Request {
+    fn parse(arguments: &[String], count_option: &str) -> Result<Request, Failure> {
+        let mut request = Request { count: None, seed: None };
+        let mut rest = arguments.iter();
+        while let Some(argument) = rest.next() {
+            let value = match argument.as_str() {
+                option if option == count_option => &mut request.count,
+                "--seed" => &mut request.seed,
+                other => return Err(Failure::new(format!("unexpected argument `{other}`"))),
+            };
+            let number = rest.next().and_then(|text| text.parse().ok());
+            *value =
+                Some(number.ok_or_else(|| Failure::new(format!("`{argument}` needs a number")))?);
+        }
+        Ok(request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_name_a_count_and_a_seed_or_neither() {
+        let parse = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            Request::parse(&words, "--cuts").ok()
+        };
+        assert_eq!(parse(&[]), Some(Request { count: None, seed: None }));
+        let both = Some(Request { count: Some(5), seed: Some(7) });
+        assert_eq!(parse(&["--cuts", "5", "--seed", "7"]), both);
+        assert_eq!(parse(&["--cuts"]), None);
+        assert_eq!(parse(&["--cuts", "many"]), None);
+        assert_eq!(parse(&["--count", "5"]), None);
+    }
+}
