@@ -26,7 +26,11 @@ fn tables_are_created_and_deleted_once_and_for_all() {
         let (done, counted) = mpsc::channel();
         let uncertain = thread::scope(|scope| {
             let client = server.client();
-            let builder = scope.spawn(|| build(client, &mut tables, round, done));
+            let builder = scope.spawn(|| {
+                // Gone with the builder, so that nobody waits for more.
+                let done = done;
+                build(client, &mut tables, round, &done)
+            });
             counted.iter().take(life).for_each(drop);
             server.kill();
             builder.join().expect("the builder ends well")
@@ -43,7 +47,7 @@ fn build(
     mut client: Client,
     tables: &mut BTreeSet<String>,
     round: u64,
-    done: mpsc::Sender<()>,
+    done: &mpsc::Sender<()>,
 ) -> String {
     for number in 0.. {
         let name = format!("round{round}-{number:04}");
