@@ -3,7 +3,7 @@
 //! See `docs/store-format/directory.md`.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use zenobe_store::{Error, Result};
@@ -33,7 +33,7 @@ pub(crate) struct Directory {
 
 impl Directory {
     pub fn open(path: &Path) -> Result<Directory> {
-        let failed = |error| open_error(path, format!("cannot be used: {error}"));
+        let failed = |error: io::Error| open_error(error);
         // The process may change its working directory later.
         let path = &std::path::absolute(path).map_err(failed)?;
         create_directories(path).map_err(failed)?;
@@ -83,7 +83,7 @@ impl Directory {
     /// Whether there is anything of a database. RocksDB, told to create a missing one, would take a
     /// directory that lost its `CURRENT` file for a new one and delete the rest.
     pub fn holds_database(&self) -> Result<bool> {
-        let failed = |error| open_error(&self.path, format!("cannot be listed: {error}"));
+        let failed = |error| open_error(format!("it cannot be listed: {error}"));
         let entries = match fs::read_dir(self.rocksdb_path()) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -100,8 +100,9 @@ impl Directory {
     }
 }
 
-fn open_error(path: &Path, problem: impl std::fmt::Display) -> Error {
-    Error::Open { detail: format!("{}: {problem}", path.display()) }
+/// Whoever opens a directory knows its path, and says it.
+fn open_error(problem: impl std::fmt::Display) -> Error {
+    Error::Open { detail: problem.to_string() }
 }
 
 fn random_nonce() -> io::Result<Nonce> {
@@ -113,7 +114,7 @@ fn read_format(path: &Path) -> Result<Option<Nonce>> {
     let text = match fs::read(path.join(FORMAT_FILE)) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(open_error(path, format!("cannot read {FORMAT_FILE}: {error}"))),
+        Err(error) => return Err(open_error(format!("cannot read {FORMAT_FILE}: {error}"))),
     };
     let mut lines = text.lines();
     let mut value_of = |name| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
@@ -122,52 +123,39 @@ fn read_format(path: &Path) -> Result<Option<Nonce>> {
     match version {
         Some(FORMAT_VERSION) => match nonce {
             Some(nonce) => Ok(Some(Nonce(nonce))),
-            None => Err(open_error(
-                path,
-                format!(
-                    "the second line of its {FORMAT_FILE} file does not say \"{NONCE_NAME} <number>\""
-                ),
-            )),
+            None => Err(open_error(format!(
+                "the second line of its {FORMAT_FILE} file does not say \"{NONCE_NAME} <number>\""
+            ))),
         },
-        Some(other) => Err(open_error(
-            path,
-            format!(
-                "its data has format version {other}; this program reads version {FORMAT_VERSION}. \
+        Some(other) => Err(open_error(format!(
+            "its data has format version {other}; this program reads version {FORMAT_VERSION}. \
                  Use the version of the program that wrote it, or a newer one"
-            ),
-        )),
-        None => Err(open_error(
-            path,
-            format!("its {FORMAT_FILE} file does not say \"{FORMAT_NAME} <version>\""),
-        )),
+        ))),
+        None => Err(open_error(format!(
+            "its {FORMAT_FILE} file does not say \"{FORMAT_NAME} <version>\""
+        ))),
     }
 }
 
 /// Without a format file, only an empty directory (or one whose creation was interrupted) may be used.
 fn check_nothing_foreign(path: &Path) -> Result<()> {
-    let failed = |error| open_error(path, format!("cannot be listed: {error}"));
+    let failed = |error| open_error(format!("it cannot be listed: {error}"));
     for entry in fs::read_dir(path).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
         let name = name.to_string_lossy();
         match &*name {
             LOCK_FILE | FORMAT_FILE_NEW | "lost+found" => {}
             ROCKSDB_DIRECTORY | "CURRENT" | "IDENTITY" => {
-                return Err(open_error(
-                    path,
-                    format!(
-                        "it holds a database ({name}) but no {FORMAT_FILE} file, so its format is \
+                return Err(open_error(format!(
+                    "it holds a database ({name}) but no {FORMAT_FILE} file, so its format is \
                          unknown. If the file was lost, restore it from a backup"
-                    ),
-                ));
+                )));
             }
             _ => {
-                return Err(open_error(
-                    path,
-                    format!(
-                        "it is not a data directory: it has no {FORMAT_FILE} file but holds other \
+                return Err(open_error(format!(
+                    "it is not a data directory: it has no {FORMAT_FILE} file but holds other \
                          files (such as {name}). Choose an empty or a new directory"
-                    ),
-                ));
+                )));
             }
         }
     }
@@ -175,20 +163,38 @@ fn check_nothing_foreign(path: &Path) -> Result<()> {
 }
 
 fn lock(path: &Path) -> Result<File> {
-    let failed = |error| open_error(path, format!("cannot be locked: {error}"));
+    let failed = |error| open_error(format!("it cannot be locked: {error}"));
     let mut options = File::options();
-    let file = options
+    let mut file = options
         .create(true)
         .truncate(false)
+        .read(true)
         .write(true)
         .open(path.join(LOCK_FILE))
         .map_err(failed)?;
     match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            Err(open_error(path, "another process uses it already (or this one, a second time)"))
+        Ok(()) => {
+            // Only for the message to whoever comes second, so it need not last or succeed.
+            let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
+            Ok(file)
         }
+        Err(TryLockError::WouldBlock) => Err(open_error(in_use(&mut file))),
         Err(TryLockError::Error(error)) => Err(failed(error)),
+    }
+}
+
+/// Who has the directory, as far as the lock file tells.
+fn in_use(lock: &mut File) -> String {
+    let mut text = String::new();
+    let read = lock.read_to_string(&mut text).ok();
+    match read.and_then(|_| text.trim().parse::<u32>().ok()) {
+        None => "another process has it open".to_owned(),
+        Some(id) if id == std::process::id() => "this process has it open already".to_owned(),
+        Some(id) => match fs::read_to_string(format!("/proc/{id}/comm")) {
+            Ok(name) => format!("process {id} ({}) has it open", name.trim()),
+            // There is no such file on other systems than Linux, and none for a process in another container.
+            Err(_) => format!("another process has it open, whose id is or was {id}"),
+        },
     }
 }
 
@@ -215,6 +221,10 @@ fn create_directories(path: &Path) -> io::Result<()> {
     match create_private_directory(path) {
         // Another process was faster, and may not have synced it yet.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let problem = format!("{} is not a directory", path.display());
+            return Err(io::Error::new(io::ErrorKind::NotADirectory, problem));
+        }
         created => created?,
     }
     sync_directory(parent)
@@ -290,10 +300,7 @@ mod tests {
 
     fn problem(path: &Path) -> String {
         match Directory::open(path) {
-            Err(Error::Open { detail }) => {
-                assert!(detail.contains(&*path.to_string_lossy()), "names the directory: {detail}");
-                detail
-            }
+            Err(Error::Open { detail }) => detail,
             Err(error) => panic!("unexpected {error}"),
             Ok(_) => panic!("opened {}", path.display()),
         }
@@ -329,7 +336,7 @@ mod tests {
         let format = fs::read_to_string(path.join(FORMAT_FILE)).unwrap();
         let nonce = directory.nonce();
         assert_eq!(format, format!("zenobe-store 3\nlog-nonce {:016x}\n", nonce.0));
-        assert!(problem(&path).contains("another process uses it"));
+        assert_eq!(problem(&path), "this process has it open already");
         drop(directory);
         let directory = Directory::open(&path).unwrap();
         assert!(!directory.holds_database().unwrap());

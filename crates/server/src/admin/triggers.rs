@@ -21,9 +21,11 @@ impl Admin {
             Method::POST => {
                 let definition = TriggerDefinition::parse(&parse(body)?)
                     .map_err(|error| AdminError::new(StatusCode::BAD_REQUEST, error.to_string()))?;
-                let name = definition.name.clone();
+                let (name, table) = (definition.name.clone(), definition.table.clone());
                 self.triggers.add(namespace, definition).await?;
-                Ok(self.triggers.status(namespace, &name).await?)
+                let mut status = self.triggers.status(namespace, &name).await?;
+                status["hint"] = json!(self.triggers.hint(namespace, &table).await);
+                Ok(status)
             }
             _ => Err(AdminError::method("GET and POST")),
         }

@@ -159,7 +159,11 @@ async fn add(arguments: &AddArguments) -> Result<(), CommandError> {
         text(&trigger["name"]),
         text(&trigger["table"]),
         text(&trigger["url"])
-    ))
+    ))?;
+    match status["hint"].as_str() {
+        Some(hint) => print_line(&format!("note: {hint}")),
+        None => Ok(()),
+    }
 }
 
 async fn list(json: bool, connection: &ConnectionArguments) -> Result<(), CommandError> {

@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 use zenobe_api::Api;
 use zenobe_database::RuntimeThread;
 use zenobe_engine::Engine;
+use zenobe_engine::command::TableName;
 use zenobe_engine::consumers::{Checkpoint, ConsumerName};
 use zenobe_engine::schema::Namespace;
 
@@ -106,6 +107,9 @@ impl Triggers {
             changing: tokio::sync::Mutex::default(),
         };
         for definition in configured {
+            if let Some(hint) = triggers.hint(namespace, &definition.table).await {
+                tracing::warn!(trigger = definition.name, "{hint}");
+            }
             let consumer =
                 ConsumerName { namespace: namespace.clone(), name: definition.name.clone() };
             let dead_letter = definition.dead_letter.clone();
@@ -169,6 +173,22 @@ impl Triggers {
         };
         running.stop().await;
         Ok(self.engine.remove_consumer(&consumer).await?)
+    }
+
+    /// What a trigger of this table waits for, if it has nothing to deliver yet. Tables may come after their triggers, so this is
+    /// no error, but a name may be misspelt.
+    pub async fn hint(&self, namespace: &Arc<Namespace>, table: &str) -> Option<String> {
+        let name = TableName { namespace: namespace.clone(), name: table.to_owned() };
+        match self.engine.table(&name).await {
+            Err(zenobe_engine::error::Error::TableNotFound { .. }) => Some(format!(
+                "there is no table `{table}`; deliveries begin once there is one with a stream"
+            )),
+            Ok(found) if found.definition().stream.is_none() => Some(format!(
+                "the table `{table}` has no stream; deliveries begin once it has: aws dynamodb update-table \
+                 --table-name {table} --stream-specification StreamEnabled=true,StreamViewType=NEW_AND_OLD_IMAGES"
+            )),
+            _ => None,
+        }
     }
 
     /// What a namespace's triggers are and how they do.

@@ -418,3 +418,33 @@ fn check_retention(rollover_seconds: &str, counter: &str, expected: u64) {
     wait_until(|| status(&process, "stuck")[counter] == expected);
     assert_eq!(status(&process, "stuck")["records_delivered"], 1001);
 }
+
+#[test]
+fn a_trigger_without_a_stream_is_added_with_a_hint() {
+    let process = serve(&["--memory"]);
+    let server = format!("http://{}", process.address);
+    let add = |name: &str, table: &str| {
+        let url = "http://127.0.0.1:9/";
+        let arguments =
+            ["trigger", "add", name, "--table", table, "--url", url, "--endpoint", &server];
+        let output = zenobe(&arguments).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let missing = add("a", "evnets");
+    assert!(missing.contains("\nnote: there is no table `evnets`; deliveries begin"), "{missing}");
+    let mut client = Client::new(process.address);
+    client.expect(
+        "CreateTable",
+        &json!({
+            "TableName": "silent",
+            "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+            "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+            "BillingMode": "PAY_PER_REQUEST",
+        }),
+    );
+    let silent = add("b", "silent");
+    assert!(silent.contains("\nnote: the table `silent` has no stream; "), "{silent}");
+    create_table(&mut client, "events");
+    assert_eq!(add("c", "events").lines().count(), 1);
+}
