@@ -43,6 +43,7 @@ impl Database {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::time::Duration;
 
     use serde_json::Value;
     use zenobe_testing::TemporaryDirectory;
@@ -99,6 +100,45 @@ mod tests {
         assert!(body.contains("Requested resource not found"), "{body}");
         let unknown = database.call("PutItems", "{}").await.unwrap_err();
         assert_eq!(unknown.to_string(), "DynamoDB has no operation `PutItems`");
+    }
+
+    #[tokio::test]
+    async fn statuses_of_indexes_are_held() {
+        let index_status_hold = Duration::from_secs(1);
+        let options = Options { index_status_hold, ..Options::default() };
+        let database = Database::open_with(options).await.unwrap();
+        database.call("CreateTable", TABLE).await.unwrap();
+        let update = |change: &str| {
+            format!(
+                r#"{{"TableName": "Music", "AttributeDefinitions": [
+                    {{"AttributeName": "Artist", "AttributeType": "S"}},
+                    {{"AttributeName": "Song", "AttributeType": "S"}}],
+                    "GlobalSecondaryIndexUpdates": [{change}]}}"#
+            )
+        };
+        let statuses_until = async |last: &str| {
+            let mut statuses: Vec<String> = Vec::new();
+            while statuses.last().is_none_or(|status| status != last) {
+                let described = database.call("DescribeTable", SCAN).await.unwrap();
+                let described: Value = serde_json::from_str(&described).unwrap();
+                let index = &described["Table"]["GlobalSecondaryIndexes"][0];
+                let status = format!("{} {}", index["IndexStatus"], index["Backfilling"]);
+                if statuses.last() != Some(&status) {
+                    statuses.push(status);
+                }
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            statuses
+        };
+        let create = r#"{"Create": {"IndexName": "songs", "Projection": {"ProjectionType": "ALL"},
+            "KeySchema": [{"AttributeName": "Song", "KeyType": "HASH"}]}}"#;
+        database.call("UpdateTable", update(create)).await.unwrap();
+        let passed = statuses_until("\"ACTIVE\" null").await;
+        let creating = ["\"CREATING\" false", "\"CREATING\" true", "\"ACTIVE\" null"];
+        assert_eq!(passed, creating);
+        let delete = r#"{"Delete": {"IndexName": "songs"}}"#;
+        database.call("UpdateTable", update(delete)).await.unwrap();
+        assert_eq!(statuses_until("null null").await[0], "\"DELETING\" null");
     }
 
     #[tokio::test]

@@ -70,7 +70,7 @@ struct Open {
 
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    #[error("cannot open the data in {}: {error}", path.display())]
+    #[error("cannot open the data in {}: {}", path.display(), problem(error))]
     Store { path: PathBuf, error: zenobe_store::Error },
     #[error("cannot load the catalogue: {0}")]
     Engine(#[from] zenobe_engine::error::Error),
@@ -165,6 +165,14 @@ impl std::fmt::Debug for Database {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Namespace { account, region } = &*self.open.namespace;
         out.debug_struct("Database").field("account", account).field("region", region).finish()
+    }
+}
+
+/// What the store says, without its saying once more that the directory cannot be opened.
+fn problem(error: &zenobe_store::Error) -> String {
+    match error {
+        zenobe_store::Error::Open { detail } => detail.clone(),
+        other => other.to_string(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use zenobe_api::Wording;
 use zenobe_engine::EngineOptions;
@@ -24,6 +25,8 @@ pub struct Options {
     pub streams: StreamOptions,
     /// Which error texts to use where DynamoDB has two.
     pub wording: Wording,
+    /// How long an index that is added or deleted keeps each status it passes through, for tests of programs that wait for it.
+    pub index_status_hold: Duration,
     /// What expiry, streams and timestamps go by. A test drives a `ManualClock`.
     pub clock: Arc<dyn Clock>,
     /// After a longer jump of the clock, nothing expires until [`zenobe_engine::Engine::confirm_clock`]; `None` believes
@@ -51,6 +54,7 @@ impl Options {
             // Both backends belong to this process alone.
             shared_store: false,
             streams: self.streams,
+            index_status_hold: self.index_status_hold,
             limits: self.limits,
             clock_jump_ms_max: self.clock_jump_ms_max,
             ..EngineOptions::default()
@@ -68,6 +72,7 @@ impl Default for Options {
             limits: Limits::default(),
             streams: StreamOptions::default(),
             wording: Wording::default(),
+            index_status_hold: Duration::ZERO,
             clock: Arc::new(SystemClock),
             clock_jump_ms_max: EngineOptions::default().clock_jump_ms_max,
         }

@@ -130,7 +130,10 @@ impl Engine {
     /// Does the work of one kind that is pending now, and says how long to rest unless there is a call.
     async fn work_once(&self, work: Work) -> Result<Duration> {
         match work {
-            Work::Indexes => indexes::backfill::finish_pending(self).await?,
+            Work::Indexes => {
+                indexes::backfill::finish_pending(self).await?;
+                return Ok(self.status_hold.next_look().unwrap_or(IDLE_DELAY));
+            }
             Work::ExpiryIndexes => ttl::backfill::finish_pending(self).await?,
             Work::Expiry => return self.expire_items_and_rest().await,
             Work::Streams => {

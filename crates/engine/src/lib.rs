@@ -40,6 +40,7 @@ use crate::catalog::{Catalog, Table};
 use crate::clock::Clock;
 use crate::command::TableName;
 use crate::error::Result;
+use crate::indexes::StatusHold;
 use crate::random::Random;
 use crate::streams::Announcements;
 use crate::timeline::Timeline;
@@ -59,6 +60,7 @@ pub struct Engine {
     pub(crate) shared_store: bool,
     pub(crate) catalog: Catalog,
     pub(crate) background: Background,
+    pub(crate) status_hold: StatusHold,
     pub(crate) streams: StreamOptions,
     pub(crate) announcements: Announcements,
 }
@@ -80,6 +82,7 @@ impl Engine {
             shared_store: options.shared_store,
             catalog,
             background: Background::default(),
+            status_hold: StatusHold::new(options.index_status_hold),
             streams: options.streams,
             announcements: Announcements::default(),
         }))

@@ -1,6 +1,7 @@
 //! What an engine is opened with.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::clock::{Clock, SystemClock};
 
@@ -18,6 +19,8 @@ pub struct EngineOptions {
     /// `None` believes it. A driven clock is always believed.
     pub clock_jump_ms_max: Option<u64>,
     pub streams: StreamOptions,
+    /// How long a global index that is added or deleted keeps each status that it passes through.
+    pub index_status_hold: Duration,
 }
 
 const HOUR_MS: u64 = 60 * 60 * 1_000;
@@ -32,6 +35,7 @@ impl Default for EngineOptions {
             shared_store: true,
             clock_jump_ms_max: Some(DAY_MS),
             streams: StreamOptions::default(),
+            index_status_hold: Duration::ZERO,
         }
     }
 }

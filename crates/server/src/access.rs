@@ -20,6 +20,8 @@ pub struct Access {
     namespaces_from_credentials: bool,
     namespace: Arc<Namespace>,
     is_on_loopback: bool,
+    /// Whether requests pass without a signature, and with one of any form.
+    accepts_unsigned: bool,
 }
 
 /// Why an admin request is not answered.
@@ -45,7 +47,18 @@ impl Access {
         namespace: Namespace,
     ) -> Access {
         let namespace = Arc::new(namespace);
-        Access { credentials, namespaces_from_credentials, namespace, is_on_loopback: false }
+        Access {
+            credentials,
+            namespaces_from_credentials,
+            namespace,
+            is_on_loopback: false,
+            accepts_unsigned: false,
+        }
+    }
+
+    /// Says that a signature is only looked at for whose tables are meant. Has no effect where signatures are verified.
+    pub fn accepting_unsigned(self, accepts_unsigned: bool) -> Access {
+        Access { accepts_unsigned: accepts_unsigned && self.credentials.is_none(), ..self }
     }
 
     /// Says that only this machine reaches the server.
@@ -76,6 +89,17 @@ impl Access {
 
     /// Authenticates a request by its head and its body as sent, and finds the caller's namespace.
     pub fn admit(
+        &self,
+        parts: &request::Parts,
+        body_as_sent: &[u8],
+    ) -> Result<Arc<Namespace>, AuthError> {
+        match self.admit_signed(parts, body_as_sent) {
+            Err(_) if self.accepts_unsigned => Ok(self.namespace_of_unsigned(parts)),
+            outcome => outcome,
+        }
+    }
+
+    fn admit_signed(
         &self,
         parts: &request::Parts,
         body_as_sent: &[u8],
@@ -130,6 +154,23 @@ impl Access {
         }
     }
 
+    /// Tools that make up a signature often leave half of it out, but the access key and the region are there.
+    fn namespace_of_unsigned(&self, parts: &request::Parts) -> Arc<Namespace> {
+        let header = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let scope = header.and_then(|text| text.split_once("Credential=")).and_then(|(_, rest)| {
+            let mut scope = rest.split(['/', ',', ' ']);
+            let access_key = scope.next().filter(|key| !key.is_empty())?;
+            let region = scope.nth(1).filter(|region| !region.is_empty())?;
+            Some((access_key, region))
+        });
+        match scope.filter(|_| self.namespaces_from_credentials) {
+            None => self.namespace.clone(),
+            Some((access_key, region)) => {
+                Arc::new(Namespace { account: access_key.to_owned(), region: region.to_owned() })
+            }
+        }
+    }
+
     fn namespace_of(&self, signature: &PresentedSignature<'_>) -> Arc<Namespace> {
         if !self.namespaces_from_credentials {
             return self.namespace.clone();
@@ -162,6 +203,35 @@ pub fn refusal(error: &AuthError) -> ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn unsigned_requests_are_admitted_if_that_was_said() {
+        let admit = |accepts: bool, namespaces: bool, header: Option<&str>| {
+            let namespace = Namespace { account: "0".into(), region: "r".into() };
+            let access = Access::new(None, namespaces, namespace).accepting_unsigned(accepts);
+            let mut request = hyper::Request::builder();
+            if let Some(header) = header {
+                request = request.header(AUTHORIZATION, header);
+            }
+            let (parts, ()) = request.body(()).unwrap().into_parts();
+            let admitted = access.admit(&parts, b"{}").ok();
+            admitted.map(|namespace| format!("{}/{}", namespace.account, namespace.region))
+        };
+        let half = Some("AWS4-HMAC-SHA256 Credential=key/20260101/eu-west-1/dynamodb/aws4_request");
+        assert_eq!(admit(false, false, None), None);
+        assert_eq!(admit(false, true, half), None);
+        assert_eq!(admit(true, false, None).as_deref(), Some("0/r"));
+        assert_eq!(admit(true, false, half).as_deref(), Some("0/r"));
+        assert_eq!(admit(true, true, half).as_deref(), Some("key/eu-west-1"));
+        assert_eq!(admit(true, true, Some("Basic x")).as_deref(), Some("0/r"));
+        let access = Access::new(
+            Some(Credentials::parse("a:b").unwrap()),
+            false,
+            Namespace { account: "0".into(), region: "r".into() },
+        );
+        let (parts, ()) = hyper::Request::new(()).into_parts();
+        assert!(access.accepting_unsigned(true).admit(&parts, b"").is_err());
+    }
 
     #[test]
     fn metrics_are_open_on_loopback_and_where_anybody_is_accepted() {

@@ -6,7 +6,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::commands::{BenchArguments, ClockCommand, StreamCommand, TriggerCommand};
-use crate::config::{self, Options};
+use crate::config::{self, LocalFlags, Options};
 
 /// A database that speaks Amazon DynamoDB's API.
 #[derive(Debug, Parser)]
@@ -20,6 +20,8 @@ pub struct Arguments {
 pub enum Command {
     /// Run the server
     Serve(Box<ServeArguments>),
+    /// Run the server in place of DynamoDB Local, with its flags
+    Local(Box<LocalArguments>),
     /// Deliver a table's stream to an HTTP endpoint
     #[command(subcommand)]
     Trigger(TriggerCommand),
@@ -57,6 +59,21 @@ pub struct ServeArguments {
     pub config: Option<PathBuf>,
     #[command(flatten)]
     pub options: Options,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "DynamoDB Local's flags may have one dash, and what Java is told before them is ignored. In this mode requests need no \
+signature, from wherever they come, and GET / answers 400, which tools wait for. The options of `zenobe serve` work as well. \
+docs/dynamodb-local.md has the differences.\n\n\
+Examples:\n  zenobe local -inMemory -sharedDb -port 8000\n  \
+zenobe -Djava.library.path=./DynamoDBLocal_lib -jar DynamoDBLocal.jar -sharedDb -dbPath ./data"
+)]
+pub struct LocalArguments {
+    #[command(flatten)]
+    pub flags: LocalFlags,
+    #[command(flatten)]
+    pub serve: ServeArguments,
 }
 
 #[derive(Debug, Args)]

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::{ArgMatches, FromArgMatches};
 use zenobe::allocator::Allocator;
 use zenobe::cli::{self, Arguments, Command};
-use zenobe::config::{Given, GivenError, Settings, environment_fault};
+use zenobe::config::{Given, GivenError, Settings, environment_fault, translate};
 use zenobe::{commands, serve};
 
 #[global_allocator]
@@ -19,7 +19,7 @@ const EXIT_USAGE: u8 = 2;
 const EXIT_FAILURE: u8 = 1;
 
 fn main() -> ExitCode {
-    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let arguments = translate(std::env::args_os().collect());
     let command = cli::command();
     let parsed = command.clone().try_get_matches_from(&arguments).and_then(|matches| {
         let arguments = Arguments::from_arg_matches(&matches)?;
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         Err(error) => return refuse(&command, &error),
     };
     let outcome = match chosen {
-        Command::Serve(_) => return serve(&command, &arguments, &matches),
+        Command::Serve(_) | Command::Local(_) => return serve(&command, &arguments, &matches),
         Command::Trigger(trigger) => commands::run_trigger(trigger),
         Command::Stream(stream) => commands::run_stream(stream),
         Command::Clock(clock) => commands::run_clock(clock),

@@ -20,7 +20,7 @@ use crate::config::Settings;
 use crate::dispatch::ApiHandler;
 use crate::http::BodyMemory;
 use crate::http::connection::{self, ConnectionOptions};
-use crate::http::service::Service;
+use crate::http::service::{Root, Service};
 use crate::http::sites::{KnownHosts, Sites};
 use crate::http::workers::Workers;
 use crate::metrics::Metrics;
@@ -32,7 +32,7 @@ use crate::{logging, open_files, shutdown};
 pub enum ServeError {
     #[error("cannot start the runtime: {0}")]
     Runtime(std::io::Error),
-    #[error("cannot listen on {listen}: {error}")]
+    #[error("cannot listen on {listen}: {error}{}", listen_hint(error))]
     Listen { listen: SocketAddr, error: std::io::Error },
     #[error("cannot listen for signals: {0}")]
     Signals(std::io::Error),
@@ -44,6 +44,17 @@ pub enum ServeError {
     DeadLetterDirectory(std::io::Error),
     #[error("cannot close the data: {0}")]
     Close(zenobe_store::Error),
+}
+
+fn listen_hint(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            "; stop the other server, or choose another port with --port"
+        }
+        std::io::ErrorKind::PermissionDenied => "; ports below 1024 need privileges",
+        std::io::ErrorKind::AddrNotAvailable => "; this machine has no such address",
+        _ => "",
+    }
 }
 
 /// How long blocking work has to finish once everything is closed.
@@ -125,6 +136,7 @@ fn database_options(settings: &Settings, driven_clock: Option<&Arc<ManualClock>>
         limits: Limits { tables_max: settings.tables_max, ..Limits::default() },
         streams: settings.streams,
         wording: settings.wording,
+        index_status_hold: settings.local.map_or(Duration::ZERO, |local| local.index_status_hold),
         clock,
         clock_jump_ms_max: settings.clock_jump_ms_max,
     }
@@ -152,9 +164,10 @@ fn service(settings: Settings, database: &Database, admin: Arc<Admin>) -> Servic
     let access = Access::new(credentials, namespaces_from_credentials, namespace);
     Service {
         handler: ApiHandler { api: database.api().clone(), store: database.store().clone() },
-        access: access.on_loopback(is_on_loopback),
+        access: access.on_loopback(is_on_loopback).accepting_unsigned(settings.local.is_some()),
         sites,
         admin: Some(admin),
+        root: if settings.local.is_some() { Root::DynamoDbLocal } else { Root::Health },
         metrics: Arc::new(Metrics::default()),
         body_memory: BodyMemory::default(),
         stall_timeout: settings.stall_timeout,

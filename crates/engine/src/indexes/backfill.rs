@@ -49,12 +49,21 @@ pub(crate) async fn finish_pending(engine: &Engine) -> Result<()> {
     outcome
 }
 
-/// Brings an index to rest: active or gone.
+/// Brings an index to rest, active or gone, as far as its statuses need not be held.
 async fn finish(engine: &Engine, table: &Arc<Table>, index: &IndexDefinition) -> Result<()> {
-    if matches!(index.status, IndexStatus::Creating { .. }) {
+    let may_leave = |status| engine.status_hold.is_over(table.definition().id, index.id, status);
+    if let IndexStatus::Creating { backfilling } = index.status {
+        if !backfilling && !may_leave(index.status) {
+            return Ok(());
+        }
         start(engine, table, index.id).await?;
         fill(engine, table, index.id).await?;
+        if !may_leave(IndexStatus::Creating { backfilling: true }) {
+            return Ok(());
+        }
         activate(engine, table, index.id).await?;
+    } else if !may_leave(index.status) {
+        return Ok(());
     }
     remove(engine, table, index.id).await
 }

@@ -2,9 +2,12 @@
 
 pub(crate) mod backfill;
 pub(crate) mod entries;
+mod hold;
 
 use crate::catalog::{Table, TableIndex};
 use crate::schema::{IndexDefinition, IndexProjection, IndexStatus, KeySchema};
+
+pub(crate) use hold::StatusHold;
 
 /// The indexes that a change of an item has to keep up: all but those on their way out.
 pub(crate) fn maintained(table: &Table) -> impl Iterator<Item = TableIndex<'_>> {

@@ -10,7 +10,7 @@ use zenobe::access::Access;
 use zenobe::dispatch::ApiHandler;
 use zenobe::http::BodyMemory;
 use zenobe::http::connection::{self, ConnectionOptions};
-use zenobe::http::service::Service;
+use zenobe::http::service::{Root, Service};
 use zenobe::http::sites::{KnownHosts, Sites};
 use zenobe::http::workers::Workers;
 use zenobe::metrics::Metrics;
@@ -96,6 +96,7 @@ fn service(database: &Database) -> Service<ApiHandler> {
         access: Access::new(None, false, Namespace { account, region }).on_loopback(true),
         sites: Sites::new(KnownHosts::Loopback, Vec::new(), Vec::new()),
         admin: None,
+        root: Root::Health,
         metrics: Arc::new(Metrics::default()),
         body_memory: BodyMemory::default(),
         stall_timeout: TIMEOUT,

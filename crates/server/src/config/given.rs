@@ -10,6 +10,7 @@ use clap::{ArgMatches, Command, FromArgMatches};
 
 use super::environment::{UnknownVariable, unknown_variables};
 use super::file::{ConfigurationFile, FileError};
+use super::local::{LocalFlags, LocalMode};
 use super::options::Options;
 use super::values::CredentialsSource;
 use crate::triggers::TriggerDefinition;
@@ -28,6 +29,8 @@ pub struct Given {
     pub options: Options,
     pub triggers: Vec<TriggerDefinition>,
     pub unknown_variables: Vec<UnknownVariable>,
+    /// Set by `zenobe local`.
+    pub local: Option<LocalMode>,
     sources: BTreeMap<String, Source>,
 }
 
@@ -53,7 +56,7 @@ impl Given {
         let options = command.find_subcommand(name).expect("clap has just found it");
         let unknown = unknown_variables(command, std::env::vars_os().filter_map(unicode_name));
         let Some(path) = given.get_one::<PathBuf>("config") else {
-            return Given::new(given, ConfigurationFile::default(), unknown);
+            return Given::new(name, given, ConfigurationFile::default(), unknown);
         };
         let text = std::fs::read_to_string(path)
             .map_err(|error| GivenError::Unreadable { path: path.clone(), error })?;
@@ -61,10 +64,11 @@ impl Given {
         let command = command.clone().mut_subcommand(name, |options| file.as_defaults(options));
         let matches = command.try_get_matches_from(arguments)?;
         let (_, given) = matches.subcommand().expect("it was there before");
-        Given::new(given, file, unknown)
+        Given::new(name, given, file, unknown)
     }
 
     fn new(
+        command: &str,
         matches: &ArgMatches,
         file: ConfigurationFile,
         unknown_variables: Vec<UnknownVariable>,
@@ -81,7 +85,16 @@ impl Given {
         if sources.get("credentials") == Some(&Source::Environment) {
             options.credentials = options.credentials.map(CredentialsSource::from_environment);
         }
-        Ok(Given { options, triggers: file.triggers, unknown_variables, sources })
+        let triggers = file.triggers;
+        let mut given = Given { options, triggers, unknown_variables, local: None, sources };
+        if command == "local" {
+            given.local = Some(LocalFlags::from_arg_matches(matches)?.apply(&mut given));
+        }
+        Ok(given)
+    }
+
+    pub(super) fn decide(&mut self, id: &str, source: Source) {
+        self.sources.insert(id.to_owned(), source);
     }
 
     /// Who decided the option with this id, which is its flag with underscores.

@@ -12,6 +12,7 @@ use zenobe_database::{Location, Namespace, StreamOptions};
 
 use super::environment::UnknownVariable;
 use super::given::Given;
+use super::local::LocalMode;
 use super::options::Options;
 use super::values::{CredentialsSource, ListenAddress, LogFormat};
 use crate::http::sites::{AllowedHost, CorsOrigin};
@@ -50,6 +51,8 @@ pub struct Settings {
     pub triggers: Vec<TriggerDefinition>,
     pub log: Targets,
     pub log_format: LogFormat,
+    /// Set if the server stands in for DynamoDB Local.
+    pub local: Option<LocalMode>,
     /// To be warned of once there is a log.
     pub unknown_variables: Vec<UnknownVariable>,
 }
@@ -90,8 +93,10 @@ impl Settings {
     pub fn resolve(given: Given) -> Result<Settings, SettingsError> {
         let location = resolve_location(&given)?;
         let listen = resolve_listen(&given);
-        let Given { options, triggers, unknown_variables, .. } = given;
-        let accept_any = options.insecure_accept_any_credentials;
+        let Given { options, triggers, unknown_variables, local, .. } = given;
+        // DynamoDB Local accepts anybody from anywhere, and whoever asks for it by name expects that.
+        let accept_any = options.insecure_accept_any_credentials
+            || local.is_some() && options.credentials.is_none();
         let credentials = options.credentials.as_ref().map(read_credentials).transpose()?;
         match (&credentials, accept_any) {
             (Some(_), true) => return Err(SettingsError::CredentialsAndAcceptAny),
@@ -128,6 +133,7 @@ impl Settings {
             },
             driven_clock: options.driven_clock,
             triggers,
+            local,
             log_format: options.log_format,
             unknown_variables,
         })

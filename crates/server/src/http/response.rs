@@ -63,6 +63,15 @@ impl Answer {
         Answer::new(StatusCode::NOT_FOUND, &b"<UnknownOperationException/>\n"[..])
     }
 
+    /// What DynamoDB Local answers to a request that is none of its API, byte for byte.
+    pub fn dynamodb_local_root() -> Answer {
+        const BODY: &[u8] = b"{\"__type\":\"com.amazonaws.dynamodb.v20120810#MissingAuthenticationToken\",\
+            \"Message\":\"Request must contain either a valid (registered) AWS access key ID or X.509 \
+            certificate.\"}";
+        let content_type = Some(HeaderValue::from_static("application/x-amz-json-1.0"));
+        Answer { content_type, ..Answer::new(StatusCode::BAD_REQUEST, BODY) }
+    }
+
     pub fn text(body: String) -> Answer {
         let content_type = Some(HeaderValue::from_static("text/plain"));
         Answer { content_type, ..Answer::new(StatusCode::OK, body) }

@@ -33,10 +33,22 @@ pub struct Service<H> {
     pub sites: Sites,
     /// What operators do besides the API. Tests of HTTP alone have none.
     pub admin: Option<Arc<Admin>>,
+    /// What `GET /` answers.
+    pub root: Root,
     pub metrics: Arc<Metrics>,
     pub body_memory: BodyMemory,
     /// How long a client may send nothing in the middle of a body.
     pub stall_timeout: Duration,
+}
+
+/// What is found at the root of the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Root {
+    /// DynamoDB's health check.
+    #[default]
+    Health,
+    /// DynamoDB Local's refusal, for whose status start-up probes of test tools wait.
+    DynamoDbLocal,
 }
 
 /// An answer with what the log and the metrics want to know about it.
@@ -79,6 +91,7 @@ impl<H: Handler> Service<H> {
             Route::Api => return self.answer_timed(parts, body).await,
             Route::Admin => return self.answer_admin(parts, body).await,
             Route::Probe => self.answer_probe(parts).await,
+            Route::Health if self.root == Root::DynamoDbLocal => Answer::dynamodb_local_root(),
             // The blank at the end is DynamoDB's.
             Route::Health => {
                 Answer::text(format!("healthy: dynamodb.{}.amazonaws.com ", self.access.region()))

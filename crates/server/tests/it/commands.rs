@@ -116,7 +116,9 @@ fn the_welcome_names_address_data_durability_and_a_command() {
         ]
     );
     let mut second = zenobe(&arguments);
-    check_refusal(&mut second, 1, &format!("cannot open the data in {data}: "));
+    let holder = process.child.id();
+    let expected = format!("cannot open the data in {data}: process {holder} (zenobe) has it open");
+    check_refusal(&mut second, 1, &expected);
     process.stop("-TERM");
     // The store was closed properly and opens again.
     Process::start(&mut zenobe(&arguments)).stop("-INT");
@@ -269,7 +271,9 @@ fn what_the_machine_refuses_is_told_in_one_line() {
     let file = file(&directory, "file", "");
     let data = file.join("data");
     let arguments = ["serve", "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()];
-    check_refusal(&mut zenobe(&arguments), 1, "cannot open the data in ");
+    let (data, file) = (data.display(), file.display());
+    let expected = format!("zenobe: cannot open the data in {data}: {file} is not a directory\n");
+    check_refusal(&mut zenobe(&arguments), 1, &expected);
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod clients;
 mod clock;
 mod commands;
 mod endpoint;
+mod local;
 mod shutdown;
 mod sites;
 mod support;

@@ -16,7 +16,7 @@ use zenobe::access::Access;
 use zenobe::dispatch::Handler;
 use zenobe::http::BodyMemory;
 use zenobe::http::connection::{self, ConnectionOptions};
-use zenobe::http::service::Service;
+use zenobe::http::service::{Root, Service};
 use zenobe::http::sites::Sites;
 use zenobe::http::workers::Workers;
 use zenobe::metrics::Metrics;
@@ -131,6 +131,7 @@ impl TestServer {
             ),
             sites: options.sites,
             admin: None,
+            root: Root::Health,
             metrics: Arc::new(Metrics::default()),
             body_memory: BodyMemory::default(),
             stall_timeout: options.connections.stall_timeout,

@@ -1,0 +1,82 @@
+//! Statuses that last. Work on an index is done within moments, and a program that waits for CREATING or DELETING would never see
+//! it; so each can be held for a while, as DynamoDB Local can.
+
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::schema::{IndexId, IndexStatus, TableId};
+
+/// How often to look whether a status has been held long enough.
+const LOOK_DELAY: Duration = Duration::from_millis(200);
+
+pub(crate) struct StatusHold {
+    hold: Duration,
+    /// Since when an index has been seen in a status. Kept in memory: after a restart the time begins anew.
+    seen: Mutex<Vec<(Held, Instant)>>,
+}
+
+type Held = (TableId, IndexId, IndexStatus);
+
+impl StatusHold {
+    pub fn new(hold: Duration) -> StatusHold {
+        StatusHold { hold, seen: Mutex::default() }
+    }
+
+    /// Whether the index may leave the status.
+    pub fn is_over(&self, table: TableId, index: IndexId, status: IndexStatus) -> bool {
+        if self.hold.is_zero() {
+            return true;
+        }
+        let (held, now) = ((table, index, status), Instant::now());
+        let mut seen = self.seen.lock();
+        match seen.iter().position(|(other, _)| *other == held) {
+            None => {
+                seen.push((held, now));
+                false
+            }
+            Some(position) if now - seen[position].1 < self.hold => false,
+            Some(position) => {
+                seen.swap_remove(position);
+                true
+            }
+        }
+    }
+
+    /// When to look again, if anything is held.
+    pub fn next_look(&self) -> Option<Duration> {
+        let mut seen = self.seen.lock();
+        // What was deleted with its table is never asked for again.
+        seen.retain(|(_, since)| since.elapsed() < self.hold * 2 + LOOK_DELAY);
+        (!seen.is_empty()).then_some(LOOK_DELAY)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CREATING: IndexStatus = IndexStatus::Creating { backfilling: false };
+
+    #[tokio::test(start_paused = true)]
+    async fn a_status_is_held_for_its_time_and_then_left_once() {
+        let hold = StatusHold::new(Duration::from_secs(15));
+        let is_over = |status| hold.is_over(TableId(1), IndexId(1), status);
+        assert!(!is_over(CREATING));
+        assert_eq!(hold.next_look(), Some(LOOK_DELAY));
+        tokio::time::advance(Duration::from_millis(14_999)).await;
+        assert!(!is_over(CREATING) && !is_over(IndexStatus::Deleting));
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert!(is_over(CREATING) && !is_over(IndexStatus::Deleting));
+        tokio::time::advance(Duration::from_secs(31)).await;
+        assert_eq!(hold.next_look(), None);
+    }
+
+    #[tokio::test]
+    async fn nothing_is_held_unless_it_was_asked_for() {
+        let hold = StatusHold::new(Duration::ZERO);
+        assert!(hold.is_over(TableId(1), IndexId(1), CREATING));
+        assert_eq!(hold.next_look(), None);
+    }
+}
