@@ -27,6 +27,9 @@ fn check_bytes(bytes: &[u8], attribute_type: AttributeType) {
     let Ok((value, rest)) = key_bytes::decode(bytes, attribute_type) else { return };
     let consumed = &bytes[..bytes.len() - rest.len()];
     assert_eq!(encoded(&value), consumed, "{value:?}");
+    // What is hashed of the key ends where the key does.
+    let hashed = key_bytes::feed_hash(bytes, attribute_type, &mut |_| {});
+    assert_eq!(hashed, Ok(rest), "{value:?}");
 }
 
 fn check_values(one: &AttributeValue, other: &AttributeValue) {

@@ -128,3 +128,37 @@ async fn attribute_names_have_less_than_64_kilobytes() {
         assert_eq!(put(&world, "hash", &item).await, expected);
     }
 }
+
+/// Not in an item's maps, and not in any parameter that names attributes. A legal name finds no table.
+#[tokio::test]
+async fn no_name_of_an_attribute_is_longer_anywhere() {
+    let world = World::new().await;
+    let too_long = invalid("Attribute name is too large, must be less than 65536 bytes");
+    type Members = fn(&str) -> String;
+    let requests: [(&str, Members); 8] = [
+        ("PutItem", |name| format!(r#""Item":{{"p":{{"M":{{"{name}":{{"BOOL":true}}}}}}}}"#)),
+        ("GetItem", |name| format!(r#""Key":{{"{name}":{{"S":"a"}}}}"#)),
+        ("GetItem", |name| format!(r#""Key":{{}},"AttributesToGet":["{name}"]"#)),
+        ("UpdateItem", |name| {
+            format!(r#""Key":{{}},"AttributeUpdates":{{"{name}":{{"Value":{{"S":"a"}}}}}}"#)
+        }),
+        ("UpdateItem", |name| {
+            format!(
+                r##""Key":{{}},"UpdateExpression":"REMOVE #a","ExpressionAttributeNames":{{"#a":"{name}"}}"##
+            )
+        }),
+        ("DeleteItem", |name| format!(r#""Key":{{}},"Expected":{{"{name}":{{"Exists":false}}}}"#)),
+        ("Scan", |name| format!(r#""ScanFilter":{{"{name}":{{"ComparisonOperator":"NULL"}}}}"#)),
+        ("Query", |name| {
+            format!(
+                r#""KeyConditions":{{"{name}":{{"ComparisonOperator":"EQ","AttributeValueList":[{{"S":"a"}}]}}}}"#
+            )
+        }),
+    ];
+    for (operation, members) in requests {
+        for (length, expected) in [(65_535, NOT_FOUND), (65_536, &*too_long)] {
+            let body = format!(r#"{{"TableName":"nope",{}}}"#, members(&"a".repeat(length)));
+            assert_eq!(world.answer(operation, &body).await, expected, "{operation} {length}");
+        }
+    }
+}
