@@ -212,6 +212,8 @@ fn print_welcome(settings: &Settings, address: SocketAddr) {
         None if address.ip().is_loopback() => "any are accepted (loopback)".to_owned(),
         None => "any are accepted, from anywhere".to_owned(),
     };
+    // The region that DynamoDB Local puts into ARNs is none that anybody signs for.
+    let region = if settings.local.is_some() { "us-east-1" } else { &settings.region };
     // Whoever started the server may not be reading what it says, which is no reason to fail.
     let _ = writeln!(
         std::io::stdout(),
@@ -219,7 +221,6 @@ fn print_welcome(settings: &Settings, address: SocketAddr) {
          data        {data}\n  \
          durability  {durability}\n  \
          credentials {credentials}\n  \
-         try         aws dynamodb list-tables --endpoint-url http://{address} --region {}",
-        settings.region
+         try         aws dynamodb list-tables --endpoint-url http://{address} --region {region}"
     );
 }

@@ -39,7 +39,7 @@ pub fn check_refusal(command: &mut Command, code: i32, expected: &str) {
 pub struct Process {
     child: Child,
     pub address: SocketAddr,
-    welcome: Vec<String>,
+    pub welcome: Vec<String>,
 }
 
 impl Process {

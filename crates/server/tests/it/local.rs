@@ -66,6 +66,7 @@ fn the_root_answers_as_dynamodb_local_does() {
 #[test]
 fn requests_need_no_signature_and_arns_are_those_of_dynamodb_local() {
     let process = start(&["-inMemory", "-sharedDb"]);
+    assert!(process.welcome[4].ends_with("--region us-east-1"), "{:?}", process.welcome);
     let created = call(&process, "CreateTable", None, &table());
     let arn = "arn:aws:dynamodb:ddblocal:000000000000:table/Music";
     assert_eq!(created["TableDescription"]["TableArn"], arn);
