@@ -35,6 +35,18 @@ pub struct CancellationEntry {
     pub item: Option<EncodedItem>,
 }
 
+impl CancellationEntry {
+    /// The entry of an action that nothing stands against.
+    pub(crate) fn none() -> CancellationEntry {
+        CancellationEntry { code: "None", message: None, item: None }
+    }
+
+    /// A reason with the text of an error.
+    pub(crate) fn new(code: &'static str, error: &ApiError) -> CancellationEntry {
+        CancellationEntry { code, message: error.message().map(str::to_owned), item: None }
+    }
+}
+
 /// The exception types that the server answers with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Exception {
@@ -174,6 +186,7 @@ impl ApiError {
             status: self.exception.status(),
             body: Bytes::from(writer.finish()),
             error: Some(self.exception.name()),
+            plan: None,
         }
     }
 

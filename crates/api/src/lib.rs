@@ -30,10 +30,11 @@ mod messages;
 mod operation;
 mod operations;
 mod parameters;
+mod partiql;
 mod render;
 pub mod streams;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use zenobe_engine::Engine;
@@ -42,6 +43,7 @@ use zenobe_engine::schema::Namespace;
 
 use crate::constraints::TableNameRule;
 use crate::messages::engine::{Subject, engine_error};
+use crate::partiql::plan::ReadPlan;
 
 pub use error::{ApiError, CancellationEntry, Exception};
 pub use json::is_valid_json;
@@ -59,6 +61,8 @@ pub struct ApiOptions {
     pub wording: Wording,
     /// What DescribeEndpoints answers with; DynamoDB's regional host if not set.
     pub endpoint: Option<String>,
+    /// Whether to refuse PartiQL statements that would scan.
+    pub refuse_scans: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -67,6 +71,8 @@ pub struct Response {
     pub body: Bytes,
     /// The exception's name, for logs and metrics.
     pub error: Option<&'static str>,
+    /// What became of a PartiQL statement: the operation, what it read and what that cost.
+    pub plan: Option<String>,
 }
 
 impl Api {
@@ -87,12 +93,19 @@ impl Api {
         namespace: &Arc<Namespace>,
         body: &[u8],
     ) -> Response {
-        let context =
-            Context { engine: &self.engine, options: &self.options, namespace, operation };
-        match operations::dispatch(&context, body).await {
-            Ok(Reply(body)) => Response { status: 200, body: Bytes::from(body), error: None },
+        let context = self.context(operation, namespace);
+        let response = match operations::dispatch(&context, body).await {
+            Ok(Reply(body)) => {
+                Response { status: 200, body: Bytes::from(body), error: None, plan: None }
+            }
             Err(error) => self.worded(operation, error).into_response(),
-        }
+        };
+        Response { plan: context.plan.into_inner(), ..response }
+    }
+
+    fn context<'a>(&'a self, operation: Operation, namespace: &'a Arc<Namespace>) -> Context<'a> {
+        let (engine, options) = (&self.engine, &self.options);
+        Context { engine, options, namespace, operation, plan: OnceLock::new() }
     }
 
     /// The newer wording has reached the writes of single items only.
@@ -113,6 +126,8 @@ pub(crate) struct Context<'a> {
     pub(crate) options: &'a ApiOptions,
     pub(crate) namespace: &'a Arc<Namespace>,
     pub(crate) operation: Operation,
+    /// What became of a statement, once that is known.
+    plan: OnceLock<String>,
 }
 
 /// The JSON body of a successful answer.
@@ -149,6 +164,25 @@ impl Context<'_> {
             Wording::Classic => messages::batch::request_items_required(self.operation.name()),
             Wording::Newer => messages::request::empty_member("RequestItems"),
         }
+    }
+
+    /// Tells people what became of a statement.
+    pub(crate) fn tell(&self, plan: String) {
+        // A statement that is tried again tells it twice, and the first time is as good.
+        let _ = self.plan.set(plan);
+    }
+
+    /// Refuses a statement that would scan, if the server is told to.
+    pub(crate) fn refuse_scan(&self, table: &TableName, plan: &ReadPlan) -> Result<(), ApiError> {
+        if !self.options.refuse_scans || !plan.is_full_table_scan() {
+            return Ok(());
+        }
+        self.tell(partiql::insight::of_refused_scan(&table.name, plan));
+        let what = match &plan.index {
+            None => format!("table {}", table.name),
+            Some(index) => format!("index {index} of table {}", table.name),
+        };
+        Err(messages::partiql::scan_refused(&what))
     }
 
     /// Words an engine error of an item operation.

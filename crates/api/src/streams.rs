@@ -9,7 +9,7 @@ use crate::json::{Writer, write_item};
 use crate::operations::enumerations::STREAM_VIEW_TYPE;
 use crate::operations::get_records;
 use crate::operations::stream_input::encode_iterator;
-use crate::{Api, Context, Operation, Response};
+use crate::{Api, Operation, Response};
 
 /// A page of GetRecords that has not been written as JSON.
 #[derive(Debug)]
@@ -30,8 +30,7 @@ impl Api {
         limit: usize,
     ) -> Result<RecordsRead, Response> {
         let operation = Operation::GetRecords;
-        let context =
-            Context { engine: &self.engine, options: &self.options, namespace, operation };
+        let context = self.context(operation, namespace);
         let (position, page) = get_records::read(&context, iterator, limit)
             .await
             .map_err(|error| self.worded(operation, error).into_response())?;

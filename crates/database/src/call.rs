@@ -30,7 +30,7 @@ impl Database {
     pub async fn call(&self, operation: &str, body: impl AsRef<[u8]>) -> Result<String, CallError> {
         let operation = Operation::from_name(operation)
             .ok_or_else(|| CallError::UnknownOperation(operation.to_owned()))?;
-        let Response { status, body, error } =
+        let Response { status, body, error, .. } =
             self.handle(operation, self.namespace(), body.as_ref()).await;
         let body = String::from_utf8_lossy(&body).into_owned();
         match error {

@@ -104,7 +104,11 @@ impl Database {
         let engine = Engine::open(store.clone(), options.engine_options()).await?;
         let upkeep = RuntimeThread::start("zenobe-upkeep").map_err(OpenError::Upkeep)?;
         let background = upkeep.runtime.spawn(engine.clone().run_background());
-        let api_options = ApiOptions { wording: options.wording, ..ApiOptions::default() };
+        let api_options = ApiOptions {
+            wording: options.wording,
+            refuse_scans: options.refuse_scans,
+            ..ApiOptions::default()
+        };
         let api = Arc::new(Api::new(engine.clone(), api_options));
         let background = Mutex::new(Some(background));
         let namespace = Arc::new(options.namespace);

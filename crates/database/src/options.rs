@@ -27,6 +27,8 @@ pub struct Options {
     pub wording: Wording,
     /// How long an index that is added or deleted keeps each status it passes through, for tests of programs that wait for it.
     pub index_status_hold: Duration,
+    /// Whether to refuse PartiQL statements that would scan.
+    pub refuse_scans: bool,
     /// What expiry, streams and timestamps go by. A test drives a `ManualClock`.
     pub clock: Arc<dyn Clock>,
     /// After a longer jump of the clock, nothing expires until [`zenobe_engine::Engine::confirm_clock`]; `None` believes
@@ -73,6 +75,7 @@ impl Default for Options {
             streams: StreamOptions::default(),
             wording: Wording::default(),
             index_status_hold: Duration::ZERO,
+            refuse_scans: false,
             clock: Arc::new(SystemClock),
             clock_jump_ms_max: EngineOptions::default().clock_jump_ms_max,
         }

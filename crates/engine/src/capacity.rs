@@ -15,8 +15,8 @@ pub(crate) fn read_halves(size_bytes: u64, consistent: bool) -> u64 {
     if consistent { units * HALVES_PER_UNIT } else { units }
 }
 
-/// Writing an item or an index entry of `size_bytes`.
-pub(crate) fn write_halves(size_bytes: u64) -> u64 {
+/// Writing an item or an index entry of `size_bytes`, in half units.
+pub fn write_halves(size_bytes: u64) -> u64 {
     size_bytes.div_ceil(WRITE_UNIT_SIZE_BYTES).max(1) * HALVES_PER_UNIT
 }
 
@@ -98,7 +98,7 @@ impl Consumed {
         *indexes.entry(name.to_owned()).or_default() += halves;
     }
 
-    pub(crate) fn add(&mut self, other: &Consumed) {
+    pub fn add(&mut self, other: &Consumed) {
         self.table_halves += other.table_halves;
         for (name, halves) in &other.local_index_halves {
             self.add_index(IndexKind::Local, name, *halves);

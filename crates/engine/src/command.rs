@@ -200,6 +200,16 @@ pub enum Select {
     Count,
 }
 
+/// Whose rules a read or an update follows, where PartiQL's differ from those of the other operations.
+///
+/// A SELECT may filter by keys and by what an index lacks; a local index fetches columns that it lacks for each row that is
+/// walked. An UPDATE measures the item alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    Expressions,
+    PartiQl,
+}
+
 #[derive(Debug, Clone)]
 pub struct Query {
     pub table: TableName,

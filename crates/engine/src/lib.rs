@@ -45,6 +45,7 @@ use crate::random::Random;
 use crate::streams::Announcements;
 use crate::timeline::Timeline;
 
+pub use capacity::write_halves;
 pub use change::Inconsistency;
 pub use options::{EngineOptions, Limits, StreamOptions};
 pub use tables::TableUpdate;

@@ -203,6 +203,11 @@ impl TableDefinition {
         self.indexes().find(|index| index.name == name)
     }
 
+    /// Whether the entries of one of the table's indexes carry an attribute.
+    pub fn projects(&self, index: &IndexDefinition, attribute: &str) -> bool {
+        crate::indexes::projects(&self.keys, index, attribute)
+    }
+
     pub fn arn(&self) -> String {
         table_arn(&self.namespace, &self.name)
     }

@@ -29,6 +29,13 @@ pub enum KeyOperator {
     /// Both bounds are included.
     Between(AttributeValue, AttributeValue),
     BeginsWith(AttributeValue),
+    /// Two bounds, each included or not. Only PartiQL can say it.
+    Within {
+        low: AttributeValue,
+        low_inclusive: bool,
+        high: AttributeValue,
+        high_inclusive: bool,
+    },
     /// What no range of keys can answer. Only the legacy parameter can say it, and it is an error once
     /// the attribute turns out to be a key.
     NotIndexable,
@@ -43,7 +50,9 @@ impl KeyOperator {
             | KeyOperator::Greater(value)
             | KeyOperator::GreaterOrEqual(value)
             | KeyOperator::BeginsWith(value) => (Some(value), None),
-            KeyOperator::Between(low, high) => (Some(low), Some(high)),
+            KeyOperator::Between(low, high) | KeyOperator::Within { low, high, .. } => {
+                (Some(low), Some(high))
+            }
             KeyOperator::NotIndexable => (None, None),
         };
         first.into_iter().chain(second)

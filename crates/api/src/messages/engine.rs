@@ -82,6 +82,11 @@ pub(crate) fn transaction_cancelled(
         .enumerate()
         .map(|(position, reason)| cancellation_entry(reason, shows_item(position)))
         .collect();
+    cancelled_by(entries)
+}
+
+/// A transaction that was cancelled for these reasons.
+pub(crate) fn cancelled_by(entries: Vec<CancellationEntry>) -> ApiError {
     let codes: Vec<&str> = entries.iter().map(|entry| entry.code).collect();
     cancelled(&codes.join(", ")).with_cancellation_reasons(entries)
 }
@@ -422,14 +427,16 @@ fn page_error(error: PageError) -> ApiError {
     }
 }
 
-fn cancellation_entry(reason: CancellationReason, shows_item: bool) -> CancellationEntry {
+pub(crate) fn cancellation_entry(
+    reason: CancellationReason,
+    shows_item: bool,
+) -> CancellationEntry {
     let with_message = |code, error: ApiError, item| CancellationEntry {
-        code,
-        message: error.message().map(str::to_owned),
         item,
+        ..CancellationEntry::new(code, &error)
     };
     match reason {
-        CancellationReason::None => CancellationEntry { code: "None", message: None, item: None },
+        CancellationReason::None => CancellationEntry::none(),
         CancellationReason::ConditionFailed { item } => {
             let item = item.filter(|_| shows_item);
             with_message("ConditionalCheckFailed", conditional_request_failed(), item)

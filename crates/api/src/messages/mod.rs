@@ -12,6 +12,7 @@ pub(crate) mod item;
 pub(crate) mod kinesis;
 pub(crate) mod legacy;
 pub(crate) mod page;
+pub(crate) mod partiql;
 pub(crate) mod request;
 pub(crate) mod serialization;
 pub(crate) mod stream;

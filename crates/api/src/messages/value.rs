@@ -86,7 +86,7 @@ pub(crate) const NUMBER_OVERFLOW: &str = "Number overflow. Attempting to store a
 pub(crate) const NUMBER_UNDERFLOW: &str = "Number underflow. Attempting to store a number with \
     magnitude smaller than supported range";
 
-fn number_error_text(error: NumberError, text: &str) -> String {
+pub(crate) fn number_error_text(error: NumberError, text: &str) -> String {
     match error {
         NumberError::Empty => "The parameter cannot be converted to a numeric value".to_owned(),
         NumberError::NotNumeric => {

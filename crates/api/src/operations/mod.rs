@@ -1,5 +1,6 @@
 //! One file per operation.
 
+mod batch_execute_statement;
 mod batch_get_item;
 mod batch_write_item;
 mod create_table;
@@ -11,6 +12,8 @@ mod describe_stream;
 mod describe_table;
 mod describe_time_to_live;
 pub(crate) mod enumerations;
+mod execute_statement;
+mod execute_transaction;
 mod get_item;
 pub(crate) mod get_records;
 mod get_shard_iterator;
@@ -58,6 +61,9 @@ pub(crate) fn dispatch<'a>(context: &'a Context<'a>, body: &'a [u8]) -> Running<
         | Operation::UpdateGlobalTableSettings => {
             Box::pin(ready(legacy_global_tables::handle(context, body)))
         }
+        Operation::BatchExecuteStatement => {
+            Box::pin(batch_execute_statement::handle(context, body))
+        }
         Operation::BatchGetItem => Box::pin(batch_get_item::handle(context, body)),
         Operation::BatchWriteItem => Box::pin(batch_write_item::handle(context, body)),
         Operation::CreateTable => Box::pin(create_table::handle(context, body)),
@@ -78,6 +84,8 @@ pub(crate) fn dispatch<'a>(context: &'a Context<'a>, body: &'a [u8]) -> Running<
         | Operation::EnableKinesisStreamingDestination => {
             Box::pin(kinesis_destinations::enable_or_disable(context, body))
         }
+        Operation::ExecuteStatement => Box::pin(execute_statement::handle(context, body)),
+        Operation::ExecuteTransaction => Box::pin(execute_transaction::handle(context, body)),
         Operation::GetItem => Box::pin(get_item::handle(context, body)),
         Operation::GetRecords => Box::pin(get_records::handle(context, body)),
         Operation::GetShardIterator => Box::pin(get_shard_iterator::handle(context, body)),

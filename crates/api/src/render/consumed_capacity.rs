@@ -31,34 +31,85 @@ pub(crate) fn write_consumed_list_member<'c>(
     }
 }
 
+/// As [`write_consumed_list_member`] for BatchExecuteStatement: each table comes with what its failed writes cost, which
+/// belongs to the total and to nothing else.
+pub(crate) fn write_batch_consumed_member<'c>(
+    writer: &mut Writer,
+    consumed: impl IntoIterator<Item = (&'c Consumed, u64)>,
+    asked: ReturnCapacity,
+) {
+    let mut consumed = consumed.into_iter().peekable();
+    if asked != ReturnCapacity::None && consumed.peek().is_some() {
+        writer.name("ConsumedCapacity").array(consumed, |writer, (consumed, failed_halves)| {
+            write_consumed_in(writer, consumed, asked, Style { failed_halves, ..Style::default() });
+        });
+    }
+}
+
+/// As [`write_consumed_list_member`] for ExecuteTransaction, which tells reads from writes at every level.
+pub(crate) fn write_transaction_consumed_member(
+    writer: &mut Writer,
+    consumed: &[Consumed],
+    asked: ReturnCapacity,
+) {
+    if asked != ReturnCapacity::None {
+        let style = Style { indexes_tell_units: true, ..Style::default() };
+        writer.name("ConsumedCapacity").array(consumed, |writer, consumed| {
+            write_consumed_in(writer, consumed, asked, style);
+        });
+    }
+}
+
 fn write_consumed(writer: &mut Writer, consumed: &Consumed, asked: ReturnCapacity) {
+    write_consumed_in(writer, consumed, asked, Style::default());
+}
+
+/// What PartiQL's operations do differently.
+#[derive(Clone, Copy, Default)]
+struct Style {
+    failed_halves: u64,
+    indexes_tell_units: bool,
+}
+
+fn write_consumed_in(
+    writer: &mut Writer,
+    consumed: &Consumed,
+    asked: ReturnCapacity,
+    style: Style,
+) {
     let transactional = consumed.transactional;
+    let index_units = transactional.filter(|_| style.indexes_tell_units);
     writer.object(|writer| {
         writer.name("TableName").string(&consumed.table.name);
-        write_units(writer, consumed.total_halves(), transactional);
+        write_units(writer, consumed.total_halves() + style.failed_halves, transactional);
         if asked == ReturnCapacity::Indexes {
             writer.name("Table").object(|writer| {
                 write_units(writer, consumed.table_halves, transactional);
             });
             let (local, global) = (&consumed.local_index_halves, &consumed.global_index_halves);
-            write_indexes(writer, "LocalSecondaryIndexes", local);
-            write_indexes(writer, "GlobalSecondaryIndexes", global);
+            write_indexes(writer, "LocalSecondaryIndexes", local, index_units);
+            write_indexes(writer, "GlobalSecondaryIndexes", global, index_units);
         }
     });
 }
 
-fn write_indexes(writer: &mut Writer, member: &str, indexes: &BTreeMap<String, u64>) {
+fn write_indexes(
+    writer: &mut Writer,
+    member: &str,
+    indexes: &BTreeMap<String, u64>,
+    transactional: Option<TransactionalUnits>,
+) {
     if indexes.is_empty() {
         return;
     }
     writer.name(member).object(|writer| {
         for (index, halves) in indexes {
-            writer.name(index).object(|writer| write_units(writer, *halves, None));
+            writer.name(index).object(|writer| write_units(writer, *halves, transactional));
         }
     });
 }
 
-/// Only transactions tell reads from writes, and only for the table and in total.
+/// Only transactions tell reads from writes, and most of them only for the table and in total.
 fn write_units(writer: &mut Writer, halves: u64, transactional: Option<TransactionalUnits>) {
     writer.name("CapacityUnits").halves(halves);
     match transactional {

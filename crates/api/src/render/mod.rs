@@ -5,7 +5,10 @@ mod item_collection;
 mod table_description;
 mod write_outcome;
 
-pub(crate) use consumed_capacity::{write_consumed_list_member, write_consumed_member};
+pub(crate) use consumed_capacity::{
+    write_batch_consumed_member, write_consumed_list_member, write_consumed_member,
+    write_transaction_consumed_member,
+};
 pub(crate) use item_collection::{write_item_collection, write_item_collections_member};
 pub(crate) use table_description::{
     Presentation, WarmThroughput, write_deleted_table, write_key_schema, write_table,

@@ -7,6 +7,7 @@ mod memory;
 mod mutations;
 mod paging;
 mod request_limits;
+mod statements;
 
 #[global_allocator]
 static ALLOCATOR: zenobe_testing::allocations::Counting = zenobe_testing::allocations::Counting;

@@ -188,6 +188,11 @@ fn range_of(base: &[u8], operator: &KeyOperator) -> Result<KeyRange> {
         KeyOperator::Greater(value) => KeyRange::new(behind(&at(value)), behind(base)),
         KeyOperator::GreaterOrEqual(value) => KeyRange::new(at(value), behind(base)),
         KeyOperator::Between(low, high) => KeyRange::new(at(low), behind(&at(high))),
+        KeyOperator::Within { low, low_inclusive, high, high_inclusive } => {
+            let start = if *low_inclusive { at(low) } else { behind(&at(low)) };
+            let end = if *high_inclusive { behind(&at(high)) } else { at(high) };
+            KeyRange::new(start, end)
+        }
         KeyOperator::BeginsWith(prefix) => KeyRange::prefix(begin(base, prefix)?),
         KeyOperator::NotIndexable => return Err(PageError::NotIndexable.into()),
     })

@@ -110,18 +110,19 @@ impl Plan<'_> {
         loop {
             let at_once = page.evaluations_left().min(FETCHED_AT_ONCE);
             let entries = collect(&*snapshot, &range, self.direction, at_once).await?;
-            let mut wanted = Vec::with_capacity(entries.len());
+            let mut admitted = Vec::with_capacity(entries.len());
             for (_, entry) in &entries {
-                wanted.push(page.admits(entry.as_item()).await);
+                admitted.push(page.admits(entry.as_item()).await);
                 page.turn.pass().await;
             }
-            let to_fetch = entries.iter().zip(&wanted).filter(|(_, wanted)| **wanted);
+            let is_fetched = |admitted: bool| admitted || self.selection.fetches_rejected;
+            let to_fetch = entries.iter().zip(&admitted).filter(|(_, it)| is_fetched(**it));
             let keys =
                 to_fetch.map(|((_, entry), _)| self.item_key(entry)).collect::<Result<_>>()?;
             let mut items = fetch_items(&*snapshot, keys).await?.into_iter();
-            for ((_, entry), wanted) in entries.iter().zip(wanted) {
-                let item = if wanted { items.next() } else { None };
-                if page.evaluate_fetched(entry.as_item(), item.as_ref()).is_break() {
+            for ((_, entry), admitted) in entries.iter().zip(admitted) {
+                let item = if is_fetched(admitted) { items.next() } else { None };
+                if page.evaluate_fetched(entry.as_item(), item.as_ref(), admitted).is_break() {
                     return Ok(());
                 }
             }
@@ -246,17 +247,20 @@ impl<'q> Page<'q> {
         self.advance(read)
     }
 
-    /// `item` is there if the filter lets the entry through.
+    /// `item` is there if the filter lets the entry through, or if it is charged for all the same.
     fn evaluate_fetched(
         &mut self,
         entry: ItemRef<'_>,
         item: Option<&EncodedItem>,
+        admitted: bool,
     ) -> ControlFlow<()> {
         if let Some(item) = item.map(EncodedItem::as_item) {
             let size_bytes = item.size_bytes() as u64;
             self.fetched_size_bytes += size_bytes;
             self.fetched_halves += read_halves(size_bytes, self.consistent);
-            self.keep(entry, item);
+            if admitted {
+                self.keep(entry, item);
+            }
         }
         self.advance(entry)
     }

@@ -4,7 +4,7 @@ use zenobe_store::Direction;
 
 use crate::Engine;
 use crate::catalog::Table;
-use crate::command::{PageOutcome, PageRequest, Query};
+use crate::command::{Dialect, PageOutcome, PageRequest, Query};
 use crate::error::{PageError, Result};
 
 use super::conditions::QueryRange;
@@ -17,9 +17,13 @@ use super::start_key::{self, StartKey};
 
 impl Engine {
     pub async fn query(&self, command: &Query) -> Result<PageOutcome> {
+        self.query_as(Dialect::Expressions, command).await
+    }
+
+    pub async fn query_as(&self, dialect: Dialect, command: &Query) -> Result<PageOutcome> {
         let mut table = self.table(&command.table).await?;
         loop {
-            let outcome = self.query_once(&table, command).await;
+            let outcome = self.query_once(&table, dialect, command).await;
             if self.is_current(&table).await? {
                 return outcome;
             }
@@ -27,7 +31,12 @@ impl Engine {
         }
     }
 
-    async fn query_once(&self, table: &Table, command: &Query) -> Result<PageOutcome> {
+    async fn query_once(
+        &self,
+        table: &Table,
+        dialect: Dialect,
+        command: &Query,
+    ) -> Result<PageOutcome> {
         let page = &command.page;
         let source = Source::resolve(table, command.index.as_deref(), page.consistent)?;
         let start = page.start_key.as_ref();
@@ -44,9 +53,13 @@ impl Engine {
             None => None,
         };
         check_projection_paths(source, page)?;
-        check_filter(source, page)?;
-        let selection = Selection::resolve(source, page)?;
-        check_filter_is_projected(source, page)?;
+        if dialect == Dialect::Expressions {
+            check_filter(source, page)?;
+        }
+        let selection = Selection::resolve(source, page, dialect)?;
+        if dialect == Dialect::Expressions {
+            check_filter_is_projected(source, page)?;
+        }
         check_filter_paths(source, page)?;
         let direction = if command.forward { Direction::Forward } else { Direction::Reverse };
         let range = match &start {

@@ -4,7 +4,7 @@ use zenobe_store::{Direction, Key, KeyRange};
 
 use crate::Engine;
 use crate::catalog::Table;
-use crate::command::{PageOutcome, Scan, Segment};
+use crate::command::{Dialect, PageOutcome, Scan, Segment};
 use crate::error::{PageError, Result};
 use crate::keyspace;
 use crate::schema::BillingMode;
@@ -17,9 +17,13 @@ use super::start_key::{self, StartKey};
 
 impl Engine {
     pub async fn scan(&self, command: &Scan) -> Result<PageOutcome> {
+        self.scan_as(Dialect::Expressions, command).await
+    }
+
+    pub async fn scan_as(&self, dialect: Dialect, command: &Scan) -> Result<PageOutcome> {
         let mut table = self.table(&command.table).await?;
         loop {
-            let outcome = self.scan_once(&table, command).await;
+            let outcome = self.scan_once(&table, dialect, command).await;
             if self.is_current(&table).await? {
                 return outcome;
             }
@@ -27,7 +31,12 @@ impl Engine {
         }
     }
 
-    async fn scan_once(&self, table: &Table, command: &Scan) -> Result<PageOutcome> {
+    async fn scan_once(
+        &self,
+        table: &Table,
+        dialect: Dialect,
+        command: &Scan,
+    ) -> Result<PageOutcome> {
         let page = &command.page;
         let source = Source::resolve(table, command.index.as_deref(), page.consistent)?;
         let range = match command.segment {
@@ -38,7 +47,7 @@ impl Engine {
             start_key::check_names(source, key)?;
             start_key::check_index_part(source, key)?;
         }
-        let selection = Selection::resolve(source, page)?;
+        let selection = Selection::resolve(source, page, dialect)?;
         let range = match &page.start_key {
             Some(key) => {
                 let start = StartKey::of_scan(source, key)?;

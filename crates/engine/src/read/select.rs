@@ -2,7 +2,7 @@
 
 use zenobe_expression::{Condition, Projection};
 
-use crate::command::{PageRequest, Select};
+use crate::command::{Dialect, PageRequest, Select};
 use crate::error::{PageError, Result};
 use crate::indexes::projects;
 use crate::keys::check_paths;
@@ -15,6 +15,8 @@ pub(super) struct Selection<'q> {
     pub filter: Option<&'q Condition>,
     /// Whether the result shows what a local index has to look up in its table.
     pub fetches_items: bool,
+    /// Whether it does so for rows that the filter rejects, too, as PartiQL is charged.
+    pub fetches_rejected: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -28,7 +30,11 @@ pub(super) enum Output<'q> {
 }
 
 impl<'q> Selection<'q> {
-    pub fn resolve(source: Source<'_>, page: &'q PageRequest) -> Result<Selection<'q>> {
+    pub fn resolve(
+        source: Source<'_>,
+        page: &'q PageRequest,
+        dialect: Dialect,
+    ) -> Result<Selection<'q>> {
         let output = output(source, page);
         if let Some(index) = source.index
             && index.definition.kind == IndexKind::Global
@@ -36,7 +42,12 @@ impl<'q> Selection<'q> {
             check_global(source, &index.definition.name, output)?;
         }
         let filter = page.filter.as_ref();
-        Ok(Selection { output, filter, fetches_items: fetches_items(source, output) })
+        Ok(Selection {
+            output,
+            filter,
+            fetches_items: fetches_items(source, output),
+            fetches_rejected: dialect == Dialect::PartiQl,
+        })
     }
 }
 

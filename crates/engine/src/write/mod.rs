@@ -14,7 +14,7 @@ use zenobe_value::EncodedItem;
 
 use crate::Engine;
 use crate::catalog::Table;
-use crate::command::{Consumed, DeleteItem, PutItem, TableName, UpdateItem, WriteOutcome};
+use crate::command::{Consumed, DeleteItem, Dialect, PutItem, TableName, UpdateItem, WriteOutcome};
 use crate::error::{Error, Result};
 
 use self::commit::{Committed, Written, commit};
@@ -36,8 +36,19 @@ impl Engine {
     }
 
     pub async fn update_item(&self, command: UpdateItem) -> Result<WriteOutcome> {
-        self.write_item(&command.table, |table| prepare_update(table, &command, SizeRule::Update))
-            .await
+        self.update_item_as(Dialect::Expressions, command).await
+    }
+
+    pub async fn update_item_as(
+        &self,
+        dialect: Dialect,
+        command: UpdateItem,
+    ) -> Result<WriteOutcome> {
+        let size_rule = match dialect {
+            Dialect::Expressions => SizeRule::Update,
+            Dialect::PartiQl => SizeRule::Flat,
+        };
+        self.write_item(&command.table, |table| prepare_update(table, &command, size_rule)).await
     }
 
     /// Prepares a write against the table's definition and commits it; anew if the definition has changed.

@@ -159,6 +159,11 @@ fn matches(value: &AttributeValue, operator: Option<&KeyOperator>) -> bool {
         Some(KeyOperator::Between(low, high)) => {
             compare(value, low).is_ge() && compare(value, high).is_le()
         }
+        Some(KeyOperator::Within { low, low_inclusive, high, high_inclusive }) => {
+            let (low, high) = (compare(value, low), compare(value, high));
+            (low.is_gt() || low.is_eq() && *low_inclusive)
+                && (high.is_lt() || high.is_eq() && *high_inclusive)
+        }
         Some(KeyOperator::NotIndexable) => false,
         Some(KeyOperator::BeginsWith(prefix)) => match (value, prefix) {
             (AttributeValue::S(text), AttributeValue::S(prefix)) => text.starts_with(prefix),
@@ -204,7 +209,7 @@ fn distinct(mut values: Vec<AttributeValue>) -> Vec<AttributeValue> {
 }
 
 fn operator(kind: Kind) -> impl Strategy<Value = KeyOperator> {
-    (0..7u8, text_of(kind), text_of(kind)).prop_map(move |(which, one, other)| {
+    (0..11u8, text_of(kind), text_of(kind)).prop_map(move |(which, one, other)| {
         let (one, other) = (value(kind, &one), value(kind, &other));
         match (which, kind) {
             (0, _) => KeyOperator::Equal(one),
@@ -213,6 +218,12 @@ fn operator(kind: Kind) -> impl Strategy<Value = KeyOperator> {
             (3, _) => KeyOperator::Greater(one),
             (4, _) => KeyOperator::GreaterOrEqual(one),
             (5, Kind::Text | Kind::Binary) => KeyOperator::BeginsWith(one),
+            (7.., _) => KeyOperator::Within {
+                low: one,
+                low_inclusive: which % 2 == 0,
+                high: other,
+                high_inclusive: which < 9,
+            },
             _ => KeyOperator::Between(one, other),
         }
     })

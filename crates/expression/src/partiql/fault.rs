@@ -72,6 +72,8 @@ pub enum StatementFault {
         index: String,
         position: Position,
     },
+    /// An attribute without a name, in a path or a literal.
+    EmptyName,
     PathTooDeep {
         levels: usize,
     },
@@ -178,6 +180,7 @@ pub enum Unsupported {
     Path,
     Operator,
     Scalar,
+    Collection,
 }
 
 #[cfg(test)]

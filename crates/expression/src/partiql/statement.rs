@@ -43,6 +43,8 @@ pub struct Select {
     pub source: Source,
     pub condition: Option<Test>,
     pub order: Vec<OrderKey>,
+    /// A column that is a function. It is refused like any fault, but a table's own objection to its index comes before it.
+    pub function_column: Option<Position>,
 }
 
 /// A table or, behind a dot, one of its indexes.

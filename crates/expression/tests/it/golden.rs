@@ -180,6 +180,7 @@ fn print_keys(conditions: &[KeyCondition]) -> Vec<String> {
             KeyOperator::Greater(_) => ">",
             KeyOperator::GreaterOrEqual(_) => ">=",
             KeyOperator::Between(..) => "between",
+            KeyOperator::Within { .. } => "within",
             KeyOperator::BeginsWith(_) => "begins with",
             KeyOperator::NotIndexable => "not indexable",
         };

@@ -26,9 +26,9 @@ use crate::render::{write_consumed_list_member, write_item_collections_member};
 use crate::{Context, Reply};
 
 pub(crate) const ACTIONS_MAX: usize = 100;
-const TOKEN_LENGTH_MAX: usize = 36;
+pub(crate) const TOKEN_LENGTH_MAX: usize = 36;
 /// What the data of a transaction may add up to.
-const PAYLOAD_SIZE_BYTES_MAX: usize = 4 * 1024 * 1024;
+pub(crate) const PAYLOAD_SIZE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
     let input: TransactWriteItemsInput = request(body)?;

@@ -326,20 +326,24 @@ impl Parser<'_> {
         self.position += 1;
         self.enter()?;
         let mut fields = Vec::new();
-        while self.peek() != TokenKind::CloseBrace {
-            if !fields.is_empty() {
-                self.expect(TokenKind::Comma, "COMMA")?;
+        if self.peek() != TokenKind::CloseBrace {
+            fields.push(self.field()?);
+            while self.accept(TokenKind::Comma) {
+                fields.push(self.field()?);
             }
-            if self.peek() != TokenKind::Text {
-                return Err(self.unexpected());
-            }
-            let name = unquoted(self.advance_text());
-            self.expect(TokenKind::Colon, "COLON")?;
-            fields.push((name, self.expression()?));
         }
+        self.expect(TokenKind::CloseBrace, "RIGHT_CURLY")?;
         self.depth -= 1;
-        self.position += 1;
         Ok(Node::Map(fields))
+    }
+
+    fn field(&mut self) -> Result<(String, Expression), StatementFault> {
+        if self.peek() != TokenKind::Text {
+            return Err(self.unexpected());
+        }
+        let name = unquoted(self.advance_text());
+        self.expect(TokenKind::Colon, "COLON")?;
+        Ok((name, self.expression()?))
     }
 
     /// Expressions, separated by commas, up to and with a closing token.
@@ -350,17 +354,14 @@ impl Parser<'_> {
     ) -> Result<Vec<Expression>, StatementFault> {
         self.enter()?;
         let mut elements = Vec::new();
-        while self.peek() != close {
-            if !elements.is_empty() {
-                self.expect(TokenKind::Comma, "COMMA")?;
-            }
-            if self.peek() == TokenKind::End {
-                return Err(StatementFault::ExpectedToken { token });
-            }
+        if self.peek() != close {
             elements.push(self.expression()?);
+            while self.accept(TokenKind::Comma) {
+                elements.push(self.expression()?);
+            }
         }
+        self.expect(close, token)?;
         self.depth -= 1;
-        self.position += 1;
         Ok(elements)
     }
 

@@ -51,6 +51,7 @@ impl Parser<'_> {
             Node::Map(fields) => {
                 let mut members = Attributes::new();
                 for (name, value) in fields {
+                    self.check_name(&name);
                     let value = self.literal_at(value, &Place::Member(place, &name), levels + 1);
                     members.insert(name, value);
                 }
@@ -69,6 +70,12 @@ impl Parser<'_> {
                 self.unsupported_value(what, place, span);
                 AttributeValue::Null
             }
+        }
+    }
+
+    pub(super) fn check_name(&mut self, name: &str) {
+        if name.is_empty() {
+            self.keep(StatementFault::EmptyName);
         }
     }
 

@@ -68,6 +68,11 @@ impl<'t> Parser<'t> {
         self.fault.get_or_insert(fault);
     }
 
+    /// Keeps a fault of meaning that comes before all others.
+    fn keep_first(&mut self, fault: StatementFault) {
+        self.fault = Some(fault);
+    }
+
     // ---- tokens ---------------------------------------------------------------------------------
 
     fn peek(&self) -> TokenKind {

@@ -21,6 +21,11 @@ impl Parser<'_> {
                 break;
             }
         }
+        let is_empty =
+            |element: &PathElement| matches!(element, PathElement::Name(name) if name.is_empty());
+        if root.is_empty() || below.iter().any(is_empty) {
+            self.keep(StatementFault::EmptyName);
+        }
         let levels = 1 + below.len();
         if levels > PATH_ELEMENTS_MAX {
             self.keep(StatementFault::PathTooDeep { levels });

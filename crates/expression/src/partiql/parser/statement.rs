@@ -2,7 +2,7 @@
 
 use super::Parser;
 use super::expression::{Expression, Node};
-use crate::partiql::fault::{StatementFault, Unsupported};
+use crate::partiql::fault::{Position, StatementFault, Unsupported};
 use crate::partiql::lexer::{TokenKind, unquoted};
 use crate::partiql::statement::{
     Column, Delete, Image, Insert, InsertedItem, OrderKey, Returning, Select, Source,
@@ -65,9 +65,10 @@ impl Parser<'_> {
     // ---- SELECT ---------------------------------------------------------------------------------
 
     fn select(&mut self) -> Result<Select, StatementFault> {
+        let mut function_column = None;
         let columns = match self.accept(TokenKind::Star) {
             true => None,
-            false => Some(self.columns()?),
+            false => Some(self.columns(&mut function_column)?),
         };
         if !self.accept_word("FROM") {
             return Err(StatementFault::ExpectedFrom);
@@ -79,15 +80,26 @@ impl Parser<'_> {
         if condition.is_none() && !order.is_empty() {
             self.keep(StatementFault::OrderWithoutCondition);
         }
-        Ok(Select { columns, source, condition, order })
+        if source.index.is_none()
+            && let Some(position) = function_column
+        {
+            self.keep_first(StatementFault::UnexpectedPathComponent { position });
+        }
+        Ok(Select { columns, source, condition, order, function_column })
     }
 
-    fn columns(&mut self) -> Result<Vec<Column>, StatementFault> {
+    fn columns(
+        &mut self,
+        function_column: &mut Option<Position>,
+    ) -> Result<Vec<Column>, StatementFault> {
         let mut columns = Vec::new();
         loop {
             let expression = self.expression()?;
             match expression.node {
                 Node::Path(path) => columns.push(Column { name: column_name(&path), path }),
+                Node::Call { .. } => {
+                    function_column.get_or_insert(self.place(expression.span));
+                }
                 _ => self.unexpected_component(expression.span),
             }
             if self.accept_word("AS") || matches!(self.peek(), TokenKind::Name) {
@@ -199,15 +211,19 @@ impl Parser<'_> {
         let what = match value.node {
             Node::Parameter(parameter) => return InsertedItem::Parameter(parameter),
             Node::Map(fields) => {
-                let field = |(name, value): (String, Expression)| match value.node {
-                    Node::Parameter(parameter) => (name, Term::Parameter(parameter)),
-                    _ => (name, Term::Literal(self.literal(value))),
+                let field = |(name, value): (String, Expression)| {
+                    self.check_name(&name);
+                    match value.node {
+                        Node::Parameter(parameter) => (name, Term::Parameter(parameter)),
+                        _ => (name, Term::Literal(self.literal(value))),
+                    }
                 };
                 return InsertedItem::Fields(fields.into_iter().map(field).collect());
             }
             Node::Path(_) => Unsupported::Path,
             Node::Call { .. } => Unsupported::Function(self.text_of(span).to_ascii_lowercase()),
             Node::Text(_) | Node::Number { .. } | Node::Bool(_) | Node::Null => Unsupported::Scalar,
+            Node::List(_) | Node::Bag(_) => Unsupported::Collection,
             _ => Unsupported::Operator,
         };
         self.unsupported_root(what, span);

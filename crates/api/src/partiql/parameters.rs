@@ -1,0 +1,58 @@
+//! The parameters of a statement as a request carries them.
+
+use zenobe_expression::limits::STATEMENT_LENGTH_MAX;
+use zenobe_value::AttributeValue;
+
+use crate::error::ApiError;
+use crate::json::attribute_value::{ValueFault, WireValue};
+use crate::json::decode::{Decode, DecodeError, Position, TypeFault, element};
+use crate::json::{Kind, Reader};
+use crate::messages;
+
+/// Values in order. All are checked, but no more are kept than the longest statement could use.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ParameterList {
+    values: Vec<AttributeValue>,
+    /// The first one in the order of the request.
+    fault: Option<ValueFault>,
+    is_empty: bool,
+}
+
+impl ParameterList {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.is_empty
+    }
+
+    pub(crate) fn into_values(self) -> Result<Vec<AttributeValue>, ApiError> {
+        match self.fault {
+            Some(fault) => Err(messages::partiql::parameter_fault(&fault)),
+            None => Ok(self.values),
+        }
+    }
+}
+
+impl Decode for ParameterList {
+    fn collection_type() -> String {
+        Vec::<WireValue>::collection_type()
+    }
+
+    fn decode(reader: &mut Reader<'_>, position: Position) -> Result<Self, DecodeError> {
+        match (reader.peek()?, position) {
+            (Kind::Array, _) => {}
+            (Kind::Object, _) => return Err(TypeFault::StructureNotExpected.into()),
+            (_, Position::Member) => return Err(TypeFault::UnexpectedMember.into()),
+            (_, Position::Element) => return Err(TypeFault::NestedGeneric.into()),
+        }
+        reader.begin_array()?;
+        let mut list = ParameterList { is_empty: true, ..ParameterList::default() };
+        while reader.next_element(list.is_empty)? {
+            list.is_empty = false;
+            match element::<WireValue>(reader)? {
+                Ok(value) if list.values.len() < STATEMENT_LENGTH_MAX => list.values.push(value),
+                Ok(_) => {}
+                Err(fault) => drop(list.fault.get_or_insert(fault)),
+            }
+        }
+        Ok(list)
+    }
+}

@@ -1,0 +1,100 @@
+//! The order of results: ORDER BY, and what it means for the order of reads.
+
+use zenobe_engine::schema::KeySchema;
+use zenobe_expression::partiql::OrderKey;
+
+use super::branch::{Branch, by_partition};
+use crate::error::ApiError;
+use crate::messages::partiql as messages;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ReadOrder {
+    is_given: bool,
+    /// Whether partitions descend, if they come first in ORDER BY.
+    partitions_descend: Option<bool>,
+    sort_descends: bool,
+}
+
+impl ReadOrder {
+    /// Only keys can be ordered by. A sort key that ORDER BY does not name descends.
+    pub(super) fn check(order: &[OrderKey], keys: &KeySchema) -> Result<ReadOrder, ApiError> {
+        let is_key = |key: &OrderKey| key.path.is_top_level() && keys.contains(key.path.root());
+        if let Some(other) = order.iter().find(|key| !is_key(key)) {
+            return Err(messages::order_attribute(&other.path.to_string()));
+        }
+        let partition = &keys.partition[0].name;
+        let is_partition = |key: &&OrderKey| key.path.root() == partition;
+        let sort = order.iter().find(|key| !is_partition(key));
+        Ok(ReadOrder {
+            is_given: !order.is_empty(),
+            partitions_descend: order.first().filter(is_partition).map(|key| key.descending),
+            sort_descends: !order.is_empty() && sort.is_none_or(|key| key.descending),
+        })
+    }
+
+    pub(super) fn check_unkeyed(self) -> Result<(), ApiError> {
+        if self.is_given { Err(messages::order_without_partition()) } else { Ok(()) }
+    }
+
+    pub(super) fn forward(self) -> bool {
+        !self.sort_descends
+    }
+
+    /// The branches in the order in which they are read: partition by partition, and in each the ranges as they follow
+    /// each other. Branches of a partition that have no ranges to tell them apart become one.
+    pub(super) fn arrange(self, branches: Vec<Branch<'_>>) -> Result<Vec<Branch<'_>>, ApiError> {
+        if branches.len() == 1 {
+            return Ok(branches);
+        }
+        let mut partitions = by_partition(branches);
+        if partitions.len() > 1 && self.is_given {
+            let descends = self.partitions_descend.ok_or_else(messages::order_of_partitions)?;
+            partitions.sort_by(|one, two| one[0].partition_bytes().cmp(two[0].partition_bytes()));
+            if descends {
+                partitions.reverse();
+            }
+        }
+        let mut arranged = Vec::with_capacity(partitions.len());
+        for mut partition in partitions {
+            if partition.len() > 1 && partition.iter().any(Branch::is_unranged) {
+                arranged.extend(Branch::merged(partition));
+                continue;
+            }
+            partition.sort_by_cached_key(|branch| branch.sort.bytes());
+            if self.sort_descends {
+                partition.reverse();
+            }
+            arranged.extend(partition);
+        }
+        Ok(arranged)
+    }
+}
+
+/// Names in the order in which Java's HashSet lists them: by their hash, modulo a power of two.
+pub(super) fn as_java_set(mut names: Vec<String>) -> Vec<String> {
+    let mut buckets: usize = 16;
+    while names.len() * 4 > buckets * 3 {
+        buckets *= 2;
+    }
+    let bucket = |name: &String| {
+        let hash = name
+            .encode_utf16()
+            .fold(0_u32, |hash, unit| hash.wrapping_mul(31).wrapping_add(u32::from(unit)));
+        (hash ^ (hash >> 16)) as usize & (buckets - 1)
+    };
+    names.sort_by_key(bucket);
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_have_the_order_of_their_hashes() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        // Single letters hash to their codes: b is 98, 2 modulo 16.
+        assert_eq!(as_java_set(names(&["c", "b", "a"])), ["a", "b", "c"]);
+        assert_eq!(as_java_set(names(&["p", "o", "a"])), ["p", "a", "o"]);
+    }
+}
