@@ -137,6 +137,7 @@ fn database_options(settings: &Settings, driven_clock: Option<&Arc<ManualClock>>
         streams: settings.streams,
         wording: settings.wording,
         index_status_hold: settings.local.map_or(Duration::ZERO, |local| local.index_status_hold),
+        refuse_scans: settings.refuse_scans,
         clock,
         clock_jump_ms_max: settings.clock_jump_ms_max,
     }

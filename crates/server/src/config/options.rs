@@ -231,6 +231,19 @@ pub struct Options {
         help_heading = BEHAVIOUR
     )]
     pub wording: Wording,
+    /// Refuse PartiQL statements that would scan a table or an index
+    #[arg(
+        long,
+        env = "ZENOBE_REFUSE_SCANS",
+        default_value = "false",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        value_parser = BoolishValueParser::new(),
+        value_name = "BOOL",
+        help_heading = BEHAVIOUR
+    )]
+    pub refuse_scans: bool,
 
     /// Open shards of each stream, which consumers read in parallel
     #[arg(

@@ -38,6 +38,8 @@ pub struct Settings {
     pub connections_per_peer_max: Option<usize>,
     pub tables_max: u64,
     pub wording: Wording,
+    /// Whether PartiQL statements that would scan are refused.
+    pub refuse_scans: bool,
     /// Where triggers that commands add may write files; `None` lets them write none.
     pub dead_letter_directory: Option<PathBuf>,
     pub idle_timeout: Duration,
@@ -123,6 +125,7 @@ impl Settings {
             connections_per_peer_max: options.max_connections_per_peer.map(|count| count as usize),
             tables_max: options.max_tables.into(),
             wording: options.wording,
+            refuse_scans: options.refuse_scans,
             dead_letter_directory: options.dead_letter_directory,
             idle_timeout: seconds(options.idle_timeout_seconds),
             stall_timeout: seconds(options.stall_timeout_seconds),

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use http_body_util::Full;
 use hyper::body::Incoming;
+use hyper::header::{HeaderName, HeaderValue};
 use hyper::http::request;
 use hyper::{Request, Response, StatusCode};
 use tokio::sync::OwnedSemaphorePermit;
@@ -280,8 +281,16 @@ enum Refusal {
 fn api_answer(response: zenobe_api::Response, content_type: ContentType) -> Answer {
     let status = StatusCode::from_u16(response.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let content_type = Some(content_type.header_value());
-    Answer { content_type, ..Answer::new(status, response.body) }
+    let mut answer = Answer { content_type, ..Answer::new(status, response.body) };
+    // A plan names tables and indexes, whose names are plain ASCII if they exist. Others have no plan to tell.
+    if let Some(plan) = response.plan.and_then(|plan| HeaderValue::try_from(plan).ok()) {
+        answer.headers.insert(PLAN, plan);
+    }
+    answer
 }
+
+/// What became of a PartiQL statement, for people.
+const PLAN: HeaderName = HeaderName::from_static("x-zenobe-plan");
 
 /// Who calls the API reads errors as the API words them.
 fn site_answer(route: Route, refusal: &SiteRefusal) -> Answer {

@@ -70,7 +70,7 @@ impl Handler for Script {
             }
             other => unreachable!("no test calls {}", other.name()),
         };
-        Response { status: 200, body, error: None }
+        Response { status: 200, body, error: None, plan: None }
     }
 
     fn statistics(&self) -> Statistics {
