@@ -13,6 +13,7 @@ mod linearizability;
 mod model;
 mod run;
 mod shrink;
+mod statement;
 mod step;
 mod text;
 mod twin;

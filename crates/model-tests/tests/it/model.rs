@@ -17,7 +17,7 @@ use crate::step::Step;
 const HISTORY_STEPS: usize = 400;
 
 /// How steps end so often that a run without one of these would not be a test.
-const COMMON: [&str; 29] = [
+const COMMON: [&str; 40] = [
     "add-index",
     "batch-get",
     "batch-write",
@@ -35,6 +35,17 @@ const COMMON: [&str; 29] = [
     "transact-get",
     "transact-write",
     "write",
+    "statement delete",
+    "statement get",
+    "statement insert",
+    "statement query",
+    "statement transaction",
+    "statement update",
+    "ConditionalCheckFailedException",
+    "DuplicateItemException",
+    "ResourceNotFoundException",
+    "TransactionCanceledException",
+    "ValidationException",
     "Cancelled(",
     "ConditionFailed(None",
     "ConditionFailed(Some(",

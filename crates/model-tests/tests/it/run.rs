@@ -66,7 +66,7 @@ impl Counts {
         }
     }
 
-    fn count(&mut self, name: impl Into<String>) {
+    pub fn count(&mut self, name: impl Into<String>) {
         *self.0.entry(name.into()).or_default() += 1;
     }
 
@@ -78,18 +78,18 @@ impl Counts {
     }
 }
 
-struct World {
+pub struct World {
     disk: Disk,
     clock: Arc<ManualClock>,
     limits: Limits,
     /// `None` only while it is being reopened.
     engine: Option<Arc<Engine>>,
-    namespace: Arc<Namespace>,
-    twin: Twin,
-    counts: Counts,
+    pub namespace: Arc<Namespace>,
+    pub twin: Twin,
+    pub counts: Counts,
 }
 
-type Outcome = Result<(), String>;
+pub type Outcome = Result<(), String>;
 
 /// What a batch brings from one table: items, cost, and the keys that were left out.
 type BatchGot = (Vec<Attributes>, Consumed, Vec<usize>);
@@ -121,7 +121,7 @@ impl World {
         world
     }
 
-    fn engine(&self) -> &Engine {
+    pub fn engine(&self) -> &Arc<Engine> {
         self.engine.as_ref().expect("the engine is open")
     }
 
@@ -164,6 +164,7 @@ impl World {
                 self.transact_write(token.as_deref(), writes).await
             }
             Step::TransactGet(gets) => self.transact_get(gets).await,
+            Step::Statement(step) => self.statement(step).await,
             Step::AddIndex { table, index } => self.add_index(table, index).await,
             Step::DropIndex { table, index } => self.drop_index(table, index).await,
             Step::CreateTable { table } => match shapes().iter().find(|shape| shape.name == *table)
@@ -762,7 +763,7 @@ fn compare<T: PartialEq + Debug>(what: &str, expected: &T, actual: &T) -> Outcom
     Err(format!("{what}: {}", difference(expected, actual)))
 }
 
-fn difference(expected: &impl Debug, actual: &impl Debug) -> String {
+pub fn difference(expected: &impl Debug, actual: &impl Debug) -> String {
     const SHOWN_MAX: usize = 6_000;
     let shown = |text: String| match text.char_indices().nth(SHOWN_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),

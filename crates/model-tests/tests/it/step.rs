@@ -38,6 +38,8 @@ pub enum Step {
         writes: Vec<(String, Write)>,
     },
     TransactGet(Vec<Get>),
+    /// A write, a get, a query or a transaction, said in PartiQL.
+    Statement(Box<Step>),
     AddIndex {
         table: String,
         index: NewIndex,
@@ -156,6 +158,7 @@ impl fmt::Display for Step {
                 write!(formatter, "transact-get")?;
                 gets.iter().try_for_each(|get| write!(formatter, "\n    {}", show_get(get)))
             }
+            Step::Statement(step) => write!(formatter, "as a statement: {step}"),
             Step::AddIndex { table, index } => {
                 let NewIndex { name, partition, sort, projection } = index;
                 write!(formatter, "add-index {table} {name} {partition:?} {sort:?} {projection:?}")

@@ -67,6 +67,15 @@ impl Generator {
     }
 
     fn step(&mut self) -> Step {
+        let step = self.plain_step();
+        let has_statement = matches!(
+            step,
+            Step::Write { .. } | Step::Get { .. } | Step::Query(_) | Step::TransactWrite { .. }
+        );
+        if has_statement && self.dice.one_in(5) { Step::Statement(Box::new(step)) } else { step }
+    }
+
+    fn plain_step(&mut self) -> Step {
         match self.dice.below(1000) {
             0..352 => self.single_write(),
             352..360 => self.table_step(),

@@ -57,11 +57,20 @@ impl Twin {
     }
 
     pub fn write(&mut self, table: &str, write: &Write) -> Result<Written, Refusal> {
+        self.write_as(table, write, SizeRule::Quirky)
+    }
+
+    pub fn write_as(
+        &mut self,
+        table: &str,
+        write: &Write,
+        size_rule: SizeRule,
+    ) -> Result<Written, Refusal> {
         write.check_size()?;
         self.table(table)?;
         let table = self.tables.get_mut(table).expect("the table was found");
         let key = write.prepare(table)?;
-        let new = write.image(table, &key, SizeRule::Quirky)?;
+        let new = write.image(table, &key, size_rule)?;
         table.check_collection(&key, new.as_ref())?;
         let old = table.items.get(&key).cloned();
         let mut consumed = nothing_consumed(&table.name);
