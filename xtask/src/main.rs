@@ -15,8 +15,10 @@ mod environment;
 mod fuzz;
 mod instructions;
 mod libclang;
+mod licences;
 mod measuring;
 mod metadata;
+mod package;
 mod peers;
 mod process;
 mod progress;
@@ -56,6 +58,8 @@ pub const COMMANDS: [&str; 12] = [
     "compare",
     "soak",
     "instructions",
+    "licences",
+    "package",
     "env",
     "help",
 ];
@@ -76,6 +80,8 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         "compare" => compare::run(rest),
         "soak" => soak::run(rest),
         "instructions" => instructions::run(rest),
+        "licences" => licences::run(rest),
+        "package" => package::run(rest),
         "env" => no_arguments(rest).and_then(|()| environment::print()),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
@@ -150,6 +156,17 @@ Usage: cargo xtask <command>
       Counts the instructions of the hot paths and compares them with the recorded
       baseline; --bless records new counts, --profile shows where they are spent.
       Example: cargo xtask instructions --profile get-item.memory
+
+  licences [--write]
+      Checks that deny.toml allows the licences of everything that the binary contains, and that NOTICE
+      names it all; --write brings NOTICE up to date. Part of `test`.
+      Example: cargo xtask licences --write
+
+  package [--deb | --stage <directory>]
+      Builds what is released: target/package/zenobe-VERSION-TARGET.tar.gz with the binary, man pages,
+      completions and licences, and its checksum; a Debian package with --deb, which needs cargo-deb;
+      or only the files, in a directory.
+      Example: cargo xtask package --stage /tmp/zenobe
 
   env
       Prints the variables under which plain cargo builds the workspace quickly.

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::commands::{BenchArguments, ClockCommand, StreamCommand, TriggerCommand};
+use crate::commands::{
+    BenchArguments, ClockCommand, HealthArguments, StreamCommand, TriggerCommand,
+};
 use crate::config::{self, LocalFlags, Options};
 
 /// A database that speaks Amazon DynamoDB's API.
@@ -33,6 +35,8 @@ pub enum Command {
     Clock(ClockCommand),
     /// Load any DynamoDB endpoint and measure it
     Bench(Box<BenchArguments>),
+    /// Ask a server whether it reads and writes
+    Health(HealthArguments),
     /// Print completions for a shell
     #[command(after_help = "Example:\n  zenobe completions bash > /etc/bash_completion.d/zenobe")]
     Completions { shell: Shell },

@@ -35,6 +35,7 @@ fn main() -> ExitCode {
         Command::Stream(stream) => commands::run_stream(stream),
         Command::Clock(clock) => commands::run_clock(clock),
         Command::Bench(arguments) => commands::run_bench(&arguments),
+        Command::Health(arguments) => commands::run_health(&arguments),
         Command::Completions { shell } => commands::print_completions(command, shell),
         Command::Man(arguments) => commands::print_man_pages(command, &arguments),
         Command::ConfigReference => commands::print_reference(&command),

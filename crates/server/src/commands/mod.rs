@@ -4,6 +4,7 @@ mod bench;
 mod change_text;
 mod clock;
 mod connection;
+mod health;
 mod manual;
 mod tail;
 mod trigger;
@@ -15,6 +16,7 @@ use crate::triggers::source::SourceError;
 
 pub use bench::BenchArguments;
 pub use clock::ClockCommand;
+pub use health::HealthArguments;
 pub use manual::{print_completions, print_man_pages, print_reference};
 pub use tail::TailArguments;
 pub use trigger::TriggerCommand;
@@ -56,6 +58,10 @@ pub fn run_clock(command: ClockCommand) -> Result<(), CommandError> {
 pub fn run_stream(command: StreamCommand) -> Result<(), CommandError> {
     let StreamCommand::Tail(arguments) = command;
     runtime()?.block_on(tail::run(arguments))
+}
+
+pub fn run_health(arguments: &HealthArguments) -> Result<(), CommandError> {
+    runtime()?.block_on(health::run(arguments))
 }
 
 pub fn run_bench(arguments: &BenchArguments) -> Result<(), CommandError> {

@@ -318,3 +318,16 @@ fn completions_and_man_pages_come_from_the_command_line_itself() {
         assert!(directory.path().join(page).exists(), "{page}");
     }
 }
+
+#[test]
+fn a_server_is_asked_for_its_health() {
+    let server = Process::start(&mut zenobe(&["serve", "--memory", "--listen", "127.0.0.1:0"]));
+    let endpoint = format!("http://{}", server.address);
+    for check in [&["health"][..], &["health", "--live"]] {
+        let output = zenobe(check).args(["--endpoint", &endpoint]).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && text.contains("true"), "{output:?}");
+    }
+    server.stop("-TERM");
+    check_refusal(zenobe(&["health"]).args(["--endpoint", &endpoint]), 1, "cannot connect to");
+}
