@@ -6,12 +6,12 @@
 mod expression;
 mod texts;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
 
 use crate::metadata::{Metadata, Package};
-use crate::process::Failure;
+use crate::process::{self, Failure};
 use crate::workspace;
 
 pub use texts::write as write_texts;
@@ -58,12 +58,26 @@ pub fn check() -> Result<(), Failure> {
     }
 }
 
-/// What the binary is made of, besides the crates of this workspace.
+/// What the binary is made of, besides the crates of this workspace. `cargo metadata` alone would count what other members
+/// of the workspace enable.
 pub fn shipped(metadata: &Metadata) -> Result<Vec<&Package>, Failure> {
+    let mut cargo = workspace::cargo();
+    cargo.args(["tree", "--locked", "--package", "zenobe", "--edges", "normal,build"]);
+    let tree = process::output(cargo.args(["--target", "all", "--prefix", "none"]))?;
+    let compiled: BTreeSet<(&str, &str)> = tree.lines().filter_map(name_and_version).collect();
     let root = workspace::root();
     let mut packages = metadata.with_dependencies("zenobe")?;
-    packages.retain(|package| !package.directory().starts_with(&root));
+    packages.retain(|package| {
+        compiled.contains(&(package.name.as_str(), package.version.as_str()))
+            && !package.directory().starts_with(&root)
+    });
     Ok(packages)
+}
+
+/// Of a line such as `tokio v1.54.0 (*)`.
+fn name_and_version(line: &str) -> Option<(&str, &str)> {
+    let mut words = line.split_whitespace();
+    Some((words.next()?, words.next()?.strip_prefix('v')?))
 }
 
 /// The list in deny.toml, so that both checks know the same one.
@@ -127,5 +141,11 @@ mod tests {
         let text = "[graph]\ntargets = [\"x\"]\n[licenses]\nallow = [\n  \"MIT\",\n  \"ISC\",\n]\n";
         assert_eq!(allowed_in(text).unwrap(), ["MIT", "ISC"]);
         assert_eq!(allowed_in("[graph]\n"), None);
+    }
+
+    #[test]
+    fn names_and_versions_are_read_from_the_tree() {
+        assert_eq!(name_and_version("tokio v1.54.0 (*)"), Some(("tokio", "1.54.0")));
+        assert_eq!(name_and_version("[build-dependencies]"), None);
     }
 }
