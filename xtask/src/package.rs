@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::environment::Environment;
+use crate::metadata::Metadata;
 use crate::process::{self, Failure};
 use crate::serve::{self, Profile};
 use crate::{licences, workspace};
@@ -33,6 +34,20 @@ pub fn run(arguments: &[String]) -> Result<(), Failure> {
         ["--stage", directory] => stage(&workspace::root().join(directory)),
         _ => Err(Failure::new("expected nothing, --deb, or --stage <directory>")),
     }
+}
+
+/// The crates that the binary is made of can be published: their manifests say all that a registry asks for. What is
+/// packed is not compiled again.
+pub fn check_crates() -> Result<(), Failure> {
+    let metadata = Metadata::read()?;
+    let root = workspace::root();
+    let packages = metadata.with_dependencies("zenobe")?;
+    let mut cargo = workspace::cargo();
+    cargo.args(["package", "--quiet", "--locked", "--offline", "--no-verify", "--allow-dirty"]);
+    for package in packages.iter().filter(|package| package.directory().starts_with(&root)) {
+        cargo.args(["--package", &package.name]);
+    }
+    process::output(&mut cargo).map(drop)
 }
 
 /// Builds the binary and fills the directory with it and all that belongs to it.

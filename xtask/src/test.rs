@@ -5,7 +5,7 @@ mod report;
 use crate::environment::Environment;
 use crate::process::{self, Failure};
 use crate::serve::{self, Profile};
-use crate::{clients, documents, fuzz, instructions, licences, python, rust_version, safety, workspace};
+use crate::{clients, documents, fuzz, instructions, licences, package, python, rust_version, safety, workspace};
 use report::Report;
 
 /// The steps in their order, with the seconds that each takes from a clean clone on two cores with RocksDB in the
@@ -41,7 +41,8 @@ fn run_steps(report: &mut Report) -> Result<(), Failure> {
         cargo(&["fmt", "--all", "--check"])?;
         cargo(&["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"])?;
         rust_version::check()?;
-        licences::check()
+        licences::check()?;
+        package::check_crates()
     })?;
     report.step("lints", || {
         cargo(&["clippy", "--locked", "--workspace", "--all-targets", "--", "--deny", "warnings"])
