@@ -86,6 +86,8 @@ class Server {
     const listen = `127.0.0.1:${this.#port}`;
     const child = spawn(this.#binary, ['serve', '--memory', '--listen', listen, ...this.#arguments], {
       stdio: ['ignore', 'pipe', 'pipe'],
+      // What the developer's own server is configured with must not reach this one.
+      env: Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('ZENOBE_'))),
     });
     this.#child = child;
     running.add(child);

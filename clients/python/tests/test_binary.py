@@ -8,6 +8,7 @@ import pathlib
 import tarfile
 import threading
 
+import boto3
 import pytest
 
 from zenobe_testing import BinaryError, Server, StartError, find_binary
@@ -108,6 +109,14 @@ def test_a_server_that_does_not_start_is_quoted(tmp_path):
         Server(binary=str(broken))
     with pytest.raises(StartError, match="--no-such-option"):
         Server(arguments=["--no-such-option"])
+
+
+def test_the_environment_configures_no_server(monkeypatch):
+    monkeypatch.setenv("ZENOBE_CREDENTIALS", "someone:else")
+    monkeypatch.setenv("ZENOBE_REGION", "mars-1")
+    with Server() as server:
+        client = boto3.client("dynamodb", **server.client_settings)
+        assert client.list_tables()["TableNames"] == []
 
 
 def test_servers_run_side_by_side_and_end(tmp_path):

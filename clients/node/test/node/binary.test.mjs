@@ -95,6 +95,17 @@ test('a server that does not start is quoted', async () => {
   await assert.rejects(startZenobe({ arguments: ['--no-such-option'] }), /--no-such-option/);
 });
 
+test('the environment configures no server', async () => {
+  process.env.ZENOBE_DATA = '/nowhere/at/all';
+  process.env.ZENOBE_DURABILITY = 'nonsense';
+  try {
+    await (await startZenobe()).stop();
+  } finally {
+    delete process.env.ZENOBE_DATA;
+    delete process.env.ZENOBE_DURABILITY;
+  }
+});
+
 test('servers run side by side, with options of their own', async () => {
   const [one, other] = await Promise.all([startZenobe(), startZenobe({ arguments: ['--driven-clock'] })]);
   assert.notEqual(one.endpoint, other.endpoint);

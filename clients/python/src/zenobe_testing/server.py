@@ -1,5 +1,6 @@
 """A server process that keeps everything in memory."""
 
+import os
 import re
 import subprocess
 import threading
@@ -84,8 +85,10 @@ class Server:
     def _start_once(self):
         """Starts the process. Returns what it said if it ended instead of listening."""
         command = [self._binary, "serve", "--memory", "--listen", f"127.0.0.1:{self._port}", *self._arguments]
+        # What the developer's own server is configured with must not reach this one.
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("ZENOBE_")}
         self._process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
         )
         # A server that says nothing at all must not keep the tests waiting.
         impatience = threading.Timer(START_SECONDS_MAX, self._process.kill)
