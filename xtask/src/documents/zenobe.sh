@@ -9,12 +9,13 @@ is_running() {
 }
 
 serve() {
-  local port=$PAGE_PORT word
+  local port=$PAGE_PORT word before=
   for word in "$@"; do
-    case $word in
-      --help) exec "$ZENOBE_BINARY" "$@" ;;
-      *:[0-9]*) port=${word##*:} ;;
+    case $before$word in
+      *--help) exec "$ZENOBE_BINARY" "$@" ;;
+      --listen\ * | --port\ * | -port\ * | *--listen=* | *--port=*) port=${word##*[:=]} ;;
     esac
+    before="$word "
   done
   # One server per port: the page starts it anew.
   if [[ -e $PAGE_STATE/$port.pid ]]; then
@@ -23,6 +24,7 @@ serve() {
     while is_running "$former"; do sleep 0.01; done
   fi
   local log=$PAGE_STATE/$port.log
+  : >"$log"
   ZENOBE_LISTEN=${ZENOBE_LISTEN:-127.0.0.1:$PAGE_PORT} "$ZENOBE_BINARY" "$@" >"$log" 2>&1 </dev/null &
   local pid=$!
   echo "$pid" >"$PAGE_STATE/$port.pid"
