@@ -47,7 +47,7 @@ fn main() -> ExitCode {
 }
 
 /// Every command, so that the help, the dispatch and the check of the documents agree.
-pub const COMMANDS: [&str; 12] = [
+pub const COMMANDS: &[&str] = &[
     "serve",
     "test",
     "documents",

@@ -5,7 +5,10 @@ mod report;
 use crate::environment::Environment;
 use crate::process::{self, Failure};
 use crate::serve::{self, Profile};
-use crate::{clients, documents, fuzz, instructions, licences, package, python, rust_version, safety, workspace};
+use crate::{
+    clients, documents, fuzz, instructions, licences, package, python, rust_version, safety,
+    workspace,
+};
 use report::Report;
 
 /// The steps in their order, with the seconds that each takes from a clean clone on two cores with RocksDB in the
