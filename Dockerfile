@@ -7,10 +7,11 @@ FROM rust:1-bookworm AS build
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends python3 python3-venv \
  && rm -rf /var/lib/apt/lists/*
+ENV XDG_CACHE_HOME=/cache
 WORKDIR /source
 COPY . .
 # RocksDB stays in a cache between builds, as it does on a developer's machine.
-RUN --mount=type=cache,target=/root/.cache/zenobe \
+RUN --mount=type=cache,target=/cache \
     --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/source/target \
     cargo xtask package --stage /stage
