@@ -20,7 +20,8 @@ const UNCOUNTED_SIZE_BYTES_MAX: usize = 64 * 1024;
 pub const UNIT_SIZE_BYTES: usize = 64 * 1024;
 /// What a page of items or records may need as JSON.
 const PAGE_SIZE_BYTES: usize = 2 << 20;
-const BATCH_SIZE_BYTES: usize = 16 << 20;
+/// What nearly all batches need. To set more aside would let many of them wait for each other in vain.
+const BATCH_SIZE_BYTES: usize = 4 << 20;
 
 #[derive(Clone)]
 pub struct BodyMemory {
