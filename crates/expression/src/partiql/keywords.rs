@@ -1,7 +1,7 @@
 //! The keywords of SQL-92 and PartiQL. None of them is a name unless it is quoted.
 
 /// Whether a word is a keyword, in whatever case.
-pub(super) fn is_keyword(word: &str) -> bool {
+pub fn is_keyword(word: &str) -> bool {
     const LENGTH_MAX: usize = longest();
     let mut lower = [0; LENGTH_MAX];
     let Some(lower) = lower.get_mut(..word.len()) else {

@@ -26,6 +26,7 @@ use crate::remembered::Remembered;
 
 pub use bind::Parameters;
 pub use fault::{Position, StatementFault, Unsupported};
+pub use keywords::is_keyword;
 pub use number_range::range_error;
 pub use predicate::{Predicate, PredicateOperand};
 pub use statement::{

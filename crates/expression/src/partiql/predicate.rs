@@ -110,6 +110,31 @@ impl<'s> Predicate<'s> {
         }
     }
 
+    /// Whether every alternative says of an attribute which value or values it must equal. An AND does if one of its parts does,
+    /// an OR if all do. Without that for the partition key, a SELECT reads everything.
+    pub fn pins(&self, attribute: &str) -> bool {
+        match self {
+            Predicate::And(parts) => parts.iter().any(|part| part.pins(attribute)),
+            Predicate::Or(parts) => parts.iter().all(|part| part.pins(attribute)),
+            other => !other.equalities(attribute).is_empty(),
+        }
+    }
+
+    /// The values of which an attribute must equal one: of `=` or IN. None are no condition on the attribute.
+    pub fn equalities(&self, attribute: &str) -> Vec<&AttributeValue> {
+        if let Some(value) = self.equality(attribute) {
+            return vec![value];
+        }
+        match self {
+            Predicate::In { operand, list } if operand.is_attribute(attribute) => {
+                let values: Option<Vec<&AttributeValue>> =
+                    list.iter().map(PredicateOperand::value).collect();
+                values.unwrap_or_default()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// The value that an attribute must equal, whichever side it stands on.
     pub fn equality(&self, attribute: &str) -> Option<&AttributeValue> {
         let Predicate::Compare { left, comparator: Comparator::Equal, right } = self else {

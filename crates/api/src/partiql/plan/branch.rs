@@ -40,15 +40,6 @@ pub(super) enum Part<'p> {
     Other(&'p Predicate<'p>),
 }
 
-/// Whether every alternative pins the partition key. An AND does if one of its parts does, an OR if all do.
-pub(super) fn is_keyed(predicate: &Predicate<'_>, partition: &str) -> bool {
-    match predicate {
-        Predicate::And(parts) => parts.iter().any(|part| is_keyed(part, partition)),
-        Predicate::Or(parts) => parts.iter().all(|part| is_keyed(part, partition)),
-        other => !equalities(other, partition).is_empty(),
-    }
-}
-
 /// The alternatives of a keyed predicate. Their keys have the types of the schema.
 pub(super) fn expand<'p>(
     predicate: &'p Predicate<'p>,
@@ -56,21 +47,6 @@ pub(super) fn expand<'p>(
 ) -> Result<Vec<Branch<'p>>, PlanFault> {
     let alternatives = alternatives(predicate, keys)?;
     alternatives.into_iter().map(|parts| Branch::new(parts, keys)).collect()
-}
-
-/// The values of which an attribute must equal one.
-fn equalities<'p>(predicate: &'p Predicate<'_>, attribute: &str) -> Vec<&'p AttributeValue> {
-    if let Some(value) = predicate.equality(attribute) {
-        return vec![value];
-    }
-    match predicate {
-        Predicate::In { operand, list } if operand.is_attribute(attribute) => {
-            let values: Option<Vec<&AttributeValue>> =
-                list.iter().map(PredicateOperand::value).collect();
-            values.unwrap_or_default()
-        }
-        _ => Vec::new(),
-    }
 }
 
 fn alternatives<'p>(
@@ -120,11 +96,11 @@ fn multiplied<'p>(
 }
 
 fn leaf_alternatives<'p>(predicate: &'p Predicate<'p>, keys: &KeySchema) -> Vec<Vec<Part<'p>>> {
-    let partition = equalities(predicate, &keys.partition[0].name);
+    let partition = predicate.equalities(&keys.partition[0].name);
     if !partition.is_empty() {
         return partition.into_iter().map(|value| vec![Part::PartitionEquals(value)]).collect();
     }
-    let sort = keys.sort.first().map(|sort| equalities(predicate, &sort.name));
+    let sort = keys.sort.first().map(|sort| predicate.equalities(&sort.name));
     let sort = sort.unwrap_or_default();
     if !sort.is_empty() {
         return sort.into_iter().map(|value| vec![Part::SortEquals(value)]).collect();

@@ -111,7 +111,7 @@ pub(crate) fn plan(
     let order = ReadOrder::check(&bound.select.order, keys)?;
     let source = Source { definition, index, keys };
     let access = match &bound.predicate {
-        Some(predicate) if branch::is_keyed(predicate, source.partition()) => {
+        Some(predicate) if predicate.pins(source.partition()) => {
             Access::Reads(keyed_reads(source, branch::expand(predicate, keys)?, order)?)
         }
         predicate => {
