@@ -34,6 +34,32 @@ pub fn exchange(target: &Target, operation: &str, body: &[u8]) -> Result<Answer>
     })
 }
 
+/// Calls one after the other, on a connection that is kept.
+pub struct Client {
+    target: Target,
+    connector: Connector,
+    connection: Option<Connection>,
+}
+
+impl Client {
+    pub fn new(target: Target) -> Result<Client> {
+        let connector = Connector::new(&target)?;
+        Ok(Client { target, connector, connection: None })
+    }
+
+    /// As [`exchange`]. The future may be dropped halfway: the connection goes with it, so that no later call finds the
+    /// rest of its answer.
+    pub async fn call(&mut self, operation: &str, body: &[u8]) -> Result<Answer> {
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => self.connector.open().await?,
+        };
+        let answer = call(&mut connection, &self.target, operation, body).await?;
+        self.connection = Some(connection);
+        Ok(answer)
+    }
+}
+
 pub(crate) async fn call(
     connection: &mut Connection,
     target: &Target,

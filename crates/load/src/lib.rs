@@ -1,7 +1,7 @@
 //! A load generator for any DynamoDB endpoint.
 //!
 //! A [`Plan`] says what to send where. [`prepare`] makes the table and its items, [`run`] sends the load and measures,
-//! [`exchange`] makes a single call. All three block; they bring their own runtimes.
+//! [`exchange`] makes a single call. All three block; they bring their own runtimes. A [`Client`] makes calls within a runtime.
 //!
 //! ```no_run
 //! use zenobe_load::{Plan, Target, Workload, prepare, run};
@@ -39,13 +39,13 @@ pub use zenobe_auth::Credential;
 
 pub use distribution::{Distribution, DistributionError};
 pub use error::LoadError;
-pub use exchange::{Answer, exchange};
+pub use exchange::{Answer, Client, exchange};
 pub use output::{Identity, html, human_bytes, human_count, human_time, json, plot, summary};
 pub use plan::{Pacing, Plan};
 pub use prepare::{LoadProgress, Prepared, drop_table, prepare};
 pub use report::{Interval, OperationReport, Report};
 pub use run::{Stop, run, run_until};
 pub use target::Target;
-pub use workload::{Operation, Shape, UnknownWorkload, Workload};
+pub use workload::{Operation, Shape, UnknownWorkload, Workload, is_throttling};
 
 pub type Result<T> = std::result::Result<T, LoadError>;

@@ -58,8 +58,18 @@ impl Target {
             secret_key,
             session_token: variable("AWS_SESSION_TOKEN"),
         });
+        Target::with_credential(endpoint, region, credential)
+    }
+
+    /// As [`Target::new`], with the certificates of `AWS_CA_BUNDLE`.
+    pub fn with_credential(
+        endpoint: &str,
+        region: &str,
+        credential: Option<Credential>,
+    ) -> Result<Target> {
         let target = Target::new(endpoint, region, credential)?;
-        Ok(match variable("AWS_CA_BUNDLE") {
+        let certificates = std::env::var("AWS_CA_BUNDLE").ok().filter(|file| !file.is_empty());
+        Ok(match certificates {
             Some(file) => target.with_certificates(file.into()),
             None => target,
         })

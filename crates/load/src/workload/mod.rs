@@ -9,9 +9,9 @@ use std::str::FromStr;
 
 use crate::Distribution;
 
+pub use answer::is_throttling;
 pub(crate) use answer::{
-    UNPROCESSED, error_message, error_name, is_throttling, item_count, last_evaluated_key,
-    unprocessed,
+    UNPROCESSED, error_message, error_name, item_count, last_evaluated_key, unprocessed,
 };
 pub(crate) use generator::{Generator, Step, Surroundings};
 pub(crate) use item::{ItemWriter, Key, write_number};

@@ -1,9 +1,10 @@
 //! Servers that fail, close, hang, throttle.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use zenobe_load::{LoadError, Report, Stop, Target, Workload, exchange, run, run_until};
+use zenobe_load::{Client, LoadError, Report, Stop, Target, Workload, exchange, run, run_until};
 
 use crate::support::{Reply, error, ok, small_plan, start_script};
 
@@ -131,4 +132,30 @@ fn answers_with_errors_are_answers() {
     assert_eq!((answer.status, answer.is_success()), (400, false));
     assert_eq!(answer.error_name(), "ThrottlingException");
     assert_eq!(answer.error_message(), "slow down");
+}
+
+#[test]
+fn a_call_that_is_dropped_takes_its_connection_with_it() {
+    let arrived = Arc::new(tokio::sync::Notify::new());
+    let seen = arrived.clone();
+    let address = start_script(move |number| match number {
+        1 => {
+            seen.notify_one();
+            Reply::Hang
+        }
+        _ => Reply::Send(ok(&format!("{{\"number\":{number}}}"))),
+    });
+    let target = Target::new(&format!("http://{address}"), "us-east-1", None).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut client = Client::new(target).unwrap();
+        let answer = client.call("ListTables", b"{}").await.unwrap();
+        assert_eq!(answer.body, b"{\"number\":0}");
+        tokio::select! {
+            answer = client.call("ListTables", b"{}") => panic!("{answer:?}"),
+            () = arrived.notified() => {}
+        }
+        let answer = client.call("ListTables", b"{}").await.unwrap();
+        assert_eq!(answer.body, b"{\"number\":2}");
+    });
 }
