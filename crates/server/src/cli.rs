@@ -6,7 +6,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::commands::{
-    BenchArguments, ClockCommand, HealthArguments, StreamCommand, TriggerCommand,
+    BenchArguments, ClockCommand, HealthArguments, SqlArguments, StreamCommand, TriggerCommand,
 };
 use crate::config::{self, LocalFlags, Options};
 
@@ -37,6 +37,8 @@ pub enum Command {
     Bench(Box<BenchArguments>),
     /// Ask a server whether it reads and writes
     Health(HealthArguments),
+    /// Query tables with PartiQL, in a shell or from a script
+    Sql(Box<SqlArguments>),
     /// Print completions for a shell
     #[command(after_help = "Example:\n  zenobe completions bash > /etc/bash_completion.d/zenobe")]
     Completions { shell: Shell },

@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         Command::Clock(clock) => commands::run_clock(clock),
         Command::Bench(arguments) => commands::run_bench(&arguments),
         Command::Health(arguments) => commands::run_health(&arguments),
+        Command::Sql(arguments) => commands::run_sql(*arguments),
         Command::Completions { shell } => commands::print_completions(command, shell),
         Command::Man(arguments) => commands::print_man_pages(command, &arguments),
         Command::ConfigReference => commands::print_reference(&command),

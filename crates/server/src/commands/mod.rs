@@ -6,6 +6,7 @@ mod clock;
 mod connection;
 mod health;
 mod manual;
+mod sql;
 mod tail;
 mod trigger;
 
@@ -18,6 +19,7 @@ pub use bench::BenchArguments;
 pub use clock::ClockCommand;
 pub use health::HealthArguments;
 pub use manual::{print_completions, print_man_pages, print_reference};
+pub use sql::SqlArguments;
 pub use tail::TailArguments;
 pub use trigger::TriggerCommand;
 
@@ -45,6 +47,8 @@ pub enum CommandError {
     ManPages { path: std::path::PathBuf, error: std::io::Error },
     #[error("{0}")]
     Bench(#[from] bench::BenchError),
+    #[error("{0}")]
+    Sql(#[from] sql::SqlError),
 }
 
 pub fn run_trigger(command: TriggerCommand) -> Result<(), CommandError> {
@@ -66,6 +70,10 @@ pub fn run_health(arguments: &HealthArguments) -> Result<(), CommandError> {
 
 pub fn run_bench(arguments: &BenchArguments) -> Result<(), CommandError> {
     Ok(bench::run(arguments)?)
+}
+
+pub fn run_sql(arguments: SqlArguments) -> Result<(), CommandError> {
+    Ok(sql::run(arguments)?)
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, CommandError> {

@@ -13,6 +13,7 @@ mod endpoint;
 mod local;
 mod shutdown;
 mod sites;
+mod sql;
 mod statements;
 mod support;
 mod tail;

@@ -1,0 +1,69 @@
+//! A terminal shell for PartiQL on any DynamoDB endpoint, AWS included.
+//!
+//! [`run`] reads text from where [`Input`] says, takes it apart into statements and backslash commands ([`script`]), sends the
+//! statements with ExecuteStatement and prints what comes back. What is asked of the endpoint passes through [`session`]; what is
+//! printed is made by pure functions in [`output`] and [`describe`].
+//!
+//! **Invariant:** nothing that comes from the endpoint reaches the terminal with control characters in it.
+
+mod command;
+mod complete;
+mod describe;
+mod editor;
+mod error;
+mod options;
+mod output;
+mod paging;
+mod profile;
+mod scan;
+mod script;
+mod session;
+mod shell;
+mod sink;
+mod value;
+
+use std::io::{BufRead, IsTerminal};
+
+pub use error::ShellError;
+pub use options::{Input, Options};
+pub use output::Format;
+pub use profile::{Profile, ProfileError};
+
+use crate::script::Source;
+use crate::session::Session;
+use crate::shell::Shell;
+
+/// Runs until the input ends or a statement fails that must not.
+pub fn run(options: Options) -> Result<(), ShellError> {
+    let session = Session::open(options.target.clone())?;
+    let mut shell = Shell::new(session, &options);
+    match options.input {
+        Input::Commands(commands) => {
+            commands.iter().try_for_each(|text| shell.run_text(text, &Source::CommandLine))?;
+        }
+        Input::File(path) => shell.run_file(&path)?,
+        Input::Standard if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() => {
+            editor::interact(&mut shell)?;
+        }
+        Input::Standard => run_lines(&mut shell, std::io::stdin().lock())?,
+    }
+    shell.finish()
+}
+
+/// Runs each statement as soon as it is complete, so that a program can write one after the other.
+fn run_lines(shell: &mut Shell, lines: impl BufRead) -> Result<(), ShellError> {
+    let mut reader = script::LineReader::default();
+    for line in lines.lines() {
+        let line = line.map_err(ShellError::Input)?;
+        for piece in reader.push(&line)? {
+            shell.run_piece(&piece, &Source::Standard)?;
+        }
+        if shell.is_done() {
+            return Ok(());
+        }
+    }
+    match reader.finish()? {
+        Some(piece) => shell.run_piece(&piece, &Source::Standard),
+        None => Ok(()),
+    }
+}
