@@ -4,7 +4,7 @@ must find no differences, a change, destroy."""
 import pytest
 from botocore.exceptions import ClientError
 
-from support import unique_name
+from support import unique_name, wait_for_indexes, wait_until_active
 
 
 def definition(table):
@@ -82,13 +82,16 @@ def test_the_life_of_a_table(dynamodb):
         AttributeDefinitions=wanted["AttributeDefinitions"],
         GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": "by-state"}}],
     )
+    wait_for_indexes(dynamodb, table, {})
+    wait_until_active(dynamodb, table)
     assert "GlobalSecondaryIndexes" not in refresh(dynamodb, table)[0]
     dynamodb.update_table(
         TableName=table,
         AttributeDefinitions=wanted["AttributeDefinitions"],
         GlobalSecondaryIndexUpdates=[{"Create": index("KEYS_ONLY")}],
     )
-    dynamodb.get_waiter("table_exists").wait(TableName=table)
+    wait_for_indexes(dynamodb, table, {"by-state": "ACTIVE"})
+    wait_until_active(dynamodb, table)
     dynamodb.tag_resource(ResourceArn=arn, Tags=[{"Key": "Team", "Value": "store"}])
     described, _, tags = refresh(dynamodb, table)
     assert described["GlobalSecondaryIndexes"][0]["Projection"] == {"ProjectionType": "KEYS_ONLY"}

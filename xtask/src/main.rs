@@ -157,15 +157,15 @@ Usage: cargo xtask <command>
       baseline; --bless records new counts, --profile shows where they are spent.
       Example: cargo xtask instructions --profile get-item.memory
 
-  licences [--write]
+  licences [--write | --texts <file>]
       Checks that deny.toml allows the licences of everything that the binary contains, and that NOTICE
-      names it all; --write brings NOTICE up to date. Part of `test`.
+      names it all; --write brings NOTICE up to date, --texts collects the texts. Part of `test`.
       Example: cargo xtask licences --write
 
-  package [--deb | --stage <directory>]
+  package [--check | --deb | --stage <directory>]
       Builds what is released: target/package/zenobe-VERSION-TARGET.tar.gz with the binary, man pages,
       completions and licences, and its checksum; a Debian package with --deb, which needs cargo-deb;
-      or only the files, in a directory.
+      or only the files, in a directory. --check packs the crates as for a registry; part of `test`.
       Example: cargo xtask package --stage /tmp/zenobe
 
   env

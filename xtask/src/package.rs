@@ -31,8 +31,9 @@ pub fn run(arguments: &[String]) -> Result<(), Failure> {
             stage(&home.join("stage"))?;
             debian(&home)
         }
+        ["--check"] => check_crates(),
         ["--stage", directory] => stage(&workspace::root().join(directory)),
-        _ => Err(Failure::new("expected nothing, --deb, or --stage <directory>")),
+        _ => Err(Failure::new("expected nothing, --check, --deb, or --stage <directory>")),
     }
 }
 

@@ -24,9 +24,8 @@ pub fn run(arguments: &[String]) -> Result<(), Failure> {
             let text = notice(&shipped(&Metadata::read()?)?);
             fs::write(&path, text).map_err(|error| Failure::file("write", &path, &error))
         }
-        [other, ..] => {
-            Err(Failure::new(format!("unexpected argument `{other}`; there is --write")))
-        }
+        [texts, path] if texts == "--texts" => write_texts(&workspace::root().join(path)),
+        _ => Err(Failure::new("expected nothing, --write, or --texts <file>")),
     }
 }
 
