@@ -11,7 +11,7 @@ use crate::process::{self, Failure};
 use crate::{cache, workspace};
 
 /// How long each target runs unless told otherwise; `cargo xtask test` takes this, too.
-pub const SECONDS_DEFAULT: u32 = 20;
+pub const SECONDS_DEFAULT: u32 = 12;
 
 const CARGO_FUZZ_VERSION: &str = "0.13.2";
 

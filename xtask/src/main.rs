@@ -126,7 +126,7 @@ Usage: cargo xtask <command>
       Example: ZENOBE_BINARY=/usr/bin/zenobe cargo xtask clients
 
   fuzz [--seconds <n>] [<target>]
-      Runs one fuzz target, or all of them in turn, for 20 seconds each or as long as told.
+      Runs one fuzz target, or all of them in turn, for 12 seconds each or as long as told.
       Example: cargo xtask fuzz --seconds 600 requests
 
   power-cuts [--cuts <n>] [--seed <n>]
