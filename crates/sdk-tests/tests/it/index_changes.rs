@@ -1,7 +1,7 @@
 //! Indexes come and go under load: no write misses an index, no entry outlives one.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,7 @@ const INDEX: &str = "by-group";
 const WRITERS: u64 = 6;
 const KEYS: u32 = 60;
 const CHANGES: usize = 12;
+const WRITES_BETWEEN_CHANGES: u64 = 40;
 const CHANGE_TIME_MAX: Duration = Duration::from_secs(60);
 
 #[test]
@@ -25,15 +26,15 @@ fn an_index_built_under_load_is_complete() {
     let directory = TemporaryDirectory::new("index");
     let server = ServerProcess::start(directory.path());
     create_simple(&mut server.client(), TABLE);
-    let done = AtomicBool::new(false);
+    let (done, written) = (AtomicBool::new(false), AtomicU64::new(0));
     thread::scope(|scope| {
         for number in 0..WRITERS {
             let (client, random) = (server.client(), seed.generator(number));
-            let done = &done;
-            scope.spawn(move || write(client, random, done));
+            let (done, written) = (&done, &written);
+            scope.spawn(move || write(client, random, done, written));
         }
         // The writers must end even if a change fails, or the failure would never be shown.
-        let changes = scope.spawn(|| change(server.client())).join();
+        let changes = scope.spawn(|| change(server.client(), &written)).join();
         done.store(true, Ordering::Relaxed);
         changes.expect("indexes can be created and deleted under load");
     });
@@ -49,7 +50,7 @@ fn an_index_built_under_load_is_complete() {
 }
 
 /// Creates the index and deletes it again, several times; in the end it stays.
-fn change(mut client: Client) {
+fn change(mut client: Client, written: &AtomicU64) {
     let creation = json!({
         "TableName": TABLE,
         "AttributeDefinitions": [{"AttributeName": "g", "AttributeType": "S"}],
@@ -64,15 +65,25 @@ fn change(mut client: Client) {
         "GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": INDEX}}],
     });
     for _ in 0..CHANGES {
-        thread::sleep(Duration::from_millis(50));
+        wait_for_writes(written);
         client.expect("UpdateTable", &creation);
         wait_until(&mut client, |index| index["IndexStatus"] == "ACTIVE");
-        thread::sleep(Duration::from_millis(50));
+        wait_for_writes(written);
         client.expect("UpdateTable", &deletion);
         wait_until(&mut client, Value::is_null);
     }
     client.expect("UpdateTable", &creation);
     wait_until(&mut client, |index| index["IndexStatus"] == "ACTIVE");
+}
+
+/// Waits until some more writes have been answered.
+fn wait_for_writes(written: &AtomicU64) {
+    let enough = written.load(Ordering::Relaxed) + WRITES_BETWEEN_CHANGES;
+    let deadline = Instant::now() + CHANGE_TIME_MAX;
+    while written.load(Ordering::Relaxed) < enough {
+        assert!(Instant::now() < deadline, "nobody writes");
+        thread::yield_now();
+    }
 }
 
 fn wait_until(client: &mut Client, reached: impl Fn(&Value) -> bool) {
@@ -88,8 +99,9 @@ fn wait_until(client: &mut Client, reached: impl Fn(&Value) -> bool) {
 }
 
 /// Writes of every kind on few keys, each of which moves items in and out of the index.
-fn write(mut client: Client, mut random: StdRng, done: &AtomicBool) {
+fn write(mut client: Client, mut random: StdRng, done: &AtomicBool, written: &AtomicU64) {
     while !done.load(Ordering::Relaxed) {
+        written.fetch_add(1, Ordering::Relaxed);
         let first = random.random_range(0..KEYS);
         let second = (first + random.random_range(1..KEYS)) % KEYS;
         let (operation, request) = match random.random_range(0..5) {

@@ -136,7 +136,7 @@ fn a_backfill_survives_kills() {
     }
     client.expect("UpdateTable", &creation_of_an_index());
     let mut random = seed.generator(0);
-    thread::sleep(Duration::from_millis(random.random_range(0..100)));
+    look_on(client, random.random_range(0..40));
     server.kill();
 
     let server = ServerProcess::start(directory.path());
@@ -146,7 +146,7 @@ fn a_backfill_survives_kills() {
     let mut moved = item(1);
     moved["g"] = json!({"S": "moved"});
     client.expect("PutItem", &json!({"TableName": "filled", "Item": moved}));
-    thread::sleep(Duration::from_millis(random.random_range(0..100)));
+    look_on(client, random.random_range(0..40));
     server.kill();
 
     let server = ServerProcess::start(directory.path());
@@ -178,6 +178,13 @@ fn creation_of_an_index() -> Value {
             "Projection": {"ProjectionType": "ALL"},
         }}],
     })
+}
+
+/// Lets the backfill go on for some requests.
+fn look_on(client: &mut Client, requests: usize) {
+    for _ in 0..requests {
+        client.expect("DescribeTable", &json!({"TableName": "filled"}));
+    }
 }
 
 fn wait_for_index(client: &mut Client) {

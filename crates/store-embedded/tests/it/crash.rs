@@ -12,7 +12,7 @@ use zenobe_store::Store;
 use zenobe_store::conformance::Random;
 use zenobe_store_embedded::{Durability, EmbeddedStore, Options};
 
-use crate::damaged_manifest::copy;
+use crate::damage::copy;
 use crate::ledger::{self, Progress};
 use crate::process;
 

@@ -8,6 +8,7 @@ use zenobe_store::Error;
 use zenobe_store_embedded::{EmbeddedStore, Options};
 
 use crate::crash;
+use crate::damage::copy;
 use crate::ledger::{self, Progress};
 
 const STEPS: u64 = 120;
@@ -32,19 +33,11 @@ fn crashed(parent: &Path) -> (PathBuf, Progress) {
     (crashed, progress)
 }
 
-pub fn copy(from: &Path, to: &Path) {
+fn start_over(from: &Path, to: &Path) {
     if to.exists() {
         fs::remove_dir_all(to).unwrap();
     }
-    fs::create_dir(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let path = entry.unwrap().path();
-        let target = to.join(path.file_name().unwrap());
-        match path.is_dir() {
-            true => copy(&path, &target),
-            false => drop(fs::copy(&path, &target).unwrap()),
-        }
-    }
+    copy(from, to);
 }
 
 fn manifest(directory: &Path) -> PathBuf {
@@ -68,7 +61,7 @@ fn a_torn_end_is_dropped() {
         ("a length that is too long", [&[1, 2, 3, 4, 0xFF, 0xFF, 1][..], &[0; 10]].concat()),
         ("zeros", vec![0; 300]),
     ] {
-        copy(&crashed, &torn);
+        start_over(&crashed, &torn);
         let path = manifest(&torn);
         let content = [fs::read(&path).unwrap(), tail].concat();
         fs::write(&path, content).unwrap();
@@ -88,7 +81,7 @@ fn damage_loses_nothing_silently() {
     let length = fs::metadata(manifest(&crashed)).unwrap().len() as usize;
     let mut refused = 0;
     for position in (0..length).step_by(length / 60) {
-        copy(&crashed, &damaged);
+        start_over(&crashed, &damaged);
         let path = manifest(&damaged);
         let mut content = fs::read(&path).unwrap();
         content[position] ^= 0x55;

@@ -138,8 +138,12 @@ fn checkpoints_are_consistent_under_load() {
             });
         }
         for number in 0..4 {
-            std::thread::sleep(Duration::from_millis(30));
-            let acknowledged = count(&store, KeyRange::prefix("row/"));
+            let rows = || count(&store, KeyRange::prefix("row/"));
+            let enough = rows() + 20;
+            while rows() < enough {
+                std::thread::yield_now();
+            }
+            let acknowledged = rows();
             let target = directory.path().join(format!("checkpoints/{number}"));
             block_on(store.checkpoint(&target)).expect("the checkpoint is written");
             check_checkpoint(&target, acknowledged);
