@@ -189,7 +189,10 @@ fn in_use(lock: &mut File) -> String {
     let read = lock.read_to_string(&mut text).ok();
     match read.and_then(|_| text.trim().parse::<u32>().ok()) {
         None => "another process has it open".to_owned(),
-        Some(id) if id == std::process::id() => "this process has it open already".to_owned(),
+        // In a container most servers are process 1.
+        Some(id) if id == std::process::id() => {
+            "this process has it open already, or one in another container".to_owned()
+        }
         Some(id) => match fs::read_to_string(format!("/proc/{id}/comm")) {
             Ok(name) => format!("process {id} ({}) has it open", name.trim()),
             // There is no such file on other systems than Linux, and none for a process in another container.
@@ -336,7 +339,7 @@ mod tests {
         let format = fs::read_to_string(path.join(FORMAT_FILE)).unwrap();
         let nonce = directory.nonce();
         assert_eq!(format, format!("zenobe-store 3\nlog-nonce {:016x}\n", nonce.0));
-        assert_eq!(problem(&path), "this process has it open already");
+        assert_eq!(problem(&path), "this process has it open already, or one in another container");
         drop(directory);
         let directory = Directory::open(&path).unwrap();
         assert!(!directory.holds_database().unwrap());
