@@ -138,8 +138,8 @@ mod tests {
             .output()
             .unwrap();
         let help = String::from_utf8(output.stdout).unwrap();
-        let told = format!("[default: {CACHE_MIB_DEFAULT}] [env: ZENOBE_CACHE_MB]");
-        // The help is wrapped to the terminal's width.
+        let told = format!("[env: ZENOBE_CACHE_MB] [default: {CACHE_MIB_DEFAULT}]");
+        // The help is spread over lines.
         let words: Vec<&str> = help.split_whitespace().collect();
         assert!(words.join(" ").contains(&told), "{help}");
     }
