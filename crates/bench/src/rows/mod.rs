@@ -3,6 +3,7 @@
 mod bulk;
 mod expiry;
 mod growth;
+mod partiql;
 mod peers;
 mod reads;
 mod rest;
@@ -49,7 +50,7 @@ pub struct Group {
     pub measure: fn(&Context<'_>) -> Result<Outcome>,
 }
 
-pub const GROUPS: [Group; 9] = [
+pub const GROUPS: [Group; 10] = [
     Group {
         name: "reads",
         about: "GetItem and Query against the bare server",
@@ -64,6 +65,11 @@ pub const GROUPS: [Group; 9] = [
         name: "writes-sync",
         about: "writes with durability sync against both limits",
         measure: writes::measure_sync,
+    },
+    Group {
+        name: "partiql",
+        about: "statements against the operations that they become",
+        measure: partiql::measure,
     },
     Group { name: "peers", about: "against the peers", measure: peers::measure },
     Group { name: "growth", about: "a large table against a small one", measure: growth::measure },

@@ -19,10 +19,11 @@ pub enum Call {
     BatchGetItem,
     BatchWriteItem,
     TransactWriteItems,
+    ExecuteStatement,
 }
 
 impl Call {
-    pub const ALL: [Call; 8] = [
+    pub const ALL: [Call; 9] = [
         Call::GetItem,
         Call::PutItem,
         Call::UpdateItem,
@@ -31,6 +32,7 @@ impl Call {
         Call::BatchGetItem,
         Call::BatchWriteItem,
         Call::TransactWriteItems,
+        Call::ExecuteStatement,
     ];
 
     pub fn name(self) -> &'static str {
@@ -43,6 +45,7 @@ impl Call {
             Call::BatchGetItem => "BatchGetItem",
             Call::BatchWriteItem => "BatchWriteItem",
             Call::TransactWriteItems => "TransactWriteItems",
+            Call::ExecuteStatement => "ExecuteStatement",
         }
     }
 }

@@ -22,6 +22,8 @@ pub struct Surroundings {
     table_name: Vec<u8>,
     /// `"…":`, as the batches name their table.
     table_member: Vec<u8>,
+    /// `"Statement":"…"` of workloads in PartiQL.
+    statement: Vec<u8>,
     writer: ItemWriter,
     chooser: Chooser,
     connections: usize,
@@ -39,6 +41,7 @@ impl Surroundings {
             items: plan.items,
             table_name: format!(r#""TableName":"{}""#, plan.table).into_bytes(),
             table_member: format!(r#""{}":"#, plan.table).into_bytes(),
+            statement: format!(r#""Statement":"{}""#, statement(plan)).into_bytes(),
             writer: ItemWriter::new(plan.workload.shape(), plan.item_bytes, plan.seed),
             chooser: Chooser::new(plan.keys, plan.items),
             connections: plan.connections,
@@ -104,6 +107,9 @@ impl Generator {
             Workload::BatchWrite => self.batch_write(request),
             Workload::BatchGet => self.batch_get(request),
             Workload::Transact => self.transact(request),
+            Workload::Select => self.select(request),
+            Workload::Insert => self.insert_statement(request),
+            Workload::SelectPage => self.select_page(request),
             Workload::YcsbA => match self.chance(50) {
                 true => self.get(request),
                 false => self.replace_fill(request),
@@ -282,16 +288,23 @@ impl Generator {
         self.query(limit, request)
     }
 
+    /// A partition, and where to start in it.
+    ///
     /// Starts where the partition has a whole page left. The last loaded partition may be shorter, so it is left out.
     #[inline]
-    fn query(&mut self, limit: u64, request: &mut Request) -> Step {
+    fn page_start(&mut self, limit: u64) -> (Key, u64) {
         let number = self.choose();
         let partitions = (self.shared.items / PARTITION_ITEMS).max(1);
         let key = match self.key(number) {
             Key::Loaded(number) => Key::Loaded(number.min(partitions * PARTITION_ITEMS - 1)),
             new @ Key::New { .. } => new,
         };
-        let start = number % (PARTITION_ITEMS - limit + 1);
+        (key, number % (PARTITION_ITEMS - limit + 1))
+    }
+
+    #[inline]
+    fn query(&mut self, limit: u64, request: &mut Request) -> Step {
+        let (key, start) = self.page_start(limit);
         let body = request.begin(Call::Query);
         body.push(b'{');
         body.extend_from_slice(&self.shared.table_name);
@@ -370,6 +383,48 @@ impl Generator {
         Step::of(Operation::TransactWriteItems)
     }
 
+    #[inline]
+    fn begin_statement<'r>(&self, request: &'r mut Request) -> &'r mut Vec<u8> {
+        let body = request.begin(Call::ExecuteStatement);
+        body.push(b'{');
+        body.extend_from_slice(&self.shared.statement);
+        body.extend_from_slice(br#","Parameters":"#);
+        body
+    }
+
+    #[inline]
+    fn select(&mut self, request: &mut Request) -> Step {
+        let key = Key::Loaded(self.choose());
+        let body = self.begin_statement(request);
+        body.extend_from_slice(br#"[{"S":""#);
+        self.shared.writer.write_partition(key, body);
+        body.extend_from_slice(br#""}]}"#);
+        Step::of(Operation::ExecuteStatement)
+    }
+
+    fn insert_statement(&mut self, request: &mut Request) -> Step {
+        let number = self.shared.next_insert.fetch_add(1, Ordering::Relaxed);
+        let key = Key::New { run: self.shared.run, number };
+        let body = self.begin_statement(request);
+        self.shared.writer.write_values(key, &mut self.random, body);
+        body.push(b'}');
+        Step { inserts: true, ..Step::of(Operation::ExecuteStatement) }
+    }
+
+    #[inline]
+    fn select_page(&mut self, request: &mut Request) -> Step {
+        let (key, start) = self.page_start(PAGE_ITEMS);
+        let body = self.begin_statement(request);
+        body.extend_from_slice(br#"[{"S":""#);
+        self.shared.writer.write_partition(key, body);
+        body.extend_from_slice(br#""},{"S":"item#"#);
+        write_number(start, 6, body);
+        body.extend_from_slice(br#""}],"Limit":"#);
+        write_number(PAGE_ITEMS, 1, body);
+        body.push(b'}');
+        Step::of(Operation::ExecuteStatement)
+    }
+
     /// One request must not name an item twice: of an item that is taken, the next free one is taken instead.
     fn choose_distinct<const COUNT: usize>(&mut self) -> [u64; COUNT] {
         debug_assert!(self.shared.items >= COUNT as u64);
@@ -382,6 +437,20 @@ impl Generator {
             numbers[taken] = number;
         }
         numbers
+    }
+}
+
+/// The statement of a workload in PartiQL, inside a JSON string.
+fn statement(plan: &Plan) -> String {
+    let table = format!(r#"\"{}\""#, plan.table);
+    match plan.workload {
+        Workload::Select => format!("SELECT * FROM {table} WHERE pk = ?"),
+        Workload::SelectPage => format!("SELECT * FROM {table} WHERE pk = ? AND sk >= ?"),
+        Workload::Insert => {
+            let fields = ItemWriter::COLUMNS.map(|name| format!("'{name}': ?")).join(", ");
+            format!("INSERT INTO {table} VALUE {{{fields}}}")
+        }
+        _ => String::new(),
     }
 }
 

@@ -65,6 +65,21 @@ impl ItemWriter {
         self.write_rest(key, random, body);
     }
 
+    /// The values of a new item without an index, in the order of [`ItemWriter::COLUMNS`].
+    #[inline]
+    pub fn write_values(&self, key: Key, random: &mut SmallRng, body: &mut Vec<u8>) {
+        body.extend_from_slice(br#"[{"S":""#);
+        self.write_partition(key, body);
+        body.extend_from_slice(br#""},{"N":"1"#);
+        write_number(random.random::<u32>().into(), 10, body);
+        body.extend_from_slice(br#""},{"N":"0"},{"BOOL":true},{"S":""#);
+        let fill_size_bytes = self.fill_size_bytes.saturating_sub(NEW_KEY_LONGER_BYTES);
+        self.write_letters(fill_size_bytes, random, body);
+        body.extend_from_slice(br#""}]"#);
+    }
+
+    pub const COLUMNS: [&str; 5] = ["pk", "version", "visits", "active", "fill"];
+
     /// The text of the partition key, without quotes.
     #[inline]
     pub fn write_partition(&self, key: Key, body: &mut Vec<u8>) {

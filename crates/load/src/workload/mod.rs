@@ -48,6 +48,12 @@ pub enum Workload {
     Counter,
     /// PutItem into a table with an index of all attributes and a stream of both images.
     PutIndexed,
+    /// ExecuteStatement: a SELECT by the key, as GetItem.
+    Select,
+    /// ExecuteStatement: an INSERT of new items. The table grows.
+    Insert,
+    /// ExecuteStatement: a SELECT of a page of 25 items out of a partition, as Query.
+    SelectPage,
     /// Half reads, half updates.
     YcsbA,
     /// 95 % reads, 5 % updates.
@@ -63,7 +69,7 @@ pub enum Workload {
 }
 
 impl Workload {
-    pub const ALL: [Workload; 18] = [
+    pub const ALL: [Workload; 21] = [
         Workload::Get,
         Workload::Put,
         Workload::Update,
@@ -76,6 +82,9 @@ impl Workload {
         Workload::Transact,
         Workload::Counter,
         Workload::PutIndexed,
+        Workload::Select,
+        Workload::Insert,
+        Workload::SelectPage,
         Workload::YcsbA,
         Workload::YcsbB,
         Workload::YcsbC,
@@ -98,6 +107,9 @@ impl Workload {
             Workload::Transact => "transact",
             Workload::Counter => "counter",
             Workload::PutIndexed => "put-indexed",
+            Workload::Select => "select",
+            Workload::Insert => "insert",
+            Workload::SelectPage => "select-page",
             Workload::YcsbA => "ycsb-a",
             Workload::YcsbB => "ycsb-b",
             Workload::YcsbC => "ycsb-c",
@@ -124,6 +136,9 @@ impl Workload {
             Workload::Transact => "TransactWriteItems of a put and a conditional update",
             Workload::Counter => "UpdateItem that adds to one item on all connections",
             Workload::PutIndexed => "PutItem with an index of all attributes and a stream",
+            Workload::Select => "PartiQL: SELECT by the key, eventually consistent",
+            Workload::Insert => "PartiQL: INSERT of new items; the table grows",
+            Workload::SelectPage => "PartiQL: SELECT of a page of 25 items of a partition",
             Workload::YcsbA => "50 % GetItem, 50 % UpdateItem; zipfian keys",
             Workload::YcsbB => "95 % GetItem, 5 % UpdateItem; zipfian keys",
             Workload::YcsbC => "GetItem; zipfian keys",
@@ -135,7 +150,7 @@ impl Workload {
 
     pub fn shape(self) -> Shape {
         match self {
-            Workload::Query | Workload::YcsbE => Shape::Sorted,
+            Workload::Query | Workload::SelectPage | Workload::YcsbE => Shape::Sorted,
             Workload::PutIndexed => Shape::Indexed,
             _ => Shape::Plain,
         }
@@ -242,12 +257,13 @@ pub enum Operation {
     BatchGetItem,
     BatchWriteItem,
     TransactWriteItems,
+    ExecuteStatement,
     /// A GetItem and an UpdateItem, measured as one.
     ReadModifyWrite,
 }
 
 impl Operation {
-    pub const ALL: [Operation; 9] = [
+    pub const ALL: [Operation; 10] = [
         Operation::GetItem,
         Operation::PutItem,
         Operation::UpdateItem,
@@ -256,6 +272,7 @@ impl Operation {
         Operation::BatchGetItem,
         Operation::BatchWriteItem,
         Operation::TransactWriteItems,
+        Operation::ExecuteStatement,
         Operation::ReadModifyWrite,
     ];
 
@@ -269,6 +286,7 @@ impl Operation {
             Operation::BatchGetItem => "BatchGetItem",
             Operation::BatchWriteItem => "BatchWriteItem",
             Operation::TransactWriteItems => "TransactWriteItems",
+            Operation::ExecuteStatement => "ExecuteStatement",
             Operation::ReadModifyWrite => "ReadModifyWrite",
         }
     }

@@ -146,6 +146,9 @@ fn check_complete(plan: &Plan, report: &Report) {
         Workload::BatchWrite => &[Operation::BatchWriteItem],
         Workload::BatchGet => &[Operation::BatchGetItem],
         Workload::Transact => &[Operation::TransactWriteItems],
+        Workload::Select | Workload::Insert | Workload::SelectPage => {
+            &[Operation::ExecuteStatement]
+        }
         Workload::YcsbA | Workload::YcsbB => &[Operation::GetItem, Operation::UpdateItem],
         Workload::YcsbD => &[Operation::GetItem, Operation::PutItem],
         Workload::YcsbE => &[Operation::PutItem, Operation::Query],
