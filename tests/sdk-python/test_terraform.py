@@ -1,5 +1,5 @@
-"""The calls that Terraform's provider (hashicorp/aws 5.100.0) made for examples/terraform/main.tf, in its order: apply, a plan that
-must find no differences, a change, destroy."""
+"""The operations that Terraform's provider (hashicorp/aws 5.100.0) makes for examples/terraform/main.tf, in its order: apply, a plan that
+must find no differences, a change, destroy. The bodies are written from the configuration, not captured."""
 
 import pytest
 from botocore.exceptions import ClientError

@@ -291,7 +291,7 @@ fn the_configuration_reference_is_up_to_date() {
     let output = zenobe(&["config-reference"]).output().unwrap();
     let generated = String::from_utf8(output.stdout).unwrap();
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
-    if std::env::var_os("ZENOBE_BLESS").is_some() {
+    if std::env::var_os("ZENOBE_BLESS").is_some_and(|value| value == "1") {
         fs::write(path, &generated).unwrap();
     }
     let written = fs::read_to_string(path).unwrap_or_default();
