@@ -18,7 +18,7 @@ const STATEMENTS_MAX: usize = 12;
 /// More than the rows that so many statements can insert, each on a page of its own and in each of 50 reads.
 const PAGES_MAX: usize = 100;
 
-const TABLE: &str = r#"{"TableName":"t","BillingMode":"PAY_PER_REQUEST",
+const TABLE: &str = r#"{"TableName":"tab","BillingMode":"PAY_PER_REQUEST",
     "AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"},
         {"AttributeName":"sk","AttributeType":"N"},{"AttributeName":"a","AttributeType":"S"}],
     "KeySchema":[{"AttributeName":"pk","KeyType":"HASH"},{"AttributeName":"sk","KeyType":"RANGE"}],
@@ -48,7 +48,8 @@ async fn answer_all(text: &str) {
         check(operation, &response);
         response
     };
-    send(Operation::CreateTable, TABLE).await;
+    let created = send(Operation::CreateTable, TABLE).await;
+    assert_eq!(created.status, 200, "{created:?}");
     let statements: Vec<String> = text.lines().take(STATEMENTS_MAX).map(quoted).collect();
     for statement in &statements {
         let mut token = String::new();
@@ -71,7 +72,7 @@ async fn answer_all(text: &str) {
     let requests = requests.join(",");
     send(Operation::BatchExecuteStatement, &format!(r#"{{"Statements":[{requests}]}}"#)).await;
     send(Operation::ExecuteTransaction, &format!(r#"{{"TransactStatements":[{requests}]}}"#)).await;
-    let table = TableName { namespace, name: "t".to_owned() };
+    let table = TableName { namespace, name: "tab".to_owned() };
     let found = engine.check_consistency(&table).await.expect("statements delete no tables");
     assert!(found.is_empty(), "{found:?}");
 }
