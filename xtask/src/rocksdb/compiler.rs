@@ -74,7 +74,7 @@ impl Compiler {
 
 /// As the crate's build script has them, with two differences: no warnings, which are upstream's to mend, and
 /// `-O2`, upstream's own default, instead of cargo's `-O3`.
-const COMMON: [&str; 12] = [
+const COMMON: [&str; 13] = [
     "-std=c++20",
     "-O2",
     "-g0",
@@ -85,6 +85,7 @@ const COMMON: [&str; 12] = [
     "-include",
     "cstdint",
     "-DNDEBUG",
+    "-DLZ4",
     "-DHAVE_ALIGNED_NEW",
     "-DHAVE_UINT128_EXTENSION",
 ];
