@@ -11,6 +11,7 @@ mod io_failure;
 mod kill;
 mod kill_catalog;
 mod start;
+mod statements;
 mod streams;
 mod tables;
 mod typed_client;
