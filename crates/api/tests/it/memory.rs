@@ -72,3 +72,34 @@ fn transactions_are_measured_before_their_expressions_are_bound() {
     assert!(!answer.contains("Syntax error"), "{answer}");
     assert!(answer.contains("ValidationException") && answer.contains("size"), "{answer}");
 }
+
+/// Many alternatives of a statement, each with the same large values.
+#[test]
+fn alternatives_of_a_statement_share_their_values() {
+    const VALUE_SIZE_BYTES: usize = 4_000_000;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let world = runtime.block_on(World::new());
+    let create = r#"{"TableName":"pairs","BillingMode":"PAY_PER_REQUEST",
+        "AttributeDefinitions":[{"AttributeName":"p","AttributeType":"S"},{"AttributeName":"s","AttributeType":"S"}],
+        "KeySchema":[{"AttributeName":"p","KeyType":"HASH"},{"AttributeName":"s","KeyType":"RANGE"}]}"#;
+    let created = runtime.block_on(world.answer("CreateTable", create));
+    assert!(created.contains("TableDescription"), "{created}");
+    let large = "a".repeat(VALUE_SIZE_BYTES);
+    let keys = |count: usize| {
+        let keys: Vec<String> = (0..count).map(|number| format!("'k{number}'")).collect();
+        keys.join(",")
+    };
+    let select = |condition: &str, count: usize| {
+        let body = format!(
+            r#"{{"Statement":"SELECT * FROM pairs WHERE p IN [{}] AND {condition}","Parameters":[{{"S":"{large}"}}]}}"#,
+            keys(count)
+        );
+        allocations::peak(|| runtime.block_on(world.answer("ExecuteStatement", &body)))
+    };
+    let (answer, peak_bytes) = select("s >= ?", 100);
+    assert!(answer.contains("Aggregated size of all range keys"), "{answer}");
+    assert!(peak_bytes < 6 * VALUE_SIZE_BYTES, "{peak_bytes}");
+    let (answer, peak_bytes) = select("v = ?", 50);
+    assert!(answer.contains(r#""Items":[]"#), "{answer}");
+    assert!(peak_bytes < 8 * VALUE_SIZE_BYTES, "{peak_bytes}");
+}

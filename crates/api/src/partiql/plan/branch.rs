@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use zenobe_engine::schema::{KeyAttribute, KeySchema};
 use zenobe_expression::partiql::{Predicate, PredicateOperand};
 use zenobe_expression::{Comparator, Condition, KeyCondition, KeyOperator};
+use zenobe_value::limits::{PARTITION_KEY_SIZE_BYTES_MAX, SORT_KEY_SIZE_BYTES_MAX};
 use zenobe_value::{AttributeValue, Attributes, Path, key_bytes};
 
 use super::range::{SortRange, SortTest};
 use super::{KeyedRead, PlanFault};
 use crate::error::ApiError;
+use crate::messages::engine::{partition_key_too_long, sort_key_too_long};
 use crate::messages::partiql as messages;
 
 /// Far more than may be read, so that faults that come before the limit are found.
@@ -118,6 +120,7 @@ impl<'p> Branch<'p> {
             match part {
                 Part::PartitionEquals(value) => {
                     check_type(partition_key, value)?;
+                    check_partition_size(value)?;
                     match partition {
                         None => partition = Some(value),
                         Some(pinned) if pinned == value => {}
@@ -127,10 +130,14 @@ impl<'p> Branch<'p> {
                 }
                 Part::SortEquals(value) => {
                     keys.sort.first().map_or(Ok(()), |key| check_type(key, value))?;
+                    check_sort_size(SortTest::Equal(value))?;
                     sort.add(part, SortTest::Equal(value));
                 }
                 Part::Other(predicate) => match sort_test(predicate, keys.sort.first()) {
-                    Some(test) => sort.add(part, test),
+                    Some(test) => {
+                        check_sort_size(test)?;
+                        sort.add(part, test);
+                    }
                     None => {
                         sort.is_negated |= negates(predicate, keys.sort.first());
                         filter.push(part);
@@ -191,10 +198,16 @@ impl<'p> Branch<'p> {
         attributes
     }
 
-    pub(super) fn into_read(self, keys: &KeySchema, is_table: bool, forward: bool) -> KeyedRead {
+    pub(super) fn into_read(
+        self,
+        keys: &KeySchema,
+        is_table: bool,
+        forward: bool,
+        lowered: &mut Lowered,
+    ) -> KeyedRead {
         let partition = &keys.partition[0].name;
         let sort_key = keys.sort.first().map(|sort| sort.name.as_str());
-        let filter = self.lowered_filter(partition, sort_key);
+        let filter = self.lowered_filter(partition, sort_key, lowered);
         let operator = self.sort.operator();
         let sort_value = match (&operator, sort_key) {
             (_, None) => Some(None),
@@ -215,10 +228,15 @@ impl<'p> Branch<'p> {
         KeyedRead::Range { conditions, forward, filter }
     }
 
-    fn lowered_filter(&self, partition: &str, sort: Option<&str>) -> Option<Condition> {
-        let all = |parts: &[Part<'p>]| {
+    fn lowered_filter(
+        &self,
+        partition: &str,
+        sort: Option<&str>,
+        lowered: &mut Lowered,
+    ) -> Option<Condition> {
+        let mut all = |parts: &[Part<'p>]| {
             let mut conditions: Vec<Condition> =
-                parts.iter().map(|part| part.lower(partition, sort)).collect();
+                parts.iter().map(|part| part.lower(partition, sort, lowered)).collect();
             match conditions.len() {
                 1 => conditions.remove(0),
                 _ => Condition::And(conditions),
@@ -234,8 +252,15 @@ impl<'p> Branch<'p> {
     }
 }
 
+/// Conditions that are lowered already, by the address of their predicate: alternatives share them, and the values in
+/// them, which may be large.
+#[derive(Debug, Default)]
+pub(super) struct Lowered {
+    conditions: BTreeMap<usize, Condition>,
+}
+
 impl Part<'_> {
-    fn lower(&self, partition: &str, sort: Option<&str>) -> Condition {
+    fn lower(&self, partition: &str, sort: Option<&str>, lowered: &mut Lowered) -> Condition {
         let equals = |attribute: &str, value: &AttributeValue| {
             let path = Path::top_level(attribute);
             Predicate::Compare {
@@ -248,8 +273,26 @@ impl Part<'_> {
         match self {
             Part::PartitionEquals(value) => equals(partition, value),
             Part::SortEquals(value) => equals(sort.unwrap_or_default(), value),
-            Part::Other(predicate) => predicate.lower(),
+            Part::Other(predicate) => {
+                let address = std::ptr::from_ref::<Predicate<'_>>(predicate) as usize;
+                lowered.conditions.entry(address).or_insert_with(|| predicate.lower()).clone()
+            }
         }
+    }
+}
+
+/// Checked before an alternative takes a copy: there may be many, and the values may be as large as the request.
+fn check_partition_size(value: &AttributeValue) -> Result<(), ApiError> {
+    match value.size_bytes() > PARTITION_KEY_SIZE_BYTES_MAX {
+        true => Err(partition_key_too_long()),
+        false => Ok(()),
+    }
+}
+
+fn check_sort_size(test: SortTest<'_>) -> Result<(), ApiError> {
+    match test.values().any(|value| value.size_bytes() > SORT_KEY_SIZE_BYTES_MAX) {
+        true => Err(sort_key_too_long()),
+        false => Ok(()),
     }
 }
 

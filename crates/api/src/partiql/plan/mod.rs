@@ -12,7 +12,7 @@ use zenobe_engine::schema::{IndexDefinition, IndexKind, IndexStatus, KeySchema, 
 use zenobe_expression::{Condition, KeyCondition, Projection};
 use zenobe_value::Attributes;
 
-use self::branch::Branch;
+use self::branch::{Branch, Lowered};
 use self::order::ReadOrder;
 use super::BoundSelect;
 use crate::error::ApiError;
@@ -165,9 +165,10 @@ fn keyed_reads(
     let branches = order.arrange(branches)?;
     let forward = order.forward();
     let is_table = source.index.is_none();
+    let mut lowered = Lowered::default();
     Ok(branches
         .into_iter()
-        .map(|branch| branch.into_read(source.keys, is_table, forward))
+        .map(|branch| branch.into_read(source.keys, is_table, forward, &mut lowered))
         .collect())
 }
 

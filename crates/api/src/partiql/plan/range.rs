@@ -24,6 +24,15 @@ pub(super) struct Bound<'p> {
 }
 
 impl<'p> SortTest<'p> {
+    pub(super) fn values(self) -> impl Iterator<Item = &'p AttributeValue> {
+        let (first, second) = match self {
+            SortTest::Equal(value) | SortTest::BeginsWith(value) => (value, None),
+            SortTest::Low(bound) | SortTest::High(bound) => (bound.value, None),
+            SortTest::Between(low, high) => (low, Some(high)),
+        };
+        std::iter::once(first).chain(second)
+    }
+
     pub(super) fn comparison(
         comparator: Comparator,
         value: &'p AttributeValue,
