@@ -64,7 +64,8 @@ impl Health {
         let mut last = self.last.lock().await;
         if let Some((at, checked)) = *last
             && at.elapsed() < CHECK_INTERVAL
-            && checked.writes != is_recovering
+            // What worked a moment ago may be refused by now.
+            && !(checked.writes && is_recovering)
         {
             return checked;
         }

@@ -78,8 +78,14 @@ impl BodyMemory {
         timeout: Duration,
     ) -> Result<Option<OwnedSemaphorePermit>, BodyError> {
         let size_bytes = match operation {
-            Operation::BatchGetItem | Operation::TransactGetItems => BATCH_SIZE_BYTES,
-            Operation::Query | Operation::Scan | Operation::GetRecords => PAGE_SIZE_BYTES,
+            Operation::BatchGetItem
+            | Operation::TransactGetItems
+            | Operation::BatchExecuteStatement
+            | Operation::ExecuteTransaction => BATCH_SIZE_BYTES,
+            Operation::Query
+            | Operation::Scan
+            | Operation::GetRecords
+            | Operation::ExecuteStatement => PAGE_SIZE_BYTES,
             // One item at most, which is counted when it is there. It only has to be there because there was room.
             _ if self.units.available_permits() > 0 => return Ok(None),
             _ => UNIT_SIZE_BYTES,
