@@ -53,6 +53,15 @@ pub struct Event {
 }
 
 impl Event {
+    /// Whether the server said that this gave the item a value.
+    pub fn has_written(&self, key: usize) -> bool {
+        let writes = |write: &Write| match *write {
+            Write::Set { key: written, .. } | Write::Add { key: written, .. } => written == key,
+            Write::Delete { .. } => false,
+        };
+        self.outcome == Outcome::Done && self.writes.iter().any(writes)
+    }
+
     pub fn deletes(&self, key: usize) -> bool {
         self.writes.contains(&Write::Delete { key })
     }

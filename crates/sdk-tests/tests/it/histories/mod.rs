@@ -123,15 +123,17 @@ fn check(history: &[Timed<Event>], is_legal: bool, file: &Path) {
 }
 
 /// Copies of a history that no server may give: one invents something, one forgets what was acknowledged. The latter is
-/// made only if nobody deleted that item.
+/// made only if nobody deleted that item, and somebody was told that it was written: a write without an answer may never have
+/// happened.
 fn lies(history: &[Timed<Event>]) -> Vec<(&'static str, Vec<Timed<Event>>)> {
     let mut lies = Vec::new();
     // The last event reads everything, long after all others.
     let mut forgetful = history.to_vec();
     let last = forgetful.last_mut().expect("a history ends with a read");
     let is_deleted = |key| history.iter().any(|told| told.event.deletes(key));
+    let is_written = |key| history.iter().any(|told| told.event.has_written(key));
     let mut seen = last.event.before.iter_mut();
-    if let Some(seen) = seen.find(|seen| seen.value.is_some() && !is_deleted(seen.key)) {
+    if let Some(seen) = seen.find(|seen| is_written(seen.key) && !is_deleted(seen.key)) {
         seen.value = None;
         lies.push(("forgets", forgetful));
     }
