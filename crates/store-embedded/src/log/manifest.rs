@@ -57,6 +57,8 @@ fn is_whole(database: &Path, nonce: Nonce, options: &Options) -> bool {
 /// Where the first record begins that RocksDB would take for damage. An incomplete record at the end of the file is none.
 fn torn_at(content: &[u8]) -> Option<usize> {
     let mut begun = None;
+    // Where sectors begin that never arrived. They are damage only if something follows.
+    let mut empty = None;
     for (number, block) in content.chunks(BLOCK_BYTES).enumerate() {
         let mut position = 0;
         while let Some(header) = block[position..].first_chunk::<HEADER_BYTES>() {
@@ -66,14 +68,21 @@ fn torn_at(content: &[u8]) -> Option<usize> {
                 let is_empty = header[6] == 0 && length == 0;
                 let is_cut_off =
                     block.len() < BLOCK_BYTES && position + HEADER_BYTES + length > block.len();
-                match (is_empty, begun) {
-                    (true, None) => break,
-                    _ if is_cut_off => return None,
-                    _ => return Some(begun.unwrap_or(here)),
+                match (is_empty, begun.or(empty)) {
+                    (true, None) => {
+                        empty = Some(here);
+                        break;
+                    }
+                    (true, Some(_)) if begun.is_none() => break,
+                    (_, None) if is_cut_off => return None,
+                    (_, Some(_)) if is_cut_off && empty.is_none() => return None,
+                    (_, damage) => return Some(damage.unwrap_or(here)),
                 }
             };
             begun = match fragment.part {
+                _ if empty.is_some() => return empty,
                 Part::First => Some(here),
+                Part::Middle | Part::Last if begun.is_none() => return Some(here),
                 Part::Middle => begun,
                 Part::Full | Part::Last | Part::Other => None,
             };
@@ -108,5 +117,73 @@ fn remove(directory: &Path) -> io::Result<()> {
     match fs::remove_dir_all(directory) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FULL: u8 = 1;
+    const FIRST: u8 = 2;
+    const LAST: u8 = 4;
+
+    /// A fragment as RocksDB's log writer makes it.
+    fn fragment(part: u8, payload: &[u8]) -> Vec<u8> {
+        let checksum = crc32c::crc32c_append(crc32c::crc32c(&[part]), payload);
+        let masked = checksum.rotate_right(15).wrapping_add(0xA282_EAD8);
+        let length = u16::try_from(payload.len()).unwrap();
+        [&masked.to_le_bytes()[..], &length.to_le_bytes(), &[part], payload].concat()
+    }
+
+    /// A record, then one that begins at the end of the first block and ends in the second. Yields where that begins.
+    fn crossing() -> (Vec<u8>, usize) {
+        let begins = BLOCK_BYTES - 200;
+        let mut content = fragment(FULL, &vec![1; begins - HEADER_BYTES]);
+        content.extend(fragment(FIRST, &[2; 200 - HEADER_BYTES]));
+        assert_eq!(content.len(), BLOCK_BYTES);
+        content.extend(fragment(LAST, &[3; 50]));
+        (content, begins)
+    }
+
+    #[test]
+    fn whole_records_are_not_torn() {
+        let (mut content, _) = crossing();
+        assert_eq!(torn_at(&content), None);
+        content.extend([0; 300]);
+        assert_eq!(torn_at(&content), None, "the length was there before the content");
+        let cut = content.len() - 320;
+        assert_eq!(
+            torn_at(&content[..cut]),
+            None,
+            "RocksDB knows how to leave out an incomplete end"
+        );
+    }
+
+    #[test]
+    fn a_record_whose_beginning_never_arrived_is_torn_there() {
+        let (mut content, begins) = crossing();
+        content[begins..BLOCK_BYTES].fill(0);
+        assert_eq!(torn_at(&content), Some(begins));
+        // Another record in the second block changes nothing.
+        content.extend(fragment(FULL, &[4; 30]));
+        assert_eq!(torn_at(&content), Some(begins));
+    }
+
+    #[test]
+    fn a_record_that_starts_a_block_behind_nothing_is_torn_as_well() {
+        let (mut content, begins) = crossing();
+        content.truncate(begins);
+        content.resize(BLOCK_BYTES, 0);
+        content.extend(fragment(FULL, &[4; 30]));
+        assert_eq!(torn_at(&content), Some(begins));
+    }
+
+    #[test]
+    fn a_record_whose_end_never_arrived_is_torn_where_it_begins() {
+        let (mut content, begins) = crossing();
+        content[BLOCK_BYTES + 10] ^= 1;
+        content.extend(fragment(FULL, &[4; 30]));
+        assert_eq!(torn_at(&content), Some(begins));
     }
 }
