@@ -52,7 +52,11 @@ fn damaged_tables_are_reported() {
     let directory = tempdir().unwrap();
     let original = directory.path().join("original");
     let (store, written) = fill(&original, Durability::Os);
-    // Closing moves what is in the log into tables.
+    // Closing moves what is in the log into tables. Opening once more removes tables that compactions have left behind:
+    // nothing reads those, so damage in them goes unnoticed.
+    block_on(store.close()).unwrap();
+    drop(store);
+    let store = EmbeddedStore::open(&original, options(Durability::Os)).unwrap();
     block_on(store.close()).unwrap();
     let mut reported = 0;
     for flip in 0..FLIPS {
