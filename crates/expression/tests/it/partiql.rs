@@ -170,6 +170,27 @@ fn fault(text: &str) -> StatementFault {
     }
 }
 
+/// A statement may end anywhere, and so may what an alias or a clause still lacks.
+#[test]
+fn statements_that_break_off_are_parsed_or_refused() {
+    let statements = [
+        "SELECT a AS b, c.d[1] FROM t.i x WHERE f(a, ?) = <<1, 'x'>> AND b IN [1, -2.5] ORDER BY a DESC, b ASC;",
+        "SELECT * FROM \"t\".\"i\" AS x WHERE NOT (a BETWEEN 1 AND 2) OR b IS NOT MISSING",
+        "EXISTS(SELECT * FROM t WHERE pk = 'a' AND begins_with(sk, 'b'))",
+        "INSERT INTO t VALUE {'a': {'b': [1, TRUE, NULL, <<?>>]}}",
+        "UPDATE t AS x SET a = list_append(a, [1]) + -2 SET b = ? REMOVE c[0].d WHERE pk = 1 RETURNING ALL OLD *",
+        "DELETE FROM t AS x WHERE a IS NULL RETURNING MODIFIED NEW *",
+    ];
+    for statement in statements {
+        for end in 0..=statement.len() {
+            for suffix in ["", " AS", " *", "."] {
+                let _ = parse(&format!("{}{suffix}", &statement[..end]));
+            }
+        }
+    }
+    assert_eq!(fault("SELECT a AS"), StatementFault::ExpectedFrom);
+}
+
 #[test]
 fn syntax_comes_before_meaning_and_the_first_fault_before_others() {
     assert_eq!(fault("SELECT * FROM t x WHERE f(1) AND"), StatementFault::MissingRightHandSide);

@@ -223,7 +223,7 @@ impl Parser<'_> {
         let mut negative = false;
         while matches!(self.peek(), TokenKind::Plus | TokenKind::Minus) {
             negative ^= self.peek() == TokenKind::Minus;
-            self.position += 1;
+            self.advance();
         }
         let signed = self.span() != span;
         let mut term = self.term()?;
@@ -257,22 +257,22 @@ impl Parser<'_> {
             TokenKind::Number => Node::Number { digits: self.advance(), negative: false },
             TokenKind::Text => Node::Text(unquoted(self.advance_text())),
             TokenKind::Parameter => {
-                self.position += 1;
+                self.advance();
                 self.parameters += 1;
                 Node::Parameter(self.parameters - 1)
             }
             TokenKind::OpenBracket => {
-                self.position += 1;
+                self.advance();
                 Node::List(self.elements(TokenKind::CloseBracket, "RIGHT_BRACKET")?)
             }
             TokenKind::OpenBag => {
-                self.position += 1;
+                self.advance();
                 let token = "RIGHT_DOUBLE_ANGLE_BRACKET";
                 Node::Bag(self.elements(TokenKind::CloseBag, token)?)
             }
             TokenKind::OpenBrace => self.map()?,
             TokenKind::OpenParenthesis => {
-                self.position += 1;
+                self.advance();
                 self.enter()?;
                 let inner = self.expression()?;
                 self.depth -= 1;
@@ -298,7 +298,7 @@ impl Parser<'_> {
             }
             _ => return Err(self.unexpected()),
         };
-        self.position += 1;
+        self.advance();
         Ok(node)
     }
 
@@ -323,7 +323,7 @@ impl Parser<'_> {
     }
 
     fn map(&mut self) -> Result<Node, StatementFault> {
-        self.position += 1;
+        self.advance();
         self.enter()?;
         let mut fields = Vec::new();
         if self.peek() != TokenKind::CloseBrace {

@@ -95,10 +95,12 @@ impl<'t> Parser<'t> {
         Position::of(self.text, span)
     }
 
-    /// Consumes the current token, which is never the end.
+    /// Consumes the current token. The end is never consumed, so there is always a token to look at.
     fn advance(&mut self) -> Span {
         let span = self.span();
-        self.position += 1;
+        if self.peek() != TokenKind::End {
+            self.position += 1;
+        }
         span
     }
 
@@ -111,7 +113,7 @@ impl<'t> Parser<'t> {
     fn accept(&mut self, kind: TokenKind) -> bool {
         let found = self.peek() == kind;
         if found {
-            self.position += 1;
+            self.advance();
         }
         found
     }
@@ -130,7 +132,7 @@ impl<'t> Parser<'t> {
     fn accept_word(&mut self, word: &str) -> bool {
         let found = self.at_word(word);
         if found {
-            self.position += 1;
+            self.advance();
         }
         found
     }

@@ -56,7 +56,7 @@ impl Parser<'_> {
                 TokenKind::Minus => negative = !negative,
                 _ => break,
             }
-            self.position += 1;
+            self.advance();
         }
         let element = match self.peek() {
             TokenKind::Number => {

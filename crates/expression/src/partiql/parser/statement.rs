@@ -52,7 +52,7 @@ impl Parser<'_> {
 
     fn exists(&mut self) -> Result<StatementKind, StatementFault> {
         let function = self.advance();
-        self.position += 1;
+        self.advance();
         if !self.accept_word("SELECT") {
             let position = self.place(function);
             return Err(StatementFault::UnknownFunction { function: "exists".into(), position });
@@ -103,7 +103,7 @@ impl Parser<'_> {
                 _ => self.unexpected_component(expression.span),
             }
             if self.accept_word("AS") || matches!(self.peek(), TokenKind::Name) {
-                self.position += 1;
+                self.advance();
                 self.keep(StatementFault::Aliasing);
             }
             if !self.accept(TokenKind::Comma) {
@@ -117,7 +117,7 @@ impl Parser<'_> {
         match self.peek() {
             TokenKind::Name | TokenKind::QuotedName => self.source().map(|(source, _)| source),
             TokenKind::Text => {
-                self.position += 1;
+                self.advance();
                 self.unexpected_component(span);
                 Ok(Source { table: unquoted(self.text_of(span)), index: None })
             }
