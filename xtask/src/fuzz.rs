@@ -1,5 +1,8 @@
 //! `cargo xtask fuzz`: each fuzz target for a fixed time, starting from the seeds in `fuzz/seeds`.
 //!
+//! `cargo xtask test` asks each target the same inputs every time, so that a change is judged by what it changed; only
+//! `cargo xtask fuzz` searches at random.
+//!
 //! Stable Rust is enough: only sanitizers need a nightly toolchain, and the code under test has nothing
 //! unsafe for them to find.
 
@@ -10,8 +13,11 @@ use std::process::Command;
 use crate::process::{self, Failure};
 use crate::{cache, workspace};
 
-/// How long each target runs unless told otherwise; `cargo xtask test` takes this, too.
-pub const SECONDS_DEFAULT: u32 = 12;
+/// How long each target runs unless told otherwise.
+const SECONDS_DEFAULT: u32 = 12;
+
+/// What `cargo xtask test` gives each target: a few seconds' worth of inputs on a slow machine.
+const REPEATABLE: [&str; 2] = ["-seed=1", "-runs=100000"];
 
 const CARGO_FUZZ_VERSION: &str = "0.13.2";
 
@@ -22,8 +28,8 @@ pub fn run(arguments: &[String]) -> Result<(), Failure> {
     let Request { seconds, target } = Request::parse(arguments)?;
     let targets = targets()?;
     match target {
-        None => run_targets(&targets, seconds),
-        Some(target) if targets.contains(&target) => run_targets(&[target], seconds),
+        None => search(&targets, seconds),
+        Some(target) if targets.contains(&target) => search(&[target], seconds),
         Some(target) => Err(Failure::new(format!(
             "there is no fuzz target `{target}`; the targets are {}",
             targets.join(", ")
@@ -33,7 +39,15 @@ pub fn run(arguments: &[String]) -> Result<(), Failure> {
 
 /// All targets, for `cargo xtask test`.
 pub fn run_all() -> Result<(), Failure> {
-    run_targets(&targets()?, SECONDS_DEFAULT)
+    let cargo_fuzz = provide_cargo_fuzz()?;
+    for target in targets()? {
+        eprintln!("xtask: fuzzing {target}");
+        // Starts from the seeds alone: what an earlier search found would change what is asked.
+        let corpus = corpus_directory().join("repeatable").join(&target);
+        cache::remove(&corpus)?;
+        run_target(&cargo_fuzz, &target, &corpus, &REPEATABLE)?;
+    }
+    Ok(())
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -61,20 +75,26 @@ impl Request {
     }
 }
 
-fn run_targets(targets: &[String], seconds: u32) -> Result<(), Failure> {
+/// Goes on from what earlier searches found.
+fn search(targets: &[String], seconds: u32) -> Result<(), Failure> {
     let cargo_fuzz = provide_cargo_fuzz()?;
     for target in targets {
-        run_target(&cargo_fuzz, target, seconds)?;
+        eprintln!("xtask: fuzzing {target} for {seconds} s");
+        let corpus = corpus_directory().join(target);
+        run_target(&cargo_fuzz, target, &corpus, &[&format!("-max_total_time={seconds}")])?;
     }
     Ok(())
 }
 
-/// New inputs go to the target directory, so that a clone stays clean and later runs go on from there. An input
-/// that stops a target is kept in `fuzz/artifacts`.
-fn run_target(cargo_fuzz: &Path, target: &str, seconds: u32) -> Result<(), Failure> {
-    eprintln!("xtask: fuzzing {target} for {seconds} s");
-    let corpus = workspace::target_directory().join("fuzz-corpus").join(target);
-    cache::create(&corpus)?;
+/// New inputs go to `corpus`, outside the sources, so that a clone stays clean. An input that stops a target is kept
+/// in `fuzz/artifacts`.
+fn run_target(
+    cargo_fuzz: &Path,
+    target: &str,
+    corpus: &Path,
+    extent: &[&str],
+) -> Result<(), Failure> {
+    cache::create(corpus)?;
     let mut command = Command::new(cargo_fuzz);
     command
         .current_dir(workspace::root())
@@ -82,10 +102,10 @@ fn run_target(cargo_fuzz: &Path, target: &str, seconds: u32) -> Result<(), Failu
         // Its backtraces are about itself, not about the target.
         .env("RUST_LIB_BACKTRACE", "0")
         .args(["fuzz", "run", "--sanitizer", "none", target])
-        .arg(&corpus)
+        .arg(corpus)
         .arg(seeds_directory().join(target))
         .arg("--")
-        .arg(format!("-max_total_time={seconds}"))
+        .args(extent)
         .args(["-verbosity=0", "-print_final_stats=1"])
         .args(LIMITS);
     process::run(&mut command)
@@ -100,6 +120,10 @@ fn targets() -> Result<Vec<String>, Failure> {
         entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     targets.sort();
     Ok(targets)
+}
+
+fn corpus_directory() -> PathBuf {
+    workspace::target_directory().join("fuzz-corpus")
 }
 
 fn seeds_directory() -> PathBuf {
