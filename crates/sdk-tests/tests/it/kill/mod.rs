@@ -103,6 +103,7 @@ fn create_table(client: &mut Client) -> String {
             "KeySchema": keys("pk", "l"),
             "Projection": {"ProjectionType": "KEYS_ONLY"},
         }],
+        "StreamSpecification": {"StreamEnabled": true, "StreamViewType": "NEW_AND_OLD_IMAGES"},
     });
     let reply = client.call("CreateTable", &request).expect("the server answers");
     assert!(reply.is_success(), "{}", reply.body);

@@ -112,6 +112,7 @@ impl Recorded {
         verify::indexes(client);
         verify::counts(client);
         counter.verify(client);
+        verify::stream(client);
     }
 
     /// Cuts the power. Yields the cuts that lost something, with what was found.

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use rand::SeedableRng;
+use rand::rngs::StdRng;
 use serde_json::{Value, json};
 use zenobe_testing::Client;
 
 use super::TABLE;
 use super::ledger::{Ledger, State};
+use crate::streams::consumer::{Consumer, copy_of};
 use crate::tables::{number, pages, scan};
 
 /// Every key of every writer is as its ledger says.
@@ -25,6 +28,23 @@ pub fn items(client: &mut Client, ledgers: &mut [Ledger], round: u64) {
         ledger.settle(&state, round);
     }
     assert_eq!(accounted, stored.len(), "round {round}: items that nobody wrote");
+}
+
+/// The stream tells the table's whole story: each record continues the one before, and together they yield the table.
+/// Ends the stream.
+pub fn stream(client: &mut Client) {
+    let described = client.expect("DescribeTable", &json!({"TableName": TABLE}));
+    let stream = described["Table"]["LatestStreamArn"].as_str().expect("a stream has an ARN");
+    let off = json!({"TableName": TABLE, "StreamSpecification": {"StreamEnabled": false}});
+    client.expect("UpdateTable", &off);
+    let mut consumer = Consumer::new(stream);
+    let end = consumer.follow(client, &mut StdRng::seed_from_u64(0));
+    end.expect("the server lives until the stream ends");
+    assert_eq!(
+        consumer.copy,
+        copy_of(scan(client, TABLE, None)),
+        "the records and the items differ"
+    );
 }
 
 /// Both indexes hold exactly what the items demand, in order.

@@ -1,6 +1,6 @@
 //! Streams, through the SDK and through faults.
 
-mod consumer;
+pub mod consumer;
 mod rebuild;
 mod typed_client;
 mod writer;
