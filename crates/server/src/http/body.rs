@@ -85,7 +85,7 @@ async fn read(
     let Some(first) = source.next_chunk(share).await? else {
         return Ok(Bytes::new());
     };
-    share.cover(first.len()).await?;
+    source.cover(share, first.len()).await?;
     if source.body.is_end_stream() {
         return Ok(first);
     }
@@ -101,7 +101,7 @@ async fn read(
             discard(source, share).await;
             return Err(BodyError::TooLarge);
         }
-        share.cover(size_bytes).await?;
+        source.cover(share, size_bytes).await?;
         collected.extend_from_slice(&chunk);
         next = source.next_chunk(share).await?;
     }
@@ -189,6 +189,15 @@ impl Source {
             }
             return Ok(Some(data));
         }
+    }
+
+    /// Makes room for what has arrived. While that waits for others, the client cannot send.
+    async fn cover(&mut self, share: &mut Share<'_>, size_bytes: usize) -> Result<(), BodyError> {
+        let Some(pace) = &mut self.pace else { return share.cover(size_bytes).await };
+        let since = Instant::now();
+        let covered = share.cover(size_bytes).await;
+        pace.excuse(since.elapsed());
+        covered
     }
 
     async fn next_frame(

@@ -48,6 +48,13 @@ impl Pace {
         self.moved_bytes += bytes as u64;
     }
 
+    /// Leaves out a time during which the peer could do nothing, because the server itself was waiting.
+    pub fn excuse(&mut self, waited: Duration) {
+        self.began += waited;
+        self.moved_at += waited;
+        self.contended = None;
+    }
+
     /// `is_contended` says that others wait for memory that this one holds some of.
     pub fn judge(&mut self, now: Instant, is_contended: bool) -> Verdict {
         if now >= self.deadline() {
@@ -123,6 +130,21 @@ mod tests {
         pace.moved(1 << 30, began);
         assert_eq!(pace.next_look(began, false), began + STALL_TIMEOUT);
         assert_eq!(pace.judge(began + STALL_TIMEOUT, false), Verdict::TooSlow);
+    }
+
+    #[test]
+    fn the_servers_own_waits_count_against_nobody() {
+        let began = Instant::now();
+        let mut pace = Pace::new(STALL_TIMEOUT, began);
+        let waited = Duration::from_secs(29);
+        for wait in 1..=20 {
+            let now = began + waited * wait;
+            pace.excuse(waited);
+            assert_eq!(pace.judge(now, true), Verdict::GoOn, "after wait {wait}");
+            pace.moved(1, now);
+        }
+        let resumed = began + waited * 20;
+        assert_eq!(pace.judge(resumed + STALL_TIMEOUT, false), Verdict::TooSlow);
     }
 
     #[test]
