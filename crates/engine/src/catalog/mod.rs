@@ -146,7 +146,7 @@ fn loaded_table(key: &[u8], row: &[u8]) -> Result<Table> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::collections::BTreeMap;
 
     use futures_util::FutureExt;
@@ -159,7 +159,7 @@ mod tests {
     use crate::schema::{BillingMode, KeyAttribute, KeySchema, Namespace, ScalarType};
     use crate::{Engine, EngineOptions};
 
-    fn create_table(name: &TableName) -> CreateTable {
+    pub(crate) fn create_table(name: &TableName) -> CreateTable {
         let partition = KeyAttribute { name: "pk".into(), scalar_type: ScalarType::S };
         CreateTable {
             table: name.clone(),

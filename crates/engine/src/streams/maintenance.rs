@@ -39,7 +39,8 @@ pub(crate) async fn maintain(engine: &Engine) -> Result<()> {
 /// How long to wait before looking again: until the next shard is old enough, but no longer than `longest`. What fills up
 /// is looked at all the time.
 pub(crate) fn rest(engine: &Engine, longest: Duration) -> Duration {
-    let now_ms = engine.clock.now_ms();
+    // Not what a clock that has jumped shows: nothing is done by it, so nothing is due.
+    let now_ms = engine.timeline.read().past_ms;
     let tables = engine.catalog.tables();
     let streams = tables.values().filter_map(|table| table.definition().stream.as_ref());
     let due_ms = streams.filter_map(|stream| {
@@ -160,4 +161,44 @@ async fn remove(engine: &Engine, row: &StreamRow) -> Result<()> {
     decision.await??;
     engine.background.reclaim_later(vec![records]);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use zenobe_store::memory::MemoryStore;
+
+    use super::*;
+    use crate::EngineOptions;
+    use crate::catalog::tests::create_table;
+    use crate::clock::Clock;
+    use crate::command::{CreateTable, TableName};
+    use crate::schema::{Namespace, StreamViewType};
+
+    struct WallClock(AtomicU64);
+
+    impl Clock for WallClock {
+        fn now_ms(&self) -> u64 {
+            self.0.load(Ordering::SeqCst)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_clock_that_has_jumped_makes_nothing_due() {
+        let clock = Arc::new(WallClock(AtomicU64::new(1_700_000_000_000)));
+        let options = EngineOptions { clock: clock.clone(), ..EngineOptions::default() };
+        let engine = Engine::open(Arc::new(MemoryStore::new()), options).await.unwrap();
+        let namespace = Arc::new(Namespace { account: "1".into(), region: "r".into() });
+        let name = TableName { namespace, name: "t".into() };
+        let stream = Some(StreamViewType::KeysOnly);
+        engine.create_table(CreateTable { stream, ..create_table(&name) }).await.unwrap();
+        let longest = Duration::from_secs(30);
+        assert_eq!(rest(&engine, longest), longest);
+
+        clock.0.fetch_add(365 * 24 * 60 * 60 * 1_000, Ordering::SeqCst);
+        assert_eq!(rest(&engine, longest), longest);
+        engine.confirm_clock().await.unwrap();
+        assert_eq!(rest(&engine, longest), LOOK_DELAY);
+    }
 }
