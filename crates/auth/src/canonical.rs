@@ -1,4 +1,4 @@
-//! The canonical form of a request: what both sides sign.
+//! The canonical form of a request, which both sides sign.
 
 use std::fmt::Write;
 
@@ -15,7 +15,8 @@ pub fn query_pairs(query: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
         .collect()
 }
 
-/// Name and value pairs encoded and sorted. The signature itself cannot be part of what is signed.
+/// Encoded and sorted pairs of names and values. The signature itself is left out: it cannot sign
+/// itself.
 pub fn canonical_query(query: &str) -> String {
     let mut pairs: Vec<(String, String)> = query_pairs(query)
         .iter()
@@ -27,8 +28,8 @@ pub fn canonical_query(query: &str) -> String {
     pairs.collect::<Vec<_>>().join("&")
 }
 
-/// One `name:value\n` per signed header, in the order of the sorted names. A header that occurs
-/// several times has its values joined by commas.
+/// One `name:value\n` per signed header, in the order of the sorted names. Commas join the values
+/// of a header that occurs several times.
 pub fn canonical_headers(headers: &HeaderMap, signed_names: &[String]) -> Vec<u8> {
     let mut canonical = Vec::new();
     for name in signed_names {
@@ -45,7 +46,7 @@ pub fn canonical_headers(headers: &HeaderMap, signed_names: &[String]) -> Vec<u8
     canonical
 }
 
-/// Without spaces at the ends, and with one space for each run within.
+/// Trims spaces at both ends and collapses each run of spaces within to one.
 fn push_collapsed(value: &[u8], out: &mut Vec<u8>) {
     let mut after_space = false;
     for &byte in value.trim_ascii() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// One access key. Not printable, so that no log ever holds a secret.
+/// One access key. `Debug` leaves the secret out, so no log ever holds one.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credential {
     pub access_key: String,
@@ -23,7 +23,7 @@ pub struct Credentials {
     by_access_key: BTreeMap<String, Credential>,
 }
 
-/// Says which entry is wrong by its position, because its text holds a secret.
+/// Names a wrong entry by its position, because its text holds a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CredentialsError {
     Shape { position: usize },
@@ -32,8 +32,8 @@ pub enum CredentialsError {
 }
 
 impl Credentials {
-    /// Reads `id:secret` or `id:secret:session-token` entries, separated by commas or line ends. Blank lines and
-    /// lines that begin with `#` are skipped.
+    /// Reads `id:secret` or `id:secret:session-token` entries, separated by commas or line breaks.
+    /// Skips blank lines and lines that start with `#`.
     pub fn parse(text: &str) -> Result<Credentials, CredentialsError> {
         let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
         let entries = lines.flat_map(|line| line.split(',')).map(str::trim);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_told_without_the_secret() {
+    fn errors_do_not_show_the_secret() {
         let fault = |text: &str| Credentials::parse(text).unwrap_err();
         assert_eq!(fault("a:1,b"), CredentialsError::Shape { position: 2 });
         assert_eq!(fault("a:"), CredentialsError::Shape { position: 1 });

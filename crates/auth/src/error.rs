@@ -1,14 +1,15 @@
-//! Every way in which a signature can be refused, and the one place that holds the texts.
+//! Every reason to reject a signature, and the one place that holds the texts.
 
 use std::fmt;
 
 use crate::parse::EXPIRES_SECONDS_MAX;
 use crate::timestamp::Timestamp;
 
-/// The largest canonical text that an error shows: errors are for anybody, and should cost little.
+/// The longest canonical text that an error shows. Anybody can provoke an error, so it must stay
+/// cheap.
 const SHOWN_SIZE_BYTES_MAX: usize = 4 * 1024;
 
-/// The `__type` that the answer names.
+/// The `__type` of the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthErrorType {
     MissingAuthenticationToken,
@@ -28,25 +29,25 @@ impl AuthErrorType {
     }
 }
 
-/// A refused signature. `Display` is the message that a client sees.
+/// A rejected signature. `Display` gives the message that a client sees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AuthError {
-    /// The request is signed both in its header and in its query.
+    /// The request is signed both in a header and in its query.
     TwoForms,
     MissingToken,
-    /// Parts that the Authorization header (or the date header) lacks, and the header as sent.
+    /// The parts that the Authorization header (or the date header) lacks, and the header as sent.
     IncompleteHeader {
         missing: Vec<HeaderPart>,
         header: String,
     },
-    /// Query parameters that are absent or empty.
+    /// Query parameters that are missing or empty.
     IncompleteQuery {
         missing: Vec<&'static str>,
     },
     DateFormat {
         given: String,
     },
-    /// What X-Amz-Expires says is no possible number of seconds.
+    /// X-Amz-Expires is not a valid number of seconds.
     Expires {
         given: String,
     },
@@ -61,7 +62,7 @@ pub enum AuthError {
         now: Timestamp,
     },
     HostNotSigned,
-    /// One of AWS's own headers that the signature does not cover.
+    /// The signature does not cover one of AWS's own headers.
     HeaderNotSigned {
         name: String,
     },
@@ -71,12 +72,13 @@ pub enum AuthError {
     CredentialShape {
         given: String,
     },
-    /// At least one fault.
+    /// Holds at least one fault.
     Scope {
         faults: Vec<ScopeFault>,
     },
     UnknownAccessKey,
-    /// Carries what should have been signed, which is no secret and what a client's author needs.
+    /// Shows what should have been signed. That is no secret, and it is what a client's author
+    /// needs.
     SignatureMismatch {
         canonical_request: String,
         string_to_sign: String,

@@ -1,10 +1,11 @@
 //! AWS Signature Version 4, as DynamoDB checks it.
 //!
-//! [`PresentedSignature::parse`] takes a signature out of a request and checks everything about it that needs no
-//! secret; [`PresentedSignature::verify`] recomputes it. A server that accepts any credentials only parses.
+//! [`PresentedSignature::parse`] extracts a signature from a request and checks everything that
+//! needs no secret; [`PresentedSignature::verify`] recomputes it. A server that accepts any
+//! credentials only parses.
 //!
-//! **Invariant:** this crate knows HTTP heads and credentials. It knows nothing of bodies beyond their
-//! hash, and nothing of operations or tables.
+//! **Invariant:** this crate knows HTTP heads and credentials. It knows nothing about bodies except
+//! their hash, and nothing about operations or tables.
 
 mod canonical;
 mod credentials;

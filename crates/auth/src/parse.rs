@@ -1,5 +1,5 @@
-//! Taking a signature out of a request, with every fault that shows without a secret, in DynamoDB's
-//! order.
+//! Extracts a signature from a request and reports every fault that shows without a secret, in
+//! DynamoDB's order.
 
 use std::borrow::Cow;
 use std::time::SystemTime;
@@ -13,11 +13,11 @@ use crate::error::{AuthError, HeaderPart, ScopeFault};
 use crate::signing::{ALGORITHM, TERMINATOR};
 use crate::timestamp::{SKEW_MAX_SECONDS, Timestamp};
 
-/// Signatures for streams name this service, too.
+/// Signatures for streams name this service as well.
 const SERVICE: &str = "dynamodb";
-/// The longest time that a presigned request may be valid for.
+/// The longest validity of a presigned request.
 pub(crate) const EXPIRES_SECONDS_MAX: i64 = 7 * 24 * 60 * 60;
-/// Of `yyyymmdd`.
+/// The length of `yyyymmdd`.
 const DAY_LENGTH: usize = 8;
 static AMZ_DATE: HeaderName = HeaderName::from_static("x-amz-date");
 static SECURITY_TOKEN: HeaderName = HeaderName::from_static("x-amz-security-token");
@@ -32,15 +32,16 @@ pub struct RequestHead<'a> {
     pub headers: &'a HeaderMap,
 }
 
-/// What a signature must satisfy besides being well formed.
+/// What a signature must satisfy besides its form.
 #[derive(Debug, Clone, Copy)]
 pub struct ParseRules<'a> {
     /// The server's clock.
     pub now: fn() -> SystemTime,
-    /// Whether the signature is going to be verified. Otherwise an old date will do as long as nothing else is wrong, and
-    /// so will any service: signers that see an address instead of a name leave it empty.
+    /// Whether the caller will verify the signature. If not, an old date passes as long as nothing
+    /// else is wrong, and so does any service: signers that see an IP address instead of a host
+    /// name leave it empty.
     pub verifies: bool,
-    /// The only region that credentials may be scoped to; `None` takes any.
+    /// The only region that credentials may be scoped to; `None` accepts any.
     pub region: Option<&'a str>,
 }
 
@@ -50,7 +51,7 @@ impl Default for ParseRules<'_> {
     }
 }
 
-/// Whose signature a request carries, and for which region.
+/// Who signed a request, and for which region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CredentialScope<'a> {
     pub access_key: &'a str,
@@ -60,11 +61,11 @@ pub struct CredentialScope<'a> {
     pub service: &'a str,
 }
 
-/// A well-formed signature that has not been verified. Its texts are borrowed from the head as far as they stand
-/// there as they are: most servers only look at them.
+/// A well-formed signature, not yet verified. It borrows its texts from the head wherever it can,
+/// because most servers only look at them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PresentedSignature<'a> {
-    /// Has a scope's five elements.
+    /// Has the five elements of a scope.
     credential: Cow<'a, str>,
     pub(crate) date: Cow<'a, str>,
     /// As sent: names separated by semicolons.
@@ -89,7 +90,7 @@ impl<'a> PresentedSignature<'a> {
         if rules.verifies {
             check_freshness()?;
         }
-        // DynamoDB looks at the clock first, so whatever else is wrong, an old date is what it tells.
+        // DynamoDB checks the clock first, so it reports an old date before any other fault.
         parts.check(date, rules).or_else(|fault| check_freshness().and(Err(fault)))?;
         let Parts { credential, date, signed_headers, signature, session_token, .. } = parts;
         Ok(PresentedSignature { credential, date, signed_headers, signature, session_token })
@@ -105,15 +106,15 @@ impl<'a> PresentedSignature<'a> {
         let mut names: Vec<String> =
             self.signed_headers.split(';').map(str::to_ascii_lowercase).collect();
         names.sort();
-        // A name that is repeated adds its header's value again, and so lets a small request make a
-        // large text to be signed.
+        // A repeated name adds its header's value again: a small request could then ask the server
+        // to sign a large text.
         names.dedup();
         names
     }
 }
 
 impl<'a> CredentialScope<'a> {
-    /// Takes a credential apart: the scope, and the terminator behind it.
+    /// Splits a credential into the scope and the terminator after it.
     fn split(credential: &'a str) -> Option<(CredentialScope<'a>, &'a str)> {
         let separators = memchr_iter(b'/', credential.as_bytes());
         let mut elements = between(credential, separators);
@@ -129,7 +130,7 @@ impl<'a> CredentialScope<'a> {
     }
 }
 
-/// The texts of a signature, wherever they stand.
+/// The texts of a signature, whether in a header or in the query.
 struct Parts<'a> {
     algorithm: Cow<'a, str>,
     credential: Cow<'a, str>,
@@ -137,12 +138,12 @@ struct Parts<'a> {
     signature: Cow<'a, str>,
     date: Cow<'a, str>,
     session_token: Option<Cow<'a, str>>,
-    /// How many seconds a presigned request says to be valid for.
+    /// How many seconds a presigned request claims to be valid.
     expires: Option<Cow<'a, str>>,
 }
 
 impl<'a> Parts<'a> {
-    /// What can be wrong behind the date.
+    /// Checks everything that comes after the date.
     fn check(&self, date: Timestamp, rules: &ParseRules<'_>) -> Result<(), AuthError> {
         if !self.signed_headers.split(';').any(|name| name.eq_ignore_ascii_case("host")) {
             return Err(AuthError::HostNotSigned);
@@ -184,7 +185,7 @@ impl<'a> Parts<'a> {
                 "SignedHeaders" => &mut signed_headers,
                 _ => continue,
             };
-            // The first one counts, even if it is empty.
+            // The first occurrence counts, even if it is empty.
             if let Some(value) = value.strip_prefix('=') {
                 part.get_or_insert(value);
             }
@@ -264,7 +265,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The pieces of a text between the separators, which are single bytes at the given positions.
+/// The pieces of a text between separators, which are single bytes at the given positions.
 fn between(text: &str, separators: impl Iterator<Item = usize>) -> impl Iterator<Item = &str> {
     let mut start = 0;
     separators.chain([text.len()]).map(move |end| {
@@ -291,7 +292,7 @@ impl QueryParameters {
     }
 }
 
-/// UTF-8 as good as always, which is quickly seen.
+/// Almost every header is valid UTF-8 and can be borrowed.
 fn text(value: &HeaderValue) -> Cow<'_, str> {
     match std::str::from_utf8(value.as_bytes()) {
         Ok(text) => Cow::Borrowed(text),
@@ -299,7 +300,7 @@ fn text(value: &HeaderValue) -> Cow<'_, str> {
     }
 }
 
-/// What a presigned request may say: a week at most.
+/// The validity of a presigned request: a week at most.
 fn valid_seconds(expires: &str) -> Result<i64, AuthError> {
     let seconds =
         expires.parse().ok().filter(|seconds| (1..=EXPIRES_SECONDS_MAX).contains(seconds));
@@ -316,7 +317,7 @@ fn check_freshness(date: Timestamp, now: Timestamp, valid_seconds: i64) -> Resul
     Ok(())
 }
 
-/// `date_text` is the text that the date was read from.
+/// `date_text` is the text that `date` was parsed from.
 fn check_scope(
     credential: &str,
     date: Timestamp,

@@ -1,4 +1,4 @@
-//! The arithmetic of Signature Version 4, shared by verifying and by signing.
+//! The computation of Signature Version 4, for verifying and for signing.
 
 use hmac::{Hmac, KeyInit, Mac};
 use http::HeaderMap;
@@ -44,7 +44,7 @@ impl ToSign {
         ToSign { canonical_request, string_to_sign }
     }
 
-    /// The keyed hash of the string to sign, ready to be read or compared.
+    /// The keyed hash of the string to sign, ready to read or compare.
     pub fn mac(&self, secret_key: &str, scope: &CredentialScope<'_>) -> Hmac<Sha256> {
         let initial = format!("AWS4{secret_key}").into_bytes();
         let steps = [scope.date, scope.region, scope.service, TERMINATOR];
@@ -65,7 +65,7 @@ pub fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Signs requests as a client does. For tests, and for tools that call a server.
+/// Signs requests as a client does, for tests and for tools that call a server.
 #[derive(Debug, Clone)]
 pub struct Signer<'a> {
     pub credential: &'a Credential,
@@ -76,8 +76,8 @@ pub struct Signer<'a> {
 }
 
 impl Signer<'_> {
-    /// The value of the Authorization header. All of `headers` are signed; they must hold the host and
-    /// the date.
+    /// The value of the Authorization header. It signs all of `headers`, which must hold the host
+    /// and the date.
     pub fn authorization(
         &self,
         method: &str,

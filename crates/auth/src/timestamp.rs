@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use time::{Date, Month, OffsetDateTime, PrimitiveDateTime, Time};
 
-/// How far a request's date may be from the server's clock, either way.
+/// How far a request's date may differ from the server's clock, in either direction.
 pub(crate) const SKEW_MAX_SECONDS: i64 = 15 * 60;
 
 /// Seconds since 1970, UTC.
@@ -13,7 +13,7 @@ pub(crate) const SKEW_MAX_SECONDS: i64 = 15 * 60;
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// Reads `yyyymmddThhmmssZ`; any other form, and any impossible date, is `None`.
+    /// Reads `yyyymmddThhmmssZ`. `None` for any other form and for impossible dates.
     pub fn parse(text: &str) -> Option<Timestamp> {
         let bytes = text.as_bytes();
         if bytes.len() != 16 || bytes[8] != b'T' || bytes[15] != b'Z' {
@@ -48,7 +48,7 @@ impl Timestamp {
         format!("{:04}{:02}{:02}", date.year(), u8::from(date.month()), date.day())
     }
 
-    /// A clock beyond the year 9999 stands still at its end.
+    /// A clock beyond the year 9999 stops at the end of that year.
     fn utc(self) -> OffsetDateTime {
         let end = PrimitiveDateTime::MAX.assume_utc();
         OffsetDateTime::from_unix_timestamp(self.0).unwrap_or(end)

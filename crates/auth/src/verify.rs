@@ -1,4 +1,4 @@
-//! Recomputing a signature.
+//! Recomputes a signature.
 
 use hmac::Mac;
 
@@ -7,11 +7,12 @@ use crate::error::AuthError;
 use crate::parse::{PresentedSignature, RequestHead};
 use crate::signing::{Sha256Hash, ToSign};
 
-/// How the names of AWS's own headers begin. Proxies add others, such as `x-amzn-trace-id`.
+/// The prefix of AWS's own headers. Proxies add others, such as `x-amzn-trace-id`.
 const SIGNED_PREFIX: &str = "x-amz-";
 
 impl PresentedSignature<'_> {
-    /// What can be checked without the body: that the signature covers all that matters, and whose it says to be.
+    /// Checks what needs no body: the signature covers everything that matters, and its access key
+    /// is known.
     pub fn check_key<'c>(
         &self,
         head: &RequestHead<'_>,
@@ -21,8 +22,8 @@ impl PresentedSignature<'_> {
         credentials.get(self.scope().access_key).ok_or(AuthError::UnknownAccessKey)
     }
 
-    /// Checks that the signature was made with one of the credentials over this head and body, and that it
-    /// covers all that matters. The signature's age was checked when it was parsed.
+    /// Checks that one of the credentials signed this head and body, and that the signature covers
+    /// everything that matters. Parsing already checked its age.
     pub fn verify(
         &self,
         head: &RequestHead<'_>,
@@ -33,7 +34,7 @@ impl PresentedSignature<'_> {
         let (scope, signed_headers) = (self.scope(), self.signed_headers());
         let to_sign = ToSign::new(head, &signed_headers, &scope, &self.date, body_hash);
         let mac = to_sign.mac(&credential.secret_key, &scope);
-        // `verify_slice` compares in constant time, so that timing tells nothing about the signature.
+        // `verify_slice` compares in constant time, so timing reveals nothing about the signature.
         let matches = decoded_hexadecimal(&self.signature)
             .is_some_and(|signature| mac.verify_slice(&signature).is_ok());
         if !matches {
@@ -49,8 +50,8 @@ impl PresentedSignature<'_> {
     }
 }
 
-/// Headers that say what is asked for must be signed, or whoever sees the request could ask for something
-/// else in the caller's name.
+/// Headers that define the request must be signed. Otherwise anyone who sees the request could ask
+/// for something else in the caller's name.
 fn check_coverage(head: &RequestHead<'_>, signed_headers: &[String]) -> Result<(), AuthError> {
     let names = head.headers.keys().map(|name| name.as_str());
     let unsigned = names

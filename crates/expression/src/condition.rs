@@ -1,4 +1,4 @@
-//! Conditions as they are evaluated: placeholders resolved, literals encoded.
+//! Conditions ready to evaluate: placeholders resolved, literals encoded.
 
 use std::sync::Arc;
 
@@ -62,11 +62,11 @@ pub enum Condition {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Operand {
     Path(Path),
-    /// Shared, since an expression can use one placeholder many times.
+    /// Shared, because an expression can use one placeholder many times.
     Literal(Arc<EncodedValue>),
     /// The size of the value at a path. The size of a literal is itself a literal.
     Size(Path),
-    /// Whether a condition holds, as a BOOL. Only PartiQL can say it.
+    /// Whether a condition holds, as a BOOL. Only PartiQL can express it.
     Test(Box<Condition>),
 }
 

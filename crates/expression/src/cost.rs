@@ -1,14 +1,15 @@
-//! What an evaluation can cost, for whoever has to share a thread with it.
+//! What an evaluation can cost, for schedulers that share a thread with it.
 
 use crate::condition::{Condition, Operand};
 
-/// How much a condition has to look at per item. The limits of the language keep it small, but the legacy parameters
-/// know no limit of operators.
+/// How much of each item a condition has to look at. The limits of the language keep that small,
+/// but the legacy parameters have no limit on operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cost {
-    /// Mentions of paths, each of which can mean a walk through the item and all of the value that it finds.
+    /// How often the condition mentions a path. Each mention can walk the item and all of the value
+    /// at the path.
     pub path_count: u64,
-    /// Literals, each time that one is mentioned.
+    /// The size of the literals, counted once per mention.
     pub literal_size_bytes: u64,
 }
 
@@ -42,7 +43,7 @@ impl Condition {
 }
 
 impl Cost {
-    /// The cost of one evaluation in steps of about a byte each.
+    /// The cost of one evaluation, in steps of about a byte each.
     pub fn of_item(self, item_size_bytes: u64) -> u64 {
         let per_path = LOOKUP_STEPS + item_size_bytes;
         self.path_count.saturating_mul(per_path).saturating_add(self.literal_size_bytes)
@@ -61,5 +62,5 @@ impl Cost {
     }
 }
 
-/// A lookup is not free even where there is nothing to find.
+/// A lookup costs something even if it finds nothing.
 const LOOKUP_STEPS: u64 = 64;

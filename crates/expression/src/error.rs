@@ -45,7 +45,7 @@ impl fmt::Display for ExpressionError {
 
 impl std::error::Error for ExpressionError {}
 
-/// One variant per message, with what the message prints.
+/// One variant per message, holding what the message prints.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fault {
     Empty,
@@ -148,11 +148,11 @@ pub enum Fault {
     KeyAttributeRepeated,
 }
 
-/// The type of an operand as far as the expression alone tells it.
+/// The type of an operand, as far as the expression alone determines it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OperandType {
     Known(AttributeType),
-    /// A document path may hold any type.
+    /// The type of a document path, which may hold any value.
     Any,
 }
 
@@ -165,7 +165,7 @@ impl fmt::Display for OperandType {
     }
 }
 
-/// How faults of ADD and DELETE spell a type.
+/// The name of a type in faults of ADD and DELETE.
 pub fn long_type_name(attribute_type: AttributeType) -> &'static str {
     match attribute_type {
         AttributeType::S => "STRING",
@@ -181,7 +181,7 @@ pub fn long_type_name(attribute_type: AttributeType) -> &'static str {
     }
 }
 
-/// Placeholders that a request defines and no expression mentions, sorted.
+/// Placeholders that a request defines but no expression uses, sorted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unused {
     Names(Vec<String>),

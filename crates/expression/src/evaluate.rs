@@ -1,7 +1,7 @@
-//! The one evaluator of conditions and filters. It walks stored bytes and builds no tree.
+//! The one evaluator of conditions and filters. It reads stored bytes and builds no tree.
 //!
-//! There is no third truth value: a missing operand makes a leaf false, except `<>`, which is true, and NOT
-//! inverts whatever the leaf yields.
+//! There is no third truth value. A missing operand makes a leaf false, except `<>`, which it makes
+//! true. NOT inverts whatever the leaf yields.
 
 use std::cmp::Ordering;
 
@@ -11,7 +11,8 @@ use zenobe_value::{AttributeValue, EncodedValue, ItemRef, Number, Path, ValueRef
 use crate::condition::{Comparator, Condition, Operand};
 
 impl Condition {
-    /// Whether the condition holds. For an item that doesn't exist every path is missing, its key included.
+    /// Whether the condition holds. For an item that doesn't exist every path is missing, even its
+    /// key.
     pub fn evaluate(&self, item: Option<ItemRef<'_>>) -> bool {
         match self {
             Condition::And(conditions) => conditions.iter().all(|each| each.evaluate(item)),
@@ -47,11 +48,11 @@ impl Condition {
     }
 }
 
-/// What an operand stands for, in this item.
+/// The value of an operand in this item.
 enum Resolved<'v> {
     Missing,
     Borrowed(ValueRef<'v>),
-    /// Sizes and truth values are computed.
+    /// Computed values: sizes and truth values.
     Owned(EncodedValue),
 }
 
@@ -84,8 +85,8 @@ impl Resolved<'_> {
     }
 }
 
-/// The result of the function `size`: UTF-16 code units of strings, bytes of binaries, members of collections.
-/// Numbers, booleans and nulls have none.
+/// The result of the function `size`: UTF-16 code units of strings, bytes of binaries, members of
+/// collections. Numbers, booleans and nulls have no size.
 pub(crate) fn size_of(value: ValueRef<'_>) -> Option<u64> {
     let size = match value.view() {
         View::S(text) => text.chars().map(char::len_utf16).sum(),
@@ -147,8 +148,8 @@ fn contains(container: ValueRef<'_>, element: ValueRef<'_>) -> bool {
     }
 }
 
-/// In time linear in both, whatever they are: filters run on values that a caller chose. In UTF-8 a part of a
-/// text is a part of its bytes.
+/// Takes time linear in both, whatever they contain: callers choose the values that filters run on.
+/// In UTF-8, searching text means searching bytes.
 fn contains_bytes(bytes: &[u8], part: &[u8]) -> bool {
     part.len() <= bytes.len() && memmem::find(bytes, part).is_some()
 }

@@ -1,4 +1,4 @@
-//! Key conditions: the part of the condition language that a query can turn into a range of keys.
+//! Key conditions: the part of the condition language that a query can turn into a key range.
 
 use zenobe_value::AttributeValue;
 
@@ -9,10 +9,10 @@ use crate::limits;
 use crate::operator::Operator;
 use crate::syntax::Tree;
 
-/// A condition on one attribute; which of them are keys only the table's schema tells.
+/// A condition on one attribute. Only the table's schema says which attributes are keys.
 ///
-/// The legacy `KeyConditions` lower to one each: `EQ`, `LT`, `LE`, `GT`, `GE`, `BETWEEN` and `BEGINS_WITH` have their
-/// operator here; all others are `NotIndexable`.
+/// Each of the legacy `KeyConditions` lowers to one: `EQ`, `LT`, `LE`, `GT`, `GE`, `BETWEEN` and
+/// `BEGINS_WITH` have their operator here; all others are `NotIndexable`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeyCondition {
     pub attribute: String,
@@ -26,18 +26,18 @@ pub enum KeyOperator {
     LessOrEqual(AttributeValue),
     Greater(AttributeValue),
     GreaterOrEqual(AttributeValue),
-    /// Both bounds are included.
+    /// Both bounds are inclusive.
     Between(AttributeValue, AttributeValue),
     BeginsWith(AttributeValue),
-    /// Two bounds, each included or not. Only PartiQL can say it.
+    /// Two bounds, each inclusive or exclusive. Only PartiQL can express it.
     Within {
         low: AttributeValue,
         low_inclusive: bool,
         high: AttributeValue,
         high_inclusive: bool,
     },
-    /// What no range of keys can answer. Only the legacy parameter can say it, and it is an error once
-    /// the attribute turns out to be a key.
+    /// A condition that no key range can answer. Only the legacy parameter can express it, and it
+    /// is an error if the attribute turns out to be a key.
     NotIndexable,
 }
 
@@ -74,8 +74,8 @@ fn collect(tree: &Tree<Leaf<'_>>, conditions: &mut Vec<KeyCondition>) -> Result<
         Tree::Leaf(leaf) => {
             let mut condition = key_condition(leaf)?;
             if conditions.len() >= limits::KEY_ATTRIBUTES_MAX {
-                // There are too many, whatever they say. Their values, which may all be the same large one, are not
-                // kept.
+                // There are too many conditions, whatever they say. Their values are dropped: they
+                // could all be the same large one.
                 condition.operator = KeyOperator::NotIndexable;
             }
             if conditions.iter().any(|earlier| earlier.attribute == condition.attribute) {
@@ -117,7 +117,7 @@ fn check_operator(leaf: &Leaf<'_>) -> Result<(), Fault> {
     }
 }
 
-/// The one attribute among the operands, and which operand it is.
+/// The only attribute among the operands, and its position.
 fn key_attribute(operands: &[LeafOperand<'_>]) -> Result<(usize, String), Fault> {
     let mut found = None;
     for (position, operand) in operands.iter().enumerate() {

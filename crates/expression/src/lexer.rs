@@ -1,5 +1,5 @@
-//! Text to tokens. Every character belongs to a token or is white space, so that lexing never fails: a
-//! character without a meaning becomes a token that no grammar accepts.
+//! Splits text into tokens. Lexing never fails, because every character belongs to a token or is
+//! white space: a character without a meaning becomes a token that no grammar accepts.
 
 use crate::condition::Comparator;
 
@@ -32,7 +32,7 @@ pub(crate) struct Token {
     pub end: usize,
 }
 
-/// The tokens of a text, closed by one of kind `End`.
+/// The tokens of a text, followed by one of kind `End`.
 pub(crate) fn tokenize(text: &str) -> Vec<Token> {
     let mut tokens = Vec::with_capacity(text.len() / 3 + 1);
     let mut start = 0;
@@ -52,8 +52,8 @@ pub(crate) fn tokenize(text: &str) -> Vec<Token> {
     tokens
 }
 
-/// The kind of the token that starts with a byte, and how many of the following ones belong to it. `None`: no token
-/// starts like this.
+/// The kind of the token that starts with `first`, and how many of the following bytes belong to
+/// it. `None` if no token starts this way.
 fn token(first: u8, rest: &[u8]) -> Option<(TokenKind, usize)> {
     let after = rest.first();
     let kind = match first {

@@ -1,10 +1,10 @@
 //! DynamoDB's expression language: text in, a bound syntax tree out, and the one evaluator for it.
 //!
-//! An expression is parsed once per request. [`Binder`] lexes and parses the text, reports the first fault in
-//! DynamoDB's order of priority, and resolves `#name` and `:value` placeholders. What remains
-//! ([`Condition`], [`KeyCondition`], [`Projection`], [`Update`]) no longer knows about text and can be evaluated
-//! any number of times. The legacy parameters and PartiQL build the same types directly; each type's
-//! documentation says how they lower to it.
+//! An expression is parsed once per request. [`Binder`] lexes and parses the text, reports the
+//! first fault in DynamoDB's order of priority, and resolves `#name` and `:value` placeholders. The
+//! results ([`Condition`], [`KeyCondition`], [`Projection`], [`Update`]) hold no text and can be
+//! evaluated any number of times. The legacy parameters and PartiQL build the same types directly;
+//! each type's documentation says how they lower to it.
 //!
 //! ```
 //! use std::collections::BTreeMap;

@@ -46,7 +46,7 @@ impl Operator {
         }
     }
 
-    /// The function of that name in conditions and filters. Function names are case-sensitive.
+    /// The condition or filter function with this name. Names are case-sensitive.
     pub(crate) fn condition_function(name: &str) -> Option<Operator> {
         const FUNCTIONS: [Operator; 6] = [
             Operator::AttributeExists,
@@ -59,7 +59,7 @@ impl Operator {
         FUNCTIONS.into_iter().find(|function| function.name() == name)
     }
 
-    /// The function of that name on the right-hand side of SET.
+    /// The function with this name on the right-hand side of SET.
     pub(crate) fn update_function(name: &str) -> Option<Operator> {
         [Operator::IfNotExists, Operator::ListAppend]
             .into_iter()

@@ -1,4 +1,4 @@
-//! Projections: the selected parts of an item, each at its place.
+//! Projections: the selected parts of an item, each in its place.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,15 +7,15 @@ use zenobe_value::{
     AttributeValue, Attributes, EncodedItem, ItemRef, Path, PathElement, ValueRef, View,
 };
 
-/// Paths to select, and the same as a tree to walk along with an item.
+/// The paths to select, and the same paths as a tree to walk alongside an item.
 ///
-/// The legacy `AttributesToGet` lowers to one top-level path per name. PartiQL's select lists have columns: what lies on
-/// a path becomes an attribute of its own, without its parents.
+/// The legacy `AttributesToGet` lowers to one top-level path per name. PartiQL's select lists have
+/// columns: the value at a path becomes an attribute of its own, without its parents.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Projection {
     paths: Vec<Path>,
     roots: BTreeMap<Arc<str>, Selection>,
-    /// The names of columns, one for each path; empty if everything stays at its place.
+    /// The names of columns, one for each path. Empty if every value stays in its place.
     columns: Vec<String>,
 }
 
@@ -25,7 +25,7 @@ impl Projection {
         Projection { paths, roots, columns: Vec::new() }
     }
 
-    /// Of columns with the same name the last one that is found counts.
+    /// Of columns with the same name, the last one found counts.
     pub fn columns(columns: Vec<(String, Path)>) -> Projection {
         let is_attribute =
             |(name, path): &(String, Path)| path.is_top_level() && path.root() == name;
@@ -41,7 +41,7 @@ impl Projection {
         &self.paths
     }
 
-    /// The selected parts of an item. Where nothing below a parent is found the parent is left out.
+    /// The selected parts of an item. A parent is left out if nothing below it is found.
     pub fn apply(&self, item: ItemRef<'_>) -> EncodedItem {
         if !self.columns.is_empty() {
             let columns = self.columns.iter().zip(&self.paths);
@@ -106,8 +106,8 @@ impl Selection {
         }
     }
 
-    /// Bound projections hold neither overlapping nor conflicting paths; among others the wider one wins, and
-    /// of two that conflict the first.
+    /// Bound projections hold no overlapping or conflicting paths. In others the wider of two
+    /// overlapping paths wins, and the first of two that conflict.
     fn add(&mut self, path: &[PathElement]) {
         match (&mut *self, path.split_first()) {
             (_, None) => *self = Selection::Whole,

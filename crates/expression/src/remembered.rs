@@ -1,17 +1,19 @@
-//! Expressions that were parsed before. Applications send the same few texts again and again, with other values.
+//! A cache of parsed expressions. Applications send the same few texts again and again, with
+//! different values.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// What one thread remembers of one kind of expression, by the text. `Shared` is a counted pointer to its syntax.
+/// One thread's cache for one kind of expression, by text. `Shared` is a counted pointer to the
+/// syntax.
 pub(crate) struct Remembered<Shared> {
     by_text: RefCell<HashMap<Box<str>, Shared>>,
 }
 
-/// A memory that is full is given up as a whole: those who overfill it don't repeat themselves.
+/// A full cache is dropped as a whole: clients that overfill it don't repeat their texts.
 const TEXTS_MAX: usize = 128;
 
-/// Longer texts are rather made by programs than written by people, and seldom come again.
+/// Longer texts come from programs rather than people, and rarely repeat.
 const TEXT_SIZE_BYTES_MAX: usize = 512;
 
 impl<Shared: Clone> Remembered<Shared> {
@@ -19,7 +21,7 @@ impl<Shared: Clone> Remembered<Shared> {
         Remembered { by_text: RefCell::default() }
     }
 
-    /// What the text was parsed to, or is parsed to now. Faulty texts are not remembered.
+    /// Returns the cached syntax, or parses the text. Faulty texts are not cached.
     pub fn get_or_parse<Syntax, Fault>(
         &self,
         text: &str,

@@ -1,4 +1,4 @@
-//! The words that can't be bare attribute names.
+//! The words that can't be used as bare attribute names.
 
 /// Whether a name needs a `#placeholder` because DynamoDB reserves it. Case doesn't matter.
 pub fn is_reserved_word(name: &str) -> bool {
@@ -12,13 +12,13 @@ pub fn is_reserved_word(name: &str) -> bool {
     words.binary_search_by(|word| word.as_bytes().cmp(upper_case)).is_ok()
 }
 
-/// Where the words of each letter begin in the list, and where it ends.
+/// Where each letter's words start in the list, and where the list ends.
 const LETTER_STARTS: [usize; 27] = {
     let mut starts = [RESERVED_WORDS.len(); 27];
     let mut position = RESERVED_WORDS.len();
     while position > 0 {
         position -= 1;
-        // Going backwards leaves the first of each letter.
+        // Going backwards ends at the first word of each letter.
         let mut letter = (RESERVED_WORDS[position].as_bytes()[0] - b'A') as usize + 1;
         while letter > 0 && starts[letter - 1] > position {
             starts[letter - 1] = position;

@@ -1,8 +1,8 @@
-//! What the parser yields: the structure of the text, with names and placeholders still unresolved.
+//! The parser's output: the structure of the text, with names and placeholders still unresolved.
 
 use crate::operator::{Operator, Section};
 
-/// A piece of the text. The syntax holds no text itself, so that it can outlive the request that the text came with.
+/// A piece of the text. The syntax holds no text itself, so it can outlive the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
     start: u16,
@@ -19,7 +19,7 @@ impl Span {
         usize::from(self.start)
     }
 
-    /// From the beginning of this to the end of another.
+    /// From the start of this span to the end of another.
     pub fn to(self, last: Span) -> Span {
         Span { start: self.start, end: last.end }
     }
@@ -62,7 +62,7 @@ pub(crate) struct RawCall {
     pub arguments: Vec<RawOperand>,
 }
 
-/// Like a bound path: most have a root alone.
+/// Like a bound path, most have only a root.
 #[derive(Debug)]
 pub(crate) struct RawPath {
     pub root: RawName,
@@ -99,7 +99,7 @@ pub(crate) struct RawAction {
 
 #[derive(Debug)]
 pub(crate) enum RawActionValue {
-    /// REMOVE has none.
+    /// For REMOVE.
     None,
     /// ADD and DELETE take a `:value`.
     Value(Span),
@@ -145,7 +145,7 @@ impl<Leaf> Tree<Leaf> {
         }
     }
 
-    /// The same tree over other leaves, made from left to right. Stops at the first error.
+    /// The same tree with other leaves, built from left to right. Stops at the first error.
     pub fn try_map<Mapped, Error>(
         &self,
         map: &mut impl FnMut(&Leaf) -> Result<Mapped, Error>,
@@ -163,7 +163,8 @@ fn map_branches<Leaf, Mapped, Error>(
     branches: &[Tree<Leaf>],
     map: &mut impl FnMut(&Leaf) -> Result<Mapped, Error>,
 ) -> Result<Vec<Tree<Mapped>>, Error> {
-    // A loop and not an iterator chain, since branches nest deeply and a chain takes many frames.
+    // A loop instead of an iterator chain: branches nest deeply, and a chain takes many stack
+    // frames.
     let mut mapped = Vec::with_capacity(branches.len());
     for branch in branches {
         mapped.push(branch.try_map(map)?);

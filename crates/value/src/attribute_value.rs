@@ -7,8 +7,8 @@ use crate::{AttributeType, Number};
 /// The attributes of an item or of a map, by name.
 pub type Attributes = BTreeMap<String, AttributeValue>;
 
-/// One value. Sets are free of duplicates by type; whoever makes one sees to it that it is not
-/// empty, because DynamoDB has no empty sets.
+/// One value. The types of sets rule out duplicates. DynamoDB has no empty sets, so code that
+/// builds a set must give it at least one member.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AttributeValue {
     S(String),
@@ -39,7 +39,7 @@ impl AttributeValue {
         }
     }
 
-    /// The nesting levels of this value: a scalar, a set and an empty list have one.
+    /// How many levels this value nests. Scalars, sets and empty lists have one.
     pub fn depth(&self) -> usize {
         let below = match self {
             AttributeValue::L(members) => members.iter().map(AttributeValue::depth).max(),

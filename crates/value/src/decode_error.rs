@@ -1,7 +1,7 @@
-//! Why stored bytes were refused.
+//! Why stored bytes were rejected.
 
-/// Stored bytes that are not what this crate writes. Every variant means damage or a newer
-/// format; none is caused by a request.
+/// Stored bytes that this crate did not write. Every variant means damage or a newer format; no
+/// request can cause one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     #[error("the format version {0} is unknown")]

@@ -1,8 +1,7 @@
-//! The stored form of items: canonical bytes that are walked in place.
+//! The stored form of items: canonical bytes, read in place.
 //!
-//! Canonical means that equal values have equal bytes and the other way round, so comparing two
-//! values is comparing two slices. Bytes are validated once, when they come in; everything after
-//! that is infallible.
+//! Canonical means that two values are equal if and only if their bytes are, so comparing values
+//! means comparing slices. Bytes are validated once, on entry; after that nothing can fail.
 
 mod assemble;
 mod buffer;
@@ -81,7 +80,7 @@ pub struct ItemRef<'a> {
 }
 
 impl<'a> ItemRef<'a> {
-    /// Validates the bytes in one pass and without a heap.
+    /// Validates the bytes in one pass, without allocating.
     pub fn parse(bytes: &'a [u8]) -> Result<ItemRef<'a>, DecodeError> {
         let item = ItemRef::read_header(bytes)?;
         let actual = validate::item(item.attributes)?;
@@ -91,7 +90,8 @@ impl<'a> ItemRef<'a> {
         Ok(item)
     }
 
-    /// Reads the header only; the attributes are either validated next or known to be valid.
+    /// Reads only the header. The caller validates the attributes next, or knows that they are
+    /// valid.
     fn read_header(bytes: &'a [u8]) -> Result<ItemRef<'a>, DecodeError> {
         let mut reader = Reader::new(bytes);
         let version = reader.byte()?;
@@ -112,7 +112,7 @@ impl<'a> ItemRef<'a> {
         self.bytes
     }
 
-    /// The count of top-level attributes.
+    /// How many top-level attributes the item has.
     pub fn len(&self) -> usize {
         self.attributes.len()
     }
@@ -129,13 +129,13 @@ impl<'a> ItemRef<'a> {
         self.attributes.get(name)
     }
 
-    /// The value at the path, found under the rules of [`Path::lookup`].
+    /// The value at the path, by the rules of [`Path::lookup`].
     pub fn lookup(&self, path: &Path) -> Option<ValueRef<'a>> {
         let root = self.get(path.root())?;
         path.below_root().iter().try_fold(root, ValueRef::step)
     }
 
-    /// The top-level attributes in the order of their names.
+    /// The top-level attributes, ascending by name.
     pub fn iter(&self) -> impl Iterator<Item = (&'a str, ValueRef<'a>)> + use<'a> {
         self.attributes.iter()
     }
@@ -154,14 +154,15 @@ impl<'a> ItemRef<'a> {
         attributes
     }
 
-    /// The item with only the top-level attributes whose names pass. Copies slices and builds no
-    /// tree.
+    /// A copy of the item that keeps only the top-level attributes whose names pass. It copies
+    /// slices and builds no tree.
     pub fn retain(&self, keep: impl Fn(&str) -> bool) -> EncodedItem {
         assemble::retained(self, keep)
     }
 
-    /// The item without the top-level attributes whose names are `replaced`, and with the given ones in
-    /// their place, of which none may have the name of one that stays. What stays is copied as it is.
+    /// A copy of the item in which the attributes `with` take the place of the top-level attributes
+    /// named in `replaced`. No attribute in `with` may share its name with one that stays.
+    /// Attributes that stay are copied as bytes.
     pub fn splice(&self, replaced: &[&str], with: &Attributes) -> EncodedItem {
         assemble::spliced(self, replaced, with)
     }
@@ -218,7 +219,7 @@ impl fmt::Debug for EncodedValue {
     }
 }
 
-/// The byte in front of a value. Part of the format: never renumber.
+/// The byte in front of a value. It is part of the format: never renumber.
 const fn tag_of(attribute_type: AttributeType) -> u8 {
     match attribute_type {
         AttributeType::S => 1,

@@ -1,10 +1,10 @@
-//! Bytes of key values: their order is the order of the values, and no key is a prefix of
-//! another of its type, so keys can be written one after the other.
+//! Bytes of key values. They sort as the values do, and no key is a prefix of another of its type,
+//! so keys can be concatenated.
 //!
 //! Strings and binaries: the bytes, with `00` escaped as `00 FF`, then `00 01`.
 //!
-//! Numbers: one byte for sign and exponent, then one byte for each pair of digits, where pairs
-//! are aligned at the decimal point and the lowest bit tells whether another follows.
+//! Numbers: one byte for sign and exponent, then one byte for each pair of digits. Pairs are
+//! aligned at the decimal point, and the lowest bit says whether another pair follows.
 
 mod hashed;
 mod number;
@@ -74,7 +74,7 @@ pub fn decode(
 
 const ESCAPE: u8 = 0x00;
 const ESCAPED_ZERO: u8 = 0xFF;
-/// Less than any content byte after the escape, so that a prefix sorts before what it begins.
+/// Less than any byte that can follow the escape, so a string sorts before its extensions.
 const TERMINATOR: u8 = 0x01;
 
 fn encode_terminated(content: &[u8], out: &mut Vec<u8>) {

@@ -1,15 +1,15 @@
-//! DynamoDB's attribute values, and the bytes they are stored as.
+//! DynamoDB's attribute values, and the bytes that store them.
 //!
 //! This crate is a pure core: it knows no JSON, no tables and no expressions. It answers four
 //! questions.
 //!
 //! * What is a value? [`AttributeValue`], [`Number`], and the [`Path`] that leads into one.
 //! * How big is it? `size_bytes` everywhere, as DynamoDB measures items ([`item_size_bytes`]).
-//! * How is an item stored? [`EncodedItem`]: canonical bytes that are walked without building a
-//!   tree, through [`ItemRef`] and [`ValueRef`].
-//! * How is a key stored? [`key_bytes`]: bytes whose order is the order of the values.
+//! * How is an item stored? [`EncodedItem`]: canonical bytes, read in place through [`ItemRef`] and
+//!   [`ValueRef`].
+//! * How is a key stored? [`key_bytes`]: bytes that sort as the values do.
 //!
-//! Both formats are described byte by byte in `docs/store-format/values.md`.
+//! `docs/store-format/values.md` describes both formats byte by byte.
 
 mod attribute_type;
 mod attribute_value;

@@ -1,20 +1,20 @@
 //! DynamoDB's limits on values, by name. Limits on requests live with the requests.
 
-/// An item may have exactly this size.
+/// The largest size that an item may have.
 pub const ITEM_SIZE_BYTES_MAX: usize = 409_600;
 
-/// The value of a top-level attribute is level 1.
+/// Counted from the value of a top-level attribute, which is level 1.
 pub const NESTING_LEVELS_MAX: usize = 32;
 
 /// How deep stored bytes may nest before they count as damaged. An update can set a value of
-/// [`NESTING_LEVELS_MAX`] levels at a path of as many elements, so this is twice that limit.
+/// [`NESTING_LEVELS_MAX`] levels at a path of as many elements, hence twice that limit.
 pub const STORED_NESTING_LEVELS_MAX: usize = 2 * NESTING_LEVELS_MAX;
 
 pub const PARTITION_KEY_SIZE_BYTES_MAX: usize = 2_048;
 pub const SORT_KEY_SIZE_BYTES_MAX: usize = 1_024;
 
 pub const ATTRIBUTE_NAME_SIZE_BYTES_MAX: usize = 65_535;
-/// Names of key attributes, of projected non-key attributes and of the TTL attribute.
+/// For the names of key attributes, of projected non-key attributes and of the TTL attribute.
 pub const KEY_ATTRIBUTE_NAME_SIZE_BYTES_MAX: usize = 255;
 
 /// What DynamoDB adds to the size of an item, or of an index entry, when it bills storage.

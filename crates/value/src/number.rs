@@ -13,8 +13,8 @@ pub(crate) use text::{canonical_shape, canonical_size_bytes, compare_canonical_i
 
 /// `± coefficient × 10^exponent`.
 ///
-/// Always normalised: the coefficient has at most 38 digits and does not end in zero, and there
-/// is a single zero. Equal numbers therefore have equal fields, whatever text they came from.
+/// Always normalised: the coefficient has at most 38 digits and does not end in zero, and zero has
+/// one form. Equal numbers therefore have equal fields, whatever text they came from.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Number {
     negative: bool,
@@ -22,7 +22,7 @@ pub struct Number {
     coefficient: u128,
 }
 
-/// Why a text is not a number, or why a result cannot be stored as one.
+/// Why a text is not a number, or why a result cannot be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum NumberError {
     #[error("the text is empty")]
@@ -48,8 +48,8 @@ impl Number {
         self.negative
     }
 
-    /// The size DynamoDB accounts for: a byte of exponent, a byte for each pair of digits (pairs
-    /// are aligned at the decimal point), and a byte for a negative sign.
+    /// The size that DynamoDB charges: a byte for the exponent, a byte for each pair of digits
+    /// (aligned at the decimal point), and a byte for a negative sign.
     pub fn size_bytes(&self) -> usize {
         self.shape().size_bytes()
     }
@@ -61,8 +61,8 @@ impl Number {
         i64::try_from(if self.negative { -magnitude } else { magnitude }).ok()
     }
 
-    /// Strips trailing zeros and checks digits and range. The exponent of the last digit may be
-    /// anything that parsing or arithmetic can produce.
+    /// Strips trailing zeros and checks digits and range. The exponent of the last digit may be any
+    /// that parsing or arithmetic produces.
     pub(crate) fn normalised(
         negative: bool,
         coefficient: u128,
@@ -101,7 +101,7 @@ impl Number {
     }
 }
 
-/// What the size and the first steps of a comparison depend on.
+/// The parts of a number that decide its size and the first steps of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub negative: bool,
@@ -114,7 +114,7 @@ pub(crate) struct Shape {
 impl Shape {
     pub const ZERO: Shape = Shape { negative: false, digits: 0, exponent: -1 };
 
-    /// The closed form of the aligned pairs, checked against sizes captured from DynamoDB.
+    /// A closed form of counting aligned pairs, checked against sizes captured from DynamoDB.
     pub const fn size_bytes(self) -> usize {
         if self.digits == 0 {
             return 1;
@@ -220,7 +220,8 @@ fn digit_count(coefficient: u128) -> usize {
     }
 }
 
-/// The coefficient, which is not zero, without its trailing zeros, and how many there were.
+/// The coefficient without its trailing zeros, and how many there were. The coefficient is not
+/// zero.
 fn without_trailing_zeros(mut coefficient: u128) -> (u128, i64) {
     let mut zeros = 0;
     if let Ok(mut small) = u64::try_from(coefficient) {
@@ -230,7 +231,8 @@ fn without_trailing_zeros(mut coefficient: u128) -> (u128, i64) {
         }
         return (u128::from(small), zeros);
     }
-    // Halving steps keep the count of slow wide divisions small: 63 zeros are more than fit.
+    // Halving steps need few wide divisions, which are slow. The steps reach 63 zeros, more than
+    // 128 bits can hold.
     for step in [32, 16, 8, 4, 2, 1] {
         let divisor = POWERS_OF_TEN[step];
         if coefficient.is_multiple_of(divisor) {

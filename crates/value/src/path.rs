@@ -11,7 +11,7 @@ pub enum PathElement {
     Index(usize),
 }
 
-/// A name, and the elements that lead on from there. Most paths are a name alone. Names are shared, since an
+/// A name, and the elements below it. Most paths are a name alone. Names are shared, because an
 /// expression can use a long one many times.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path {
@@ -33,7 +33,7 @@ impl Path {
         &self.root
     }
 
-    /// The root, to be kept.
+    /// The root, for callers that keep it.
     pub fn shared_root(&self) -> &Arc<str> {
         &self.root
     }
@@ -47,7 +47,7 @@ impl Path {
         self.below.is_empty()
     }
 
-    /// The value at the path, found step by step ([`AttributeValue::step`]).
+    /// The value at the path, found element by element ([`AttributeValue::step`]).
     pub fn lookup<'t>(&self, item: &'t Attributes) -> Option<&'t AttributeValue> {
         let root = item.get(self.root())?;
         self.below_root().iter().try_fold(root, AttributeValue::step)
@@ -55,8 +55,8 @@ impl Path {
 }
 
 impl AttributeValue {
-    /// A name leads only into maps and an index only into lists; anything else, and an index beyond the
-    /// end, leads nowhere.
+    /// A name enters only maps and an index only lists. Anything else, and an index past the end,
+    /// finds nothing.
     pub fn step(&self, element: &PathElement) -> Option<&AttributeValue> {
         match (self, element) {
             (AttributeValue::M(members), PathElement::Name(name)) => members.get(&**name),

@@ -1,4 +1,4 @@
-//! A cursor over untrusted bytes, and the length prefix both sides agree on.
+//! A cursor over untrusted bytes, and the length prefix that reader and writer share.
 
 use crate::DecodeError;
 
@@ -32,7 +32,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A length or a count: seven bits per byte, low bits first, the top bit set on all but the
-    /// last byte. Only the shortest form is accepted, so that equal values have equal bytes.
+    /// last byte. Only the shortest form passes, so equal values have equal bytes.
     #[inline]
     pub fn length(&mut self) -> Result<usize, DecodeError> {
         match *self.rest {
@@ -48,7 +48,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Apart, so that the common cases of one byte and of two are inlined.
+    /// A function of its own, so that the common cases of one and two bytes are inlined.
     fn long_length(&mut self) -> Result<usize, DecodeError> {
         let mut length = u64::from(self.byte()? & 0x7F);
         for shift in (7..LENGTH_BITS).step_by(7) {
@@ -75,10 +75,10 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Five groups of seven bits: far beyond any item, and free of overflow in a `u64`.
+/// Five groups of seven bits: far more than any item needs, and no overflow in a `u64`.
 const LENGTH_BITS: u32 = 35;
 
-/// The bytes of one length, without a heap.
+/// The bytes of one length, held inline.
 #[derive(Clone, Copy)]
 pub(crate) struct LengthBytes {
     bytes: [u8; 5],
@@ -87,8 +87,7 @@ pub(crate) struct LengthBytes {
 
 impl LengthBytes {
     /// # Panics
-    /// If the length has more than 35 bits, which no value that fits in a request or in a row
-    /// can reach.
+    /// If the length has more than 35 bits. No value that fits in a request or a row does.
     pub fn new(length: usize) -> LengthBytes {
         let mut encoded = LengthBytes { bytes: [0; 5], used: 0 };
         let mut rest = length;

@@ -1,10 +1,10 @@
-//! Sizes as DynamoDB measures them, which is neither the size of the JSON nor of our own bytes.
+//! Sizes as DynamoDB measures them. They are neither the size of the JSON nor of our own bytes.
 
 use crate::{AttributeValue, Attributes, Number};
 
-/// What a list or a map costs before its members.
+/// What a list or a map costs before its members are counted.
 pub(crate) const CONTAINER_BYTES: usize = 3;
-/// What each member of a list or a map costs beside its own size.
+/// What each member of a list or a map costs besides its own size.
 pub(crate) const MEMBER_BYTES: usize = 1;
 
 /// The size of an item: the names and values of its top-level attributes, without any overhead.

@@ -1,4 +1,4 @@
-//! Requests whose signatures AWS has published: the SigV4 test suite and the IAM example of the
+//! Requests whose signatures AWS has published: the SigV4 test suite and the IAM example from the
 //! reference guide.
 
 use zenobe_auth::{Credential, Signer};

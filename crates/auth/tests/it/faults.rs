@@ -1,4 +1,4 @@
-//! Each fault of a signature, its type, its text, and its place among the others.
+//! Each fault of a signature: its type, its text, and its rank among the others.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,7 +10,7 @@ const GOOD: &str = "AWS4-HMAC-SHA256 Credential=a/20130609/r/dynamodb/aws4_reque
                     SignedHeaders=host;x-amz-date, Signature=00";
 const DATE: &str = "20130609T095204Z";
 
-/// 20130609T100015Z, the server's clock in the recorded answers.
+/// 20130609T100015Z, the server's clock in the recorded responses.
 fn now() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_370_772_015)
 }
@@ -46,14 +46,14 @@ fn a_good_header_exposes_its_scope() {
     let headers = [("authorization", GOOD), ("x-amz-date", DATE)];
     let rules = strict();
     assert_eq!(parse("", &headers, &rules).unwrap(), ("a".into(), "r".into()));
-    // Any order, no spaces, and the plain date header will do, too.
+    // Any order, no spaces, and the plain date header pass as well.
     let compact = "AWS4-HMAC-SHA256 Signature=00,SignedHeaders=Host,\
                    Credential=a/20130609/r/dynamodb/aws4_request";
     parse("", &[("authorization", compact), ("date", DATE)], &rules).unwrap();
 }
 
 #[test]
-fn a_header_that_is_no_text_is_read_as_far_as_it_is_one() {
+fn a_header_that_is_not_utf8_is_read_as_far_as_it_is() {
     const START: &[u8] = b"AWS4-HMAC-SHA256 Credential=\xff/20130609/r/dynamodb/aws4_request,";
     let parse = |rest: &str| {
         let value = [START, rest.as_bytes()].concat();
@@ -81,14 +81,14 @@ fn a_server_that_does_not_verify_takes_old_dates_and_any_region() {
 }
 
 #[test]
-fn a_server_that_does_not_verify_takes_any_service_and_tells_the_clock_before_other_faults() {
+fn a_server_that_does_not_verify_takes_any_service_and_reports_the_clock_before_other_faults() {
     let lenient = ParseRules { now, ..ParseRules::default() };
     let check = |authorization: &str, date: &str, expected: Result<(), &str>| {
         let headers = [("authorization", authorization), ("x-amz-date", date)];
         let parsed = parse("", &headers, &lenient).map(drop);
         assert_eq!(parsed.as_ref().map_err(String::as_str), expected.as_ref().map_err(|it| *it));
     };
-    // As signers make it that see an address instead of a name.
+    // What signers send that see an IP address instead of a host name.
     check(&GOOD.replace("/dynamodb/", "//"), DATE, Ok(()));
     check(&GOOD.replace("/dynamodb/", "/execute-api/"), DATE, Ok(()));
     let scope = "InvalidSignatureException: Credential should be scoped with a valid terminator: \
@@ -126,7 +126,7 @@ fn presigned_requests_are_valid_as_long_as_they_say() {
         "InvalidSignatureException: Signature expired: 20130609T090015Z is now earlier than \
          20130609T090115Z (20130609T100015Z - 59 min.)"
     );
-    // Being valid for long is not being valid early.
+    // A long validity does not make a signature valid earlier.
     assert!(parse("20130609T101516Z", "&X-Amz-Expires=604800").is_err());
     for expires in ["", "0", "-1", "604801", "soon"] {
         assert_eq!(

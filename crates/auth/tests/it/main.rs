@@ -1,5 +1,5 @@
 //! Signature Version 4 from outside: AWS's published examples, every fault in its order, and round
-//! trips of signing and verifying.
+//! trips through signing and verifying.
 
 mod examples;
 mod faults;

@@ -1,4 +1,4 @@
-//! The last step of binding a condition: literals are encoded, so that evaluation compares bytes.
+//! The last step of binding a condition: encoding literals, so that evaluation compares bytes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -94,8 +94,8 @@ fn attribute_type(operands: &[LeafOperand<'_>]) -> AttributeType {
     }
 }
 
-/// Literals are encoded and measured once, however often the expression uses them. A value's address stands for
-/// its placeholder: the values stay borrowed while the expression is lowered.
+/// Encodes and measures each literal once, however often the expression uses it. A value's address
+/// identifies its placeholder: the values stay borrowed while the expression is lowered.
 #[derive(Default)]
 struct Literals {
     encoded: BTreeMap<*const AttributeValue, Arc<EncodedValue>>,
@@ -111,7 +111,7 @@ impl Literals {
         }
     }
 
-    /// The size of a literal is known now. Of what has no size the static checks leave nothing.
+    /// The size of a literal is known now. The static checks rejected every operand without a size.
     fn lower_size(&mut self, arguments: Vec<LeafOperand<'_>>) -> Operand {
         match arguments.into_iter().next() {
             Some(LeafOperand::Path(path)) => Operand::Size(path),

@@ -1,4 +1,4 @@
-//! A single comparison or function of a condition: resolved, then checked.
+//! A single comparison or function of a condition: first resolved, then checked.
 
 use std::cmp::Ordering;
 
@@ -10,7 +10,7 @@ use crate::limits;
 use crate::operator::Operator;
 use crate::syntax::{RawLeaf, RawOperand};
 
-/// A leaf whose operands fit its operator, in number and, as far as known, in type.
+/// A leaf whose operands fit its operator in number and, where known, in type.
 #[derive(Debug)]
 pub(crate) struct Leaf<'v> {
     pub operator: Operator,
@@ -42,7 +42,7 @@ impl<'a> Scope<'_, 'a> {
             .map(|operand| match operand {
                 RawOperand::Path(path) => self.path(path).map(LeafOperand::Path),
                 RawOperand::Value(placeholder) => self.value(*placeholder).map(LeafOperand::Value),
-                // The static checks leave no other function among operands.
+                // The static checks allow no other function here.
                 RawOperand::Call(call) => {
                     self.leaf_operands(&call.arguments).map(LeafOperand::Size)
                 }
@@ -117,7 +117,7 @@ impl Leaf<'_> {
 }
 
 impl LeafOperand<'_> {
-    /// The operand's type if the expression alone determines it.
+    /// The operand's type, if the expression alone determines it.
     fn known_type(&self) -> Option<AttributeType> {
         match self {
             LeafOperand::Path(_) => None,
@@ -127,7 +127,7 @@ impl LeafOperand<'_> {
     }
 }
 
-/// Inner functions are checked before the one that takes them.
+/// Checks inner functions before the one that takes them.
 fn check_counts(operator: Operator, operands: &[LeafOperand<'_>]) -> Result<(), Fault> {
     for operand in operands {
         if let LeafOperand::Size(arguments) = operand {
@@ -137,7 +137,7 @@ fn check_counts(operator: Operator, operands: &[LeafOperand<'_>]) -> Result<(), 
     let count = operands.len();
     match operator.function_operands() {
         Some(expected) if count != expected => Err(Fault::OperandCount { operator, count }),
-        // The tested operand is not one of those that are listed.
+        // The tested operand does not count as listed.
         None if count - 1 > limits::IN_LISTED_MAX => Err(Fault::TooManyListed { count: count - 1 }),
         _ => Ok(()),
     }

@@ -1,5 +1,5 @@
-//! From parsed text to bound expressions: static checks in DynamoDB's order of priority, then placeholders
-//! resolved and their use recorded.
+//! From parsed text to bound expressions: static checks in DynamoDB's order of priority, then
+//! resolving placeholders and recording their use.
 
 mod condition;
 mod leaf;
@@ -30,16 +30,17 @@ pub(crate) use path_set::check_disjoint;
 pub struct Binder<'a> {
     names: Option<&'a BTreeMap<String, String>>,
     values: Option<&'a BTreeMap<String, AttributeValue>>,
-    /// With the names they stand for, which are copied once, however often they are used.
+    /// The placeholders with the names that they stand for. Each name is copied once, however often
+    /// it is used.
     used_names: Vec<(&'a str, Arc<str>)>,
-    /// Each as often as it is used; the length of expressions bounds how often that can be.
+    /// One entry per use. The length of expressions bounds how many there can be.
     used_values: Vec<&'a str>,
-    /// Copied at their first use in an update, however often they are used.
+    /// Copied at the first use in an update, then shared.
     shared_values: BTreeMap<&'a str, Arc<AttributeValue>>,
 }
 
 impl<'a> Binder<'a> {
-    /// The maps are valid already: keys are placeholders and values are legal.
+    /// The maps must be valid: keys are placeholders and values are legal.
     pub fn new(
         names: Option<&'a BTreeMap<String, String>>,
         values: Option<&'a BTreeMap<String, AttributeValue>>,
@@ -57,7 +58,7 @@ impl<'a> Binder<'a> {
         self.bind_update(text).map_err(in_kind(ExpressionKind::Update))
     }
 
-    /// A condition or, by its kind, a filter.
+    /// Binds a condition or a filter, depending on the kind.
     pub fn condition(
         &mut self,
         kind: ExpressionKind,
@@ -76,7 +77,7 @@ impl<'a> Binder<'a> {
         self.bind_projection(text).map_err(in_kind(ExpressionKind::Projection))
     }
 
-    /// Whether every placeholder was used by some expression.
+    /// Checks that some expression used every placeholder.
     pub fn finish(self) -> Result<(), Unused> {
         let used_names = self.used_names.into_iter().map(|(placeholder, _)| placeholder).collect();
         let names = unused(self.names, used_names);
@@ -140,7 +141,7 @@ fn checked_paths(text: &str) -> Result<Vec<RawPath>, Fault> {
     Ok(parsed.syntax)
 }
 
-/// A binder at work on one text.
+/// A binder working on one text.
 struct Scope<'b, 'a> {
     binder: &'b mut Binder<'a>,
     text: &'b str,
@@ -180,7 +181,7 @@ impl<'b, 'a> Scope<'b, 'a> {
         let Some((key, name)) = defined else {
             return Err(Fault::UndefinedName { placeholder: placeholder.to_owned() });
         };
-        // A placeholder is known by where it stands in the map, which is quickly seen.
+        // A placeholder is identified by its address in the map, which is cheap to compare.
         let used = &mut self.binder.used_names;
         let known = used.iter().position(|(known, _)| std::ptr::eq(*known, key.as_str()));
         let position = known.unwrap_or_else(|| {
@@ -243,7 +244,7 @@ fn unused<Value>(defined: Option<&BTreeMap<String, Value>>, mut used: Vec<&str>)
     unused.into_iter().map(str::to_owned).collect()
 }
 
-/// Up to this many, looking at all of them is cheaper than putting them in order.
+/// Up to this many placeholders, a linear search is cheaper than sorting.
 const FEW: usize = 8;
 
 fn list_index(digits: &str) -> Result<usize, Fault> {

@@ -1,4 +1,4 @@
-//! The paths of a projection, and the targets of an update, must not get in each other's way.
+//! Checks that the paths of a projection, or the targets of an update, do not overlap or conflict.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -19,11 +19,11 @@ pub(crate) fn check_disjoint<P: Borrow<Path>>(paths: &[P]) -> Result<(), Fault> 
     }
 }
 
-/// Up to so many are compared as they are. Each is compared with each, so if there are more, their names, which may be
-/// long and differ only at the end, are numbered first.
+/// Up to this many paths are compared directly. Every path is compared with every other, and names
+/// may be long and differ only at the end, so more paths than this compare by numbered names.
 const FEW: usize = 8;
 
-/// `compared` are the same paths in the form in which they are compared.
+/// `compared` holds the same paths in the form to compare.
 fn check_pairs<Compared>(
     paths: &[&Path],
     compared: &[Compared],
@@ -51,9 +51,9 @@ fn check_pairs<Compared>(
 
 enum Relation {
     Apart,
-    /// Equal, or one leads to the other.
+    /// The paths are equal, or one leads to the other.
     Overlap,
-    /// The same parent is taken for a map by one and for a list by the other.
+    /// One path takes the common parent for a map and the other for a list.
     Conflict,
 }
 
@@ -70,7 +70,7 @@ fn relation(one: &Path, two: &Path) -> Relation {
     }
 }
 
-/// An element by the number of its name.
+/// An element, its name replaced by a number.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Numbered {
     Name(usize),
@@ -118,7 +118,7 @@ mod tests {
         Path::new(elements.next().unwrap(), elements.map(element).collect())
     }
 
-    /// The fault is the same, however many other paths there are.
+    /// The fault does not depend on how many other paths there are.
     #[test]
     fn many_paths_are_compared_like_few() {
         let others: Vec<Path> = (0..20).map(|number| path(&format!("z{number}.a.1"))).collect();

@@ -1,5 +1,5 @@
-//! Faults that the text alone shows. Each class outranks the next over the whole expression, whatever the order
-//! of the faults in the text; within a class the first in the text is reported.
+//! Faults that show in the text alone. Each class outranks the next across the whole expression,
+//! wherever the faults stand; within a class the first in the text is reported.
 
 use crate::bind::list_index;
 use crate::error::Fault;
@@ -75,7 +75,7 @@ impl<'t> Faults<'t> {
         }
     }
 
-    /// Among operands only `size` may be called.
+    /// `size` is the only function allowed among operands.
     fn condition_operands(&mut self, operands: &[RawOperand]) {
         for operand in operands {
             match operand {
@@ -117,7 +117,8 @@ impl<'t> Faults<'t> {
         }
     }
 
-    /// `list_append` may not take what another `list_append` yields, `if_not_exists` may.
+    /// The arguments of `list_append` may not include another `list_append`; `if_not_exists` is
+    /// fine.
     fn no_list_append(&mut self, arguments: &[RawOperand]) {
         for argument in arguments {
             if let RawOperand::Call(call) = argument
@@ -134,7 +135,7 @@ impl<'t> Faults<'t> {
         let function = (self.function_named)(name);
         match (function, Operator::update_function(name)) {
             (Some(_), _) => {}
-            // A function of updates, in a condition.
+            // An update function in a condition.
             (None, Some(function)) => self.misuse(function),
             (None, None) => {
                 let function = name.to_owned();
@@ -171,8 +172,8 @@ impl<'t> Faults<'t> {
     }
 }
 
-/// What the parser noticed. Everything after this walks the syntax recursively, and the limit on operators bounds
-/// the depth of that; therefore it ranks this high.
+/// Reports what the parser noticed. It ranks this high because everything after it walks the syntax
+/// recursively, and the limit on operators bounds that depth.
 fn check_parsed<Syntax>(parsed: &Parsed<Syntax>) -> Result<(), Fault> {
     if parsed.redundant_parentheses {
         return Err(Fault::RedundantParentheses);

@@ -1,4 +1,4 @@
-//! Binding of update expressions.
+//! Binds update expressions.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use crate::syntax::{RawAction, RawActionValue, RawCall, RawOperand};
 use crate::update::{Action, SetOperand, SetValue, Update};
 
 impl Scope<'_, '_> {
-    /// An undefined `#name` anywhere outranks an undefined `:value`, and both outrank everything about types.
+    /// An undefined `#name` anywhere outranks an undefined `:value`, and both outrank all type
+    /// faults.
     pub(super) fn update_actions(&mut self, raw: &[RawAction]) -> Result<Update, Fault> {
         let targets = raw.iter().map(|action| {
             let target = self.path(&action.path)?;
@@ -79,7 +80,8 @@ impl Scope<'_, '_> {
     fn set_call(&mut self, call: &RawCall) -> Result<UncheckedOperand, Fault> {
         let function = Operator::update_function(call.function.of(self.text))
             .expect("unknown functions were rejected by the static checks");
-        // A loop and not an iterator chain, since calls nest deeply and a chain takes many frames.
+        // A loop instead of an iterator chain: calls nest deeply, and a chain takes many stack
+        // frames.
         let mut arguments = Vec::with_capacity(call.arguments.len());
         for argument in &call.arguments {
             arguments.push(self.set_operand(argument)?);
@@ -88,7 +90,7 @@ impl Scope<'_, '_> {
     }
 }
 
-/// The right-hand side of an action before its operands are checked.
+/// The right-hand side of an action before the check of its operands.
 enum ActionValue {
     None,
     Literal(Arc<AttributeValue>),
@@ -159,7 +161,7 @@ impl ActionValue {
 }
 
 impl UncheckedOperand {
-    /// Inner functions are checked before the one that takes them.
+    /// Checks inner functions before the one that takes them.
     fn check(&self) -> Result<(), Fault> {
         let UncheckedOperand::Call { function, arguments } = self else { return Ok(()) };
         arguments.iter().try_for_each(UncheckedOperand::check)?;

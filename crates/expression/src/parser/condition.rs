@@ -14,7 +14,8 @@ pub(crate) fn parse_condition(text: &str) -> Result<Parsed<RawCondition>, Fault>
     parser.finish(condition)
 }
 
-/// What has been read inside one pair of parentheses (or outside all of them) before the current term.
+/// What the parser has read before the current term inside one pair of parentheses (or outside all
+/// of them).
 #[derive(Default)]
 struct Level {
     alternatives: Vec<RawCondition>,
@@ -22,15 +23,15 @@ struct Level {
     negations: usize,
 }
 
-/// A term between AND, OR and parentheses. Until a comparator follows, `(a)` could be either; a function call
-/// can be both, and which of them is legal is not a matter of syntax.
+/// A term between AND, OR and parentheses. Until a comparator follows, `(a)` could be an operand or
+/// a condition. A function call can be both; which one is legal is not a question of syntax.
 enum Term {
     Operand(RawOperand),
     Condition(RawCondition),
 }
 
 impl<'t> Parser<'t> {
-    /// Keeps a stack of its own instead of recurring, so that no text can exhaust the thread's.
+    /// Keeps an explicit stack instead of recursing, so no text can exhaust the thread's.
     fn condition(&mut self) -> Result<RawCondition, Fault> {
         let mut outer: Vec<Level> = Vec::new();
         let mut level = Level::default();
@@ -60,7 +61,7 @@ impl<'t> Parser<'t> {
         negations
     }
 
-    /// Leaves as many levels as parentheses close behind a term.
+    /// Leaves one level for each parenthesis that closes after a term.
     fn close_parentheses(
         &mut self,
         mut term: Term,
@@ -87,7 +88,7 @@ impl<'t> Parser<'t> {
         Ok(term)
     }
 
-    /// Behind AND or OR another term follows: `None`. Otherwise the term is the level's last.
+    /// Returns `None` if AND or OR announces another term. Otherwise this term ends the level.
     fn continue_level(
         &mut self,
         term: Term,
@@ -146,7 +147,7 @@ impl<'t> Parser<'t> {
 }
 
 impl Level {
-    /// Whether nothing but the current term stands in the parentheses.
+    /// Whether the parentheses hold nothing but the current term.
     fn is_plain(&self) -> bool {
         self.alternatives.is_empty() && self.conjuncts.is_empty() && self.negations == 0
     }
@@ -180,8 +181,8 @@ impl Level {
         Tree::And(conjuncts)
     }
 
-    /// A pair of negations cancels out, but the tree still shows that there was a NOT: key conditions
-    /// reject any.
+    /// Two negations cancel out, but the tree still shows that there was a NOT, because key
+    /// conditions reject any.
     fn negate(&mut self, condition: RawCondition) -> RawCondition {
         let negated = |condition| Tree::Not(Box::new(condition));
         match std::mem::take(&mut self.negations) {

@@ -1,5 +1,5 @@
-//! Tokens to structure, by hand-written descent. Parentheses and function calls, which a text can nest at will,
-//! are kept on explicit stacks, so that no text can exhaust the thread's.
+//! From tokens to structure, by hand-written descent. Texts can nest parentheses and function calls
+//! at will, so these go on explicit stacks: no text can exhaust the thread's.
 
 mod condition;
 mod projection;
@@ -15,7 +15,7 @@ pub(crate) use condition::parse_condition;
 pub(crate) use projection::parse_projection;
 pub(crate) use update::parse_update;
 
-/// A parsed text with what was noticed on the way and is reported later, in its order of priority.
+/// A parsed text, with observations that are reported later in their order of priority.
 pub(crate) struct Parsed<Syntax> {
     pub syntax: Syntax,
     pub redundant_parentheses: bool,
@@ -38,7 +38,7 @@ struct Parser<'t> {
     operators: usize,
 }
 
-/// A call whose arguments are being read, and the parentheses that were opened before it.
+/// A call whose arguments are being read, and the number of parentheses opened before it.
 struct OpenCall {
     parentheses: usize,
     call: RawCall,
@@ -62,7 +62,7 @@ impl<'t> Parser<'t> {
         })
     }
 
-    /// Nothing may follow.
+    /// Checks that nothing follows.
     fn finish<Syntax>(self, syntax: Syntax) -> Result<Parsed<Syntax>, Fault> {
         if self.peek() != TokenKind::End {
             return Err(self.syntax_error());
@@ -73,7 +73,7 @@ impl<'t> Parser<'t> {
 
     // ---- operands -------------------------------------------------------------------------------
 
-    /// An operand, in any number of parentheses. Calls that are still open wait on a stack.
+    /// An operand in any number of parentheses. Open calls wait on a stack.
     fn operand(&mut self) -> Result<RawOperand, Fault> {
         let mut calls: Vec<OpenCall> = Vec::new();
         loop {
@@ -105,8 +105,8 @@ impl<'t> Parser<'t> {
         Ok(OpenCall { parentheses, call: RawCall { function, arguments: Vec::new() } })
     }
 
-    /// Gives a finished operand to the innermost call, and the call to the next if it ends here. `None`: another
-    /// argument follows.
+    /// Passes a finished operand to the innermost call, and that call to the next if it ends here.
+    /// `None` if another argument follows.
     fn close_calls(
         &mut self,
         mut operand: RawOperand,
@@ -167,7 +167,7 @@ impl<'t> Parser<'t> {
         Ok(RawPath { root, below })
     }
 
-    /// In conditions a path may go on behind its parentheses: `(a).b`. Whether it does.
+    /// In conditions a path may continue after its parentheses: `(a).b`. Returns whether it does.
     fn extend_grouped_path(&mut self, operand: &mut RawOperand) -> Result<bool, Fault> {
         match operand {
             RawOperand::Path(path) if self.grammar == Grammar::Condition => {
@@ -213,7 +213,7 @@ impl<'t> Parser<'t> {
         self.tokens.get(self.position + 1).map_or(TokenKind::End, |token| token.kind)
     }
 
-    /// Whether a word comes next that is not a keyword of this grammar.
+    /// Whether the next token is a word, but not a keyword of this grammar.
     fn at_name(&self) -> bool {
         self.peek() == TokenKind::Word && !self.is_keyword(self.token_text(self.position))
     }
@@ -268,11 +268,12 @@ impl<'t> Parser<'t> {
         self.operators += 1;
     }
 
-    /// The current token can't be accepted. The message shows it between its neighbours.
+    /// The fault for a token that the grammar can't accept. The message shows it between its
+    /// neighbours.
     fn syntax_error(&self) -> Fault {
         let token = self.tokens[self.position];
         let first = self.tokens[self.position.saturating_sub(1)];
-        // At the end of the text the window must not reach over white space behind the last token.
+        // At the end of the text, leave out the white space after the last token.
         let last = match (token.kind, self.tokens.get(self.position + 1)) {
             (TokenKind::End, _) => first,
             (_, Some(next)) if next.kind != TokenKind::End => *next,
@@ -286,7 +287,7 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// Every call is an operator, so that no deeper nesting can be legal.
+/// Every call is an operator, so deeper nesting can't be legal.
 fn check_depth(calls: usize) -> Result<(), Fault> {
     if calls > limits::OPERATORS_MAX {
         return Err(Fault::TooManyOperators);

@@ -38,7 +38,7 @@ impl<'t> Parser<'t> {
         Ok(RawAction { section, path, value })
     }
 
-    /// One operand or two with an arithmetic operator, in any number of parentheses.
+    /// One operand, or two with an arithmetic operator, in any number of parentheses.
     fn set_value(&mut self) -> Result<RawActionValue, Fault> {
         let mut open = self.open_parentheses();
         let left = self.operand()?;
@@ -57,7 +57,7 @@ impl<'t> Parser<'t> {
         Ok(value)
     }
 
-    /// Consumes the parentheses that close here, and returns their number.
+    /// Consumes the parentheses that close here and returns how many.
     fn close_up_to(&mut self, open: usize) -> usize {
         let mut closed = 0;
         while closed < open && self.accept(TokenKind::CloseParenthesis) {

@@ -1,4 +1,4 @@
-//! Statements with their parameters, and the faults that only a parameter's type reveals.
+//! Binds statements to their parameters, and reports faults that only a parameter's type reveals.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::limits::LISTED_OPERANDS_MAX;
 use crate::projection::Projection;
 use crate::update::{Action, SetOperand, SetValue};
 
-/// The values of a request's parameters, at least as many as the statement has.
+/// The values of a request's parameters, at least as many as the statement uses.
 #[derive(Debug, Clone, Copy)]
 pub struct Parameters<'p>(&'p [AttributeValue]);
 

@@ -5,7 +5,7 @@ use zenobe_value::{AttributeType, NumberError, Path};
 use crate::error::OperandType;
 use crate::syntax::Span;
 
-/// Where a token stands, counted in characters from 1.
+/// The position of a token, in characters from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
     pub line: usize,
@@ -33,14 +33,15 @@ impl Position {
     }
 }
 
-/// One variant per message, with what the message prints.
+/// One variant per message, holding what the message prints.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StatementFault {
-    // The text is no statement.
-    /// An unterminated quote or comment, a character without a meaning, a number beyond any machine.
+    // The text is not a statement.
+    /// An unterminated quote or comment, a character without a meaning, or a number too long for
+    /// any type.
     Unreadable,
     ExpectedStatement,
-    /// Something is left over behind a complete statement.
+    /// Something follows a complete statement.
     UnexpectedToken,
     UnexpectedTerm,
     UnexpectedKeyword,
@@ -49,17 +50,17 @@ pub enum StatementFault {
     ExpectedTableName,
     ExpectedTypeName,
     ExpectedFrom,
-    /// In capitals.
+    /// Upper case.
     ExpectedKeyword {
         keyword: &'static str,
     },
-    /// By the name of its token.
+    /// The name of the token.
     ExpectedToken {
         token: &'static str,
     },
     InvalidDotComponent,
 
-    // The statement has no meaning here.
+    // The statement parses, but DynamoDB gives it no meaning.
     Aliasing,
     UnsupportedOperation {
         operation: &'static str,
@@ -72,7 +73,7 @@ pub enum StatementFault {
         index: String,
         position: Position,
     },
-    /// An attribute without a name, in a path or a literal.
+    /// An empty attribute name, in a path or a literal.
     EmptyName,
     PathTooDeep {
         levels: usize,
@@ -85,7 +86,7 @@ pub enum StatementFault {
     },
     OrderWithoutCondition,
     DeleteReturning {
-        /// What follows RETURNING.
+        /// The text after RETURNING.
         clause: String,
     },
     TooManyOperators {
@@ -93,7 +94,7 @@ pub enum StatementFault {
     },
     NestedTooDeeply,
 
-    // Literals. Paths lead from the literal's root into it.
+    // Literals. Paths start at the literal's root.
     UnsupportedValue {
         what: Unsupported,
         path: String,
@@ -119,7 +120,7 @@ pub enum StatementFault {
 
     // Functions and operators.
     UnknownFunction {
-        /// In lower case.
+        /// Lower case.
         function: String,
         position: Position,
     },
@@ -134,7 +135,7 @@ pub enum StatementFault {
         operator: &'static str,
     },
     OperandType {
-        /// Operators as written.
+        /// The operator as written.
         operator: String,
         operand_type: OperandType,
     },
@@ -171,11 +172,11 @@ pub enum StatementFault {
     },
 }
 
-/// What stands in the place of a literal.
+/// What was found in place of a literal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unsupported {
     Parameter,
-    /// In lower case.
+    /// Lower case.
     Function(String),
     Path,
     Operator,

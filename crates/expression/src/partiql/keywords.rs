@@ -1,6 +1,6 @@
-//! The keywords of SQL-92 and PartiQL. None of them is a name unless it is quoted.
+//! The keywords of SQL-92 and PartiQL. They must be quoted to be names.
 
-/// Whether a word is a keyword, in whatever case.
+/// Whether a word is a keyword, ignoring case.
 pub fn is_keyword(word: &str) -> bool {
     const LENGTH_MAX: usize = longest();
     let mut lower = [0; LENGTH_MAX];
@@ -12,7 +12,7 @@ pub fn is_keyword(word: &str) -> bool {
     KEYWORDS.binary_search_by(|keyword| keyword.as_bytes().cmp(lower)).is_ok()
 }
 
-/// Keywords that are functions when a parenthesis follows.
+/// Keywords that are functions if a parenthesis follows.
 pub(super) fn is_function(word: &str) -> bool {
     const FUNCTIONS: [&str; 18] = [
         "avg",

@@ -1,4 +1,5 @@
-//! Text to tokens. Blanks and comments go; what has no meaning ends the reading.
+//! Splits text into tokens. It drops white space and comments, and stops at a character without a
+//! meaning.
 
 use super::fault::StatementFault;
 use super::keywords::is_keyword;
@@ -44,7 +45,7 @@ pub(super) struct Token {
     pub span: Span,
 }
 
-/// The tokens of a text, closed by one of kind `End`.
+/// The tokens of a text, followed by one of kind `End`.
 pub(super) fn tokenize(text: &str) -> Result<Vec<Token>, StatementFault> {
     let mut tokens = Vec::with_capacity(text.len() / 4 + 1);
     let mut start = 0;
@@ -60,7 +61,7 @@ pub(super) fn tokenize(text: &str) -> Result<Vec<Token>, StatementFault> {
     }
 }
 
-/// How much of the text, from its beginning, is white space and comments.
+/// The length of the white space and comments at the start of the text.
 fn blank_length(text: &str) -> Result<usize, StatementFault> {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -80,7 +81,7 @@ fn blank_length(text: &str) -> Result<usize, StatementFault> {
     }
 }
 
-/// The token that a text begins with, and its length in bytes.
+/// The first token of a text, and its length in bytes.
 fn token(text: &str) -> Result<(TokenKind, usize), StatementFault> {
     use TokenKind as Kind;
     let bytes = text.as_bytes();
@@ -139,8 +140,8 @@ fn quoted_length(bytes: &[u8], quote: u8) -> Result<usize, StatementFault> {
     Err(StatementFault::Unreadable)
 }
 
-/// The length of a number. Its exponent and its scale must fit into 32 bits; whether DynamoDB can store the number is
-/// looked at when its place is known.
+/// The length of a number. Its exponent and its scale must fit in 32 bits. Whether DynamoDB can
+/// store the number is checked later, when its use is known.
 fn number_length(bytes: &[u8]) -> Result<usize, StatementFault> {
     let digits =
         |from: usize| bytes[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -168,7 +169,7 @@ fn number_length(bytes: &[u8]) -> Result<usize, StatementFault> {
     }
 }
 
-/// What stands between quotes.
+/// The text between the quotes.
 pub(super) fn unquoted(quoted: &str) -> String {
     let inner = &quoted[1..quoted.len() - 1];
     match quoted.as_bytes()[0] {
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_refused() {
+    fn unreadable_text_is_rejected() {
         for text in [
             "'open",
             "\"open",

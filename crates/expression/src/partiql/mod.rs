@@ -1,15 +1,18 @@
-//! PartiQL as DynamoDB speaks it: a statement's text in, a syntax tree out, and the tree bound to a request's parameters.
+//! DynamoDB's PartiQL: from a statement's text to a syntax tree, and from the tree to commands
+//! bound to a request's parameters.
 //!
-//! [`parse`] reads a text and reports its first fault: of syntax if there is one, otherwise of what the statement means as
-//! far as no parameter and no table decides it. A [`Statement`] therefore holds no faults and no text, is shared by all
-//! requests that repeat it, and can be bound any number of times:
+//! [`parse`] reads a text and reports its first fault: a syntax fault if there is one, otherwise a
+//! fault of meaning that depends on no parameter and no table. A [`Statement`] therefore holds no
+//! faults and no text. All requests that repeat it share it, and it can be bound any number of
+//! times:
 //!
-//! * a WHERE clause to a [`Predicate`], which still shows its structure to whoever looks for keys in it, and lowers to the
-//!   [`Condition`](crate::Condition) that expressions lower to;
-//! * SET and REMOVE to an [`Update`](crate::Update), a select list to a [`Projection`](crate::Projection), an inserted item
-//!   to attributes.
+//! * A WHERE clause binds to a [`Predicate`]. It still shows its structure to planners that look
+//!   for keys, and lowers to the same [`Condition`](crate::Condition) as expressions do.
+//! * SET and REMOVE bind to an [`Update`](crate::Update), a select list to a
+//!   [`Projection`](crate::Projection), and an inserted item to attributes.
 //!
-//! **Invariant:** nothing here evaluates anything. There is one evaluator, and it knows no dialects.
+//! **Invariant:** nothing here evaluates anything. There is one evaluator, and it knows no
+//! dialects.
 
 mod bind;
 mod fault;
@@ -35,7 +38,7 @@ pub use statement::{
     TypeTest, Update,
 };
 
-/// Parses a statement, or finds it among those that this thread has parsed before.
+/// Parses a statement, or returns it from this thread's cache.
 pub fn parse(text: &str) -> Result<Arc<Statement>, StatementFault> {
     thread_local! {
         static STATEMENTS: Remembered<Arc<Statement>> = Remembered::new();

@@ -1,8 +1,9 @@
-//! How DynamoDB's PartiQL tells numbers that are too large from those that are too small.
+//! How DynamoDB's PartiQL distinguishes numbers that are too large from numbers that are too small.
 
 use zenobe_value::NumberError;
 
-/// DynamoDB looks at a number's range in 32 bits (its digits less its scale), so that the largest exponents turn round.
+/// DynamoDB computes a number's range (its digits less its scale) in 32 bits, so the largest
+/// exponents wrap around.
 pub fn range_error(text: &str, error: NumberError) -> NumberError {
     if !matches!(error, NumberError::Overflow | NumberError::Underflow) {
         return error;
@@ -14,7 +15,7 @@ pub fn range_error(text: &str, error: NumberError) -> NumberError {
     }
 }
 
-/// `None`: the exponent doesn't fit into 32 bits.
+/// `None` if the exponent doesn't fit in 32 bits.
 fn magnitude_in_32_bits(text: &str) -> Option<i32> {
     let unsigned = text.trim_start_matches(['+', '-']);
     let (mantissa, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));

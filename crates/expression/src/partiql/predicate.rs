@@ -1,4 +1,5 @@
-//! A WHERE clause with its parameters: a condition that still shows its structure, so that keys can be found in it.
+//! A WHERE clause bound to its parameters: a condition that still shows its structure, so that
+//! planners can find keys in it.
 
 use zenobe_value::{AttributeType, AttributeValue, Number, Path};
 
@@ -26,7 +27,7 @@ pub enum Predicate<'s> {
     },
     Exists(&'s Path),
     NotExists(&'s Path),
-    /// Of one of these types.
+    /// The value at the path has one of these types.
     Type {
         path: &'s Path,
         types: &'s [AttributeType],
@@ -46,14 +47,14 @@ pub enum Predicate<'s> {
 pub enum PredicateOperand<'s> {
     Path(&'s Path),
     Value(&'s AttributeValue),
-    /// A member of a set that is a parameter, or the size of a literal.
+    /// A member of a set parameter, or the size of a literal.
     Computed(Box<AttributeValue>),
     Size(&'s Path),
     Test(Box<Predicate<'s>>),
 }
 
 impl<'s> Predicate<'s> {
-    /// The condition that the evaluator knows.
+    /// The same condition for the evaluator.
     pub fn lower(&self) -> Condition {
         let all = |predicates: &[Predicate<'s>]| predicates.iter().map(Predicate::lower).collect();
         match self {
@@ -86,7 +87,7 @@ impl<'s> Predicate<'s> {
         }
     }
 
-    /// Whether a top-level attribute is mentioned, be it alone or at the root of a path.
+    /// Whether the predicate mentions a top-level attribute, alone or as the root of a path.
     pub fn mentions(&self, attribute: &str) -> bool {
         let is_root = |path: &Path| path.root() == attribute;
         let any = |operands: &[&PredicateOperand<'s>]| {
@@ -110,8 +111,9 @@ impl<'s> Predicate<'s> {
         }
     }
 
-    /// Whether every alternative says of an attribute which value or values it must equal. An AND does if one of its parts does,
-    /// an OR if all do. Without that for the partition key, a SELECT reads everything.
+    /// Whether every alternative requires the attribute to equal one or more given values. An AND
+    /// does if one of its parts does, an OR if all of its parts do. A SELECT that does not pin the
+    /// partition key reads everything.
     pub fn pins(&self, attribute: &str) -> bool {
         match self {
             Predicate::And(parts) => parts.iter().any(|part| part.pins(attribute)),
@@ -120,7 +122,8 @@ impl<'s> Predicate<'s> {
         }
     }
 
-    /// The values of which an attribute must equal one: of `=` or IN. None are no condition on the attribute.
+    /// The values of `=` or IN, one of which the attribute must equal. Empty if there is no such
+    /// condition on the attribute.
     pub fn equalities(&self, attribute: &str) -> Vec<&AttributeValue> {
         if let Some(value) = self.equality(attribute) {
             return vec![value];
@@ -135,7 +138,7 @@ impl<'s> Predicate<'s> {
         }
     }
 
-    /// The value that an attribute must equal, whichever side it stands on.
+    /// The value that an attribute must equal, on either side of the comparison.
     pub fn equality(&self, attribute: &str) -> Option<&AttributeValue> {
         let Predicate::Compare { left, comparator: Comparator::Equal, right } = self else {
             return None;
@@ -167,7 +170,7 @@ impl<'s> PredicateOperand<'s> {
         }
     }
 
-    /// Whether it is that top-level attribute itself.
+    /// Whether this is that top-level attribute itself.
     pub fn is_attribute(&self, attribute: &str) -> bool {
         matches!(self, PredicateOperand::Path(path) if path.is_top_level() && path.root() == attribute)
     }
@@ -180,7 +183,7 @@ impl<'s> PredicateOperand<'s> {
         }
     }
 
-    /// The operand's type as far as it is known before any item is.
+    /// The operand's type, as far as it is known without an item.
     pub(super) fn known_type(&self) -> Option<AttributeType> {
         match self {
             PredicateOperand::Path(_) => None,

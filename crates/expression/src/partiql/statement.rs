@@ -1,4 +1,5 @@
-//! What a statement says. Names are resolved, literals are values; parameters are numbered in text order.
+//! The content of a statement. Names are resolved and literals are values; parameters are numbered
+//! in text order.
 
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ pub enum StatementKind {
 }
 
 impl Statement {
-    /// The table that the statement reads or writes, by the name in its text.
+    /// The table that the statement reads or writes, as named in its text.
     pub fn table(&self) -> &str {
         match &self.kind {
             StatementKind::Select(select) | StatementKind::Exists(select) => &select.source.table,
@@ -43,18 +44,19 @@ pub struct Select {
     pub source: Source,
     pub condition: Option<Test>,
     pub order: Vec<OrderKey>,
-    /// A column that is a function. It is refused like any fault, but a table's own objection to its index comes before it.
+    /// The position of a column that is a function. It is rejected like any fault, but a fault of
+    /// the table's index outranks it.
     pub function_column: Option<Position>,
 }
 
-/// A table or, behind a dot, one of its indexes.
+/// A table, or one of its indexes after a dot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
     pub table: String,
     pub index: Option<String>,
 }
 
-/// A column is called after the last name of its path, with the indexes behind it.
+/// A column is named after the last name of its path and the indexes after it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Column {
     pub name: String,
@@ -75,9 +77,9 @@ pub struct Insert {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum InsertedItem {
-    /// In text order; of equal names the last one counts.
+    /// In text order. Of equal names the last one counts.
     Fields(Vec<(String, Term)>),
-    /// The number of a parameter that is the whole item.
+    /// The number of the parameter that holds the whole item.
     Parameter(usize),
 }
 
@@ -100,7 +102,7 @@ pub struct Delete {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Returning {
-    /// Only what SET and REMOVE name.
+    /// Only the attributes that SET and REMOVE name.
     pub modified_only: bool,
     pub image: Image,
 }
@@ -111,7 +113,7 @@ pub enum Image {
     New,
 }
 
-/// A value that the text or the request gives.
+/// A value from the text or from the request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Term {
     Literal(Arc<AttributeValue>),
@@ -134,7 +136,7 @@ pub enum Test {
         operand: TestOperand,
         low: TestOperand,
         high: TestOperand,
-        /// The operator as written, for its messages.
+        /// The operator as written, for messages.
         written: Box<str>,
     },
     In {
@@ -164,7 +166,7 @@ pub enum Test {
         container: TestOperand,
         element: TestOperand,
     },
-    /// A value in the place of a condition: it holds if the value is true.
+    /// A value in place of a condition. It holds if the value is true.
     Value(TestOperand),
 }
 
@@ -173,17 +175,17 @@ pub enum TestOperand {
     Path(Path),
     Term(Term),
     Size(Box<TestOperand>),
-    /// A condition is a BOOL value.
+    /// A condition as a BOOL value.
     Test(Box<Test>),
 }
 
-/// What `IS` asks.
+/// What `IS` tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TypeTest {
     Missing,
-    /// Of one of these types; of none where SQL has a type that DynamoDB lacks.
+    /// One of these types. Empty for a type of SQL that DynamoDB lacks.
     OneOf(&'static [AttributeType]),
-    /// Of any type.
+    /// Any type.
     Present,
 }
 
@@ -198,7 +200,7 @@ pub enum Assignment {
     Remove {
         path: Path,
     },
-    /// `argument` is the place of the function's first argument, which its faults name.
+    /// `argument` is the position of the function's first argument, which its faults name.
     AddToSet {
         path: Path,
         members: Term,

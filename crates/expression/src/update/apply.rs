@@ -1,5 +1,5 @@
-//! Applying actions to an item: first every effect is computed from the old item, then all are checked, and only
-//! then are values copied.
+//! Applies actions to an item. It computes every effect from the old item, checks all of them, and
+//! copies values last.
 
 use zenobe_value::{AttributeValue, Attributes, Path, PathElement};
 
@@ -13,8 +13,8 @@ pub(super) fn apply(actions: &[Action], mut item: Attributes) -> Result<Attribut
     Ok(item)
 }
 
-/// On a missing item REMOVE and DELETE do nothing, not even complain about their paths. Right-hand sides see the key: what
-/// they read of it is there, unlike for conditions.
+/// On a missing item REMOVE and DELETE do nothing and don't check their paths. Right-hand sides,
+/// unlike conditions, see the key attributes.
 pub(super) fn create(
     actions: &[Action],
     key: &Attributes,
@@ -29,7 +29,7 @@ pub(super) fn create(
     Ok(Some(item))
 }
 
-/// What becomes of a target.
+/// What happens to a target.
 enum Effect<'v> {
     Put(Computed<'v>),
     Remove,
@@ -61,18 +61,19 @@ fn effect<'v>(action: &'v Action, old: &'v Attributes) -> Result<Effect<'v>, Upd
         (Action::LegacyDelete { value, .. }, Some(existing)) => {
             legacy_delete(existing, value).map(put_or_remove)
         }
-        // To delete from what is missing is to make sure that it is missing.
+        // Deleting from a missing attribute leaves it missing.
         (Action::Remove { .. } | Action::Delete { .. } | Action::LegacyDelete { .. }, _) => {
             Ok(Effect::Remove)
         }
     }
 }
 
-/// Legal effects, with values of their own: nothing is borrowed from the item that they change.
+/// Legal effects that own their values: they borrow nothing from the item that they change.
 ///
-/// List indexes mean the old list. Therefore removals that hit nothing are sorted out before anything is
-/// appended, values are put in ascending order, so that appended elements keep the order of their indexes, and
-/// removals come last and in descending order, so that none shifts the target of another.
+/// List indexes refer to the old list. Therefore removals that hit nothing are dropped before
+/// anything is appended; values are put in ascending order, so appended elements keep the order of
+/// their indexes; and removals come last, in descending order, so that none shifts the target of
+/// another.
 struct Changes<'u> {
     puts: Vec<(&'u Path, AttributeValue)>,
     removals: Vec<&'u Path>,
@@ -111,7 +112,7 @@ impl<'u> Changes<'u> {
     }
 }
 
-/// The parent of a target must be there and of the right kind.
+/// The parent of a target must exist and be of the right kind.
 fn check_place(item: &Attributes, path: &Path) -> Result<(), UpdateError> {
     let Some((last, parents)) = path.below_root().split_last() else {
         return Ok(());
@@ -153,7 +154,8 @@ fn remove(item: &mut Attributes, path: &Path) -> Result<(), UpdateError> {
     Ok(())
 }
 
-/// Where a path ends: in a map under a name or in a list at an index. The value itself may be missing.
+/// Where a path ends: in a map under a name, or in a list at an index. The value itself may be
+/// missing.
 enum Place<'i, 'p> {
     Member(&'i mut Attributes, &'p str),
     Element(&'i mut Vec<AttributeValue>, usize),

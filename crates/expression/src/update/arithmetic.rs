@@ -1,4 +1,4 @@
-//! Values computed from values: the right-hand sides of SET, and what ADD and DELETE make of an attribute.
+//! Computed values: the right-hand sides of SET, and the results of ADD and DELETE.
 
 use std::collections::BTreeSet;
 
@@ -75,7 +75,7 @@ pub(super) fn legacy_add<'v>(
     }
 }
 
-/// DELETE: the difference of sets; `None` when no member is left, since a set is never empty.
+/// DELETE: the difference of sets. `None` when no member is left, because a set is never empty.
 pub(super) fn delete(
     existing: &AttributeValue,
     value: &AttributeValue,

@@ -1,5 +1,6 @@
-//! What an action assigns, before anything is copied: the parts are borrowed from the old item and from the
-//! literals, so that a value is only built once the update is known to be legal and not too large.
+//! The value that an action assigns, before anything is copied. Its parts borrow from the old item
+//! and from the literals, so values are built only once the update is known to be legal and not too
+//! large.
 
 use std::collections::VecDeque;
 
@@ -27,7 +28,8 @@ impl<'v> Computed<'v> {
         }
     }
 
-    /// Moves the shorter sequence to the longer one, so that nesting on either side costs no more than the leaves.
+    /// Moves the shorter sequence to the longer one, so that nesting on either side costs no more
+    /// than the leaves.
     pub fn joined(
         mut front: VecDeque<&'v [AttributeValue]>,
         mut back: VecDeque<&'v [AttributeValue]>,
@@ -64,11 +66,11 @@ fn union(existing: &AttributeValue, added: &AttributeValue) -> AttributeValue {
     }
 }
 
-/// What the values that an update assigns may still add up to.
+/// How many bytes an update may still assign.
 ///
-/// Targets don't overlap, so the new item contains every assigned value, and no legal update exceeds the size of an
-/// item. The allowance is twice that: what is only somewhat too large is left to the check of the whole item, which
-/// comes after those of index keys.
+/// Targets don't overlap, so the new item contains every assigned value, and no legal update
+/// exceeds the size of an item. The allowance is twice that size: slightly larger results are left
+/// to the check of the whole item, which comes after the checks of index keys.
 pub(super) struct Allowance {
     left_bytes: usize,
 }
@@ -78,17 +80,18 @@ impl Allowance {
         Allowance { left_bytes: 2 * ITEM_SIZE_BYTES_MAX }
     }
 
-    /// Stops at the first value that is too much, so that no more than that one is measured in vain.
+    /// Stops at the first value that exceeds the allowance, so at most one is measured in vain.
     pub fn take(&mut self, computed: &Computed<'_>) -> Result<(), UpdateError> {
         match computed {
             Computed::Value(value) => self.take_bytes(value.size_bytes()),
             Computed::Owned(value) => self.take_bytes(value.size_bytes()),
-            // Every element costs a byte besides its own.
+            // Every element costs a byte besides its own size.
             Computed::Lists(lists) => lists
                 .iter()
                 .flat_map(|list| list.iter())
                 .try_for_each(|element| self.take_bytes(1 + element.size_bytes())),
-            // The union has all members of either.
+            // The union holds all members of either set, so it is at least as large as the larger
+            // one.
             Computed::Union(existing, added) => {
                 self.take_bytes(existing.size_bytes().max(added.size_bytes()))
             }

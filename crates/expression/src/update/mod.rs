@@ -70,7 +70,7 @@ pub enum SetValue {
 #[derive(Debug, Clone, PartialEq)]
 pub enum SetOperand {
     Path(Path),
-    /// Shared, since an expression can use one placeholder many times.
+    /// Shared, because an expression can use one placeholder many times.
     Literal(Arc<AttributeValue>),
     IfNotExists {
         path: Path,
@@ -79,7 +79,7 @@ pub enum SetOperand {
     ListAppend(Box<SetOperand>, Box<SetOperand>),
 }
 
-/// What only the stored item reveals.
+/// Faults that only the stored item reveals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UpdateError {
     /// A right-hand side refers to an attribute that doesn't exist.
@@ -89,9 +89,9 @@ pub enum UpdateError {
     InvalidPath,
     NumberOverflow,
     NumberUnderflow,
-    /// The legacy actions' word for a wrong operand type.
+    /// A wrong operand type, as the legacy actions report it.
     TypeMismatch,
-    /// The assigned values alone are larger than any item. Reported only when nothing else is wrong.
+    /// The assigned values alone are larger than any item. Reported only if nothing else is wrong.
     TooLarge,
 }
 
@@ -100,8 +100,9 @@ impl Update {
         self.actions.iter().map(Action::target)
     }
 
-    /// Every document path that the update mentions: its targets, then those on right-hand sides. What an update
-    /// does depends on nothing else of an item than the top-level attributes that these enter.
+    /// Every document path that the update mentions: its targets, then those on right-hand sides.
+    /// An update depends on no other top-level attributes of the item than those that these paths
+    /// enter.
     pub fn paths(&self) -> Vec<&Path> {
         let mut paths: Vec<&Path> = self.targets().collect();
         for action in &self.actions {
@@ -112,8 +113,8 @@ impl Update {
         paths
     }
 
-    /// The item after the update. `old` is the stored item, if there is one, and `key` makes a new one.
-    /// `None`: the item is missing and nothing in the update creates it.
+    /// The item after the update. `old` is the stored item, if there is one; `key` starts a new
+    /// one. `None` if the item is missing and nothing in the update creates it.
     pub fn apply(
         &self,
         old: Option<&Attributes>,
@@ -125,14 +126,14 @@ impl Update {
         }
     }
 
-    /// What becomes of an item that exists.
+    /// The result for an existing item.
     ///
     /// All right-hand sides see the old item; actions don't see each other.
     pub fn apply_to(&self, old: Attributes) -> Result<Attributes, UpdateError> {
         apply::apply(&self.actions, old)
     }
 
-    /// The item that comes into being where there is none. `None`: nothing in the update creates it.
+    /// The new item where there is none. `None` if nothing in the update creates it.
     pub fn create(&self, key: &Attributes) -> Result<Option<Attributes>, UpdateError> {
         apply::create(&self.actions, key)
     }
@@ -143,7 +144,8 @@ impl Update {
         select_paths(self.targets(), item)
     }
 
-    /// What UpdateItem's size check adds to the item without its keys: an observed quirk of DynamoDB.
+    /// What UpdateItem's size check adds to the item's size without its keys. This is an observed
+    /// quirk of DynamoDB.
     pub fn size_allowance_bytes(&self) -> usize {
         3 + self.actions.iter().map(Action::size_allowance_bytes).sum::<usize>()
     }
@@ -161,7 +163,7 @@ impl Action {
         }
     }
 
-    /// Whether the action brings a missing item into being.
+    /// Whether the action creates a missing item.
     fn creates_item(&self) -> bool {
         matches!(self, Action::Set { .. } | Action::Add { .. } | Action::LegacyAdd { .. })
     }
@@ -210,7 +212,7 @@ impl SetOperand {
 }
 
 impl From<NumberError> for UpdateError {
-    /// A sum that needs more than 38 digits is reported as an overflow, too.
+    /// A sum that needs more than 38 digits is also reported as an overflow.
     fn from(error: NumberError) -> UpdateError {
         match error {
             NumberError::Underflow => UpdateError::NumberUnderflow,

@@ -1,5 +1,5 @@
-//! A naive twin of the condition evaluator. It prints itself as text and evaluates itself on decoded items, so
-//! that parser, binder and evaluator can be compared with it at once.
+//! A naive model of the condition evaluator. It prints itself as text and evaluates itself on
+//! decoded items, so one comparison covers parser, binder and evaluator.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ pub enum ModelOperand {
 
 use ModelOperand::{Path, Size, Value};
 
-/// Statically valid conditions: the first operands' paths and those of the others are disjoint.
+/// Statically valid conditions. First operands use other paths than the rest.
 pub fn model() -> impl Strategy<Value = Model> {
     leaf().prop_recursive(3, 16, 3, |inner| {
         prop_oneof![
@@ -280,7 +280,7 @@ fn contains(container: &AttributeValue, element: &AttributeValue) -> bool {
     }
 }
 
-/// Follows a path as it is written.
+/// Follows a path in its text form.
 pub fn lookup<'i>(item: &'i Attributes, path: &str) -> Option<&'i AttributeValue> {
     let mut steps = steps(path).into_iter();
     let root = item.get(&steps.next()?)?;

@@ -1,4 +1,4 @@
-//! Expressions that ask for more than they say: their work is bounded by what is legal.
+//! Expressions that ask for more than their length suggests. What is legal bounds their work.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -43,12 +43,12 @@ fn a_literal_is_encoded_once_however_often_it_is_used() {
 }
 
 #[test]
-fn what_no_item_can_hold_is_not_built() {
+fn values_larger_than_any_item_are_not_built() {
     let assignments = |count: usize, value: &str| {
         let actions: Vec<String> = (0..count).map(|number| format!("a{number}={value}")).collect();
         format!("SET {}", actions.join(","))
     };
-    // A list_append may not stand in another, but in an if_not_exists that does.
+    // A list_append may not contain another, but it may contain an if_not_exists that does.
     let nested = |count: usize| {
         let open = "list_append(:v, if_not_exists(x, ";
         format!("SET a = {}:v{}", open.repeat(count), "))".repeat(count))
@@ -91,7 +91,7 @@ fn every_other_fault_outranks_the_size() {
 }
 
 #[test]
-fn sets_that_no_item_can_hold_are_not_built() {
+fn sets_larger_than_any_item_are_not_built() {
     let members = (0..200).map(|number| format!("{number:05}").repeat(1000)).collect();
     let values = BTreeMap::from([(":v".to_owned(), AttributeValue::Ss(members))]);
     let old = parse_item("{a: <'x'>}");
@@ -115,7 +115,7 @@ fn the_cost_counts_every_mention() {
     assert!(twice.of_item(100) > literal_size_bytes + 300);
 }
 
-/// The naive search compares the part at every place, almost to its end.
+/// A naive search would compare the part at every position, almost to its end.
 #[test]
 fn a_part_is_found_where_a_naive_search_would_take_forever() {
     let half = ITEM_SIZE_BYTES_MAX / 2;

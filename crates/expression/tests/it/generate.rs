@@ -1,4 +1,5 @@
-//! Random values and items. Names and scalars come from small pools, so that paths hit and values coincide.
+//! Random values and items. Names and scalars come from small pools, so paths hit and values
+//! coincide.
 
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::prelude::*;
@@ -50,7 +51,7 @@ pub fn value() -> impl Strategy<Value = AttributeValue> {
     })
 }
 
-/// Attributes `a`, `b`, a map `m` and a list `l`, each of them present or not, of the expected type or not.
+/// Attributes `a`, `b`, a map `m` and a list `l`. Each may be missing or have another type.
 pub fn item() -> impl Strategy<Value = Attributes> {
     let map = btree_map(member_name(), value(), 0..3).prop_map(AttributeValue::M);
     let list = vec(value(), 0..4).prop_map(AttributeValue::L);

@@ -77,7 +77,7 @@ fn cases() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases/expression")
 }
 
-/// Comments, blank lines and commands stay; every output is made anew.
+/// Keeps comments, blank lines and commands, and recomputes every output.
 fn run(script: &str) -> String {
     let mut context = Context::default();
     let mut result = String::new();

@@ -1,4 +1,4 @@
-//! What the legacy parameters lower to and no expression can say.
+//! What the legacy parameters lower to and expressions can't express.
 
 use zenobe_expression::{Action, Condition, ListedPath, Operand, Projection, Update, UpdateError};
 use zenobe_value::{Attributes, EncodedItem, Path, PathElement};
@@ -44,7 +44,7 @@ fn legacy_add_appends_to_lists() {
 }
 
 #[test]
-fn legacy_delete_takes_members_away() {
+fn legacy_delete_removes_members() {
     let delete = |attribute: &str, value: &str| {
         let path = Path::top_level(attribute);
         apply(Action::LegacyDelete { path, value: parse_value(value).into() })

@@ -1,4 +1,4 @@
-//! Texts at the limits of the language. They are bound on a small stack.
+//! Texts at the limits of the language, bound on a small stack.
 
 use std::collections::BTreeMap;
 
@@ -70,7 +70,7 @@ fn texts_have_a_maximum_length() {
 
 #[test]
 fn operators_are_counted() {
-    // Comparisons and the ANDs between them.
+    // Counts comparisons and the ANDs between them.
     let comparisons = |count: usize| vec!["a<b"; count].join(" AND ");
     let bind = |text: String| Binder::new(None, None).condition(ExpressionKind::Condition, &text);
     assert!(bind(comparisons(150)).is_ok());
@@ -78,7 +78,7 @@ fn operators_are_counted() {
     let fault = bind(comparisons(151)).expect_err("too many").fault;
     assert_eq!(fault, Fault::TooManyOperators);
 
-    // Sums, but not the actions that assign them.
+    // Counts sums, but not the actions that assign them.
     let sums = |count: usize| {
         let sums: Vec<String> = (0..count).map(|number| format!("a{number}=b+c")).collect();
         format!("SET {}", sums.join(","))
@@ -112,7 +112,7 @@ fn check(text: String, expected: &dyn Fn(&Fault) -> bool) {
     assert!(expected(&fault), "{shown}…: {fault:?}");
 }
 
-/// A quarter of what a thread usually has.
+/// A quarter of a thread's usual stack.
 fn on_small_stack<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> T {
     let thread = std::thread::Builder::new().stack_size(512 * 1024).spawn(run);
     thread.expect("a thread").join().expect("no panic")

@@ -1,4 +1,5 @@
-//! Integration tests of the expression language: golden scripts, and properties against naive twins.
+//! Integration tests of the expression language: golden scripts, and properties checked against
+//! naive models.
 
 mod condition_model;
 mod cost;

@@ -1,4 +1,4 @@
-//! What bound expressions hold in memory: names and values once, however often they are used.
+//! What bound expressions hold in memory: each name and value once, however often it is used.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ fn values(size_bytes: usize) -> BTreeMap<String, AttributeValue> {
     BTreeMap::from([(":v".to_owned(), AttributeValue::S("v".repeat(size_bytes)))])
 }
 
-/// As many pieces as an expression can hold.
+/// As many pieces as fit in an expression.
 fn filled(first: &str, separator: &str, piece: impl Fn(usize) -> String) -> String {
     let mut text = first.to_owned();
     for number in 0.. {
@@ -33,7 +33,7 @@ fn filled(first: &str, separator: &str, piece: impl Fn(usize) -> String) -> Stri
     text
 }
 
-/// Binds, and says how much memory that took at most.
+/// Binds, and returns the peak of the memory used.
 fn peak(bind: impl FnOnce(&mut Binder<'_>)) -> usize {
     let (names, values) = (names(), values(1 << 20));
     let mut binder = Binder::new(Some(&names), Some(&values));
@@ -69,6 +69,6 @@ fn the_value_of_a_key_condition_is_held_no_more_often_than_a_key_has_attributes(
         let bound = binder.key_condition(&conditions).unwrap();
         assert_eq!(bound.len(), 140);
     });
-    // The last one is looked at before it is given up.
+    // Eight copies are kept, and the current one exists until it is dropped.
     assert!(peak_bytes < 10 << 20, "{peak_bytes}");
 }

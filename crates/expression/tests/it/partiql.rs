@@ -1,4 +1,4 @@
-//! PartiQL: what statements mean, what is refused, and that no text does harm.
+//! PartiQL: what statements mean, which are rejected, and that no text does harm.
 
 use proptest::prelude::*;
 use zenobe_expression::partiql::{
@@ -137,9 +137,9 @@ fn statements_say_what_they_say() {
     assert!(matches!(statement.kind, StatementKind::Exists(_)));
 }
 
-/// Columns leave their parents; of equal names the last counts.
+/// Columns lose their parents. Of equal names the last counts.
 #[test]
-fn columns_are_called_after_the_end_of_their_path() {
+fn columns_are_named_after_the_end_of_their_path() {
     let projected = |columns: &str| {
         let statement = parse(&format!("SELECT {columns} FROM t")).unwrap();
         select(&statement).projection().unwrap().apply(item().as_item()).as_item().decode()
@@ -170,9 +170,9 @@ fn fault(text: &str) -> StatementFault {
     }
 }
 
-/// A statement may end anywhere, and so may what an alias or a clause still lacks.
+/// A statement may end anywhere, even in the middle of an alias or a clause.
 #[test]
-fn statements_that_break_off_are_parsed_or_refused() {
+fn truncated_statements_are_parsed_or_rejected() {
     let statements = [
         "SELECT a AS b, c.d[1] FROM t.i x WHERE f(a, ?) = <<1, 'x'>> AND b IN [1, -2.5] ORDER BY a DESC, b ASC;",
         "SELECT * FROM \"t\".\"i\" AS x WHERE NOT (a BETWEEN 1 AND 2) OR b IS NOT MISSING",
@@ -203,7 +203,7 @@ fn syntax_comes_before_meaning_and_the_first_fault_before_others() {
 }
 
 #[test]
-fn literals_say_where_they_are_wrong() {
+fn faults_in_literals_name_their_position() {
     let number = |error, path: &str| StatementFault::Number { error, path: path.to_owned() };
     assert_eq!(fault("SELECT * FROM t WHERE a = 1e126"), number(NumberError::Overflow, "root"));
     assert_eq!(
@@ -239,7 +239,7 @@ fn types_are_checked_once_they_are_known() {
     assert_eq!(fault, StatementFault::ItemNotMap { actual: AttributeType::N });
 }
 
-/// However a text nests, and however long it is, it is answered from a small stack.
+/// However deep and long a text is, a small stack suffices.
 #[test]
 fn no_text_exhausts_the_stack() {
     let texts = [
@@ -330,7 +330,7 @@ const PIECES: [&str; 64] = [
 
 proptest! {
     #[test]
-    fn any_pieces_are_parsed_or_refused(
+    fn any_pieces_are_parsed_or_rejected(
         pieces in prop::collection::vec(prop::sample::select(&PIECES[..]), 0..40),
     ) {
         let text = pieces.concat();
@@ -349,7 +349,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_parsed_or_refused(text in "\\PC{0,60}") {
+    fn any_text_is_parsed_or_rejected(text in "\\PC{0,60}") {
         let _ = parse(&text);
     }
 }

@@ -57,7 +57,8 @@ proptest! {
         prop_assert_eq!(update.apply(Some(&item), &Attributes::new()), expected, "{}", text);
     }
 
-    /// An update that sees only what its paths enter, and is spliced into the rest, is the update of the whole item.
+    /// An update needs only the attributes that its paths enter: splicing the result into the rest
+    /// equals updating the whole item.
     #[test]
     fn updates_need_only_what_they_touch(actions in update_model::actions(), item in item()) {
         let mut values = BTreeMap::new();
@@ -159,7 +160,7 @@ fn check_all_kinds(text: &str) {
         text,
         binder().update(text).map(|update| {
             let item = Attributes::new();
-            // The outcome doesn't matter, only that there is one.
+            // Only the absence of a panic matters, not the outcome.
             let _ = update.apply(Some(&item), &item);
         }),
     );
@@ -173,7 +174,7 @@ fn check_all_kinds(text: &str) {
     check_fault(text, binder().projection(text).map(drop));
 }
 
-/// What a syntax error shows is part of the text.
+/// A syntax error shows part of the text.
 fn check_fault(text: &str, outcome: Result<(), ExpressionError>) {
     if let Err(ExpressionError { fault: Fault::Syntax { token, near }, .. }) = outcome {
         assert!(text.contains(&near), "{near:?} in {text:?}");

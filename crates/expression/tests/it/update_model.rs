@@ -1,5 +1,5 @@
-//! A naive twin of the update: lists are maps from original indexes to elements, so that putting, appending and
-//! removing need no order, and are packed in the end.
+//! A naive model of updates. Lists are maps from original indexes to elements, so putting,
+//! appending and removing need no order; they are packed at the end.
 
 use std::collections::BTreeMap;
 

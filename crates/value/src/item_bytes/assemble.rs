@@ -1,4 +1,4 @@
-//! Items made of parts of others: encoded attributes are copied as slices, and no tree is built.
+//! Items assembled from other items: encoded attributes are copied as slices, and no tree is built.
 
 use bytes::{Buf, Bytes};
 
@@ -39,13 +39,13 @@ pub(super) fn spliced(item: &ItemRef<'_>, replaced: &[&str], with: &Attributes) 
     assembly.finish(item.size_bytes - removed_size_bytes + added_size_bytes)
 }
 
-/// What an update usually adds, for which the buffer then need not grow.
+/// What an update usually adds. Reserving it spares the buffer from growing.
 const ADDED_BYTES_EXPECTED: usize = 64;
 
-/// Attributes on their way into an item, ascending by name.
+/// The attributes of an item under construction, ascending by name.
 struct Assembly {
-    /// The header depends on what comes in, so room for the longest one is left in front, and what remains of it is
-    /// cut off.
+    /// The header depends on the attributes, so space for the longest one stays free in front. What
+    /// the header does not need is cut off.
     out: Vec<u8>,
     count: usize,
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::value_ref::trusted;
 use super::{EncodedItem, ItemRef};
 
-/// Copies of items, one after the other. Whoever reads many at once allocates and frees once for all of them.
+/// Copies of items, back to back. A reader of many items allocates and frees once for all of them.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct ItemBuffer {
     bytes: Vec<u8>,
@@ -15,11 +15,12 @@ pub struct ItemBuffer {
 }
 
 impl ItemBuffer {
-    /// Copies an item. With the first one, room is made for as many like it as are `expected`, within limits.
+    /// Copies an item. The first call reserves space for `expected` items of about this size,
+    /// within limits.
     pub fn push(&mut self, item: ItemRef<'_>, expected: usize) {
         let length = item.as_bytes().len();
         if self.bytes.capacity() == 0 {
-            // Like it, but mostly not of exactly its size.
+            // Items of one table rarely have exactly the same size.
             let like_it = length + length / 8;
             self.bytes.reserve(like_it.saturating_mul(expected).min(FIRST_BYTES_MAX).max(length));
             self.ends.reserve(expected.min(FIRST_ITEMS_MAX));
@@ -41,13 +42,13 @@ impl ItemBuffer {
         self.bytes.len()
     }
 
-    /// The items in the order in which they came.
+    /// The items in insertion order.
     pub fn iter(&self) -> impl Iterator<Item = ItemRef<'_>> {
         let ranges = self.ranges();
         ranges.map(|(start, end)| trusted(ItemRef::read_header(&self.bytes[start..end])))
     }
 
-    /// The items, each on its own, all of which share the buffer and keep it as long as one of them lives.
+    /// The items one by one. They share the buffer, which lives as long as any of them.
     pub fn into_items(mut self) -> Vec<EncodedItem> {
         let bytes = Bytes::from(std::mem::take(&mut self.bytes));
         self.ranges().map(|(start, end)| EncodedItem(bytes.slice(start..end))).collect()

@@ -7,7 +7,7 @@ use super::value_ref::{ValueRef, trusted, trusted_text};
 use crate::Attributes;
 use crate::reader::Reader;
 
-/// The members of a list, in their order.
+/// The members of a list, in order.
 #[derive(Clone, Copy)]
 pub struct ListRef<'a> {
     count: usize,
@@ -53,7 +53,7 @@ pub struct MapRef<'a> {
 }
 
 impl<'a> MapRef<'a> {
-    /// The payload begins after the count.
+    /// The payload starts after the count.
     pub(super) fn new(count: usize, payload: &'a [u8]) -> MapRef<'a> {
         MapRef { count, payload }
     }
@@ -76,13 +76,15 @@ impl<'a> MapRef<'a> {
         self.entries().map(|entry| (entry.name(), entry.value))
     }
 
-    /// As [`MapRef::iter`], for those who only copy the names: their UTF-8 is not validated again.
+    /// Like [`MapRef::iter`], for callers that only copy the names: it does not validate their
+    /// UTF-8 again.
     pub fn iter_utf8(&self) -> impl ExactSizeIterator<Item = (&'a [u8], ValueRef<'a>)> + use<'a> {
         self.entries().map(|entry| (entry.name, entry.value))
     }
 
     pub fn get(&self, name: &str) -> Option<ValueRef<'a>> {
-        // Names of another length differ at a glance, which is worth more than to stop where the name would be.
+        // Comparing every name beats stopping at the sort position: names of different lengths
+        // differ at once.
         let entry = self.entries().find(|entry| entry.name == name.as_bytes())?;
         Some(entry.value)
     }
@@ -113,7 +115,8 @@ pub(super) struct Entry<'a> {
     pub encoded: &'a [u8],
 }
 
-/// Names to look for. A request may bring as many as an item has attributes, so many of them are sorted first.
+/// Names to look for. A request may name as many attributes as an item has, so a long list is
+/// sorted first.
 pub(super) struct NameSet<'n> {
     names: Cow<'n, [&'n str]>,
 }
@@ -200,7 +203,7 @@ impl<'a> SetRef<'a> {
         self.count == 0
     }
 
-    /// The members' bytes; of numbers, the canonical text.
+    /// The members' bytes. For numbers these are the canonical texts.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
         let mut reader = Reader::new(self.payload);
         (0..self.count).map(move |_| trusted(reader.prefixed()))
@@ -214,7 +217,7 @@ impl<'a> SetRef<'a> {
         self.iter().map(trusted_text)
     }
 
-    /// Whether the set has the member with these bytes; of numbers, with this canonical text.
+    /// Whether the set has a member with these bytes. For numbers they are the canonical text.
     pub fn contains(&self, member: &[u8]) -> bool {
         self.iter().any(|candidate| candidate == member)
     }

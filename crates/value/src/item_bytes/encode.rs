@@ -1,4 +1,4 @@
-//! From a tree to bytes, into one buffer.
+//! Encodes a tree into one buffer of bytes.
 
 use super::{HEADER_BYTES_MAX, VERSION, tag_of};
 use crate::reader::LengthBytes;
@@ -6,8 +6,8 @@ use crate::{AttributeValue, Attributes, item_size_bytes};
 
 pub(super) fn item(attributes: &Attributes) -> Vec<u8> {
     let size_bytes = item_size_bytes(attributes);
-    // Names and values have a prefix of three bytes or so, and the text of a number is about
-    // twice as long as its size: an item rarely outgrows this.
+    // Each name and value has a prefix of about three bytes, and a number's text takes about twice
+    // its size, so an item rarely outgrows this.
     let mut out = Vec::with_capacity(HEADER_BYTES_MAX + size_bytes + size_bytes / 4 + 32);
     out.push(VERSION);
     length(size_bytes, &mut out);
@@ -68,8 +68,8 @@ fn length(length: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(LengthBytes::new(length).as_slice());
 }
 
-/// Writes what the closure writes, behind its length. One byte is kept for the length, which
-/// suffices for most; a longer one moves the content, which is cheaper than measuring first.
+/// Writes the closure's output behind its length. It reserves one byte for the length, which
+/// usually suffices. A longer length moves the content, which is cheaper than measuring first.
 fn within_length(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let length_at = out.len();
     out.push(0);

@@ -1,5 +1,5 @@
-//! Total validation of stored bytes: any input is answered, none panics, and nothing passes that
-//! the encoder would have written differently.
+//! Validation of stored bytes. It is total: no input panics, and only bytes that the encoder would
+//! write pass.
 
 use super::containers::MapRef;
 use super::type_of;
@@ -14,8 +14,8 @@ pub(super) fn item(attributes: MapRef<'_>) -> Result<usize, DecodeError> {
     members(attributes.len(), attributes.payload(), STORED_NESTING_LEVELS_MAX)
 }
 
-/// Exactly `count` named values, strictly ascending by name. Returns the sizes of names and
-/// values.
+/// Checks for exactly `count` named values, strictly ascending by name. Returns the size of names
+/// and values.
 fn members(count: usize, payload: &[u8], levels: usize) -> Result<usize, DecodeError> {
     let mut reader = Reader::new(payload);
     let mut previous: Option<&[u8]> = None;
@@ -31,7 +31,7 @@ fn members(count: usize, payload: &[u8], levels: usize) -> Result<usize, DecodeE
     Ok(size_bytes)
 }
 
-/// One value that may have up to `levels` levels. Returns its size.
+/// Checks one value of at most `levels` levels. Returns its size.
 fn value(reader: &mut Reader<'_>, levels: usize) -> Result<usize, DecodeError> {
     let Some(levels_below) = levels.checked_sub(1) else {
         return Err(DecodeError::TooDeep);
@@ -74,7 +74,7 @@ fn list(payload: &[u8], levels: usize) -> Result<usize, DecodeError> {
     Ok(size_bytes)
 }
 
-/// A set whose members the closure checks and turns into what orders them, with their size.
+/// Checks a set. For each member the closure returns its sort key and its size.
 fn set<'a, Order: Ord>(
     payload: &'a [u8],
     check_member: impl Fn(&'a [u8]) -> Result<(Order, usize), DecodeError>,
@@ -107,7 +107,7 @@ fn number_size_bytes(text: &[u8]) -> Result<usize, DecodeError> {
 }
 
 fn check_utf8(bytes: &[u8]) -> Result<(), DecodeError> {
-    // Most texts are ASCII, which is found out with much less work.
+    // Most texts are ASCII, and checking for ASCII is much cheaper than checking UTF-8.
     if is_ascii(bytes) || std::str::from_utf8(bytes).is_ok() {
         Ok(())
     } else {
@@ -115,7 +115,8 @@ fn check_utf8(bytes: &[u8]) -> Result<(), DecodeError> {
     }
 }
 
-/// As the standard library's, for long texts in a third of its instructions: it doesn't stop early.
+/// Does what the standard library's function does, in a third of the instructions for long texts,
+/// because it never stops early.
 fn is_ascii(bytes: &[u8]) -> bool {
     let (blocks, rest) = bytes.as_chunks::<32>();
     let all_bits = blocks.iter().fold([0; 4], |all_bits, block| {
@@ -126,7 +127,7 @@ fn is_ascii(bytes: &[u8]) -> bool {
     all_bits.iter().all(|bits| bits & HIGH_BITS == 0) && rest.is_ascii()
 }
 
-/// Most names differ in the first byte.
+/// Compares first bytes first: most names differ there.
 fn is_before(one: &[u8], other: &[u8]) -> bool {
     one.first() < other.first() || one < other
 }

@@ -19,7 +19,7 @@ pub struct ValueRef<'a> {
     encoded: &'a [u8],
 }
 
-/// What a value holds. Scalars are ready to use; the others are walked further.
+/// What a value holds. Scalars are ready to use; collections are read member by member.
 #[derive(Clone, Copy, Debug)]
 pub enum View<'a> {
     S(&'a str),
@@ -76,7 +76,7 @@ impl<'a> ValueRef<'a> {
         self.encoded
     }
 
-    /// The bytes after tag and length. Of S and B they are the content, of N the canonical text.
+    /// The bytes after tag and length: the content of S and B, the canonical text of N.
     pub fn payload(&self) -> &'a [u8] {
         &self.encoded[usize::from(self.payload_at)..]
     }
@@ -112,7 +112,7 @@ impl<'a> ValueRef<'a> {
         is_number.then(|| trusted_number(self.payload()))
     }
 
-    /// How two values of one type compare. Only S, N and B have an order.
+    /// The order of two values of one type. Only S, N and B have one.
     pub fn compare(&self, other: &ValueRef<'_>) -> Option<Ordering> {
         match (self.attribute_type, other.attribute_type) {
             (AttributeType::S, AttributeType::S) | (AttributeType::B, AttributeType::B) => {
@@ -136,7 +136,7 @@ impl<'a> ValueRef<'a> {
         }
     }
 
-    /// Takes one value off the reader without looking into its payload.
+    /// Reads one value without looking into its payload.
     #[inline]
     pub(super) fn read(reader: &mut Reader<'a>) -> Result<ValueRef<'a>, DecodeError> {
         let start = reader.rest();
@@ -145,12 +145,12 @@ impl<'a> ValueRef<'a> {
         let payload_at = start.len() - reader.rest().len();
         reader.take(length)?;
         let encoded = &start[..payload_at + length];
-        // A tag and a length have six bytes at most.
+        // Tag and length take at most six bytes.
         Ok(ValueRef { attribute_type, payload_at: payload_at as u8, encoded })
     }
 }
 
-/// Deep equality as DynamoDB understands it, by the bytes.
+/// DynamoDB's deep equality is equality of bytes.
 impl PartialEq for ValueRef<'_> {
     fn eq(&self, other: &ValueRef<'_>) -> bool {
         self.encoded == other.encoded
@@ -165,7 +165,7 @@ impl fmt::Debug for ValueRef<'_> {
     }
 }
 
-/// References are only made of bytes that were validated or written here.
+/// References exist only to bytes that were validated or written here.
 pub(super) fn trusted<T>(result: Result<T, DecodeError>) -> T {
     result.expect("the bytes were validated")
 }

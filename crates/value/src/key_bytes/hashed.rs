@@ -1,15 +1,18 @@
-//! How AWS spells a key value before it hashes it: text and binary as they are, numbers in a form of its own.
+//! The bytes of a key value that AWS hashes: strings and binaries unchanged, numbers in a form of
+//! their own.
 //!
-//! A number is `0.p1p2p3… × 100^e` with pairs of digits aligned at the decimal point. Its first byte, which holds the sign and the
-//! exponent, is the same as in our key bytes; then each pair is `p + 1`. In a negative number each pair is
-//! `101 - p`, and `66` follows unless there are twenty pairs. Zero is `80` alone.
+//! A number is `0.p1p2p3… × 100^e`, with pairs of digits aligned at the decimal point. Its first
+//! byte holds the sign and the exponent and is the same as in our key bytes. Each pair then becomes
+//! `p + 1`. In a negative number each pair becomes `101 - p`, and `66` follows unless there are
+//! twenty pairs. Zero is `80` alone.
 
 use crate::{AttributeType, DecodeError};
 
 use super::number::PAIRS_MAX;
 use super::{ESCAPE, ESCAPED_ZERO, TERMINATOR};
 
-/// Hands what AWS hashes of the key at the start of `bytes` to `feed`, part by part, and returns what follows that key.
+/// Feeds the bytes that AWS hashes for the key at the start of `bytes` to `feed`, piece by piece.
+/// Returns what follows that key.
 pub fn feed_hash<'b>(
     bytes: &'b [u8],
     attribute_type: AttributeType,

@@ -1,8 +1,8 @@
 //! Numbers in key order.
 //!
-//! The first byte is `80` plus the biased exponent of the first pair. A pair of digits `p` is the
-//! byte `2p`, or `2p + 1` if another pair follows. Zero is a lone pair of zeros under the lowest
-//! exponent. A negative number has the complement of every byte, which turns the order around.
+//! The first byte is `80` plus the biased exponent of the first pair. A pair of digits `p` becomes
+//! the byte `2p`, or `2p + 1` if another pair follows. Zero is a single pair of zeros under the
+//! lowest exponent. In a negative number every byte is complemented, which reverses the order.
 
 use crate::number::POWERS_OF_TEN;
 use crate::{DecodeError, Number};
@@ -11,7 +11,7 @@ use crate::{DecodeError, Number};
 const PAIR_EXPONENT_MIN: i32 = -65;
 const POSITIVE: u8 = 0x80;
 const ZERO: &[u8] = &[POSITIVE, 0];
-/// 38 digits that straddle the pairs.
+/// 38 digits that straddle pair boundaries.
 pub(super) const PAIRS_MAX: usize = 20;
 
 pub fn encode_number(number: &Number, out: &mut Vec<u8>) {
@@ -33,7 +33,8 @@ pub fn encode_number(number: &Number, out: &mut Vec<u8>) {
     }
 }
 
-/// The pairs of digits from first to last, at the end of the buffer, and the last pair's exponent.
+/// The pairs of digits from first to last, at the end of the buffer, and the exponent of the last
+/// pair.
 fn write_pairs<'b>(number: &Number, buffer: &'b mut [u8; PAIRS_MAX]) -> (&'b [u8], i32) {
     let mut start = PAIRS_MAX;
     let mut rest = number.coefficient();
@@ -44,7 +45,7 @@ fn write_pairs<'b>(number: &Number, buffer: &'b mut [u8; PAIRS_MAX]) -> (&'b [u8
         buffer[start] = (rest % 10) as u8 * 10;
         rest /= 10;
     }
-    // Nine pairs at a time fit in a word, which spares the wide divisions.
+    // Nine pairs at a time fit in a word, which avoids wide divisions.
     let chunk = POWERS_OF_TEN[18];
     while rest >= chunk {
         let mut word = (rest % chunk) as u64;
@@ -71,7 +72,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<(Number, &[u8]), DecodeError> {
     let (count, digits) = read_pairs(&bytes[1..], mask)?;
     let (key, rest) = bytes.split_at(1 + count);
     if digits.coefficient == 0 {
-        // Any other spelling of zero, a negative one among them, is not ours.
+        // Only one spelling of zero is canonical, and it is not negative.
         return if key == ZERO { Ok((Number::ZERO, rest)) } else { Err(NOT_CANONICAL) };
     }
     let last_pair_exponent = pair_exponent - (count as i64 - 1);
@@ -83,12 +84,12 @@ pub(super) fn decode(bytes: &[u8]) -> Result<(Number, &[u8]), DecodeError> {
 
 struct PairDigits {
     coefficient: u128,
-    /// The last pair ends in a zero, which the coefficient leaves out: with it, 38 digits that
-    /// straddle the pairs would not fit.
+    /// The last pair ends in a zero that the coefficient leaves out: with it, 38 digits that
+    /// straddle pair boundaries would not fit.
     ends_early: bool,
 }
 
-/// Reads pairs up to the last. Spare pairs of zeros at either end are refused, because they would
+/// Reads pairs up to the last. Rejects superfluous pairs of zeros at either end, because they would
 /// give one number two keys.
 fn read_pairs(bytes: &[u8], mask: u8) -> Result<(usize, PairDigits), DecodeError> {
     let mut coefficient: u128 = 0;

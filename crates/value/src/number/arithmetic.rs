@@ -5,8 +5,8 @@ use std::ops::Neg;
 use super::{Number, NumberError, POWERS_OF_TEN};
 
 impl Number {
-    /// The exact sum. A sum that needs more than 38 digits is an overflow, as one that is too
-    /// large is: DynamoDB does not round.
+    /// The exact sum. DynamoDB does not round: a sum that needs more than 38 digits is an overflow,
+    /// just like one that is too large.
     pub fn checked_add(&self, other: &Number) -> Result<Number, NumberError> {
         if self.is_zero() {
             return Ok(*other);
@@ -18,7 +18,7 @@ impl Number {
             if self.exponent <= other.exponent { (self, other) } else { (other, self) };
         let aligned = coarse.aligned_to(fine.exponent).ok_or(NumberError::Overflow)?;
         let (negative, magnitude) = if fine.negative == coarse.negative {
-            // A sum beyond 128 bits has over 38 digits, the last of which is not zero.
+            // A sum beyond 128 bits has more than 38 digits, and the last is not zero.
             let sum = aligned.checked_add(fine.coefficient).ok_or(NumberError::Overflow)?;
             (fine.negative, sum)
         } else if aligned >= fine.coefficient {
@@ -32,14 +32,14 @@ impl Number {
         }
     }
 
-    /// The exact difference, under the rules of [`Number::checked_add`].
+    /// The exact difference, by the rules of [`Number::checked_add`].
     pub fn checked_sub(&self, other: &Number) -> Result<Number, NumberError> {
         self.checked_add(&-*other)
     }
 
     /// The coefficient as a multiple of a smaller power of ten.
     ///
-    /// Nothing, if that exceeds 128 bits. No sum with a finer number can then have 38 digits: the
+    /// `None` if that exceeds 128 bits. No sum with a finer number can then have 38 digits: the
     /// finer coefficient is below 10^38, too small to cancel the leading digit, and its last digit
     /// is not zero and stays.
     fn aligned_to(&self, exponent: i16) -> Option<u128> {

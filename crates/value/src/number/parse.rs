@@ -1,4 +1,4 @@
-//! From text to number: DynamoDB's grammar, and its errors in the order it reports them.
+//! Parses numbers by DynamoDB's grammar, with its errors in the order in which it reports them.
 
 use super::{Number, NumberError, POWERS_OF_TEN, check_exponent};
 use crate::limits::NUMBER_DIGITS_MAX;
@@ -6,8 +6,8 @@ use crate::limits::NUMBER_DIGITS_MAX;
 impl Number {
     /// Reads `[+-]? ( digits [ '.' digits? ] | '.' digits ) ( [eE] [+-]? digits )?`.
     ///
-    /// The range is checked before the count of digits, and before zero is recognised as such: a
-    /// zero has the exponent of its last digit. So `0e126` is an overflow and `0.0e126` is not, as
+    /// DynamoDB checks the range before the number of digits, and before it recognises zero: a zero
+    /// has the exponent of its last digit. So `0e126` is an overflow and `0.0e126` is not, as
     /// observed on DynamoDB.
     pub fn parse(text: &str) -> Result<Number, NumberError> {
         Number::parse_bytes(text.as_bytes())
@@ -45,15 +45,15 @@ fn split_sign(text: &[u8]) -> (bool, &[u8]) {
     }
 }
 
-/// The digits before the exponent. Leading zeros are not significant; trailing ones are counted,
-/// and told apart by `last_nonzero`.
+/// The digits before the exponent. Leading zeros are not significant. Trailing zeros are counted,
+/// and `last_nonzero` tells them apart.
 #[derive(Default)]
 struct Digits {
-    /// Digits from the first that is not zero.
+    /// The number of digits from the first that is not zero.
     significant: usize,
-    /// How many of the significant digits there are up to the last that is not zero.
+    /// The number of significant digits up to the last that is not zero.
     last_nonzero: usize,
-    /// Digits after the decimal point.
+    /// The number of digits after the decimal point.
     fraction: i64,
     /// The first 19 significant digits and the next 19, each of which fits in a word.
     high: u64,
@@ -107,8 +107,8 @@ fn scan_run(text: &[u8], digits: &mut Digits) -> usize {
     run.inspect(|byte| digits.push(**byte - b'0')).count()
 }
 
-/// The exponent after the digits, or zero if the text ends there. An exponent beyond any word is
-/// as good as the largest, because the range is checked next.
+/// The exponent after the digits, or zero if the text ends there. An exponent too long for a word
+/// becomes the largest one: the range check that follows rejects both alike.
 fn scan_exponent(text: &[u8]) -> Result<i64, NumberError> {
     let [b'e' | b'E', signed @ ..] = text else {
         return if text.is_empty() { Ok(0) } else { Err(NumberError::NotNumeric) };

@@ -1,4 +1,4 @@
-//! DynamoDB's canonical text of a number: plain decimal, never an exponent, never a spare zero.
+//! DynamoDB's canonical text of a number: plain decimal, no exponent, no superfluous zero.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -8,7 +8,7 @@ use super::{Number, POWERS_OF_TEN, Shape, check_exponent};
 use crate::limits::{NUMBER_DIGITS_MAX, NUMBER_TEXT_BYTES_MAX};
 
 impl Number {
-    /// The canonical text, without a heap.
+    /// The canonical text, without allocating.
     pub fn to_text(&self) -> NumberText {
         let mut text = NumberText { bytes: [0; NUMBER_TEXT_BYTES_MAX], length: 0 };
         if self.is_zero() {
@@ -50,7 +50,7 @@ impl fmt::Debug for Number {
     }
 }
 
-/// A number's canonical text in place.
+/// A number's canonical text, held inline.
 #[derive(Clone, Copy)]
 pub struct NumberText {
     bytes: [u8; NUMBER_TEXT_BYTES_MAX],
@@ -87,8 +87,8 @@ impl fmt::Debug for NumberText {
     }
 }
 
-/// Writes the digits at the end of the buffer. Two halves of 19 digits each fit in a word, which
-/// spares the wide divisions.
+/// Writes the digits at the end of the buffer. Each half of 19 digits fits in a word, which avoids
+/// wide divisions.
 fn write_digits(coefficient: u128, buffer: &mut [u8; NUMBER_DIGITS_MAX]) -> &[u8] {
     const HALF: usize = NUMBER_DIGITS_MAX / 2;
     if let Ok(word) = u64::try_from(coefficient) {
@@ -117,8 +117,8 @@ fn write_word(mut word: u64, buffer: &mut [u8]) -> usize {
     start
 }
 
-/// The shape of a number given as canonical text, or nothing if the text is not exactly what
-/// [`Number::to_text`] writes. No arithmetic on the digits: stored items are validated with it.
+/// The shape of a number given as canonical text, or `None` if the text is not exactly what
+/// [`Number::to_text`] writes. It validates stored items, so it does no arithmetic on the digits.
 pub(crate) fn canonical_shape(text: &[u8]) -> Option<Shape> {
     if let Some(shape) = small_integer_shape(text) {
         return Some(shape);
@@ -138,8 +138,8 @@ pub(crate) fn canonical_shape(text: &[u8]) -> Option<Shape> {
     (digits <= NUMBER_DIGITS_MAX).then_some(Shape { negative, digits, exponent: exponent as i32 })
 }
 
-/// How two canonical texts compare, if both are integers without a sign: the longer is the greater, as none has a
-/// leading zero. `None`: that one of them is another number.
+/// Compares two canonical texts if both are integers without a sign: the longer one is greater,
+/// because neither has a leading zero. `None` if either is another kind of number.
 pub(crate) fn compare_canonical_integers(one: &[u8], two: &[u8]) -> Option<Ordering> {
     let is_integer = |text: &[u8]| text.iter().all(u8::is_ascii_digit);
     (is_integer(one) && is_integer(two)).then(|| one.len().cmp(&two.len()).then(one.cmp(two)))
@@ -150,8 +150,8 @@ pub(crate) fn canonical_size_bytes(text: &[u8]) -> usize {
     canonical_shape(text).expect("the number was validated").size_bytes()
 }
 
-/// Most numbers are integers without a sign and of a few digits, for which one look at each byte suffices.
-/// `None`: this is another number, or none.
+/// The fast path for most numbers: unsigned integers of few digits, for which one look at each byte
+/// suffices. `None` for everything else.
 fn small_integer_shape(text: &[u8]) -> Option<Shape> {
     let is_small = text.len() <= NUMBER_DIGITS_MAX && matches!(text.first(), Some(b'1'..=b'9'));
     let mut digits = 0;

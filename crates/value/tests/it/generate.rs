@@ -1,10 +1,10 @@
-//! Strategies for values. Domains are small where collisions are wanted.
+//! Strategies for values. Domains are small where tests want collisions.
 
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::prelude::*;
 use zenobe_value::{AttributeValue, Attributes, Number};
 
-/// A number as text, by parts, so that an oracle can read it without parsing.
+/// A number as text, in parts, so an oracle can read it without parsing.
 #[derive(Clone, Debug)]
 pub struct NumberParts {
     pub negative: bool,
@@ -21,7 +21,7 @@ impl NumberParts {
     }
 }
 
-/// Numbers in and around the range, many of them with too many digits or too large.
+/// Numbers in and around the valid range, many with too many digits or too large.
 pub fn number_parts() -> impl Strategy<Value = NumberParts> {
     let exponent =
         prop_oneof![4 => -6..6i32, 2 => -180..180i32, 1 => 84..130i32, 1 => -175..-125i32];

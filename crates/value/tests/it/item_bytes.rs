@@ -189,7 +189,7 @@ fn sets_and_lists_are_viewed_in_order() {
     assert!(members.get(3).is_none());
 }
 
-/// As many names as an update may bring, in no order and twice, are found like a few.
+/// Finding as many names as an update may use, unsorted and repeated, works like finding a few.
 #[test]
 fn many_names_are_found_in_any_order() {
     let name = |number: usize| format!("name {:02}", number * 37 % 40);

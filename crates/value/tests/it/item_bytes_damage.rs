@@ -1,4 +1,4 @@
-//! Damaged bytes are refused or, if they pass, are exactly what the encoder writes.
+//! Damaged bytes are rejected. Bytes that pass are exactly what the encoder writes.
 
 use bytes::Bytes;
 use proptest::collection::vec;
@@ -9,7 +9,7 @@ use crate::generate::attributes;
 use crate::golden;
 
 #[test]
-fn malformed_items_are_refused() {
+fn malformed_items_are_rejected() {
     golden::check("malformed-items.txt", |input| match ItemRef::parse(&golden::unhex(input)) {
         Ok(item) => format!("ok {item:?}"),
         Err(error) => format!("{error:?}"),
@@ -20,7 +20,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn random_bytes_are_answered(mut bytes in vec(any::<u8>(), 0..200), small in any::<bool>()) {
+    fn random_bytes_never_panic(mut bytes in vec(any::<u8>(), 0..200), small in any::<bool>()) {
         if small {
             // Small numbers make plausible tags, counts and lengths.
             bytes.iter_mut().for_each(|byte| *byte %= 12);
@@ -31,7 +31,7 @@ proptest! {
     }
 
     #[test]
-    fn mutated_items_are_answered(
+    fn mutated_items_never_panic(
         attributes in attributes(),
         mutations in vec((any::<prop::sample::Index>(), 0..4u8, any::<u8>()), 1..4),
     ) {
@@ -52,7 +52,7 @@ proptest! {
     }
 
     #[test]
-    fn truncated_items_are_refused(attributes in attributes()) {
+    fn truncated_items_are_rejected(attributes in attributes()) {
         let bytes = EncodedItem::encode(&attributes).into_bytes();
         for length in 0..bytes.len() {
             prop_assert!(ItemRef::parse(&bytes[..length]).is_err());

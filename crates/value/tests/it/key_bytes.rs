@@ -1,4 +1,4 @@
-//! Key bytes: golden data, order, and decoding of anything.
+//! Key bytes: golden data, order, and the decoding of arbitrary bytes.
 
 use std::cmp::Ordering;
 
@@ -27,7 +27,7 @@ fn golden_keys_ascend() {
 }
 
 #[test]
-fn malformed_keys_are_refused() {
+fn malformed_keys_are_rejected() {
     golden::check("malformed-keys.txt", |input| {
         let (attribute_type, bytes) = input.split_once(' ').unwrap_or((input, ""));
         let attribute_type = AttributeType::from_name(attribute_type).expect("a type");
@@ -109,9 +109,9 @@ proptest! {
         prop_assert!(rest.is_empty());
     }
 
-    /// Text and binary are hashed as they are; of two keys in a row, each is found where it ends.
+    /// Strings and binaries are hashed unchanged. Of two keys in a row, each ends where it should.
     #[test]
-    fn content_is_hashed_as_it_is(content in binary(), number in number()) {
+    fn content_is_hashed_unchanged(content in binary(), number in number()) {
         let number = encode(&AttributeValue::N(number));
         let bytes = [encode(&AttributeValue::B(content.clone())), number.clone()].concat();
         let mut fed = Vec::new();
@@ -140,9 +140,9 @@ proptest! {
         prop_assert!(encode(&AttributeValue::B(extended)).starts_with(&prefix_bytes));
     }
 
-    /// What decodes is what the encoder writes, so no value has two keys.
+    /// Bytes that decode are what the encoder writes, so no value has two keys.
     #[test]
-    fn any_bytes_are_answered(mut bytes in vec(any::<u8>(), 0..30), first in any::<bool>()) {
+    fn arbitrary_bytes_never_panic(mut bytes in vec(any::<u8>(), 0..30), first in any::<bool>()) {
         if first && !bytes.is_empty() {
             bytes[0] = 0x80 ^ (bytes[0] & 0x3F);
         }
@@ -156,7 +156,7 @@ proptest! {
     }
 
     #[test]
-    fn mutated_numbers_are_answered(number in number(), at in any::<prop::sample::Index>(), bit in 0..8u8) {
+    fn mutated_numbers_never_panic(number in number(), at in any::<prop::sample::Index>(), bit in 0..8u8) {
         let mut bytes = encode(&AttributeValue::N(number));
         let at = at.index(bytes.len());
         bytes[at] ^= 1 << bit;

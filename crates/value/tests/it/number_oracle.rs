@@ -53,7 +53,7 @@ proptest! {
         check_arithmetic(&left, &right)?;
     }
 
-    /// Numbers that end at about the 38th digit of each other, where sums begin to overflow.
+    /// Numbers that end near each other's 38th digit, where sums start to overflow.
     #[test]
     fn sums_at_the_edge_are_exact(
         left in "[1-9][0-9]{0,37}|9{37,38}|10{30,36}",
@@ -67,7 +67,7 @@ proptest! {
         check_arithmetic(&left, &right)?;
     }
 
-    /// The size by walking the pairs, against the closed form.
+    /// Checks the closed form by counting the pairs.
     #[test]
     fn size_counts_aligned_pairs(number in number()) {
         prop_assert_eq!(number.size_bytes(), size_by_pairs(&number));
@@ -87,7 +87,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_answered(text in any::<String>(), near in "[-+0-9.eE ]{0,12}") {
+    fn arbitrary_text_never_panics(text in any::<String>(), near in "[-+0-9.eE ]{0,12}") {
         let _ = Number::parse(&text);
         if let Ok(number) = Number::parse(&near) {
             prop_assert_eq!(Number::parse(&number.to_string()), Ok(number));
@@ -105,7 +105,7 @@ fn check_arithmetic(left: &Number, right: &Number) -> Result<(), TestCaseError> 
     Ok(())
 }
 
-/// What arithmetic may answer: too many digits count as an overflow.
+/// The answer that arithmetic should give: too many digits count as an overflow.
 fn result(exact: &BigInt) -> Result<BigInt, NumberError> {
     match storable(exact) {
         Err(NumberError::TooManyDigits) => Err(NumberError::Overflow),

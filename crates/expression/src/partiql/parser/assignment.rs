@@ -1,4 +1,4 @@
-//! What expressions mean in SET and REMOVE.
+//! The meaning of expressions in SET and REMOVE.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::partiql::statement::{Assignment, AssignmentOperand, AssignmentValue, 
 use crate::syntax::Span;
 
 impl Parser<'_> {
-    /// Any number of SET and REMOVE clauses, at least one.
+    /// One or more SET and REMOVE clauses.
     pub(super) fn assignments(&mut self) -> Result<Vec<Assignment>, StatementFault> {
         let mut assignments = Vec::new();
         loop {
@@ -110,8 +110,8 @@ impl Parser<'_> {
         Assignment::Set { path, value }
     }
 
-    /// The second argument, if the first is the target, and where the first stands. Whether it is a set is known once it
-    /// is bound.
+    /// The second argument, if the first is the target, and the position of the first. Binding
+    /// checks that it is a set.
     fn set_members(
         &mut self,
         function: &'static str,
@@ -193,7 +193,7 @@ impl Parser<'_> {
     }
 }
 
-/// What PartiQL calls an expression that can't be assigned.
+/// PartiQL's name for an expression that can't be assigned.
 fn operation(node: &Node) -> &'static str {
     match node {
         Node::And(_) => "And",

@@ -1,4 +1,4 @@
-//! What an expression means in a WHERE clause.
+//! The meaning of an expression in a WHERE clause.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use crate::partiql::statement::{Term, Test, TestOperand};
 use crate::syntax::Span;
 
 impl Parser<'_> {
-    /// A condition. What is faulty becomes some condition, which is never used because the fault is kept.
+    /// A condition. A faulty expression becomes an arbitrary one; nobody uses it, because the fault
+    /// is kept.
     pub(super) fn test(&mut self, expression: Expression) -> Test {
         let span = expression.span;
         match expression.node {
@@ -119,7 +120,7 @@ impl Parser<'_> {
             "contains" => self
                 .arguments("contains", arguments)
                 .map(|[container, element]| Test::Contains { container, element }),
-            // A size is a number and no condition.
+            // A size is a number, not a condition.
             "size" => {
                 self.keep(StatementFault::UnsupportedOperation { operation: "Call" });
                 None

@@ -1,5 +1,5 @@
-//! Expressions of any kind, by the precedence of their operators. AND and OR are flat, so that a long condition is not a
-//! deep one.
+//! Expressions of any kind, by operator precedence. AND and OR are flat, so a long condition
+//! doesn't nest deeply.
 
 use zenobe_value::Path;
 
@@ -23,7 +23,7 @@ pub(super) struct Expression {
 pub(super) enum Node {
     Path(Path),
     Text(String),
-    /// The digits, and whether an odd number of minus signs stands before them.
+    /// The digits, and whether an odd number of minus signs precedes them.
     Number {
         digits: Span,
         negative: bool,
@@ -67,7 +67,7 @@ pub(super) enum Node {
         left: Box<Expression>,
         right: Box<Expression>,
     },
-    /// What SQL has and DynamoDB lacks.
+    /// An expression that SQL has and DynamoDB lacks.
     Unsupported(&'static str),
 }
 
@@ -124,7 +124,7 @@ impl Parser<'_> {
         self.expression_above(None)
     }
 
-    /// An expression whose operators bind tighter than the given one.
+    /// An expression whose operators bind more tightly than the given one.
     fn expression_above(
         &mut self,
         floor: Option<Precedence>,
@@ -214,7 +214,7 @@ impl Parser<'_> {
         Ok(Expression { span, node: Node::List(elements) })
     }
 
-    /// A term with the signs and negations before it.
+    /// A term and the signs and negations before it.
     fn prefixed(&mut self) -> Result<Expression, StatementFault> {
         let span = self.span();
         if self.at_word("NOT") {
@@ -236,7 +236,7 @@ impl Parser<'_> {
         Ok(term)
     }
 
-    /// Of many negations one or two mean the same, and nest less.
+    /// Reduces many negations to one or two, which mean the same and nest less.
     fn negation(&mut self) -> Result<Expression, StatementFault> {
         let span = self.span();
         let mut count = 0;
@@ -307,14 +307,14 @@ impl Parser<'_> {
         self.path_below(root).map(Node::Path)
     }
 
-    /// A function with its arguments; `COUNT(*)` has none.
+    /// A function and its arguments; `COUNT(*)` has none.
     fn call(&mut self) -> Result<Node, StatementFault> {
         self.position += 2;
         if self.peek() == TokenKind::Star && self.peek_second() == TokenKind::CloseParenthesis {
             self.position += 2;
             return Ok(Node::Call { arguments: Vec::new() });
         }
-        // EXISTS takes a whole statement, which is looked at only where one may stand.
+        // EXISTS takes a whole statement; it is read only where one is allowed.
         if self.at_word("SELECT") {
             return Err(StatementFault::UnexpectedKeyword);
         }
@@ -346,7 +346,7 @@ impl Parser<'_> {
         Ok((name, self.expression()?))
     }
 
-    /// Expressions, separated by commas, up to and with a closing token.
+    /// Expressions separated by commas, up to and including a closing token.
     fn elements(
         &mut self,
         close: TokenKind,
@@ -370,7 +370,7 @@ impl Parser<'_> {
         if self.depth > DEPTH_MAX { Err(StatementFault::NestedTooDeeply) } else { Ok(()) }
     }
 
-    /// Operators on operators nest, too, so that too many end the parsing.
+    /// Operators nest as well, so too many of them end the parsing.
     fn count_operator(&mut self) -> Result<(), StatementFault> {
         self.operators += 1;
         match self.operators > OPERATORS_MAX {
@@ -429,7 +429,7 @@ impl Parser<'_> {
     }
 }
 
-/// Two operands with the operator between them.
+/// Two operands and the operator between them.
 fn joined(left: Expression, infix: Infix, right: Expression) -> Node {
     let boxed = |left, right| (Box::new(left), Box::new(right));
     match infix {

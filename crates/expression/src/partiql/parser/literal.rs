@@ -13,11 +13,11 @@ use crate::partiql::fault::{StatementFault, Unsupported};
 use crate::partiql::number_range::range_error;
 use crate::syntax::Span;
 
-/// Collections in collections. The innermost value is one level more.
+/// How deep collections may nest. The innermost value adds one more level.
 const COLLECTION_LEVELS_MAX: usize = NESTING_LEVELS_MAX - 1;
 
 impl Parser<'_> {
-    /// A value that the text gives. For what is faulty it is some value, which is never used.
+    /// A value in the text. A faulty one becomes an arbitrary value, which nobody uses.
     pub(super) fn literal(&mut self, expression: Expression) -> Arc<AttributeValue> {
         Arc::new(self.literal_at(expression, &Place::Root, 0))
     }
@@ -79,7 +79,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A value that may not stand at the root of a literal.
+    /// Reports a value that may not be the root of a literal.
     pub(super) fn unsupported_root(&mut self, what: Unsupported, span: Span) {
         self.unsupported_value(what, &Place::Root, span);
     }
@@ -148,7 +148,7 @@ impl Parser<'_> {
     }
 }
 
-/// Where in a literal a value is.
+/// The position of a value in a literal.
 enum Place<'p> {
     Root,
     Member(&'p Place<'p>, &'p str),

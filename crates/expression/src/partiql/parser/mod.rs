@@ -1,8 +1,8 @@
-//! From tokens to statements. The grammar yields expressions of any kind ([`expression`]); what an expression means in the
-//! place where it stands is decided by [`condition`], [`assignment`] and [`literal`].
+//! From tokens to statements. The grammar yields expressions of any kind ([`expression`]);
+//! [`condition`], [`assignment`] and [`literal`] decide what an expression means in its position.
 //!
-//! A fault of syntax ends the parsing. A fault of meaning is kept, the first one only, and reported if the rest of the text
-//! turns out to be well formed.
+//! A syntax fault ends the parsing. Of the faults of meaning only the first is kept; it is reported
+//! if the rest of the text is well formed.
 
 mod assignment;
 mod condition;
@@ -21,7 +21,7 @@ use crate::syntax::Span;
 const DEPTH_MAX: usize = 64;
 
 pub(super) fn parse(text: &str) -> Result<Statement, StatementFault> {
-    // The API's own limit is the same and comes first; here it keeps places in the text small.
+    // The API's own limit is the same and comes first; this one keeps positions in the text small.
     if text.chars().nth(STATEMENT_LENGTH_MAX).is_some() {
         return Err(StatementFault::Unreadable);
     }
@@ -41,7 +41,7 @@ struct Parser<'t> {
     position: usize,
     parameters: usize,
     operators: usize,
-    /// Open parentheses and calls.
+    /// The number of open parentheses and calls.
     depth: usize,
     /// The first fault of meaning.
     fault: Option<StatementFault>,
@@ -63,12 +63,12 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Keeps a fault of meaning unless there was one before.
+    /// Records a fault of meaning, unless there is one already.
     fn keep(&mut self, fault: StatementFault) {
         self.fault.get_or_insert(fault);
     }
 
-    /// Keeps a fault of meaning that comes before all others.
+    /// Records a fault of meaning that outranks all others.
     fn keep_first(&mut self, fault: StatementFault) {
         self.fault = Some(fault);
     }
@@ -95,7 +95,7 @@ impl<'t> Parser<'t> {
         Position::of(self.text, span)
     }
 
-    /// Consumes the current token. The end is never consumed, so there is always a token to look at.
+    /// Consumes the current token. The end is never consumed, so there is always a current token.
     fn advance(&mut self) -> Span {
         let span = self.span();
         if self.peek() != TokenKind::End {
@@ -104,7 +104,7 @@ impl<'t> Parser<'t> {
         span
     }
 
-    /// As [`Parser::advance`]: the token's text.
+    /// Like [`Parser::advance`], but returns the token's text.
     fn advance_text(&mut self) -> &'t str {
         let span = self.advance();
         self.text_of(span)
@@ -118,7 +118,7 @@ impl<'t> Parser<'t> {
         found
     }
 
-    /// Whether a word comes next, be it a keyword of SQL or not.
+    /// Whether the next token is this word, keyword of SQL or not.
     fn at_word(&self, word: &str) -> bool {
         matches!(self.peek(), TokenKind::Keyword | TokenKind::Name)
             && self.text_of(self.span()).eq_ignore_ascii_case(word)
@@ -151,7 +151,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// A name, quoted or not, if one comes next.
+    /// A name, quoted or not, if that is the next token.
     fn accept_name(&mut self) -> Option<String> {
         match self.peek() {
             TokenKind::Name => Some(self.advance_text().to_owned()),
@@ -160,7 +160,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// What is wrong with the current token where a term should be.
+    /// The fault of the current token where a term should be.
     fn unexpected(&self) -> StatementFault {
         let is_word_operator = ["AND", "OR", "IS", "IN", "LIKE", "BETWEEN"]
             .into_iter()

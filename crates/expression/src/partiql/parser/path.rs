@@ -9,7 +9,7 @@ use crate::partiql::lexer::TokenKind;
 use crate::syntax::Span;
 
 impl Parser<'_> {
-    /// What follows a path's root.
+    /// The elements after a path's root.
     pub(super) fn path_below(&mut self, root: String) -> Result<Path, StatementFault> {
         let mut below = Vec::new();
         loop {
@@ -33,7 +33,7 @@ impl Parser<'_> {
         Ok(Path::new(root, below))
     }
 
-    /// A name. `None`: a wildcard, which no path here may have.
+    /// A name. `None` for a wildcard, which no path may have here.
     fn dot_component(&mut self) -> Result<Option<PathElement>, StatementFault> {
         if self.peek() == TokenKind::Star {
             let star = self.advance();
@@ -46,7 +46,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What stands between brackets. `None`: anything but a list index within its range.
+    /// The index between brackets. `None` for anything but a list index in range.
     fn index(&mut self) -> Result<Option<PathElement>, StatementFault> {
         let mut negative = false;
         let signed = self.position;

@@ -34,7 +34,7 @@ impl Parser<'_> {
         Err(self.no_statement())
     }
 
-    /// A type test is refused for what it is, anything else for what it is not.
+    /// The fault of a text that is not a statement. A type test gets a fault of its own.
     fn no_statement(&mut self) -> StatementFault {
         let expression = match self.peek() {
             TokenKind::Name | TokenKind::QuotedName => self.expression(),
@@ -125,7 +125,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A table's name, and an index's behind a dot. Also where it stands.
+    /// The name of a table, optionally with an index after a dot, and its position.
     fn source(&mut self) -> Result<(Source, Span), StatementFault> {
         let span = self.span();
         let table = self.accept_name().ok_or(StatementFault::ExpectedTableName)?;
@@ -143,7 +143,7 @@ impl Parser<'_> {
         Ok((source, span))
     }
 
-    /// A name where a clause should be gives the table another name.
+    /// A name in place of a clause is an alias.
     fn refuse_alias(&mut self) {
         if self.at_word("RETURNING") {
             return;
@@ -299,7 +299,7 @@ impl Parser<'_> {
     }
 }
 
-/// The last name of a path and the indexes behind it.
+/// The last name of a path and the indexes after it.
 fn column_name(path: &Path) -> String {
     let below = path.below_root();
     let is_name = |element: &PathElement| matches!(element, PathElement::Name(_));
