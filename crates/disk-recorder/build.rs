@@ -1,4 +1,4 @@
-//! Compiles the recorder into a library that can be preloaded.
+//! Compiles the recorder into a library for preloading.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ fn main() {
     let directory = std::env::var("OUT_DIR").expect("cargo says where to write");
     let library = Path::new(&directory).join("recorder.so");
     println!("cargo:rustc-env=DISK_RECORDER_LIBRARY={}", library.display());
-    // Elsewhere there is nothing to preload, and the tests that need it are left out.
+    // Other systems have nothing to preload, and skip the tests that need it.
     if target != "linux" {
         return;
     }

@@ -1,5 +1,5 @@
-//! A client of the AWS SDK for Rust that calls the database in-process: the SDK serialises and signs a request as ever,
-//! and instead of going to the network it comes here.
+//! An HTTP client for the AWS SDK for Rust that calls the database in-process: the SDK serialises
+//! and signs a request as usual, but the request comes here instead of going to the network.
 
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient,
@@ -15,8 +15,10 @@ use zenobe_api::{ApiError, Operation, Response};
 use crate::Database;
 
 impl Database {
-    /// What an SDK client sends its requests through: `aws_sdk_dynamodb::Config::builder().http_client(database.http_client())`.
-    /// Clients of DynamoDB Streams take it, too. Signatures are not looked at: whoever has the value may use the database.
+    /// The HTTP client for an SDK client:
+    /// `aws_sdk_dynamodb::Config::builder().http_client(database.http_client())`. Clients of
+    /// DynamoDB Streams take it as well. It ignores signatures: code that holds the `Database` may
+    /// use it.
     pub fn http_client(&self) -> SharedHttpClient {
         SharedHttpClient::new(InProcess { database: self.clone() })
     }

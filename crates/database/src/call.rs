@@ -9,12 +9,12 @@ use crate::Database;
 pub enum CallError {
     #[error("DynamoDB has no operation `{0}`")]
     UnknownOperation(String),
-    /// The operation was refused or failed, as DynamoDB answers it.
+    /// The operation was rejected or failed, as DynamoDB reports it.
     #[error("{exception}: {body}")]
     Exception {
-        /// As in `ConditionalCheckFailedException`.
+        /// For example `ConditionalCheckFailedException`.
         exception: &'static str,
-        /// The status that HTTP would have.
+        /// The HTTP status of the response.
         status: u16,
         /// JSON with `__type` and `message`.
         body: String,
@@ -22,11 +22,11 @@ pub enum CallError {
 }
 
 impl Database {
-    /// Carries out an operation of DynamoDB or DynamoDB Streams: its name, and the JSON of its request. Returns the JSON of its
-    /// result.
+    /// Runs an operation of DynamoDB or DynamoDB Streams, given its name and the JSON of its
+    /// request. Returns the JSON of its result.
     ///
     /// # Errors
-    /// What DynamoDB would answer with a status other than 200.
+    /// Every response that DynamoDB would send with a status other than 200.
     pub async fn call(&self, operation: &str, body: impl AsRef<[u8]>) -> Result<String, CallError> {
         let operation = Operation::from_name(operation)
             .ok_or_else(|| CallError::UnknownOperation(operation.to_owned()))?;
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_written_is_there_after_closing_and_opening() {
+    async fn writes_survive_closing_and_opening() {
         let directory = TemporaryDirectory::new("database");
         let database = Database::open(directory.path()).await.unwrap();
         database.call("CreateTable", TABLE).await.unwrap();
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn dropping_the_last_clone_lets_go_of_the_directory() {
+    async fn dropping_the_last_clone_releases_the_directory() {
         let directory = TemporaryDirectory::new("dropped");
         for _ in 0..3 {
             let database = Database::open(directory.path()).await.unwrap();

@@ -51,7 +51,8 @@ pub use zenobe_engine::options::{Limits, StreamOptions};
 pub use zenobe_engine::schema::Namespace;
 pub use zenobe_store_embedded::Durability;
 
-/// An open database. Clones share it; it is closed with the last of them, or by [`Database::close`].
+/// An open database. Clones share it. Dropping the last one closes it, and so does
+/// [`Database::close`].
 #[derive(Clone)]
 pub struct Database {
     open: Arc<Open>,
@@ -62,8 +63,8 @@ struct Open {
     engine: Arc<Engine>,
     store: Arc<dyn Store>,
     namespace: Arc<Namespace>,
-    /// Expiry, backfills and the rest of what no request waits for. It has a thread of its own, because the caller's
-    /// runtime may end before the database, and must not be slowed by it.
+    /// Runs expiry, backfills and everything else that no request waits for. It has its own thread,
+    /// because the caller's runtime may end before the database, and must not be slowed down.
     upkeep: RuntimeThread,
     background: Mutex<Option<JoinHandle<()>>>,
 }
@@ -79,26 +80,28 @@ pub enum OpenError {
 }
 
 impl Database {
-    /// Opens the database in a directory, which is created if it is missing. One process at a time can have it open.
+    /// Opens the database in a directory, which is created if it is missing. Only one process at a
+    /// time can open it.
     ///
     /// # Errors
-    /// If another process has it open, or it holds something else, or what it holds is damaged.
+    /// If another process has it open, if the directory holds something else, or if its content is
+    /// damaged.
     pub async fn open(directory: impl AsRef<Path>) -> Result<Database, OpenError> {
         Database::open_with(Options::directory(directory)).await
     }
 
-    /// Creates an empty database in memory. Nothing of it survives the process.
+    /// Creates an empty database in memory. It ends with the process.
     ///
     /// # Errors
-    /// If the system gives no thread for the upkeep.
+    /// If the system can't start the background thread.
     pub async fn in_memory() -> Result<Database, OpenError> {
         Database::open_with(Options::default()).await
     }
 
-    /// As [`Database::open`] or [`Database::in_memory`], with everything else chosen, too.
+    /// Like [`Database::open`] or [`Database::in_memory`], with all options.
     ///
     /// # Errors
-    /// As those have.
+    /// The same as theirs.
     pub async fn open_with(options: Options) -> Result<Database, OpenError> {
         let store = open_store(&options)?;
         let engine = Engine::open(store.clone(), options.engine_options()).await?;
@@ -116,7 +119,7 @@ impl Database {
         Ok(Database { open: Arc::new(open) })
     }
 
-    /// Carries out one operation, in whichever namespace. This is what the server does with a request.
+    /// Runs one operation in any namespace. The server calls this for each request.
     pub async fn handle(
         &self,
         operation: Operation,
@@ -126,7 +129,7 @@ impl Database {
         self.open.api.handle(operation, namespace, body).await
     }
 
-    /// Ends background work and waits until everything is on disk. Calls after that fail.
+    /// Stops background work and waits until everything is on disk. Later calls fail.
     ///
     /// # Errors
     /// If the store reports one.
@@ -134,7 +137,7 @@ impl Database {
         let background = self.open.background.lock().take();
         if let Some(background) = background {
             background.abort();
-            // It ends where it next waits, and until then may use the store.
+            // The task ends at its next await, and may use the store until then.
             let _ = background.await;
         }
         self.open.store.close().await
@@ -159,7 +162,8 @@ impl Database {
 }
 
 impl Drop for Open {
-    /// Whoever drops a database may open its directory again at once, so nothing may hold the store any longer.
+    /// A caller may reopen the directory right after dropping the database, so nothing may hold the
+    /// store any longer.
     fn drop(&mut self) {
         self.upkeep.join();
     }
@@ -172,7 +176,7 @@ impl std::fmt::Debug for Database {
     }
 }
 
-/// What the store says, without its saying once more that the directory cannot be opened.
+/// The store's message, without repeating that the directory cannot be opened.
 fn problem(error: &zenobe_store::Error) -> String {
     match error {
         zenobe_store::Error::Open { detail } => detail.clone(),

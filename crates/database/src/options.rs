@@ -1,4 +1,4 @@
-//! What a database is opened with.
+//! The options for opening a database.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,28 +15,29 @@ use zenobe_store_embedded::Durability;
 #[derive(Clone)]
 pub struct Options {
     pub location: Location,
-    /// Memory for cached data. A database in memory has no cache.
+    /// Memory for cached data. An in-memory database has no cache.
     pub cache_size_bytes: usize,
-    /// Opens a database whose log is damaged, without the acknowledged writes behind the damage.
+    /// Opens a database whose log is damaged. Acknowledged writes after the damage are lost.
     pub accept_log_damage: bool,
-    /// Account and region of the tables, as in their ARNs.
+    /// The account and region of the tables, as in their ARNs.
     pub namespace: Namespace,
     pub limits: Limits,
     pub streams: StreamOptions,
     /// Which error texts to use where DynamoDB has two.
     pub wording: Wording,
-    /// How long an index that is added or deleted keeps each status it passes through, for tests of programs that wait for it.
+    /// How long an index that is added or deleted keeps each status, for testing programs that wait
+    /// for it.
     pub index_status_hold: Duration,
-    /// Whether to refuse PartiQL statements that would scan.
+    /// Whether to reject PartiQL statements that would scan.
     pub refuse_scans: bool,
-    /// What expiry, streams and timestamps go by. A test drives a `ManualClock`.
+    /// The clock for expiry, streams and timestamps. Tests use a `ManualClock`.
     pub clock: Arc<dyn Clock>,
-    /// After a longer jump of the clock, nothing expires until [`zenobe_engine::Engine::confirm_clock`]; `None` believes
-    /// every clock.
+    /// After a longer jump of the clock nothing expires until
+    /// [`zenobe_engine::Engine::confirm_clock`]; `None` trusts every clock.
     pub clock_jump_ms_max: Option<u64>,
 }
 
-/// Where the data is, and how safe a write there is.
+/// Where the data is, and how durable writes are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {
     Memory,

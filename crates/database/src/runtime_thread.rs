@@ -6,7 +6,8 @@ use std::thread::JoinHandle;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
-/// Ends when it is dropped, and with it what was spawned there. The drop doesn't wait for that; [`RuntimeThread::join`] does.
+/// Ends when it is dropped, with everything spawned on it. Dropping doesn't wait for that;
+/// [`RuntimeThread::join`] does.
 pub struct RuntimeThread {
     pub runtime: Handle,
     running: Option<oneshot::Sender<()>>,
@@ -27,13 +28,13 @@ impl RuntimeThread {
 }
 
 impl RuntimeThread {
-    /// Ends the thread and waits for it: nothing that was spawned there runs any more.
+    /// Ends the thread and waits for it. Afterwards nothing spawned on it runs any more.
     pub fn join(&mut self) {
         drop(self.running.take());
         let thread = self.thread.take();
-        // What was spawned there may hold the last reference, and a thread cannot wait for itself.
+        // A task on this thread may hold the last reference, and a thread cannot join itself.
         if let Some(thread) = thread.filter(|it| it.thread().id() != std::thread::current().id()) {
-            // A panic of a task has been told of already.
+            // The panic of a task has been reported already.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! The content of one file: what it was, and what was done to it.
+//! The content of one file: what was there, and every change since.
 
 use crate::survival::{Data, Survival};
 
@@ -6,7 +6,8 @@ use crate::survival::{Data, Survival};
 pub(crate) enum State {
     Pending,
     Durable,
-    /// A sync of it failed. The system may have given it up, so that no later sync covers it.
+    /// A sync of this change failed. The system may have dropped the data, so no later sync covers
+    /// it.
     GivenUp,
 }
 
@@ -24,7 +25,7 @@ pub(crate) struct Content {
 }
 
 impl Content {
-    /// Content that is on the disk already.
+    /// Content that is already on disk.
     pub fn durable(base: Vec<u8>) -> Content {
         Content { base, changes: Vec::new() }
     }
@@ -37,7 +38,7 @@ impl Content {
         self.changes.len()
     }
 
-    /// The first `count` changes have reached the disk, or an attempt at it has failed.
+    /// Marks the first `count` changes: they reached the disk, or the attempt failed.
     pub fn settle(&mut self, count: usize, state: State) {
         for (_, known) in &mut self.changes[..count] {
             if *known == State::Pending {
@@ -46,7 +47,7 @@ impl Content {
         }
     }
 
-    /// What is on the disk after a power cut. `file` tells the files of one image apart.
+    /// What is on disk after a power cut. `file` distinguishes the files of one image.
     pub fn surviving(&self, survival: &Survival, file: u64) -> Vec<u8> {
         let count = self.changes.len();
         let is_durable = |(_, state): &(Change, State)| *state == State::Durable;
@@ -101,7 +102,8 @@ impl Change {
         self.apply_to(bytes, u64::MAX, |_| true);
     }
 
-    /// Applies the parts in the sectors that are kept. What lies behind the end of the file reads as zeros later.
+    /// Applies the parts in the sectors that survive. Truncating zeroes the bytes past the new end:
+    /// they read as zeros if the file grows again.
     fn apply_to(&self, bytes: &mut Vec<u8>, sector_bytes: u64, keeps: impl Fn(u64) -> bool) {
         match self {
             Change::Write { offset, data } => {

@@ -1,25 +1,25 @@
-//! Faults, set and lifted while the process runs, through a file that it maps into its memory.
+//! Faults, set and cleared while the process runs, through a file that it maps into its memory.
 
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Kinds of calls, which can be combined with `|`.
+/// Kinds of system calls; combine them with `|`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Calls(u64);
 
 impl Calls {
     pub const WRITE: Calls = Calls(1);
     pub const SYNC: Calls = Calls(2);
-    /// Opening that creates or empties a file, and links.
+    /// Opens that create or truncate a file, and links.
     pub const CREATE: Calls = Calls(4);
     pub const RENAME: Calls = Calls(8);
     pub const UNLINK: Calls = Calls(16);
     pub const TRUNCATE: Calls = Calls(32);
     pub const ALLOCATE: Calls = Calls(64);
     pub const MAKE_DIRECTORY: Calls = Calls(128);
-    /// Everything that a read-only file system refuses.
+    /// Everything that a read-only file system rejects.
     pub const CHANGES: Calls = Calls(1 | 4 | 8 | 16 | 32 | 64 | 128);
     pub const ALL: Calls = Calls(255);
 }
@@ -32,18 +32,18 @@ impl std::ops::BitOr for Calls {
     }
 }
 
-/// From the call with the number `first` on, `count` calls of these kinds fail.
+/// Makes `count` calls of these kinds fail, starting with call number `first`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault {
     pub calls: Calls,
-    /// Counted from 1, since the fault was set.
+    /// Counted from 1 since the fault was set.
     pub first: u64,
     pub count: u64,
-    /// The `errno`, or 0: then writes take only a part of their data, which is no error.
+    /// The `errno`. With 0, writes succeed but take only part of their data.
     pub error: u64,
 }
 
-/// The control block of a process: eight numbers, as in `shim/recorder.c`.
+/// The control block of a process: eight numbers, laid out as in `shim/recorder.c`.
 #[derive(Debug)]
 pub struct Control {
     path: PathBuf,
@@ -67,7 +67,7 @@ impl Control {
         Control::open(path)
     }
 
-    /// The control block of a process that another one has created, or of this one.
+    /// Opens a control block that this process or another one has created.
     ///
     /// # Errors
     /// If the file cannot be opened.
@@ -80,9 +80,9 @@ impl Control {
         &self.path
     }
 
-    /// Sets a fault, in place of the one before.
+    /// Sets a fault and replaces the previous one.
     pub fn set(&self, fault: Fault) {
-        // No call fails while the numbers change.
+        // No call may fail while the numbers change.
         self.put(FIRST, 0);
         self.put(CALLS, 0);
         self.put(KINDS, fault.calls.0);
@@ -110,12 +110,12 @@ impl Control {
         self.get(FAILED)
     }
 
-    /// Lets syncs wait, as on a very slow disk, or go on.
+    /// Makes syncs wait, as on a very slow disk, or lets them continue.
     pub fn hold_syncs(&self, holds: bool) {
         self.put(HOLD_SYNCS, u64::from(holds));
     }
 
-    /// Whether a sync waits.
+    /// Whether a sync is waiting.
     pub fn holds_a_sync(&self) -> bool {
         self.get(HELD_SYNCS) > 0
     }

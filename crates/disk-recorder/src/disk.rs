@@ -1,4 +1,4 @@
-//! A file system that remembers which changes are durable.
+//! A file system that tracks which changes are durable.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,14 +13,16 @@ const ROOT: NodeNumber = 0;
 #[derive(Debug, Default)]
 pub struct Disk {
     nodes: Vec<Node>,
-    /// All changes of names so far.
+    /// All changes of names so far, and whether each is durable.
     names: Vec<(NameChange, bool)>,
-    /// The changes of names before the last sync of anything began: a journal has them.
+    /// How many changes of names precede the start of the last sync of anything. A journaling file
+    /// system keeps these.
     journaled: usize,
     open: HashMap<Handle, NodeNumber>,
-    /// What the syncs that have begun will cover.
+    /// What each running sync will cover.
     syncs: HashMap<(u32, u64), Covered>,
-    /// Whether syncs of a file count, by its path when it was opened: a mutant's lie.
+    /// Files whose syncs don't count, by their path when opened. This is how a test builds a faulty
+    /// program.
     ignored_syncs: Option<fn(&str) -> bool>,
     ignored: Vec<Handle>,
 }
@@ -48,7 +50,7 @@ struct Covered {
 }
 
 impl Disk {
-    /// A disk on which this is durable.
+    /// A disk on which this image is durable.
     pub fn new(image: &Image) -> Disk {
         let directory = || Node::Directory { durable: Entries::new(), now: Entries::new() };
         let mut disk = Disk { nodes: vec![directory()], ..Disk::default() };
@@ -66,14 +68,15 @@ impl Disk {
         disk
     }
 
-    /// Ignores the syncs of files and directories whose path fits: a program that forgot them.
+    /// Ignores the syncs of files and directories with matching paths, as if the program had
+    /// forgotten them.
     #[must_use]
     pub fn ignoring_syncs(self, fits: fn(&str) -> bool) -> Disk {
         Disk { ignored_syncs: Some(fits), ..self }
     }
 
     /// # Panics
-    /// If the event cannot have happened on this disk: then the recorder has missed something.
+    /// If the event is impossible on this disk, which means that the recorder has missed something.
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::Start { process } => self.open.retain(|(owner, _), _| owner != process),
@@ -114,7 +117,7 @@ impl Disk {
         }
     }
 
-    /// What a power cut would leave now.
+    /// What would be left if power failed now.
     pub fn after_power_cut(&self, survival: &Survival) -> Image {
         let mut directories: HashMap<NodeNumber, Entries> = HashMap::new();
         for (number, node) in self.nodes.iter().enumerate() {
@@ -124,18 +127,18 @@ impl Disk {
         }
         let pending = self.names.len() - self.journaled;
         let journaled = self.journaled + survival.choose(&[u64::MAX], pending + 1);
-        let mut room: HashMap<NodeNumber, usize> = HashMap::new();
+        let mut allowance: HashMap<NodeNumber, usize> = HashMap::new();
         for (change, _) in self.names.iter().filter(|(_, is_durable)| !is_durable) {
-            *room.entry(change.directory).or_default() += 1;
+            *allowance.entry(change.directory).or_default() += 1;
         }
-        for (directory, room) in &mut room {
-            *room = survival.choose(&[u64::MAX - 1, *directory as u64], *room + 1);
+        for (directory, allowance) in &mut allowance {
+            *allowance = survival.choose(&[u64::MAX - 1, *directory as u64], *allowance + 1);
         }
         for (number, (change, is_durable)) in self.names.iter().enumerate() {
             let survives = match survival.names {
                 Names::Synced => false,
                 Names::All => true,
-                Names::Prefix => !is_durable && take_room(&mut room, change.directory),
+                Names::Prefix => !is_durable && take_allowance(&mut allowance, change.directory),
                 Names::Journaled => number < journaled,
             };
             if *is_durable || survives {
@@ -213,7 +216,7 @@ impl Disk {
         };
         match &mut self.nodes[node] {
             Node::File(content) => content.settle(changes, state),
-            // A directory whose sync failed is simply not synced.
+            // A directory whose sync failed just stays unsynced.
             Node::Directory { .. } if state == State::Durable => {
                 for (change, is_durable) in &mut self.names[..names] {
                     *is_durable |= change.directory == node;
@@ -277,14 +280,14 @@ impl Disk {
 }
 
 /// Whether one more change of a directory survives.
-fn take_room(room: &mut HashMap<NodeNumber, usize>, directory: NodeNumber) -> bool {
-    let Some(left) = room.get_mut(&directory).filter(|left| **left > 0) else { return false };
+fn take_allowance(allowance: &mut HashMap<NodeNumber, usize>, directory: NodeNumber) -> bool {
+    let Some(left) = allowance.get_mut(&directory).filter(|left| **left > 0) else { return false };
     *left -= 1;
     true
 }
 
 impl NameChange {
-    /// Does nothing if what it takes away is not there, because a change before it was lost.
+    /// Does nothing if the name to remove does not exist, because an earlier change was lost.
     fn apply(&self, entries: &mut Entries) {
         if let Some(name) = &self.removed
             && entries.remove(name).is_none()

@@ -1,4 +1,4 @@
-//! A directory as it may be found after a power cut.
+//! The state of a directory, such as after a power cut.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// Writes the image into a directory, which is emptied first.
+    /// Empties a directory and writes the image into it.
     ///
     /// # Errors
     /// If that fails.
@@ -20,7 +20,7 @@ impl Image {
             fs::remove_dir_all(directory)?;
         }
         fs::create_dir_all(directory)?;
-        // A directory's path comes before the paths in it.
+        // A directory's path sorts before the paths inside it.
         for (path, content) in &self.entries {
             match content {
                 None => fs::create_dir(directory.join(path))?,
@@ -30,7 +30,7 @@ impl Image {
         Ok(())
     }
 
-    /// What is in a directory now.
+    /// The current content of a directory.
     ///
     /// # Errors
     /// If it cannot be read.

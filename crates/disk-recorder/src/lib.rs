@@ -1,16 +1,18 @@
-//! What a process does to its files, recorded where it meets the operating system.
+//! Records what a process does to its files, at the boundary to the operating system.
 //!
-//! - [`Recorder`] loads a small library into a process (`LD_PRELOAD`), which records every change below one directory,
-//!   and every sync, in the order in which they took effect ([`Trace`]).
-//! - [`Disk`] replays a trace up to any moment and says what a power cut would leave there ([`Survival`]): what was
-//!   synced, and as much or as little of the rest as a disk may have got round to.
+//! - [`Recorder`] preloads a small library into a process (`LD_PRELOAD`). It records every change
+//!   below one directory, and every sync, in the order in which they took effect ([`Trace`]).
+//! - [`Disk`] replays a trace up to any moment and computes what a power cut would leave
+//!   ([`Survival`]): everything that was synced, and any part of the rest that a disk may have
+//!   written by then.
 //! - [`Control`] makes calls fail, or syncs wait, while the process runs.
 //!
-//! A sync covers the changes before its beginning, once it has ended. `sync_file_range` is no sync. The name of a file
-//! is durable when its directory has been synced. Calls that the recorder does not model end the process, and
-//! [`Image::read`] of the real directory must equal the replay of the whole trace: nothing can be missed silently.
+//! When a sync has ended, the changes before its start are durable. `sync_file_range` is not a
+//! sync. A file's name is durable once its directory has been synced. A call that the recorder does
+//! not model ends the process, and [`Image::read`] of the real directory must equal the replay of
+//! the whole trace: nothing can be missed silently.
 //!
-//! Invariant: this crate knows files and system calls, and nothing of databases.
+//! **Invariant:** this crate knows files and system calls, and nothing about databases.
 
 mod content;
 mod control;
@@ -28,10 +30,10 @@ pub use image::Image;
 pub use survival::{Data, Names, Survival};
 pub use trace::{Cut, Event, Trace};
 
-/// The library that is loaded into the recorded process.
+/// The library to preload into the recorded process.
 const LIBRARY: &str = env!("DISK_RECORDER_LIBRARY");
 
-/// How a process is recorded: set [`Recorder::variables`] in its environment.
+/// Configures the recording of a process: set [`Recorder::variables`] in its environment.
 #[derive(Debug, Clone)]
 pub struct Recorder {
     directory: PathBuf,
@@ -42,13 +44,13 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Watches what happens below an existing directory.
+    /// Records changes below an existing directory.
     pub fn new(directory: &Path) -> Recorder {
         let directory = directory.to_owned();
         Recorder { directory, trace: None, control: None, mark: None, swallows_syncs: false }
     }
 
-    /// Appends records to this file, which lies elsewhere.
+    /// Appends records to this file, which must lie outside that directory.
     #[must_use]
     pub fn trace(self, file: &Path) -> Recorder {
         Recorder { trace: Some(file.to_owned()), ..self }
@@ -59,13 +61,14 @@ impl Recorder {
         Recorder { control: Some(control.path().to_owned()), ..self }
     }
 
-    /// Also records what the process writes to a socket or a pipe, if it begins like this: its acknowledgements.
+    /// Also records what the process writes to a socket or a pipe, if it starts with `prefix`.
+    /// These are its acknowledgements.
     #[must_use]
     pub fn marks(self, prefix: &str) -> Recorder {
         Recorder { mark: Some(prefix.to_owned()), ..self }
     }
 
-    /// A mutant: syncs answer success and do nothing.
+    /// For mutation tests: syncs report success and do nothing.
     #[must_use]
     pub fn swallowing_syncs(self) -> Recorder {
         Recorder { swallows_syncs: true, ..self }

@@ -1,25 +1,27 @@
-//! What of the unsynced changes is on the disk when the power goes.
+//! Which unsynced changes are on disk when power fails.
 
-/// Which changes of names survive beside those whose directory was synced.
+/// Which changes of names survive besides those whose directory was synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Names {
     /// None: a strict reading of POSIX.
     Synced,
-    /// In each directory up to some moment: file systems keep the order of changes there, and RocksDB relies on it when
-    /// it creates a manifest and then names it in `CURRENT`.
+    /// In each directory, all changes up to some moment. File systems keep the order of changes
+    /// there, and RocksDB relies on it when it creates a manifest and then names it in `CURRENT`.
     Prefix,
-    /// As a journal keeps them: up to some moment, and at least up to the last sync of any file (ext4).
+    /// What a journal keeps: all changes up to some moment, which is not before the last sync of
+    /// any file (ext4).
     Journaled,
     All,
 }
 
-/// Which changes of content survive beside those that were synced.
+/// Which changes of content survive besides those that were synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Data {
     None,
-    /// Each sector as of a moment of its own: parts, reordered and torn. So is the length of the file.
+    /// Each sector, and the file's length, as of its own moment: writes are partial, reordered and
+    /// torn.
     Random,
-    /// As above, but what a file has grown by is there wholly (ext4 with ordered data).
+    /// Like `Random`, but data that extends a file survives completely (ext4 with ordered data).
     Ordered,
     All,
 }
@@ -28,22 +30,22 @@ pub enum Data {
 pub struct Survival {
     pub names: Names,
     pub data: Data,
-    /// What reaches the disk at once: 512 or 4096 bytes.
+    /// How much the disk writes atomically: 512 or 4096 bytes.
     pub sector_bytes: u64,
-    /// Decides what is random.
+    /// The seed of all random choices.
     pub seed: u64,
 }
 
 impl Survival {
-    /// Nothing but what was synced.
+    /// Only what was synced.
     pub const SYNCED: Survival =
         Survival { names: Names::Synced, data: Data::None, sector_bytes: 512, seed: 0 };
 
-    /// As if the system had written everything back.
+    /// Everything, as if the system had written all of it back.
     pub const ALL: Survival =
         Survival { names: Names::All, data: Data::All, sector_bytes: 512, seed: 0 };
 
-    /// A survival for a seed. One in four is the strictest.
+    /// A survival drawn from a seed. One in four is the strictest.
     pub fn draw(seed: u64) -> Survival {
         let dice = mixed(&[seed, 0x5eed]);
         let (names, data) = match dice % 8 {
@@ -59,14 +61,14 @@ impl Survival {
         Survival { names, data, sector_bytes, seed }
     }
 
-    /// A number below `end`, the same for the same question.
+    /// A number below `end`. Equal questions get equal answers.
     pub(crate) fn choose(&self, question: &[u64], end: usize) -> usize {
         let answer = mixed(&[&[self.seed], question].concat());
         (answer % end.max(1) as u64) as usize
     }
 }
 
-/// SplitMix64 over some numbers.
+/// SplitMix64 over a sequence of numbers.
 pub(crate) fn mixed(numbers: &[u64]) -> u64 {
     numbers.iter().fold(0, |state, number| {
         let mut z = (state ^ number).wrapping_add(0x9E37_79B9_7F4A_7C15);

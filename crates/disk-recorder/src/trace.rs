@@ -1,4 +1,4 @@
-//! What was recorded, in its order.
+//! The recorded events, in order.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ pub(crate) type Handle = (u32, u32);
 /// One record. Paths are relative to the recorded directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// A process begins.
+    /// A process starts.
     Start {
         process: u32,
     },
@@ -67,7 +67,7 @@ pub enum Event {
     RemoveDirectory {
         path: String,
     },
-    /// What the process told somebody else.
+    /// What the process sent to others: its acknowledgements.
     Mark {
         data: Vec<u8>,
     },
@@ -81,10 +81,10 @@ pub struct Trace {
 const HEADER_BYTES: usize = 40;
 
 impl Trace {
-    /// Reads a trace. A last record that is cut off, because the process was killed, is left out.
+    /// Reads a trace. Drops a last record that is cut off because the process was killed.
     ///
     /// # Errors
-    /// If the file cannot be read, or is no trace.
+    /// If the file cannot be read, or is not a trace.
     pub fn read(file: &Path) -> io::Result<Trace> {
         let bytes = fs::read(file)?;
         let mut events = Vec::new();
@@ -136,7 +136,7 @@ fn parse(record: &[u8]) -> Option<Event> {
     })
 }
 
-/// A moment to cut the power: before the event with this number, with this much surviving.
+/// A power cut: before the event with this number, with this survival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
     pub before: usize,
@@ -144,7 +144,7 @@ pub struct Cut {
 }
 
 impl Event {
-    /// Whether it changes what must survive.
+    /// Whether the event changes what must survive.
     fn decides(&self) -> bool {
         match self {
             Event::Mark { .. } | Event::SyncEnd { .. } | Event::Truncate { .. } => true,
@@ -158,9 +158,9 @@ impl Event {
 }
 
 impl Trace {
-    /// Moments in their order. A third of them are drawn evenly; a third follow closely on what decides about durability
-    /// (acknowledgements, ends of syncs, changes of names and lengths); a third on a write to some file, however seldom
-    /// it is written.
+    /// Power cuts, in order. A third are drawn evenly. A third follow closely on events that decide
+    /// durability (acknowledgements, ends of syncs, changes of names and lengths). A third follow a
+    /// write to some file, however rarely that file is written.
     pub fn cuts(&self, count: usize, seed: u64) -> Vec<Cut> {
         let deciding: Vec<usize> = self.numbers_of(|event| event.decides()).collect();
         let mut written: BTreeMap<Handle, Vec<usize>> = BTreeMap::new();
@@ -197,7 +197,7 @@ impl Trace {
             .map(|(number, _)| number)
     }
 
-    /// Calls `visit` with what each cut leaves behind on a disk. The cuts are in their order.
+    /// Calls `visit` with the image that each cut leaves. The cuts must be in order.
     pub fn cut(&self, disk: Disk, cuts: &[Cut], mut visit: impl FnMut(&Cut, Image)) {
         let mut disk = disk;
         let mut done = 0;
@@ -208,7 +208,7 @@ impl Trace {
         }
     }
 
-    /// What had been told before a moment.
+    /// The acknowledgements before a moment.
     pub fn marks(&self, before: usize) -> impl Iterator<Item = &[u8]> {
         self.events[..before].iter().filter_map(|event| match event {
             Event::Mark { data } => Some(&data[..]),

@@ -1,4 +1,4 @@
-//! The commands that begin with a backslash.
+//! The backslash commands.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ pub enum Command {
     Expanded(Switch),
     Consistent(Switch),
     Format(Option<Format>),
-    /// Where results go; nowhere named is the terminal.
+    /// The file for results; `None` is the terminal.
     Output(Option<PathBuf>),
     Include(PathBuf),
     Help,
@@ -37,7 +37,7 @@ impl Switch {
     }
 }
 
-/// The names, for completion. Help says more.
+/// The names, for completion. The help text says more.
 pub const NAMES: [&str; 9] =
     ["\\?", "\\consistent", "\\d", "\\format", "\\i", "\\o", "\\q", "\\timing", "\\x"];
 
@@ -54,7 +54,7 @@ pub const HELP: &str = r"Statements are PartiQL and end with a semicolon; they m
 Ctrl-C cancels a statement. Tab completes tables, attributes and keywords.
 ";
 
-/// Reads a command, whose backslash is gone.
+/// Parses a command, given without its backslash.
 pub fn parse(text: &str) -> Result<Command, ShellError> {
     let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let words = words(rest)?;
@@ -98,7 +98,7 @@ fn format(word: &str) -> Result<Format, ShellError> {
     })
 }
 
-/// Words between blanks; one in quotes may have blanks.
+/// Splits at white space; quoted words may contain it.
 fn words(text: &str) -> Result<Vec<String>, ShellError> {
     let (mut words, mut rest) = (Vec::new(), text.trim());
     while let Some(first) = rest.chars().next() {
@@ -108,7 +108,7 @@ fn words(text: &str) -> Result<Vec<String>, ShellError> {
             })?,
             _ => rest.split_once(char::is_whitespace).unwrap_or((rest, "")),
         };
-        // A semicolon is a habit by now.
+        // People type the semicolon out of habit.
         words.push(word.strip_suffix(';').unwrap_or(word).to_owned());
         rest = after.trim_start_matches(|letter: char| letter.is_whitespace() || letter == ';');
     }
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_command_is_told() {
+    fn unknown_commands_are_reported() {
         for (text, expected) in [
             ("", "there is no command \\; \\? lists them"),
             ("foo", "there is no command \\foo; \\? lists them"),

@@ -1,11 +1,12 @@
-//! What Tab offers: tables behind FROM, indexes behind a table's dot, attributes and keywords elsewhere.
+//! Tab completion: tables after FROM, indexes after a table's dot, attributes and keywords
+//! elsewhere.
 
 use zenobe_expression::partiql::is_keyword;
 
 use crate::command;
 use crate::output::Format;
 
-/// What is known of the endpoint.
+/// What the shell knows about the endpoint.
 pub trait Catalogue {
     fn tables(&mut self) -> Vec<String>;
     fn indexes(&mut self, table: &str) -> Vec<String>;
@@ -59,7 +60,7 @@ const FUNCTIONS: [&str; 10] = [
     "size(",
 ];
 
-/// What the word before the cursor can become, and where in `before` it begins.
+/// The completions of the word before the cursor, and where in `before` that word starts.
 pub fn complete(before: &str, after: &str, catalogue: &mut dyn Catalogue) -> (usize, Vec<String>) {
     if let Some(command) = before.trim_start().strip_prefix('\\') {
         return complete_command(before, command, catalogue);
@@ -79,7 +80,7 @@ pub fn complete(before: &str, after: &str, catalogue: &mut dyn Catalogue) -> (us
     };
     let front = before[..start].trim_end();
     if let Some(front) = front.strip_suffix('.') {
-        // Only a table's dot leads somewhere that is known.
+        // Completions are known only after a table's dot.
         let (rest, table) = last_name(front);
         return match names_table(rest) {
             true => (start, matching(catalogue.indexes(&table))),
@@ -134,7 +135,7 @@ enum Place {
     Plain,
     /// Inside a string or comment.
     String,
-    /// Inside a quoted name, and where its quote is.
+    /// Inside a quoted name; holds the position of its quote.
     Name(usize),
 }
 
@@ -169,7 +170,7 @@ fn begins_with(name: &str, prefix: &str) -> bool {
     name.get(..prefix.len()).is_some_and(|front| front.eq_ignore_ascii_case(prefix))
 }
 
-/// Whether a table's name comes next.
+/// Whether the next word is a table's name.
 fn names_table(front: &str) -> bool {
     let (_, word) = last_name(front);
     ["FROM", "INTO", "UPDATE"].iter().any(|keyword| word.eq_ignore_ascii_case(keyword))
@@ -186,7 +187,7 @@ fn last_name(text: &str) -> (&str, String) {
     (&text[..start], text[start..].to_owned())
 }
 
-/// The tables that a statement names so far.
+/// The tables that a statement names before the cursor.
 fn tables_in(text: &str) -> Vec<String> {
     let mut tables = Vec::new();
     let mut rest = text;
@@ -209,7 +210,7 @@ fn tables_in(text: &str) -> Vec<String> {
     tables
 }
 
-/// A name as PartiQL reads it: in quotes if it must be.
+/// A name as PartiQL reads it, quoted if necessary.
 fn written(name: &str) -> String {
     let begins_right =
         name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_');
@@ -251,7 +252,7 @@ mod tests {
         }
     }
 
-    /// `|` is the cursor.
+    /// `|` marks the cursor.
     #[track_caller]
     fn check(text: &str, start: &str, expected: &[&str]) {
         let (before, after) = text.split_once('|').unwrap();

@@ -1,4 +1,4 @@
-//! `\d`: tables, and all about one of them.
+//! `\d`: lists tables, or describes one.
 
 use serde_json::Value;
 use zenobe_load::{human_bytes, human_count};
@@ -6,7 +6,7 @@ use zenobe_load::{human_bytes, human_count};
 use crate::output::table::{self, Column};
 use crate::value::escaped;
 
-/// A list of tables, with what is known of each.
+/// A list of tables, with a summary of each.
 pub fn tables(tables: &[Value], width: Option<usize>) -> String {
     let all = |text: fn(&Value) -> String| tables.iter().map(text).collect::<Vec<String>>();
     let columns = [
@@ -22,13 +22,14 @@ pub fn tables(tables: &[Value], width: Option<usize>) -> String {
     table::render(&columns, width)
 }
 
-/// Names alone, where there are too many tables to ask about each.
+/// Only the names, where there are too many tables to describe each.
 pub fn names(names: &[String], width: Option<usize>) -> String {
     let names = names.iter().map(|name| escaped(name)).collect();
     table::render(&[Column::left("table", names)], width)
 }
 
-/// `table` is the `Table` of DescribeTable, `time_to_live` the description of DescribeTimeToLive if it could be had.
+/// `table` is the `Table` of DescribeTable, `time_to_live` the description of DescribeTimeToLive,
+/// if available.
 pub fn table(table: &Value, time_to_live: Option<&Value>, width: Option<usize>) -> String {
     let mut text = format!("table {}\n", text(&table["TableName"]));
     for (name, value) in facts(table, time_to_live) {

@@ -1,4 +1,4 @@
-//! The shell at a terminal: lines are edited, completed and remembered.
+//! The shell at a terminal: line editing, completion and history.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use crate::session::Session;
 use crate::shell::{Ask, Shell};
 
 const HISTORY_ENTRIES_MAX: usize = 2_000;
-/// Whoever presses Tab does not wait for a slow endpoint.
+/// Tab must not wait for a slow endpoint.
 const COMPLETION_PATIENCE: Duration = Duration::from_secs(2);
 
 pub fn interact(shell: &mut Shell) -> Result<(), ShellError> {
@@ -30,7 +30,7 @@ pub fn interact(shell: &mut Shell) -> Result<(), ShellError> {
     editor.set_helper(Some(Completions { session: shell.session(), pending: String::new() }));
     let history = history_file();
     if let Some(path) = &history {
-        // There is none the first time.
+        // The file does not exist the first time.
         let _ = editor.load_history(path);
     }
     let outcome = converse(shell, &mut editor, history.as_ref());
@@ -82,7 +82,7 @@ fn converse(
                     }
                 }
             }
-            // Ctrl-C drops what is typed so far, Ctrl-D leaves.
+            // Ctrl-C drops the current input, Ctrl-D quits.
             Err(ReadlineError::Interrupted) => {
                 reader.forget();
                 entry.clear();
@@ -125,7 +125,7 @@ fn ask() -> Result<Ask, ShellError> {
     }))
 }
 
-/// `sql_history` in the user's directory for state.
+/// `sql_history` in the user's state directory.
 fn history_file() -> Option<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let state = variable("XDG_STATE_HOME").map(PathBuf::from);
@@ -133,7 +133,7 @@ fn history_file() -> Option<PathBuf> {
     Some(state.join("zenobe").join("sql_history"))
 }
 
-/// Statements hold data, so only the user may read them: rustyline makes the file with mode 0600.
+/// Statements hold data, so only the user may read the file: rustyline creates it with mode 0600.
 fn remember(editor: &mut Editor<Completions, FileHistory>, path: &PathBuf) {
     use std::os::unix::fs::DirBuilderExt;
     let directory = path.parent().unwrap_or(path);
@@ -146,7 +146,7 @@ fn remember(editor: &mut Editor<Completions, FileHistory>, path: &PathBuf) {
 
 struct Completions {
     session: Rc<RefCell<Session>>,
-    /// The lines of the statement before this one.
+    /// The earlier lines of the current statement.
     pending: String,
 }
 
@@ -173,7 +173,7 @@ impl Completer for Completions {
         session.patience = COMPLETION_PATIENCE;
         let (start, candidates) = complete(&before, &line[position..], &mut *session);
         session.patience = Session::PATIENCE;
-        // A word never reaches back into the line before.
+        // A word never starts in an earlier line.
         Ok((start.saturating_sub(self.pending.len()), candidates))
     }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong, in words for whoever typed it.
+//! Everything that can go wrong, in words for the person at the terminal.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use zenobe_load::LoadError;
 pub enum ShellError {
     #[error("{0}")]
     Endpoint(#[from] LoadError),
-    /// The endpoint's own words.
+    /// The endpoint's own message.
     #[error("{name}: {message}")]
     Refused { name: String, message: String },
     #[error("{operation} was not answered within {seconds} s")]
@@ -52,7 +52,7 @@ pub enum ShellError {
 }
 
 impl ShellError {
-    /// Whether the statement failed rather than the shell: the next one may succeed.
+    /// Whether the statement failed, not the shell: the next one may succeed.
     pub fn is_of_statement(&self) -> bool {
         match self {
             ShellError::At { error, .. } => error.is_of_statement(),

@@ -1,10 +1,11 @@
 //! A terminal shell for PartiQL on any DynamoDB endpoint, AWS included.
 //!
-//! [`run`] reads text from where [`Input`] says, takes it apart into statements and backslash commands ([`script`]), sends the
-//! statements with ExecuteStatement and prints what comes back. What is asked of the endpoint passes through [`session`]; what is
-//! printed is made by pure functions in [`output`] and [`describe`].
+//! [`run`] reads text from an [`Input`], splits it into statements and backslash commands
+//! ([`script`]), sends the statements with ExecuteStatement and prints the results. All calls to
+//! the endpoint go through [`session`]. Pure functions in [`output`] and [`describe`] render
+//! everything that is printed.
 //!
-//! **Invariant:** nothing that comes from the endpoint reaches the terminal with control characters in it.
+//! **Invariant:** nothing from the endpoint reaches the terminal with control characters in it.
 
 mod command;
 mod complete;
@@ -33,7 +34,7 @@ use crate::script::Source;
 use crate::session::Session;
 use crate::shell::Shell;
 
-/// Runs until the input ends or a statement fails that must not.
+/// Runs until the input ends, or until a statement fails without `--keep-going`.
 pub fn run(options: Options) -> Result<(), ShellError> {
     let session = Session::open(options.target.clone())?;
     let mut shell = Shell::new(session, &options);
@@ -50,7 +51,8 @@ pub fn run(options: Options) -> Result<(), ShellError> {
     shell.finish()
 }
 
-/// Runs each statement as soon as it is complete, so that a program can write one after the other.
+/// Runs each statement as soon as it is complete, so that another program can feed statements one
+/// by one.
 fn run_lines(shell: &mut Shell, lines: impl BufRead) -> Result<(), ShellError> {
     let mut reader = script::LineReader::default();
     for line in lines.lines() {

@@ -1,4 +1,4 @@
-//! What the command line decides.
+//! The settings from the command line.
 
 use std::path::PathBuf;
 
@@ -11,17 +11,17 @@ pub struct Options {
     pub target: Target,
     pub input: Input,
     pub format: Format,
-    /// Each row as a list of its attributes instead of a line of a table.
+    /// Print each row as a list of its attributes instead of a table row.
     pub expanded: bool,
     pub timing: bool,
     pub consistent_read: bool,
-    /// How many rows a statement prints where nobody can be asked for more; `None` is all.
+    /// How many rows a statement prints when nobody can be asked for more; `None` prints all.
     pub rows_max: Option<usize>,
-    /// Without warnings, and without the line after each statement.
+    /// Print no warnings, and no summary after each statement.
     pub quiet: bool,
-    /// Goes on with the next statement after one has failed.
+    /// Continue with the next statement after one has failed.
     pub keep_going: bool,
-    /// What the shell calls itself when it greets.
+    /// The program's name in the greeting.
     pub program: String,
 }
 
@@ -29,6 +29,6 @@ pub struct Options {
 pub enum Input {
     Commands(Vec<String>),
     File(PathBuf),
-    /// A person, if it is a terminal.
+    /// Interactive if it is a terminal.
     Standard,
 }

@@ -1,4 +1,4 @@
-//! A statement's pages, one after the other.
+//! The pages of a statement, one after the other.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,8 @@ impl Pages {
         Pages { request, limit: None, is_last: false, units: 0.0, rows: 0 }
     }
 
-    /// `rows_wanted` bounds what the first page reads, so that a look at a large table stays cheap.
+    /// `rows_wanted` bounds what the first page reads, so that a glance at a large table stays
+    /// cheap.
     pub fn of_read(statement: &str, consistent: bool, rows_wanted: Option<usize>) -> Pages {
         let mut pages = Pages::of_write(statement);
         pages.limit = rows_wanted.map(|rows| rows.max(1));
@@ -36,7 +37,8 @@ impl Pages {
         self.is_last
     }
 
-    /// The rows of the next page. A filter may leave none of many, so each page reads twice as much as the one before.
+    /// The rows of the next page. A filter may drop most rows, so each page reads twice as much as
+    /// the one before.
     pub fn next(&mut self, session: &mut Session) -> Result<Vec<Row>, ShellError> {
         if let Some(limit) = self.limit {
             self.request["Limit"] = limit.min(i32::MAX as usize).into();

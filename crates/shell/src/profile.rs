@@ -1,4 +1,4 @@
-//! Access keys and region of a profile of the AWS CLI.
+//! Access keys and region from a profile of the AWS CLI.
 
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,8 @@ pub enum ProfileError {
 }
 
 impl Profile {
-    /// Reads `AWS_SHARED_CREDENTIALS_FILE` or `~/.aws/credentials`, and for the region `AWS_CONFIG_FILE` or `~/.aws/config`.
+    /// Reads the keys from `AWS_SHARED_CREDENTIALS_FILE` or `~/.aws/credentials`, and the region
+    /// from `AWS_CONFIG_FILE` or `~/.aws/config`.
     pub fn load(name: &str) -> Result<Profile, ProfileError> {
         let path =
             file("AWS_SHARED_CREDENTIALS_FILE", "credentials").ok_or(ProfileError::NoHome)?;
@@ -67,7 +68,7 @@ fn credential(text: &str, name: &str, path: &Path) -> Result<Credential, Profile
     }
 }
 
-/// A key's value in a section of an INI file.
+/// The value of a key in a section of an INI file.
 fn setting(text: &str, section: &str, key: &str) -> Option<String> {
     let lines = sections(text).filter(|(here, _)| *here == section).flat_map(|(_, lines)| lines);
     let mut pairs = lines.filter_map(|line| line.split_once('='));
@@ -106,7 +107,7 @@ sso_session = x
 ";
 
     #[test]
-    fn profiles_have_keys_or_a_reason_why_not() {
+    fn profiles_have_keys_or_say_why_not() {
         let read = |name: &str| {
             credential(FILE, name, Path::new("credentials"))
                 .map(|found| (found.access_key, found.secret_key, found.session_token))

@@ -1,12 +1,14 @@
-//! The warning in front of a statement that reads a whole table or index.
+//! The warning before a statement that reads a whole table or index.
 
 use serde_json::Value;
 use zenobe_expression::partiql::{Parameters, Select, Statement, StatementKind};
 use zenobe_load::{human_bytes, human_count};
 
-/// What a strongly consistent read unit covers; an eventually consistent read takes half a unit.
+/// The bytes that a strongly consistent read unit covers; an eventually consistent read takes half
+/// a unit.
 const UNIT_BYTES: u64 = 4 * 1024;
-/// An on-demand table begins with so many partitions, and what is read of each is rounded up.
+/// An on-demand table starts with this many partitions, and DynamoDB rounds up what it reads from
+/// each.
 const ON_DEMAND_PARTITIONS: u64 = 4;
 
 /// The SELECT in a statement.
@@ -17,7 +19,8 @@ pub fn select(statement: &Statement) -> Option<&Select> {
     }
 }
 
-/// What to say before the statement runs, if it reads all of what it names. `table` is the `Table` of DescribeTable.
+/// The warning for a statement that reads a whole table or index. `table` is the `Table` of
+/// DescribeTable.
 pub fn warning(statement: &Statement, table: &Value, consistent: bool) -> Option<String> {
     let select = select(statement)?;
     let index = select.source.index.as_deref();
@@ -47,7 +50,8 @@ pub fn warning(statement: &Statement, table: &Value, consistent: bool) -> Option
     ))
 }
 
-/// Whether the planner finds no partition key. A statement that cannot be bound is refused by the endpoint anyway.
+/// Whether the planner finds no partition key. The endpoint rejects a statement that cannot be
+/// bound.
 fn scans(statement: &Statement, select: &Select, partition_key: &str) -> bool {
     let Some(condition) = &select.condition else { return true };
     let Ok(parameters) = Parameters::check(statement, &[]) else { return false };
@@ -60,7 +64,7 @@ fn scan_units(bytes: u64, on_demand: bool, consistent: bool) -> f64 {
     if consistent { units } else { units / 2.0 }
 }
 
-/// Units without needless digits.
+/// Units without superfluous digits.
 pub fn units_text(units: f64) -> String {
     match units {
         ..1000.0 => format!("{}", (units * 100.0).round() / 100.0),
@@ -109,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn only_statements_that_scan_are_warned_of() {
+    fn only_scans_are_warned_about() {
         let whole = "this statement scans table Music: 12,345 items, 4.10 MB, about 500 read units to the end";
         for (text, expected) in [
             ("SELECT * FROM Music", Some(whole)),

@@ -1,25 +1,25 @@
-//! Takes text apart into statements and backslash commands.
+//! Splits text into statements and backslash commands.
 //!
-//! A statement ends with a semicolon outside of quotes and comments. A backslash where a statement could begin starts a
-//! command, which ends with the line.
+//! A statement ends with a semicolon outside quotes and comments. A backslash where a statement
+//! could start begins a command, which ends with the line.
 
 use std::path::PathBuf;
 
 use crate::error::ShellError;
 
-/// DynamoDB takes no statement of more than 8,192 characters. Comments may make it longer.
+/// DynamoDB accepts statements of up to 8,192 characters; comments may make the text longer.
 const PENDING_BYTES_MAX: usize = 64 * 1024;
 
-/// What can be run.
+/// One unit to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
-    /// Without the semicolon. `line` is where it begins, counted from 1.
+    /// The text excludes the semicolon. `line` is the first line, counted from 1.
     Statement { text: String, line: usize },
-    /// Without the backslash.
+    /// The text excludes the backslash.
     Command { text: String, line: usize },
 }
 
-/// Where text comes from, for messages.
+/// Where the text comes from, for messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     CommandLine,
@@ -29,7 +29,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// The place of a fault, if naming it helps.
+    /// The location of a fault, if naming it helps.
     pub fn place(&self, line: usize) -> Option<String> {
         match self {
             Source::CommandLine | Source::Terminal => None,
@@ -39,7 +39,7 @@ impl Source {
     }
 }
 
-/// Collects lines until they make a piece.
+/// Collects lines until they complete a piece.
 #[derive(Debug, Default)]
 pub struct LineReader {
     pending: String,
@@ -47,10 +47,10 @@ pub struct LineReader {
     lines_before: usize,
 }
 
-/// Why a statement goes on in the next line.
+/// Why a statement continues on the next line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Open {
-    /// Nothing has begun.
+    /// No statement has started.
     Nothing,
     Statement,
     String,
@@ -70,7 +70,7 @@ impl Open {
 }
 
 impl LineReader {
-    /// Takes a line, without its end, and gives what it completes.
+    /// Takes a line, without its line break, and returns the pieces that it completes.
     pub fn push(&mut self, line: &str) -> Result<Vec<Piece>, ShellError> {
         self.pending.push_str(line);
         self.pending.push('\n');
@@ -90,7 +90,7 @@ impl LineReader {
         }
         self.lines_before += count_lines(&self.pending[..consumed]);
         self.pending.drain(..consumed);
-        // Each line looks at all that is pending.
+        // Each new line scans all pending text again, so it must stay short.
         match self.pending.len() {
             ..=PENDING_BYTES_MAX => Ok(pieces),
             _ => Err(ShellError::TooLong { max: PENDING_BYTES_MAX }),
@@ -105,7 +105,7 @@ impl LineReader {
         self.pending.clear();
     }
 
-    /// What is left when the text ends: a last statement may lack its semicolon.
+    /// Whatever is left when the text ends: the last statement may lack its semicolon.
     pub fn finish(self) -> Result<Option<Piece>, ShellError> {
         let Next::Incomplete(open, start) = next(&self.pending) else { return Ok(None) };
         match open.what() {
@@ -143,15 +143,15 @@ enum Kind {
 }
 
 enum Next {
-    /// Only blanks and comments.
+    /// Only white space and comments.
     Nothing,
-    /// `text` is where it stands, `end` where the rest begins.
+    /// `text` is the piece itself, `end` the start of the rest.
     Piece { kind: Kind, text: std::ops::Range<usize>, end: usize },
-    /// What is open, and where the statement begins.
+    /// What is open, and where the statement starts.
     Incomplete(Open, usize),
 }
 
-/// Finds the first piece. Every delimiter is ASCII, so looking at bytes is enough.
+/// Finds the first piece. Every delimiter is ASCII, so looking at bytes suffices.
 fn next(text: &str) -> Next {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -175,7 +175,8 @@ fn next(text: &str) -> Next {
         match byte {
             b';' => return Next::Piece { kind: Kind::Statement, text: start..at, end: at + 1 },
             quote @ (b'\'' | b'"') => match text[at + 1..].find(char::from(*quote)) {
-                // A doubled quote ends one string and begins another, which comes to the same.
+                // A doubled quote reads as the end of one string and the start of another, with the
+                // same result.
                 Some(length) => at += length + 2,
                 None => {
                     let open = if *quote == b'"' { Open::Name } else { Open::String };
@@ -192,7 +193,8 @@ fn next(text: &str) -> Next {
     Next::Incomplete(Open::Statement, start)
 }
 
-/// Where the comment ends that begins here, if one does and if it ends.
+/// Where the comment ends that starts here. The outer `None` means that there is no comment, the
+/// inner that it never ends.
 fn comment_end(text: &str, at: usize) -> Option<Option<usize>> {
     let rest = &text.as_bytes()[at..];
     let until = |end: &str| text[at + 2..].find(end).map(|length| at + 2 + length + end.len());
@@ -225,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_taken_apart() {
+    fn text_is_split_into_pieces() {
         for (text, expected) in [
             ("", ""),
             (" ;; \n ; ", ""),
@@ -251,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn endless_statements_are_refused() {
+    fn endless_statements_are_rejected() {
         let text = format!("/*{}", format!("{}\n", "x".repeat(999)).repeat(70));
         assert_eq!(
             shown(&text),

@@ -1,4 +1,4 @@
-//! The endpoint: calls that can be cancelled, and what is known of its tables.
+//! The endpoint: cancellable calls, and a cache of its tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -11,11 +11,11 @@ use zenobe_load::{Client, LoadError, Target, is_throttling};
 use crate::error::ShellError;
 use crate::value::Row;
 
-/// What is shown of a table while somebody types may be as old as this.
+/// How old cached table descriptions may get while somebody types.
 const KNOWN_FOR: Duration = Duration::from_secs(30);
 const THROTTLED_ATTEMPTS_MAX: u32 = 6;
 const THROTTLED_DELAY: Duration = Duration::from_millis(100);
-/// Far more tables than anybody picks from.
+/// Far more tables than anybody chooses from.
 const TABLES_MAX: usize = 1_000;
 
 pub struct Session {
@@ -23,13 +23,13 @@ pub struct Session {
     client: Client,
     endpoint: String,
     region: String,
-    /// Ctrl-C, once somebody sits at the terminal. Before that it ends the program as it does others.
+    /// Ctrl-C, once the shell is interactive. Until then Ctrl-C ends the program, as usual.
     interrupts: Option<Signal>,
-    /// How long an answer may take.
+    /// How long to wait for a response.
     pub patience: Duration,
     tables: Option<(Instant, Vec<String>)>,
     descriptions: BTreeMap<String, (Instant, Value)>,
-    /// The attributes that results have shown.
+    /// The attributes seen in results.
     attributes: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -60,7 +60,7 @@ impl Session {
         Ok(())
     }
 
-    /// What the shell talks to, for people.
+    /// The endpoint and region, for messages.
     pub fn place(&self) -> String {
         format!("{} ({})", self.endpoint, self.region)
     }
@@ -75,20 +75,20 @@ impl Session {
         })
     }
 
-    /// Forgets a Ctrl-C that came while nothing was under way; whether there was one.
+    /// Discards a Ctrl-C that arrived while no call was running. Returns whether there was one.
     pub fn take_interrupt(&mut self) -> bool {
         let Session { runtime, interrupts, .. } = self;
         runtime.block_on(async {
             tokio::select! {
                 biased;
                 () = interrupted(interrupts) => true,
-                // The signal is delivered when the runtime looks for it.
+                // The runtime delivers the signal when it next polls.
                 () = tokio::task::yield_now() => false,
             }
         })
     }
 
-    /// The names of the tables, asked for again after a while.
+    /// The names of the tables, from the cache while it is fresh.
     pub fn tables(&mut self) -> Result<&[String], ShellError> {
         let is_fresh = |(since, _): &(Instant, _)| since.elapsed() < KNOWN_FOR;
         if !self.tables.as_ref().is_some_and(is_fresh) {
@@ -113,7 +113,7 @@ impl Session {
         Ok(names)
     }
 
-    /// The `Table` of DescribeTable, asked for again after a while.
+    /// The `Table` of DescribeTable, from the cache while it is fresh.
     pub fn table(&mut self, name: &str) -> Result<&Value, ShellError> {
         let is_fresh = |(since, _): &(Instant, _)| since.elapsed() < KNOWN_FOR;
         if !self.descriptions.get(name).is_some_and(is_fresh) {
@@ -122,7 +122,7 @@ impl Session {
         Ok(&self.descriptions[name].1)
     }
 
-    /// As [`Session::table`], as it is now.
+    /// Like [`Session::table`], but always asks the endpoint.
     pub fn describe(&mut self, name: &str) -> Result<&Value, ShellError> {
         let mut answer = self.call("DescribeTable", &json!({ "TableName": name }))?;
         let known = (Instant::now(), answer["Table"].take());
@@ -132,13 +132,13 @@ impl Session {
 
     pub fn learn_attributes(&mut self, table: &str, rows: &[Row]) {
         let known = self.attributes.entry(table.to_owned()).or_default();
-        // Enough of a sample, and a bound for tables whose items share no attributes.
+        // A sample suffices. The bound is for tables whose items share no attributes.
         for row in rows.iter().take(100) {
             known.extend(row.keys().take(500_usize.saturating_sub(known.len())).cloned());
         }
     }
 
-    /// The attributes of a table as far as they are known.
+    /// The known attributes of a table.
     pub fn attributes(&mut self, table: &str) -> Vec<String> {
         let mut names = self.attributes.get(table).cloned().unwrap_or_default();
         if let Ok(description) = self.table(table) {
@@ -157,7 +157,7 @@ async fn interrupted(interrupts: &mut Option<Signal>) {
     }
 }
 
-/// The answer's JSON. Throttled calls are sent again, as SDKs do.
+/// The JSON of the response. Retries throttled calls, as SDKs do.
 async fn answered(
     client: &mut Client,
     operation: &str,

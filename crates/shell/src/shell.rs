@@ -1,4 +1,4 @@
-//! Runs statements and commands, and prints what they give.
+//! Runs statements and commands, and prints their results.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -21,12 +21,12 @@ use crate::value::Row;
 use crate::{Options, describe};
 
 const INCLUDES_MAX: usize = 16;
-/// How many rows a person sees before being asked.
+/// How many rows to print before asking whether to go on.
 const SCREEN_ROWS: usize = 100;
-/// Above this, `\d` lists names only instead of asking about each table.
+/// Above this many tables `\d` lists only names instead of describing each table.
 const DESCRIBED_TABLES_MAX: usize = 50;
 
-/// Asks whether to go on after so many rows.
+/// Asks whether to go on after this many rows.
 pub type Ask = Box<dyn FnMut(usize) -> Result<bool, ShellError>>;
 
 pub struct Shell {
@@ -40,7 +40,7 @@ pub struct Shell {
     quiet: bool,
     keep_going: bool,
     program: String,
-    /// Set while a person sits at the terminal.
+    /// Set while the shell is interactive.
     ask: Option<Ask>,
     includes: usize,
     failures: usize,
@@ -67,11 +67,12 @@ impl Shell {
         }
     }
 
-    /// Turns to a person: greets, heeds Ctrl-C, and asks before it goes on and on.
+    /// Makes the shell interactive: it greets, handles Ctrl-C, and asks before it prints more than
+    /// a screen.
     pub fn begin(&mut self, ask: Ask) -> Result<(), ShellError> {
         let mut session = self.session.borrow_mut();
         match session.call("ListTables", &json!({ "Limit": 1 })) {
-            // Whoever may not list tables can still use them.
+            // A user without permission to list tables can still use them.
             Ok(_) | Err(ShellError::Refused { .. }) => {}
             Err(error) => return Err(error),
         }
@@ -94,7 +95,7 @@ impl Shell {
         self.is_done
     }
 
-    /// The fault of a script that went on after failures.
+    /// The error of a script that went on after failures.
     pub fn finish(&self) -> Result<(), ShellError> {
         match self.failures {
             0 => Ok(()),
@@ -141,7 +142,8 @@ impl Shell {
     // ---- statements -----------------------------------------------------------------------------
 
     fn execute(&mut self, text: &str) -> Result<(), ShellError> {
-        // The endpoint knows best what it does not understand, so it is told such statements, too.
+        // The endpoint decides what it understands, so it also gets statements that don't parse
+        // here.
         let statement = partiql::parse(text).ok();
         if let Some(count) = statement.as_ref().map(|one| one.parameters).filter(|count| *count > 0)
         {
@@ -165,7 +167,7 @@ impl Shell {
         self.print_footer(&pages, printed, select.is_some(), started)
     }
 
-    /// Warns of a scan. What cannot be known is not worth failing for.
+    /// Warns about a scan. If the table can't be described, there is no warning.
     fn warn(&mut self, statement: &Statement) {
         if self.quiet || scan::select(statement).is_none() {
             return;
@@ -193,7 +195,8 @@ impl Shell {
         keys
     }
 
-    /// Prints pages until they end, enough is printed, or the person has seen enough; the number of printed rows.
+    /// Prints pages until they end, enough rows are printed, or the user stops. Returns the number
+    /// of rows printed.
     fn print_pages(
         &mut self,
         pages: &mut Pages,
@@ -223,7 +226,7 @@ impl Shell {
                 if let Some(statement) = statement {
                     self.session.borrow_mut().learn_attributes(statement.table(), &rows);
                 }
-                // The heading of an empty result belongs to a SELECT that went well.
+                // Only a successful SELECT prints the header of an empty result.
                 if !rows.is_empty() || (is_first && failure.is_none() && !columns.is_empty()) {
                     self.print_rows(&rows, columns)?;
                 }
@@ -251,7 +254,7 @@ impl Shell {
         self.sink.write(&render(rows, columns, style))
     }
 
-    /// What the statement cost. It is for people, so it stays out of what programs read.
+    /// What the statement cost. It is for people, so programs don't get to read it.
     fn print_footer(
         &mut self,
         pages: &Pages,
@@ -341,7 +344,7 @@ impl Shell {
                 names.iter().map(|name| session.describe(name).cloned()).collect();
             match described {
                 Ok(tables) => describe::tables(&tables, width),
-                // Tables that may be listed may still not be looked at.
+                // Permission to list tables does not include permission to describe them.
                 Err(ShellError::Refused { .. }) => describe::names(&names, width),
                 Err(error) => return Err(error),
             }

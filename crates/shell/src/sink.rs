@@ -23,7 +23,7 @@ impl Sink {
         matches!(self, Sink::Standard)
     }
 
-    /// What a line may take: the width of the terminal, if it is one.
+    /// The width of a line: that of the terminal, if there is one.
     pub fn width(&self) -> Option<usize> {
         if !self.is_standard() || !io::stdout().is_terminal() {
             return None;
@@ -36,7 +36,7 @@ impl Sink {
             Sink::Standard => {
                 let mut out = io::stdout().lock();
                 match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-                    // Whoever reads may have read enough.
+                    // The reader has closed the pipe because it has read enough.
                     Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                         std::process::exit(0)
                     }

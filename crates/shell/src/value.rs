@@ -1,11 +1,11 @@
-//! Attribute values, as DynamoDB's JSON has them, in three notations.
+//! Attribute values from DynamoDB's JSON, in three notations.
 
 use serde_json::{Map, Value};
 
 /// A row of a result: attribute values by name.
 pub type Row = Map<String, Value>;
 
-/// The type's name and the value of `{"S": "x"}`.
+/// The type and the value of `{"S": "x"}`.
 fn typed(value: &Value) -> Option<(&str, &Value)> {
     let (kind, value) = value.as_object()?.iter().next()?;
     Some((kind, value))
@@ -15,7 +15,7 @@ pub fn is_number(value: &Value) -> bool {
     matches!(typed(value), Some(("N", _)))
 }
 
-/// A value in a column: texts stand bare unless they could be taken for something else.
+/// A value in a column. Texts are bare unless they could be mistaken for something else.
 pub fn cell(value: &Value) -> String {
     match typed(value) {
         Some(("S", Value::String(text))) if is_plain(text) => escaped(text),
@@ -23,12 +23,12 @@ pub fn cell(value: &Value) -> String {
     }
 }
 
-/// Whether a text differs from every other way in which a column says something.
+/// Whether a text can't be mistaken for any other cell.
 fn is_plain(text: &str) -> bool {
     !text.is_empty() && !text.eq_ignore_ascii_case("null") && text.trim().len() == text.len()
 }
 
-/// A value as a PartiQL literal. PartiQL has none for binaries, which are written as `base64'…'`.
+/// A value as a PartiQL literal. PartiQL has none for binaries; they print as `base64'…'`.
 pub fn literal(value: &Value) -> String {
     let Some((kind, value)) = typed(value) else { return escaped(&value.to_string()) };
     let bare = |value: &Value| escaped(value.as_str().unwrap_or_default());
@@ -57,7 +57,7 @@ pub fn literal(value: &Value) -> String {
     }
 }
 
-/// A text without control characters: those could move the cursor, or worse.
+/// A text without control characters, which could move the cursor, or worse.
 pub fn escaped(text: &str) -> String {
     if !text.contains(is_control) {
         return text.to_owned();
@@ -72,13 +72,14 @@ pub fn escaped(text: &str) -> String {
     escaped
 }
 
-/// Controls, and marks that change the direction of what follows.
+/// Control characters, and marks that change the text direction.
 fn is_control(letter: char) -> bool {
     letter.is_control()
         || matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// A value as JSON without types: sets are arrays, binaries are base64 texts, and numbers keep all their digits.
+/// A value as JSON without types: sets are arrays, binaries are base64 strings, and numbers keep
+/// all their digits.
 pub fn plain_json(value: &Value) -> String {
     let Some((kind, value)) = typed(value) else { return value.to_string() };
     let list = |write: &dyn Fn(&Value) -> String| {
@@ -102,7 +103,7 @@ pub fn plain_object(members: &Row) -> String {
     format!("{{{}}}", members.collect::<Vec<_>>().join(","))
 }
 
-/// The digits as they are: a float would lose some.
+/// The digits unchanged: a float would lose some.
 fn number(value: &Value) -> String {
     let text = value.as_str().unwrap_or_default();
     match serde_json::from_str::<serde_json::Number>(text) {

@@ -1,9 +1,11 @@
-//! A data directory of each format, as a program of that time left it: it opens, and answers as it did.
+//! A data directory of each format, as a program of that time left it. It must open and give the
+//! same responses.
 //!
-//! `tests/formats/N` holds two directories, one closed properly and one whose process died, and the answers to a list of
-//! requests. The directory of the current format is made anew by
-//! `cargo test -p zenobe-database --test it -- --ignored make_the_current_format`; those of released formats stay as they are.
-//! Where an answer is rendered otherwise on purpose, `ZENOBE_BLESS=1` rewrites the answers, to be reviewed as a diff.
+//! `tests/formats/N` holds two directories, one closed properly and one whose process died, and the
+//! responses to a list of requests. `cargo test -p zenobe-database --test it -- --ignored
+//! make_the_current_format` recreates the directory of the current format; those of released
+//! formats never change. Where a response changes on purpose, `ZENOBE_BLESS=1` rewrites the
+//! responses, to be reviewed as a diff.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +16,7 @@ use zenobe_database::{Database, Durability, Location, ManualClock, Options};
 use zenobe_store_embedded::FORMAT_VERSION;
 use zenobe_testing::TemporaryDirectory;
 
-/// When the directories were made, as they have it: 14 November 2023.
+/// The time at which the directories were made, by their own clock: 14 November 2023.
 const NOW_MS: u64 = 1_700_000_000_000;
 
 fn formats() -> PathBuf {
@@ -32,7 +34,8 @@ async fn call(database: &Database, operation: &str, body: &Value) -> Value {
     serde_json::from_str(&answer.unwrap_or_else(|error| panic!("{operation}: {error}"))).unwrap()
 }
 
-/// Tables with every kind of key and index, items with every type of value, streams, expiries and a token.
+/// Tables with every kind of key and index, items with every type of value, streams, expiries and
+/// an idempotency token.
 async fn fill(database: &Database) {
     let attribute = |name: &str, kind: &str| json!({"AttributeName": name, "AttributeType": kind});
     let key = |name: &str, kind: &str| json!({"AttributeName": name, "KeyType": kind});
@@ -97,7 +100,7 @@ fn transaction() -> Value {
     })
 }
 
-/// What a directory holds, as far as requests tell. A token that is remembered costs reads, not writes.
+/// The content of a directory, as requests show it. A remembered token costs reads, not writes.
 async fn answers(database: &Database) -> Value {
     let of_table = |mut body: Value| {
         body["TableName"] = json!("things");
@@ -143,7 +146,7 @@ fn copy(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
         let name = entry.file_name();
-        // Not read by anybody, and it names the directory in which it was made.
+        // Nobody reads this file, and it contains the path of the original directory.
         if name.to_string_lossy().starts_with("OPTIONS-") {
             continue;
         }
@@ -175,7 +178,7 @@ async fn every_format_opens_and_answers_as_it_did() {
             } else {
                 assert_eq!(actual, expected, "format {version}, {state}");
             }
-            // It can be gone on with.
+            // The directory also accepts new writes.
             call(&database, "TransactWriteItems", &transaction()).await;
             let item = json!({"pk": {"S": "new"}, "sk": {"N": "1"}});
             call(&database, "PutItem", &json!({"TableName": "things", "Item": item})).await;
@@ -203,7 +206,7 @@ async fn make_the_current_format() {
     let database = open(&data).await;
     fill(&database).await;
     let answers = answers(&database).await;
-    // The log says that all of it is durable once the store has been idle.
+    // An idle store records in the log that everything is durable.
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     let _ = fs::remove_dir_all(&target);
     copy(&data, &target.join("died"));

@@ -1,4 +1,4 @@
-//! The recorder and the disk that it describes.
+//! The recorder, and the disk that it simulates.
 #![cfg(target_os = "linux")]
 
 mod power_cut;

@@ -43,13 +43,13 @@ fn a_name_is_durable_when_its_directory_is_synced() {
     let mut events = vec![open(1, "a", true), write(1, 0, b"x")];
     events.extend(sync(1, 1));
     assert!(is(&survivors(&disk(&events), &Survival::SYNCED), &[]), "only the content was synced");
-    // A journal keeps names with any sync.
+    // A journal makes names durable with any sync.
     let journaled = Survival { names: Names::Journaled, ..Survival::SYNCED };
     assert!(is(&survivors(&disk(&events), &journaled), &[("a", b"x")]));
     events.push(open(2, "", false));
     events.extend(sync(2, 2));
     assert!(is(&survivors(&disk(&events), &Survival::SYNCED), &[("a", b"x")]));
-    // And stays durable until the next sync says otherwise.
+    // The name stays durable until the next sync changes it.
     events.push(Event::Rename { from: "a".into(), to: "b".into() });
     assert!(is(&survivors(&disk(&events), &Survival::SYNCED), &[("a", b"x")]));
     events.extend(sync(2, 3));
@@ -59,7 +59,7 @@ fn a_name_is_durable_when_its_directory_is_synced() {
     assert!(is(&survivors(&disk(&events), &Survival::ALL), &[]));
 }
 
-/// Two files in a directory that is synced.
+/// Two files in a synced directory.
 fn named() -> Vec<Event> {
     let mut events = vec![open(1, "a", true), open(9, "", false)];
     events.extend(sync(9, 9));
@@ -67,7 +67,7 @@ fn named() -> Vec<Event> {
 }
 
 #[test]
-fn a_sync_covers_what_came_before_its_beginning() {
+fn a_sync_covers_changes_before_its_start() {
     let mut events = named();
     events.extend([write(1, 0, b"1"), sync_begin(1, 1), write(1, 1, b"2")]);
     assert!(is(&survivors(&disk(&events), &Survival::SYNCED), &[("a", b"")]), "it has not ended");
@@ -77,7 +77,7 @@ fn a_sync_covers_what_came_before_its_beginning() {
 }
 
 #[test]
-fn what_a_failed_sync_gave_up_is_never_durable() {
+fn changes_of_a_failed_sync_are_never_durable() {
     let mut events = named();
     events.extend([write(1, 0, b"1"), sync_begin(1, 1)]);
     events.push(Event::SyncFailed { handle: (1, 1), number: 1 });
@@ -87,7 +87,7 @@ fn what_a_failed_sync_gave_up_is_never_durable() {
 }
 
 #[test]
-fn unsynced_sectors_survive_each_by_itself() {
+fn unsynced_sectors_survive_independently() {
     let mut events = named();
     events.push(write(1, 0, &[1; 2048]));
     events.extend(sync(1, 1));
@@ -107,7 +107,7 @@ fn unsynced_sectors_survive_each_by_itself() {
 }
 
 #[test]
-fn a_mutant_forgets_the_syncs_that_it_is_told() {
+fn a_mutant_ignores_the_syncs_that_it_is_told_to() {
     let mut events = named();
     events.push(write(1, 0, b"1"));
     events.extend(sync(1, 1));

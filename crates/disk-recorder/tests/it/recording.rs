@@ -1,11 +1,11 @@
-//! What a real process does is recorded; what cannot be is refused.
+//! A real process is recorded. Calls that can't be recorded end it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use zenobe_disk_recorder::{Calls, Control, Disk, Event, Fault, Image, Recorder, Survival, Trace};
 
-/// A directory to record, and one for what is recorded.
+/// A directory to record, and one for the trace.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -38,7 +38,7 @@ fn the_replay_is_the_directory() {
     let scratch = Scratch::new("replay");
     let recorder =
         Recorder::new(&scratch.recorded()).trace(&scratch.0.join("trace")).marks("told ");
-    // Only what the shell does by itself; other programs call what is refused.
+    // Only shell builtins: other programs make calls that are not modelled.
     let script = "echo one > a; echo two >> a; echo three > b; echo four > b; exec 3<>a; echo FIVE >&3; echo told you";
     let output = shell(script, &scratch.recorded(), &recorder);
     assert!(output.status.success(), "{output:?}");

@@ -1,11 +1,11 @@
-//! Comma-separated values as RFC 4180 defines them.
+//! Comma-separated values, as RFC 4180 defines them.
 
 use serde_json::Value;
 
 use crate::value::{Row, plain_json};
 
-/// A heading and a line per row. Lists, maps and sets are JSON; a missing attribute is an empty field, an empty text one in
-/// quotes, and NULL is the word.
+/// A header and a line per row. Lists, maps and sets are JSON. A missing attribute is an empty
+/// field, an empty string is an empty field in quotes, and NULL is the word.
 pub fn render(rows: &[Row], columns: &[String]) -> String {
     let names: Vec<String> = columns.iter().map(|name| quoted_if_needed(name)).collect();
     let mut text = line(&names);

@@ -7,7 +7,8 @@ use crate::value::{Row, cell, escaped};
 const RULE_WIDTH: usize = 40;
 const RULE_WIDTH_MAX: usize = 80;
 
-/// Values are not cut: this is how to see them whole. Attributes that a row lacks are not listed.
+/// Prints values in full: this is the format for seeing them whole. Omits attributes that a row
+/// lacks.
 pub fn render(rows: &[Row], columns: &[String], width: Option<usize>) -> String {
     let rule_width = width.unwrap_or(RULE_WIDTH).min(RULE_WIDTH_MAX);
     let mut text = String::new();

@@ -8,11 +8,11 @@ use crate::value::{Row, plain_object};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// Columns for people.
+    /// Aligned columns for people.
     Table,
     /// One object per line, without types.
     Json,
-    /// One object per line, as DynamoDB's API has it.
+    /// One object per line, in DynamoDB's JSON.
     DynamodbJson,
     /// RFC 4180.
     Csv,
@@ -34,22 +34,22 @@ impl Format {
         Format::ALL.into_iter().find(|format| format.name() == name)
     }
 
-    /// Whether rows can be printed without knowing those that follow.
+    /// Whether a row can be printed without knowing the next ones.
     pub fn is_by_line(self) -> bool {
         matches!(self, Format::Json | Format::DynamodbJson)
     }
 }
 
-/// How rows are to be shown.
+/// How to print rows.
 #[derive(Debug, Clone, Copy)]
 pub struct Style {
     pub format: Format,
     pub expanded: bool,
-    /// What a line may take, if it is limited.
+    /// The width of a line, if limited.
     pub width: Option<usize>,
 }
 
-/// Renders rows. Columns are those named first, and then the others by name.
+/// Renders rows. The columns named in `first` come first, the others follow by name.
 pub fn render(rows: &[Row], first: &[String], style: Style) -> String {
     let columns = || columns(rows, first);
     match style.format {
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn columns_are_aligned() {
-        // The second letter of the second key takes two places.
+        // The second letter of the second key is two cells wide.
         check(
             Format::Table,
             false,
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_nothing() {
+    fn no_rows_print_nothing() {
         for format in Format::ALL {
             let style = Style { format, expanded: false, width: None };
             let expected = if format == Format::Csv { "pk\r\n" } else { "" };

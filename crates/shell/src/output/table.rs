@@ -4,7 +4,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::value::{Row, cell, escaped, is_number};
 
-/// No column is cut below this.
+/// Columns are never cut below this width.
 const CUT_WIDTH_MIN: usize = 6;
 const MARK: char = '…';
 
@@ -41,11 +41,11 @@ pub fn of_rows(rows: &[Row], columns: &[String], width: Option<usize>) -> String
     render(&columns.iter().map(column).collect::<Vec<_>>(), width)
 }
 
-/// A heading, a line and the rows. All columns have as many cells.
+/// A header, a rule and the rows. All columns have the same number of cells.
 pub fn render(columns: &[Column], width: Option<usize>) -> String {
     let mut widths: Vec<usize> = columns.iter().map(Column::width).collect();
     if let Some(width) = width {
-        // Between columns stand ` | `, and a blank at either end.
+        // ` | ` separates columns, and a space pads either end.
         fit(&mut widths, width.saturating_sub(3 * columns.len().saturating_sub(1) + 2));
     }
     let line = |texts: &mut dyn Iterator<Item = (&str, bool)>| {
@@ -64,7 +64,7 @@ pub fn render(columns: &[Column], width: Option<usize>) -> String {
     text
 }
 
-/// Lowers the widest columns until all fit, but none below the least width.
+/// Narrows the widest columns until all fit, but none below the minimum.
 fn fit(widths: &mut [usize], available: usize) {
     let fits = |widths: &[usize], bound: usize| {
         widths.iter().map(|width| (*width).min(bound)).sum::<usize>() <= available
@@ -81,7 +81,7 @@ fn padded(text: &str, width: usize, is_right: bool) -> String {
     if is_right { blanks + &text } else { text + &blanks }
 }
 
-/// The beginning of a text that takes no more than so many places.
+/// The longest prefix of a text that fits in the width.
 pub fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_cut_by_the_places_they_take() {
+    fn texts_are_cut_by_display_width() {
         for (text, width, expected) in [
             ("abc", 3, "abc"),
             ("abcd", 3, "ab…"),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_widest_columns_give_way() {
+    fn the_widest_columns_shrink_first() {
         for (given, available, expected) in [
             (&[5, 5][..], 20, &[5, 5][..]),
             (&[5, 50], 20, &[5, 15]),
