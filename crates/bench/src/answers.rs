@@ -1,4 +1,5 @@
-//! Single calls to a server with a loaded table, for bodies of real size and for figures that it tells.
+//! Single calls to a server with a loaded table, for realistic bodies and for the figures that it
+//! reports.
 
 use std::net::SocketAddr;
 
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 use crate::Result;
 use crate::load::exchange;
 
-/// The body that a GetItem of one of the table's items is answered with.
+/// The response body of a GetItem of one of the table's items.
 pub fn get_item(address: SocketAddr, table: &str) -> Result<String> {
     let item = any_item(address, table)?;
     let mut key = serde_json::Map::new();
@@ -17,7 +18,7 @@ pub fn get_item(address: SocketAddr, table: &str) -> Result<String> {
     call(address, "GetItem", &json!({"TableName": table, "Key": key}))
 }
 
-/// The body that a Query for a page of one of the table's partitions is answered with.
+/// The response body of a Query for a page of one of the table's partitions.
 pub fn query(address: SocketAddr, table: &str, page_items: usize) -> Result<String> {
     let item = any_item(address, table)?;
     let partition = key_names(address, table)?.into_iter().next().ok_or("a table without a key")?;
@@ -31,7 +32,7 @@ pub fn query(address: SocketAddr, table: &str, page_items: usize) -> Result<Stri
     call(address, "Query", &request)
 }
 
-/// The size of all items as DynamoDB counts it.
+/// The size of all items, as DynamoDB counts it.
 pub fn table_bytes(address: SocketAddr, table: &str) -> Result<u64> {
     describe(address, table)?["TableSizeBytes"].as_u64().ok_or_else(|| "no table size".into())
 }
@@ -50,7 +51,7 @@ pub fn call(address: SocketAddr, operation: &str, request: &Value) -> Result<Str
     exchange(address, operation, &request.to_string())
 }
 
-/// The largest of the first few items: the load generator keeps a small one of its own.
+/// The largest of the first few items: the load generator's marker is small.
 fn any_item(address: SocketAddr, table: &str) -> Result<Value> {
     let answer = call(address, "Scan", &json!({"TableName": table, "Limit": 3}))?;
     let mut answer: Value = serde_json::from_str(&answer)?;
@@ -59,7 +60,7 @@ fn any_item(address: SocketAddr, table: &str) -> Result<Value> {
     largest.ok_or_else(|| format!("the table {table} has no items").into())
 }
 
-/// The partition key's name first.
+/// The partition key's name comes first.
 fn key_names(address: SocketAddr, table: &str) -> Result<Vec<String>> {
     let table = describe(address, table)?;
     let schema = table["KeySchema"].as_array().ok_or("a table without a key")?;

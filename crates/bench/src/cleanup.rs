@@ -1,7 +1,8 @@
-//! What must not outlive the measuring program: the processes that it started and the data that they wrote.
+//! Cleans up what must not outlive the program: the processes that it started and the data that
+//! they wrote.
 //!
-//! Values clean up after themselves when they are dropped; a signal reaches what is registered here, because a signal
-//! drops nothing.
+//! Values clean up when they are dropped. A signal drops nothing, so its handler cleans up what is
+//! registered here.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command};
@@ -13,16 +14,16 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::Result;
 
-/// As shells report a program that was interrupted.
+/// The status that shells use for an interrupted program.
 const EXIT_INTERRUPTED: i32 = 130;
-/// How long a process may take to end by itself before it is killed.
+/// How long a process may take to end before it is killed.
 const STOP_PATIENCE: Duration = Duration::from_secs(3);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 static PROCESSES: Mutex<Vec<Arc<Mutex<Child>>>> = Mutex::new(Vec::new());
 static DIRECTORIES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// A started process, which ends at the latest when this value goes.
+/// A running process. Dropping this value ends it.
 pub struct Process {
     child: Arc<Mutex<Child>>,
     id: u32,
@@ -31,7 +32,8 @@ pub struct Process {
 impl Process {
     pub fn start(command: &mut Command) -> Result<Process> {
         let program = command.get_program().to_string_lossy().into_owned();
-        // Held from before the start, so that a signal finds what was started and nothing starts after it.
+        // Locked before the start, so that a signal handler sees every started process and nothing
+        // starts after it.
         let mut processes = lock(&PROCESSES);
         let child = command.spawn().map_err(|error| format!("cannot run `{program}`: {error}"))?;
         let id = child.id();
@@ -52,10 +54,10 @@ impl Process {
         matches!(lock(&self.child).try_wait(), Ok(Some(_)))
     }
 
-    /// Asks the process to end and waits for it as long as it takes, up to `patience`.
+    /// Asks the process to end and waits up to `patience`.
     pub fn stop(&self, patience: Duration) -> Result<()> {
         if let Some(id) = i32::try_from(self.id).ok().and_then(Pid::from_raw) {
-            // A process that is already gone is what is wanted.
+            // The process may already be gone.
             let _ = kill_process(id, Signal::TERM);
         }
         let end = Instant::now() + patience;
@@ -78,7 +80,7 @@ impl Drop for Process {
     }
 }
 
-/// A directory that goes with everything in it.
+/// A directory that is removed with everything in it.
 pub struct Scratch {
     directory: tempfile::TempDir,
 }
@@ -103,7 +105,7 @@ impl Drop for Scratch {
     }
 }
 
-/// From now on, a signal to end cleans up before it ends the program.
+/// Installs signal handlers that clean up before they end the program.
 pub fn on_signals() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let guard = runtime.enter();
@@ -120,7 +122,7 @@ pub fn on_signals() -> Result<()> {
             }
         });
         eprintln!("\ninterrupted: ending what was started");
-        // Kept until the end: whoever wants to start something now waits for it in vain.
+        // Held until the end, so that no new process can start.
         let processes = lock(&PROCESSES);
         for child in processes.iter() {
             kill(child);
@@ -139,7 +141,7 @@ fn kill(child: &Mutex<Child>) {
     let _ = child.wait();
 }
 
-/// Nothing here is left half done by a panic.
+/// A panic leaves nothing here half done.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -17,7 +17,7 @@ use crate::{Result, machine, progress};
 const SECONDS: f64 = 3.0;
 const ITEMS: u64 = 100_000;
 const LARGE_ITEMS: u64 = 10_000_000;
-/// Where the document of a run goes that is not a whole one, below the repository.
+/// Where the document of a partial run goes, below the repository.
 const PARTIAL_DIRECTORY: &str = "target/compare";
 
 #[derive(Args)]
@@ -52,7 +52,7 @@ pub struct Options {
     absent_peers: Vec<String>,
 }
 
-/// Says whether everything could be measured. A missed target is a result, not a failure.
+/// Returns whether everything could be measured. A missed target is a result, not a failure.
 pub fn run(options: &Options) -> Result<bool> {
     let scratch = options.surroundings.scratch()?;
     let peers = options.installations();
@@ -86,8 +86,8 @@ impl Options {
         GROUPS.iter().filter(wanted)
     }
 
-    /// Whether everything is measured and as thoroughly as it should be. Only then may the published figures be replaced. (How
-    /// many rounds there were stands in the document.)
+    /// Whether the run measures everything, as thoroughly as it should. Only then may it replace
+    /// the published figures. (The document states the number of rounds.)
     fn is_whole(&self) -> bool {
         let effort = self.effort();
         !self.quick
@@ -129,7 +129,7 @@ impl Options {
         installed.chain(absent).collect()
     }
 
-    /// The command that repeats this run, without what only says where things are.
+    /// The command that repeats this run, without options that only say where things are.
     fn command(&self) -> String {
         let mut command = String::from("cargo xtask compare");
         let mut add = |text: String| {
@@ -161,7 +161,7 @@ impl Options {
     }
 }
 
-/// A group that fails becomes a row that says so: the others are still worth knowing.
+/// A group that fails becomes a row that says so: the other groups still count.
 fn measure_group(group: &Group, context: &Context<'_>) -> Outcome {
     progress::say(&format!("{}: {}", group.name, group.about));
     match (group.measure)(context) {
@@ -230,7 +230,7 @@ fn method(effort: &Effort) -> String {
     )
 }
 
-/// The versions of all that is measured and of what it runs on.
+/// The versions of everything measured and of what it runs on.
 fn versions(options: &Options, peers: &[Installation]) -> Vec<String> {
     let mut versions =
         Vec::from_iter(first_line(Command::new(&options.surroundings.binary).arg("--version")));

@@ -1,18 +1,18 @@
-//! The file system on which data lies, because a write that is durable is durable there.
+//! The file system that holds the data: it decides what a durable write costs.
 
 use std::fs;
 use std::path::Path;
 
 use crate::Result;
 
-/// How often an overlay may lie on an overlay.
+/// How many overlays may be stacked.
 const LAYERS_MAX: usize = 8;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileSystem {
-    /// As the kernel names it: `ext4`.
+    /// The kernel's name, such as `ext4`.
     pub kind: String,
-    /// Whether making something durable there does anything.
+    /// Whether a sync has any effect there.
     pub is_durable: bool,
 }
 
@@ -24,9 +24,9 @@ impl FileSystem {
     }
 }
 
-/// What the innermost mount that holds the path is.
+/// The file system of the innermost mount that holds the path.
 fn find(mounts: &str, path: &Path, layers: usize) -> Option<FileSystem> {
-    // Of several mounts on the same point the last one is seen.
+    // Of several mounts on the same point the last one is visible.
     let mount = mounts
         .lines()
         .filter_map(Mount::parse)
@@ -40,7 +40,8 @@ fn find(mounts: &str, path: &Path, layers: usize) -> Option<FileSystem> {
     Some(FileSystem { kind: mount.kind.to_owned(), is_durable })
 }
 
-/// An overlay writes into its upper directory. Where that can't be seen from here, the benefit of the doubt is given.
+/// An overlay writes into its upper directory. If that directory is not visible from here, assume
+/// that it is durable.
 fn is_overlay_durable(mounts: &str, mount: &Mount<'_>, layers: usize) -> bool {
     let mut options = mount.options.split(',');
     if options.clone().any(|option| option == "volatile") {
@@ -71,7 +72,7 @@ impl Mount<'_> {
     }
 }
 
-/// The kernel writes spaces, tabs, newlines and backslashes as three octal digits.
+/// The kernel escapes spaces, tabs, newlines and backslashes as three octal digits.
 fn unescaped(text: &str) -> String {
     [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")]
         .iter()

@@ -1,4 +1,4 @@
-//! The load generator as it is used here: one thread, and an error anywhere fails the measurement.
+//! The load generator as used here: one thread, and any error fails the measurement.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,14 +12,14 @@ use crate::{Result, machine, progress};
 
 const REGION: &str = "us-east-1";
 const WARMUP: Duration = Duration::from_millis(300);
-/// Some peers take seconds for a write when many wait.
+/// With many waiting writers, some peers take seconds for a write.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Loading is fastest when the server always has something to do.
+/// Loading is fastest when the server always has work.
 const LOAD_CONNECTIONS: usize = 16;
 const NANOSECONDS_PER_MILLISECOND: f64 = 1e6;
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A plan for a table of its shape at this address.
+/// A plan for the workload's default table at this address.
 pub fn plan(
     address: SocketAddr,
     workload: Workload,
@@ -35,12 +35,12 @@ pub fn plan(
     Ok(plan)
 }
 
-/// The same requests, sent somewhere else.
+/// The same requests to another address.
 pub fn aimed_at(plan: &Plan, address: SocketAddr) -> Result<Plan> {
     Ok(Plan { target: target(address)?, ..plan.clone() })
 }
 
-/// Makes and loads the plan's table, saying how far it is.
+/// Creates and loads the plan's table, and shows the progress.
 pub fn prepare(title: &str, plan: &Plan) -> Result<Loaded> {
     let mut plan = plan.clone();
     plan.connections = LOAD_CONNECTIONS;
@@ -61,7 +61,7 @@ pub fn prepare(title: &str, plan: &Plan) -> Result<Loaded> {
 #[derive(Debug)]
 pub struct Loaded {
     pub elapsed: Duration,
-    /// Items per second in each whole second. The rest of one at the end is left out.
+    /// Items per second in each whole second. The last fraction of a second is left out.
     pub rates: Vec<f64>,
 }
 
@@ -72,10 +72,10 @@ impl Loaded {
     }
 }
 
-/// Divides what is done into seconds.
+/// Splits the progress into seconds.
 #[derive(Default)]
 struct Seconds {
-    /// When the current second began, and what was done by then.
+    /// When the current second began, and how much was done by then.
     begun: Option<(Instant, u64)>,
     rates: Vec<f64>,
 }
@@ -113,8 +113,8 @@ pub fn warm_up(plan: &Plan, duration: Duration) -> Result<()> {
     run(&Plan { duration, warmup: Duration::ZERO, ..plan.clone() }).map(drop)
 }
 
-/// A measurement that also takes the processor time of the server's process. The warm-up is a run of its own, because
-/// work for requests that are not counted would be counted.
+/// A measurement that includes the processor time of the server. The warm-up is a separate run:
+/// otherwise its processor time would count, but its requests would not.
 pub fn watched_lane<'a>(name: impl Into<String>, plan: Plan, process: u32) -> Lane<'a> {
     Lane::new(name, move |duration| {
         warm_up(&plan, plan.warmup)?;
@@ -133,15 +133,15 @@ pub fn latency(report: &Report) -> Latency {
     Latency::of(&report.latency, NANOSECONDS_PER_MILLISECOND)
 }
 
-/// Runs a plan to its end. Requests that fail or that are never sent make its figures worthless.
+/// Runs a plan to its end. Failed or unsent requests make its figures worthless.
 pub fn run(plan: &Plan) -> Result<Report> {
     let report = zenobe_load::run(&with_new_requests(plan), &mut |_| ())?;
     check(&report)?;
     Ok(report)
 }
 
-/// The same plan with other keys and values than any run before it. Requests that come again would write what is there
-/// already, which is no write at all, and read what has just been read.
+/// The same plan with new keys and values. Repeated requests would write values that are already
+/// there, which is no write at all, and read what was just read.
 pub fn with_new_requests(plan: &Plan) -> Plan {
     static LAST_SEED: AtomicU64 = AtomicU64::new(0);
     Plan { seed: LAST_SEED.fetch_add(1, Ordering::Relaxed) + 1, ..plan.clone() }
@@ -165,7 +165,7 @@ pub fn open_loop(plan: Plan, requests_per_second: f64) -> Plan {
     Plan { pacing: Pacing::Open { requests_per_second }, ..plan }
 }
 
-/// One call; an answer that is an error is one.
+/// One call. An error response is an error.
 pub fn exchange(address: SocketAddr, operation: &str, body: &str) -> Result<String> {
     let answer = zenobe_load::exchange(&target(address)?, operation, body.as_bytes())?;
     match answer.is_success() {
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_whole_seconds_count_and_the_first_begins_with_the_load() {
+    fn only_whole_seconds_count_and_the_first_starts_with_the_load() {
         let start = Instant::now();
         let mut seconds = Seconds::default();
         for (milliseconds, done) in

@@ -1,4 +1,4 @@
-//! What the operating system tells of this machine and of a process.
+//! What the operating system reports about this machine and about a process.
 
 use std::fs;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -9,7 +9,7 @@ use crate::Result;
 pub const MEBIBYTE: f64 = 1024.0 * 1024.0;
 const MEMORY_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The machine in one line, without anything that names it.
+/// The machine in one line, without anything that identifies it.
 pub fn describe() -> String {
     let cpu = field("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown processor".into());
     let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
@@ -20,12 +20,12 @@ pub fn describe() -> String {
     format!("{cpu}, {cores} cores{memory}, Linux {}", kernel.trim())
 }
 
-/// What a process keeps in memory.
+/// The memory of a process.
 #[derive(Debug, Clone, Copy)]
 pub struct Memory {
-    /// All of it, with the pages of files that are mapped.
+    /// All of it, including the mapped pages of files.
     pub resident_mib: f64,
-    /// What it has allocated.
+    /// Only what it has allocated.
     pub anonymous_mib: f64,
 }
 
@@ -48,13 +48,13 @@ pub fn memory(process: u32) -> Result<Memory> {
     Ok(Memory { resident_mib: mebibytes("VmRSS")?, anonymous_mib: mebibytes("RssAnon")? })
 }
 
-/// Does the work while watching a process; returns the highest figures besides.
+/// Runs the work while watching a process. Also returns the peak figures.
 pub fn watching_memory<T>(process: u32, work: impl FnOnce() -> Result<T>) -> Result<(T, Memory)> {
     std::thread::scope(|scope| {
         let (end, ended) = mpsc::channel::<()>();
         let watch = scope.spawn(move || -> Result<Memory> {
             let mut most = memory(process)?;
-            // At the end its other half is dropped.
+            // Ends when the other half of the channel is dropped.
             while ended.recv_timeout(MEMORY_INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 most = most.max(memory(process)?);
             }
@@ -71,10 +71,10 @@ pub fn watching_memory<T>(process: u32, work: impl FnOnce() -> Result<T>) -> Res
 pub fn cpu_time(process: u32) -> Result<Duration> {
     let mut sum = own_cpu_time(process)?;
     let path = format!("/proc/{process}/task/{process}/children");
-    // A kernel that does not list children has processes without them as far as we know.
+    // Some kernels do not list children; then only the process itself counts.
     let children = fs::read_to_string(path).unwrap_or_default();
     for child in children.split_whitespace().filter_map(|id| id.parse().ok()) {
-        // One that has just ended is none any more.
+        // A child may have just ended.
         sum += own_cpu_time(child).unwrap_or_default();
     }
     Ok(sum)
@@ -82,7 +82,7 @@ pub fn cpu_time(process: u32) -> Result<Duration> {
 
 fn own_cpu_time(process: u32) -> Result<Duration> {
     let text = fs::read_to_string(format!("/proc/{process}/stat"))?;
-    // The name of the program stands in parentheses and may hold spaces.
+    // The program's name is in parentheses and may contain spaces.
     let (_, fields) = text.rsplit_once(')').ok_or("the process has no statistics")?;
     let mut ticks = fields.split_whitespace().skip(11).take(2).map(str::parse::<u64>);
     let mut next = || -> Result<u64> { Ok(ticks.next().ok_or("the statistics end early")??) };
@@ -90,7 +90,7 @@ fn own_cpu_time(process: u32) -> Result<Duration> {
     Ok(Duration::from_secs_f64(total as f64 / rustix::param::clock_ticks_per_second() as f64))
 }
 
-/// The value of the first `name: value` line of a file of the kernel's.
+/// The value of the first `name: value` line in a kernel file.
 fn field(path: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let mut lines = text.lines().filter_map(|line| line.split_once(':'));
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_is_given_back_is_seen_while_it_was_there() {
+    fn memory_that_is_freed_later_still_counts() {
         let own = std::process::id();
         let before = memory(own).unwrap();
         let use_some = || {

@@ -1,15 +1,16 @@
-//! Measures the server in ways that anybody can repeat: `cargo xtask compare` and `cargo xtask soak`.
+//! Measures the server in ways that anybody can repeat: `cargo xtask compare` and `cargo xtask
+//! soak`.
 //!
 //! `compare` measures everything that the project has a target for. Besides the server, it measures
 //!
-//! - its two **limits**: a bare `hyper` server that answers a fixed body, and a bare loop that appends bytes to a file
-//!   and makes them durable,
+//! - its two **limits**: a bare `hyper` server that answers with a fixed body, and a bare loop that
+//!   appends bytes to a file and syncs them,
 //! - its **peers**: other programs that speak DynamoDB's API.
 //!
-//! Client and server share the machine and absolute rates differ from day to day, so only ratios of what was measured in
-//! turns mean anything.
+//! Client and server share the machine, and absolute rates differ from day to day. Only ratios of
+//! interleaved measurements mean anything.
 //!
-//! `soak` keeps one server under load for minutes while everything else goes on, too.
+//! `soak` keeps one server under load for minutes while background work runs as well.
 
 mod answers;
 mod cleanup;
@@ -53,7 +54,7 @@ enum Command {
     Bare { body: PathBuf },
 }
 
-/// As in the server, so that the bare one has no disadvantage.
+/// The server's allocator, so that the bare one has no disadvantage.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,4 +1,4 @@
-//! Measuring several things in turn, so that what disturbs the machine disturbs all of them.
+//! Interleaves measurements, so that a disturbance of the machine affects all of them.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use zenobe_load::Histogram;
 use crate::Result;
 use crate::progress;
 
-/// What one measurement yields.
+/// The result of one measurement.
 #[derive(Debug, Clone)]
 pub struct Sample {
     pub requests_per_second: f64,
-    /// Nothing for what is no request.
+    /// `None` if the lane sends no requests.
     pub latency: Option<Latency>,
-    /// Processor time that the server took for a request, where it was watched.
+    /// The server's processor time per request, if it was watched.
     pub cpu_us: Option<f64>,
 }
 
@@ -39,7 +39,7 @@ impl Latency {
     }
 }
 
-/// One of the things that take turns.
+/// One of the interleaved measurements.
 pub struct Lane<'a> {
     name: String,
     run: Box<dyn FnMut(Duration) -> Result<Sample> + 'a>,
@@ -92,23 +92,24 @@ impl Series {
         (!times.is_empty()).then(|| median(times))
     }
 
-    /// The rate as a multiple of another's.
+    /// The rate as a multiple of the other's.
     pub fn rate_by(&self, base: &Series) -> Ratio {
         self.by(base, |sample| Some(sample.requests_per_second))
     }
 
-    /// A percentile as a multiple of another's.
+    /// A percentile as a multiple of the other's.
     pub fn latency_by(&self, base: &Series, of: fn(&Latency) -> f64) -> Ratio {
         self.by(base, |sample| sample.latency.as_ref().map(of))
     }
 
-    /// Round by round, and only then the median: a machine that is slower for a while is slower for both.
+    /// Computes the ratio of each round, then the median: when the machine slows down for a while,
+    /// it slows down both.
     fn by(&self, base: &Series, of: impl Fn(&Sample) -> Option<f64>) -> Ratio {
         let pairs = self.samples.iter().zip(&base.samples);
         Ratio::of(pairs.filter_map(|(own, base)| Some(of(own)? / of(base)?)).collect())
     }
 
-    /// How far the rates of the rounds lie apart, as a fraction of their median.
+    /// The range of the rates over all rounds, as a fraction of their median.
     pub fn spread(&self) -> f64 {
         let rates = || self.samples.iter().map(|sample| sample.requests_per_second);
         let most = rates().fold(f64::MIN, f64::max);
@@ -117,11 +118,12 @@ impl Series {
     }
 }
 
-/// A ratio that was measured once per round.
+/// A ratio measured once per round.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ratio {
     pub median: f64,
-    /// Between these lies the middle half of the rounds, or all of three: another run's median should, too.
+    /// The middle half of the rounds, or all of three, lies in this range. The median of another
+    /// run should as well.
     pub low: f64,
     pub high: f64,
 }
@@ -136,7 +138,7 @@ impl Ratio {
     }
 }
 
-/// Runs every lane once per round. A failure of one of them fails the whole.
+/// Runs every lane once per round. If one fails, the whole measurement fails.
 pub fn interleave(
     title: &str,
     rounds: usize,
@@ -151,7 +153,7 @@ pub fn interleave(
         .collect()
 }
 
-/// The same for lanes that may fail one by one: what has failed gets no further turn.
+/// The same for lanes that may fail individually: a failed lane does not run again.
 pub fn interleave_each(
     title: &str,
     rounds: usize,
@@ -176,12 +178,13 @@ pub fn interleave_each(
     outcomes
 }
 
-/// The order in which lanes take their turns in a round. From round to round each comes after another one, so that none
-/// always works off what the same one has left behind: a cache that is full, a disk that is tired.
+/// The order of the lanes in a round. From round to round each lane follows a different one, so
+/// that none always inherits the state that the same lane leaves behind, such as a full cache or a
+/// busy disk.
 ///
-/// This is Williams' design: a round's order goes to and fro (0, 1, -1, 2, -2…), so the steps between neighbours all differ, and the
-/// next round's is the same for lanes that are numbered one further. Of an even number of lanes, each follows each other one
-/// once in as many rounds.
+/// This is Williams' design. The order of a round zigzags (0, 1, -1, 2, -2…), so the steps between
+/// neighbours all differ; the next round shifts every lane by one. With an even number of lanes,
+/// each lane follows every other one once in as many rounds.
 fn order(round: usize, lanes: usize) -> impl Iterator<Item = usize> {
     (0..lanes).map(move |turn| {
         let place = if turn % 2 == 1 { turn.div_ceil(2) } else { lanes - turn / 2 };
@@ -189,7 +192,7 @@ fn order(round: usize, lanes: usize) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The middle one of the values, or the mean of the middle two.
+/// The middle value, or the mean of the middle two.
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);
@@ -226,7 +229,8 @@ mod tests {
             let pairs = lanes * (lanes - 1);
             match lanes % 2 {
                 0 => assert_eq!(followers.len(), pairs, "{lanes} lanes"),
-                // An odd number needs twice as many rounds for all; no lane follows the same one more than twice.
+                // An odd number needs twice as many rounds; no lane follows the same one more than
+                // twice.
                 _ => assert!(followers.len() * 2 >= pairs, "{lanes} lanes"),
             }
         }
@@ -234,7 +238,8 @@ mod tests {
 
     #[test]
     fn ratios_are_those_of_single_rounds() {
-        // The machine was at half its speed in the second round, and one of the two met another disturbance in the third.
+        // In the second round the machine ran at half its speed; in the third another disturbance
+        // hit one of the two.
         let [own, base] =
             [[50.0, 25.0, 50.0], [100.0, 50.0, 40.0]].map(|rates| Series::of_rates(&rates));
         assert_eq!(own.rate_by(&base), Ratio { median: 0.5, low: 0.5, high: 1.25 });
@@ -289,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_that_fails_gets_no_further_turn() {
+    fn a_lane_that_fails_does_not_run_again() {
         let mut turns = 0;
         let failing = Lane::new("failing", |_| {
             turns += 1;

@@ -1,10 +1,10 @@
-//! What was found out: rows with a target and a verdict, and the figures behind them.
+//! The results: rows with a target and a verdict, and the figures behind them.
 
 use std::fmt::Write;
 
 use crate::measure::Series;
 
-/// All that one group of rows yields.
+/// Everything that one group of rows yields.
 #[derive(Debug, Default)]
 pub struct Outcome {
     pub findings: Vec<Finding>,
@@ -12,13 +12,13 @@ pub struct Outcome {
     pub charts: Vec<Chart>,
 }
 
-/// All that documents say about what failed.
+/// The only thing that documents say about a failure.
 pub const NOT_MEASURED: &str = "could not be measured";
 
 /// A row of the table of targets.
 #[derive(Debug)]
 pub struct Finding {
-    /// Names the row for its remark.
+    /// Identifies the row, to find its remark.
     pub row: &'static str,
     pub what: String,
     pub target: String,
@@ -109,7 +109,8 @@ impl Finding {
         }
     }
 
-    /// The error itself goes to standard error only: it may name paths of the machine, and the table is published.
+    /// The error itself goes only to standard error: it may contain paths of this machine, and the
+    /// table is published.
     pub fn failed(row: &'static str, what: &str) -> Finding {
         Finding {
             row,
@@ -121,11 +122,11 @@ impl Finding {
     }
 }
 
-/// Figures of the document, below the table of targets.
+/// Figures in the document, below the table of targets.
 #[derive(Debug)]
 pub struct Section {
     pub heading: String,
-    /// Markdown.
+    /// In Markdown.
     pub text: String,
 }
 
@@ -153,7 +154,7 @@ impl Section {
     }
 }
 
-/// Bars that are drawn side by side.
+/// Bars drawn side by side.
 #[derive(Debug)]
 pub struct Chart {
     pub title: String,
@@ -162,7 +163,7 @@ pub struct Chart {
 }
 
 impl Chart {
-    /// The rates of series, of which those named after a limit are not ours.
+    /// The rates of several series. Series named after a limit are not ours.
     pub fn of_series(title: &str, series: &[Series]) -> Chart {
         let bar = |series: &Series| Bar {
             name: series.name.clone(),
@@ -177,13 +178,13 @@ impl Chart {
 #[derive(Debug)]
 pub struct Bar {
     pub name: String,
-    /// Nothing for what could not be measured.
+    /// `None` if it could not be measured.
     pub value: Option<f64>,
-    /// Whether it is ours.
+    /// Whether it is our server.
     pub own: bool,
 }
 
-/// A number with its thousands set apart.
+/// A number with thousands separators.
 pub fn count(value: f64) -> String {
     let digits = format!("{value:.0}");
     let mut text = String::new();
@@ -196,7 +197,7 @@ pub fn count(value: f64) -> String {
     text
 }
 
-/// Three digits are enough.
+/// Three digits suffice.
 pub fn milliseconds(value: f64) -> String {
     match value {
         value if value < 10.0 => format!("{value:.2} ms"),
@@ -210,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thousands_are_set_apart() {
+    fn thousands_have_separators() {
         for (value, text) in [
             (0.0, "0"),
             (999.4, "999"),

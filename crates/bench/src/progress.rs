@@ -1,8 +1,8 @@
-//! What the program is doing, on standard error.
+//! Progress on standard error.
 
 use std::io::{IsTerminal, Write};
 
-/// Replaces the last line on a terminal; elsewhere each text is a line of its own.
+/// Replaces the last line on a terminal; elsewhere each text gets its own line.
 pub fn show(text: &str) {
     let mut error = std::io::stderr().lock();
     let _ = match error.is_terminal() {

@@ -1,4 +1,4 @@
-//! When and of what something was measured.
+//! When a measurement ran, and on which commit.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -26,7 +26,7 @@ pub fn commit(repository: &Path) -> String {
     }
 }
 
-/// What a program says first, if it runs.
+/// The first line that a program prints, if it runs.
 pub fn first_line(command: &mut Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout);

@@ -1,4 +1,4 @@
-//! What is measured and where: the options that all commands have.
+//! The options that all commands share: what to measure, and where.
 
 use std::path::PathBuf;
 
@@ -22,14 +22,14 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// A place for data that goes at the end, also at one that a signal brings.
+    /// A directory for data that is removed at the end, even after a signal.
     pub fn scratch(&self) -> Result<Scratch> {
         cleanup::on_signals()?;
         Scratch::create(&self.data_dir)
     }
 
-    /// The kind of file system that the data lies on. One where nothing is durable is refused: there a sync is free, and
-    /// every figure of a durable write would be a lie.
+    /// The kind of file system that holds the data. Rejects one without durability: there a sync is
+    /// free, and every figure for a durable write would be a lie.
     pub fn durable_file_system(&self) -> Result<String> {
         let FileSystem { kind, is_durable } = FileSystem::of(&self.data_dir)?;
         match is_durable {
@@ -43,7 +43,7 @@ impl Surroundings {
     }
 }
 
-/// The options of a command as these words, beside those that it can't do without, give them.
+/// Parses these options of a command, with the required ones added.
 #[cfg(test)]
 pub fn parsed<O: Args>(words: &str) -> O {
     #[derive(clap::Parser)]

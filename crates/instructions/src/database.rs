@@ -1,4 +1,4 @@
-//! A database with a few items in it, on the backend that a case names.
+//! A database with a few items, on the backend that a case names.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use crate::requests;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {
     Memory,
-    /// The embedded store, with everything still where it was written to.
+    /// The embedded store, with everything still in the memtable.
     EmbeddedMemtable,
-    /// The embedded store, opened anew after everything went to disk. Blocks are in the cache once a case
-    /// is warm.
+    /// The embedded store, reopened after everything went to disk. Its blocks are cached once a
+    /// case is warm.
     EmbeddedTables,
 }
 
@@ -31,7 +31,7 @@ pub struct Database {
     pub api: Arc<Api>,
     pub store: Arc<dyn Store>,
     pub namespace: Arc<Namespace>,
-    /// Removed last.
+    /// Dropped last.
     _directory: Option<TemporaryDirectory>,
 }
 
@@ -53,7 +53,7 @@ impl Database {
     }
 
     fn open(directory: Option<TemporaryDirectory>) -> Database {
-        // No drivers: nothing here waits for input or for time.
+        // No drivers: nothing here waits for I/O or timers.
         let runtime = Builder::new_current_thread().build().expect("a runtime can be built");
         let store: Arc<dyn Store> = match &directory {
             None => Arc::new(MemoryStore::new()),
@@ -75,7 +75,7 @@ impl Database {
         Database { runtime, api, store, namespace, _directory: directory }
     }
 
-    /// Closing moves everything from memory into tables.
+    /// Closing moves everything from memory into table files.
     fn reopened(self) -> Database {
         let Database { runtime, api, store, _directory: directory, .. } = self;
         runtime.block_on(store.close()).expect("it closes");
@@ -89,7 +89,7 @@ impl Database {
         assert_eq!(response.status, 200, "{operation:?}: {response:?}");
     }
 
-    /// An operation that sends the bodies in turn.
+    /// An operation that sends the bodies in rotation.
     pub fn repeat(self, operation: Operation, bodies: Vec<Vec<u8>>) -> case::Operation {
         let mut next = 0;
         Box::new(move |iterations| {

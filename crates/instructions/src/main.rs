@@ -1,4 +1,4 @@
-//! Runs one hot path again and again, for `cargo xtask instructions` to count what it costs.
+//! Runs one hot path again and again, so that `cargo xtask instructions` can count what it costs.
 //!
 //! ```text
 //! zenobe-instructions --list                    each case with its default number of iterations
@@ -8,9 +8,9 @@
 //! A case sets itself up, warms up, and calls [`section::count`]; only what happens inside is
 //! counted, on all threads. Nothing here measures: callgrind does, from outside.
 //!
-//! **Invariant:** a case does the same in every run. It has one client, a clock that stands still, and inputs
-//! that are prepared before the section. What varies all the same (hash seeds of the standard library,
-//! the turns that threads take) is small, and bounded by the tolerances in `baseline.txt`.
+//! **Invariant:** a case does the same in every run. It has one client, a clock that stands still,
+//! and inputs prepared before the section. The remaining variation (hash seeds of the standard
+//! library, thread scheduling) is small and stays within the tolerances in `baseline.txt`.
 
 mod case;
 mod cases;
@@ -25,7 +25,7 @@ use zenobe::allocator::Allocator;
 
 use crate::case::Case;
 
-/// As in the server, or the counts would be of another one.
+/// The server's allocator, so that the counts are the server's.
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
 

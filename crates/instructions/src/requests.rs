@@ -1,15 +1,15 @@
 //! The tables, the items and the requests, all as JSON.
 //!
-//! `items` has a partition key only, `events` has partitions of [`EVENTS_PER_PARTITION`]. An item takes
-//! about 400 bytes, as in the benchmarks.
+//! `items` has only a partition key; `events` has partitions of [`EVENTS_PER_PARTITION`] items. An
+//! item takes about 400 bytes, as in the benchmarks.
 
 use crate::case::INPUTS;
 
-/// More than are asked for, so that keys lie among others.
+/// More than the requests use, so that keys have neighbours.
 const ITEMS: usize = 16 * INPUTS;
 const PARTITIONS: usize = 16;
 const EVENTS_PER_PARTITION: usize = 40;
-/// What one BatchWriteItem takes.
+/// The maximum of BatchWriteItem.
 const BATCH_SIZE_MAX: usize = 25;
 
 const FILL_SIZE_BYTES: usize = 360;
@@ -49,7 +49,7 @@ pub fn get_item() -> Vec<Vec<u8>> {
     bodies(|input| format!(r#"{{"TableName":"items","Key":{{{}}}}}"#, key(spread(input))))
 }
 
-/// Two bodies per key, so that each write changes what the one before it left.
+/// Two bodies per key, so that each write changes what the previous one left.
 pub fn put_item() -> Vec<Vec<u8>> {
     changes(|input, version| {
         format!(r#"{{"TableName":"items","Item":{}}}"#, item(&key(spread(input)), version))
@@ -69,7 +69,7 @@ pub fn update_item() -> Vec<Vec<u8>> {
     })
 }
 
-/// A page of 25 from somewhere in a partition.
+/// A page of 25 items from near the start of a partition.
 pub fn query() -> Vec<Vec<u8>> {
     bodies(|input| {
         let (partition, first) = (input % PARTITIONS, input / PARTITIONS);
@@ -82,7 +82,7 @@ pub fn query() -> Vec<Vec<u8>> {
     })
 }
 
-/// Two items: one that must exist is replaced, another is counted up.
+/// Two items: one that must exist is replaced, the other's counter is incremented.
 pub fn transact_write() -> Vec<Vec<u8>> {
     changes(|input, version| {
         let (replaced, counted) = (key(spread(input)), key(spread(input) + 1));
@@ -106,7 +106,7 @@ pub fn batch_write() -> Vec<Vec<u8>> {
     })
 }
 
-/// The requests as clients send them: without line breaks and blanks.
+/// Requests as clients send them, without line breaks and spaces.
 fn bodies(body: impl Fn(usize) -> String) -> Vec<Vec<u8>> {
     (0..INPUTS).map(|input| compact(&body(input)).into_bytes()).collect()
 }

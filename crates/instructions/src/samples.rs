@@ -1,4 +1,4 @@
-//! A value of every kind, for the cases below the API.
+//! A value of every type, for the cases below the API.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ pub fn product() -> Attributes {
     ])
 }
 
-/// What the expressions of the cases name.
+/// The names that the expressions use.
 pub fn expression_names() -> BTreeMap<String, String> {
     [("#status", "status"), ("#name", "name")]
         .map(|(placeholder, name)| (placeholder.to_owned(), name.to_owned()))

@@ -1,7 +1,8 @@
-//! The stretch of a run that is counted.
+//! The part of a run that is counted.
 //!
-//! `cargo xtask instructions` knows [`section_begins`] and [`section_ends`] by their names: it has callgrind open a new
-//! account whenever one of them is called. What lies between is the account of all threads for the section.
+//! `cargo xtask instructions` finds [`section_begins`] and [`section_ends`] by name: callgrind
+//! dumps its counts whenever one of them is called. The counts between the two belong to the
+//! section, over all threads.
 
 use std::hint::black_box;
 
@@ -11,7 +12,7 @@ pub fn count(section: impl FnOnce()) {
     section_ends();
 }
 
-// The texts keep the compiler from taking one for the other.
+// The texts keep the compiler from merging the two functions.
 #[inline(never)]
 fn section_begins() {
     black_box("begins");

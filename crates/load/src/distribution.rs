@@ -1,7 +1,8 @@
-//! Which of the items a request is about.
+//! Which item a request is about.
 //!
-//! The zipfian generator is YCSB's: the rejection-free method of Gray et al., "Quickly Generating Billion-Record
-//! Synthetic Databases", with popular items scattered over the key space by an FNV hash.
+//! The zipfian generator is YCSB's: the rejection-free method of Gray et al., "Quickly Generating
+//! Billion-Record Synthetic Databases", with popular items scattered over the key space by an FNV
+//! hash.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,15 +12,16 @@ use rand::rngs::SmallRng;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Distribution {
-    /// All items alike.
+    /// All items equally.
     Uniform,
-    /// Few items take most requests. The constant is below 1, and higher is more skewed; YCSB's is 0.99.
+    /// A few items get most requests. The constant is below 1; higher is more skewed. YCSB uses
+    /// 0.99.
     Zipfian { constant: f64 },
-    /// Zipfian by age: the items inserted last are the most popular.
+    /// Zipfian by age: the newest items are the most popular.
     Latest,
     /// A fraction of the operations goes to a fraction of the keys, the rest to the others.
     Hot { operations: f64, keys: f64 },
-    /// All requests are about one item.
+    /// All requests go to one item.
     Single,
 }
 
@@ -28,7 +30,8 @@ impl Distribution {
 }
 
 const ZIPFIAN_CONSTANT: f64 = 0.99;
-/// YCSB draws scrambled keys out of so many, whatever the number of items, so that the skew does not depend on it.
+/// YCSB draws scrambled keys from this many, whatever the number of items, so that the skew does
+/// not depend on it.
 const SCRAMBLED_SPACE: u64 = 10_000_000_000;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -101,7 +104,7 @@ impl Chooser {
         }
     }
 
-    /// One of `0..items`; `items` may grow between calls.
+    /// One of `0..items`. `items` may grow between calls.
     pub fn draw(&mut self, random: &mut SmallRng, items: u64) -> u64 {
         debug_assert!(items > 0);
         match self {
@@ -127,7 +130,7 @@ impl Chooser {
 pub(crate) struct Zipfian {
     items: u64,
     constant: f64,
-    /// Sum of 1 / i^constant over the items.
+    /// The sum of 1 / i^constant over the items.
     zeta: f64,
     alpha: f64,
     eta: f64,
@@ -167,7 +170,7 @@ impl Zipfian {
 }
 
 fn eta(items: u64, constant: f64, zeta_all: f64) -> f64 {
-    // Of one or two items only the first branches of `draw` are taken.
+    // With one or two items `draw` only takes its first branches.
     if items <= 2 {
         return 0.0;
     }
@@ -175,7 +178,7 @@ fn eta(items: u64, constant: f64, zeta_all: f64) -> f64 {
     (1.0 - (2.0 / items as f64).powf(1.0 - constant)) / (1.0 - zeta_two / zeta_all)
 }
 
-/// The first terms are summed, the tail is its integral with the first correction of Euler and Maclaurin.
+/// Sums the first terms. The tail is its integral with the first Euler-Maclaurin correction.
 fn zeta(items: u64, constant: f64) -> f64 {
     const SUMMED_MAX: u64 = 10_000;
     let summed = items.min(SUMMED_MAX);
@@ -186,7 +189,7 @@ fn zeta(items: u64, constant: f64) -> f64 {
     head + integral + (to.powf(-constant) - from.powf(-constant)) / 2.0
 }
 
-/// FNV-1 of the eight bytes, as YCSB's `fnvhash64`.
+/// FNV-1 of the eight bytes, like YCSB's `fnvhash64`.
 fn scramble(rank: u64) -> u64 {
     let start: u64 = 0xCBF2_9CE4_8422_2325;
     rank.to_le_bytes()
@@ -245,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn unreadable_distributions_are_refused() {
+    fn unreadable_distributions_are_rejected() {
         for text in ["", "zipf", "zipfian:1", "zipfian:0", "zipfian:x", "hot:0.9", "hot:2:0.1"] {
             assert!(text.parse::<Distribution>().is_err(), "{text}");
         }
@@ -258,7 +261,7 @@ mod tests {
 
     const DRAWS: u64 = 200_000;
 
-    /// How often each of the items is drawn, with a fixed seed.
+    /// How often each item is drawn with a fixed seed.
     fn counts(distribution: Distribution, items: u64) -> Vec<u64> {
         let mut random = SmallRng::seed_from_u64(7);
         let mut chooser = Chooser::new(distribution, items);
@@ -269,7 +272,7 @@ mod tests {
         counts
     }
 
-    /// Which part of the draws falls on the most popular tenth.
+    /// The share of draws that hit the most popular tenth.
     fn top_tenth(mut counts: Vec<u64>) -> f64 {
         counts.sort_unstable_by(|left, right| right.cmp(left));
         let top: u64 = counts[..counts.len() / 10].iter().sum();
@@ -280,9 +283,10 @@ mod tests {
     fn skew_is_as_the_distribution_says() {
         let share = |distribution| top_tenth(counts(distribution, 1000));
         assert!((0.09..0.14).contains(&share(Distribution::Uniform)));
-        // Of ranks over ten billion, zeta(100) / zeta = 20 % are the first hundred. The others fold onto all items.
+        // Of ranks over ten billion, the first hundred get zeta(100) / zeta = 20 %. The rest fold
+        // onto all items.
         assert!((0.26..0.33).contains(&share(Distribution::ZIPFIAN)));
-        // Of ranks over a thousand, zeta(100) / zeta(1000) = 69 %.
+        // Of ranks over a thousand, the first hundred get zeta(100) / zeta(1000) = 69 %.
         assert!((0.65..0.73).contains(&share(Distribution::Latest)));
         assert!(share(Distribution::Zipfian { constant: 0.5 }) < share(Distribution::ZIPFIAN));
         let hot = counts(Distribution::Hot { operations: 0.8, keys: 0.2 }, 1000);

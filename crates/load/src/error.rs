@@ -1,4 +1,4 @@
-//! What stops a preparation or a run. A failed request does not: it is counted in the report.
+//! Errors that stop a preparation or a run. A failed request does not: the report counts it.
 
 use std::io;
 

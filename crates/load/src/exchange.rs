@@ -16,7 +16,7 @@ impl Answer {
         self.status == 200
     }
 
-    /// The name of the exception, or the status if the answer holds none.
+    /// The name of the exception, or the status if the response names none.
     pub fn error_name(&self) -> String {
         error_name(&self.body).map_or_else(|| format!("HTTP {}", self.status), str::to_owned)
     }
@@ -26,7 +26,8 @@ impl Answer {
     }
 }
 
-/// Calls an operation of DynamoDB, such as `CreateTable`, on a connection of its own. An answer that reports an error is an answer.
+/// Calls an operation of DynamoDB, such as `CreateTable`, on a new connection. A response that
+/// reports an error is still `Ok`.
 pub fn exchange(target: &Target, operation: &str, body: &[u8]) -> Result<Answer> {
     runtime()?.block_on(async {
         let mut connection = Connector::new(target)?.open().await?;
@@ -34,7 +35,7 @@ pub fn exchange(target: &Target, operation: &str, body: &[u8]) -> Result<Answer>
     })
 }
 
-/// Calls one after the other, on a connection that is kept.
+/// Makes one call after the other on one connection.
 pub struct Client {
     target: Target,
     connector: Connector,
@@ -47,8 +48,8 @@ impl Client {
         Ok(Client { target, connector, connection: None })
     }
 
-    /// As [`exchange`]. The future may be dropped halfway: the connection goes with it, so that no later call finds the
-    /// rest of its answer.
+    /// Like [`exchange`]. The future may be dropped halfway: that also drops the connection, so no
+    /// later call reads the rest of its response.
     pub async fn call(&mut self, operation: &str, body: &[u8]) -> Result<Answer> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,

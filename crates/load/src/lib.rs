@@ -1,7 +1,8 @@
 //! A load generator for any DynamoDB endpoint.
 //!
-//! A [`Plan`] says what to send where. [`prepare`] makes the table and its items, [`run`] sends the load and measures,
-//! [`exchange`] makes a single call. All three block; they bring their own runtimes. A [`Client`] makes calls within a runtime.
+//! A [`Plan`] says what to send where. [`prepare`] creates the table and its items, [`run`] sends
+//! the load and measures, [`exchange`] makes a single call. All three block and bring their own
+//! runtimes. A [`Client`] makes calls inside a runtime.
 //!
 //! ```no_run
 //! use zenobe_load::{Plan, Target, Workload, prepare, run};
@@ -16,11 +17,13 @@
 //! # }
 //! ```
 //!
-//! **Invariant:** the generator reads no more of an answer than its status, and what decides the next request: a page's
-//! last key, unprocessed items, the name of an error. It runs as well against a server that answers a fixed body to everything,
-//! which measures what HTTP alone costs.
+//! **Invariant:** the generator reads no more of a response than its status and whatever decides
+//! the next request: a page's last key, unprocessed items, the name of an error. It therefore also
+//! runs against a server that answers every request with a fixed body, which measures the cost of
+//! HTTP alone.
 //!
-//! **Invariant:** on a plain connection without credentials, a request costs one write and no allocation.
+//! **Invariant:** on a plain connection without credentials, a request costs one write and no
+//! allocation.
 
 mod distribution;
 mod error;

@@ -6,39 +6,40 @@ use crate::{Distribution, LoadError, Result, Target, Workload};
 
 pub const ITEM_BYTES_MAX: usize = 350_000;
 
-/// One measurement. [`Plan::new`] fills in the defaults; every field may be changed.
+/// One measurement. [`Plan::new`] fills in the defaults; callers may change every field.
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub target: Target,
-    /// The exact name of the table, which must have the workload's [`Shape`](crate::Shape).
+    /// The name of the table, which must have the workload's [`Shape`](crate::Shape).
     pub table: String,
     pub workload: Workload,
     pub keys: Distribution,
-    /// How many items the table is loaded with.
+    /// How many items to load into the table.
     pub items: u64,
-    /// Size of an item as DynamoDB counts it: names and values.
+    /// The size of an item as DynamoDB counts it: names and values.
     pub item_bytes: usize,
     pub connections: usize,
     pub threads: usize,
     pub pacing: Pacing,
-    /// Load that is sent first and not measured.
+    /// How long to send load before measuring.
     pub warmup: Duration,
     pub duration: Duration,
-    /// Ends the run after so many operations, whatever `duration` says. There is no warm-up then.
+    /// Ends the run after this many operations, whatever `duration` says. There is no warm-up then.
     pub operations_max: Option<u64>,
-    /// Whether throttled requests are sent again after a pause, which counts into their latency. Otherwise they are errors.
+    /// Whether to retry throttled requests after a pause, which counts towards their latency.
+    /// Otherwise they are errors.
     pub retry_throttled: bool,
-    /// How long requests that are under way at the end are waited for.
+    /// How long to wait at the end for requests that are still running.
     pub timeout: Duration,
     pub seed: u64,
 }
 
-/// When the next request is sent.
+/// When to send the next request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pacing {
-    /// As soon as the connection has its answer. Finds the highest rate.
+    /// As soon as the connection has a response. This finds the highest rate.
     Closed,
-    /// On a schedule that goes on when the server does not. Latency counts from the scheduled time.
+    /// On a schedule that continues when the server stalls. Latency counts from the scheduled time.
     Open { requests_per_second: f64 },
 }
 
@@ -63,7 +64,7 @@ impl Plan {
         }
     }
 
-    /// Refuses a plan that cannot be carried out.
+    /// Rejects a plan that cannot be run.
     pub fn check(&self) -> Result<()> {
         let table_fits = (3..=255).contains(&self.table.len())
             && self
@@ -103,13 +104,13 @@ impl Plan {
         }
     }
 
-    /// Threads that really run: each has at least one connection.
+    /// The number of threads that run. Each has at least one connection.
     pub(crate) fn workers(&self) -> usize {
         self.threads.min(self.connections)
     }
 }
 
-/// One thread drives some 200,000 requests per second, which needs several cores of server.
+/// One thread drives about 200,000 requests per second. A server needs several cores for that many.
 fn default_threads() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     (cores / 4).max(1)

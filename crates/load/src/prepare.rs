@@ -1,8 +1,9 @@
-//! The table and its items.
+//! Creates the table and its items.
 //!
-//! A table that the generator made has an item that says so, and with what the table was loaded. A table without it is
-//! somebody else's. A table with it is used again if it was loaded with the same and still has the keys, the indexes and
-//! the stream that it was made with.
+//! The generator puts a marker item into each table that it creates, which records what it loaded.
+//! A table without the marker belongs to somebody else. A table with the marker is reused if it was
+//! loaded with the same items and still has the keys, the indexes and the stream that it was
+//! created with.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -23,24 +24,24 @@ const LOAD_CONNECTIONS_MAX: usize = 16;
 const TABLE_STATE_TIMEOUT: Duration = Duration::from_secs(300);
 const PAUSE_FIRST: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
-/// With the pauses above, some minutes of throttling.
+/// With the pauses above, a few minutes of throttling.
 const ATTEMPTS_MAX: u32 = 100;
-/// In the key space of no workload.
+/// Outside the key space of every workload.
 const MARKER_KEY: &str = "zenobe-bench";
-/// Raised when the items are laid out differently, so that older tables are loaded anew.
+/// Raised whenever the layout of items changes, so that older tables are reloaded.
 const LAYOUT: u64 = 1;
 
 /// What [`prepare`] is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoadProgress {
-    /// An earlier run's table has other items and is deleted first.
+    /// The table of an earlier run holds other items and is deleted first.
     Replacing,
     Creating,
     Loading {
         done: u64,
         total: u64,
     },
-    /// An earlier run's table fits.
+    /// The table of an earlier run fits.
     Reused,
 }
 
@@ -52,7 +53,7 @@ pub struct Prepared {
     pub elapsed: Duration,
 }
 
-/// Makes the plan's table and loads its items, unless an earlier call has done so.
+/// Creates the plan's table and loads its items, unless an earlier call has done so.
 pub fn prepare(plan: &Plan, progress: &mut dyn FnMut(LoadProgress)) -> Result<Prepared> {
     plan.check()?;
     let start = Instant::now();
@@ -60,7 +61,7 @@ pub fn prepare(plan: &Plan, progress: &mut dyn FnMut(LoadProgress)) -> Result<Pr
     Ok(Prepared { reused, items: plan.items, elapsed: start.elapsed() })
 }
 
-/// Deletes the plan's table, if the generator made it, and waits until it is gone.
+/// Deletes the plan's table if the generator created it, and waits until it is gone.
 pub fn drop_table(plan: &Plan) -> Result<()> {
     runtime()?.block_on(async {
         let mut table = Table::open(plan).await?;
@@ -72,7 +73,7 @@ pub fn drop_table(plan: &Plan) -> Result<()> {
     })
 }
 
-/// Says whether the table was there already.
+/// Returns whether an existing table was reused.
 async fn prepare_table(plan: &Plan, progress: &mut dyn FnMut(LoadProgress)) -> Result<bool> {
     let mut table = Table::open(plan).await?;
     match table.state().await? {
@@ -102,7 +103,7 @@ struct Table<'a> {
 
 enum State {
     Absent,
-    /// Made by the generator, and fit for the plan or not.
+    /// Created by the generator; it may or may not fit the plan.
     Ours {
         fits: bool,
     },
@@ -125,11 +126,12 @@ impl Table<'_> {
         Ok(State::Ours { fits: item == self.marker(true) && Form::of(&table) == Form::of(&wanted) })
     }
 
-    /// The generator's item, if the table has one.
+    /// The marker item, if the table has one.
     async fn find_marker(&mut self) -> Result<Option<Value>> {
         let marker = self.marker(false);
         let mut key = json!({"pk": marker["pk"]});
-        // A foreign table's key may have other names, which is a ValidationException.
+        // The key of somebody else's table may have other names, which causes a
+        // ValidationException.
         for sorted in [self.plan.workload.shape() == Shape::Sorted, true, false] {
             key.as_object_mut().expect("it is an object").remove("sk");
             if sorted {
@@ -201,7 +203,7 @@ impl Table<'_> {
         self.demand("PutItem", &request).await
     }
 
-    /// The item that says who made the table, and of what.
+    /// The marker item: who created the table, and with which items.
     fn marker(&self, loaded: bool) -> Value {
         let Plan { workload, items, item_bytes, .. } = self.plan;
         let mut marker = json!({
@@ -229,7 +231,7 @@ impl Table<'_> {
     }
 }
 
-/// Whether an item under the marker's key is one: somebody else may have an item of that name, too.
+/// Whether an item under the marker's key is a marker: somebody else's item may have the same key.
 fn is_marker(item: &Value) -> bool {
     item["layout"]["N"].is_string()
         && item["shape"]["S"].is_string()
@@ -237,10 +239,10 @@ fn is_marker(item: &Value) -> bool {
         && item["loaded"]["BOOL"].is_boolean()
 }
 
-/// What makes a table fit, as a request and a description both say it.
+/// Everything that decides whether a table fits, read from a request or from a description.
 #[derive(Debug, PartialEq, Eq)]
 struct Form {
-    /// Names and types of the attributes that keys name.
+    /// The names and types of key attributes.
     attributes: BTreeMap<String, String>,
     keys: Vec<(String, String)>,
     /// The keys and the projection of each index.
@@ -313,7 +315,7 @@ fn create_request(table: &str, shape: Shape) -> Value {
     request
 }
 
-/// Pauses that grow, up to a limit.
+/// Growing pauses, up to a limit.
 struct Wait<'a> {
     table: &'a str,
     wanted: &'static str,
@@ -340,7 +342,7 @@ impl Wait<'_> {
     }
 }
 
-/// Puts all items with BatchWriteItem, on several connections.
+/// Writes all items with BatchWriteItem on several connections.
 async fn load(plan: &Plan, progress: &mut dyn FnMut(LoadProgress)) -> Result<()> {
     let connector = Connector::new(&plan.target)?;
     let next_batch = Rc::new(Cell::new(0));
@@ -367,7 +369,7 @@ async fn load(plan: &Plan, progress: &mut dyn FnMut(LoadProgress)) -> Result<()>
                 None => break,
             },
             _ = ticks.tick() => {
-                // The end is told below, once.
+                // The end is reported once, below.
                 if done.get() < plan.items {
                     progress(LoadProgress::Loading { done: done.get(), total: plan.items });
                 }
@@ -418,7 +420,7 @@ impl Loader {
         self.request.finish();
     }
 
-    /// Sends the batch until nothing of it is left.
+    /// Sends the batch until the server has processed all of it.
     async fn send(&mut self) -> Result<()> {
         let mut pause = PAUSE_FIRST;
         for _ in 0..ATTEMPTS_MAX {

@@ -1,4 +1,4 @@
-//! What a run has measured.
+//! The measurements of a run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,21 +9,23 @@ use crate::Operation;
 
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// Operations that succeeded. All are single requests, except for the read-modify-writes of YCSB F.
+    /// Successful operations. Each is a single request, except for YCSB F's read-modify-writes.
     pub requests: u64,
-    /// From the end of the warm-up to the last answer.
+    /// From the end of the warm-up to the last response.
     pub elapsed: Duration,
-    /// In nanoseconds, of the operations that succeeded. In an open loop from the scheduled time, and with those that were due but
-    /// never sent, by the time that they had waited at the end.
+    /// The latency of successful operations in nanoseconds. In an open loop it counts from the
+    /// scheduled time, and includes operations that were due but never sent, with the time that
+    /// they had waited at the end.
     pub latency: Histogram<u64>,
-    /// In nanoseconds, from sending to the answer. In a closed loop the same as the latency.
+    /// The time from sending to the response, in nanoseconds. In a closed loop it equals the
+    /// latency.
     pub service: Histogram<u64>,
     /// Failed operations by the name of the exception.
     pub errors: BTreeMap<String, u64>,
     /// An example of each error's message.
     pub error_messages: BTreeMap<String, String>,
     pub operations: Vec<OperationReport>,
-    /// One for each second, without the warm-up's.
+    /// One for each second after the warm-up.
     pub intervals: Vec<Interval>,
     pub bytes_sent: u64,
     pub bytes_received: u64,
@@ -31,15 +33,15 @@ pub struct Report {
     pub items: u64,
     /// Scheduled operations for which no connection became free before the end of an open loop.
     pub unsent: u64,
-    /// Answers that asked to slow down and were retried, because the plan says so.
+    /// Responses that asked to slow down and were retried, as the plan allows.
     pub throttled: u64,
-    /// How often the server closed a connection that was used further.
+    /// How often the server closed a connection that was still needed.
     pub reconnects: u64,
-    /// Whether it was stopped before its end.
+    /// Whether the run was stopped early.
     pub stopped: bool,
 }
 
-/// The part of a report that is about one kind of operation.
+/// The part of a report for one kind of operation.
 #[derive(Debug, Clone)]
 pub struct OperationReport {
     pub operation: Operation,
@@ -49,10 +51,11 @@ pub struct OperationReport {
     pub latency: Histogram<u64>,
 }
 
-/// One second of a run, or what was left of it at the end.
+/// One second of a run. The last one may be shorter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Interval {
-    /// When it began, since the end of the warm-up; in the warm-up, since its beginning.
+    /// When it started, counted from the end of the warm-up. During the warm-up it counts from the
+    /// start.
     pub start: Duration,
     pub length: Duration,
     pub warmup: bool,
@@ -73,7 +76,7 @@ impl Report {
         self.errors.values().sum()
     }
 
-    /// Latency that so many percent of the operations did not exceed.
+    /// The latency that this percentage of operations did not exceed.
     pub fn percentile(&self, percentile: f64) -> Duration {
         Duration::from_nanos(self.latency.value_at_percentile(percentile))
     }

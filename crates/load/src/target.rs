@@ -1,4 +1,4 @@
-//! The endpoint that is called, and as whom.
+//! The endpoint to call, and the credentials to call it with.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -22,8 +22,8 @@ pub struct Target {
 }
 
 impl Target {
-    /// Reads `http://host:port` or `https://host`. Without a credential, requests carry a signature that no
-    /// server can verify; only an endpoint on this machine may be called so.
+    /// Reads `http://host:port` or `https://host`. Without a credential, requests carry a signature
+    /// that no server can verify; only an endpoint on this machine may be called this way.
     pub fn new(endpoint: &str, region: &str, credential: Option<Credential>) -> Result<Target> {
         let mut target = parse(endpoint)
             .map_err(|fault| LoadError::Endpoint { url: endpoint.to_owned(), fault })?;
@@ -43,13 +43,13 @@ impl Target {
         Ok(target)
     }
 
-    /// Trusts the certificates in a PEM file, too, as behind a company's proxy.
+    /// Also trusts the certificates in a PEM file, for example those of a company's proxy.
     pub fn with_certificates(self, file: PathBuf) -> Target {
         Target { certificates: Some(file), ..self }
     }
 
-    /// As [`Target::new`], with the credential from `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and
-    /// `AWS_SESSION_TOKEN` if the first two are set, and the certificates of `AWS_CA_BUNDLE`.
+    /// Like [`Target::new`], with the credential from `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`
+    /// and `AWS_SESSION_TOKEN` if the first two are set, and the certificates of `AWS_CA_BUNDLE`.
     pub fn from_environment(endpoint: &str, region: &str) -> Result<Target> {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let keys = variable("AWS_ACCESS_KEY_ID").zip(variable("AWS_SECRET_ACCESS_KEY"));
@@ -61,7 +61,7 @@ impl Target {
         Target::with_credential(endpoint, region, credential)
     }
 
-    /// As [`Target::new`], with the certificates of `AWS_CA_BUNDLE`.
+    /// Like [`Target::new`], with the certificates of `AWS_CA_BUNDLE`.
     pub fn with_credential(
         endpoint: &str,
         region: &str,
@@ -143,7 +143,7 @@ fn parse(endpoint: &str) -> std::result::Result<Target, &'static str> {
     })
 }
 
-/// Whether the text can stand in a header's value.
+/// Whether the text is valid in a header's value.
 fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_graphic())
 }
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn endpoints_are_read_or_refused_with_a_reason() {
+    fn endpoints_are_parsed_or_rejected_with_a_reason() {
         assert_eq!(read("http://127.0.0.1:8000"), Ok((false, "127.0.0.1".into(), 8000)));
         assert_eq!(read("http://[::1]:8000/"), Ok((false, "::1".into(), 8000)));
         assert_eq!(read("HTTPS://db.example"), Ok((true, "db.example".into(), 443)));

@@ -1,4 +1,4 @@
-//! Horizontal bars as an SVG that can be read on light and on dark pages.
+//! Horizontal bars as an SVG, readable on light and dark pages.
 
 use std::fmt::Write;
 
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bars_are_scaled_to_the_longest_and_missing_ones_are_said() {
+    fn bars_are_scaled_to_the_longest_and_missing_ones_are_named() {
         let bar = |name: &str, value, own| Bar { name: name.to_owned(), value, own };
         let chart = Chart {
             title: "Get & put".into(),

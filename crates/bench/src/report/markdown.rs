@@ -6,13 +6,13 @@ use crate::outcome::{Outcome, Verdict};
 
 use super::remarks;
 
-/// Under which circumstances it was measured.
+/// The circumstances of a run.
 pub struct Run {
     pub command: String,
     pub commit: String,
     pub date: String,
     pub machine: String,
-    /// Where the data lies.
+    /// The file system of the data.
     pub file_system: String,
     pub versions: Vec<String>,
     pub method: String,
@@ -42,7 +42,7 @@ pub fn render(run: &Run, outcomes: &[Outcome], chart: &str) -> String {
     text
 }
 
-/// The table of targets, and what the missed ones are due to.
+/// The table of targets, and the reasons for missed ones.
 pub fn targets(outcomes: &[Outcome]) -> String {
     let findings = || outcomes.iter().flat_map(|outcome| &outcome.findings);
     let mut text = String::from("| what | target | measured | | remark |\n|---|---|---|---|---|\n");

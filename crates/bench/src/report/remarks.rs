@@ -1,6 +1,7 @@
-//! Why a target is missed, where it is. A remark is shown only while its row is missed, so a stale one does no harm.
+//! Why a target is missed. A remark shows only while its row misses its target, so a stale one does
+//! no harm.
 
-/// Names of rows and what there is to say about them.
+/// Names of rows, and the remark on them.
 const REMARKS: &[(&[&str], &str)] = &[
     (
         &["query"],

@@ -1,4 +1,4 @@
-//! The four figures that stand in the README, between two marks. All others are in docs/benchmarks.md.
+//! The four figures in the README, between two marks. All others are in docs/benchmarks.md.
 
 use std::fmt::Write;
 
@@ -10,10 +10,11 @@ use super::markdown::Run;
 const START: &str = "<!-- benchmarks -->\n";
 const END: &str = "<!-- /benchmarks -->";
 
-/// Reading, writing, starting and being there. The rates stand beside what limits them, met target or not.
+/// Reading, writing, starting and idling. Rates stand beside their limits, whether or not they meet
+/// the target.
 const ROWS: [&str; 4] = ["get", "put-sync", "start", "idle-memory"];
 
-/// Replaces what stands between the marks.
+/// Replaces the text between the marks.
 pub fn update(readme: &str, run: &Run, outcomes: &[Outcome]) -> Result<String> {
     let (before, rest) = readme.split_once(START).ok_or("the README has no mark")?;
     let (_, after) = rest.split_once(END).ok_or("the README has no second mark")?;
@@ -44,7 +45,7 @@ mod tests {
     use crate::outcome::Finding;
 
     #[test]
-    fn only_what_stands_between_the_marks_changes() {
+    fn only_the_text_between_the_marks_changes() {
         let series = |rate| Series::of_rates(&[rate]);
         let outcome = Outcome {
             findings: vec![

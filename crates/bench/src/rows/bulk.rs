@@ -1,4 +1,4 @@
-//! Loading a million items, and writing on and on: whether the store keeps up with what comes over the wire.
+//! Loads a million items, then keeps writing: does the store keep up with the network?
 
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ use super::Context;
 
 const ITEMS: u64 = 1_000_000;
 const BATCH_ITEMS: f64 = 25.0;
-/// What the slowest second must bring, as a part of the median one.
+/// The least rate of the slowest second, as a part of the median.
 const SLOWEST_SHARE_MIN: f64 = 0.5;
 const TAIL_MAX: f64 = 20.0;
-/// As a multiple of the usual duration: long enough that compactions run.
+/// As a multiple of the usual duration, long enough for compactions to run.
 const SUSTAINED_FACTOR: u32 = 7;
-/// The part of the highest sustained rate that is asked for. Client and server share the cores, and one by one requests
-/// cost both of them about twice as much as in the batches that form at the highest rate.
+/// The part of the highest sustained rate to request. Client and server share the cores, and single
+/// requests cost both of them about twice as much as the batches that form at the highest rate.
 const SUSTAINED_PART: f64 = 0.5;
 const BARE_CONNECTIONS: usize = 16;
 
@@ -57,7 +57,8 @@ fn steadiness(loaded: &Loaded, rate: f64) -> Finding {
     }
 }
 
-/// Items per second that the wire alone would carry: the same batches, answered without being read.
+/// The items per second that the network alone would carry: the same batches, answered without
+/// being read.
 fn wire_limit(context: &Context<'_>, plan: &Plan) -> Result<f64> {
     let file = context.scratch.path("batch.json");
     let bare = BareServer::start(&file, r#"{"UnprocessedItems":{}}"#)?;
@@ -78,7 +79,7 @@ fn sustained(
     plan.warmup = Duration::from_secs(1);
     let duration = context.effort.duration * SUSTAINED_FACTOR;
     let highest = load::sample(&plan, duration)?.requests_per_second;
-    // An open loop: a closed one would stop sending while the server stalls, and hardly notice.
+    // An open loop: a closed one would stop sending while the server stalls, and barely notice.
     let plan = load::open_loop(plan, highest * SUSTAINED_PART);
     let bare = BareServer::start(&context.scratch.path("put.json"), "{}")?;
     let bare_plan = aimed_at(&plan, bare.address)?;
@@ -94,7 +95,7 @@ fn sustained(
     Ok(tail_finding(&server, &bare, &loops, row, mode))
 }
 
-/// The latencies of the same load in several runs, from the shortest tail to the longest.
+/// The latencies of the same load in several runs, shortest tail first.
 struct Tails(Vec<Latency>);
 
 impl Tails {
@@ -103,7 +104,7 @@ impl Tails {
         Tails(runs)
     }
 
-    /// The run in the middle counts: one stall of the machine must not decide.
+    /// The middle run counts: a single stall of the machine must not decide.
     fn middle(&self) -> &Latency {
         &self.0[self.0.len() / 2]
     }
@@ -126,7 +127,8 @@ fn tail(latency: &Latency) -> f64 {
     latency.p999 / latency.p50
 }
 
-/// The bare server has a tail too, which is the machine's: it has nothing to flush, to compact or to wait for.
+/// The bare server has a tail as well. It is the machine's, because the bare server has nothing to
+/// flush, to compact or to wait for.
 fn tail_finding(
     server: &Tails,
     bare: &Tails,
@@ -161,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_run_in_the_middle_decides_about_the_tail() {
+    fn the_middle_run_decides_the_tail() {
         let finding = |tails: &[f64]| {
             let latency = |p999| Latency { p50: 1.0, p99: p999, p999 };
             let runs = tails.iter().map(|tail| latency(*tail)).collect();

@@ -1,4 +1,5 @@
-//! What a large amount of data costs: latency against that of a small table, memory, and the time to start.
+//! What a large amount of data costs: latency compared with a small table, memory, and the time to
+//! start.
 
 use std::time::{Duration, Instant};
 
@@ -15,15 +16,15 @@ use crate::{Result, answers};
 use super::Context;
 
 const SMALL_ITEMS: u64 = 10_000;
-/// Enough that requests meet, too few to keep the machine busy.
+/// Enough that requests overlap, too few to saturate the machine.
 const CLOSED_CONNECTIONS: usize = 4;
 const OPEN_CONNECTIONS: usize = 32;
 const OPEN_REQUESTS_PER_SECOND: f64 = 4_000.0;
 const SLOWDOWN_MAX: f64 = 1.5;
 const START_MAX_MS: f64 = 300.0;
 const START_SAMPLES: usize = 3;
-/// What the server may need besides its cache, which also accounts for its write buffers: itself, its connections, the work
-/// of compactions, and what the allocator keeps.
+/// What the server may need besides its cache, which also covers its write buffers: the program,
+/// its connections, compactions, and whatever the allocator keeps.
 const MEMORY_ALLOWANCE_MIB: f64 = 96.0;
 
 pub fn measure(context: &Context<'_>) -> Result<Outcome> {
@@ -33,7 +34,7 @@ pub fn measure(context: &Context<'_>) -> Result<Outcome> {
     let large = Server::start(context.binary, &data, Keeping::Os)?;
     let load = || {
         let load_time = load_tables(&large, "large table", context.effort.large_items)?;
-        // Compactions after loading are work of the load, not of the reads.
+        // The compactions after loading belong to the load, not to the reads.
         large.settle("large table")?;
         Ok(load_time)
     };
@@ -94,7 +95,7 @@ fn load_tables(server: &Server, title: &str, items: u64) -> Result<Duration> {
     Ok(elapsed)
 }
 
-/// Stops and starts the server a few times; returns it with the median time until its first answer.
+/// Restarts the server a few times. Returns it with the median time until its first response.
 fn restart(context: &Context<'_>, mut server: Server) -> Result<(Server, f64)> {
     let data = context.scratch.path("large");
     let mut milliseconds = Vec::new();
@@ -114,7 +115,7 @@ fn restart(context: &Context<'_>, mut server: Server) -> Result<(Server, f64)> {
     Ok((server, median(milliseconds)))
 }
 
-/// GetItem and Query, each of the small table first.
+/// GetItem and Query, the small table first.
 fn compare(
     context: &Context<'_>,
     small: &Server,

@@ -1,4 +1,4 @@
-//! The rows of the table of targets, in groups that are measured together.
+//! The rows of the table of targets, in groups measured together.
 
 mod bulk;
 mod expiry;
@@ -18,7 +18,7 @@ use crate::cleanup::Scratch;
 use crate::outcome::Outcome;
 use crate::subjects::peers::Installation;
 
-/// What every group needs to know.
+/// Shared by all groups.
 pub struct Context<'a> {
     pub binary: &'a Path,
     pub scratch: &'a Scratch,
@@ -26,7 +26,7 @@ pub struct Context<'a> {
     pub effort: Effort,
 }
 
-/// How long and how much is measured.
+/// How long and how much to measure.
 #[derive(Debug, Clone, Copy)]
 pub struct Effort {
     pub rounds: usize,
@@ -36,8 +36,8 @@ pub struct Effort {
 }
 
 impl Effort {
-    /// The same time in more and shorter turns, for what has no work left over that a short turn would leave out: what
-    /// is compared is then measured closer together.
+    /// The same time in more and shorter rounds, which brings compared measurements closer
+    /// together. It suits lanes that leave no background work behind.
     pub fn in_short_turns(self) -> Effort {
         const PARTS: u32 = 3;
         Effort { rounds: self.rounds * PARTS as usize, duration: self.duration / PARTS, ..self }

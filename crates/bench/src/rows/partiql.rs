@@ -1,4 +1,4 @@
-//! Statements against the operations that they become.
+//! PartiQL statements compared with the operations that they lower to.
 
 use zenobe_load::Workload;
 
@@ -11,7 +11,8 @@ use crate::subjects::server::{Keeping, Server};
 use super::Context;
 
 const CONNECTIONS: usize = 64;
-/// What a statement may cost: parsed once, bound, planned and told.
+/// The least rate of a statement as a part of its operation's. It is parsed once, and bound and
+/// planned for each request.
 const SHARE_MIN: f64 = 0.85;
 
 pub fn measure(context: &Context<'_>) -> Result<Outcome> {

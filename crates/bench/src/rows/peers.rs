@@ -1,7 +1,8 @@
 //! The same requests to other programs that speak DynamoDB's API.
 //!
-//! Each program is measured in every mode that it has and at the concurrency that suits it best. Reads are compared
-//! with the best mode of each, writes among those that promise the same for an acknowledged write.
+//! Each program runs in every mode that it has and at the concurrency that suits it best. Reads
+//! compare with each program's best mode, writes with modes that promise the same for an
+//! acknowledged write.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -21,27 +22,27 @@ use crate::{Result, answers, progress};
 
 use super::{Context, Effort};
 
-/// Enough to spread keys; the slowest peer still loads them in reasonable time.
+/// Enough to spread keys, and few enough for the slowest peer to load.
 const ITEMS: u64 = 5_000;
 /// The ratios of writes are so large that more rounds add nothing.
 const ROUNDS_MAX: usize = 3;
 const PAGE_ITEMS: usize = 25;
-/// Before an operation is measured, everything that takes part gets so many times the load of a measurement, and all get the
-/// same: long enough for those whose runtime compiles what runs often.
+/// Before the measurement every contestant gets this many times its load, the same for all: enough
+/// for runtimes that compile hot code.
 const WARMUP_FACTOR: u32 = 2;
 const WARMUP_CONNECTIONS: usize = 16;
 const TRIAL: Duration = Duration::from_millis(700);
 const READS_FACTOR: f64 = 3.0;
 const WRITES_FACTOR: f64 = 5.0;
 
-/// One operation that is compared.
+/// One operation to compare.
 struct Contest {
     row: &'static str,
     name: &'static str,
     workload: Workload,
-    /// Which promise the contestants must keep; reads don't ask for any.
+    /// The promise that contestants must keep; `None` for reads.
     survives: Option<Survives>,
-    /// The concurrencies that are tried.
+    /// The concurrencies to try.
     connections: &'static [usize],
 }
 
@@ -138,14 +139,14 @@ Dynoxide is compiled for speed instead of for size, which is its default. moto k
 can't have more; it runs with 16 threads. The bare server answers the same bytes without doing anything: client and server share \
 the cores, so no program can be faster here, and the processor time that each server takes per request tells more than the rates.";
 
-/// Something that is running and loaded.
+/// A program that is running and loaded.
 struct Contestant {
     name: String,
     kind: Kind,
     survives: Survives,
     address: SocketAddr,
     process: u32,
-    /// Ends when the contestant goes.
+    /// Ends when the contestant is dropped.
     _running: Box<dyn std::any::Any>,
 }
 
@@ -153,7 +154,7 @@ struct Contestant {
 enum Kind {
     Own,
     Peer,
-    /// The bare server: what a program that does nothing would reach on this machine with this client.
+    /// The bare server: the rate of a program that does nothing, on this machine with this client.
     Limit,
 }
 
@@ -220,7 +221,7 @@ impl Contestant {
         })
     }
 
-    /// Ours takes part once in each contest: in reads as it runs by default.
+    /// Our server takes part once in each contest; in reads it runs with its defaults.
     fn takes_part(&self, contest: &Contest) -> bool {
         match contest.survives {
             Some(survives) => self.survives == survives,
@@ -300,13 +301,13 @@ fn warm_up(contest: &Contest, contestant: &Contestant, duration: Duration) -> Re
     load::warm_up(&plan, duration)
 }
 
-/// Tries each concurrency for a moment.
+/// Tries each concurrency briefly.
 fn best_connections(contest: &Contest, contestant: &Contestant) -> Result<Plan> {
     let mut best: Option<(f64, Plan)> = None;
     let mut failure = None;
     for &connections in contest.connections {
         let plan = load::plan(contestant.address, contest.workload, ITEMS, connections)?;
-        // What fails with many connections may do well with few.
+        // A peer that fails with many connections may do well with few.
         match load::sample(&plan, TRIAL) {
             Ok(sample) => {
                 let rate = sample.requests_per_second;
@@ -356,7 +357,7 @@ fn finding(contest: &Contest, standings: &[Standing<'_>]) -> Finding {
     }
 }
 
-/// The peers that took part and could not be measured, which the ratio must not hide.
+/// The peers that could not be measured. The ratio must not hide them.
 fn failures(standings: &[Standing<'_>]) -> String {
     let failed = standings
         .iter()

@@ -1,4 +1,4 @@
-//! GetItem and Query against a bare server that answers the same bytes.
+//! GetItem and Query compared with a bare server that sends the same bytes.
 
 use zenobe_load::Workload;
 

@@ -1,4 +1,4 @@
-//! How the server starts and rests.
+//! How the server starts and idles.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use super::Context;
 const START_SAMPLES: usize = 9;
 const SETTLE: Duration = Duration::from_secs(2);
 const IDLE: Duration = Duration::from_secs(10);
-/// What "about zero" is: a hundredth of a core.
+/// What counts as "about zero": a hundredth of a core.
 const IDLE_PERCENT_MAX: f64 = 1.0;
 const MEGABYTE: f64 = 1e6;
 
@@ -44,7 +44,7 @@ pub fn measure(context: &Context<'_>) -> Result<Outcome> {
     Ok(Outcome { findings, ..Outcome::default() })
 }
 
-/// Memory and processor time of a server that has answered once and has nothing to do.
+/// The memory and processor time of a server that has answered once and is now idle.
 fn rest(context: &Context<'_>) -> Result<(machine::Memory, f64)> {
     let server = Server::start(context.binary, &context.scratch.path("idle"), Keeping::Sync)?;
     load::exchange(server.address, "ListTables", "{}")?;

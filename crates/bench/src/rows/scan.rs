@@ -1,4 +1,4 @@
-//! A full parallel scan of a table that fits into the cache.
+//! A full parallel scan of a table that fits in the cache.
 
 use std::time::Duration;
 

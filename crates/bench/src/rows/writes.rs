@@ -1,4 +1,5 @@
-//! Writes of all kinds, in both modes of durability, against what limits them and against plain PutItem.
+//! Writes of all kinds, in both durability modes, compared with their limits and with plain
+//! PutItem.
 
 use std::time::Duration;
 
@@ -14,13 +15,13 @@ use crate::subjects::server::{Keeping, Server};
 
 use super::Context;
 
-/// What a write without returned values is answered with.
+/// The response to a write without returned values.
 const ANSWER: &str = "{}";
 const AT_REST: &str = "Each run begins when the server is at rest, so that none pays for what another has left to compact.";
 const OS_CONNECTIONS: usize = 64;
 const SYNC_CONNECTIONS: usize = 256;
 
-// The names of the lanes, by which their figures are found again.
+// The names of the lanes, which identify their figures.
 const BARE: &str = "bare server";
 const LOOP: &str = "bare group-commit loop";
 const PUT: &str = "PutItem";
@@ -88,7 +89,7 @@ pub fn measure_sync(context: &Context<'_>) -> Result<Outcome> {
     Ok(Outcome { findings, sections, charts })
 }
 
-/// A started server with its tables, and the bare server.
+/// A running server with its tables, and the bare server.
 struct Store {
     server: Server,
     bare: BareServer,
@@ -131,7 +132,7 @@ impl Store {
         self.at_rest(name, move |duration| load::sample(&plan, duration))
     }
 
-    /// A lane that begins each time when what the one before has left to compact is done.
+    /// A lane that waits before each round until the previous lane's compactions are done.
     fn at_rest<'a>(
         &'a self,
         name: &str,
@@ -144,7 +145,7 @@ impl Store {
     }
 }
 
-/// The rows whose yardstick is PutItem in the same mode.
+/// The rows that compare with PutItem in the same mode.
 fn against_put(series: &[Series], mode: &str) -> Result<Vec<Finding>> {
     let put = find(series, PUT)?;
     let row = |row, name: &str, share| {
@@ -166,7 +167,8 @@ fn find<'a>(series: &'a [Series], name: &str) -> Result<&'a Series> {
     found.ok_or_else(|| format!("{name} was not measured").into())
 }
 
-/// How much the server's log grows by a PutItem, measured on a store so fresh that no log has been retired.
+/// How much the server's log grows with a PutItem, measured on a store too fresh to have retired a
+/// log.
 fn log_bytes_per_put(context: &Context<'_>) -> Result<usize> {
     const ITEMS: u64 = 1000;
     const WRITES: u64 = 10_000;

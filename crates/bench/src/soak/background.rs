@@ -1,4 +1,4 @@
-//! What goes on besides the load: items that expire, and an index that is added and removed.
+//! Background work during the load: items that expire, and an index that is added and removed.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,15 +15,15 @@ const EXPIRING_TABLE: &str = "expiring";
 const BATCH_ITEMS: u64 = 25;
 const BATCH_INTERVAL: Duration = Duration::from_millis(50);
 const LIFETIME_S: u64 = 5;
-/// How long after the last one's time the expiry may lag.
+/// How late the last item may be deleted.
 const EXPIRY_PATIENCE: Duration = Duration::from_secs(120);
 const INDEX: &str = "soak-index";
 /// How long the backfill of the index may take under load.
 const BACKFILL_PATIENCE: Duration = Duration::from_secs(600);
-/// How often the server is asked how far it is.
+/// How often to poll the server's progress.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Writes items that soon expire, until it is told to finish.
+/// Writes items that expire soon, until it is told to finish.
 pub struct Expiring {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
@@ -52,7 +52,8 @@ impl Expiring {
         Ok(Expiring { address, stop, writer })
     }
 
-    /// Stops writing and waits until all that was written has expired; returns how many that were, and what went wrong.
+    /// Stops writing and waits until everything written has expired. Returns how many items that
+    /// were, and what went wrong.
     pub fn finish(self) -> (u64, Vec<String>) {
         self.stop.store(true, Ordering::Relaxed);
         let written = match self.writer.join() {
@@ -93,7 +94,7 @@ fn write_until(address: SocketAddr, stop: &AtomicBool) -> Result<u64> {
     Ok(written)
 }
 
-/// An index that is added to the loaded table, and later removed.
+/// An index that is added to the loaded table and removed later.
 pub struct IndexChange {
     address: SocketAddr,
     table: String,
@@ -108,7 +109,7 @@ impl IndexChange {
         Ok(IndexChange { address, table, adding: None, backfill: None, faults: Vec::new() })
     }
 
-    /// Adds the index and watches its backfill without holding up the load.
+    /// Adds the index and watches its backfill without blocking the load.
     pub fn add(&mut self) {
         let (address, table) = (self.address, self.table.clone());
         self.adding = Some(std::thread::spawn(move || add_index(address, &table)));

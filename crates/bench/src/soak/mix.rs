@@ -11,7 +11,7 @@ use crate::outcome::{count, milliseconds};
 use crate::subjects::server::Server;
 use crate::{Result, load, progress};
 
-/// Who takes part, and with how many connections. Writes wait for the disk, so more of them wait at once.
+/// The workloads and their connections. Writes wait for the disk, so they need more connections.
 const MIX: [(Workload, usize); 5] = [
     (Workload::Get, 16),
     (Workload::Put, 64),
@@ -21,13 +21,14 @@ const MIX: [(Workload, usize); 5] = [
 ];
 /// Pages of 1 MB each.
 const SCANNED_PAGES_PER_SECOND: f64 = 10.0;
-/// An open loop needs more connections than the closed one whose rate it keeps: requests come in bursts.
+/// An open loop needs more connections than a closed one at the same rate, because requests come in
+/// bursts.
 const OPEN_CONNECTIONS_FACTOR: usize = 2;
-/// Long enough that flushes and compactions take their part.
+/// Long enough for flushes and compactions to matter.
 const TRIAL: Duration = Duration::from_secs(20);
-/// The parts of a closed loop's rate at which an open loop is tried.
+/// The fractions of the closed loop's rate to try in an open loop.
 const PARTS_TRIED: [f64; 7] = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3];
-/// What makes a rate a sustained one: 99 % of the requests are answered in so long.
+/// A rate is sustained if 99 % of the requests finish within this time.
 pub const LATENCY_MAX_MS: f64 = 50.0;
 const NANOSECONDS_PER_MILLISECOND: f64 = 1e6;
 
@@ -39,9 +40,9 @@ pub struct Mix {
 }
 
 impl Mix {
-    /// Finds the highest rate of all workloads at once, with the scan beside them, at which an open loop is answered within
-    /// [`LATENCY_MAX_MS`]. A closed loop says where to begin: at its rate, requests would pile up, since what comes in
-    /// batches costs less.
+    /// Finds the highest rate of all workloads together, with the scan beside them, at which an
+    /// open loop stays within [`LATENCY_MAX_MS`]. The search starts from a closed loop's rate. At
+    /// that rate itself requests would pile up, because the batches of a closed loop cost less.
     pub fn find(server: &Server, items: u64) -> Result<Mix> {
         let address = server.address;
         let mut plans = Vec::new();
@@ -59,7 +60,7 @@ impl Mix {
         let rates = closed.iter().map(Report::requests_per_second).collect();
         let closed = Mix { plans, rates, scan };
         for part in PARTS_TRIED {
-            // What one trial leaves to compact is not the next one's.
+            // A trial must not pay for the compactions of the one before.
             server.settle("soak")?;
             let trial = closed.at(part).run(TRIAL, server.id())?;
             let p99 = trial.latency().p99;
@@ -76,13 +77,13 @@ impl Mix {
         Err(format!("no rate was found at which p99 is at most {LATENCY_MAX_MS} ms").into())
     }
 
-    /// The same workloads at a part of their rates.
+    /// The same workloads at a fraction of their rates.
     pub fn slowed(mut self, part: f64) -> Mix {
         self.rates.iter_mut().for_each(|rate| *rate *= part);
         self
     }
 
-    /// The same workloads in an open loop at a part of their rates.
+    /// The same workloads in an open loop at a fraction of their rates.
     pub fn at(&self, part: f64) -> Mix {
         let rates: Vec<f64> = self.rates.iter().map(|rate| rate * part).collect();
         let open = |(plan, rate): (&Plan, &f64)| {
@@ -102,7 +103,7 @@ impl Mix {
         self.plans.iter().map(|plan| plan.workload).zip(self.rates.iter().copied())
     }
 
-    /// Runs everything and the scan for `duration`, watching the memory of the process.
+    /// Runs everything and the scan for `duration`, and watches the memory of the process.
     pub fn run(&self, duration: Duration, process: u32) -> Result<Part> {
         let all = self.plans.iter().chain([&self.scan]);
         let timed = |plan: &Plan| Plan { duration, warmup: Duration::ZERO, ..plan.clone() };
@@ -113,7 +114,8 @@ impl Mix {
     }
 }
 
-/// The reports of the plans. The scan's does not count: it may fall behind while the others take all they can.
+/// The reports of the plans. The scan's report does not count: the scan may fall behind while the
+/// others take all they can.
 fn run_beside(scan: &Plan, plans: &[Plan]) -> Result<Vec<Report>> {
     let together: Vec<Plan> = plans.iter().chain([scan]).cloned().collect();
     let mut reports = run_together(&together)?;
@@ -136,17 +138,17 @@ fn run_together(plans: &[Plan]) -> Result<Vec<Report>> {
     })
 }
 
-/// What a part of the soak has shown.
+/// The results of one part of the soak.
 pub struct Part {
     pub requests: u64,
     pub requests_per_second: f64,
-    /// Of everything but the scan, in nanoseconds.
+    /// All latencies except the scan's, in nanoseconds.
     pub histogram: Histogram<u64>,
     pub workloads: Vec<(Workload, Latency)>,
     pub memory: Memory,
     pub scanned_items: u64,
     pub unsent: u64,
-    /// Connections that the server closed and that were opened again.
+    /// Connections that the server closed and the client reopened.
     pub reconnects: u64,
     pub errors: BTreeMap<String, u64>,
 }

@@ -1,6 +1,6 @@
-//! `zenobe-bench soak`: one server under mixed load for minutes, while a scan goes round, an index is added and items
-//! expire. Nothing may fail, memory may not grow beyond the cache, and the 99th percentile must stay flat: see [`verdict`]
-//! for what that means.
+//! `zenobe-bench soak`: one server under mixed load for minutes, with a scan that never stops, an
+//! index that is added, and items that expire. Nothing may fail, memory may not grow beyond the
+//! cache, and the 99th percentile must stay flat; [`verdict`] defines what that means.
 
 mod background;
 mod mix;
@@ -22,10 +22,10 @@ use background::{Expiring, IndexChange};
 use mix::{Mix, Part};
 use verdict::{Limits, Verdict};
 
-/// How much of the highest rate is sent.
+/// The part of the highest rate to send.
 const LOAD: f64 = 0.7;
 const ITEMS: u64 = 500_000;
-/// A run this long is worth writing down.
+/// A run this long is worth publishing.
 const DOCUMENT_MINUTES: f64 = 10.0;
 
 #[derive(Args)]
@@ -46,7 +46,7 @@ pub struct Options {
     surroundings: Surroundings,
 }
 
-/// Says whether the server stood it.
+/// Returns whether the server passed.
 pub fn run(options: &Options) -> Result<bool> {
     let scratch = options.surroundings.scratch()?;
     let file_system = options.surroundings.durable_file_system()?;
@@ -90,7 +90,7 @@ pub fn run(options: &Options) -> Result<bool> {
 }
 
 impl Options {
-    /// The command that repeats this run, without what only says where things are.
+    /// The command that repeats this run, without options that only say where things are.
     fn command(&self) -> String {
         let mut command = format!("cargo xtask soak --minutes {}", self.minutes);
         if self.items != ITEMS {
@@ -103,7 +103,7 @@ impl Options {
     }
 }
 
-/// What happened besides the load.
+/// Results of the background work.
 struct Background {
     index_backfill: Option<Duration>,
     expired: u64,
@@ -111,7 +111,7 @@ struct Background {
 }
 
 fn soak(options: &Options, server: &Server, mix: &Mix) -> Result<(Vec<Part>, Background)> {
-    // A part per minute; thirds are compared, so there are always some of them.
+    // One part per minute. Thirds are compared, so there are at least three.
     let number = (options.minutes.round() as usize).max(3);
     let third = number / 3;
     let length = Duration::from_secs_f64(options.minutes * 60.0 / number as f64);
@@ -119,7 +119,7 @@ fn soak(options: &Options, server: &Server, mix: &Mix) -> Result<(Vec<Part>, Bac
     let mut index = IndexChange::new(server.address)?;
     let mut parts = Vec::with_capacity(number);
     for part in 1..=number {
-        // The index is there in the middle third, so that the first and the last do the same work.
+        // The index exists only in the middle third, so the first and the last do the same work.
         if part == third + 1 {
             index.add();
         }

@@ -1,4 +1,4 @@
-//! Whether the server stood it.
+//! Whether the server passed.
 
 use std::fmt::Write;
 
@@ -11,19 +11,19 @@ use crate::outcome::{count, milliseconds};
 use super::mix::{LATENCY_MAX_MS, Mix, Part};
 use super::{Background, LOAD};
 
-/// What the server may need besides its cache, which also accounts for its write buffers: connections, the work of
-/// compactions, and what the allocator keeps.
+/// What the server may need besides its cache, which also covers its write buffers: connections,
+/// compactions, and whatever the allocator keeps.
 const MEMORY_ALLOWANCE_MIB: f64 = 128.0;
-/// How much higher the last third's 99th percentile may be than the first's.
+/// How much higher than the first third's the last third's 99th percentile may be.
 const END_FACTOR_MAX: f64 = 1.5;
-/// How much higher it may be while the index is filled and kept.
+/// How much higher it may be while the index is built and maintained.
 const MIDDLE_FACTOR_MAX: f64 = 4.0;
-/// Below this, percentiles differ by chance and by the timer.
+/// Below this, percentiles differ by chance and by timer resolution.
 const NOISE_MS: f64 = 1.0;
 const UNSENT_PART_MAX: f64 = 0.001;
 const NANOSECONDS_PER_MILLISECOND: f64 = 1e6;
 
-/// What the memory that is allowed is made of.
+/// The components of the memory limit.
 #[derive(Clone, Copy)]
 pub struct Limits {
     pub memory_at_start_mib: f64,
@@ -99,7 +99,7 @@ impl Verdict {
         }
     }
 
-    /// Markdown.
+    /// As Markdown.
     pub fn render(&self, mix: &Mix, parts: &[Part]) -> String {
         let mut text = format!(
             "Mixed load in an open loop at {} requests/s, {:.0} % of the highest rate of which 99 % were answered within \
@@ -180,7 +180,7 @@ fn flat(first: Latency, later: Latency, factor: f64) -> bool {
     later.p99 <= (first.p99 * factor).max(first.p99 + NOISE_MS)
 }
 
-/// The middle one takes what can't be divided.
+/// The middle third takes the remainder.
 fn thirds(parts: &[Part]) -> [Latency; 3] {
     let third = parts.len() / 3;
     let (first, rest) = parts.split_at(third);
@@ -227,7 +227,7 @@ mod tests {
             faults: Vec::new(),
         };
         change(&mut background);
-        // 200 MiB with the allowance.
+        // 200 MiB including the allowance.
         let limits = Limits { memory_at_start_mib: 8.0, cache_mib: 64.0 };
         Verdict::reach(parts, &background, limits).faults
     }

@@ -1,5 +1,6 @@
-//! The first limit: a `hyper` server that reads each request and answers a fixed body. What HTTP alone costs on this
-//! machine, with connections that stay on their threads as those of the real server do.
+//! The first limit: a `hyper` server that reads each request and answers with a fixed body. It
+//! shows what HTTP alone costs on this machine, with connections that stay on their threads like
+//! the real server's.
 
 use std::convert::Infallible;
 use std::io::{self, BufRead, BufReader};
@@ -21,14 +22,14 @@ use tokio::runtime::{Builder, Handle};
 use crate::Result;
 use crate::cleanup::Process;
 
-/// A process of its own, like the real server.
+/// A separate process, like the real server.
 pub struct BareServer {
     process: Process,
     pub address: SocketAddr,
 }
 
 impl BareServer {
-    /// Answers everything with `body`, which it reads from `file`.
+    /// Answers every request with `body`, which it reads from `file`.
     pub fn start(file: &Path, body: &str) -> Result<BareServer> {
         std::fs::write(file, body)?;
         let mut command = Command::new(std::env::current_exe()?);
@@ -73,7 +74,7 @@ async fn serve(stream: std::net::TcpStream, body: Bytes) {
     let Ok(stream) = TcpStream::from_std(stream) else { return };
     let service = service_fn(move |request| answer(request, body.clone()));
     let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-    // A client that goes away ends its connection, nothing else.
+    // A client that disconnects ends only its own connection.
     let _ = connection.await;
 }
 

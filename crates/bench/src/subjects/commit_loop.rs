@@ -1,11 +1,12 @@
-//! The second limit: a loop that only writes bytes to a file and makes them durable.
+//! The second limit: a loop that only writes bytes to a file and syncs them.
 //!
-//! Writers wait, each for its own bytes; one thread takes what all of them have queued, writes it with one call, makes
-//! it durable with one fdatasync and wakes them. It stores nothing that could be found again, so no store that
-//! acknowledges durable writes one by one to the same number of waiting writers can be faster on this disk.
+//! Each writer waits for its own bytes. One thread takes everything that is queued, writes it with
+//! one call, syncs it with one fdatasync and wakes the writers. Nothing that it stores can be found
+//! again, so no store that acknowledges durable writes one by one to the same number of waiting
+//! writers can be faster on this disk.
 //!
-//! How the writers run, whether a group waits for everybody, and whether the file grows make a difference, and which is best
-//! depends on the machine: the fastest way counts.
+//! How the writers run, whether a batch waits for everybody, and whether the file grows all make a
+//! difference, and the best choice depends on the machine: the fastest variant counts.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -20,7 +21,7 @@ use tokio::task::JoinSet;
 use crate::Result;
 
 const TRIAL: Duration = Duration::from_millis(700);
-/// What is written over, again and again: as large as a log that a store would use again.
+/// The region to overwrite again and again, as large as a log that a store would reuse.
 const PREALLOCATED_BYTES: usize = 64 << 20;
 
 #[derive(Debug, Clone)]
@@ -41,13 +42,13 @@ struct Way {
 /// Where the bytes go in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Log {
-    /// Behind all others: with each sync the file's new size and blocks become durable, too.
+    /// Appends: each sync also makes the file's new size and blocks durable.
     Grows,
-    /// Over zeros that were written and made durable before: only data is written.
+    /// Overwrites zeros that were synced before, so a sync writes only data.
     IsPreallocated,
 }
 
-/// What a writer is.
+/// How writers run.
 #[derive(Debug, Clone, Copy)]
 enum Writers {
     TasksOnOneThread,
@@ -66,7 +67,7 @@ fn ways() -> impl Iterator<Item = Way> {
 }
 
 impl CommitLoop {
-    /// Tries every way for a moment and keeps the fastest.
+    /// Tries every combination briefly and keeps the fastest.
     pub fn fastest(file: &Path, writers: usize, bytes_per_write: usize) -> Result<CommitLoop> {
         let mut best: Option<(f64, CommitLoop)> = None;
         for way in ways() {
@@ -123,13 +124,13 @@ impl CommitLoop {
         Ok(writes as f64 / elapsed.as_secs_f64())
     }
 
-    /// Before the time runs.
+    /// Runs before the clock starts.
     fn create_file(&self) -> Result<File> {
         let file = File::create(&self.file)?;
         if self.way.log == Log::IsPreallocated {
             assert!(self.writers * self.bytes_per_write <= PREALLOCATED_BYTES);
             fallocate(&file, FallocateFlags::empty(), 0, PREALLOCATED_BYTES as u64)?;
-            // Blocks that were only reserved would have to be marked as written at their first sync.
+            // Blocks that are only reserved would have to be marked as written at their first sync.
             file.write_all_at(&vec![0; PREALLOCATED_BYTES], 0)?;
             file.sync_all()?;
         }
@@ -186,7 +187,7 @@ impl CommitLoop {
     }
 }
 
-/// What waits to be made durable, and who waits for it.
+/// The bytes to sync, and the writers that wait for them.
 #[derive(Default)]
 struct Queue {
     state: Mutex<Group>,
@@ -197,7 +198,7 @@ struct Queue {
 struct Group {
     bytes: Vec<u8>,
     waiting: Vec<oneshot::Sender<()>>,
-    /// Writers that will not come again: a group need not wait for them.
+    /// Writers that have finished: a batch need not wait for them.
     left: usize,
     closed: bool,
 }
@@ -206,7 +207,7 @@ impl Queue {
     fn append(&self, bytes: &[u8]) -> oneshot::Receiver<()> {
         let (sender, receiver) = oneshot::channel();
         let mut group = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        // After the end nobody would answer: dropping the sender tells the writer so.
+        // Nobody commits after the end. Dropping the sender tells the writer.
         if !group.closed {
             group.bytes.extend_from_slice(bytes);
             group.waiting.push(sender);
@@ -221,7 +222,7 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// Nothing is taken any more; whoever still waits is sent away.
+    /// Accepts no more writes and dismisses the waiting writers.
     fn close(&self) {
         let mut group = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         group.closed = true;
@@ -230,7 +231,8 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// Waits for a group of at least `group_min` writers and swaps it for the empty one given; false at the end.
+    /// Waits for at least `group_min` writers and swaps their batch for the given empty one.
+    /// Returns false at the end.
     fn take(&self, group_min: usize, taken: &mut Group) -> bool {
         let group = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let incomplete = |group: &mut Group| {

@@ -1,4 +1,4 @@
-//! What is measured: the server, its two limits and its peers.
+//! The programs to measure: the server, its two limits and its peers.
 
 pub mod bare;
 pub mod commit_loop;
@@ -11,12 +11,12 @@ use std::process::Stdio;
 
 use crate::Result;
 
-/// Where a started program may complain without disturbing the progress line.
+/// A log for a started program, so that its messages don't disturb the progress line.
 fn log_file(path: &Path) -> Result<Stdio> {
     Ok(File::create(path)?.into())
 }
 
-/// The end of what a program complained about, for the message that says that it failed.
+/// The end of a program's log, for the error that reports its failure.
 fn log_tail(path: &Path) -> String {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();

@@ -1,4 +1,4 @@
-//! Other programs that speak DynamoDB's API, each started as its own documentation has it.
+//! Other programs that speak DynamoDB's API, each started as its own documentation says.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::load;
 const START_PATIENCE: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A peer as it was handed over: installed somewhere, or the reason why not.
+/// A peer: where it is installed, or why it is not.
 #[derive(Debug, Clone)]
 pub struct Installation {
     pub name: String,
@@ -29,7 +29,7 @@ impl Installation {
         }
     }
 
-    /// The ways in which it can be run. What they promise is what their system calls show.
+    /// The modes in which it can run. Their system calls show what each mode promises.
     pub fn modes(&self) -> Vec<Mode> {
         let file = match self.name.as_str() {
             "dynoxide" => Some((Survives::PowerLoss, "SQLite, one sync per write")),
@@ -73,7 +73,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Starts it with its data, if it keeps any, below `data`, and waits for its first answer.
+    /// Starts it, with any data below `data`, and waits for its first response.
     pub fn start(installation: &Installation, mode: Mode, data: &Path) -> Result<Peer> {
         let directory = installation.directory.as_ref().map_err(|reason| reason.clone())?;
         std::fs::create_dir_all(data)?;
@@ -119,7 +119,7 @@ fn command(name: &str, directory: &Path, port: u16, file: Option<&Path>) -> Resu
         "moto" => moto(directory, &port),
         other => return Err(format!("there is no way to start `{other}`").into()),
     };
-    // Credentials of the person who measures are none of a peer's business.
+    // The user's credentials are none of a peer's business.
     for variable in ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"] {
         command.env_remove(variable);
     }
@@ -162,7 +162,7 @@ fn dynamodb_local(directory: &Path, port: &str, file: Option<&Path>) -> Result<C
     Ok(command)
 }
 
-/// moto keeps its tables in the process, so it can't have several workers; threads it can.
+/// moto keeps its tables in the process, so it can use several threads but not several workers.
 fn moto(directory: &Path, port: &str) -> Command {
     let venv = directory.join("venv/bin/python");
     let mut command = match venv.exists() {
@@ -179,7 +179,7 @@ fn moto(directory: &Path, port: &str) -> Command {
     command
 }
 
-/// An address that nobody listens on. The peers can't all be told to choose one and say which.
+/// An address that nobody listens on. Some peers can't choose a port themselves and report it.
 fn free_address() -> Result<SocketAddr> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }

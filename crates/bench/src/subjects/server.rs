@@ -1,4 +1,4 @@
-//! The server itself, as a process started like a user starts it.
+//! The server itself, started as a user would start it.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 use crate::cleanup::Process;
 use crate::{Result, machine, progress};
 
-/// A clean stop of a large store may have much to write.
+/// A large store may have much to write before a clean stop.
 const STOP_PATIENCE: Duration = Duration::from_secs(120);
 
-/// A server that takes less than a fiftieth of a processor in a step has nothing to do.
+/// A server that uses less than a fiftieth of a core in one step is idle.
 const SETTLE_STEP: Duration = Duration::from_millis(500);
 const SETTLE_MAX: Duration = Duration::from_secs(60);
 
-/// The cache that a server has which is not told otherwise.
+/// The server's default cache size.
 pub const CACHE_MIB_DEFAULT: u32 = 384;
 
 /// How the server keeps its data.
@@ -34,7 +34,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Returns when the server has printed where it listens.
+    /// Returns once the server has printed its address.
     pub fn start(binary: &Path, data: &Path, keeping: Keeping) -> Result<Server> {
         Server::start_with(binary, data, keeping, &[])
     }
@@ -67,12 +67,12 @@ impl Server {
         self.process.id()
     }
 
-    /// Stops it as an operator does, so that the next start has nothing to recover.
+    /// Stops it as an operator does, so the next start has nothing to recover.
     pub fn stop(self) -> Result<()> {
         self.process.stop(STOP_PATIENCE)
     }
 
-    /// Waits until the server has nothing more to do.
+    /// Waits until the server is idle.
     pub fn settle(&self, title: &str) -> Result<()> {
         let end = Instant::now() + SETTLE_MAX;
         loop {
@@ -91,13 +91,13 @@ impl Server {
         sum_of_files(&self.data, |name| name.ends_with(".log"))
     }
 
-    /// The size of everything it keeps.
+    /// The size of all its files.
     pub fn data_bytes(&self) -> Result<u64> {
         sum_of_files(&self.data, |_| true)
     }
 }
 
-/// Files may go while they are counted: the store cleans up behind itself.
+/// Files may vanish during the count: the store deletes obsolete ones.
 fn sum_of_files(directory: &Path, wanted: fn(&str) -> bool) -> Result<u64> {
     let mut sum = 0;
     for entry in std::fs::read_dir(directory)?.flatten() {
@@ -111,7 +111,7 @@ fn sum_of_files(directory: &Path, wanted: fn(&str) -> bool) -> Result<u64> {
     Ok(sum)
 }
 
-/// The server prints where it listens; standard output is read on so that it never blocks.
+/// The server prints its address. Reading on keeps its standard output from blocking.
 fn read_address(mut output: impl BufRead + Send + 'static) -> Result<SocketAddr> {
     let mut line = String::new();
     while output.read_line(&mut line)? > 0 {
@@ -132,14 +132,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_default_cache_is_the_one_that_the_server_tells() {
+    fn the_default_cache_is_the_one_in_the_servers_help() {
         let output = Command::new(zenobe_testing::server_binary())
             .args(["serve", "--help"])
             .output()
             .unwrap();
         let help = String::from_utf8(output.stdout).unwrap();
         let told = format!("[env: ZENOBE_CACHE_MB] [default: {CACHE_MIB_DEFAULT}]");
-        // The help is spread over lines.
+        // The help text is wrapped.
         let words: Vec<&str> = help.split_whitespace().collect();
         assert!(words.join(" ").contains(&told), "{help}");
     }

@@ -1,7 +1,8 @@
 //! Parsing and binding expressions, and evaluating a condition.
 //!
-//! The syntax of texts that come again is remembered, so a text that is the same each time is parsed once and then only bound
-//! (`expression-bind`). What parsing costs shows with more texts than are remembered (`expression-parse`).
+//! The syntax of repeated texts is cached, so a constant text is parsed once and then only bound
+//! (`expression-bind`). `expression-parse` uses more texts than the cache holds, to show what
+//! parsing costs.
 
 use std::hint::black_box;
 
@@ -18,7 +19,7 @@ const UPDATE: &str = "SET stock = stock - :few, maker.visits = if_not_exists(mak
                       ratings = list_append(ratings, :more) REMOVE draft ADD weight :low DELETE tags :gone";
 const PROJECTION: &str = "pk, #name, #status, maker.address.city, ratings[0], ratings[3], tags";
 
-/// More than are remembered of a kind, so that none is when it comes again.
+/// More than the cache holds of one kind, so that every lookup misses.
 const TEXTS: usize = 256;
 
 pub fn cases() -> Vec<Case> {
@@ -57,7 +58,7 @@ pub fn cases() -> Vec<Case> {
     ]
 }
 
-/// The text with other names of one attribute.
+/// The text with different names for one attribute.
 fn varied(text: &str, attribute: &str) -> Vec<String> {
     assert!(text.contains(attribute));
     let vary = |number| text.replacen(attribute, &format!("{attribute}{number:03}"), 1);
@@ -123,7 +124,7 @@ fn bound_condition() -> Condition {
     binder.condition(ExpressionKind::Condition, CONDITION).expect("the condition is right")
 }
 
-/// The product meets the condition, and all of it has to be looked at to know.
+/// The product meets the condition, and deciding that takes all of the condition.
 fn condition_values() -> Attributes {
     attributes([
         (":active", text("sold out")),

@@ -1,4 +1,4 @@
-//! Requests over a connection, from the bytes of a head to the bytes of an answer.
+//! Requests over a connection, from the bytes of a head to the bytes of a response.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -39,8 +39,9 @@ fn query() -> Operation {
     exchange("Query", &requests::query())
 }
 
-/// One client on one connection to a server with one thread. The client does no more than write and read,
-/// so nearly all that is counted is the server's. What the system does in its calls is not.
+/// One client on one connection to a server with one thread. The client only writes and reads, so
+/// nearly everything that is counted belongs to the server. Work inside system calls is not
+/// counted.
 fn exchange(operation: &'static str, bodies: &[Vec<u8>]) -> Operation {
     let mut connection = TcpStream::connect(start_server()).expect("the server listens");
     connection.set_nodelay(true).expect("it is connected");
@@ -69,7 +70,7 @@ fn start_server() -> SocketAddr {
         stall_timeout: long,
         shutdown_timeout: long,
     };
-    // It ends with the process.
+    // The thread ends with the process.
     std::thread::spawn(move || {
         let runtime = Builder::new_current_thread().enable_all().build().expect("it can be built");
         runtime.block_on(async {
@@ -88,7 +89,7 @@ fn start_server() -> SocketAddr {
     address
 }
 
-/// The server as it is started without options: credentials are read and not verified.
+/// The server with its default options: it reads credentials and does not verify them.
 fn service(database: &Database) -> Service<ApiHandler> {
     let Namespace { account, region } = (*database.namespace).clone();
     Service {
@@ -121,7 +122,8 @@ fn request(operation: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-/// Reads one answer whole. Answers of the same size are read in as many pieces in every run.
+/// Reads one whole response. Responses of the same size arrive in the same number of pieces in
+/// every run.
 fn receive<'a>(connection: &mut TcpStream, buffer: &'a mut [u8]) -> &'a [u8] {
     let mut received = 0;
     loop {
@@ -134,7 +136,8 @@ fn receive<'a>(connection: &mut TcpStream, buffer: &'a mut [u8]) -> &'a [u8] {
     }
 }
 
-/// Bodies are JSON objects, which end with a brace, and end with the last write of the server.
+/// Bodies are JSON objects, so they end with a brace, and the brace comes with the server's last
+/// write.
 fn is_whole(answer: &[u8]) -> bool {
     answer.ends_with(b"}")
 }

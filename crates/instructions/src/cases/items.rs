@@ -1,4 +1,4 @@
-//! Operations of the API, from a JSON body to a JSON answer.
+//! Operations of the API, from a JSON body to a JSON response.
 
 use zenobe_api::Operation::{
     BatchWriteItem, GetItem, PutItem, Query, TransactWriteItems, UpdateItem,
@@ -20,7 +20,8 @@ macro_rules! cases {
     };
 }
 
-/// One write at a time on the embedded store is a group commit of one: what it costs at most.
+/// On the embedded store, one write at a time means a group commit of one: the most that a write
+/// can cost.
 pub fn cases() -> Vec<Case> {
     cases! {
         "get-item.memory" 512: Memory GetItem get_item;

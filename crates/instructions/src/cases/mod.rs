@@ -1,4 +1,4 @@
-//! The hot paths that are counted.
+//! The hot paths to count.
 
 mod expressions;
 mod http;

@@ -10,7 +10,7 @@ use crate::case::{Case, Operation};
 use crate::requests;
 
 const REGION: &str = "us-east-1";
-/// One moment, as the signature says it and in seconds since the epoch.
+/// One moment, as a signature spells it and in seconds since the epoch.
 const DATE: &str = "20231114T221320Z";
 const DATE_SECONDS: u64 = 1_700_000_000;
 
@@ -18,8 +18,8 @@ pub fn cases() -> Vec<Case> {
     vec![Case { name: "signature-verify", iterations: 512, prepare: verify }]
 }
 
-/// A signed PutItem. Valgrind's processor has no instructions for SHA-256, so the hash is computed the long
-/// way, which most real processors don't have to.
+/// A signed PutItem. Valgrind's processor lacks the instructions for SHA-256, so the hash costs
+/// more here than on most real processors.
 fn verify() -> Operation {
     let credentials = Credentials::parse("AKIDEXAMPLE:wJalrXUtnFEMI/K7MDENG").expect("it is right");
     let body = requests::put_item().swap_remove(0);
@@ -37,7 +37,7 @@ fn verify() -> Operation {
     })
 }
 
-/// The headers that SDKs send, all but the agent signed.
+/// The headers that SDKs send. All except the user agent are signed.
 fn signed_headers(credentials: &Credentials, body: &[u8]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in [

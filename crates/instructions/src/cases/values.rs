@@ -1,4 +1,4 @@
-//! Numbers, and items between bytes, trees and JSON.
+//! Numbers, and conversions of items between bytes, trees and JSON.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ fn encode() -> Operation {
     })
 }
 
-/// What every read of a stored item pays.
+/// The price of every read of a stored item.
 fn validate() -> Operation {
     let bytes = EncodedItem::encode(&product()).into_bytes();
     Box::new(move |iterations| {
@@ -70,7 +70,7 @@ fn decode() -> Operation {
     })
 }
 
-/// As a stream record's new image: items are rendered the same way wherever they go.
+/// Renders a stream record's new image: items are rendered the same way everywhere.
 fn render() -> Operation {
     let namespace = Namespace { account: "000000000000".into(), region: "us-east-1".into() };
     let table = TableName { namespace: Arc::new(namespace), name: "products".into() };

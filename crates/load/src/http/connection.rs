@@ -1,4 +1,4 @@
-//! A connection that is opened again when the server has closed it.
+//! A connection that reopens after the server has closed it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -54,7 +54,8 @@ impl Connector {
         })
     }
 
-    /// Tries the addresses until one answers: a name may also stand for one where nobody listens.
+    /// Tries the addresses until one accepts: a name may resolve to an address where nobody
+    /// listens.
     async fn connect(&self) -> io::Result<Stream> {
         let first = self.next.fetch_add(1, Ordering::Relaxed);
         let mut failure = None;
@@ -72,14 +73,15 @@ impl Connector {
 pub struct Connection {
     connector: Connector,
     stream: Option<Stream>,
-    /// Whether an answer has come over this stream. Only then may its end be a server that was tired of waiting.
+    /// Whether this stream has carried a response. Only then can its end mean that the server
+    /// closed an idle connection.
     used: bool,
     input: Vec<u8>,
-    /// How often the server has closed the connection between two requests.
+    /// How often the server closed the connection between two requests.
     pub reconnects: u64,
 }
 
-/// A complete answer, still in the connection's buffer.
+/// A complete response, still in the connection's buffer.
 #[derive(Debug, Clone)]
 pub struct Received {
     pub status: u16,
@@ -88,7 +90,7 @@ pub struct Received {
     pub size_bytes: usize,
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug)]
 pub enum Failure {
     Connect(io::Error),
@@ -97,7 +99,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// For counting, among the names of exceptions.
+    /// The name under which the report counts the failure, next to the names of exceptions.
     pub fn name(&self) -> &'static str {
         match self {
             Failure::Connect(_) => "(connection refused)",
@@ -115,7 +117,7 @@ impl Failure {
 }
 
 impl Connection {
-    /// Sends a complete request and waits for its complete answer.
+    /// Sends a complete request and waits for the complete response.
     #[inline]
     pub async fn exchange(&mut self, request: &[u8]) -> std::result::Result<Received, Failure> {
         if let Some(stream) = &mut self.stream {

@@ -1,4 +1,4 @@
-//! HTTP/1.1 with as little as a measurement needs.
+//! As much of HTTP/1.1 as a measurement needs.
 
 mod connection;
 mod request;

@@ -1,4 +1,4 @@
-//! Renders requests: the head once per operation, the body into the same buffer behind it.
+//! Renders requests: the head once per operation, then the body after it in the same buffer.
 
 use std::time::SystemTime;
 
@@ -8,7 +8,7 @@ use zenobe_auth::{Credential, Signer, Timestamp};
 
 use crate::target::Target;
 
-/// The operations of the API that are called under load.
+/// The API operations that workloads call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
     GetItem,
@@ -50,7 +50,7 @@ impl Call {
     }
 }
 
-/// A buffer for one request after the other.
+/// A buffer that each request reuses.
 pub struct Request {
     bytes: Vec<u8>,
     body_start: usize,
@@ -58,7 +58,8 @@ pub struct Request {
 }
 
 enum Heads {
-    /// For each call of [`Call::ALL`]. A loopback server checks no signature, so one that never changes will do.
+    /// One head per call of [`Call::ALL`]. A loopback server checks no signature, so a constant one
+    /// will do.
     Fixed(Vec<Vec<u8>>),
     /// The signature depends on the body and the time, so the head is rendered last.
     Signed(Box<Signed>),
@@ -71,7 +72,8 @@ struct Signed {
     body: Vec<u8>,
 }
 
-/// The length is written over these once it is known. Spaces before a value mean nothing.
+/// Placeholder that the length overwrites once it is known. Spaces before a header's value have no
+/// meaning.
 const LENGTH_WIDTH: usize = 8;
 const HEAD_END: &[u8] = b"\r\n\r\n";
 const CONTENT: &str = "application/x-amz-json-1.0";
@@ -90,7 +92,7 @@ impl Request {
         Request { bytes: Vec::with_capacity(4096), body_start: 0, heads }
     }
 
-    /// A single request, to whatever operation.
+    /// A single request to any operation.
     pub fn once(target: &Target, operation: &str, body: &[u8]) -> Vec<u8> {
         match &target.credential {
             None => {
@@ -108,7 +110,7 @@ impl Request {
         }
     }
 
-    /// Begins a request; the body is to be appended to what is returned.
+    /// Starts a request. The caller appends the body to the returned buffer.
     #[inline]
     pub fn begin(&mut self, call: Call) -> &mut Vec<u8> {
         match &mut self.heads {
@@ -149,7 +151,7 @@ fn write_length(bytes: &mut [u8], body_start: usize) {
     let mut length = bytes.len() - body_start;
     let mut at = body_start - HEAD_END.len();
     let first = at - LENGTH_WIDTH;
-    // What the last request left there is overwritten by the fresh head.
+    // Each request starts with a fresh head, so no digits of the last one remain.
     while at > first {
         at -= 1;
         bytes[at] = b'0' + (length % 10) as u8;

@@ -1,17 +1,17 @@
-//! Where a response ends, and whether it was a success.
+//! Finds the end of a response, and whether it succeeded.
 
 use std::ops::Range;
 
-/// A response without a length and without an end would otherwise fill the memory.
+/// Otherwise a response without a length and without an end would fill the memory.
 const RESPONSE_BYTES_MAX: usize = 64 * 1024 * 1024;
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Response {
     pub status: u16,
-    /// Where the body is in the input. A chunked body has been joined in place.
+    /// Where the body is in the input. Chunks have been joined in place.
     pub body: Range<usize>,
-    /// Whether the connection is of no further use.
+    /// Whether the connection can't be used again.
     pub close: bool,
 }
 
@@ -29,11 +29,11 @@ pub enum Fault {
     Closed,
 }
 
-/// Follows one response through an input that grows.
+/// Follows one response through a growing input.
 #[derive(Debug, Default)]
 pub struct ResponseParser {
     state: State,
-    /// Where the response begins: after interim ones, which have no body.
+    /// Where the response starts: after interim responses, which have no body.
     start: usize,
 }
 
@@ -72,7 +72,7 @@ impl ResponseParser {
         })
     }
 
-    /// The response, if the end of the input is its end, too.
+    /// The response, if it ends with the input.
     pub fn end(self, input: &[u8]) -> Result<Response, Fault> {
         match self.state {
             State::UntilClose(mut response) => {
@@ -83,7 +83,7 @@ impl ResponseParser {
         }
     }
 
-    /// How large the input will be, if that is known.
+    /// How large the input will get, if known.
     pub fn size_expected(&self) -> Option<usize> {
         match &self.state {
             State::Sized(response) => Some(response.body.end),
@@ -92,7 +92,8 @@ impl ResponseParser {
     }
 }
 
-/// What follows a head that begins at `start`, and the head's size; None until the head is complete.
+/// The state after a head that starts at `start`, and the head's size. `None` until the head is
+/// complete.
 #[inline]
 fn read_head(input: &[u8], start: usize) -> Result<Option<(State, usize)>, Fault> {
     let mut lines = Lines { rest: input };
@@ -130,7 +131,7 @@ fn read_head(input: &[u8], start: usize) -> Result<Option<(State, usize)>, Fault
     Ok(Some((state, size)))
 }
 
-/// The status, and whether the connection closes unless said otherwise.
+/// The status, and whether the connection closes by default.
 fn read_status(line: &[u8]) -> Result<(u16, bool), Fault> {
     match line {
         [b'H', b'T', b'T', b'P', b'/', b'1', b'.', minor, b' ', a, b, c, ..] => {
@@ -141,7 +142,7 @@ fn read_status(line: &[u8]) -> Result<(u16, bool), Fault> {
     }
 }
 
-/// Complete lines, without their ends.
+/// Complete lines, without their line breaks.
 struct Lines<'a> {
     rest: &'a [u8],
 }
@@ -158,10 +159,10 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
-/// The value of the header if the line is about it; `name` is lower-case and ends in a colon.
+/// The value, if the line is this header. `name` is lower-case and ends in a colon.
 #[inline]
 fn value_of<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
-    // The place of the colon rules most headers out.
+    // The position of the colon rules out most headers.
     let is_candidate = line.get(name.len() - 1) == Some(&b':');
     let (start, value) = line.split_at_checked(name.len()).filter(|_| is_candidate)?;
     start.eq_ignore_ascii_case(name).then(|| value.trim_ascii())
@@ -179,9 +180,9 @@ fn decimal(digits: &[u8]) -> Option<usize> {
 #[derive(Debug)]
 struct Chunks {
     read_to: usize,
-    /// Of the chunk that is being read: its bytes that are still to come, and the line's end after them.
+    /// The bytes of the current chunk that are still missing, including the line break after it.
     open: Option<usize>,
-    /// Behind the last chunk, lines follow until an empty one.
+    /// Lines follow the last chunk, up to an empty one.
     in_trailer: bool,
 }
 
@@ -190,7 +191,7 @@ impl Chunks {
         Chunks { read_to, open: None, in_trailer: false }
     }
 
-    /// Appends what has come to the body, and says whether that was all.
+    /// Appends the new input to the body. Returns whether the body is complete.
     fn advance(&mut self, input: &mut [u8], body: &mut Range<usize>) -> Result<bool, Fault> {
         loop {
             if let Some(rest) = self.open {
@@ -293,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_framed_is_a_fault() {
+    fn responses_that_cannot_be_framed_are_faults() {
         check("HTTP/2 200\r\n\r\n", Err(Fault::NotHttp));
         check("HTTP/1.1 2x0 OK\r\n\r\n", Err(Fault::NotHttp));
         check("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", Err(Fault::Length));

@@ -18,7 +18,7 @@ pub enum Stream {
     Secure(Box<TlsStream<TcpStream>>),
 }
 
-/// What an encrypted stream needs, shared by all of a run's.
+/// The TLS configuration, shared by all streams of a run.
 #[derive(Clone)]
 pub struct Security {
     connector: TlsConnector,
@@ -66,7 +66,7 @@ impl Stream {
         }
     }
 
-    /// Appends what has come; 0 means that the peer has closed.
+    /// Appends what has arrived. 0 means that the peer has closed.
     #[inline]
     pub async fn read(&mut self, input: &mut Vec<u8>) -> io::Result<usize> {
         match self {

@@ -1,16 +1,16 @@
-//! Draws lines in a frame, as SVG. Knows nothing of latencies.
+//! Draws line charts as SVG. It knows nothing about latencies.
 
 use std::fmt::Write;
 
 pub const WIDTH: f64 = 900.0;
-/// Of a panel with its title and its axis.
+/// The height of a panel with its title and its axis.
 pub const HEIGHT: f64 = 320.0;
 const LEFT: f64 = 80.0;
 const RIGHT: f64 = 20.0;
 const TOP: f64 = 50.0;
 const BOTTOM: f64 = 50.0;
 
-/// As many as there are colours.
+/// One per colour.
 pub const SERIES_MAX: usize = 6;
 
 pub struct Panel {
@@ -21,7 +21,7 @@ pub struct Panel {
     pub series: Vec<Series>,
 }
 
-/// Where a value is along an axis, from 0 to 1, and which values are labelled.
+/// Maps values to positions from 0 to 1 along an axis, and chooses the labelled ones.
 pub struct Axis {
     pub from: f64,
     pub to: f64,
@@ -30,13 +30,13 @@ pub struct Axis {
 
 pub struct Series {
     pub name: String,
-    /// Whether the room below the line is filled.
+    /// Whether to fill the area below the line.
     pub area: bool,
     pub points: Vec<(f64, f64)>,
 }
 
 impl Axis {
-    /// A linear axis from 0 with round ticks.
+    /// A linear axis from 0, with round ticks.
     pub fn linear(to: f64, label: impl Fn(f64) -> String) -> Axis {
         let to = if to > 0.0 { to } else { 1.0 };
         let rough = to / 5.0;
@@ -54,7 +54,7 @@ impl Axis {
     }
 }
 
-/// A complete document of panels, one below the other.
+/// A complete document: panels, one below the other.
 pub fn document(title: &str, panels: &[Panel]) -> String {
     let height = HEIGHT * panels.len() as f64 + 40.0;
     let mut svg = format!(
@@ -73,7 +73,7 @@ pub fn document(title: &str, panels: &[Panel]) -> String {
     svg
 }
 
-/// Colours for light and for dark surroundings, all with enough contrast to either background.
+/// Colours for light and dark backgrounds, all with enough contrast to either.
 const STYLE: &str = "
 .back{fill:#fff}.title{fill:#111;font-size:16px;font-weight:600}.panel{fill:#111;font-weight:600}
 .label{fill:#555}.grid{stroke:#ddd}.frame{fill:none;stroke:#999}.line{fill:none;stroke-width:2;stroke-linejoin:round}
@@ -142,7 +142,7 @@ impl Panel {
                 "<text class=\"f{index}\" x=\"{right:.0}\" y=\"36\" text-anchor=\"end\">{}</text>",
                 escape(&series.name)
             );
-            // The widths of letters are not known here, so the widest is assumed to be usual.
+            // The widths of letters are unknown here, so every letter counts as a wide one.
             right -= 8.0 * series.name.chars().count() as f64 + 18.0;
         }
     }

@@ -1,4 +1,4 @@
-//! A report for programs.
+//! The report for programs.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::Identity;
 use crate::{Interval, OperationReport, Pacing, Plan, Report};
 
-/// Steps of the percentile curve for each halving of the distance to 100 %.
+/// Steps of the percentile curve per halving of the distance to 100 %.
 const CURVE_STEPS: u32 = 5;
 
-/// Everything that was planned and measured. Times are in microseconds if not named otherwise.
+/// The whole plan and all measurements. Times are in microseconds unless the name says otherwise.
 pub fn json(identity: &Identity<'_>, plan: &Plan, report: &Report) -> Value {
     json!({
         "zenobe": {"version": identity.version, "commit": identity.commit},

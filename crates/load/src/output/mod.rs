@@ -1,4 +1,4 @@
-//! Reports as people and programs read them.
+//! Reports for people and programs.
 
 mod chart;
 mod human;
@@ -13,7 +13,7 @@ pub use page::html;
 pub use plot::plot;
 pub use summary::summary;
 
-/// Which program measured.
+/// The program that measured.
 #[derive(Debug, Clone, Copy)]
 pub struct Identity<'a> {
     pub version: &'a str,

@@ -1,4 +1,4 @@
-//! The plot and the summary on a page.
+//! An HTML page with the plot and the summary.
 
 use super::chart::escape;
 use super::{Identity, plot, summary};

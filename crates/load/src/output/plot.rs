@@ -23,7 +23,7 @@ pub fn plot(plan: &Plan, report: &Report) -> String {
     document(&title, &panels)
 }
 
-/// The axis counts nines, so that each step to the right is ten times rarer.
+/// The axis counts nines: each step to the right is ten times rarer.
 fn percentiles(plan: &Plan, report: &Report) -> Panel {
     let mut named: Vec<(String, &Histogram<u64>)> = vec![("latency".into(), &report.latency)];
     if matches!(plan.pacing, Pacing::Open { .. }) {
@@ -50,7 +50,7 @@ fn percentiles(plan: &Plan, report: &Report) -> Panel {
     }
 }
 
-/// Points of nines and of the logarithm of nanoseconds.
+/// Points of the number of nines and the logarithm of nanoseconds.
 fn curve(latency: &Histogram<u64>, nines_max: f64) -> Vec<(f64, f64)> {
     let steps = latency.iter_quantiles(CURVE_STEPS);
     steps
@@ -110,7 +110,7 @@ fn latencies(intervals: &[Interval]) -> Panel {
     }
 }
 
-/// A point in the middle of each interval, and the first and last values up to the edges.
+/// A point in the middle of each interval. The first and last values extend to the edges.
 fn over_time(intervals: &[Interval], value: impl Fn(&Interval) -> f64) -> Vec<(f64, f64)> {
     let middle = |interval: &Interval| (interval.start + interval.length / 2).as_secs_f64();
     let mut points: Vec<(f64, f64)> =
@@ -137,7 +137,7 @@ fn time_axis(series: &[Series]) -> Axis {
     let most = values().fold(f64::NEG_INFINITY, f64::max);
     let (least, most) = if least.is_finite() { (least, most) } else { (3.0, 6.0) };
     let (from, to) = ((least - 0.1).max(0.0), most + 0.1);
-    // Over few decades there is room for more labels than one per decade.
+    // A short range leaves space for more than one label per decade.
     let factors: &[f64] = if to - from < 2.5 { &[1.0, 2.0, 5.0] } else { &[1.0] };
     let decades = from.floor() as i32..=to.ceil() as i32;
     let ticks = decades
@@ -150,7 +150,7 @@ fn time_axis(series: &[Series]) -> Axis {
     Axis { from, to, ticks: ticks.collect() }
 }
 
-/// Without the zeros after the point that a measured time would have.
+/// Drops the zeros after the decimal point that a measured time would have.
 fn tick_label(time: Duration) -> String {
     human_time(time).replace(".00 ", " ").replace(".0 ", " ")
 }

@@ -12,7 +12,7 @@ const PERCENTILES: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
 const HEADER: [&str; 9] =
     ["operation", "requests", "requests/s", "errors", "p50", "p90", "p99", "p99.9", "max"];
 
-/// What was measured, as text with line ends.
+/// The measurements as lines of text.
 pub fn summary(plan: &Plan, report: &Report) -> String {
     let mut text = headline(plan, report);
     text.push('\n');
@@ -62,14 +62,14 @@ fn rows(report: &Report) -> Vec<Vec<String>> {
         operations
             .map(|each| row(each.operation.name(), each.requests, each.errors, &each.latency)),
     );
-    // Of a single operation the sum says something else only if operations were left unsent or unanswered.
+    // With a single operation the total only adds something if requests failed or were never sent.
     if rows.len() > 2 || report.unsent > 0 || report.error_count() > 0 {
         rows.push(row("all", report.requests, report.error_count(), &report.latency));
     }
     rows
 }
 
-/// The first column is aligned to the left, the others to the right.
+/// Aligns the first column to the left and the others to the right.
 fn write_table(rows: &[Vec<String>], text: &mut String) {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
     let widths: Vec<usize> = (0..HEADER.len()).map(|column| width(column).unwrap_or(0)).collect();

@@ -1,4 +1,4 @@
-//! Adds the workers' windows up.
+//! Merges the workers' windows.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -53,7 +53,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Closes what is left: the last second may have come from some of the workers only.
+    /// Closes the remaining windows: some workers may have skipped the last second.
     pub fn finish(mut self, stopped: bool) -> Report {
         while let Some((number, open)) = self.open.pop_first() {
             self.close(number, open);
@@ -88,7 +88,7 @@ impl<'a> Collector<'a> {
     fn close(&mut self, number: u64, Open { end, sum, .. }: Open) {
         let warmup = number < self.warmup_windows;
         let interval = self.interval(number, warmup, end, &sum);
-        // A run that ends with the second has nothing in the next.
+        // A run that ends on a full second has nothing in the next.
         if interval.length.is_zero() && sum.is_empty() {
             return;
         }
@@ -121,7 +121,7 @@ impl<'a> Collector<'a> {
     }
 }
 
-/// A second that not all workers have handed over yet.
+/// A second for which some workers' windows are still missing.
 struct Open {
     handed_over: usize,
     end: Instant,

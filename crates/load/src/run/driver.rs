@@ -1,4 +1,4 @@
-//! One connection's loop.
+//! The loop of one connection.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use crate::workload::{
     Generator, Step, UNPROCESSED, error_message, error_name, is_throttling, item_count, unprocessed,
 };
 
-/// A server that cannot be reached is not asked again at once.
+/// The pause before trying an unreachable server again.
 const FAILURE_PAUSE: Duration = Duration::from_millis(50);
 const RETRY_PAUSE_FIRST: Duration = Duration::from_millis(10);
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(1);
@@ -31,7 +31,7 @@ pub struct Driver {
 /// How an operation ended.
 enum Outcome {
     Success,
-    /// The server answered with this error, or with success but left a part undone.
+    /// The server answered with this error, or succeeded but left part of the request undone.
     Refused {
         name: String,
         message: Option<String>,
@@ -72,7 +72,7 @@ impl Driver {
         }
     }
 
-    /// Sends the rendered request, again and again if it is throttled and the plan says so.
+    /// Sends the rendered request. Retries it while it is throttled, if the plan says so.
     #[inline]
     async fn send(&mut self, step: Step) -> Outcome {
         let mut pause = RETRY_PAUSE_FIRST;
@@ -94,12 +94,13 @@ impl Driver {
         }
     }
 
-    /// Says whether the answer is a success, and counts its bytes.
+    /// Decides whether the response is a success, and counts its bytes.
     #[inline]
     fn examine(&mut self, step: Step, received: &Received) -> Outcome {
         let body = self.connection.body(received);
         let mut recorder = self.recorder.borrow_mut();
-        // The second of the bytes is that of the last answer before: the clock is read once per request.
+        // These bytes count towards the second of the previous response: the clock is read once per
+        // request.
         let window = recorder.current();
         window.bytes_sent += self.request.bytes().len() as u64;
         window.bytes_received += received.size_bytes as u64;

@@ -1,8 +1,8 @@
 //! Sends the load and measures.
 //!
-//! Each worker is a thread with a runtime of its own, and drives its share of the connections: [`worker`]. What it measures
-//! goes into windows of a second each ([`window`]), which are handed over to the calling thread and added up there
-//! ([`collector`]). Nothing is shared between workers on the way of a request.
+//! Each worker is a thread with its own runtime and drives its share of the connections
+//! ([`worker`]). It measures into windows of one second ([`window`]), which the calling thread
+//! receives and merges ([`collector`]). While requests run, workers share nothing.
 
 mod collector;
 mod driver;
@@ -46,12 +46,13 @@ impl Stop {
     }
 }
 
-/// Carries out the plan on a table that is there already; see [`prepare`](crate::prepare). `observer` hears of each second.
+/// Runs the plan on an existing table; see [`prepare`](crate::prepare). Calls `observer` once per
+/// second.
 pub fn run(plan: &Plan, observer: &mut dyn FnMut(&Interval)) -> Result<Report> {
     run_until(plan, &Stop::new(), observer)
 }
 
-/// As [`run`], until stopped.
+/// Like [`run`], until stopped.
 pub fn run_until(plan: &Plan, stop: &Stop, observer: &mut dyn FnMut(&Interval)) -> Result<Report> {
     plan.check()?;
     let connector = Connector::new(&plan.target)?;
@@ -76,7 +77,7 @@ pub fn run_until(plan: &Plan, stop: &Stop, observer: &mut dyn FnMut(&Interval)) 
             let spawned = thread::Builder::new()
                 .name(format!("load-{number}"))
                 .spawn_scoped(scope, move || worker.work(start));
-            // Dropping the starters ends the workers that are there already.
+            // Dropping the starters ends the workers that already exist.
             spawned.map_err(LoadError::Runtime)?;
         }
         drop(events);
@@ -91,23 +92,23 @@ pub fn run_until(plan: &Plan, stop: &Stop, observer: &mut dyn FnMut(&Interval)) 
     })
 }
 
-/// When the parts of a run begin and end, for all workers the same.
+/// When the parts of a run start and end. All workers share it.
 #[derive(Debug, Clone, Copy)]
 pub struct Course {
     pub start: Instant,
     pub measured_from: Instant,
-    /// None if the number of operations ends the run.
+    /// `None` if the number of operations ends the run.
     pub end: Option<Instant>,
 }
 
-/// What workers tell.
+/// Messages from workers.
 pub enum Event {
-    /// All connections are open, or could not be opened.
+    /// All connections are open, or opening one failed.
     Ready(Result<()>),
     Window(Handover),
 }
 
-/// Lets the workers start together once all of their connections are open.
+/// Starts all workers at once, when all connections are open.
 fn start(
     plan: &Plan,
     starters: Vec<oneshot::Sender<Course>>,
@@ -121,14 +122,14 @@ fn start(
             }
         }
     }
-    // A moment ahead, so that no worker begins late.
+    // Slightly in the future, so that no worker starts late.
     let start = Instant::now() + Duration::from_millis(2);
     let warmup = if plan.operations_max.is_some() { Duration::ZERO } else { plan.warmup };
     let measured_from = start + warmup;
     let end = plan.operations_max.is_none().then(|| measured_from + plan.duration);
     let course = Course { start, measured_from, end };
     for starter in starters {
-        // A worker that is gone shows in its missing windows.
+        // A worker that is gone shows by its missing windows.
         let _ = starter.send(course);
     }
     Ok(course)

@@ -1,4 +1,4 @@
-//! When requests are sent.
+//! When to send requests.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,10 +12,11 @@ use super::timer::Timer;
 use super::{Course, Stop};
 use crate::{LoadError, Result};
 
-/// Below this distance, requests are released in groups: a timer for each would cost more than the request.
+/// Requests closer together than this are released in groups: a timer for each would cost more than
+/// the request.
 const RELEASE_DISTANCE_MIN: Duration = Duration::from_micros(50);
 
-/// Says when a connection may send its next request.
+/// Decides when a connection may send its next request.
 #[derive(Clone)]
 pub enum Pace {
     Closed { end: Option<Instant>, budget: Option<Budget>, stop: Stop },
@@ -23,7 +24,7 @@ pub enum Pace {
 }
 
 impl Pace {
-    /// Waits until the next request is due and returns its time. None ends the connection.
+    /// Waits until the next request is due and returns its time. `None` ends the connection.
     #[inline]
     pub async fn next(&self, now: Instant) -> Option<Instant> {
         match self {
@@ -37,7 +38,7 @@ impl Pace {
     }
 }
 
-/// A number of operations that all connections share.
+/// A number of operations shared by all connections.
 #[derive(Clone)]
 pub struct Budget {
     pub issued: Arc<AtomicU64>,
@@ -50,26 +51,27 @@ impl Budget {
     }
 }
 
-/// The times at which a worker's requests are due, whether or not a connection is free to send them.
+/// The times at which a worker's requests are due, whether or not a connection is free to send
+/// them.
 ///
-/// The schedule is the queue: a permit is added for each request whose time has come, connections take permits in their order,
-/// and the time of the n-th taken is known from n. When the server stalls, permits pile up, and the requests that are
-/// sent late are measured from the time at which they were due.
+/// The schedule is the queue. It adds a permit for each request that becomes due, connections take
+/// permits in order, and n gives the due time of the n-th permit. When the server stalls, permits
+/// pile up, and late requests are still measured from the time at which they were due.
 pub struct Schedule {
     first: Instant,
-    /// Not whole, so that the schedule does not drift from its rate.
+    /// Fractional, so that the schedule does not drift from its rate.
     distance_nanoseconds: f64,
-    /// None if time ends the run.
+    /// `None` if time ends the run.
     count: Option<u64>,
     released: Cell<u64>,
     taken: Cell<u64>,
-    /// When it was ended before its time.
+    /// When it was closed early.
     closed: Cell<Option<Instant>>,
     due: Semaphore,
 }
 
 impl Schedule {
-    /// The share of one of the workers, whose requests are due in turns.
+    /// The share of one worker. The workers' requests are due in rotation.
     pub fn new(
         course: &Course,
         requests_per_second: f64,
@@ -90,7 +92,8 @@ impl Schedule {
         }
     }
 
-    /// Releases requests as they become due. At the end, those that nobody has taken stay behind.
+    /// Releases requests as they become due. Requests that nobody has taken at the end are left
+    /// over.
     pub async fn release(&self, end: Option<Instant>) -> Result<()> {
         let mut timer = Timer::new().map_err(LoadError::Runtime)?;
         while let Some(due) = self.next_release(end) {
@@ -107,18 +110,18 @@ impl Schedule {
         match end {
             Some(end) => {
                 timer.sleep_until(end).await.map_err(LoadError::Runtime)?;
-                // Closing would take back what was released a moment ago.
+                // Closing at once would take back the permits that were just released.
                 tokio::task::yield_now().await;
                 self.due.close();
             }
-            // Otherwise, taking the last one closes.
+            // Otherwise taking the last permit closes it.
             None if self.count == Some(0) => self.due.close(),
             None => (),
         }
         Ok(())
     }
 
-    /// Ends the schedule before its time; nothing is due any more.
+    /// Closes the schedule early; nothing becomes due any more.
     pub fn close(&self) {
         if self.closed.get().is_none() {
             self.closed.set(Some(Instant::now()));
@@ -126,7 +129,7 @@ impl Schedule {
         }
     }
 
-    /// The times before `end` of the requests that were due but have not been taken.
+    /// The due times before `end` of requests that nobody has taken.
     pub fn unsent(&self, end: Instant) -> impl Iterator<Item = Instant> {
         let end = self.closed.get().map_or(end, |closed| closed.min(end));
         let count = self.count.unwrap_or(u64::MAX);
@@ -145,7 +148,7 @@ impl Schedule {
         Some(self.due_at(number))
     }
 
-    /// When the next request is due, if there is one before the end.
+    /// When the next request is due, if that is before the end.
     fn next_release(&self, end: Option<Instant>) -> Option<Instant> {
         let number = self.released.get();
         let due = self.due_at(number);
@@ -181,7 +184,7 @@ mod tests {
             });
             let due: u64 = due.sum();
             let expected = u64::from(rate) * seconds;
-            // A time that is a fraction of a nanosecond before the end counts as before it.
+            // A time a fraction of a nanosecond before the end counts as before it.
             prop_assert!((expected..=expected + 1).contains(&due), "{due} of {expected}");
         }
 

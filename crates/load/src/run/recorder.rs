@@ -1,4 +1,4 @@
-//! Puts what a worker measures into the window of its second.
+//! Records a worker's measurements in the window of their second.
 
 use std::mem;
 use std::sync::mpsc::Sender;
@@ -24,10 +24,10 @@ pub struct Recorder {
     pub last_progress: Instant,
 }
 
-/// One operation's times.
+/// The times of one operation.
 #[derive(Debug, Clone, Copy)]
 pub struct Times {
-    /// When it should have been sent; in a closed loop when it was.
+    /// When it should have been sent. In a closed loop, when it was sent.
     pub due: Instant,
     pub sent: Instant,
     pub answered: Instant,
@@ -47,7 +47,7 @@ impl Recorder {
         }
     }
 
-    /// The window that is open at this time.
+    /// The window that contains this time.
     #[inline]
     pub fn window(&mut self, now: Instant) -> &mut Window {
         if now >= self.window_end {
@@ -56,7 +56,7 @@ impl Recorder {
         &mut self.window
     }
 
-    /// The window of the last answer.
+    /// The window of the last response.
     #[inline]
     pub fn current(&mut self) -> &mut Window {
         &mut self.window
@@ -96,13 +96,13 @@ impl Recorder {
         window.fail(operation, name, message);
     }
 
-    /// Records an operation whose time had come but which was not sent.
+    /// Records an operation that was due but never sent.
     pub fn leave_unsent(&mut self, due: Instant, now: Instant) {
         let unsent = self.window.unsent.get_or_insert_with(|| Box::new(empty_histogram()));
         record(unsent, now.saturating_duration_since(due));
     }
 
-    /// Records those that were still under way when they were given up.
+    /// Records the operations that were still running when the worker gave up on them.
     pub fn give_up(&mut self) {
         let count = mem::take(&mut self.under_way);
         if count > 0 {
@@ -125,7 +125,7 @@ impl Recorder {
         self.hand_over(end);
     }
 
-    /// The last window stays open for the answers to come after the end.
+    /// The last window stays open for responses that arrive after the end.
     fn is_last(&self) -> bool {
         self.course.end.is_some_and(|end| self.window_end >= end)
     }
@@ -133,11 +133,11 @@ impl Recorder {
     fn hand_over(&mut self, end: Instant) {
         let window = mem::take(&mut self.window);
         let handover = Handover { number: self.number, end, window };
-        // Nobody listens only when the run has failed already.
+        // Nobody receives only if the run has already failed.
         let _ = self.events.send(Event::Window(handover));
     }
 
-    /// What the warm-up's schedule has left over must not count as measured.
+    /// Operations left over from the warm-up's schedule must not count as measured.
     fn is_left_over(&self, times: &Times) -> bool {
         self.open_loop
             && times.due < self.course.measured_from
@@ -145,7 +145,7 @@ impl Recorder {
     }
 }
 
-/// The windows of the warm-up end with it.
+/// The last window of the warm-up ends with it.
 fn end_of_window(course: &Course, start: Instant) -> Instant {
     let end = start + WINDOW;
     if start < course.measured_from { end.min(course.measured_from) } else { end }

@@ -1,4 +1,4 @@
-//! Sleeps more exactly than the runtime, whose timers are good to a millisecond.
+//! Sleeps more precisely than the runtime, whose timers have a resolution of a millisecond.
 
 use std::io;
 use std::time::Instant;
@@ -18,8 +18,8 @@ mod linux {
 
     use super::*;
 
-    /// A timer of the kernel's, which becomes readable when its time has come. The runtime knows no timers, but it waits for
-    /// them as for the end of a pipe.
+    /// A kernel timer. It becomes readable when it expires. The runtime has no type for timers, but
+    /// it can wait for one as it waits for a pipe.
     pub struct Timer(pipe::Receiver);
 
     impl Timer {
@@ -38,11 +38,12 @@ mod linux {
             let value =
                 Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
             let once = Itimerspec { it_interval: zero, it_value: value };
-            // Setting the timer also takes an earlier expiry back.
+            // Setting the timer also clears an earlier expiry.
             timerfd_settime(&self.0, TimerfdTimerFlags::empty(), &once)?;
             while Instant::now() < deadline {
                 self.0.readable().await?;
-                // Reading the number of expiries, which is eight bytes, makes it unreadable until the next.
+                // Reading the expiry count, which takes eight bytes, makes the timer unreadable
+                // until it expires again.
                 match self.0.try_read(&mut [0; 16]) {
                     Ok(_) => (),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => (),

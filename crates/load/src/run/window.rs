@@ -1,4 +1,4 @@
-//! What one worker has measured in one second.
+//! One worker's measurements of one second.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 
 use crate::Operation;
 
-/// Up to an hour, in nanoseconds; below 100 ns nothing is told apart.
+/// Up to an hour, in nanoseconds, with a resolution of 100 ns.
 pub fn empty_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(100, 3_600_000_000_000, 3).expect("the bounds are valid")
 }
@@ -27,18 +27,18 @@ pub struct Window {
     pub last_answer: Option<Instant>,
 }
 
-/// Of one kind of operation.
+/// The numbers of one kind of operation.
 pub struct Tally {
     pub requests: u64,
     pub errors: u64,
     pub latency: Histogram<u64>,
-    /// None in a closed loop, where it is the latency.
+    /// `None` in a closed loop, where it equals the latency.
     pub service: Option<Histogram<u64>>,
 }
 
-/// A window on its way from a worker.
+/// A window that a worker hands over.
 pub struct Handover {
-    /// Windows of the same second have the same number; the warm-up's come first.
+    /// Windows of the same second have the same number. The warm-up's come first.
     pub number: u64,
     pub end: Instant,
     pub window: Window,
@@ -97,7 +97,7 @@ impl Window {
         self.last_answer = self.last_answer.max(other.last_answer);
     }
 
-    /// Of all operations.
+    /// The latency of all operations together.
     pub fn latency(&self) -> Histogram<u64> {
         let mut sum = empty_histogram();
         for (_, tally) in self.tallies() {

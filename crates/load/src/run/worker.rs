@@ -19,9 +19,9 @@ use crate::http::{Connection, Connector, Request};
 use crate::workload::{Generator, Surroundings};
 use crate::{Pacing, Plan, Result};
 
-/// How often it is looked whether the run was stopped, or a second is over without an answer.
+/// How often to check whether the run was stopped or a second passed without a response.
 const TICK: Duration = Duration::from_millis(50);
-/// Who stops a run by hand does not wait long for the last answers.
+/// A user who stops a run does not want to wait long for the last responses.
 const STOPPED_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub struct Worker<'a> {
@@ -48,7 +48,7 @@ impl Worker<'_> {
                 Err(error) => (Err(error), Vec::new()),
             };
             self.tell(Event::Ready(outcome));
-            // Without a course, another worker has failed and nothing is to be done.
+            // No course means that another worker has failed and there is nothing to do.
             if let Ok(course) = start.await {
                 tokio::time::sleep_until(course.start.into()).await;
                 self.drive(connections, course).await;
@@ -86,7 +86,7 @@ impl Worker<'_> {
         if let Some(schedule) = schedule.clone() {
             let end = course.end;
             tasks.spawn_local(async move {
-                // Without its timer there is no open loop, which shows in a report without requests.
+                // Without its timer there is no open loop; the report then shows no requests.
                 if schedule.release(end).await.is_err() {
                     schedule.close();
                 }
@@ -98,7 +98,7 @@ impl Worker<'_> {
         self.finish(recorder, schedule.as_deref(), &course);
     }
 
-    /// Waits until all connections have ended, or until nothing comes any more.
+    /// Waits until all connections have ended, or until responses have stopped coming.
     async fn watch(
         &self,
         course: &Course,
@@ -172,7 +172,7 @@ impl Worker<'_> {
     }
 
     fn tell(&self, event: Event) {
-        // Nobody listens only when the run has failed already.
+        // Nobody receives only if the run has already failed.
         let _ = self.events.send(event);
     }
 }

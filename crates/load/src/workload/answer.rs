@@ -1,10 +1,10 @@
-//! The few things that are read from an answer. They are found by their names, because parsing megabytes of pages would make
-//! the generator the bottleneck.
+//! Reads the few parts of a response that matter. It finds them by name, because parsing megabytes
+//! of pages would make the generator the bottleneck.
 
-/// A page's other fields stand before or after its items.
+/// The other fields of a page stand close to its start or its end.
 const EDGE_BYTES: usize = 512;
 
-/// What a batch is counted under that left items undone.
+/// The name under which a batch with unprocessed items is counted.
 pub const UNPROCESSED: &str = "(unprocessed items)";
 
 /// Whether an error asks to slow down.
@@ -36,14 +36,14 @@ pub fn last_evaluated_key(body: &[u8]) -> Option<&[u8]> {
     object(after_last(tail, name).or_else(|| after(head, name))?)
 }
 
-/// The object with what a batch left undone, if it left something.
+/// The object with the unprocessed items of a batch, if there are any.
 pub fn unprocessed(body: &[u8]) -> Option<&[u8]> {
     let found = after_last(body, br#""UnprocessedItems":"#)
         .or_else(|| after_last(body, br#""UnprocessedKeys":"#))?;
     object(found).filter(|object| object.contains(&b':'))
 }
 
-/// The name of the exception in an answer that is none, such as `ThrottlingException`.
+/// The name of the exception in an error response, such as `ThrottlingException`.
 pub fn error_name(body: &[u8]) -> Option<&str> {
     let kind = std::str::from_utf8(text(after(body, br#""__type":"#)?)?).ok()?;
     kind.rsplit('#').next()
@@ -65,13 +65,14 @@ fn after_last<'a>(haystack: &'a [u8], needle: &[u8]) -> Option<&'a [u8]> {
     Some(haystack[at + needle.len()..].trim_ascii_start())
 }
 
-/// The text that stands first, up to its closing quote.
+/// The string at the start, up to its closing quote.
 fn text(from: &[u8]) -> Option<&[u8]> {
     let rest = from.strip_prefix(b"\"")?;
     rest.iter().position(|&byte| byte == b'"').map(|end| &rest[..end])
 }
 
-/// The object that stands first. The texts within hold no braces and no quotes: they are the generator's own.
+/// The object at the start. Strings inside it hold no braces or quotes, because the generator wrote
+/// them.
 fn object(from: &[u8]) -> Option<&[u8]> {
     let mut depth = 0u32;
     for (index, byte) in from.iter().enumerate() {
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_tell_their_count_and_last_key_wherever_they_stand() {
+    fn the_count_and_last_key_of_a_page_are_found_anywhere() {
         let items = format!(r#""Items":[{}]"#, vec![r#"{"pk":{"S":"a"}}"#; 500].join(","));
         let key = r#"{"pk":{"S":"user#1"}}"#;
         for body in [
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_batch_left_undone_is_found() {
+    fn unprocessed_items_of_a_batch_are_found() {
         let none = br#"{"UnprocessedItems":{}}"#;
         assert_eq!(unprocessed(none), None);
         let some = br#"{"UnprocessedItems":{"t":[{"PutRequest":{}}]},"ConsumedCapacity":[]}"#;

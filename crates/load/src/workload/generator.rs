@@ -1,4 +1,4 @@
-//! Renders the requests of a workload, one connection's after the other.
+//! Renders the requests of a workload, one after the other for each connection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,23 +14,24 @@ use crate::Plan;
 use crate::distribution::Chooser;
 use crate::http::{Call, Request};
 
-/// What all connections of a run share.
+/// Shared by all connections of a run.
 pub struct Surroundings {
     workload: Workload,
     items: u64,
     /// `"TableName":"…"`
     table_name: Vec<u8>,
-    /// `"…":`, as the batches name their table.
+    /// `"…":`, the form in which batches name their table.
     table_member: Vec<u8>,
-    /// `"Statement":"…"` of workloads in PartiQL.
+    /// `"Statement":"…"` for workloads in PartiQL.
     statement: Vec<u8>,
     writer: ItemWriter,
     chooser: Chooser,
     connections: usize,
-    /// Tells the new items of this run from those of others: milliseconds since 1970.
+    /// Distinguishes this run's new items from those of other runs: milliseconds since 1970.
     run: u64,
     next_insert: AtomicU64,
-    /// Only as many are read as were answered, so that most reads of the latest items find one.
+    /// Counts acknowledged inserts. Reads choose among these only, so that most reads of the latest
+    /// items find one.
     inserted: AtomicU64,
 }
 
@@ -52,11 +53,11 @@ impl Surroundings {
     }
 }
 
-/// What was rendered.
+/// A rendered request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
     pub operation: Operation,
-    /// Whether a second request about the same item belongs to it.
+    /// Whether a second request about the same item follows.
     pub continues: bool,
     inserts: bool,
 }
@@ -71,11 +72,11 @@ pub struct Generator {
     shared: Arc<Surroundings>,
     random: SmallRng,
     chooser: Chooser,
-    /// Number of the connection, which is its segment.
+    /// The number of the connection, which is also its scan segment.
     connection: usize,
-    /// Where the segment's next page starts: an object.
+    /// Where the segment's next page starts: a JSON object.
     last_key: Vec<u8>,
-    /// The item of the last step, for the second request.
+    /// The item of the last step, for its second request.
     number: u64,
 }
 
@@ -144,7 +145,7 @@ impl Generator {
         request.finish();
     }
 
-    /// Renders the part of a batch that was left undone.
+    /// Renders the unprocessed part of a batch.
     pub fn repeat_batch(&self, operation: Operation, unprocessed: &[u8], request: &mut Request) {
         let call = match operation {
             Operation::BatchGetItem => Call::BatchGetItem,
@@ -157,7 +158,7 @@ impl Generator {
         request.finish();
     }
 
-    /// Takes note of a successful answer.
+    /// Records a successful response.
     #[inline]
     pub fn succeeded(&mut self, step: Step, body: &[u8]) {
         if step.inserts {
@@ -173,13 +174,13 @@ impl Generator {
         self.random.random_range(0..100u32) < percent
     }
 
-    /// The number of a loaded item, or behind those, of one that this run has inserted.
+    /// The number of a loaded item, or a higher one for an item that this run has inserted.
     #[inline]
     fn choose(&mut self) -> u64 {
         let inserted = || self.shared.inserted.load(Ordering::Relaxed);
         let items = match self.shared.workload {
             Workload::YcsbD => self.shared.items + inserted(),
-            // Only whole partitions are queried.
+            // Queries only read whole partitions.
             Workload::YcsbE => self.shared.items + inserted() / PARTITION_ITEMS * PARTITION_ITEMS,
             _ => self.shared.items,
         };
@@ -206,7 +207,7 @@ impl Generator {
         Step::of(Operation::GetItem)
     }
 
-    /// `condition` is empty or further members of the request.
+    /// `condition` is empty or holds further members of the request.
     #[inline]
     fn put(&mut self, request: &mut Request, condition: &[u8]) -> Step {
         let key = Key::Loaded(self.choose());
@@ -290,7 +291,8 @@ impl Generator {
 
     /// A partition, and where to start in it.
     ///
-    /// Starts where the partition has a whole page left. The last loaded partition may be shorter, so it is left out.
+    /// Starts where the partition has a whole page left. Leaves out the last loaded partition,
+    /// which may be shorter.
     #[inline]
     fn page_start(&mut self, limit: u64) -> (Key, u64) {
         let number = self.choose();
@@ -425,7 +427,7 @@ impl Generator {
         Step::of(Operation::ExecuteStatement)
     }
 
-    /// One request must not name an item twice: of an item that is taken, the next free one is taken instead.
+    /// One request must not name an item twice: the next free item replaces one that is taken.
     fn choose_distinct<const COUNT: usize>(&mut self) -> [u64; COUNT] {
         debug_assert!(self.shared.items >= COUNT as u64);
         let mut numbers = [0; COUNT];
@@ -440,7 +442,7 @@ impl Generator {
     }
 }
 
-/// The statement of a workload in PartiQL, inside a JSON string.
+/// The statement of a PartiQL workload, inside a JSON string.
 fn statement(plan: &Plan) -> String {
     let table = format!(r#"\"{}\""#, plan.table);
     match plan.workload {
@@ -455,5 +457,5 @@ fn statement(plan: &Plan) -> String {
 }
 
 const PUT_IF_ABSENT: &[u8] = br#","ConditionExpression":"attribute_not_exists(pk)""#;
-/// No version is as high as the limit. Servers can't know that and have to look.
+/// No version reaches the limit. Servers can't know that and have to check.
 const PUT_IF_VERSION: &[u8] = br#","ConditionExpression":"attribute_not_exists(pk) OR version < :limit","ExpressionAttributeValues":{":limit":{"N":"99999999999"}}"#;

@@ -7,19 +7,19 @@ use rand::{RngExt, SeedableRng};
 
 use super::{PARTITION_ITEMS, Shape};
 
-/// Categories of the index: few enough that each has many items.
+/// How many categories the index has: few enough that each holds many items.
 const CATEGORIES: u64 = 1000;
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// By how much the keys of new items are longer than those of loaded ones.
+/// How much longer the keys of new items are than those of loaded ones.
 const NEW_KEY_LONGER_BYTES: usize = "new#0000000000000#".len() - "user#".len();
 
 /// Names an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
-    /// One of those that the table is loaded with.
+    /// An item loaded before the run.
     Loaded(u64),
-    /// One that a run adds. Each run has keys of its own, so that none writes over what another one added.
+    /// An item added by a run. Each run has its own keys, so none overwrites what another added.
     New { run: u64, number: u64 },
 }
 
@@ -32,12 +32,13 @@ impl Key {
     }
 }
 
-/// Knows the table's shape and has the text that fills items up.
+/// Knows the table's shape and holds the text that pads items.
 #[derive(Debug, Clone)]
 pub struct ItemWriter {
     shape: Shape,
     fill_size_bytes: usize,
-    /// Random letters, of which each item gets a part: a server that compresses shall gain nothing unreal.
+    /// Random letters. Each item gets a slice of them, so that compression gains nothing
+    /// unrealistic.
     letters: Arc<[u8]>,
 }
 
@@ -121,18 +122,18 @@ impl ItemWriter {
         body.extend_from_slice(br#""}"#);
     }
 
-    /// All attributes but the key's, and the closing brace.
+    /// All attributes except the key's, and the closing brace.
     #[inline]
     fn write_rest(&self, key: Key, random: &mut SmallRng, body: &mut Vec<u8>) {
         body.extend_from_slice(br#","version":{"N":"1"#);
-        // Always of the same length, so that items are of the same size.
+        // Always the same length, so that all items have the same size.
         write_number(random.random::<u32>().into(), 10, body);
         if self.shape == Shape::Indexed {
             body.extend_from_slice(br#""},"category":{"S":"category#"#);
             write_number(key.number() % CATEGORIES, 3, body);
         }
         body.extend_from_slice(br#""},"visits":{"N":"0"},"active":{"BOOL":true},"fill":{"S":""#);
-        // The key of a new item is longer, its fill is shorter by as much, where there is as much.
+        // The key of a new item is longer, so its padding is shorter, if there is enough of it.
         let longer = match key {
             Key::Loaded(_) => 0,
             Key::New { .. } => NEW_KEY_LONGER_BYTES,
@@ -142,7 +143,7 @@ impl ItemWriter {
     }
 }
 
-/// Decimal digits with zeros in front, at least `width` of them.
+/// Decimal digits, padded with zeros to at least `width`.
 #[inline]
 pub fn write_number(mut number: u64, width: usize, body: &mut Vec<u8>) {
     let mut digits = [b'0'; 20];
@@ -192,7 +193,8 @@ mod tests {
         }
     }
 
-    /// As DynamoDB documents it: names and texts by their bytes, numbers by half of their digits and one.
+    /// As DynamoDB documents it: names and strings count their bytes, numbers half of their digits
+    /// plus one.
     fn size_bytes(item: &serde_json::Value) -> usize {
         let attributes = item.as_object().unwrap().iter();
         attributes

@@ -1,4 +1,5 @@
-//! What is sent: the workloads, the shape of their tables, the operations that are told apart in a report.
+//! What to send: the workloads, the shape of their tables, and the operations that a report
+//! distinguishes.
 
 mod answer;
 mod generator;
@@ -19,40 +20,41 @@ pub(crate) use item::{ItemWriter, Key, write_number};
 /// Items of one partition in a table with a sort key.
 pub(crate) const PARTITION_ITEMS: u64 = 100;
 pub(crate) const PAGE_ITEMS: u64 = 25;
-/// As many as BatchWriteItem takes.
+/// The maximum of BatchWriteItem.
 pub(crate) const BATCH_ITEMS: usize = 25;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Workload {
     /// GetItem, eventually consistent.
     Get,
-    /// PutItem over the loaded items.
+    /// PutItem that overwrites loaded items.
     Put,
     /// UpdateItem with arithmetic and a condition that holds.
     Update,
-    /// PutItem of new items, on the condition that they do not exist. The table grows.
+    /// PutItem of new items, on condition that they do not exist. The table grows.
     PutIfAbsent,
-    /// PutItem over the loaded items, on a condition about their version that holds.
+    /// PutItem that overwrites loaded items, on a condition about their version that holds.
     PutIfVersion,
-    /// Query for a page of 25 items out of a partition.
+    /// Query for a page of 25 items of one partition.
     Query,
-    /// Scan of the whole table over and over, each connection its segment, in pages of 1 MB.
+    /// Scan of the whole table, over and over, in pages of 1 MB. Each connection scans its own
+    /// segment.
     Scan,
     /// BatchWriteItem of 25 items.
     BatchWrite,
     /// BatchGetItem of 25 items.
     BatchGet,
-    /// TransactWriteItems of a put and of an update with a condition.
+    /// TransactWriteItems of a put and a conditional update.
     Transact,
-    /// UpdateItem that adds to the same item on all connections.
+    /// UpdateItem that adds to the same item from all connections.
     Counter,
     /// PutItem into a table with an index of all attributes and a stream of both images.
     PutIndexed,
-    /// ExecuteStatement: a SELECT by the key, as GetItem.
+    /// ExecuteStatement: a SELECT by key, like GetItem.
     Select,
     /// ExecuteStatement: an INSERT of new items. The table grows.
     Insert,
-    /// ExecuteStatement: a SELECT of a page of 25 items out of a partition, as Query.
+    /// ExecuteStatement: a SELECT of a page of 25 items of one partition, like Query.
     SelectPage,
     /// Half reads, half updates.
     YcsbA,
@@ -60,11 +62,11 @@ pub enum Workload {
     YcsbB,
     /// Only reads.
     YcsbC,
-    /// 95 % reads of what was inserted last, 5 % inserts.
+    /// 95 % reads of the items inserted last, 5 % inserts.
     YcsbD,
     /// 95 % queries of 1 to 100 items, 5 % inserts.
     YcsbE,
-    /// Half reads, half reads that are followed by an update.
+    /// Half reads, half reads followed by an update.
     YcsbF,
 }
 
@@ -119,7 +121,7 @@ impl Workload {
         }
     }
 
-    /// One line about what it sends.
+    /// A one-line description.
     pub fn description(self) -> &'static str {
         match self {
             Workload::Get => "GetItem, eventually consistent",
@@ -169,7 +171,7 @@ impl Workload {
         }
     }
 
-    /// The fewest items that one of its requests needs.
+    /// The fewest items that its requests need.
     pub(crate) fn items_min(self) -> u64 {
         match self {
             Workload::BatchGet | Workload::BatchWrite => BATCH_ITEMS as u64,
@@ -206,7 +208,7 @@ impl FromStr for Workload {
     }
 }
 
-/// What a table must look like.
+/// The shape of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// A partition key.
@@ -226,7 +228,7 @@ impl Shape {
         }
     }
 
-    /// Each shape has a table of its own, so that changing the workload does not mean loading again.
+    /// Each shape has a table of its own, so changing the workload does not force a reload.
     pub fn default_table(self) -> &'static str {
         match self {
             Shape::Plain => "zenobe-bench",
@@ -235,7 +237,7 @@ impl Shape {
         }
     }
 
-    /// An item with nothing to fill it up.
+    /// The size of an item without padding.
     pub(crate) fn item_bytes_min(self) -> usize {
         let plain = "pkuser#000000000000version0000000visits00active1fill".len();
         match self {
@@ -246,7 +248,7 @@ impl Shape {
     }
 }
 
-/// What the report tells apart.
+/// The operations that a report distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
     GetItem,

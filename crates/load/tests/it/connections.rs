@@ -1,4 +1,4 @@
-//! Servers that fail, close, hang, throttle.
+//! Servers that fail, close connections, hang and throttle.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ fn errors_are_counted_by_their_names() {
 
 #[test]
 fn a_connection_that_the_server_closes_is_opened_again() {
-    // Announced, after each answer.
+    // The server announces the close, after each response.
     let closing = |body: &str| {
         let length = body.len();
         format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}")
@@ -46,12 +46,12 @@ fn a_connection_that_the_server_closes_is_opened_again() {
     assert_eq!((report.requests, report.error_count()), (40, 0));
     assert_eq!(report.reconnects, 36);
 
-    // Without a word, after each answer: the next request meets a closed connection.
+    // The server closes silently after each response: the next request meets a closed connection.
     let report = run_against(|_| Reply::SendAndClose(ok("{}")));
     assert_eq!((report.requests, report.error_count()), (40, 0));
     assert_eq!(report.reconnects, 36);
 
-    // Within an answer.
+    // The server closes in the middle of a response.
     let report = run_against(|number| match number {
         5 => Reply::SendAndClose(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}".to_vec()),
         6 => Reply::SendAndClose(b"SMTP".to_vec()),

@@ -1,4 +1,4 @@
-//! Endpoints behind https.
+//! Endpoints with https.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,7 +39,7 @@ fn an_encrypted_endpoint_is_loaded_if_its_certificate_is_trusted() {
     assert!(refused.to_string().contains("absent.pem"), "{refused}");
 }
 
-/// With a certificate for localhost that signs itself.
+/// Uses a self-signed certificate for localhost.
 fn server_configuration() -> Arc<ServerConfig> {
     let certificate = CertificateDer::from_pem_file(file("certificate.pem")).unwrap();
     let key = PrivateKeyDer::from_pem_file(file("key.pem")).unwrap();

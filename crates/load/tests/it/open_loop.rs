@@ -1,4 +1,4 @@
-//! A schedule goes on when the server does not.
+//! The schedule continues when the server stalls.
 
 use std::thread;
 use std::time::Duration;
@@ -7,9 +7,9 @@ use zenobe_load::{Pacing, Workload, run};
 
 use crate::support::{Reply, ok, small_plan, start_script};
 
-/// The server stalls once, for long enough that many requests become due. Each of those must be measured from the
-/// time at which it was due, although all but one were sent after the stall. All bounds are lower ones: a slow
-/// machine only makes latencies longer.
+/// The server stalls once, long enough for many requests to become due. Each of them must be
+/// measured from its due time, although all but one were sent after the stall. All bounds are lower
+/// bounds: a slow machine only makes latencies longer.
 #[test]
 fn a_stall_shows_in_the_latency_of_the_requests_that_waited() {
     const STALLED: usize = 50;
@@ -28,21 +28,22 @@ fn a_stall_shows_in_the_latency_of_the_requests_that_waited() {
 
     assert_eq!(report.requests, 400);
     assert_eq!(report.latency.len(), 400);
-    // The n-th request after the stalled one was due n ms later and waited for the rest of the stall. Buckets are
-    // a thousandth wide, hence the little less.
+    // The n-th request after the stalled one was due n ms later and waited for the rest of the
+    // stall. Buckets are a thousandth wide, so the bound is slightly lower.
     let bound = Duration::from_millis(99).as_nanos() as u64;
     let waited = report.latency.count_between(bound, u64::MAX);
     assert!(waited >= 200, "only {waited} waited");
-    // The last request is due 399 ms after the first, however fast the server answers.
+    // The last request is due 399 ms after the first, however fast the server is.
     assert!(report.elapsed >= Duration::from_millis(399), "{:?}", report.elapsed);
     assert_eq!(report.service.len(), 400);
     assert!(report.service.max() >= stall.as_nanos() as u64 / 1000 * 999);
-    // What was sent after the stall was answered at once: from sending, the stall hides.
+    // Requests sent after the stall got their responses at once, so the service time hides the
+    // stall.
     assert!(report.service.count_between(bound, u64::MAX) < waited);
 }
 
 #[test]
-fn what_is_due_but_cannot_be_sent_is_counted() {
+fn requests_that_are_due_but_unsent_are_counted() {
     let address = start_script(|_| Reply::Hang);
     let mut plan = small_plan(&format!("http://{address}"), Workload::Put);
     plan.connections = 3;
@@ -52,7 +53,7 @@ fn what_is_due_but_cannot_be_sent_is_counted() {
     plan.timeout = Duration::from_millis(1);
     plan.pacing = Pacing::Open { requests_per_second: 500.0 };
     let report = run(&plan, &mut |_| ()).unwrap();
-    // Of the hundred that were due, each connection sent one.
+    // A hundred were due, and each connection sent one.
     assert_eq!(report.requests, 0);
     assert_eq!(report.errors.get("(no answer)"), Some(&3));
     assert_eq!(report.unsent, 97);

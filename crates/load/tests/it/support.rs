@@ -15,7 +15,7 @@ use zenobe_testing::server_binary;
 pub struct Server {
     child: Child,
     endpoint: String,
-    /// Closing it would make the server fail when it prints.
+    /// If it were closed, the server would fail when it prints.
     _output: BufReader<ChildStdout>,
 }
 
@@ -52,7 +52,7 @@ pub fn small_plan(endpoint: &str, workload: Workload) -> Plan {
     plan.connections = 4;
     plan.threads = 2;
     plan.operations_max = Some(300);
-    // A busy machine may let a server wait for long; no test waits for this.
+    // On a busy machine a server may take long; no test waits this long.
     plan.timeout = Duration::from_secs(120);
     plan
 }
@@ -62,16 +62,17 @@ pub enum Reply {
     Send(Vec<u8>),
     SendAndClose(Vec<u8>),
     Close,
-    /// Neither answers nor closes.
+    /// Neither responds nor closes.
     Hang,
 }
 
-/// A server that answers what `script` says to the n-th request of all its connections, without looking at it.
+/// A server that gives `script`'s reply to the n-th request over all connections, without reading
+/// it.
 pub fn start_script(script: impl Fn(usize) -> Reply + Send + Sync + 'static) -> SocketAddr {
     start_script_over(script, |stream| stream)
 }
 
-/// As [`start_script`], over streams that `wrap` makes of the accepted ones.
+/// Like [`start_script`], over streams that `wrap` creates from the accepted ones.
 pub fn start_script_over<S: Read + Write>(
     script: impl Fn(usize) -> Reply + Send + Sync + 'static,
     wrap: impl Fn(TcpStream) -> S + Send + Sync + 'static,
@@ -107,7 +108,7 @@ fn serve(mut stream: impl Read + Write, script: &dyn Fn(usize) -> Reply, count: 
     }
 }
 
-/// Reads one request to the end of its body; false if the client is gone.
+/// Reads one request to the end of its body. Returns false if the client is gone.
 fn read_request(stream: &mut impl Read) -> bool {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {

@@ -1,4 +1,4 @@
-//! Which tables are made, used again, replaced, and left alone.
+//! Which tables are created, reused, replaced and left alone.
 
 use zenobe_load::{
     Credential, LoadError, LoadProgress, Plan, Target, Workload, drop_table, exchange, prepare, run,
@@ -32,7 +32,7 @@ fn a_table_is_loaded_once_and_replaced_when_it_does_not_fit() {
         drop_table(&plan).unwrap();
         assert_eq!(steps(&plan), [LoadProgress::Creating, loaded(60)]);
     }
-    // A table of another shape under the same name is still the generator's own.
+    // A table of another shape under the same name still belongs to the generator.
     let mut plan = small_plan(server.endpoint(), Workload::Query);
     plan.table = "zenobe-bench-indexed".into();
     assert_eq!(steps(&plan)[0], LoadProgress::Replacing);
@@ -77,9 +77,9 @@ fn a_table_that_was_changed_is_made_again() {
     }
 }
 
-/// Waiting for such a table to become active would take five minutes, and tell nothing.
+/// Waiting for such a table to become active would take five minutes and reveal nothing.
 #[test]
-fn an_endpoint_that_describes_no_table_is_refused_at_once() {
+fn an_endpoint_that_describes_no_table_is_rejected_at_once() {
     for body in ["{}", r#"{"Table":{}}"#, "[]", "not JSON"] {
         let address = start_script(move |_| Reply::Send(ok(body)));
         let plan = small_plan(&format!("http://{address}"), Workload::Get);
@@ -134,7 +134,7 @@ fn signed_requests_are_accepted_where_signatures_are_verified() {
 }
 
 #[test]
-fn impossible_plans_are_refused_before_anything_is_sent() {
+fn impossible_plans_are_rejected_before_anything_is_sent() {
     let plan = small_plan("http://127.0.0.1:1", Workload::BatchGet);
     let changes: [fn(&mut Plan); 6] = [
         |plan| plan.table = "a b".into(),

@@ -54,15 +54,15 @@ fn reads_find_what_was_loaded() {
     let server = Server::start(&[]);
     let mut plan = small_plan(server.endpoint(), Workload::Query);
     prepare(&plan, &mut |_| ()).unwrap();
-    // Of 250 items, two partitions are whole, and every page starts where one is left.
+    // 250 items make two whole partitions, and every page starts where a whole page is left.
     assert_eq!(run(&plan, &mut |_| ()).unwrap().items, 25 * 300);
 
-    // Segments are scanned again from their start, so a number of passes is complete.
+    // Scans start over at the end of their segment, so these are complete passes.
     plan = small_plan(server.endpoint(), Workload::Scan);
     prepare(&plan, &mut |_| ()).unwrap();
     plan.connections = 1;
     plan.operations_max = Some(3);
-    // With the item that tells whose table it is.
+    // Plus the marker item.
     assert_eq!(run(&plan, &mut |_| ()).unwrap().items, 3 * 251);
 }
 
@@ -74,7 +74,7 @@ fn a_scan_goes_on_where_the_last_page_ended() {
     plan.item_bytes = 100_000;
     plan.connections = 1;
     prepare(&plan, &mut |_| ()).unwrap();
-    // 5 MB are five pages of 1 MB and a rest.
+    // 5 MB make five pages: four of 1 MB and a rest.
     plan.operations_max = Some(2 * 5);
     let items = run(&plan, &mut |_| ()).unwrap().items;
     assert_eq!(items, 2 * 51);
@@ -93,7 +93,7 @@ fn counting_counts_every_request_once() {
 }
 
 #[test]
-fn what_is_inserted_is_new_in_every_run() {
+fn inserted_items_are_new_in_every_run() {
     let server = Server::start(&[]);
     for workload in [Workload::YcsbD, Workload::YcsbE, Workload::PutIfAbsent] {
         let plan = small_plan(server.endpoint(), workload);
@@ -103,7 +103,7 @@ fn what_is_inserted_is_new_in_every_run() {
             let report = run(&plan, &mut |_| ()).unwrap();
             let puts = report.operations.iter().find(|each| each.operation == Operation::PutItem);
             assert_eq!(item_count(&plan) - before, puts.unwrap().requests, "{workload}");
-            // Runs are told apart by the millisecond.
+            // The millisecond distinguishes runs.
             std::thread::sleep(Duration::from_millis(2));
         }
     }
