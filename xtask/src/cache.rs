@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::process::Failure;
 
-/// `${XDG_CACHE_HOME:-~/.cache}/zenobe`, created if need be.
+/// `${XDG_CACHE_HOME:-~/.cache}/zenobe`, created if necessary.
 pub fn directory() -> Result<PathBuf, Failure> {
     let base = match std::env::var_os("XDG_CACHE_HOME").filter(|path| !path.is_empty()) {
         Some(path) => PathBuf::from(path),
@@ -22,13 +22,13 @@ pub fn create(directory: &Path) -> Result<(), Failure> {
     fs::create_dir_all(directory).map_err(|error| Failure::file("create", directory, &error))
 }
 
-/// Held while something is being put into the cache. The operating system releases it when the process
-/// ends, however it ends, so a killed run leaves no stale lock behind.
+/// Held while a run fills the cache. The operating system releases it when the process ends,
+/// however it ends, so a killed run leaves no stale lock behind.
 pub struct Lock {
     _file: File,
 }
 
-/// Waits until no other run fills `entry`.
+/// Waits until no other run is filling `entry`.
 pub fn lock(entry: &Path) -> Result<Lock, Failure> {
     let path = beside(entry, "lock");
     let file = File::create(&path).map_err(|error| Failure::file("create", &path, &error))?;
@@ -39,7 +39,7 @@ pub fn lock(entry: &Path) -> Result<Lock, Failure> {
     Ok(Lock { _file: file })
 }
 
-/// A name next to an entry's, for what belongs to it but is not part of it.
+/// A name next to an entry's, for files that belong to it but are not part of it.
 pub fn beside(entry: &Path, suffix: &str) -> PathBuf {
     let mut name = entry.as_os_str().to_owned();
     name.push(".");
@@ -47,8 +47,7 @@ pub fn beside(entry: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Makes a finished directory visible under its final name in one step, so that no run ever sees half
-/// of an entry.
+/// Gives a finished directory its final name in one step, so no run ever sees half an entry.
 pub fn publish(finished: &Path, entry: &Path) -> Result<(), Failure> {
     if entry.exists() {
         remove(entry)?;
@@ -56,7 +55,7 @@ pub fn publish(finished: &Path, entry: &Path) -> Result<(), Failure> {
     fs::rename(finished, entry).map_err(|error| Failure::file("rename", finished, &error))
 }
 
-/// Removes a directory of the cache, if it is there.
+/// Removes a directory of the cache, if it exists.
 pub fn remove(directory: &Path) -> Result<(), Failure> {
     match fs::remove_dir_all(directory) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

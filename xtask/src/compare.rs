@@ -1,4 +1,4 @@
-//! `cargo xtask compare`: measure the release server against its limits and its peers.
+//! `cargo xtask compare`: measures the release server against its limits and its peers.
 
 use std::ffi::OsString;
 
@@ -22,7 +22,7 @@ pub fn run(arguments: &[String]) -> Result<(), Failure> {
     serve::execute(command.args(options.iter().filter(|option| *option != WITHOUT_PEERS)))
 }
 
-/// The options that tell the measuring program of one peer.
+/// The options that describe one peer to the measuring program.
 fn describe(peer: Provided) -> [OsString; 4] {
     let (option, value): (&str, OsString) = match peer.directory {
         Ok(directory) => ("--peer", directory.into()),

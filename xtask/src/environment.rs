@@ -1,4 +1,4 @@
-//! The variables under which cargo builds the workspace: where libclang is, and where the compiled
+//! The variables with which cargo builds the workspace: where libclang is, and where the compiled
 //! RocksDB is.
 
 use std::ffi::OsString;
@@ -7,14 +7,14 @@ use std::process::Command;
 use crate::process::Failure;
 use crate::{libclang, rocksdb, workspace};
 
-/// Variables to add to cargo's environment. Those that the user has set are left alone and not in here.
+/// Variables to add to cargo's environment. Excludes those that the user has set.
 #[derive(Debug, Default, Clone)]
 pub struct Environment {
     variables: Vec<(&'static str, OsString)>,
 }
 
 impl Environment {
-    /// Provides what the build needs, downloading and compiling what is missing.
+    /// Provides what the build needs: downloads and compiles what is missing.
     pub fn prepare() -> Result<Environment, Failure> {
         let mut environment = Environment::default();
         libclang::provide(&mut environment)?;
@@ -40,7 +40,7 @@ impl Environment {
     }
 }
 
-/// `cargo xtask env`: lines for a shell to evaluate.
+/// `cargo xtask env`: prints lines for a shell to evaluate.
 pub fn print() -> Result<(), Failure> {
     for (name, value) in &Environment::prepare()?.variables {
         println!("export {name}={}", shell_quoted(&value.to_string_lossy()));

@@ -1,10 +1,11 @@
-//! `cargo xtask fuzz`: each fuzz target for a fixed time, starting from the seeds in `fuzz/seeds`.
+//! `cargo xtask fuzz`: runs each fuzz target for a fixed time, starting from the seeds in
+//! `fuzz/seeds`.
 //!
-//! `cargo xtask test` asks each target the same inputs every time, so that a change is judged by what it changed; only
-//! `cargo xtask fuzz` searches at random.
+//! `cargo xtask test` gives each target the same inputs every time, so that a failure points at the
+//! change; only `cargo xtask fuzz` searches at random.
 //!
-//! Stable Rust is enough: only sanitizers need a nightly toolchain, and the code under test has nothing
-//! unsafe for them to find.
+//! Stable Rust suffices: only sanitizers need a nightly toolchain, and the code under test has
+//! nothing unsafe for them to find.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,15 +14,15 @@ use std::process::Command;
 use crate::process::{self, Failure};
 use crate::{cache, workspace};
 
-/// How long each target runs unless told otherwise.
+/// How long each target runs by default.
 const SECONDS_DEFAULT: u32 = 12;
 
-/// What `cargo xtask test` gives each target: a few seconds' worth of inputs on a slow machine.
+/// The runs that `cargo xtask test` gives each target: a few seconds on a slow machine.
 const REPEATABLE: [&str; 2] = ["-seed=1", "-runs=100000"];
 
 const CARGO_FUZZ_VERSION: &str = "0.13.2";
 
-/// What a single input may take before it counts as a fault.
+/// The limits of a single input. Beyond them it counts as a fault.
 const LIMITS: [&str; 3] = ["-timeout=10", "-rss_limit_mb=2048", "-max_len=4096"];
 
 pub fn run(arguments: &[String]) -> Result<(), Failure> {
@@ -42,7 +43,7 @@ pub fn run_all() -> Result<(), Failure> {
     let cargo_fuzz = provide_cargo_fuzz()?;
     for target in targets()? {
         eprintln!("xtask: fuzzing {target}");
-        // Starts from the seeds alone: what an earlier search found would change what is asked.
+        // Starts from the seeds alone: the finds of an earlier search would change the inputs.
         let corpus = corpus_directory().join("repeatable").join(&target);
         cache::remove(&corpus)?;
         run_target(&cargo_fuzz, &target, &corpus, &REPEATABLE)?;
@@ -75,7 +76,7 @@ impl Request {
     }
 }
 
-/// Goes on from what earlier searches found.
+/// Continues from the finds of earlier searches.
 fn search(targets: &[String], seconds: u32) -> Result<(), Failure> {
     let cargo_fuzz = provide_cargo_fuzz()?;
     for target in targets {
@@ -86,8 +87,8 @@ fn search(targets: &[String], seconds: u32) -> Result<(), Failure> {
     Ok(())
 }
 
-/// New inputs go to `corpus`, outside the sources, so that a clone stays clean. An input that stops a target is kept
-/// in `fuzz/artifacts`.
+/// New inputs go to `corpus`, outside the sources, so that a clone stays clean. `fuzz/artifacts`
+/// keeps an input that crashes a target.
 fn run_target(
     cargo_fuzz: &Path,
     target: &str,
@@ -99,7 +100,7 @@ fn run_target(
     command
         .current_dir(workspace::root())
         .env("CARGO_TARGET_DIR", workspace::target_directory().join("fuzz"))
-        // Its backtraces are about itself, not about the target.
+        // cargo-fuzz's backtraces describe cargo-fuzz, not the target.
         .env("RUST_LIB_BACKTRACE", "0")
         .args(["fuzz", "run", "--sanitizer", "none", target])
         .arg(corpus)
@@ -111,7 +112,7 @@ fn run_target(
     process::run(&mut command)
 }
 
-/// Every target has seeds, and nothing else has.
+/// Checks that every target has seeds and that all seeds have a target.
 fn targets() -> Result<Vec<String>, Failure> {
     let directory = seeds_directory();
     let entries =
@@ -130,7 +131,7 @@ fn seeds_directory() -> PathBuf {
     workspace::root().join("fuzz").join("seeds")
 }
 
-/// Finds cargo-fuzz in the cache or installs it there.
+/// Finds cargo-fuzz in the cache, or installs it there.
 fn provide_cargo_fuzz() -> Result<PathBuf, Failure> {
     let entry = cache::directory()?.join(format!("cargo-fuzz-{CARGO_FUZZ_VERSION}"));
     let program = entry.join("bin").join("cargo-fuzz");

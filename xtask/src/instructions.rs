@@ -1,7 +1,9 @@
-//! `cargo xtask instructions`: what the hot paths cost, in instructions, against a recorded baseline.
+//! `cargo xtask instructions`: the cost of hot paths in instructions, compared with a recorded
+//! baseline.
 //!
-//! Instructions are counted by callgrind, which simulates the processor: neither the machine's speed nor what else
-//! runs on it matters, so a few per cent more are a change of the code. The cases are in `crates/instructions`.
+//! Callgrind counts the instructions. It simulates the processor, so neither the machine's speed
+//! nor its load matters, and a difference of a few per cent comes from the code. The cases are in
+//! `crates/instructions`.
 
 mod baseline;
 mod callgrind;
@@ -33,7 +35,7 @@ pub fn run(arguments: &[String]) -> Result<(), Failure> {
     }
 }
 
-/// The step of `cargo xtask test`. It may be skipped by a developer whose machine cannot do it, never by CI.
+/// The step of `cargo xtask test`. A developer whose machine lacks valgrind may skip it, CI never.
 pub fn check(environment: &Environment) -> Result<(), Failure> {
     if let Availability::Missing { reason } = toolchain::find_valgrind() {
         if is_ci() {
@@ -51,8 +53,8 @@ fn build(environment: &Environment) -> Result<(), Failure> {
     process::run(command.args(["build", "--locked", "--release"]).args(PACKAGES))
 }
 
-/// Built together with the server so that cargo chooses the same features for both and compiles nothing
-/// twice.
+/// Built together with the server, so that cargo chooses the same features for both and compiles
+/// nothing twice.
 const PACKAGES: [&str; 4] = ["--package", "zenobe", "--package", "zenobe-instructions"];
 
 fn compare(cases: &[Case]) -> Result<(), Failure> {
@@ -107,7 +109,7 @@ enum Action {
 #[derive(Debug, PartialEq, Eq)]
 struct Request {
     action: Action,
-    /// Names of cases or beginnings of them; none chooses all.
+    /// Names of cases, or prefixes of names; empty chooses all.
     cases: Vec<String>,
 }
 

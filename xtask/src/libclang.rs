@@ -1,4 +1,4 @@
-//! libclang, with which bindgen reads RocksDB's headers.
+//! libclang, which bindgen needs to read RocksDB's headers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,14 @@ use crate::environment::Environment;
 use crate::process::{self, Failure};
 use crate::{cache, python, workspace};
 
-/// The directory of the cache that holds the unpacked wheel. The version is that of the requirements.
+/// The directory of the cache that holds the unpacked wheel. The version must match the
+/// requirements.
 const ENTRY: &str = "libclang-18.1.1";
 
-/// Finds libclang or fetches it into the cache.
+/// Finds libclang, or downloads it into the cache.
 pub fn provide(environment: &mut Environment) -> Result<(), Failure> {
-    // Only clang itself ships the compiler's own headers (stddef.h and so on); the wheel and Debian's
-    // bare library don't. The C compiler's serve just as well.
+    // Only clang itself ships the compiler's own headers (stddef.h and so on); the wheel and
+    // Debian's bare library don't. The C compiler's headers serve just as well.
     if let Some(include) = compiler_include_directory() {
         environment.set_default("BINDGEN_EXTRA_CLANG_ARGS", format!("-I{}", include.display()));
     }
@@ -38,7 +39,7 @@ fn compiler_include_directory() -> Option<PathBuf> {
     Some(PathBuf::from(path.trim())).filter(|path| path.is_absolute())
 }
 
-/// Whether bindgen would find libclang by itself, looking where it looks.
+/// Whether bindgen would find libclang by itself. It looks in the same places.
 fn is_installed() -> bool {
     let from_llvm_config = process::output(Command::new("llvm-config").arg("--libdir"));
     let mut directories: Vec<PathBuf> =
@@ -53,8 +54,8 @@ fn is_installed() -> bool {
     directories.iter().any(|directory| holds_libclang(directory))
 }
 
-/// The directory of an unpacked wheel that holds the shared library. Wheels keep it either at their top
-/// or below a `.data` directory, which pip would merge.
+/// The directory of an unpacked wheel that holds the shared library. Wheels keep it either at the
+/// top or below a `.data` directory, which pip would merge.
 fn library_directory(entry: &Path) -> Option<PathBuf> {
     let roots = children(entry).into_iter().map(|child| child.join("platlib"));
     std::iter::once(entry.to_path_buf())

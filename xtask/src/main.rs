@@ -1,11 +1,11 @@
 //! The project's own commands: `cargo xtask help`.
 //!
-//! They need a Rust toolchain, a C++ compiler and Python 3, and provide the rest by themselves: libclang
-//! (which generates the bindings to RocksDB) and the compiled RocksDB library, both kept in a per-user
-//! cache so that a machine pays for them once, not once per clone.
+//! They need a Rust toolchain, a C++ compiler and Python 3, and provide the rest themselves:
+//! libclang (which generates the bindings to RocksDB) and the compiled RocksDB library. Both live
+//! in a per-user cache, so a machine pays for them once, not once per clone.
 //!
-//! **Invariant:** this crate needs nothing that takes long to compile: it is the first thing to be built on a
-//! machine that has nothing else yet.
+//! **Invariant:** this crate needs nothing that takes long to compile: it is the first thing that a
+//! bare machine builds.
 
 mod cache;
 mod clients;

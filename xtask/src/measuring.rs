@@ -1,4 +1,4 @@
-//! The program that measures, built together with the server that it measures.
+//! The measuring program, built together with the server that it measures.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use crate::process::{self, Failure};
 use crate::serve::Profile;
 use crate::workspace;
 
-/// Builds both in release mode; the command becomes one of the program's own.
+/// Builds both in release mode and returns the program's command of this name.
 pub fn command(environment: &Environment, name: &str) -> Result<Command, Failure> {
     let mut build = environment.cargo();
     build.args(["build", "--locked", "--release", "--package", "zenobe", "--package"]);

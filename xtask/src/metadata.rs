@@ -1,4 +1,4 @@
-//! What `cargo metadata` says about the workspace and everything it depends on.
+//! The workspace and all its dependencies, from `cargo metadata`.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::workspace;
 
 pub struct Metadata {
     packages: Vec<Package>,
-    /// Package id to the ids of what it needs to be compiled and run, tests aside.
+    /// The ids of what each package needs to compile and run, tests excluded.
     dependencies: HashMap<String, Vec<String>>,
 }
 
@@ -19,7 +19,7 @@ pub struct Package {
     pub id: String,
     pub name: String,
     pub version: String,
-    /// The oldest Rust that the package says it compiles with.
+    /// The oldest Rust that the package claims to support.
     pub rust_version: Option<String>,
     /// An SPDX expression.
     pub license: Option<String>,
@@ -33,7 +33,7 @@ impl Package {
 }
 
 impl Metadata {
-    /// Asks cargo, which downloads the sources of all dependencies if they are missing.
+    /// Asks cargo, which downloads the sources of missing dependencies.
     pub fn read() -> Result<Metadata, Failure> {
         let mut command = workspace::cargo();
         let text = process::output(command.args(["metadata", "--locked", "--format-version=1"]))?;
@@ -57,7 +57,7 @@ impl Metadata {
             .ok_or_else(|| Failure::new(format!("cargo metadata does not name {name}")))
     }
 
-    /// The package and everything that it needs to be compiled and run, in the order of their ids.
+    /// The package and everything that it needs to compile and run, sorted by id.
     pub fn with_dependencies(&self, name: &str) -> Result<Vec<&Package>, Failure> {
         let mut wanted = BTreeSet::new();
         let mut pending = vec![self.package(name)?.id.clone()];

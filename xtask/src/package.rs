@@ -1,5 +1,5 @@
-//! `cargo xtask package`: the released binary with its man pages, completions and licences, in the layout of a file
-//! system, and an archive of it.
+//! `cargo xtask package`: the release binary with its man pages, completions and licences, in the
+//! layout of a file system, and an archive of it.
 
 use std::fs;
 use std::path::Path;
@@ -37,8 +37,8 @@ pub fn run(arguments: &[String]) -> Result<(), Failure> {
     }
 }
 
-/// The crates that the binary is made of can be published: their manifests say all that a registry asks for. What is
-/// packed is not compiled again.
+/// Checks that the crates of the binary can be published: their manifests have everything that a
+/// registry requires. It does not compile the packages again.
 pub fn check_crates() -> Result<(), Failure> {
     let metadata = Metadata::read()?;
     let root = workspace::root();
@@ -51,10 +51,10 @@ pub fn check_crates() -> Result<(), Failure> {
     process::output(&mut cargo).map(drop)
 }
 
-/// Builds the binary and fills the directory with it and all that belongs to it.
+/// Builds the binary and puts it into the directory with everything that belongs to it.
 fn stage(directory: &Path) -> Result<(), Failure> {
     serve::build(&Environment::prepare()?, Profile::Release)?;
-    // It may not be there yet.
+    // The directory may not exist yet.
     let _ = fs::remove_dir_all(directory);
     let binary = directory.join("bin/zenobe");
     copy(&workspace::server_binary(Profile::Release), &binary)?;
@@ -75,7 +75,7 @@ fn stage(directory: &Path) -> Result<(), Failure> {
     licences::write_texts(&documents.join("THIRD-PARTY-LICENCES.txt"))
 }
 
-/// One archive with its checksum, as the client packages can download it.
+/// An archive and its checksum, in the form that the client packages download.
 fn archive(home: &Path) -> Result<(), Failure> {
     let binary = home.join("stage/bin/zenobe");
     let version = process::output(Command::new(binary).arg("--version"))?;
@@ -94,7 +94,7 @@ fn archive(home: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// In the form that `sha256sum --check` reads. macOS has another program for it.
+/// In the format of `sha256sum --check`. macOS has another program for it.
 fn checksum(directory: &Path, file: &str) -> Result<String, Failure> {
     let sha256sum = process::output(Command::new("sha256sum").current_dir(directory).arg(file));
     sha256sum.or_else(|_| {

@@ -1,11 +1,11 @@
-//! Running other programs, and saying clearly which one failed.
+//! Runs other programs, and says clearly which one failed.
 
 use std::fmt;
 use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Why a command of xtask did not succeed, as one message for the person who ran it.
+/// Why a command of xtask failed, as one message for the user.
 #[derive(Debug)]
 pub struct Failure(String);
 
@@ -26,7 +26,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Runs to the end with the terminal's own input and output.
+/// Runs a command to its end with the terminal's own input and output.
 pub fn run(command: &mut Command) -> Result<(), Failure> {
     let status = command.status().map_err(|error| not_started(command, &error))?;
     match status.success() {
@@ -35,7 +35,7 @@ pub fn run(command: &mut Command) -> Result<(), Failure> {
     }
 }
 
-/// The standard output of a command that succeeds quietly.
+/// The standard output of a command that must succeed.
 pub fn output(command: &mut Command) -> Result<String, Failure> {
     let output =
         command.stdin(Stdio::null()).output().map_err(|error| not_started(command, &error))?;

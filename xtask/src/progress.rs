@@ -1,9 +1,9 @@
-//! How far long work has come, for the person who waits.
+//! Progress of long work, for the person who waits.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-/// On a terminal one line that changes every second; in a log one line for each step done.
+/// A line that changes every second on a terminal, and a line per finished step in a log.
 pub struct Progress {
     name: &'static str,
     total: usize,

@@ -1,5 +1,4 @@
-//! Python packages without assuming more than `python3` itself: on a bare Debian neither pip nor venv
-//! is there.
+//! Python packages, assuming no more than `python3` itself: a bare Debian has neither pip nor venv.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,8 +6,8 @@ use std::process::Command;
 use crate::process::{self, Failure};
 use crate::workspace;
 
-/// Downloads the wheels of a requirements file without their dependencies, with the machine's pip or with that of
-/// a throw-away virtual environment. The file must hold their hashes.
+/// Downloads the wheels of a requirements file without their dependencies, with the machine's pip
+/// or with that of a temporary virtual environment. The file must hold their hashes.
 pub fn download_wheel(
     requirements: &Path,
     into: &Path,
@@ -40,7 +39,7 @@ impl Interpreter {
         command
     }
 
-    /// Installs a package of this clone, without what it depends on.
+    /// Installs a package of this clone without its dependencies.
     pub fn install(&self, package: &Path) -> Result<(), Failure> {
         let mut pip = pip_of(&self.program);
         pip.args(["install", "--quiet", "--no-deps", "--force-reinstall"]).arg(package);
@@ -50,12 +49,12 @@ impl Interpreter {
         process::run(&mut pip)
     }
 
-    /// What `python3` finds the packages by, besides PATH.
+    /// The variable by which `python3` finds the packages, besides PATH.
     pub fn variables(&self) -> Option<(&'static str, &Path)> {
         self.packages.as_deref().map(|packages| ("PYTHONPATH", packages))
     }
 
-    /// PATH with the packages' own commands (such as `aws`) in front.
+    /// PATH with the packages' own commands (such as `aws`) first.
     pub fn path_with_scripts(&self) -> std::ffi::OsString {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let all = std::iter::once(self.scripts.clone()).chain(std::env::split_paths(&path));
@@ -63,13 +62,13 @@ impl Interpreter {
     }
 }
 
-/// The Python with the AWS SDK and the AWS CLI that tests and documents use.
+/// The Python with the AWS SDK and the AWS CLI, for tests and documents.
 pub fn for_tests() -> Result<Interpreter, Failure> {
     let requirements = workspace::root().join("tests/sdk-python/requirements.txt");
     install(&requirements, &workspace::target_directory().join("python"))
 }
 
-/// Installs the requirements below `directory`, unless this was done before for the same file.
+/// Installs the requirements below `directory`, unless an earlier run did so for the same file.
 pub fn install(requirements: &Path, directory: &Path) -> Result<Interpreter, Failure> {
     let venv = directory.join("venv");
     let packages = directory.join("packages");
@@ -88,7 +87,7 @@ pub fn install(requirements: &Path, directory: &Path) -> Result<Interpreter, Fai
     };
     let wanted = std::fs::read_to_string(requirements)
         .map_err(|error| Failure::file("read", requirements, &error))?;
-    // Beside the packages, so that it goes when they go.
+    // Beside the packages, so that it is deleted with them.
     let home = interpreter.packages.as_ref().unwrap_or(&venv);
     let stamp = home.join("installed-requirements.txt");
     if std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {

@@ -1,5 +1,5 @@
-//! The compiled RocksDB library. It takes minutes to compile, so it is kept in the per-user cache under a
-//! name that stands for everything its bytes depend on.
+//! The compiled RocksDB library. It takes minutes to compile, so the per-user cache keeps it under
+//! a name that covers everything its bytes depend on.
 
 mod compiler;
 mod units;
@@ -20,10 +20,10 @@ use compiler::Compiler;
 const PACKAGE: &str = "librocksdb-sys";
 const ARCHIVE: &str = "librocksdb.a";
 
-/// What the compiler takes for a unit when the library has four.
+/// The compiler's memory for one unit when the library has four.
 const UNIT_MEMORY_BYTES: u64 = 2_400 << 20;
 
-/// Finds the library or compiles it into the cache.
+/// Finds the library, or compiles it into the cache.
 pub fn provide(environment: &mut Environment) -> Result<(), Failure> {
     if std::env::var_os("ROCKSDB_LIB_DIR").is_some() {
         environment.set_default("ROCKSDB_STATIC", "1");
@@ -43,7 +43,7 @@ pub fn provide(environment: &mut Environment) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the library's bytes depend on.
+/// Everything that the library's bytes depend on.
 struct Recipe {
     version: String,
     /// The compiler, its libraries, its flags, and this program's choice of sources and units.
@@ -84,7 +84,8 @@ fn compile(compiler: &Compiler, recipe: &Recipe, entry: &Path) -> Result<(), Fai
     let rocksdb = package.join("rocksdb");
     let includes = [package, &rocksdb, &rocksdb.join("include"), &lz4];
 
-    // The directory keeps its name from run to run, so the next run removes what an interrupted one left.
+    // The directory has the same name in every run, so the next run removes what an interrupted one
+    // left.
     let partial = cache::beside(entry, "partial");
     cache::remove(&partial)?;
     cache::create(&partial.join("lib"))?;
@@ -109,7 +110,7 @@ fn compile(compiler: &Compiler, recipe: &Recipe, entry: &Path) -> Result<(), Fai
     Ok(())
 }
 
-/// How many units may be compiled at a time without running out of memory.
+/// How many units can compile at a time without running out of memory.
 fn jobs_in_memory() -> usize {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let available = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
@@ -119,7 +120,8 @@ fn jobs_in_memory() -> usize {
     })
 }
 
-/// Runs the commands, a few at a time, and returns their objects. The first failure stops the others.
+/// Runs the commands, a few at a time, and returns their objects. The first failure stops the
+/// others.
 fn run(jobs: Vec<(Command, PathBuf)>, at_a_time: usize) -> Result<Vec<PathBuf>, Failure> {
     const POLL: Duration = Duration::from_millis(100);
     let mut progress = Progress::new("RocksDB", jobs.len());
@@ -163,7 +165,7 @@ fn run(jobs: Vec<(Command, PathBuf)>, at_a_time: usize) -> Result<Vec<PathBuf>, 
     }
 }
 
-/// Ends what still runs. A compiler that has ended by itself is no fault.
+/// Kills what still runs. A compiler may have ended already.
 fn stop(running: &mut Vec<(Child, PathBuf)>) {
     for (mut child, _) in running.drain(..) {
         let _ = child.kill();

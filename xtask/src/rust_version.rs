@@ -1,5 +1,5 @@
-//! The oldest Rust that compiles the product, as `rust-version` in Cargo.toml promises. Clippy checks our own
-//! code against it (`incompatible_msrv`); this checks what the product depends on.
+//! The oldest Rust that compiles the product, as `rust-version` in Cargo.toml promises. Clippy
+//! checks our own code against it (`incompatible_msrv`); this checks the dependencies.
 
 use std::collections::BTreeSet;
 
@@ -33,9 +33,9 @@ pub fn check() -> Result<(), Failure> {
     }
 }
 
-/// `name vVERSION` of everything in the product with its default features. The metadata cannot tell: they hold
-/// whatever any member of the workspace turns on, and one turns on the connector for the AWS SDK, which asks for
-/// more.
+/// `name vVERSION` of everything in the product with its default features. The metadata does not
+/// show this: it includes whatever any member of the workspace enables, and one member enables the
+/// connector for the AWS SDK, which requires a newer Rust.
 fn packages_built_by_default() -> Result<BTreeSet<String>, Failure> {
     let mut command = workspace::cargo();
     command.args(["tree", "--locked", "--package", PRODUCT, "--edges", "normal,build"]);

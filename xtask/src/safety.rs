@@ -1,4 +1,5 @@
-//! `cargo xtask power-cuts` and `cargo xtask histories`: the tests behind docs/safety.md, as long as one likes.
+//! `cargo xtask power-cuts` and `cargo xtask histories`: run the tests behind docs/safety.md as
+//! often as you like.
 
 use std::process::Command;
 
@@ -6,7 +7,7 @@ use crate::environment::Environment;
 use crate::process::{self, Failure};
 use crate::workspace;
 
-/// Cuts the power of the store so many times, and that of the server a tenth as often.
+/// Cuts the power of the store this many times, and that of the server a tenth as often.
 pub fn power_cuts(arguments: &[String]) -> Result<(), Failure> {
     let Request { count, seed } = Request::parse(arguments, "--cuts")?;
     let environment = Environment::prepare()?;
@@ -21,7 +22,7 @@ pub fn power_cuts(arguments: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Records so many histories of a server that is killed, and checks them twice.
+/// Records this many histories of a server that is killed, and checks each twice.
 pub fn histories(arguments: &[String]) -> Result<(), Failure> {
     let Request { count, seed } = Request::parse(arguments, "--count")?;
     let mut cargo = Environment::prepare()?.cargo();
@@ -33,8 +34,8 @@ pub fn histories(arguments: &[String]) -> Result<(), Failure> {
     check_histories()
 }
 
-/// Lets porcupine judge the histories that the Rust tests have left. Without Go they are judged by Zenobe's own checker
-/// only, which is not enough where CI is set.
+/// Runs porcupine on the histories that the Rust tests have recorded. Without Go only Zenobe's own
+/// checker judges them, which does not suffice in CI.
 pub fn check_histories() -> Result<(), Failure> {
     if process::output(Command::new("go").arg("version")).is_err() {
         let message =

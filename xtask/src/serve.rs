@@ -1,4 +1,4 @@
-//! `cargo xtask serve`: build the server, quickly, and become it.
+//! `cargo xtask serve`: builds the server quickly, and becomes it.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use crate::workspace;
 /// How the server is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
-    /// For trying it: without link-time optimisation, which takes longer than everything else.
+    /// For trying it out: without link-time optimisation, which takes longer than everything else.
     Quick,
     /// What packages ship and benchmarks measure.
     Release,

@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: minutes of mixed load with everything going on at once.
+//! `cargo xtask soak`: minutes of mixed load, with all background work at once.
 
 use crate::environment::Environment;
 use crate::process::Failure;

@@ -1,4 +1,5 @@
-//! `cargo xtask test`: everything that must pass, in order, with the time of each step and of the rest.
+//! `cargo xtask test`: everything that must pass, in order, with the time of each step and an
+//! estimate for the rest.
 
 mod report;
 
@@ -11,8 +12,8 @@ use crate::{
 };
 use report::Report;
 
-/// The steps in their order, with the seconds that each takes from a clean clone on two cores with RocksDB in the
-/// cache. Later runs go by what the last one took.
+/// The steps in order, with the seconds that each takes from a clean clone on two cores with
+/// RocksDB cached. Later runs use the times of the last one.
 const STEPS: [(&str, u64); 13] = [
     ("prepare libclang and RocksDB", 5),
     ("formatting and versions", 10),

@@ -1,4 +1,4 @@
-//! Where things are in this clone, and the tools that build it.
+//! The locations in this clone, and the tools that build it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,8 +6,8 @@ use std::process::Command;
 use crate::process::{self, Failure};
 use crate::serve::Profile;
 
-/// The root of the clone. Cargo sets the variable for `cargo xtask`; it is read at run time because a
-/// shared target directory may hold an xtask that was compiled in another clone.
+/// The root of the clone. Cargo sets the variable for `cargo xtask`. It is read at run time because
+/// a shared target directory may hold an xtask from another clone.
 pub fn root() -> PathBuf {
     let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);

@@ -15,7 +15,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The system's allocator, counted for each thread by itself: tests run side by side.
+/// The system's allocator with a counter per thread, because tests run in parallel.
 pub struct Counting;
 
 thread_local! {
@@ -23,7 +23,7 @@ thread_local! {
     static PEAK_BYTES: Cell<isize> = const { Cell::new(0) };
 }
 
-/// Does the work and says how many bytes it held at most, besides what the thread held before.
+/// Runs the work and returns the most bytes that it held, besides what the thread held before.
 pub fn peak<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = HELD_BYTES.get();
     PEAK_BYTES.set(before);
@@ -32,14 +32,14 @@ pub fn peak<T>(work: impl FnOnce() -> T) -> (T, usize) {
 }
 
 fn count(size_bytes: isize) {
-    // While a thread ends its counters are gone, and nobody asks for them any more.
+    // An ending thread has lost its counters, and nobody reads them any more.
     let _ = HELD_BYTES.try_with(|held| {
         held.set(held.get() + size_bytes);
         let _ = PEAK_BYTES.try_with(|peak| peak.set(peak.get().max(held.get())));
     });
 }
 
-// SAFETY: every call is passed on to the system's allocator as it came.
+// SAFETY: passes every call on to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
@@ -54,7 +54,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        // Both blocks may be there for a moment.
+        // Both blocks may exist for a moment.
         count(new_size as isize);
         // SAFETY: the caller's promises are the same.
         let moved = unsafe { System.realloc(pointer, layout, new_size) };

@@ -1,19 +1,19 @@
-//! Finding the server's executable.
+//! Finds the server's executable.
 //!
-//! `ZENOBE_BINARY` names it when set. Otherwise it is built by the cargo that runs the tests:
-//! `cargo test` builds the executables of the package under test only, so a test crate cannot rely
-//! on the server being there, or being fresh. Cargo itself decides what is stale; when nothing is,
-//! the call costs a fraction of a second, and it is made once per test process.
+//! `ZENOBE_BINARY` names it when set. Otherwise the cargo that runs the tests builds it: `cargo
+//! test` builds only the executables of the package under test, so a test crate cannot rely on the
+//! server being there, or being fresh. Cargo itself decides what is stale. If nothing is, the call
+//! costs a fraction of a second, once per test process.
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// The path of the server's executable, built first if nothing names it.
+/// The path of the server's executable. Builds it first, unless the environment names one.
 ///
 /// # Panics
-/// If the build fails: no test of a server can go on without one.
+/// If the build fails: no server test can run without it.
 pub fn server_binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| match env::var_os("ZENOBE_BINARY") {

@@ -1,10 +1,10 @@
-//! Golden files are rewritten by `ZENOBE_BLESS=1` and by nothing else. The crates that have some must not depend on each
-//! other for this one line, so it is checked where it stands.
+//! Only `ZENOBE_BLESS=1` rewrites golden files. Crates with golden files must not depend on each
+//! other for this one line, so a test checks each copy.
 
 use std::fs;
 use std::path::Path;
 
-/// Whoever writes `ZENOBE_BLESS=0` means no.
+/// `ZENOBE_BLESS=0` must not rewrite anything.
 #[test]
 fn only_one_blesses() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("crates lie in a directory");

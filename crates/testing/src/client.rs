@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-/// A server that answers nothing for this long is a failure of its own.
+/// A server that stays silent this long has failed.
 const REPLY_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// Well formed, and correctly signed by nobody: servers on loopback accept any credentials.
+/// Well formed, but signed with no real key: servers on loopback accept any credentials.
 const AUTHORIZATION: &str = "AWS4-HMAC-SHA256 \
     Credential=test/20260101/us-east-1/dynamodb/aws4_request, \
     SignedHeaders=content-type;host;x-amz-date;x-amz-target, \
@@ -31,13 +31,13 @@ impl Client {
         Client { address, connection: None }
     }
 
-    /// Calls `DynamoDB_20120810.<operation>`. `Err` means that no whole answer came back: the
-    /// request may or may not have been carried out.
+    /// Calls `DynamoDB_20120810.<operation>`. `Err` means that no complete response arrived: the
+    /// request may or may not have taken effect.
     pub fn call(&mut self, operation: &str, body: &Value) -> Result<Reply, ClientError> {
         self.call_target(&format!("DynamoDB_20120810.{operation}"), body)
     }
 
-    /// As [`Client::call`], for `DynamoDBStreams_20120810.<operation>`.
+    /// Like [`Client::call`], for `DynamoDBStreams_20120810.<operation>`.
     pub fn call_streams(&mut self, operation: &str, body: &Value) -> Result<Reply, ClientError> {
         self.call_target(&format!("DynamoDBStreams_20120810.{operation}"), body)
     }
@@ -63,7 +63,7 @@ impl Client {
         reply.body
     }
 
-    /// Sends any request at all. `Host` and `Content-Length` are added.
+    /// Sends an arbitrary request. Adds `Host` and `Content-Length`.
     pub fn send(
         &mut self,
         method: &str,
@@ -77,7 +77,7 @@ impl Client {
         }
         head.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
         let outcome = self.exchange(&[head.as_bytes(), body].concat());
-        // After a failure the connection may hold half an answer.
+        // After a failure the connection may hold half a response.
         if outcome.as_ref().map_or(true, |reply| reply.closes) {
             self.connection = None;
         }
@@ -101,7 +101,7 @@ fn connect(address: SocketAddr) -> io::Result<BufReader<TcpStream>> {
     Ok(BufReader::new(stream))
 }
 
-/// One answer of the server.
+/// One response from the server.
 #[derive(Clone, Debug)]
 pub struct Reply {
     pub status: u16,
@@ -118,16 +118,16 @@ impl Reply {
         self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 
-    /// The exception's short name, as clients read it: what follows the `#` of `__type`.
+    /// The short name of the exception, as clients read it: the part of `__type` after `#`.
     pub fn error(&self) -> Option<&str> {
         let name = self.body["__type"].as_str()?;
         Some(name.rsplit('#').next().unwrap_or(name))
     }
 
-    /// The id that the server gave the request.
+    /// The server's id for the request.
     ///
     /// # Panics
-    /// If it gave none, which it always does.
+    /// If there is none; every response must have one.
     pub fn request_id(&self) -> &str {
         self.header("x-amzn-requestid").expect("every answer has an id")
     }
@@ -137,12 +137,12 @@ impl Reply {
     }
 }
 
-/// Why no whole answer came back.
+/// Why no complete response arrived.
 #[derive(Debug)]
 pub enum ClientError {
     /// Nothing was sent.
     Connect(io::Error),
-    /// The request may have been carried out.
+    /// The request may have taken effect.
     Exchange(io::Error),
 }
 
@@ -188,8 +188,8 @@ fn read_line(connection: &mut impl BufRead) -> Result<String, ClientError> {
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// Writes an item the short way: JSON strings become `S`, numbers `N`, booleans `BOOL`, null
-/// `NULL`, arrays `L`, objects `M`.
+/// Builds an item from plain JSON: strings become `S`, numbers `N`, booleans `BOOL`, null `NULL`,
+/// arrays `L`, objects `M`.
 pub fn json_item(plain: &Value) -> Value {
     let members = plain.as_object().expect("an item is an object");
     Value::Object(members.iter().map(|(name, value)| (name.clone(), attribute(value))).collect())

@@ -1,12 +1,14 @@
-//! Support for tests that drive a real server: its process, its wire, its directory, its luck.
+//! Support for tests that drive a real server: its process, its wire protocol, its directory, its
+//! randomness.
 //!
-//! - [`ServerProcess`] starts `zenobe serve`, kills it as a power cut would, stops it politely.
+//! - [`ServerProcess`] starts `zenobe serve`, kills it abruptly, or stops it cleanly.
 //! - [`Client`] speaks the wire protocol with nothing between the test and the bytes.
 //! - [`TemporaryDirectory`] is removed after a passing test and kept after a failing one.
-//! - [`linearizability`] says whether what concurrent callers saw can be explained.
-//! - [`Seed`] makes a random test replayable: it prints itself, `ZENOBE_SEED` brings it back.
+//! - [`linearizability`] checks whether some order explains what concurrent callers saw.
+//! - [`Seed`] makes a random test replayable: it prints itself, and `ZENOBE_SEED` brings it back.
 //!
-//! Invariant: this crate knows the server's command line and wire protocol, never its internals.
+//! **Invariant:** this crate knows the server's command line and wire protocol, never its
+//! internals.
 
 pub mod allocations;
 mod binary;

@@ -1,10 +1,11 @@
-//! Whether what callers saw can be explained by doing their operations one after the other, each at some moment between
-//! its call and its return (Wing and Gong's search, with a memory of what was tried).
+//! Checks a history for linearizability: whether running the operations one after the other, each
+//! at some moment between its call and its return, explains what callers saw (Wing and Gong's
+//! search, with a memory of visited states).
 
 use std::collections::HashSet;
 use std::hash::Hash;
 
-/// An operation and its answer.
+/// An operation and its response.
 pub trait Event {
     type State: Clone + Eq + Hash;
 
@@ -12,22 +13,22 @@ pub trait Event {
     fn explained(&self, before: &Self::State) -> Option<Self::State>;
 }
 
-/// An event with the moments of its call and return on a clock that all callers share.
+/// An event with the times of its call and its return, on a clock that all callers share.
 #[derive(Debug, Clone, Copy)]
 pub struct Timed<E> {
     pub called: u64,
-    /// [`NEVER`] if no answer came: it may have happened at any time since, or never.
+    /// [`NEVER`] if no response arrived: the event may have happened at any time since, or never.
     pub returned: u64,
     pub event: E,
 }
 
 pub const NEVER: u64 = u64::MAX;
 
-/// More events would not fit the search's set of what is done.
+/// The search keeps its set of finished events in this many bits.
 pub const EVENTS_MAX: usize = 128;
 
-/// Whether there is an order of the events that explains every response, starting with `initial`. An event that never
-/// returned need not have happened.
+/// Whether some order of the events explains every response, starting from `initial`. An event that
+/// never returned need not have happened.
 ///
 /// # Panics
 /// If there are more than [`EVENTS_MAX`] events.
@@ -45,7 +46,7 @@ pub fn is_linearizable<E: Event>(initial: E::State, events: &[Timed<E>]) -> bool
             continue;
         }
         let open = || events.iter().enumerate().filter(|(number, _)| done & (1 << number) == 0);
-        // What was called after another open event had returned can't come before it.
+        // An event called after another open event returned can't come before it.
         let first_return = open().map(|(_, event)| event.returned).min().unwrap_or(NEVER);
         for (number, timed) in open().filter(|(_, timed)| timed.called < first_return) {
             if let Some(state) = timed.event.explained(&state) {

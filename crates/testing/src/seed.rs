@@ -1,4 +1,4 @@
-//! Randomness that can be replayed.
+//! Replayable randomness.
 
 use std::env;
 
@@ -11,7 +11,7 @@ use rand::rngs::StdRng;
 pub struct Seed(u64);
 
 impl Seed {
-    /// Takes the seed from the environment, or draws one, and says which.
+    /// Takes the seed from the environment, or draws one, and prints it.
     ///
     /// # Panics
     /// If `ZENOBE_SEED` is not a number: a replay must not silently become another run.

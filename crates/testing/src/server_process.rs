@@ -1,4 +1,4 @@
-//! A server as a process of its own: the only way to test what survives its death.
+//! A server as a separate process: the only way to test what survives its death.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -20,17 +20,17 @@ const START_TIME_MAX: Duration = Duration::from_secs(60);
 const STOP_TIME_MAX: Duration = Duration::from_secs(30);
 const KEPT_OUTPUT_LINES_MAX: usize = 200;
 
-/// What `zenobe serve` is started with besides the data directory.
+/// Options of `zenobe serve` besides the data directory.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// The address to listen on: a free port of the loopback interface, unless a test says otherwise.
+    /// The address to listen on; by default a free port of the loopback interface.
     pub listen: String,
     /// Further command line arguments.
     pub arguments: Vec<OsString>,
     /// The largest file the server may write, in 512-byte blocks (`ulimit -f`). Writes beyond it
     /// fail with EFBIG, because SIGXFSZ is ignored: a full disk without filling one.
     pub file_size_blocks_max: Option<u64>,
-    /// Further variables of its environment.
+    /// Further environment variables.
     pub environment: Vec<(OsString, OsString)>,
 }
 
@@ -56,12 +56,12 @@ impl ServerProcess {
     /// Starts a server on `data` and returns once it has printed its address.
     ///
     /// # Panics
-    /// If it does not start; [`ServerProcess::try_start`] is for tests that expect a refusal.
+    /// If it does not start; use [`ServerProcess::try_start`] in tests that expect that.
     pub fn start(data: &Path) -> ServerProcess {
         ServerProcess::start_with(data, &ServerOptions::default())
     }
 
-    /// As [`ServerProcess::start`], with options.
+    /// Like [`ServerProcess::start`], with options.
     ///
     /// # Panics
     /// If it does not start.
@@ -80,8 +80,8 @@ impl ServerProcess {
         let output = Output::default();
         output.follow(child.stdout.take().expect("stdout is piped"), found.clone());
         output.follow(child.stderr.take().expect("stderr is piped"), found);
-        // Both channels' ends are dropped when the process closes its output, so this also returns
-        // at once when the server refuses to start.
+        // Both senders are dropped when the process closes its output, so this also returns at once
+        // when the server refuses to start.
         match addresses.recv_timeout(START_TIME_MAX) {
             Ok(address) => Ok(ServerProcess { child, address, output }),
             Err(mpsc::RecvTimeoutError::Disconnected) => {
@@ -96,8 +96,8 @@ impl ServerProcess {
         }
     }
 
-    /// Starts a server and kills it after so much time, whether it listens by then or not: the way to
-    /// interrupt the recovery of a store.
+    /// Starts a server and kills it after this time, whether or not it listens by then. This
+    /// interrupts the recovery of a store.
     ///
     /// # Panics
     /// If the process cannot be run.
@@ -132,7 +132,7 @@ impl ServerProcess {
         self.output.text()
     }
 
-    /// Takes [`ServerOptions::file_size_blocks_max`] away: there is room on the disk again.
+    /// Lifts [`ServerOptions::file_size_blocks_max`], as if the disk had space again.
     ///
     /// # Panics
     /// If the limit cannot be changed.
@@ -182,7 +182,7 @@ impl Drop for ServerProcess {
     }
 }
 
-/// A server that died by itself must not pass for one that was killed.
+/// A server that died on its own must not pass for one that was killed.
 fn assert_killed(status: ExitStatus, output: &str) {
     const SIGKILL: i32 = 9;
     assert_eq!(status.signal(), Some(SIGKILL), "the server ended by itself ({status}):\n{output}");
@@ -215,8 +215,8 @@ impl std::error::Error for StartError {}
 fn command(data: &Path, options: &ServerOptions) -> Command {
     let mut command = match options.file_size_blocks_max {
         None => Command::new(server_binary()),
-        // The limit is set in a shell because the standard library cannot set it, and `exec` keeps
-        // the process id, so that signals reach the server itself. It is the soft limit, which
+        // A shell sets the limit because the standard library cannot. `exec` keeps the process id,
+        // so that signals reach the server itself. It is the soft limit, which
         // `lift_file_size_limit` may raise again without being root.
         Some(blocks) => {
             let mut shell = Command::new("sh");
@@ -231,20 +231,20 @@ fn command(data: &Path, options: &ServerOptions) -> Command {
     command
 }
 
-/// The server's output: the address is picked from it, the last lines are kept.
+/// The server's output. It yields the address and keeps the last lines.
 #[derive(Clone, Default)]
 struct Output {
     lines: Arc<Mutex<VecDeque<String>>>,
 }
 
 impl Output {
-    /// Reads the stream to its end on a thread of its own, so that the server never blocks on it.
+    /// Reads the stream to its end on a separate thread, so that the server never blocks on it.
     fn follow(&self, stream: impl Read + Send + 'static, found: mpsc::Sender<SocketAddr>) {
         let output = self.clone();
         thread::spawn(move || {
             for line in BufReader::new(stream).lines().map_while(Result::ok) {
                 if let Some(address) = address_in(&line) {
-                    // Nobody listens any more once the first address has been taken.
+                    // Nobody receives once the first address has been taken.
                     let _ = found.send(address);
                 }
                 output.push(line);
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "the server ended by itself (exit status: 3)")]
-    fn a_death_of_its_own_is_not_a_kill() {
+    fn a_server_that_died_on_its_own_was_not_killed() {
         let mut child = Command::new("sh").args(["-c", "exit 3"]).spawn().unwrap();
         let status = child.wait().unwrap();
         assert_killed(status, "");

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::{env, fs, process, thread};
 
-/// A fresh directory, removed on drop. A failing test keeps it and says where: the files of the
+/// A fresh directory, removed on drop. A failing test keeps it and prints its path: the files of a
 /// store that lost a write are the evidence.
 #[derive(Debug)]
 pub struct TemporaryDirectory {
@@ -23,7 +23,7 @@ impl TemporaryDirectory {
         TemporaryDirectory { path }
     }
 
-    /// Writes a file that only its owner may read, as those with access keys must be.
+    /// Writes a file that only its owner may read, as files with access keys must be.
     ///
     /// # Panics
     /// If it cannot be written.

@@ -1,4 +1,4 @@
-//! A server for examples, and the check of what they print.
+//! A server for examples, and the check of their output.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -41,7 +41,7 @@ impl Server {
                 .env_remove("AWS_PROFILE"),
         )
         .map_err(|failure| Failure::new(format!("{language}: {failure}")))?;
-        // Maven puts a reset of the terminal's colours before what the program prints.
+        // Maven prints a terminal reset before the program's output.
         match printed.lines().any(|line| line.ends_with(EXPECTED)) {
             true => Ok(()),
             false => Err(Failure::new(format!("{language} prints `{}`", printed.trim()))),
@@ -51,7 +51,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It keeps nothing; there is no one left to tell if it is already gone.
+        // The server keeps nothing, and nobody needs to know if it is already gone.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

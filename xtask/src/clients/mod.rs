@@ -1,5 +1,5 @@
-//! What other languages see of the server: the packages below `clients/`, which bring it into people's tests, and the
-//! programs below `examples/`, which docs/clients.md shows.
+//! The server from other languages: the packages below `clients/`, which bring it into other
+//! projects' tests, and the programs below `examples/`, which docs/clients.md shows.
 
 mod example;
 
@@ -18,8 +18,8 @@ pub fn run() -> Result<(), Failure> {
     run_examples(&Environment::prepare()?, &interpreter)
 }
 
-/// The packages' own tests. The Python package is installed first, so that pytest finds the plugin as it does
-/// elsewhere.
+/// Runs the packages' own tests. Installs the Python package first, so that pytest finds the plugin
+/// as it would elsewhere.
 pub fn check_packages(interpreter: &python::Interpreter) -> Result<(), Failure> {
     let package = workspace::root().join("clients/python");
     interpreter.install(&package)?;
@@ -39,7 +39,7 @@ pub fn check_packages(interpreter: &python::Interpreter) -> Result<(), Failure> 
     process::run(npm.env("ZENOBE_BINARY", documents::server_binary()).args(["test", "--silent"]))
 }
 
-/// Each example runs alone against one server, and prints what all of them print.
+/// Runs each example alone against one server. All of them print the same.
 pub fn run_examples(
     environment: &Environment,
     interpreter: &python::Interpreter,
@@ -68,7 +68,7 @@ pub fn run_examples(
     Ok(())
 }
 
-/// A developer may lack a language; CI may not.
+/// A developer may lack a language; CI must not.
 fn is_available(language: &str, programs: &[&str]) -> Result<bool, Failure> {
     let version = |program: &str| if program == "go" { "version" } else { "--version" };
     let is_missing =
@@ -83,8 +83,9 @@ fn is_available(language: &str, programs: &[&str]) -> Result<bool, Failure> {
     }
 }
 
-/// Exactly what the lock file says if there is one, unless this was done before for the same file. The package that runs in
-/// other people's projects has none: its tests should see what those projects would install.
+/// Installs exactly what the lock file says if there is one, unless an earlier run did so for the
+/// same file. The package that runs in other projects has none: its tests should see what those
+/// projects would install.
 fn install_node_modules(package: &Path) -> Result<(), Failure> {
     let lock = package.join("package-lock.json");
     let (wanted, arguments): (_, &[&str]) = match lock.exists() {

@@ -1,25 +1,25 @@
-//! The code blocks of a page, and the comments that say what to do with them.
+//! The code blocks of a page, and the comments that control them.
 
-/// What the comment before a block says.
+/// The meaning of the comment before a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark<'a> {
     /// `<!-- not run: reason -->`
     NotRun,
-    /// `<!-- until stopped -->`: each command runs until it is stopped, which happens after two seconds.
+    /// `<!-- until stopped -->`: each command runs until it is stopped, after two seconds.
     UntilStopped,
-    /// `<!-- fails: text -->`: the block fails, and says the text.
+    /// `<!-- fails: text -->`: the block must fail and print the text.
     Fails(&'a str),
-    /// `<!-- output -->`: what the block before it has printed.
+    /// `<!-- output -->`: what the block before it printed.
     Output,
-    /// `<!-- file: name -->`: a file that the blocks after it find in their directory.
+    /// `<!-- file: name -->`: a file that later blocks find in their directory.
     File(&'a str),
-    /// `<!-- from: path -->`: the same text as this file of the clone.
+    /// `<!-- from: path -->`: must equal this file of the repository.
     From(&'a str),
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Block<'a> {
-    /// The line of the page on which the block begins, counted from one.
+    /// The line of the page on which the block starts, counted from one.
     pub line: usize,
     pub language: &'a str,
     pub mark: Option<Mark<'a>>,
@@ -28,7 +28,7 @@ pub struct Block<'a> {
 
 const FENCE: &str = "```";
 
-/// The fenced blocks of a page that begin at the start of a line.
+/// The fenced blocks of a page, if not indented.
 pub fn blocks(page: &str) -> Vec<Block<'_>> {
     let mut found = Vec::new();
     let mut mark = None;

@@ -1,4 +1,4 @@
-//! Commands and options that pages name exist, also where they are not run.
+//! Checks that the commands and options on pages exist, even where they are not run.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -45,7 +45,7 @@ pub fn serve_options() -> Result<BTreeSet<String>, Failure> {
     Ok(options_in(&help))
 }
 
-/// The options that a help text names, without the values that they take: `--memory` for `--memory[=<BOOL>]`.
+/// The options in a help text, without their values: `--memory` for `--memory[=<BOOL>]`.
 fn options_in(help: &str) -> BTreeSet<String> {
     let words =
         help.split(|character: char| character.is_whitespace() || ",[=".contains(character));

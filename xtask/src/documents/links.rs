@@ -1,4 +1,4 @@
-//! Links lead to files and headings that exist. Other sites are not asked.
+//! Checks that links lead to existing files and headings. It does not check other sites.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -25,11 +25,11 @@ pub fn check(document: &Document, all: &[Document], report: &mut dyn FnMut(Strin
 
 fn has_heading(path: &Path, heading: &str, all: &[Document]) -> bool {
     let target = all.iter().find(|document| document.path == path);
-    // Lines of source code are not looked up.
+    // Line numbers of source code are not checked.
     target.is_none_or(|document| headings(&document.text).any(|found| found == heading))
 }
 
-/// Without `.` and `..`.
+/// Resolves `.` and `..`.
 fn plain(path: &Path) -> PathBuf {
     let mut parts = PathBuf::new();
     for component in path.components() {
@@ -60,7 +60,7 @@ fn links(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The names by which headings are linked to, as GitHub makes them.
+/// The anchors of headings, as GitHub derives them.
 fn headings(text: &str) -> impl Iterator<Item = String> {
     prose(text).filter(|(_, line)| line.starts_with('#')).map(|(_, line)| {
         let title = line.trim_start_matches('#').trim().to_lowercase();

@@ -1,7 +1,8 @@
-//! Keeps the documents true: their links lead somewhere, the commands they show exist, and what their
-//! `sh` and `python` blocks say runs as it stands, page by page, beside a server of the page's own.
+//! Keeps the documents true: their links lead somewhere, the commands they show exist, and their
+//! `sh` and `python` blocks run as they stand, page by page, beside a server for each page.
 //!
-//! Each code block names its language. A comment on the line before a block says more about it; [`block::Mark`] has the list.
+//! Each code block names its language. A comment on the line before a block changes what happens to
+//! it; [`block::Mark`] has the list.
 
 mod block;
 mod commands;
@@ -19,7 +20,7 @@ use crate::process::Failure;
 use crate::serve::Profile;
 use crate::{python, workspace};
 
-/// Directories whose Markdown is not ours, or is written by a program that checks it itself.
+/// Directories whose Markdown is not ours, or comes from a program that checks it itself.
 const FOREIGN: [&str; 4] = ["target", "node_modules", ".venv", "fuzz"];
 
 struct Document {
@@ -34,7 +35,7 @@ impl Document {
     }
 }
 
-/// The server that pages, examples and client packages are run with.
+/// The server for pages, examples and client packages.
 pub fn server_binary() -> PathBuf {
     let built = || workspace::server_binary(Profile::Quick);
     std::env::var_os("ZENOBE_BINARY").map_or_else(built, PathBuf::from)
@@ -45,7 +46,7 @@ pub fn run(pages: &[String]) -> Result<(), Failure> {
     check(&python::for_tests()?, pages)
 }
 
-/// Checks all documents and runs the given pages, or all of them if none is given.
+/// Checks all documents and runs the given pages, or all pages if none is given.
 pub fn check(interpreter: &python::Interpreter, pages: &[String]) -> Result<(), Failure> {
     let mut documents = read_all()?;
     let mut faults = Vec::new();
@@ -86,8 +87,8 @@ fn check_block(block: &Block<'_>, report: &mut dyn FnMut(String)) {
     }
 }
 
-/// Runs every page that has something to run, as many at a time as there are processors: a page mostly
-/// waits for the commands that it starts.
+/// Runs every page that has something to run, as many at a time as there are processors. A page
+/// spends most of its time waiting for its commands.
 fn run_pages(documents: &[Document], interpreter: &python::Interpreter) -> Result<(), Failure> {
     let waiting = Mutex::new(documents.iter());
     let faults = Mutex::new(Vec::new());
@@ -114,7 +115,7 @@ fn fail_with(faults: &[String]) -> Result<(), Failure> {
     }
 }
 
-/// Every Markdown file of the clone, in the order of their paths.
+/// Every Markdown file of the clone, sorted by path.
 fn read_all() -> Result<Vec<Document>, Failure> {
     let root = workspace::root();
     let mut paths = Vec::new();

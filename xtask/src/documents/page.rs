@@ -1,7 +1,9 @@
-//! Runs the blocks of one page, in order and in one shell, in an empty directory beside a server in memory.
+//! Runs the blocks of one page in order, in one shell, in an empty directory beside an in-memory
+//! server.
 //!
-//! The addresses that pages show (port 8000, and others where a page needs several servers) become free ones, so
-//! that pages run side by side and beside whatever the machine does. `zenobe` is [`WRAPPER`] there.
+//! Free ports replace the ports that pages show (8000, and others where a page needs several
+//! servers), so that pages can run side by side and beside anything else on the machine. `zenobe`
+//! is [`WRAPPER`] there.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -35,7 +37,7 @@ pub fn run(document: &Document, interpreter: &python::Interpreter) -> Result<(),
         .env("PAGE_PORT", &page.ports[0])
         .env("ZENOBE_BINARY", super::server_binary())
         .env("ZENOBE_ENDPOINT", format!("http://127.0.0.1:{}", page.ports[0]))
-        // The page says what it needs; what the machine is configured with must not help or hurt.
+        // The page sets what it needs; the machine's configuration must not help or hurt.
         .env_remove("AWS_PROFILE")
         .env_remove("AWS_ACCESS_KEY_ID")
         .env_remove("AWS_SECRET_ACCESS_KEY")
@@ -67,7 +69,7 @@ fn is_run(block: &Block<'_>) -> bool {
 struct Page {
     /// The directory that its commands see, empty at first.
     directory: PathBuf,
-    /// What this module keeps about it: outputs, process ids, the wrapper.
+    /// This module's files about the page: outputs, process ids, the wrapper.
     state: PathBuf,
     ports: Vec<String>,
 }
@@ -77,7 +79,7 @@ impl Page {
         let name = document.with_extension("").to_string_lossy().replace('/', "-");
         let home = workspace::target_directory().join("documents").join(name);
         let (directory, state) = (home.join("page"), home.join("state"));
-        // It may not be there yet.
+        // The directory may not exist yet.
         let _ = fs::remove_dir_all(&home);
         for directory in [&directory, &state.join("bin")] {
             fs::create_dir_all(directory)
@@ -121,7 +123,7 @@ impl Page {
         let _ = match block.mark {
             Some(Mark::Fails(fault)) => writeln!(
                 script,
-                // A shell of its own, because `set -e` means nothing inside a condition.
+                // A separate shell, because `set -e` has no effect inside a condition.
                 "if bash -ec {} >{output} 2>&1; then echo 'the block does not fail' >&2; exit 1; fi\n\
                  grep -qF -- {} {output} || {{ echo 'the block fails with another text' >&2; exit 1; }}",
                 quoted(&body),
@@ -136,7 +138,7 @@ impl Page {
                     )
                 })
             }
-            // The same shell goes on, so that what a block exports is there in the next.
+            // The same shell continues, so the next block sees this one's exports.
             _ => writeln!(script, "{{\n{body}}} >{output}"),
         };
     }
@@ -162,14 +164,14 @@ impl Drop for Page {
         let is_pid = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "pid");
         for path in entries.map(|entry| entry.path()).filter(is_pid) {
             if let Ok(pid) = fs::read_to_string(&path) {
-                // The page may have stopped it itself.
+                // The page may have stopped it already.
                 let _ = Command::new("kill").arg(pid.trim()).stderr(Stdio::null()).status();
             }
         }
     }
 }
 
-/// Each block that shows an output shows that of the block that was run before it.
+/// Each output block must show what the block before it printed.
 fn compare_outputs(page: &Page, blocks: &[Block<'_>]) -> Result<(), Failure> {
     let mut last_line = None;
     for block in blocks {
@@ -189,12 +191,12 @@ fn compare_outputs(page: &Page, blocks: &[Block<'_>]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Lines without what cannot be seen.
+/// Lines without invisible characters.
 fn plain(text: &str) -> String {
     text.trim().replace('\t', " ").lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
-/// Replaces a number where it stands for itself, not within a longer one.
+/// Replaces a number where it stands alone, not inside a longer one.
 fn replace_number(text: &str, number: &str, with: &str) -> String {
     let mut replaced = String::with_capacity(text.len());
     let mut rest = text;
@@ -212,7 +214,7 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// One for each of [`PORTS`], held until all are found so that they differ.
+/// One for each of [`PORTS`]. All are held until the last is found, so they differ.
 fn free_ports() -> Result<Vec<String>, Failure> {
     let fault = |error| Failure::new(format!("1: there is no free port: {error}"));
     let listeners: Result<Vec<_>, _> =

@@ -1,4 +1,4 @@
-//! The recorded counts: reading and writing them, and judging new ones.
+//! The recorded counts: reads and writes them, and judges new ones.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ struct Recorded {
     case: String,
     instructions: u64,
     tolerance_percent: u64,
-    /// Why the tolerance is what it is.
+    /// The reason for the tolerance.
     note: String,
 }
 
@@ -48,7 +48,7 @@ impl Baseline {
         Ok(baseline)
     }
 
-    /// What the counts were recorded with, where it differs from now.
+    /// The tools that differ from those of the recording.
     pub fn toolchain_differences(&self, current: &Toolchain) -> Vec<String> {
         let differs = |(name, now): &(String, String)| {
             let recorded = self.toolchain.iter().find(|(recorded, _)| recorded == name);
@@ -73,8 +73,8 @@ impl Baseline {
         Comparison { rows: measured.iter().map(judge).collect() }
     }
 
-    /// The baseline after the new counts are accepted. Cases that were not measured keep their counts unless
-    /// they no longer exist; tolerances stay.
+    /// The baseline with the new counts accepted. Cases that were not measured keep their counts
+    /// unless they no longer exist. Tolerances stay.
     pub fn blessed(
         &self,
         toolchain: &Toolchain,
@@ -130,7 +130,8 @@ pub enum Verdict {
     Same,
     Better,
     Worse,
-    /// Without a count to compare with, which fails: a case that nobody recorded guards nothing.
+    /// There is no count to compare with. This fails, because a case without a record guards
+    /// nothing.
     New,
 }
 
@@ -215,7 +216,7 @@ mod tests {
         counts.iter().map(measured).collect()
     }
 
-    /// Compares with the baseline above: the verdicts in order, and how many of them fail.
+    /// Compares with the baseline above: the verdicts in order, and how many fail.
     fn check(counts: &[(&str, u64)], verdicts: &[Verdict], regressions: usize) {
         let comparison = Baseline::parse(TEXT).unwrap().compare(&measured(counts));
         let given: Vec<Verdict> = comparison.rows.iter().map(|row| row.verdict).collect();
@@ -249,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn another_toolchain_is_told() {
+    fn another_toolchain_is_reported() {
         let baseline = Baseline::parse(TEXT).unwrap();
         let toolchain = |rustc: &str| {
             vec![("rustc".to_owned(), rustc.to_owned()), ("host".to_owned(), "x86_64".to_owned())]
@@ -278,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn unreadable_baselines_are_refused() {
+    fn unreadable_baselines_are_rejected() {
         for (text, reason) in [
             ("get", "line 1 is not"),
             ("rustc: 1\n\nget many 3 %", "line 3 is not"),

@@ -1,4 +1,4 @@
-//! Running cases under callgrind, and reading what it counted.
+//! Runs cases under callgrind and reads its counts.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ pub struct Case {
     pub iterations: u64,
 }
 
-/// The cases that the built binary knows.
+/// The cases of the built binary.
 pub fn list() -> Result<Vec<Case>, Failure> {
     let text = process::output(Command::new(binary()).arg("--list"))?;
     let cases = text.lines().map(|line| {
@@ -57,11 +57,11 @@ fn measure_one(case: &Case) -> Result<Measured, Failure> {
     Ok(Measured { case: case.name.clone(), instructions: total / case.iterations })
 }
 
-/// Shows which functions the instructions of a case are spent in.
+/// Shows in which functions a case spends its instructions.
 pub fn profile(case: &Case) -> Result<(), Failure> {
     let account = run(case)?;
     mend(&account)?;
-    // Parts of a function add up to what it does by itself; what they call, each of them has whole.
+    // The parts of a function add up to its own cost; each part has the whole cost of its callees.
     let tables: [(&str, Option<&str>, Combine); 2] = [
         ("with all that they call", Some("--inclusive=yes"), u64::max),
         ("by themselves", None, std::ops::Add::add),
@@ -83,8 +83,8 @@ const FUNCTIONS_MAX: usize = 80;
 
 type Combine = fn(u64, u64) -> u64;
 
-/// A call that was under way when the account was opened counts as none in it, which callgrind_annotate takes
-/// for no call, and its cost for the caller's own.
+/// A call that was running when callgrind started a new dump has a call count of zero in it.
+/// callgrind_annotate takes that for no call and its cost for the caller's own.
 fn mend(account: &Path) -> Result<(), Failure> {
     let text =
         fs::read_to_string(account).map_err(|error| Failure::file("read", account, &error))?;
@@ -92,7 +92,7 @@ fn mend(account: &Path) -> Result<(), Failure> {
     fs::write(account, mended).map_err(|error| Failure::file("write", account, &error))
 }
 
-/// Combines what callgrind_annotate tells by file and function: what was inlined has its own file and its
+/// Merges callgrind_annotate's lines by function: inlined code has a file of its own and its
 /// caller's name. The most expensive comes first.
 fn by_function(text: &str, combine: Combine) -> Vec<(&str, u64)> {
     let mut totals = BTreeMap::new();
@@ -105,7 +105,7 @@ fn by_function(text: &str, combine: Combine) -> Vec<(&str, u64)> {
     totals
 }
 
-/// What one function has of the instructions.
+/// The instructions of one function.
 #[derive(Debug, PartialEq, Eq)]
 struct Share<'a> {
     total: u64,
@@ -113,8 +113,8 @@ struct Share<'a> {
 }
 
 impl Share<'_> {
-    /// Reads a line of callgrind_annotate, `1,234 (5.67%)  file:function [object]`. Others, and functions that
-    /// contain everything, are left out.
+    /// Parses a line of callgrind_annotate, `1,234 (5.67%)  file:function [object]`. `None` for
+    /// other lines, and for functions that contain everything.
     fn parse(line: &str) -> Option<Share<'_>> {
         let (count, rest) = line.trim_start().split_once(" (")?;
         let total = count.replace(',', "").parse().ok()?;
@@ -129,7 +129,7 @@ impl Share<'_> {
     }
 }
 
-/// Runs a case and returns the file with the account of its section.
+/// Runs a case and returns the file with the counts of its section.
 fn run(case: &Case) -> Result<PathBuf, Failure> {
     let directory = workspace::target_directory().join("instructions").join(&case.name);
     fs::create_dir_all(&directory).map_err(|error| Failure::file("create", &directory, &error))?;
@@ -137,16 +137,16 @@ fn run(case: &Case) -> Result<PathBuf, Failure> {
     let mut valgrind = Command::new("valgrind");
     valgrind
         .args(["--tool=callgrind", "--cache-sim=no", "--branch-sim=no"])
-        // Threads take turns instead of racing for them.
+        // Threads alternate instead of racing.
         .arg("--fair-sched=yes")
-        // Each closes an account and opens another: what came before the section is the first, the
-        // section is the second.
+        // Each dump ends one file and starts another: the first holds everything before the
+        // section, the second the section.
         .args(["--dump-before=*section_begins*", "--dump-before=*section_ends*"])
         .arg(format!("--callgrind-out-file={}", escaped(&out)))
         .arg(binary())
         .arg(&case.name)
         .arg(case.iterations.to_string());
-    // The variables lie on the stack, which they move.
+    // Environment variables lie on the stack and shift it.
     valgrind.env_clear().envs(
         KEPT_VARIABLES.iter().filter_map(|name| std::env::var_os(name).map(|value| (name, value))),
     );
@@ -156,7 +156,7 @@ fn run(case: &Case) -> Result<PathBuf, Failure> {
 
 const KEPT_VARIABLES: [&str; 2] = ["PATH", "TMPDIR"];
 
-/// Valgrind replaces what follows a per cent sign in file names.
+/// Valgrind expands per cent signs in file names.
 fn escaped(path: &Path) -> String {
     path.display().to_string().replace('%', "%%")
 }
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_total_of_an_account_is_found() {
+    fn the_total_of_a_dump_is_found() {
         let account = "version: 1\nevents: Ir\nsummary: 7\n\nfn=(1) f\n16 400\n\ntotals: 12345\n";
         assert_eq!(total(account), Some(12_345));
         assert_eq!(total("version: 1\n"), None);

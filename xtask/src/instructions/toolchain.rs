@@ -5,14 +5,15 @@ use std::process::Command;
 use crate::process::{self, Failure};
 use crate::workspace;
 
-/// Names and versions, in the order in which the baseline lists them.
+/// Names and versions, in the baseline's order.
 pub type Toolchain = Vec<(String, String)>;
 
 pub fn current() -> Result<Toolchain, Failure> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let rustc = process::output(Command::new(rustc).arg("--version"))?;
     let valgrind = process::output(Command::new("valgrind").arg("--version"))?;
-    // The library's own functions are counted, too. Systems with another one have no such program.
+    // Functions of the C library are counted as well. Systems with another library lack this
+    // program.
     let library = process::output(Command::new("getconf").arg("GNU_LIBC_VERSION"));
     let entry = |name: &str, version: &str| (name.to_owned(), version.trim().to_owned());
     Ok(vec![
@@ -37,8 +38,8 @@ pub fn find_valgrind() -> Availability {
     Availability::Missing { reason: reason.to_owned() }
 }
 
-/// Whether a machine runs this that decides over merging. All common services set the variable, and so
-/// does `.ci/run`.
+/// Whether this is a CI run, which decides about merging. All common services set the variable, and
+/// so does `.ci/run`.
 pub fn is_ci() -> bool {
     std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false")
 }

@@ -1,6 +1,7 @@
-//! SPDX expressions, as far as crates use them: names, OR (also written as a slash), AND, WITH and parentheses.
+//! The part of SPDX expressions that crates use: names, OR (also written as a slash), AND, WITH and
+//! parentheses.
 
-/// Whether the licences for which `is_allowed` holds are enough.
+/// Whether the licences that `is_allowed` accepts satisfy the expression.
 pub fn is_satisfied(expression: &str, is_allowed: &dyn Fn(&str) -> bool) -> bool {
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
@@ -39,7 +40,7 @@ impl Parser<'_> {
         let Some((name, rest)) = self.words.split_first() else { return false };
         self.words = rest;
         if self.take("WITH") {
-            // An exception only adds to what is permitted.
+            // An exception only adds permissions.
             self.words = self.words.get(1..).unwrap_or_default();
         }
         let name = name.strip_suffix("-or-later").or(name.strip_suffix('+')).unwrap_or(name);

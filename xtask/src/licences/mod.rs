@@ -1,7 +1,8 @@
-//! `cargo xtask licences`: what the binary contains may be passed on, and NOTICE says under which terms.
+//! `cargo xtask licences`: checks that everything in the binary may be redistributed, and that
+//! NOTICE states the terms.
 //!
-//! This is the part of the check that needs no network. `cargo deny`, which runs in the workflows of the repository's host, also asks
-//! for advisories and yanked versions.
+//! This is the part of the check that needs no network. `cargo deny`, which runs in the workflows
+//! of the repository's host, also checks advisories and yanked versions.
 
 mod expression;
 mod texts;
@@ -57,8 +58,8 @@ pub fn check() -> Result<(), Failure> {
     }
 }
 
-/// What the binary is made of, besides the crates of this workspace. `cargo metadata` alone would count what other members
-/// of the workspace enable.
+/// Everything in the binary besides the crates of this workspace. `cargo metadata` alone would
+/// include features that other members of the workspace enable.
 pub fn shipped(metadata: &Metadata) -> Result<Vec<&Package>, Failure> {
     let mut cargo = workspace::cargo();
     cargo.args(["tree", "--locked", "--package", "zenobe", "--edges", "normal,build"]);
@@ -73,13 +74,13 @@ pub fn shipped(metadata: &Metadata) -> Result<Vec<&Package>, Failure> {
     Ok(packages)
 }
 
-/// Of a line such as `tokio v1.54.0 (*)`.
+/// Parses a line such as `tokio v1.54.0 (*)`.
 fn name_and_version(line: &str) -> Option<(&str, &str)> {
     let mut words = line.split_whitespace();
     Some((words.next()?, words.next()?.strip_prefix('v')?))
 }
 
-/// The list in deny.toml, so that both checks know the same one.
+/// The list in deny.toml, so that both checks use the same one.
 fn allowed_licences() -> Result<Vec<String>, Failure> {
     let path = workspace::root().join("deny.toml");
     let text = fs::read_to_string(&path).map_err(|error| Failure::file("read", &path, &error))?;

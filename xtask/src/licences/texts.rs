@@ -1,4 +1,5 @@
-//! The texts of all licences, for packages: most of them ask to be passed on with the binary.
+//! The texts of all licences, for packages: most licences require that their text accompanies the
+//! binary.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,12 +10,12 @@ use super::shipped;
 use crate::metadata::Metadata;
 use crate::process::Failure;
 
-/// How files with terms are called.
+/// The names of files with licence texts.
 const NAMES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE"];
-/// How deep below a crate the terms of what it bundles lie.
+/// How deep below a crate the licences of bundled code may lie.
 const DEPTH_MAX: usize = 3;
 
-/// Writes each text once, below the crates that have it.
+/// Writes each text once, below the crates that use it.
 pub fn write(path: &Path) -> Result<(), Failure> {
     let metadata = Metadata::read()?;
     let mut by_text: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -39,7 +40,7 @@ pub fn write(path: &Path) -> Result<(), Failure> {
 }
 
 fn find(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) {
-    // A directory that cannot be listed has no terms to pass on.
+    // A directory that cannot be listed has no texts to add.
     for path in fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_uppercase();
         let is_source = path.extension().is_some_and(|extension| extension == "rs");

@@ -20,7 +20,7 @@ pub const PEER: Peer = Peer {
 fn install(directory: &Path) -> Result<(), Failure> {
     copy("dynalite/package.json", directory)?;
     copy("dynalite/package-lock.json", directory)?;
-    // LevelDB comes compiled in the package: no script needs to run.
+    // The package contains a compiled LevelDB, so no script needs to run.
     let arguments = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
     process::run(Command::new("npm").args(arguments).current_dir(directory))
 }

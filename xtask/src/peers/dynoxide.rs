@@ -15,7 +15,7 @@ fn install(directory: &Path) -> Result<(), Failure> {
         .args(["install", "--quiet", "--locked", "dynoxide-rs", "--version", PEER.version])
         .args(["--no-default-features", "--features", "native-sqlite,http-server,cli", "--root"])
         .arg(directory)
-        // Its own profile optimises for size; it is compared at its fastest.
+        // Its own profile optimises for size; we compare it at its fastest.
         .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "3")
         .env("CARGO_TARGET_DIR", directory.join("target"));
     process::run(&mut command)?;

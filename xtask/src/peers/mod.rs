@@ -1,7 +1,8 @@
-//! The programs that the comparison measures besides our own, installed from their registries into the per-user cache.
+//! The programs that the comparison measures besides our own, installed from their registries into
+//! the per-user cache.
 //!
-//! Every version is pinned: a comparison without versions proves nothing. What can't be installed here is not an
-//! error: the comparison names it together with the reason.
+//! Every version is pinned: a comparison without versions proves nothing. A peer that can't be
+//! installed here is not an error: the comparison names it and the reason.
 
 mod dynalite;
 mod dynamodb_local;
@@ -13,13 +14,13 @@ use std::path::{Path, PathBuf};
 use crate::process::Failure;
 use crate::{cache, workspace};
 
-/// A program that speaks DynamoDB's API, at the version that is compared.
+/// A program that speaks DynamoDB's API, at the version to compare.
 struct Peer {
     name: &'static str,
     version: &'static str,
     /// Puts everything needed to run it into the directory.
     install: fn(&Path) -> Result<(), Failure>,
-    /// Makes sure that what it runs on is there.
+    /// Checks that its runtime is there.
     require: fn() -> Result<(), Failure>,
 }
 
@@ -32,7 +33,7 @@ pub struct Provided {
     pub directory: Result<PathBuf, Failure>,
 }
 
-/// Installs what is missing.
+/// Installs the missing peers.
 pub fn provide() -> Result<Vec<Provided>, Failure> {
     let cache = cache::directory()?;
     let provide = |peer: &Peer| Provided {
@@ -47,7 +48,8 @@ fn provide_one(peer: &Peer, cache: &Path) -> Result<PathBuf, Failure> {
     (peer.require)()?;
     let entry = cache.join(format!("peer-{}-{}", peer.name, peer.version));
     let _lock = cache::lock(&entry)?;
-    // Some of what is installed knows its own path, so an entry is filled in place and marked when it is whole.
+    // Some installed files contain their own path, so an entry is filled in place and marked when
+    // complete.
     let mark = entry.join("installed");
     if mark.exists() {
         return Ok(entry);
@@ -73,7 +75,7 @@ fn copy(path: &str, directory: &Path) -> Result<(), Failure> {
         .map_err(|error| Failure::file("copy", &from, &error))
 }
 
-/// Makes sure that a program is there, or says how to install it.
+/// Checks that a program is there, or says how to install it.
 fn require_program(program: &str, packages: &[&str]) -> Result<(), Failure> {
     match workspace::has_program(program) {
         true => Ok(()),

@@ -1,4 +1,4 @@
-//! The C++ compiler: which one it is, and the flags that RocksDB is compiled with.
+//! The C++ compiler, and its flags for RocksDB.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,8 +12,8 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    /// For this machine, or none if RocksDB's own build script must compile it: on a system whose flags are
-    /// not known here.
+    /// The compiler for this machine. `None` on a system whose flags are unknown here: RocksDB's
+    /// own build script must then compile it.
     pub fn find() -> Result<Option<Compiler>, Failure> {
         let triple = workspace::host_triple()?;
         let Some(system) = system_flags(&triple) else { return Ok(None) };
@@ -29,8 +29,8 @@ impl Compiler {
         Ok(Some(compiler))
     }
 
-    /// What the compiled bytes depend on beside the sources: the compiler, its standard library, the C
-    /// library and the flags.
+    /// What the compiled bytes depend on besides the sources: the compiler, its standard library,
+    /// the C library and the flags.
     pub fn identity(&self) -> Result<String, Failure> {
         let mut command = Command::new(&self.program);
         command.args(["-std=c++20", "-x", "c++", "-dM", "-E", "-include", "cstddef", "/dev/null"]);
@@ -72,8 +72,8 @@ impl Compiler {
     }
 }
 
-/// As the crate's build script has them, with two differences: no warnings, which are upstream's to mend, and
-/// `-O2`, upstream's own default, instead of cargo's `-O3`.
+/// The flags of the crate's build script, with two differences: no warnings, which are upstream's
+/// to fix, and `-O2`, upstream's own default, instead of cargo's `-O3`.
 const COMMON: [&str; 13] = [
     "-std=c++20",
     "-O2",
@@ -110,7 +110,8 @@ fn system_flags(triple: &str) -> Option<&'static [&'static str]> {
     }
 }
 
-/// The instructions for RocksDB's checksums: the same that `.cargo/config.toml` allows to rustc.
+/// The instructions for RocksDB's checksums, the same that `.cargo/config.toml` allows rustc to
+/// use.
 fn processor_flags(triple: &str) -> &'static [&'static str] {
     if triple.starts_with("x86_64") {
         &["-msse4.2", "-mpclmul"]

@@ -1,8 +1,8 @@
 //! RocksDB as a few large translation units.
 //!
-//! Its headers cost more to compile than its sources: file by file, the library takes about 27 minutes of
-//! processor time. Upstream keeps a `unity` target that includes all sources in one file, so the sources
-//! allow it; we include them in a few, so that all processors have work.
+//! Its headers cost more to compile than its sources: file by file, the library takes about 27
+//! minutes of processor time. Upstream has a `unity` target that includes all sources in one file,
+//! so the sources allow it. We use a few files, so that all processors have work.
 
 use std::fmt::Write;
 use std::fs;
@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 
 use crate::process::Failure;
 
-/// Sources that nothing we link needs, not even RocksDB's C interface: tools, test doubles and features of
-/// their own.
+/// Sources that nothing we link needs, not even RocksDB's C interface: tools, test doubles and
+/// optional features.
 const LEFT_OUT: [&str; 14] = [
-    // The crate ships one with the version already in it.
+    // The crate ships one that already contains the version.
     "util/build_version.cc",
     "test_util/transaction_test_util.cc",
     "tools/",
@@ -30,15 +30,15 @@ const LEFT_OUT: [&str; 14] = [
     "utilities/sorted_run_builder/",
 ];
 
-/// One translation unit: the sources that it includes, and how large they are together.
+/// One translation unit: the sources that it includes, and their total size.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Unit {
     sources: Vec<String>,
     bytes: u64,
 }
 
-/// Divides the sources among `count` units of about the same size. Neighbours in the list stay together:
-/// they include the same headers.
+/// Divides the sources among `count` units of about the same size. Neighbours in the list stay
+/// together, because they include the same headers.
 pub fn divide(sources: Vec<(String, u64)>, count: usize) -> Vec<Unit> {
     let total: u64 = sources.iter().map(|(_, bytes)| bytes).sum::<u64>().max(1);
     let mut units: Vec<Unit> = (0..count).map(|_| Unit::default()).collect();
@@ -71,8 +71,8 @@ pub fn sources(package: &Path) -> Result<Vec<(String, u64)>, Failure> {
         .collect()
 }
 
-/// Writes the units into a directory, and RocksDB's version as one more. The largest comes first, so that
-/// no processor is left with it at the end.
+/// Writes the units into a directory, and RocksDB's version as one more. The largest comes first,
+/// so that no processor is left with it at the end.
 pub fn write(units: &[Unit], package: &Path, directory: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut order: Vec<&Unit> = units.iter().collect();
     order.sort_by_key(|unit| std::cmp::Reverse(unit.bytes));
@@ -81,7 +81,7 @@ pub fn write(units: &[Unit], package: &Path, directory: &Path) -> Result<Vec<Pat
         let path = directory.join(format!("unit_{number}.cc"));
         let mut text = String::new();
         for source in &unit.sources {
-            // Infallible: the text is in memory.
+            // Writing to a string cannot fail.
             let _ = writeln!(text, "#include \"{source}\"");
         }
         fs::write(&path, text).map_err(|error| Failure::file("write", &path, &error))?;

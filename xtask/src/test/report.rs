@@ -1,4 +1,4 @@
-//! What runs, how long it takes, and how long the rest will take.
+//! Which step runs, how long it takes, and how long the rest will take.
 
 use std::collections::HashMap;
 use std::fs;
@@ -10,7 +10,7 @@ use crate::progress::minutes;
 use crate::workspace;
 
 pub struct Report {
-    /// Names and expected times, in the order of the steps.
+    /// The steps in order, with their expected times.
     expected: Vec<(&'static str, Duration)>,
     finished: Vec<(&'static str, Duration, bool)>,
 }
@@ -25,7 +25,7 @@ impl Report {
         Report { expected: expected.collect(), finished: Vec::new() }
     }
 
-    /// Runs one step. `name` must be the next of the steps that the report was made for.
+    /// Runs one step. `name` must be the next step of the report.
     pub fn step<T>(
         &mut self,
         name: &'static str,
@@ -53,7 +53,8 @@ impl Report {
         self.expected.iter().skip(number + 1).map(|(_, expected)| *expected).sum()
     }
 
-    /// Prints the times of all steps that ran, and keeps those that passed for the next run's estimates.
+    /// Prints the times of all steps that ran, and saves those that passed for the next run's
+    /// estimates.
     pub fn print(&self) {
         let width = self.finished.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);
         eprintln!();

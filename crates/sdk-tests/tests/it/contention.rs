@@ -1,4 +1,4 @@
-//! Many clients on few keys: nothing is lost, nobody wins twice, no reader sees half a transfer.
+//! Many clients on few keys: no write is lost, nobody wins twice, no reader sees half a transfer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use crate::tables::{create_simple, get, number};
 const CLIENTS: u64 = 12;
 const TABLE: &str = "contended";
 
-/// Runs `work` in one thread per client and returns what each of them recorded.
+/// Runs `work` in one thread per client and returns each result.
 fn all_at_once<T: Send>(address: SocketAddr, work: impl Fn(u64, Client) -> T + Sync) -> Vec<T> {
     let work = &work;
     thread::scope(|scope| {
@@ -54,7 +54,7 @@ fn a_hot_counter_loses_no_increment() {
     let total = (CLIENTS as usize * INCREMENTS) as i64;
     assert!(seen.iter().all(|values| values.is_sorted()), "a client saw the counter go back");
     let distinct: BTreeSet<_> = seen.into_iter().flatten().collect();
-    assert!(distinct.into_iter().eq(1..=total), "two increments were told the same value");
+    assert!(distinct.into_iter().eq(1..=total), "two increments returned the same value");
     let stored = get(&mut server.client(), TABLE, &key("counter")).expect("the counter exists");
     assert_eq!(number(&stored, "hits"), total);
 }
@@ -155,7 +155,7 @@ fn transfers_keep_the_total() {
     assert!(balances.iter().all(|balance| *balance >= 0), "overdrawn: {balances:?}");
 }
 
-/// Moves money between random accounts; returns the acknowledged moves.
+/// Moves money between random accounts. Returns the acknowledged moves.
 fn transfer(mut client: Client, mut random: StdRng, count: usize) -> Vec<(u64, u64, i64)> {
     let mut moved = Vec::new();
     for _ in 0..count {
@@ -184,7 +184,7 @@ fn transfer(mut client: Client, mut random: StdRng, count: usize) -> Vec<(u64, u
     moved
 }
 
-/// Reads all accounts in transactions until told to stop; returns how many reads were answered.
+/// Reads all accounts in transactions until told to stop. Returns how many reads succeeded.
 fn audit(mut client: Client, done: &AtomicBool) -> usize {
     let mut reads = 0;
     while !done.load(Ordering::Relaxed) {
@@ -196,7 +196,7 @@ fn audit(mut client: Client, done: &AtomicBool) -> usize {
     reads
 }
 
-/// One transactional read of all accounts; `None` if it was cancelled by a conflict.
+/// One transactional read of all accounts. `None` if a conflict cancelled it.
 fn balances(client: &mut Client) -> Option<Vec<i64>> {
     let gets: Vec<_> = (0..ACCOUNTS)
         .map(|account| json!({"Get": {"TableName": TABLE, "Key": key(&format!("account{account}"))}}))

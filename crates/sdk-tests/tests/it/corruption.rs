@@ -1,4 +1,4 @@
-//! Bytes that rot on disk: an error, never an item that seems not to exist.
+//! Bytes that rot on disk cause an error, never an item that seems not to exist.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -17,8 +17,8 @@ const ITEMS: usize = 1500;
 fn one_flipped_byte_is_an_error_and_not_a_missing_item() {
     let seed = Seed::announce("one flipped byte");
     check(seed, |bytes, random| {
-        // Data blocks come first in a table file, and other rows than the items of this test are few:
-        // the second quarter is items and nothing else.
+        // A table file starts with its data blocks, and this test has few rows besides its items,
+        // so the second quarter holds nothing but items.
         let position = random.random_range(bytes.len() / 4..bytes.len() / 2);
         bytes[position] ^= 0x55;
     });
@@ -35,8 +35,8 @@ fn a_rotten_file_is_an_error_and_not_an_empty_table() {
     });
 }
 
-/// Stores items, damages the largest table file, and demands that the server either refuses to start
-/// or answers each read with the right item or an error, and at least one with an error.
+/// Stores items and damages the largest table file. The server must refuse to start, or answer each
+/// read with the right item or an error, and at least one with an error.
 fn check(seed: Seed, damage: impl FnOnce(&mut [u8], &mut StdRng)) {
     let directory = TemporaryDirectory::new("rotten");
     let items = store_items(directory.path(), &mut seed.generator(0));
@@ -73,7 +73,7 @@ fn check(seed: Seed, damage: impl FnOnce(&mut [u8], &mut StdRng)) {
     );
 }
 
-/// A server may refuse to start, but only because of this damage, and it says so.
+/// A server may refuse to start, but only because of this damage, and its message must say so.
 fn check_refusal(refusal: &StartError, file: &Path) {
     let StartError::Exited { status, output } = refusal else {
         panic!("the server must refuse, not fail otherwise: {refusal}");
@@ -83,7 +83,7 @@ fn check_refusal(refusal: &StartError, file: &Path) {
     assert!(output.contains("stored data is corrupt") && output.contains(&*name), "{output}");
 }
 
-/// Writes the items and restarts once: a store moves its log into table files when it opens.
+/// Writes the items and restarts once: the store moves its log into table files when it opens.
 fn store_items(data: &Path, random: &mut StdRng) -> Vec<Value> {
     let server = ServerProcess::start(data);
     let client = &mut server.client();

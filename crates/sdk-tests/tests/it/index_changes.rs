@@ -1,4 +1,4 @@
-//! Indexes come and go under load: no write misses an index, no entry outlives one.
+//! Indexes come and go under load. No write misses an index, and no entry outlives one.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -33,7 +33,7 @@ fn an_index_built_under_load_is_complete() {
             let (done, written) = (&done, &written);
             scope.spawn(move || write(client, random, done, written));
         }
-        // The writers must end even if a change fails, or the failure would never be shown.
+        // The writers must end even if a change fails, or the failure would never show.
         let changes = scope.spawn(|| change(server.client(), &written)).join();
         done.store(true, Ordering::Relaxed);
         changes.expect("indexes can be created and deleted under load");
@@ -49,7 +49,7 @@ fn an_index_built_under_load_is_complete() {
     assert_eq!(table["GlobalSecondaryIndexes"][0]["ItemCount"], expected.len());
 }
 
-/// Creates the index and deletes it again, several times; in the end it stays.
+/// Creates the index and deletes it again, several times. In the end it stays.
 fn change(mut client: Client, written: &AtomicU64) {
     let creation = json!({
         "TableName": TABLE,
@@ -76,7 +76,7 @@ fn change(mut client: Client, written: &AtomicU64) {
     wait_until(&mut client, |index| index["IndexStatus"] == "ACTIVE");
 }
 
-/// Waits until some more writes have been answered.
+/// Waits until some more writes have succeeded.
 fn wait_for_writes(written: &AtomicU64) {
     let enough = written.load(Ordering::Relaxed) + WRITES_BETWEEN_CHANGES;
     let deadline = Instant::now() + CHANGE_TIME_MAX;
@@ -93,12 +93,12 @@ fn wait_until(client: &mut Client, reached: impl Fn(&Value) -> bool) {
         if reached(&table["GlobalSecondaryIndexes"][0]) && table["TableStatus"] == "ACTIVE" {
             return;
         }
-        assert!(Instant::now() < deadline, "the index does not get there: {table}");
+        assert!(Instant::now() < deadline, "the index does not get that far: {table}");
         thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// Writes of every kind on few keys, each of which moves items in and out of the index.
+/// Writes of every kind on few keys. Each moves items into or out of the index.
 fn write(mut client: Client, mut random: StdRng, done: &AtomicBool, written: &AtomicU64) {
     while !done.load(Ordering::Relaxed) {
         written.fetch_add(1, Ordering::Relaxed);

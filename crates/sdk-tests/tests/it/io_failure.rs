@@ -1,4 +1,5 @@
-//! A disk that takes no more: writes are refused honestly, reads go on, nothing acknowledged is lost.
+//! A full disk: the server rejects writes honestly, reads continue, and no acknowledged write is
+//! lost.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,7 +10,8 @@ use zenobe_testing::{Client, ServerOptions, ServerProcess, TemporaryDirectory};
 use crate::tables::{create_simple, get, scan};
 
 const TABLE: &str = "full";
-/// Eight megabytes in the 512-byte blocks of POSIX `ulimit -f`: room to open a store, not to fill one.
+/// Eight megabytes in the 512-byte blocks of POSIX `ulimit -f`: enough to open a store, not to fill
+/// one.
 const FILE_SIZE_BLOCKS_MAX: u64 = 16 * 1024;
 const ITEM_FILLER_BYTES: usize = 100_000;
 /// More than the limit can hold in any one file.
@@ -22,14 +24,14 @@ fn a_full_disk_refuses_writes_and_loses_none() {
     let (server, mut acknowledged) = fill(&directory);
     let client = &mut server.client();
 
-    // Whatever comes next is answered in time, and truthfully.
+    // Every further request gets a timely and truthful response.
     for number in WRITES_MAX..WRITES_MAX + 5 {
         if write(client, number) {
             acknowledged.push(number);
         }
     }
     check(client, &acknowledged);
-    // A refused write may have happened or not; but once a reader has seen it, it must stay.
+    // A rejected write may or may not have happened. But once a reader has seen it, it must stay.
     let seen = scan(client, TABLE, None);
     server.kill();
 
@@ -38,12 +40,12 @@ fn a_full_disk_refuses_writes_and_loses_none() {
     check(client, &acknowledged);
     let kept = scan(client, TABLE, None);
     assert!(seen.iter().all(|item| kept.contains(item)), "a reader saw what was never stored");
-    assert!(write(client, 2 * WRITES_MAX), "there is room after a restart");
+    assert!(write(client, 2 * WRITES_MAX), "there is space after a restart");
     assert_eq!(server.stop().code(), Some(0));
 }
 
 #[test]
-fn a_disk_with_room_again_takes_writes_again() {
+fn a_disk_with_space_again_takes_writes_again() {
     let directory = TemporaryDirectory::new("room");
     let (server, mut acknowledged) = fill(&directory);
     let client = &mut server.client();
@@ -84,7 +86,7 @@ fn a_full_disk_shows_in_the_health_checks_and_once_in_the_log() {
     }
     let lines = |text: &str| server.output().lines().filter(|line| line.contains(text)).count();
     assert_eq!(lines("the store refuses writes until it has recovered"), 1, "{}", server.output());
-    // That of the write that found out.
+    // The one that discovered the failure.
     assert!(lines("request failed") <= 1, "{}", server.output());
 
     server.lift_file_size_limit();
@@ -97,7 +99,7 @@ fn a_full_disk_shows_in_the_health_checks_and_once_in_the_log() {
     assert_eq!(lines("the store takes writes again"), 1, "{}", server.output());
 }
 
-/// Starts a server that may not write large files, and writes until it refuses.
+/// Starts a server that may not write large files, and writes until it rejects a write.
 fn fill(directory: &TemporaryDirectory) -> (ServerProcess, Vec<usize>) {
     let limited = ServerOptions {
         file_size_blocks_max: Some(FILE_SIZE_BLOCKS_MAX),
@@ -108,12 +110,12 @@ fn fill(directory: &TemporaryDirectory) -> (ServerProcess, Vec<usize>) {
     create_simple(client, TABLE);
     let acknowledged: Vec<_> =
         (0..WRITES_MAX).take_while(|number| write(client, *number)).collect();
-    assert!(!acknowledged.is_empty(), "the limit leaves room for some writes");
-    assert!(acknowledged.len() < WRITES_MAX, "the limit was passed several times over");
+    assert!(!acknowledged.is_empty(), "the limit leaves space for some writes");
+    assert!(acknowledged.len() < WRITES_MAX, "the writes exceed the limit several times over");
     (server, acknowledged)
 }
 
-/// Writes an item; false if the server says that it could not.
+/// Writes an item. Returns false if the server reports that it could not.
 fn write(client: &mut Client, number: usize) -> bool {
     let request = json!({"TableName": TABLE, "Item": item(number)});
     let reply = client.call("PutItem", &request).expect("the server answers");
@@ -128,7 +130,7 @@ fn write(client: &mut Client, number: usize) -> bool {
     reply.is_success()
 }
 
-/// Reads go on, whatever happens to writes.
+/// Reads continue, whatever happens to writes.
 fn check(client: &mut Client, acknowledged: &[usize]) {
     for number in acknowledged {
         assert_eq!(get(client, TABLE, &key(*number)), Some(item(*number)), "item {number}");
@@ -140,7 +142,7 @@ fn key(number: usize) -> Value {
 }
 
 fn item(number: usize) -> Value {
-    // The log is not compressed, so that even these items make it grow.
+    // The log is not compressed, so even these items make it grow.
     let filler = format!("{number:010}").repeat(ITEM_FILLER_BYTES / 10);
     let mut item = key(number);
     item["filler"] = json!({"S": filler});

@@ -1,4 +1,4 @@
-//! `kill -9` under changes of tables: what was acknowledged stays, what was begun is finished.
+//! `kill -9` while tables change: acknowledged changes stay, and started ones are finished.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc;
@@ -13,7 +13,7 @@ use crate::tables::{create_simple, get, scan};
 
 const ROUNDS: u64 = 12;
 
-/// One client creates, fills and deletes tables; each acknowledged step must be there after a kill.
+/// One client creates, fills and deletes tables. Each acknowledged step must survive a kill.
 #[test]
 fn tables_are_created_and_deleted_once_and_for_all() {
     let seed = Seed::announce("kill under table changes");
@@ -27,7 +27,7 @@ fn tables_are_created_and_deleted_once_and_for_all() {
         let uncertain = thread::scope(|scope| {
             let client = server.client();
             let builder = scope.spawn(|| {
-                // Gone with the builder, so that nobody waits for more.
+                // Dropped with the builder, so that nobody waits for more.
                 let done = done;
                 build(client, &mut tables, round, &done)
             });
@@ -41,8 +41,8 @@ fn tables_are_created_and_deleted_once_and_for_all() {
     }
 }
 
-/// Creates tables with one item each and deletes every other one, until the server is gone, and tells of each step that
-/// is done. Returns the table whose step was on its way.
+/// Creates tables with one item each and deletes every other one, until the server is gone. Reports
+/// each finished step. Returns the table whose step was running.
 fn build(
     mut client: Client,
     tables: &mut BTreeSet<String>,
@@ -61,7 +61,7 @@ fn build(
             match client.call(operation, request) {
                 Ok(reply) => {
                     assert_eq!(reply.status, 200, "{operation} answers {}", reply.body);
-                    // Nobody counts any more once the server has been ended.
+                    // Nobody counts any more once the server has ended.
                     let _ = done.send(());
                 }
                 Err(ClientError::Connect(_) | ClientError::Exchange(_)) => return name,
@@ -83,8 +83,8 @@ fn definition(name: &str) -> Value {
     })
 }
 
-/// The table that was being worked on may be there with its item, without it, or not at all. If it is
-/// there, it can be deleted, and its name serves a new and empty table.
+/// The table of the unfinished step may exist with its item, without it, or not at all. If it
+/// exists, it can be deleted, and its name can serve a new, empty table.
 fn settle(client: &mut Client, tables: &mut BTreeSet<String>, uncertain: &str) {
     if listed(client).contains(uncertain) {
         client.expect("DeleteTable", &json!({"TableName": uncertain}));
@@ -121,7 +121,7 @@ fn listed(client: &mut Client) -> BTreeSet<String> {
 const ITEMS: usize = 3000;
 const INDEX_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// An index is being built while the server dies, twice; in the end it holds every item once.
+/// The server dies twice while it builds an index. In the end the index holds every item once.
 #[test]
 fn a_backfill_survives_kills() {
     let seed = Seed::announce("kill under a backfill");
@@ -180,7 +180,7 @@ fn creation_of_an_index() -> Value {
     })
 }
 
-/// Lets the backfill go on for some requests.
+/// Lets the backfill continue for some requests.
 fn look_on(client: &mut Client, requests: usize) {
     for _ in 0..requests {
         client.expect("DescribeTable", &json!({"TableName": "filled"}));

@@ -1,6 +1,6 @@
-//! A real server, driven as its users and its enemies drive it.
+//! Drives a real server as its users and its enemies would.
 //!
-//! The server is found or built by `zenobe_testing::server_binary`. Tests on randomness print a seed;
+//! `zenobe_testing::server_binary` finds or builds the server. Random tests print a seed;
 //! `ZENOBE_SEED` replays it.
 
 mod contention;

@@ -1,4 +1,4 @@
-//! How a server starts, and when it must not.
+//! How a server starts, and when it must refuse to.
 
 use zenobe_testing::{ServerOptions, ServerProcess, StartError, TemporaryDirectory};
 
@@ -14,10 +14,10 @@ fn a_directory_has_one_server() {
         Err(other) => panic!("a second server must be refused, not fail otherwise: {other}"),
         Ok(_) => panic!("two servers share one directory"),
     }
-    // The first one goes on as if nothing had happened.
+    // The first one continues as if nothing had happened.
     create_simple(&mut first.client(), "mine-too");
     first.kill();
-    // And its death frees the directory.
+    // Its death frees the directory.
     let second = ServerProcess::start(directory.path());
     let names = second.client().expect("ListTables", &serde_json::json!({}));
     assert_eq!(names["TableNames"], serde_json::json!(["mine", "mine-too"]));

@@ -1,4 +1,4 @@
-//! PartiQL through the AWS SDK for Rust: typed requests, typed errors, pages by their tokens.
+//! PartiQL through the AWS SDK for Rust: typed requests, typed errors, pages by token.
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::ProvideErrorMetadata;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use zenobe_testing::Client;
 
-/// Every item of a table (or index), through all pages of a scan.
+/// Every item of a table or index, over all pages of a scan.
 pub fn scan(client: &mut Client, table: &str, index: Option<&str>) -> Vec<Value> {
     let mut request = json!({"TableName": table});
     match index {
@@ -13,7 +13,7 @@ pub fn scan(client: &mut Client, table: &str, index: Option<&str>) -> Vec<Value>
     pages(client, "Scan", request)
 }
 
-/// Every item of a query or scan, through all of its pages.
+/// Every item of a query or scan, over all pages.
 pub fn pages(client: &mut Client, operation: &str, mut request: Value) -> Vec<Value> {
     let mut items = Vec::new();
     loop {

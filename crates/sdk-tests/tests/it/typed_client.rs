@@ -21,7 +21,7 @@ const INDEX: &str = "by-genre";
 
 type Item = HashMap<String, AttributeValue>;
 
-/// A server with the table that all of these tests use, and a client for it.
+/// A server with the table that all these tests use, and a client for it.
 struct Fixture {
     client: Client,
     // Dropped in this order: the server before its directory.
@@ -121,7 +121,7 @@ fn song(artist: &str, song: &str, genre: &str, plays: u32) -> Item {
     item
 }
 
-/// The code and text of an error that the service sent.
+/// The code and text of an error from the service.
 fn refusal<E: ProvideErrorMetadata, R>(error: &SdkError<E, R>) -> (&str, &str) {
     (error.code().unwrap_or_default(), error.message().unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! One client: random operations on a few items, each written down with what it was told.
+//! One client: random operations on a few items, each recorded with its response.
 
 use std::net::SocketAddr;
 use std::sync::mpsc;
@@ -18,7 +18,8 @@ pub struct HistoryClient {
     number: usize,
 }
 
-/// A request, what it asks, and how to read what the answer says of the items before and after it.
+/// A request, its conditions and writes, and how to read the items before and after it from the
+/// response.
 struct Step {
     operation: &'static str,
     body: Value,
@@ -29,24 +30,24 @@ struct Step {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Read {
-    /// A single item, as it was.
+    /// A single item, unchanged by the operation.
     Item(usize),
-    /// `Attributes`, as they were before a write.
+    /// `Attributes` as they were before a write.
     Old(usize),
-    /// `Attributes`, as they are after it.
+    /// `Attributes` as they are after a write.
     New(usize),
-    /// The `Responses` of a transaction, for these keys from 0 on.
+    /// The `Responses` of a transaction, for the keys from 0 on.
     Together,
     Nothing,
 }
 
 impl HistoryClient {
-    /// Each history has items of its own.
+    /// Each history has its own items.
     pub fn new(address: SocketAddr, history: u64, number: usize) -> HistoryClient {
         HistoryClient { client: Client::new(address), history, number }
     }
 
-    /// Does some operations, fewer if the server is gone before, and tells of each answer.
+    /// Runs some operations, or fewer if the server dies first, and reports each response.
     pub fn play(
         mut self,
         operations: usize,
@@ -60,7 +61,7 @@ impl HistoryClient {
             let step = self.draw(&mut random, known.as_deref());
             let Some(told) = self.take(step, clock) else { break };
             let is_answered = told.returned != NEVER;
-            // What was read together is what the next transaction may be based on.
+            // The next transaction may build on items that were read together.
             known = (told.event.before.len() == KEYS).then(|| told.event.before.clone());
             history.push(told);
             if !is_answered {
@@ -77,7 +78,7 @@ impl HistoryClient {
         self.take(step, clock)
     }
 
-    /// `None` if nothing was sent, because the server is gone.
+    /// `None` if nothing was sent because the server is gone.
     fn take(&mut self, step: Step, clock: &Clock) -> Option<Timed<Event>> {
         let called = clock.now();
         let reply = self.client.call(step.operation, &step.body);
@@ -194,8 +195,9 @@ impl HistoryClient {
         self.transaction(vec![], writes)
     }
 
-    /// Writes one or two items on condition that these and another one are still as they were read. Two of these that
-    /// read what the other writes must not both succeed.
+    /// Writes one or two items on condition that these and another one still have the values that
+    /// were read. If two such transactions each read what the other writes, they must not both
+    /// succeed.
     fn write_on_what_was_read(&self, random: &mut StdRng, known: &[Seen]) -> Step {
         let first = random.random_range(0..KEYS);
         let [second, third] = [(first + 1) % KEYS, (first + 2) % KEYS];
@@ -210,7 +212,8 @@ impl HistoryClient {
         self.transaction(conditions, writes)
     }
 
-    /// One action for each item: what is written carries its own condition, the others are checks.
+    /// One action for each item: writes carry their own condition, the other items get condition
+    /// checks.
     fn transaction(&self, conditions: Vec<Seen>, writes: Vec<Write>) -> Step {
         let condition_of = |key| conditions.iter().copied().find(|seen: &Seen| seen.key == key);
         let mut actions = Vec::new();
@@ -265,7 +268,7 @@ fn outcome(reply: &Reply) -> Outcome {
 }
 
 impl Read {
-    /// What an answer says of the items before and after the operation.
+    /// The items before and after the operation, as the response shows them.
     fn seen(self, body: &Value) -> (Vec<Seen>, Vec<Seen>) {
         match self {
             Read::Item(key) => (vec![Seen { key, value: number(&body["Item"]) }], vec![]),

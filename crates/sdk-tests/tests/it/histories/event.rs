@@ -1,14 +1,14 @@
-//! What one client asked, and what it was told.
+//! One client's request, and the response that it got.
 
 use serde_json::{Value, json};
 use zenobe_testing::linearizability::{self, NEVER};
 
 pub const KEYS: usize = 4;
 
-/// The number of each item; `None`: there is no item.
+/// The number in each item; `None` if there is no item.
 pub type State = [Option<i64>; KEYS];
 
-/// The number of an item that was demanded, or that was seen.
+/// The number of an item, required by a condition or seen in a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
     pub key: usize,
@@ -36,7 +36,7 @@ pub enum Outcome {
     Done,
     /// A condition failed, and nothing happened.
     Refused,
-    /// No answer came.
+    /// No response arrived.
     Unknown,
 }
 
@@ -46,14 +46,14 @@ pub struct Event {
     pub client: usize,
     pub conditions: Vec<Seen>,
     pub writes: Vec<Write>,
-    /// What the answer said of the items before it, and after it.
+    /// The items before and after the operation, as the response showed them.
     pub before: Vec<Seen>,
     pub after: Vec<Seen>,
     pub outcome: Outcome,
 }
 
 impl Event {
-    /// Whether the server said that this gave the item a value.
+    /// Whether the server acknowledged that this gave the item a value.
     pub fn has_written(&self, key: usize) -> bool {
         let writes = |write: &Write| match *write {
             Write::Set { key: written, .. } | Write::Add { key: written, .. } => written == key,

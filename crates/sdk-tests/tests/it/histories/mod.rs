@@ -1,11 +1,13 @@
-//! Histories of a real server over HTTP: clients read and write a few items, alone and in transactions, while the server
-//! is killed and started again. What all of them were told must have one explanation: an order of all operations, each
-//! between its call and its answer, across all items (strict serialisability).
+//! Histories of a real server over HTTP: clients read and write a few items, alone and in
+//! transactions, while the server is killed and restarted. One order of all operations, each
+//! between its call and its response, must explain all responses across all items (strict
+//! serialisability).
 //!
-//! An operation whose answer never came may have happened or not. Each history is checked here, and is left in
-//! `target/tmp/histories` for another checker (`cargo xtask histories`), together with altered copies that must not pass.
+//! An operation without a response may or may not have happened. Each history is checked here, and
+//! is left in `target/tmp/histories` for another checker (`cargo xtask histories`), together with
+//! altered copies that must not pass.
 //!
-//! `ZENOBE_HISTORIES` says how many, `ZENOBE_SEED` which.
+//! `ZENOBE_HISTORIES` sets how many to record, `ZENOBE_SEED` which.
 
 mod client;
 mod event;
@@ -24,12 +26,13 @@ use event::{Event, Outcome, Seen, State, Write};
 
 const HISTORIES_DEFAULT: u64 = 24;
 const CLIENTS: usize = 6;
-/// Before a server is killed, clients do so many operations each at most; together no more than the checker can hold.
+/// The most operations of each client before the server is killed. All clients together stay within
+/// the checker's limit.
 const OPERATIONS_PER_LIFE_MAX: usize = 7;
 const LIVES: usize = 2;
 const TABLE: &str = "histories";
 
-/// A clock that all clients share, and that never shows the same time twice.
+/// A clock that all clients share. It never shows the same time twice.
 #[derive(Default)]
 pub struct Clock(AtomicU64);
 
@@ -73,7 +76,7 @@ fn histories_over_http_are_serialisable() {
     assert!(unknown > 0 && refused > 0, "{unknown} without an answer, {refused} refused");
 }
 
-/// Where the histories are left: cargo's own directory for what tests write.
+/// The directory of the histories: cargo's own one for what tests write.
 fn output_directory() -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("histories");
     if path.exists() {
@@ -83,7 +86,7 @@ fn output_directory() -> PathBuf {
     path
 }
 
-/// Lets all clients loose, and kills the server under them after some answers.
+/// Starts all clients, and kills the server under them after some responses.
 fn live_and_die(
     server: ServerProcess,
     seed: Seed,
@@ -106,14 +109,14 @@ fn live_and_die(
             })
             .collect();
         drop(answered);
-        // Fewer come if clients were refused a connection, or have done all they wanted.
+        // Fewer arrive if clients could not connect or have finished.
         counted.iter().take(answers).for_each(drop);
         server.kill();
         clients.into_iter().flat_map(|client| client.join().expect("a client ends well")).collect()
     })
 }
 
-/// Checks a history, and writes it down for another checker.
+/// Checks a history, and writes it to a file for another checker.
 fn check(history: &[Timed<Event>], is_legal: bool, file: &Path) {
     let lines =
         history.iter().map(|told| format!("{}\n", told.event.line(told.called, told.returned)));
@@ -122,9 +125,9 @@ fn check(history: &[Timed<Event>], is_legal: bool, file: &Path) {
     assert_eq!(found, is_legal, "{}: {history:#?}", file.display());
 }
 
-/// Copies of a history that no server may give: one invents something, one forgets what was acknowledged. The latter is
-/// made only if nobody deleted that item, and somebody was told that it was written: a write without an answer may never have
-/// happened.
+/// Altered copies of a history that no server may produce: one invents a value, one forgets an
+/// acknowledged write. The latter needs an item that nobody deleted and whose write was
+/// acknowledged: a write without a response may never have happened.
 fn lies(history: &[Timed<Event>]) -> Vec<(&'static str, Vec<Timed<Event>>)> {
     let mut lies = Vec::new();
     // The last event reads everything, long after all others.
@@ -144,8 +147,8 @@ fn lies(history: &[Timed<Event>]) -> Vec<(&'static str, Vec<Timed<Event>>)> {
     lies
 }
 
-/// Two transactions that each write one item on condition that both are missing. Each item by itself is fine, but no order
-/// of the two explains both successes.
+/// Two transactions that each write one item on condition that both are missing. Each item alone is
+/// consistent, but no order of the two explains both successes.
 fn write_skew() -> Vec<Timed<Event>> {
     let missing = |key| Seen { key, value: None };
     let transaction = |key: usize| Event {

@@ -1,4 +1,4 @@
-//! What one writer knows of its keys: the model that the store is held against.
+//! What one writer knows about its keys: the model for checking the store.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,17 +9,17 @@ use super::Counter;
 const KEYS_PER_WRITER: u64 = 40;
 const PARTITIONS_PER_WRITER: u64 = 5;
 
-/// The state of some keys: a missing entry means that there is no item.
+/// The state of some keys. A missing entry means that there is no item.
 pub type State = BTreeMap<u64, Value>;
 
 pub struct Ledger {
     writer: usize,
-    /// As of the last acknowledged write.
+    /// The state after the last acknowledged write.
     pub items: State,
-    /// The one request whose answer never came, if any.
+    /// The one request without a response, if any.
     pub pending: Option<Change>,
     version: u64,
-    /// What was answered, in order, by the ids of the answers.
+    /// The responses in order, with their ids.
     answers: Vec<Answered>,
 }
 
@@ -31,7 +31,7 @@ pub struct Answered {
     pub is_increment: bool,
 }
 
-/// The effect of one request: the new item of each key it touches (`None`: no item).
+/// The effect of one request: the new item of each key that it touches (`None` means no item).
 #[derive(Clone, Debug)]
 pub struct Change(pub Vec<(u64, Option<Value>)>);
 
@@ -45,7 +45,8 @@ impl Ledger {
         self.answers.push(answer);
     }
 
-    /// What the ledger was when only these requests had been answered. The next one may have been on its way.
+    /// The ledger at the moment when only these requests had been answered. The next request may
+    /// have been running.
     pub fn as_of(&self, answered: &BTreeSet<String>, counter: &mut Counter) -> Ledger {
         let mut ledger = Ledger::new(self.writer);
         for Answered { request_id, change, is_increment } in self.answers.iter().cloned() {
@@ -70,7 +71,7 @@ impl Ledger {
         json!({"pk": {"S": partition}, "sk": {"N": number.to_string()}})
     }
 
-    /// Every write gets a version of its own, so that no two states of a key look alike.
+    /// Every write gets a new version, so no two states of a key are equal.
     pub fn next_version(&mut self) -> u64 {
         self.version += 1;
         self.version
@@ -85,7 +86,7 @@ impl Ledger {
         }
     }
 
-    /// Settles the pending request by what the store holds, and checks everything else.
+    /// Resolves the pending request by what the store holds, and checks everything else.
     pub fn settle(&mut self, stored: &State, round: u64) {
         let writer = self.writer;
         if let Some(change) = self.pending.take() {

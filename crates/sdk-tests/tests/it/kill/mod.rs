@@ -1,8 +1,8 @@
-//! Again and again: load, `kill -9`, restart, and a look at every item.
+//! Load, `kill -9`, restart, and a check of every item, again and again.
 //!
-//! Each writer owns its keys and has one request on its way at a time, so after a kill the state of
-//! the store is known up to that one request: it happened, or it did not, but nothing in between. A
-//! counter that all writers share watches the order of writes to one hot key.
+//! Each writer owns its keys and sends one request at a time. After a kill, the state of the store
+//! is therefore known up to that one request: it happened or it did not, with nothing in between. A
+//! counter that all writers share checks the order of writes to one hot key.
 
 mod ledger;
 #[cfg(target_os = "linux")]
@@ -21,9 +21,9 @@ use zenobe_testing::{Client, Seed, ServerOptions, ServerProcess, TemporaryDirect
 use ledger::Ledger;
 
 const WRITERS: usize = 6;
-/// After so many acknowledged writes the server is ended.
+/// How many acknowledged writes the server lives for.
 const LIFE_WRITES: std::ops::Range<u64> = 1..400;
-/// Some restarts are killed too, within this time: a recovery must survive being interrupted.
+/// Some restarts are killed as well, within this time: recovery must survive an interruption.
 const RECOVERY_LIFE_MS: std::ops::Range<u64> = 0..60;
 const TABLE: &str = "ledger";
 
@@ -33,7 +33,7 @@ fn acknowledged_writes_survive_kill_minus_nine() {
 }
 
 #[test]
-fn acknowledged_writes_survive_a_polite_stop() {
+fn acknowledged_writes_survive_a_clean_stop() {
     check("SIGTERM", 4, |server| assert_eq!(server.stop().code(), Some(0)));
 }
 
@@ -78,7 +78,7 @@ fn options() -> ServerOptions {
     ServerOptions { arguments, ..ServerOptions::default() }
 }
 
-/// Returns the id of the answer.
+/// Returns the id of the response.
 fn create_table(client: &mut Client) -> String {
     let definitions = [("pk", "S"), ("sk", "N"), ("g", "S"), ("version", "N"), ("l", "N")]
         .map(|(name, kind)| json!({"AttributeName": name, "AttributeType": kind}));
@@ -110,7 +110,8 @@ fn create_table(client: &mut Client) -> String {
     reply.request_id().to_owned()
 }
 
-/// Lets all writers loose on the server, ends it under them after some writes, and returns what each of them saw.
+/// Starts all writers, ends the server under them after some writes, and returns what each writer
+/// saw.
 fn live_and_die(
     server: ServerProcess,
     life: u64,
@@ -133,20 +134,20 @@ fn live_and_die(
             })
             .collect();
         drop(acknowledged);
-        // Fewer come only if the server is gone already, which its end will show.
+        // Fewer arrive only if the server is already gone, which ending it will show.
         counted.iter().take(life as usize).for_each(drop);
         end(server);
         writers.into_iter().map(|writer| writer.join().expect("a writer ends well")).collect()
     })
 }
 
-/// What is known of the shared counter.
+/// What is known about the shared counter.
 #[derive(Default)]
 struct Counter {
     acknowledged: i64,
-    /// Increments whose answer never came.
+    /// Increments without a response.
     uncertain: i64,
-    /// The largest value that any writer was told.
+    /// The largest value that any writer saw.
     seen: i64,
 }
 
@@ -157,7 +158,7 @@ impl Counter {
         self.seen = self.seen.max(outcome.counter_seen);
     }
 
-    /// The stored value settles which of the uncertain increments happened.
+    /// The stored value shows how many of the uncertain increments happened.
     fn verify(&mut self, client: &mut Client) {
         let stored = crate::tables::get(client, TABLE, &writer::counter_key());
         let value = stored.map_or(0, |item| crate::tables::number(&item, "value"));

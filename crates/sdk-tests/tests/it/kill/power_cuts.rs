@@ -1,10 +1,12 @@
-//! The same load, but it is the power that goes: of the server's files only what it synced is sure to be there.
+//! The same load, but power fails: of the server's files only what it synced is sure to survive.
 //!
-//! The server's calls are recorded, its answers among them, so that it is known what it had acknowledged at each moment.
-//! Then the power is cut at many moments, and a server is started on what each cut leaves. (`crates/store-embedded`
-//! does the same with the store alone, at many more moments, with flushes and reused logs.)
+//! The recorder logs the server's system calls, including its responses, so the acknowledged writes
+//! of every moment are known. The test then cuts the power at many moments and starts a server on
+//! what each cut leaves. (`crates/store-embedded` does the same with the store alone, at many more
+//! moments, with flushes and reused logs.)
 //!
-//! `ZENOBE_POWER_CUTS` says how many cuts the store gets; the server gets a tenth. `ZENOBE_SEED` says which.
+//! `ZENOBE_POWER_CUTS` sets how many cuts the store gets; the server gets a tenth. `ZENOBE_SEED`
+//! selects them.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,11 +25,11 @@ const CUTS_DEFAULT: usize = 40;
 const LIVES: u64 = 2;
 const WRITES_PER_LIFE: usize = 400;
 
-/// What the clients of a recorded server know.
+/// A recorded run: the trace, and what the clients know.
 struct Recorded {
     trace: Trace,
     ledgers: Vec<Ledger>,
-    /// The answer to the creation of the table.
+    /// The id of the response that created the table.
     created: String,
 }
 
@@ -35,7 +37,7 @@ fn options(recorder: &Recorder) -> ServerOptions {
     ServerOptions { environment: recorder.variables(), ..super::options() }
 }
 
-/// Runs a server under load, twice, and stops it politely.
+/// Runs a server under load, twice, and stops it cleanly.
 fn record(directory: &TemporaryDirectory, seed: Seed, swallows_syncs: bool) -> Recorded {
     let recorded = directory.path().join("recorded");
     std::fs::create_dir(&recorded).expect("a directory can be created");
@@ -56,7 +58,7 @@ fn record(directory: &TemporaryDirectory, seed: Seed, swallows_syncs: bool) -> R
     Recorded { trace, ledgers, created: created.expect("there was a life") }
 }
 
-/// What the recorder missed would be missing from the replay.
+/// A call that the recorder missed would be missing from the replay.
 fn assert_complete(trace: &Trace, recorded: &Path) {
     let mut disk = Disk::new(&Image::default());
     trace.events.iter().for_each(|event| disk.apply(event));
@@ -65,7 +67,7 @@ fn assert_complete(trace: &Trace, recorded: &Path) {
     assert_eq!(missed, Vec::<String>::new(), "the recorder missed something");
 }
 
-/// Lets all writers loose until they have had so many answers together.
+/// Runs all writers until they have received this many responses together.
 fn write(server: &ServerProcess, ledgers: &mut [Ledger], seed: Seed, life: u64) {
     let address = server.address();
     let (acknowledged, counted) = mpsc::channel();
@@ -83,7 +85,7 @@ fn write(server: &ServerProcess, ledgers: &mut [Ledger], seed: Seed, life: u64) 
 }
 
 impl Recorded {
-    /// The ids of the requests that had been answered before a cut.
+    /// The ids of the requests that were answered before a cut.
     fn answered(&self, cut: &Cut) -> BTreeSet<String> {
         let id = |mark: &[u8]| {
             let head = String::from_utf8_lossy(mark);
@@ -94,7 +96,7 @@ impl Recorded {
         self.trace.marks(cut.before).filter_map(id).collect()
     }
 
-    /// Starts a server on what a cut has left, and holds it against what had been answered.
+    /// Starts a server on what a cut has left, and checks it against what had been answered.
     fn verify(&self, cut: &Cut, data: &Path) {
         let answered = self.answered(cut);
         assert_eq!(answered.len(), self.trace.marks(cut.before).count(), "answers without an id");
@@ -115,7 +117,7 @@ impl Recorded {
         verify::stream(client);
     }
 
-    /// Cuts the power. Yields the cuts that lost something, with what was found.
+    /// Cuts the power. Returns the cuts that lost something, with what was found.
     fn cut(&self, cuts: &[Cut]) -> Vec<(Cut, String)> {
         let threads = thread::available_parallelism().map_or(2, usize::from).min(4);
         thread::scope(|scope| {
@@ -161,7 +163,7 @@ fn acknowledged_writes_survive_power_cuts() {
     assert!(faults.is_empty(), "{} of {count} cuts fail: {faults:#?}", faults.len());
 }
 
-/// The test must be able to fail: a server whose syncs do nothing does not survive it.
+/// The test must be able to fail: a server whose syncs do nothing must not survive it.
 #[test]
 fn a_server_that_does_not_sync_dies() {
     let directory = TemporaryDirectory::new("no-sync");

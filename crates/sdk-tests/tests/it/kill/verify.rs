@@ -1,4 +1,4 @@
-//! Holding the store against the ledgers, and its parts against each other.
+//! Checks the store against the ledgers, and its parts against each other.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::ledger::{Ledger, State};
 use crate::streams::consumer::{Consumer, copy_of};
 use crate::tables::{number, pages, scan};
 
-/// Every key of every writer is as its ledger says.
+/// Every key of every writer matches its ledger.
 pub fn items(client: &mut Client, ledgers: &mut [Ledger], round: u64) {
     let stored = scan(client, TABLE, None);
     let mut accounted = stored.iter().filter(|item| item["pk"]["S"] == "counter").count();
@@ -47,7 +47,7 @@ pub fn stream(client: &mut Client) {
     );
 }
 
-/// Both indexes hold exactly what the items demand, in order.
+/// Both indexes hold exactly the entries that the items imply, in order.
 pub fn indexes(client: &mut Client) {
     let stored = scan(client, TABLE, None);
     let by_group =
@@ -86,7 +86,7 @@ fn check_order(client: &mut Client, stored: &[Value]) {
     }
 }
 
-/// The counters of DescribeTable are maintained with the items, so they agree with a scan.
+/// DescribeTable's counters change together with the items, so they agree with a scan.
 pub fn counts(client: &mut Client) {
     let table = client.expect("DescribeTable", &json!({"TableName": TABLE}))["Table"].take();
     assert_eq!(table["ItemCount"], scan(client, TABLE, None).len(), "items");

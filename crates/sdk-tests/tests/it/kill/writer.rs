@@ -19,7 +19,7 @@ pub struct Outcome {
     pub counter_seen: i64,
 }
 
-/// A request, what it changes, and how the server must answer.
+/// A request, its changes, and the expected response.
 struct Step {
     operation: &'static str,
     body: Value,
@@ -38,7 +38,7 @@ pub fn counter_key() -> Value {
     json!({"pk": {"S": "counter"}, "sk": {"N": "0"}})
 }
 
-/// Tells `acknowledged` of each write that the server has answered, and ends if nobody wants to know.
+/// Reports each acknowledged write to `acknowledged`, and ends if nobody listens.
 pub fn run(
     mut client: Client,
     ledger: &mut Ledger,
@@ -62,7 +62,7 @@ pub fn run(
     }
 }
 
-/// Sends one step; false when the server is gone.
+/// Sends one step. Returns false when the server is gone.
 fn take(client: &mut Client, ledger: &mut Ledger, step: Step, outcome: &mut Outcome) -> bool {
     let reply = match client.call(step.operation, &step.body) {
         Ok(reply) => reply,
@@ -99,7 +99,7 @@ fn increment(client: &mut Client, ledger: &mut Ledger, outcome: &mut Outcome) ->
     });
     match client.call("UpdateItem", &request) {
         Ok(reply) => {
-            assert_eq!(reply.status, 200, "the counter's update answers {}", reply.body);
+            assert_eq!(reply.status, 200, "the counter's update returned {}", reply.body);
             outcome.acknowledged += 1;
             outcome.increments += 1;
             let (request_id, change) = (reply.request_id().to_owned(), Change(vec![]));
@@ -141,8 +141,8 @@ fn put(ledger: &mut Ledger, random: &mut StdRng, key: u64) -> Step {
     Step { operation: "PutItem", body, change, answer: Answer::Success }
 }
 
-/// A put that asks for absence, or for the version that the ledger knows; the ledger says which
-/// answer is right.
+/// A put on condition that the item is absent, or has the version in the ledger; the ledger knows
+/// the right response.
 fn conditional_put(ledger: &mut Ledger, random: &mut StdRng, key: u64) -> Step {
     let item = random_item(ledger, random, key);
     let mut body = json!({"TableName": TABLE, "Item": item});
@@ -163,7 +163,7 @@ fn conditional_put(ledger: &mut Ledger, random: &mut StdRng, key: u64) -> Step {
     Step { operation: "PutItem", body, change, answer }
 }
 
-/// An update moves the item in both indexes, or takes it out of one.
+/// An update moves the item in both indexes, or removes it from one.
 fn update(ledger: &mut Ledger, random: &mut StdRng, key: u64) -> Step {
     let (mut body, item) = update_parts(ledger, random, key);
     body["TableName"] = json!(TABLE);
@@ -205,7 +205,7 @@ fn delete(ledger: &Ledger, key: u64) -> Step {
     }
 }
 
-/// Two items in one transaction. Some carry a condition that fails on the second item.
+/// Two items in one transaction. Some have a condition that fails on the second item.
 fn transaction(ledger: &mut Ledger, random: &mut StdRng, first: u64, second: u64) -> Step {
     let (mut update, updated) = update_parts(ledger, random, first);
     update["TableName"] = json!(TABLE);

@@ -1,6 +1,6 @@
-//! A consumer that keeps checkpoints, as hand-written ones do, and a copy of the table that it maintains from
-//! nothing but the records. Every record is held against the copy: one that is lost, repeated or out of order
-//! does not fit.
+//! A consumer that keeps checkpoints, as hand-written consumers do, and maintains a copy of the
+//! table from the records alone. It checks every record against the copy: a lost, repeated or
+//! reordered record does not fit.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -9,13 +9,13 @@ use rand::rngs::StdRng;
 use serde_json::{Value, json};
 use zenobe_testing::{Client, ClientError};
 
-/// The items of a table by their keys.
+/// The items of a table by key.
 pub type Copy = BTreeMap<String, Value>;
 
 #[derive(Default)]
 pub struct Consumer {
     stream: String,
-    /// In the order of their names, so that parents come before their children.
+    /// Sorted by name, so that parents come before their children.
     shards: BTreeMap<String, Shard>,
     pub copy: Copy,
     event_ids: HashSet<String>,
@@ -26,7 +26,7 @@ pub struct Consumer {
 #[derive(Default)]
 struct Shard {
     parent: Option<String>,
-    /// The sequence number of the last record that was taken in: what a consumer stores.
+    /// The sequence number of the last record processed, which is what a consumer stores.
     checkpoint: Option<String>,
     at_end: bool,
 }
@@ -36,8 +36,8 @@ impl Consumer {
         Consumer { stream: stream.to_owned(), ..Consumer::default() }
     }
 
-    /// Starts from the checkpoints and takes records in until the server is gone or, if the stream has ended,
-    /// until its end.
+    /// Starts from the checkpoints and processes records until the server is gone or the stream
+    /// ends.
     pub fn follow(&mut self, client: &mut Client, random: &mut StdRng) -> Result<(), ClientError> {
         let mut iterators = BTreeMap::new();
         loop {
@@ -104,7 +104,7 @@ impl Consumer {
         Ok(answer["ShardIterator"].as_str().expect("an iterator is text").to_owned())
     }
 
-    /// The iterator of the next page, unless the shard is at its end.
+    /// Reads a page and returns the iterator of the next one, unless the shard is at its end.
     fn take_page(
         &mut self,
         client: &mut Client,
@@ -121,7 +121,7 @@ impl Consumer {
         Ok(page["NextShardIterator"].as_str().map(str::to_owned))
     }
 
-    /// Numbers rise within a shard and from a parent to its child.
+    /// Sequence numbers rise within a shard and from a parent to its child.
     fn check_number(&mut self, id: &str, record: &Value) {
         let number = record["dynamodb"]["SequenceNumber"].as_str().expect("a number is text");
         let mut ancestor = self.shards.get(id);
@@ -164,7 +164,7 @@ impl Consumer {
     }
 }
 
-/// The copy that a scan makes.
+/// The copy according to a scan.
 pub fn copy_of(items: Vec<Value>) -> Copy {
     items.into_iter().map(|item| (key_of(&item), item)).collect()
 }

@@ -1,5 +1,5 @@
-//! Many clients write, the server is killed again and again, and a consumer follows the stream across all of
-//! it. In the end, what the records alone say is what the table holds.
+//! Many clients write, the server is killed again and again, and a consumer follows the stream
+//! across all of it. In the end its copy, built from the records alone, equals the table.
 
 use std::sync::mpsc;
 use std::thread;
@@ -17,9 +17,9 @@ pub const TABLE: &str = "source";
 
 const ROUNDS: u64 = 20;
 const WRITERS: u64 = 8;
-/// After so many acknowledged writes the server is killed.
+/// How many acknowledged writes the server lives for.
 const LIFE_WRITES: std::ops::Range<usize> = 1..500;
-/// Some restarts are killed too, within this time.
+/// Some restarts are killed as well, within this time.
 const RECOVERY_LIFE_MS: std::ops::Range<u64> = 0..60;
 const EXPIRY_TIME_MAX: Duration = Duration::from_secs(20);
 
@@ -94,7 +94,7 @@ fn create_table(client: &mut Client) -> String {
     described["Table"]["LatestStreamArn"].as_str().expect("a stream has an ARN").to_owned()
 }
 
-/// Lets all writers and the consumer loose on the server, kills it under them, and counts the acknowledged
+/// Starts all writers and the consumer, kills the server under them, and counts the acknowledged
 /// writes.
 fn live_and_die(server: ServerProcess, consumer: &mut Consumer, seed: Seed, round: u64) -> u64 {
     let address = server.address();
@@ -113,7 +113,7 @@ fn live_and_die(server: ServerProcess, consumer: &mut Consumer, seed: Seed, roun
             assert!(outcome.is_err(), "the stream of a living table has no end");
         });
         drop(acknowledged);
-        // Fewer come only if the server is gone already, which the kill will show.
+        // Fewer arrive only if the server is already gone, which the kill will show.
         counted.iter().take(life).for_each(drop);
         server.kill();
         reading.join().expect("the consumer ends well");
@@ -121,7 +121,7 @@ fn live_and_die(server: ServerProcess, consumer: &mut Consumer, seed: Seed, roun
     })
 }
 
-/// Waits until no item is left that has to go, so that the table stands still.
+/// Waits until every item that must expire is gone, so that the table no longer changes.
 fn wait_for_expiry(client: &mut Client) {
     let deadline = Instant::now() + EXPIRY_TIME_MAX;
     let expires = |item: &Value| !item[EXPIRES].is_null();

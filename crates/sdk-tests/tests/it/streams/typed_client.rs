@@ -48,7 +48,7 @@ impl Fixture {
         delete.key("order", AttributeValue::S(order.into())).send().await.expect("a delete works");
     }
 
-    /// All records of all shards, parents first, read to the last page that has any.
+    /// All records of all shards, parents first, up to the last page with records.
     async fn records(&self) -> Vec<Record> {
         let described = self.streams.describe_stream().stream_arn(&self.stream).send().await;
         let description = described.expect("a stream is described").stream_description.unwrap();
@@ -106,7 +106,7 @@ fn image(order: &str, state: &str) -> HashMap<String, Image> {
     HashMap::from([("order".into(), text(order)), ("state".into(), text(state))])
 }
 
-/// The code and text of an error that the service sent.
+/// The code and text of an error from the service.
 fn refusal<E: ProvideErrorMetadata, R>(error: &SdkError<E, R>) -> (&str, &str) {
     (error.code().unwrap_or_default(), error.message().unwrap_or_default())
 }

@@ -16,7 +16,7 @@ const ITEMS_PER_PARTITION: u64 = 5;
 /// The table's time-to-live attribute.
 pub const EXPIRES: &str = "expires";
 
-/// Returns the number of acknowledged requests, and tells `counted` of each.
+/// Returns the number of acknowledged requests, and reports each to `counted`.
 pub fn run(mut client: Client, mut random: StdRng, counted: &mpsc::Sender<()>) -> u64 {
     let mut acknowledged = 0;
     loop {
@@ -28,7 +28,7 @@ pub fn run(mut client: Client, mut random: StdRng, counted: &mpsc::Sender<()>) -
                 // Nobody counts any more once the server has been killed.
                 let _ = counted.send(());
             }
-            // Others write the same keys.
+            // Other writers use the same keys.
             Some("TransactionCanceledException" | "ConditionalCheckFailedException") => {}
             Some(_) => panic!("{operation} {body} answers {}", reply.body),
         }
@@ -103,7 +103,7 @@ fn item(random: &mut StdRng) -> Value {
     item_under(key, random)
 }
 
-/// Some items have expired already when they are written.
+/// Some items have already expired when they are written.
 fn item_under(key: Value, random: &mut StdRng) -> Value {
     let mut item = key;
     item["note"] = text(random);
