@@ -1,7 +1,7 @@
-//! The suite that every backend passes.
+//! The suite that every backend must pass.
 //!
-//! A backend implements [`Backend`] for its tests and calls [`conformance_tests!`](crate::conformance_tests),
-//! which makes one `#[test]` per case.
+//! A backend implements [`Backend`] for its tests and calls
+//! [`conformance_tests!`](crate::conformance_tests), which creates one `#[test]` per case.
 
 mod model;
 mod support;
@@ -17,15 +17,16 @@ pub use support::{Random, block_on, commit, entries};
 
 /// Opens stores for one test case.
 pub trait Backend: Send + Sync {
-    /// Opens the store: empty the first time. The store opened before has been closed and dropped; a
-    /// backend that [survives reopening](Backend::survives_reopening) goes on with its content.
+    /// Opens the store, which is empty the first time. The store opened before has been closed and
+    /// dropped. A backend that [survives reopening](Backend::survives_reopening) keeps its content.
     fn open(&self) -> Arc<dyn Store>;
 
     /// Whether closing and opening again keeps the content.
     fn survives_reopening(&self) -> bool;
 }
 
-/// One `#[test]` per conformance case; the argument is an expression that makes a fresh [`Backend`].
+/// One `#[test]` per conformance case. The argument is an expression that creates a fresh
+/// [`Backend`].
 #[macro_export]
 macro_rules! conformance_tests {
     ($backend:expr) => {

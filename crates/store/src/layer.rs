@@ -1,6 +1,7 @@
-//! A store on top of another. A [`Layer`] says what it does differently; everything else passes through.
+//! A store on top of another. A [`Layer`] overrides what it does differently; everything else
+//! passes through.
 //!
-//! Tests stand on layers: one that lets other tasks go first, one that decides twice, one that loses answers.
+//! Tests build on layers: one lets other tasks go first, one decides twice, one loses responses.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +13,8 @@ use crate::{
     WriteOutcome, WriteSet,
 };
 
-/// Every method passes through unless it is overridden. Whatever implements this is a [`Store`].
+/// Every method passes through unless it is overridden. Everything that implements this is a
+/// [`Store`].
 pub trait Layer: Send + Sync + 'static {
     fn below(&self) -> &Arc<dyn Store>;
 

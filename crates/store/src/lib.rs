@@ -1,8 +1,9 @@
 //! The store seam: ordered bytes with atomic, isolated writes.
 //!
 //! **Invariant:** nothing in this crate, and nothing in a backend, knows what a table, an index or
-//! an item is. The engine above lays its key space out over plain bytes; a backend keeps those bytes
-//! in order, commits batches atomically and serialisably, and says honestly when a write is durable.
+//! an item is. The engine above maps its key space to plain bytes; a backend keeps those bytes in
+//! order, commits batches atomically and serialisably, and reports honestly when a write is
+//! durable.
 //!
 //! A backend implements [`Reader`] and [`Store`] and passes [`conformance`].
 
@@ -25,14 +26,16 @@ pub type Value = Bytes;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// How a caller groups its keys. Keys of one group are read together, so a backend may remember which of its
-/// parts hold a group at all, and look for it nowhere else. What is read does not depend on it.
+/// How a caller groups its keys. Keys of one group are read together, so a backend may track which
+/// of its parts hold a group at all and skip the others. Grouping never changes the result of a
+/// read.
 pub trait KeyGroups {
-    /// May be stored with what it groups: rules that differ have names that differ. Without NUL.
+    /// A backend may store this with the data that it groups, so rules that differ must have
+    /// different names. Contains no NUL.
     const NAME: &'static str;
 
-    /// The bytes that a key begins with and that name its group, if it is in one. All keys that begin with
-    /// them are in that group, and no others. Must not panic.
+    /// The prefix of a key that names its group, if it is in one. All keys with this prefix are in
+    /// that group, and no others. Must not panic.
     fn group_of(key: &[u8]) -> Option<&[u8]>;
 }
 
@@ -40,10 +43,10 @@ pub trait KeyGroups {
 /// entry. The slices live only for the call, so a backend can lend its own buffers.
 pub type Visitor<'a> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + Send + 'a;
 
-/// Decides a write from the values of its declared keys: `reads` holds the guards' values first, then
-/// the keys' values, each in the order in which the [`WriteSet`] declares them. It may be called
-/// more than once (a backend with optimistic transactions retries), so it must not keep state from
-/// one call to the next other than overwriting its last answer.
+/// Decides a write from the values of its declared keys. `reads` holds the guards' values first,
+/// then the keys' values, each in the order in which the [`WriteSet`] declares them. A backend may
+/// call it more than once (one with optimistic transactions retries), so it must keep no state
+/// between calls, except that it may overwrite its last answer.
 pub type Decide<'a> = dyn FnMut(&[Option<Value>]) -> Decision + Send + 'a;
 
 /// Reads from one consistent state of the store.
@@ -54,7 +57,7 @@ pub trait Reader: Send + Sync {
     fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Value>>>>;
 
     /// Visits the entries of `range` in key order (or in reverse), all from the same state, until
-    /// the range ends or the visitor breaks. To go on later, scan again from the last key seen.
+    /// the range ends or the visitor breaks. To continue later, scan again from the last key seen.
     fn scan<'a>(
         &'a self,
         range: KeyRange,
@@ -63,8 +66,8 @@ pub trait Reader: Send + Sync {
     ) -> BoxFuture<'a, Result<()>>;
 }
 
-/// A store. Its own [`Reader`] methods read the latest *durable* state: whatever a reader sees
-/// has been or is being acknowledged under the store's durability, and is never lost afterwards.
+/// A store. Its own [`Reader`] methods read the latest *durable* state: what a reader sees has been
+/// or is being acknowledged under the store's durability, and is never lost afterwards.
 pub trait Store: Reader + 'static {
     /// A stable view of the latest durable state, for long scans, backups and multi-key reads.
     fn snapshot(&self) -> Arc<dyn Reader>;
@@ -74,8 +77,8 @@ pub trait Store: Reader + 'static {
     /// The write set is declared up front. No other write whose exclusive keys intersect this
     /// write's guards or keys is decided between this write's reads and its place in the commit
     /// order. Two writes that share only guards run side by side. A batch may only put or delete
-    /// keys that its write set declares as `keys`, or keys that are functions of them (index entries
-    /// of a locked item); appends and counters need no declaration.
+    /// keys that its write set declares as `keys`, or keys that are functions of them (index
+    /// entries of a locked item). Appends and counters need no declaration.
     ///
     /// If the returned future is dropped, the batch is either never decided or committed as usual.
     fn write<'a>(
@@ -84,18 +87,19 @@ pub trait Store: Reader + 'static {
         decide: &'a mut Decide<'a>,
     ) -> BoxFuture<'a, Result<WriteOutcome>>;
 
-    /// Writes a consistent, independently openable copy of the store into `directory`, which must
-    /// not exist yet. Backends without files answer [`Error::Unsupported`].
+    /// Writes a consistent copy of the store into `directory`, which must not exist yet. The copy
+    /// can be opened independently. Backends without files return [`Error::Unsupported`].
     fn checkpoint<'a>(&'a self, directory: &'a Path) -> BoxFuture<'a, Result<()>>;
 
-    /// Asks the backend to give back the space of deleted entries in `range`. A hint: correctness never
-    /// depends on it, and it may return before the work is done.
+    /// Asks the backend to reclaim the space of deleted entries in `range`. This is a hint:
+    /// correctness never depends on it, and it may return before the work is done.
     fn reclaim<'a>(&'a self, range: KeyRange) -> BoxFuture<'a, Result<()>>;
 
     fn statistics(&self) -> Statistics;
 
-    /// Finishes accepted writes and closes the store. Later reads and writes answer [`Error::Closed`];
-    /// snapshots taken before stay readable, and keep the backend's files open until dropped.
+    /// Finishes accepted writes and closes the store. Later reads and writes return
+    /// [`Error::Closed`]. Earlier snapshots stay readable, and keep the backend's files open until
+    /// dropped.
     fn close(&self) -> BoxFuture<'_, Result<()>>;
 }
 
@@ -109,14 +113,14 @@ pub struct WriteSet<'a> {
 #[derive(Debug)]
 pub enum Decision {
     Commit(Batch),
-    /// Write nothing. The write still waits until everything that its decision was based on is
-    /// durable, so that an answer such as "condition failed" never rests on a lost write.
+    /// Writes nothing. The write still waits until everything that its decision was based on is
+    /// durable, so a response such as "condition failed" never rests on a lost write.
     Abort,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WriteOutcome {
-    /// The sequence numbers given to the batch's appends, in the order of the batch.
+    /// The sequence numbers of the batch's appends, in batch order.
     pub sequences: Vec<u64>,
 }
 
@@ -138,25 +142,27 @@ pub enum Operation {
     DeleteRange {
         range: KeyRange,
     },
-    /// Adds an entry under `log`, at [`log_entry_key`]. Sequence numbers of one log start at 1 and rise by
-    /// one in commit order. Deleting a log's entries does not start its numbering again. A decision that
-    /// reads an entry may miss one still in flight.
+    /// Adds an entry under `log`, at [`log_entry_key`]. Sequence numbers of one log start at 1 and
+    /// rise by one in commit order. Deleting a log's entries does not restart its numbering. A
+    /// decision that reads an entry may miss one still in flight.
     ///
-    /// The value is stored behind a stamp ([`decode_log_entry`]): the one given here, or that of the entry before it if
-    /// that is later. So the stamps of a log never descend, in whatever order its writers read which clock.
+    /// The value is stored behind a stamp ([`decode_log_entry`]): the stamp given here, or that of
+    /// the previous entry if it is later. So the stamps of a log never descend, whichever clocks
+    /// its writers read, and in whatever order.
     Append {
         log: Key,
         stamp: u64,
         value: Value,
     },
-    /// Forgets the numbering of a log to which nothing will be appended any more. If something is, it starts anew.
+    /// Forgets the numbering of a log that gets no more appends. A later append starts again at 1.
     ForgetLog {
         log: Key,
     },
     /// Adds `delta` to the counter at `key` (eight bytes, big-endian, two's complement; absent is
-    /// zero). Commutes with other additions, so it takes no lock, and a decision that reads a counter may
-    /// miss additions still in flight. A counter that reaches zero is deleted. If something else than a
-    /// counter is there, the write fails with [`Error::Corrupt`], alone and as a whole.
+    /// zero). Additions commute, so this takes no lock, and a decision that reads a counter may
+    /// miss additions still in flight. A counter that reaches zero is deleted. If the key holds
+    /// anything but a counter, this write fails as a whole with [`Error::Corrupt`], and no other
+    /// write does.
     Add {
         key: Key,
         delta: i64,
@@ -168,7 +174,7 @@ impl Batch {
         Batch::default()
     }
 
-    /// An empty batch with room for this many operations.
+    /// An empty batch with capacity for this many operations.
     pub fn with_capacity(operations: usize) -> Batch {
         Batch { operations: Vec::with_capacity(operations) }
     }
@@ -189,7 +195,7 @@ impl Batch {
         self.operations.push(Operation::Append { log: log.into(), stamp, value: value.into() });
     }
 
-    /// Deletes a log: what is left of its entries, and its numbering.
+    /// Deletes a log: its remaining entries and its numbering.
     pub fn drop_log(&mut self, log: impl Into<Key>) {
         let log = log.into();
         self.delete_range(log_range(&log));
@@ -205,8 +211,7 @@ impl Batch {
     }
 }
 
-/// Where the entry with this number of a log is stored: the log's own key, then the number in eight
-/// bytes, big-endian.
+/// The key of a log entry: the log's own key, then the sequence number in eight bytes, big-endian.
 pub fn log_entry_key(log: &[u8], sequence: u64) -> Key {
     let mut key = Vec::with_capacity(log.len() + 8);
     key.extend_from_slice(log);
@@ -214,20 +219,20 @@ pub fn log_entry_key(log: &[u8], sequence: u64) -> Key {
     key.into()
 }
 
-/// Where all entries of a log are stored.
+/// The range of all entries of a log.
 pub fn log_range(log: &[u8]) -> KeyRange {
     let mut end = log_entry_key(log, u64::MAX).to_vec();
     end.push(0);
     KeyRange::new(log_entry_key(log, 0), end)
 }
 
-/// How a log's entry is stored: its stamp (8 bytes, big-endian), then its value.
+/// Encodes a log entry: its stamp (8 bytes, big-endian), then its value.
 pub fn encode_log_entry(stamp: u64, value: &[u8], entry: &mut Vec<u8>) {
     entry.extend_from_slice(&stamp.to_be_bytes());
     entry.extend_from_slice(value);
 }
 
-/// The stamp and the value of a log's entry.
+/// The stamp and the value of a log entry.
 pub fn decode_log_entry(entry: &Value) -> Result<(u64, Value)> {
     match entry.first_chunk() {
         Some(stamp) => Ok((u64::from_be_bytes(*stamp), entry.slice(stamp.len()..))),
@@ -246,7 +251,7 @@ pub struct LogEnd {
 }
 
 impl LogEnd {
-    /// The end of the log after one more entry. This is all there is to numbering and stamping, for every backend.
+    /// The end of the log after one more entry. Every backend numbers and stamps appends with this.
     #[must_use]
     pub fn append(self, stamp: u64) -> LogEnd {
         LogEnd { sequence: self.sequence + 1, stamp: stamp.max(self.stamp) }
@@ -311,12 +316,12 @@ pub enum Direction {
 
 #[derive(Debug, Clone, Default)]
 pub struct Statistics {
-    /// Bytes that the store takes on disk (or in memory for a backend without files).
+    /// The bytes that the store takes on disk (or in memory for a backend without files).
     pub size_bytes: u64,
-    /// Commit groups written since the store was opened, and the batches in them.
+    /// The number of commit groups written since the store was opened, and of the batches in them.
     pub commit_groups: u64,
     pub commit_batches: u64,
-    /// Why the store refuses writes, if it does.
+    /// Why the store rejects writes, if it does.
     pub write_failure: Option<String>,
 }
 
@@ -338,8 +343,8 @@ pub enum Error {
 
 /// Runs a write whose decision yields a typed outcome.
 ///
-/// `decide` answers `Ok((batch, outcome))` to commit or `Err(error)` to abort; the outer `Result` is the
-/// store's, the inner one the decision's.
+/// `decide` returns `Ok((batch, outcome))` to commit or `Err(error)` to abort. The outer `Result`
+/// is the store's, the inner one the decision's.
 pub async fn write_with<T: Send, E: Send>(
     store: &dyn Store,
     set: WriteSet<'_>,
@@ -362,7 +367,8 @@ pub async fn write_with<T: Send, E: Send>(
     Ok(answer.map(|value| (value, outcome)))
 }
 
-/// Lets other tasks of the same executor run, whichever it is. A store that never waits would keep them out for a whole walk.
+/// Lets other tasks of the same executor run, whichever executor that is. A store that never waits
+/// would block them for a whole scan.
 pub async fn yield_now() {
     let mut has_yielded = false;
     poll_fn(|context| {

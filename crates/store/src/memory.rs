@@ -1,8 +1,8 @@
-//! The backend that keeps everything in memory: for tests and throw-away servers.
+//! The in-memory backend, for tests and temporary servers.
 //!
-//! The entries live in a persistent ordered map whose clone costs nothing, so a snapshot is a clone.
-//! Writes run one at a time. Nothing survives the process, which makes every write as durable as it
-//! will ever be the moment it is applied.
+//! The entries live in a persistent ordered map that clones in constant time, so a snapshot is a
+//! clone. Writes run one at a time. Nothing survives the process, so every write is as durable as
+//! it will ever be the moment it is applied.
 
 use std::ops::{Bound, ControlFlow};
 use std::path::Path;
@@ -22,10 +22,10 @@ use crate::{
 
 #[derive(Default)]
 pub struct MemoryStore {
-    /// What readers see. Locked only to look a key up, to clone the map or to apply one batch,
-    /// never across a decision.
+    /// What readers see. Locked only to look up a key, to clone the map or to apply one batch,
+    /// never during a decision.
     entries: RwLock<Entries>,
-    /// Held by the one write that is running, and holds what only writes need.
+    /// Locked by the one running write. Holds what only writes need.
     writer: Mutex<Writer>,
     closed: AtomicBool,
     commits: AtomicU64,
@@ -36,7 +36,8 @@ type Entries = OrdMap<Key, Value>;
 
 #[derive(Default)]
 struct Writer {
-    /// Kept apart from the entries because a log's numbering goes on after its entries have been deleted.
+    /// Kept apart from the entries because a log's numbering continues after its entries have been
+    /// deleted.
     log_ends: OrdMap<Key, LogEnd>,
 }
 
@@ -45,7 +46,7 @@ impl MemoryStore {
         MemoryStore::default()
     }
 
-    /// How many logs have a numbering that goes on.
+    /// How many logs have a numbering to continue.
     pub fn logs(&self) -> usize {
         self.writer.lock().log_ends.len()
     }
@@ -112,8 +113,8 @@ impl MemoryStore {
     }
 }
 
-/// Fails if the batch adds to something that is not a counter, so that [`MemoryStore::apply`] cannot fail
-/// half-way.
+/// Fails if the batch adds to something that is not a counter, so that [`MemoryStore::apply`]
+/// cannot fail halfway.
 fn check_counters(entries: &Entries, batch: &Batch) -> Result<()> {
     for (position, operation) in batch.operations.iter().enumerate() {
         let Operation::Add { key, .. } = operation else { continue };
@@ -129,7 +130,7 @@ fn check_counters(entries: &Entries, batch: &Batch) -> Result<()> {
     Ok(())
 }
 
-/// The map together with how many bytes a batch has added to it (or taken, modulo 2^64).
+/// The map, and how many bytes a batch has added to it (or removed, modulo 2^64).
 struct SizedEntries<'a> {
     entries: &'a mut Entries,
     size_change: i64,
@@ -160,7 +161,7 @@ impl SizedEntries<'_> {
 }
 
 fn bounds(range: &KeyRange) -> Option<(Bound<Key>, Bound<Key>)> {
-    // The map panics on a range that ends before it starts; such a range simply holds no keys.
+    // The map panics on a range that ends before it starts. Such a range contains no keys.
     if range.is_empty() {
         return None;
     }
@@ -234,7 +235,7 @@ impl Store for MemoryStore {
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {
         async move {
-            // Taking the writer's lock lets a write that has begun finish first.
+            // Taking the writer's lock lets a running write finish first.
             let _writer = self.writer.lock();
             self.closed.store(true, Ordering::Release);
             Ok(())
@@ -291,7 +292,7 @@ fn scan_entries(
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(()),
     };
-    // The error only says that the visitor has seen enough.
+    // The error only means that the visitor broke off.
     let _ = match direction {
         Direction::Forward => entries.range(bounds).try_for_each(&mut step),
         Direction::Reverse => entries.range(bounds).rev().try_for_each(&mut step),

@@ -1,8 +1,8 @@
-//! A store that decides more often than it commits, as a backend with optimistic transactions does.
+//! A store that decides more often than it commits, like a backend with optimistic transactions.
 //!
-//! Each write is first decided on values that its keys once had, and that answer is thrown away; then it is
-//! decided on nothing at all, as if nobody had written anything yet; only then does it run for real. A decision
-//! that keeps anything from one call to the next shows here.
+//! It first decides each write on old values of its keys, then on no values at all, and discards
+//! both decisions; only then does it run the write for real. This exposes decisions that keep state
+//! between calls.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,12 +12,12 @@ use futures_util::future::{BoxFuture, FutureExt};
 use crate::layer::Layer;
 use crate::{Decide, Key, Result, Store, Value, WriteOutcome, WriteSet};
 
-/// How many keys have a remembered value. Beyond that nothing more is remembered.
+/// How many keys have a remembered value. No further keys are added.
 const REMEMBERED_MAX: usize = 10_000;
 
 pub struct RetryingStore {
     below: Arc<dyn Store>,
-    /// What each key held when it was last declared: older than, or the same as, what it holds now.
+    /// What each key held when a write last declared it. The current value may be newer.
     seen: Mutex<HashMap<Key, Option<Value>>>,
 }
 

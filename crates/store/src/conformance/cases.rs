@@ -1,4 +1,4 @@
-//! The cases, by subject. Each opens what it needs from its [`Backend`](super::Backend).
+//! The cases, by subject. Each opens the stores that it needs from its [`Backend`](super::Backend).
 
 mod isolation;
 mod lifetime;

@@ -1,4 +1,4 @@
-//! Small helpers that the cases share.
+//! Helpers for the cases.
 
 use std::future::{Future, poll_fn};
 use std::ops::ControlFlow;
@@ -14,8 +14,8 @@ use crate::{
     Batch, Decision, Direction, Key, KeyRange, Reader, Store, Value, WriteOutcome, WriteSet,
 };
 
-/// Runs a future on the calling thread. The suite brings its own executor so that a backend proves that
-/// it needs none in particular.
+/// Runs a future on the calling thread. The suite has its own executor, to prove that a backend
+/// needs no particular one.
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     let waker = Waker::from(Arc::new(ThreadWaker(thread::current())));
@@ -46,8 +46,8 @@ impl Random {
         Random { state: seed }
     }
 
-    /// A source seeded by `ZENOBE_TEST_SEED`, or differently in each run. Prints the seed, which a test's
-    /// captured output shows when it fails.
+    /// A source seeded by `ZENOBE_TEST_SEED`, or differently in each run. Prints the seed; a
+    /// failing test shows it in its captured output.
     pub fn announced(name: &str) -> Random {
         let given = std::env::var("ZENOBE_TEST_SEED").ok().and_then(|text| text.parse().ok());
         let seed = given.unwrap_or_else(|| {
@@ -114,7 +114,7 @@ pub(super) fn get_text(reader: &dyn Reader, name: &str) -> Option<String> {
     get(reader, name.as_bytes()).map(|value| String::from_utf8_lossy(&value).into_owned())
 }
 
-/// The number stored as text under `key`; absent is zero.
+/// The number stored as text; a missing value is zero.
 pub(super) fn number(value: Option<&Value>) -> i64 {
     value.map_or(0, |value| {
         let text = std::str::from_utf8(value).expect("a number in text");
@@ -156,14 +156,14 @@ pub(super) fn names(reader: &dyn Reader, range: KeyRange, direction: Direction) 
         .collect()
 }
 
-/// Lets futures that run together take turns: each waits for the turn that the one before it begins.
+/// Orders futures that run together: each waits until the one before it begins the next turn.
 #[derive(Default)]
 pub(super) struct Turns {
     current: AtomicUsize,
 }
 
 impl Turns {
-    /// Begins the turn with this number. A decision that is made again begins it again.
+    /// Begins the turn with this number. A decision that runs again begins it again.
     pub fn begin(&self, turn: usize) {
         self.current.fetch_max(turn, Ordering::AcqRel);
     }
@@ -180,9 +180,9 @@ impl Turns {
     }
 }
 
-/// Commits batches that are all in flight together, in their order: each is decided after the one before it,
-/// and before that one is acknowledged. `lock` is a key that they all lock, which makes the order of their
-/// decisions the order of their commits.
+/// Commits batches that are all in flight together, in order: each is decided after the one before
+/// it, and before that one is acknowledged. All of them lock the key `lock`, so they commit in the
+/// order of their decisions.
 pub(super) fn commit_together(
     store: &dyn Store,
     lock: &Key,
@@ -205,7 +205,7 @@ pub(super) fn commit_together(
     outcomes.into_iter().map(|outcome| outcome.expect("the write commits")).collect()
 }
 
-/// Runs a closure when dropped, so that a thread that panics does not leave others waiting for it.
+/// Runs a closure when dropped, so that a panicking thread does not leave others waiting.
 pub(super) struct AtEnd<F: FnMut()>(pub F);
 
 impl<F: FnMut()> Drop for AtEnd<F> {

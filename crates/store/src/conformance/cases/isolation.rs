@@ -33,7 +33,8 @@ fn put_number(name: &Key, value: i64) -> Decision {
     Decision::Commit(batch)
 }
 
-/// Writes issued together from one task are decided one upon the other, before any is acknowledged.
+/// Of writes issued together from one task, each decision sees the writes before it, before any is
+/// acknowledged.
 pub fn decisions_see_writes_in_flight(backend: &dyn Backend) {
     let store = backend.open();
     let keys = [key("k")];
@@ -48,7 +49,7 @@ pub fn decisions_see_writes_in_flight(backend: &dyn Backend) {
     assert_eq!(number(get(&*store, b"k").as_ref()), 100);
 }
 
-/// An abort that was decided on a value still in flight answers only when that value is durable.
+/// An abort decided on a value still in flight resolves only when that value is durable.
 pub fn aborts_wait_for_what_they_read(backend: &dyn Backend) {
     let store = backend.open();
     let keys = [key("k")];
@@ -66,7 +67,7 @@ pub fn aborts_wait_for_what_they_read(backend: &dyn Backend) {
         };
         let abort = async {
             turns.wait(1).await;
-            store.write(set, &mut abort).await.expect("the abort answers");
+            store.write(set, &mut abort).await.expect("the abort resolves");
             number(store.get(b"k").await.expect("the read succeeds").as_ref())
         };
         let (written, visible) = block_on(join(store.write(set, &mut write), abort));
@@ -117,11 +118,11 @@ fn transfer(store: &dyn Store, from: usize, to: usize, amount: i64) {
         batch.put(keys[1].clone(), (to + amount).to_string());
         Ok((batch, ()))
     }));
-    // Refusing a transfer is as good an answer as making it.
-    let _ = outcome.expect("the write answers");
+    // Rejecting a transfer is as valid as making it.
+    let _ = outcome.expect("the write resolves");
 }
 
-/// Writers that name the same keys in different orders, and keys twice, do not block each other for good.
+/// Writers that declare the same keys in different orders, and some keys twice, never deadlock.
 pub fn overlapping_write_sets_do_not_deadlock(backend: &dyn Backend) {
     let store = backend.open();
     let all: Vec<Key> = (0..6).map(|number| key(&number.to_string())).collect();
@@ -167,7 +168,7 @@ pub fn guard_changes_exclude_guarded_writes(backend: &dyn Backend) {
             commit_locking(&*store, &[key("guard")], |batch| {
                 batch.put("guard", version.to_string());
             });
-            // Rows with an older version may be there, but none appears from now on.
+            // Rows of an older version may exist, but no new one may appear.
             commit_locking(&*store, &[], |batch| batch.delete_range(KeyRange::prefix("row/")));
             thread::sleep(Duration::from_millis(10));
             let rows = entries(&*store, KeyRange::prefix("row/"), Direction::Forward);
@@ -178,7 +179,7 @@ pub fn guard_changes_exclude_guarded_writes(backend: &dyn Backend) {
     });
 }
 
-/// Writes the guard's value to a row. The pause is the moment in which the guard must not change.
+/// Writes the guard's value to a row. During the pause the guard must not change.
 fn guarded_write(store: &dyn Store, row: &str, pause: Duration) {
     let (guards, keys) = ([key("guard")], [key(row)]);
     let set = WriteSet { guards: &guards, keys: &keys };
@@ -189,8 +190,8 @@ fn guarded_write(store: &dyn Store, row: &str, pause: Duration) {
     block_on(store.write(set, &mut decide)).expect("the write commits");
 }
 
-/// Writes that share only guards can be awaited together from one task. A backend that held a shared guard
-/// until the commit, and a write behind it, would never end.
+/// Writes that share only guards can be awaited together from one task. If a backend held a shared
+/// guard until the commit and made the next write wait for it, this would never end.
 pub fn guards_are_shared(backend: &dyn Backend) {
     let store = backend.open();
     let guards = [key("guard")];

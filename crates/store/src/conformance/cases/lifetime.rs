@@ -7,8 +7,8 @@ use crate::conformance::support::{
 };
 use crate::{Batch, Decision, Direction, Error, KeyRange, Value, WriteSet, decode_counter};
 
-/// A write whose future is dropped is either never decided or committed as usual; either way it blocks
-/// nobody, and the counter tells how many were committed.
+/// A write whose future is dropped is either never decided or committed as usual. Either way it
+/// blocks nobody, and the counter shows how many were committed.
 pub fn dropped_writes_leave_nothing_half_done(backend: &dyn Backend) {
     let store = backend.open();
     let keys = [key("k")];
@@ -23,7 +23,7 @@ pub fn dropped_writes_leave_nothing_half_done(backend: &dyn Backend) {
             Decision::Commit(batch)
         };
         let mut write = store.write(set, &mut decide);
-        // Dropped before it was ever polled, or after its first step.
+        // Dropped before the first poll, or after it.
         if round % 2 == 0 {
             let _ = (&mut write).now_or_never();
         }
@@ -55,7 +55,7 @@ pub fn a_closed_store_refuses(backend: &dyn Backend) {
     block_on(store.close()).expect("closing again does nothing");
 }
 
-/// Closing waits for what was accepted: each write commits or says that the store is closed.
+/// Closing waits for accepted writes: each commits or reports that the store is closed.
 pub fn closing_finishes_accepted_writes(backend: &dyn Backend) {
     let store = backend.open();
     let mut decisions: Vec<_> = (0..50)
@@ -122,7 +122,8 @@ pub fn statistics_count_commits(backend: &dyn Backend) {
     assert_eq!(after.write_failure, None);
 }
 
-/// Reclaiming is a hint: it changes nothing that a reader sees, neither now nor in earlier snapshots.
+/// Reclaiming is a hint: it changes nothing that a reader sees, neither now nor in earlier
+/// snapshots.
 pub fn reclaiming_changes_nothing_visible(backend: &dyn Backend) {
     let store = backend.open();
     for round in 0..200 {

@@ -28,7 +28,8 @@ pub fn appends_are_numbered_from_one(backend: &dyn Backend) {
     assert_eq!(decode_log_entry(&other).expect("an entry"), (7, Value::from("other")));
 }
 
-/// Clocks differ between writers, and are set; what they say about a log's entries never descends.
+/// Writers' clocks differ and get adjusted. The stamps of a log's entries never descend all the
+/// same.
 pub fn stamps_never_descend(backend: &dyn Backend) {
     let mut store = backend.open();
     let append = |store: &dyn Store, log: &'static str, stamp| {
@@ -71,7 +72,7 @@ fn stamps(reader: &dyn Reader, log: &str) -> Vec<u64> {
     found.into_iter().map(stamp).collect()
 }
 
-/// A log that is dropped leaves nothing behind, and its name is as good as new.
+/// A dropped log leaves nothing behind, and its name can be used again.
 pub fn dropped_logs_start_anew(backend: &dyn Backend) {
     let mut store = backend.open();
     let append = |batch: &mut Batch| {
@@ -87,7 +88,7 @@ pub fn dropped_logs_start_anew(backend: &dyn Backend) {
         drop(store);
         store = backend.open();
     }
-    // Also in the batch that drops it, and in one behind.
+    // The same holds in the batch that drops it, and in the next one.
     let outcome = commit(&*store, |batch| {
         batch.append("log/a/", 1, "x");
         batch.append("log/a/", 1, "x");
@@ -110,8 +111,8 @@ fn log_entries(reader: &dyn Reader, log: &str) -> Vec<(u64, Vec<u8>)> {
     found.into_iter().map(|(key, entry)| (sequence(&key), value(entry))).collect()
 }
 
-/// Appends of concurrent writers are numbered without gaps, each batch knows its own numbers, and the
-/// numbers follow the order in which writes of one key were decided.
+/// Appends of concurrent writers are numbered without gaps, each batch knows its own numbers, and
+/// the numbers follow the order in which writes of one key were decided.
 pub fn appends_follow_the_commit_order(backend: &dyn Backend) {
     let store = backend.open();
     let given = Mutex::new(Vec::new());
@@ -130,7 +131,7 @@ pub fn appends_follow_the_commit_order(backend: &dyn Backend) {
     }
 }
 
-/// Counts a key up and appends its new value in the same batch: value and sequence number agree.
+/// Increments a key and appends its new value in the same batch: value and sequence number agree.
 fn append_next_number(store: &dyn Store) -> Vec<u64> {
     let keys = [key("last")];
     let mut decide = |reads: &[Option<Value>]| {
@@ -144,7 +145,7 @@ fn append_next_number(store: &dyn Store) -> Vec<u64> {
     block_on(store.write(set, &mut decide)).expect("the write commits").sequences
 }
 
-/// Trimming a log, even entirely, does not start its numbering again, in this run or the next.
+/// Trimming a log, even entirely, does not restart its numbering, in this run or the next.
 pub fn numbering_goes_on_after_trimming(backend: &dyn Backend) {
     let mut store = backend.open();
     for expected in 1..=5 {
@@ -173,7 +174,7 @@ pub fn counters_add_up(backend: &dyn Backend) {
     assert_eq!(counter(&*store, "count"), -2);
     assert_eq!(counter(&*store, "other"), i64::MAX);
     commit(&*store, |batch| batch.add("count", 2));
-    // A counter at zero takes no room.
+    // A counter at zero takes no space.
     for name in ["count", "zero"] {
         assert_eq!(get(&*store, name.as_bytes()), None, "{name}");
     }
@@ -232,7 +233,7 @@ pub fn counters_mix_with_other_operations(backend: &dyn Backend) {
         assert_eq!(counter(&*store, "c"), expected);
     }
 
-    // The same again, without waiting in between.
+    // The same again, all in flight together.
     let batches: Vec<Batch> = steps
         .iter()
         .map(|step| {
@@ -245,7 +246,7 @@ pub fn counters_mix_with_other_operations(backend: &dyn Backend) {
     assert_eq!(counter(&*store, "c"), 11);
 }
 
-/// A batch that adds to something that is not a counter writes nothing, and harms nobody else.
+/// A batch that adds to something that is not a counter writes nothing and affects no other batch.
 pub fn adding_to_something_else_fails_alone(backend: &dyn Backend) {
     let store = backend.open();
     commit(&*store, |batch| {
@@ -253,7 +254,7 @@ pub fn adding_to_something_else_fails_alone(backend: &dyn Backend) {
         batch.add("turned", 1);
         batch.put("bad", "not eight bytes");
     });
-    // It was a counter before.
+    // This key was a counter before.
     commit(&*store, |batch| batch.put("turned", "x"));
     for name in ["bad", "turned"] {
         assert_refused_among_others(&*store, |batch| {
@@ -270,7 +271,7 @@ pub fn adding_to_something_else_fails_alone(backend: &dyn Backend) {
     assert_eq!(counter(&*store, "good"), 1);
     assert_eq!(store.statistics().write_failure, None);
 
-    // Whatever replaces it makes it a counter again.
+    // Replacing the value makes it a counter again.
     commit(&*store, |batch| {
         batch.delete("bad");
         batch.add("bad", 2);
@@ -280,7 +281,7 @@ pub fn adding_to_something_else_fails_alone(backend: &dyn Backend) {
     assert_eq!((counter(&*store, "bad"), counter(&*store, "turned")), (2, 3));
 }
 
-/// Runs a batch in the midst of writes that are in flight with it: it fails, they do not.
+/// Runs a batch among writes that are in flight with it. It must fail; they must not.
 fn assert_refused_among_others(store: &dyn Store, fill: impl Fn(&mut Batch)) {
     let mut refused = Batch::new();
     fill(&mut refused);

@@ -6,10 +6,10 @@ use crate::conformance::support::{Random, block_on, commit_together, entries_up_
 use crate::{Batch, Decision, Direction, Key, KeyRange, Reader, Store, Value, WriteSet};
 
 const STEPS: usize = 600;
-/// Few enough keys that operations meet each other all the time.
+/// Few enough keys that operations collide all the time.
 const KEYS: usize = 24;
 
-/// Random operations, snapshots and reopenings behave as they do on a sorted map.
+/// Random operations, snapshots and reopenings behave as on a sorted map.
 pub fn random_operations_match_the_model(backend: &dyn Backend) {
     let mut random = Random::announced("random_operations_match_the_model");
     let mut store = backend.open();
@@ -55,7 +55,7 @@ fn write_once(store: &dyn Store, model: &mut Model, random: &mut Random) {
     assert_eq!(outcome.sequences, model.apply(&batch));
 }
 
-/// Several writes in flight together.
+/// Commits several writes in flight together.
 fn write_together(store: &dyn Store, model: &mut Model, random: &mut Random) {
     let batches: Vec<Batch> = (0..1 + random.below(6)).map(|_| random_batch(random)).collect();
     let outcomes = commit_together(store, &key("order"), &batches);
@@ -99,7 +99,7 @@ fn random_batch(random: &mut Random) -> Batch {
                 batch.append(log, random.below(50) as u64, random.bytes(5));
             }
             8 => {
-                // Counters have keys of their own, since adding to other values is an error.
+                // Counters have their own keys, because adding to other values is an error.
                 let delta = random.next_u64() as i64;
                 batch.add(format!("count/{}", random.below(3)), delta);
             }
@@ -130,7 +130,7 @@ fn random_range(random: &mut Random) -> KeyRange {
         1 | 2 => KeyRange::prefix(random_key(random)),
         3 => KeyRange::prefix(format!("log/{}/", random.below(3))),
         4 => KeyRange::new("count/1", "log/1/"),
-        // Half of these end before they start, and hold nothing.
+        // Half of these end before they start and are empty.
         _ => KeyRange::new(random_key(random), random_key(random)),
     }
 }

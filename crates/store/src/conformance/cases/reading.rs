@@ -144,7 +144,7 @@ pub fn gets_many_in_the_order_asked(backend: &dyn Backend) {
     assert_eq!(block_on(store.get_many(&[])).expect("the read succeeds"), vec![]);
 }
 
-/// Two keys that always change together are never read apart, neither by key nor by scan.
+/// Two keys that always change together never read differently, by key or by scan.
 pub fn reads_one_state(backend: &dyn Backend) {
     let store = backend.open();
     let keys = [key("left"), key("right")];

@@ -54,15 +54,15 @@ pub fn abort_writes_nothing(backend: &dyn Backend) {
     put(&*store, "k", "before");
     let keys = [key("k")];
     let set = WriteSet { guards: &[], keys: &keys };
-    let outcome = block_on(store.write(set, &mut |_| Decision::Abort)).expect("the write answers");
+    let outcome = block_on(store.write(set, &mut |_| Decision::Abort)).expect("the write resolves");
     assert_eq!(outcome, WriteOutcome::default());
     assert_eq!(get_text(&*store, "k").as_deref(), Some("before"));
 
     let typed: Result<_, &str> =
         block_on(write_with(&*store, set, |_| Err::<(Batch, ()), _>("condition failed")))
-            .expect("the write answers");
+            .expect("the write resolves");
     assert_eq!(typed.unwrap_err(), "condition failed");
-    // The keys are free again.
+    // The keys are unlocked again.
     put(&*store, "k", "after");
     assert_eq!(get_text(&*store, "k").as_deref(), Some("after"));
 }
@@ -78,7 +78,7 @@ pub fn typed_outcomes_come_back(backend: &dyn Backend) {
         batch.append("log", 0, "entry");
         Ok::<_, ()>((batch, reads[0].clone()))
     }));
-    let (old, outcome) = answer.expect("the write answers").expect("the decision commits");
+    let (old, outcome) = answer.expect("the write resolves").expect("the decision commits");
     assert_eq!(old, Some(Value::from("41")));
     assert_eq!(outcome.sequences, [1]);
 }
@@ -90,7 +90,7 @@ pub fn delete_range_deletes_its_range_only(backend: &dyn Backend) {
     }
     commit(&*store, |batch| batch.delete_range(KeyRange::new("b", "d")));
     assert_eq!(names(&*store, KeyRange::all(), FORWARD), ["a", "d"]);
-    // Empty and inverted ranges hold nothing.
+    // Empty and inverted ranges contain no keys.
     commit(&*store, |batch| {
         batch.delete_range(KeyRange::new("a", "a"));
         batch.delete_range(KeyRange::new("z", "a"));
@@ -103,7 +103,7 @@ pub fn delete_range_deletes_its_range_only(backend: &dyn Backend) {
     assert_eq!(names(&*store, KeyRange::all(), FORWARD), ["a"]);
 }
 
-/// Writes queued behind a range delete, none of them acknowledged yet, already see it.
+/// Writes queued behind a range delete already see it, before any of them is acknowledged.
 pub fn delete_range_is_seen_by_later_decisions(backend: &dyn Backend) {
     let store = backend.open();
     for round in 0..30 {
@@ -148,7 +148,7 @@ fn decisions_behind_a_range_delete(
     seen
 }
 
-/// Batches of several keys are never seen in part, whatever else is being written.
+/// No reader sees part of a batch of several keys, whatever else is being written.
 pub fn batches_are_atomic_under_load(backend: &dyn Backend) {
     let store = backend.open();
     on_threads(4, |thread| {
