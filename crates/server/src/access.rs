@@ -1,4 +1,4 @@
-//! Who may call, and whose tables a caller sees.
+//! Who may call, and which tables a caller sees.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -15,16 +15,16 @@ use zenobe_engine::schema::Namespace;
 use crate::http::sites::SiteRefusal;
 
 pub struct Access {
-    /// Signatures are verified against these; `None` accepts any well-formed signature.
+    /// The keys to verify signatures with; `None` accepts any well-formed signature.
     credentials: Option<Credentials>,
     namespaces_from_credentials: bool,
     namespace: Arc<Namespace>,
     is_on_loopback: bool,
-    /// Whether requests pass without a signature, and with one of any form.
+    /// Whether to accept requests without a signature, or with a malformed one.
     accepts_unsigned: bool,
 }
 
-/// Why an admin request is not answered.
+/// Why an admin request is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum AdminRefusal {
     #[error(
@@ -56,12 +56,12 @@ impl Access {
         }
     }
 
-    /// Says that a signature is only looked at for whose tables are meant. Has no effect where signatures are verified.
+    /// Uses signatures only to choose the tables. Has no effect where signatures are verified.
     pub fn accepting_unsigned(self, accepts_unsigned: bool) -> Access {
         Access { accepts_unsigned: accepts_unsigned && self.credentials.is_none(), ..self }
     }
 
-    /// Says that only this machine reaches the server.
+    /// Sets whether only this machine can reach the server.
     pub fn on_loopback(self, is_on_loopback: bool) -> Access {
         Access { is_on_loopback, ..self }
     }
@@ -79,15 +79,16 @@ impl Access {
         self.credentials.is_some()
     }
 
-    /// Where signatures are verified, all that can be checked before the body is there: the signature's form, its date,
-    /// and that there is such a key.
+    /// Where signatures are verified, checks everything that needs no body: the signature's form,
+    /// its date, and that its key exists.
     pub fn check_head(&self, parts: &request::Parts) -> Result<(), AuthError> {
         let Some(credentials) = &self.credentials else { return Ok(()) };
         let head = request_head(parts);
         PresentedSignature::parse(&head, &self.rules())?.check_key(&head, credentials).map(drop)
     }
 
-    /// Authenticates a request by its head and its body as sent, and finds the caller's namespace.
+    /// Authenticates a request by its head and its body as sent, and returns the caller's
+    /// namespace.
     pub fn admit(
         &self,
         parts: &request::Parts,
@@ -119,9 +120,9 @@ impl Access {
         ParseRules { now: SystemTime::now, verifies, region }
     }
 
-    /// What [`Access::admit_admin`] refuses whatever the body says.
+    /// Rejects what [`Access::admit_admin`] would reject whatever the body says.
     pub fn check_admin_head(&self, parts: &request::Parts) -> Result<(), AdminRefusal> {
-        // A page in a browser on this machine reaches loopback, too.
+        // A page in a browser on this machine reaches loopback as well.
         if parts.headers.contains_key(ORIGIN) {
             return Err(AdminRefusal::WebPage);
         }
@@ -131,8 +132,8 @@ impl Access {
         Ok(self.check_head(parts)?)
     }
 
-    /// As [`Access::admit`], for requests that reach beyond tables. Without verified signatures only this
-    /// machine may send them, and no signature is needed but to choose a namespace.
+    /// Like [`Access::admit`], for requests that are not limited to tables. Without verified
+    /// signatures only this machine may send them; a signature then only chooses a namespace.
     pub fn admit_admin(
         &self,
         parts: &request::Parts,
@@ -145,8 +146,8 @@ impl Access {
         }
     }
 
-    /// Metrics tell table and trigger names, so beyond this machine only callers with a verified signature
-    /// read them, unless the server was told to accept anybody.
+    /// Metrics show table and trigger names. Beyond this machine, only callers with a verified
+    /// signature may read them, unless the server accepts anybody.
     pub fn admit_metrics(&self, parts: &request::Parts) -> Result<(), AuthError> {
         match (&self.credentials, self.is_on_loopback) {
             (Some(_), false) => self.admit(parts, b"").map(|_| ()),
@@ -154,7 +155,8 @@ impl Access {
         }
     }
 
-    /// Tools that make up a signature often leave half of it out, but the access key and the region are there.
+    /// Tools that fake a signature often leave half of it out, but include the access key and the
+    /// region.
     fn namespace_of_unsigned(&self, parts: &request::Parts) -> Arc<Namespace> {
         let header = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
         let scope = header.and_then(|text| text.split_once("Credential=")).and_then(|(_, rest)| {
@@ -189,7 +191,7 @@ fn request_head(parts: &request::Parts) -> RequestHead<'_> {
     }
 }
 
-/// The answer to a request that was not admitted.
+/// The response to a request that was not admitted.
 pub fn refusal(error: &AuthError) -> ApiError {
     let exception = match error.error_type() {
         AuthErrorType::MissingAuthenticationToken => Exception::MissingAuthenticationToken,
@@ -205,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unsigned_requests_are_admitted_if_that_was_said() {
+    fn unsigned_requests_are_admitted_if_configured() {
         let admit = |accepts: bool, namespaces: bool, header: Option<&str>| {
             let namespace = Namespace { account: "0".into(), region: "r".into() };
             let access = Access::new(None, namespaces, namespace).accepting_unsigned(accepts);

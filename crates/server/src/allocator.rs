@@ -1,7 +1,9 @@
-//! The process's allocator: mimalloc, which is made for short-lived memory that crosses threads, as that of requests does.
+//! The process's allocator: mimalloc, which is designed for short-lived memory that crosses
+//! threads, as that of requests does.
 //!
-//! The `mimalloc` crate asks for each block by its alignment, and gets it by a longer way, some from the middle of larger
-//! blocks. Nearly all alignments are those that blocks have anyway.
+//! The `mimalloc` crate passes the alignment of each block, and mimalloc serves that by a slower
+//! path, sometimes from the middle of a larger block. Nearly all requested alignments are ones that
+//! every block has anyway.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout};
@@ -11,20 +13,21 @@ use mimalloc::MiMalloc;
 
 pub struct Allocator;
 
-/// What `malloc` promises: a block is aligned for whatever fits into it and is aligned to no more than this.
+/// What `malloc` guarantees: a block is aligned for everything that fits in it and needs at most
+/// this alignment.
 const MALLOC_ALIGNMENT_MAX: usize = 16;
 
 fn is_aligned_by_malloc(layout: Layout) -> bool {
     layout.align() <= MALLOC_ALIGNMENT_MAX && layout.align() <= layout.size()
 }
 
-// SAFETY: blocks of both functions are freed and grown like those of `MiMalloc`, which is sound, and have the alignment that
-// was asked for.
+// SAFETY: blocks of both functions are freed and grown like those of `MiMalloc`, which is sound,
+// and have the requested alignment.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match is_aligned_by_malloc(layout) {
-            // SAFETY: any size may be asked for.
+            // SAFETY: any size is valid.
             true => unsafe { mi_malloc(layout.size()).cast() },
             // SAFETY: the caller's promises are the same.
             false => unsafe { MiMalloc.alloc(layout) },
@@ -34,7 +37,7 @@ unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         match is_aligned_by_malloc(layout) {
-            // SAFETY: any size may be asked for.
+            // SAFETY: any size is valid.
             true => unsafe { mi_zalloc(layout.size()).cast() },
             // SAFETY: the caller's promises are the same.
             false => unsafe { MiMalloc.alloc_zeroed(layout) },
@@ -63,7 +66,7 @@ mod tests {
         for alignment in [1, 2, 4, 8, 16, 64, 4096] {
             for size in (1..100).chain([1000, 1024, 1500, 5000, 100_000, 5_000_000]) {
                 let layout = Layout::from_size_align(size, alignment).unwrap();
-                // Several, because the first of a page may be aligned by chance.
+                // Several, because the first block of a page may be aligned by chance.
                 let blocks: Vec<*mut u8> = (0..8)
                     .map(|number| unsafe {
                         match number % 2 {

@@ -91,7 +91,7 @@ pub struct ManArguments {
     pub output: Option<PathBuf>,
 }
 
-/// The whole command line, ready for the environment of this process.
+/// The whole command line, set up for the environment of this process.
 pub fn command() -> clap::Command {
     config::heed(Arguments::command())
 }

@@ -1,4 +1,4 @@
-//! What answers requests, once the HTTP layer knows who asks for what.
+//! Handles requests, once the HTTP layer knows the caller and the operation.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use zenobe_api::{Api, Operation, Response};
 use zenobe_engine::schema::Namespace;
 use zenobe_store::{Statistics, Store};
 
-/// The seam between HTTP and the database. Tests put handlers of their own here.
+/// The seam between HTTP and the database. Tests use their own handlers.
 pub trait Handler: Send + Sync + 'static {
-    /// `endpoint` is where the caller reached the server, if that matters to the operation.
+    /// `endpoint` is the address by which the caller reached the server, if the operation needs it.
     fn handle(
         &self,
         operation: Operation,
@@ -22,7 +22,7 @@ pub trait Handler: Send + Sync + 'static {
     fn statistics(&self) -> Statistics;
 }
 
-/// The database's API, and its store for the numbers.
+/// The database's API, and its store for the statistics.
 pub struct ApiHandler {
     pub api: Arc<Api>,
     pub store: Arc<dyn Store>,

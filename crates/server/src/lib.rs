@@ -1,15 +1,16 @@
 //! Zenobe, a database that speaks Amazon DynamoDB's API.
 //!
-//! [`Database`] embeds it in a Rust program, without HTTP. Such a program turns the default feature `server` off and, to call it
-//! through the AWS SDK, `aws-sdk` on:
+//! [`Database`] embeds it in a Rust program, without HTTP. Such a program turns the default feature
+//! `server` off and, to call it through the AWS SDK, `aws-sdk` on:
 //!
 //! ```toml
 //! zenobe = { version = "0.1", default-features = false, features = ["aws-sdk"] }
 //! ```
 //!
-//! Everything else here is the server around it. A request flows downward: [`http::connection`] accepts, [`http::service`] checks
-//! the head and reads the body, [`access`] says who is calling, [`dispatch::Handler`] answers, [`http::response`] renders.
-//! Nothing of that knows what a table or an item is, or which storage backend there is.
+//! Everything else here is the server around it. A request flows downward: [`http::connection`]
+//! accepts it, [`http::service`] checks the head and reads the body, [`access`] identifies the
+//! caller, [`dispatch::Handler`] handles it, and [`http::response`] renders the response. None of
+//! these knows what a table or an item is, or which storage backend there is.
 #![cfg_attr(not(feature = "server"), allow(rustdoc::broken_intra_doc_links))]
 
 #[cfg(feature = "server")]

@@ -18,10 +18,10 @@ pub fn start(settings: &Settings) {
     }
 }
 
-/// What is kept of a text that somebody else has worded, in a log line or in an answer.
+/// How much of a foreign text to keep in a log line or a response.
 const FOREIGN_TEXT_LENGTH_MAX: usize = 500;
 
-/// The beginning of a text that somebody else has worded, with a word on how much is left out.
+/// The start of a foreign text, and how much is left out.
 pub fn shortened(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(FOREIGN_TEXT_LENGTH_MAX) {
         None => Cow::Borrowed(text),

@@ -14,7 +14,7 @@ use zenobe::{commands, serve};
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
 
-/// As clap exits for arguments that it refuses itself.
+/// clap's own exit status for invalid arguments.
 const EXIT_USAGE: u8 = 2;
 const EXIT_FAILURE: u8 = 1;
 
@@ -57,7 +57,7 @@ fn serve(command: &clap::Command, arguments: &[OsString], matches: &ArgMatches) 
     let settings = match Settings::resolve(given) {
         Ok(settings) => settings,
         Err(error) => {
-            // One of them may be why.
+            // One of these variables may be the reason.
             unknown_variables.iter().for_each(|unknown| eprintln!("zenobe: warning: {unknown}"));
             return fail(&error, EXIT_USAGE);
         }
@@ -68,7 +68,7 @@ fn serve(command: &clap::Command, arguments: &[OsString], matches: &ArgMatches) 
     }
 }
 
-/// Help and versions are errors to clap, too, which knows where they go.
+/// Help and version are errors to clap as well; it knows where to print them.
 fn refuse(command: &clap::Command, error: &clap::Error) -> ExitCode {
     match environment_fault(command, error) {
         Some(fault) => {

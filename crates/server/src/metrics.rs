@@ -30,7 +30,7 @@ const BUCKETS: [(u64, &str); 14] = [
 ];
 
 pub struct Metrics {
-    /// By the operation's number; the last is for requests that name none.
+    /// Indexed by the operation's number; the last is for requests that name none.
     operations: Vec<OperationMetrics>,
     connections: AtomicU64,
     connections_total: AtomicU64,
@@ -61,7 +61,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Counts one answered request. `error` is the exception's name.
+    /// Counts one finished request. `error` is the exception's name.
     pub fn record(
         &self,
         operation: Option<Operation>,
@@ -93,7 +93,7 @@ impl Metrics {
         ConnectionGuard { metrics: self.clone() }
     }
 
-    /// Counts a connection that was closed at once, because its peer has too many.
+    /// Counts a connection that was closed at once because its peer has too many.
     pub fn connection_refused(&self) {
         add(&self.connections_refused_total, 1);
     }

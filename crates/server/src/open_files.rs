@@ -1,17 +1,17 @@
-//! The operating system's bound on open files. Shells commonly start programs with a soft limit of 1024, which
-//! is less than the connections that the server promises, and a store that cannot open a file cannot
-//! write either.
+//! The operating system's limit on open files. Shells commonly start programs with a soft limit of
+//! 1024, which is less than the connections that the server promises, and a store that cannot open
+//! a file cannot write either.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// What the store and the process itself may have open besides connections.
 const OTHER_FILES_MAX: u64 = 4_500;
 
-/// Raises the limit as far as it needs to be and may be.
+/// Raises the limit as far as necessary and allowed.
 pub fn raise_limit(connections_max: usize) {
     let needed = connections_max as u64 + OTHER_FILES_MAX;
     let limit = getrlimit(Resource::Nofile);
-    // No limit at all is `None`.
+    // `None` means unlimited.
     let Some(current) = limit.current.filter(|current| *current < needed) else { return };
     let raised = limit.maximum.map_or(needed, |maximum| maximum.min(needed));
     let wanted = Rlimit { current: Some(raised), maximum: limit.maximum };

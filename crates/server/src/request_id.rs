@@ -1,18 +1,18 @@
-//! `x-amzn-RequestId`: 52 characters of `[A-Z0-9]`, as AWS's are.
+//! `x-amzn-RequestId`: 52 characters of `[A-Z0-9]`, like AWS's.
 
 use hyper::header::HeaderValue;
 use rand::RngExt;
 
 const LENGTH: usize = 52;
 const ALPHABET: &[u8; 36] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-/// How many characters one random `u64` gives without a bias that anybody could measure.
+/// How many characters one random `u64` yields without a measurable bias.
 const CHARACTERS_PER_DRAW: usize = 11;
 
 pub fn generate() -> HeaderValue {
     let mut random = rand::rng();
     let mut id = [0; LENGTH];
     for characters in id.chunks_mut(CHARACTERS_PER_DRAW) {
-        // A number between 0 and 1, whose digits to the base of 36 choose the characters.
+        // A number between 0 and 1, whose base-36 digits select the characters.
         let mut fraction: u64 = random.random();
         for character in characters {
             let product = u128::from(fraction) * ALPHABET.len() as u128;

@@ -1,4 +1,4 @@
-//! `zenobe serve`: everything put together, and taken apart in order.
+//! `zenobe serve`: assembles everything, and shuts it down in order.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -57,24 +57,25 @@ fn listen_hint(error: &std::io::Error) -> &'static str {
     }
 }
 
-/// How long blocking work has to finish once everything is closed.
+/// How long blocking work may take to finish once everything is closed.
 const RUNTIME_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub fn run(settings: Settings) -> Result<(), ServeError> {
     logging::start(&settings);
-    // Whatever files the server and RocksDB create are their owner's alone.
+    // Only the owner may read the files that the server and RocksDB create.
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
     for unknown in &settings.unknown_variables {
         tracing::warn!("{unknown}");
     }
     open_files::raise_limit(settings.connections_max);
-    // This thread only accepts connections and hears signals; requests and upkeep have theirs.
+    // This thread only accepts connections and waits for signals; requests and background work have
+    // their own.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(ServeError::Runtime)?;
     let outcome = runtime.block_on(serve(settings));
-    // Whatever still runs has nothing left to work on, and must not keep the process.
+    // Tasks that still run have nothing left to work on, and must not keep the process alive.
     runtime.shutdown_timeout(RUNTIME_SHUTDOWN_TIMEOUT);
     outcome
 }
@@ -106,7 +107,7 @@ async fn serve(settings: Settings) -> Result<(), ServeError> {
     tracing::info!(signal = signal.name(), "stopping");
     tokio::spawn(signals.exit_at_next());
     trigger.stop();
-    // The task neither panics nor is cancelled, and there is nothing left to do if it were.
+    // The task neither panics nor is cancelled, and there would be nothing left to do.
     let _ = serving.await;
     triggers.stop().await;
     database.close().await.map_err(ServeError::Close)?;
@@ -114,7 +115,7 @@ async fn serve(settings: Settings) -> Result<(), ServeError> {
     Ok(())
 }
 
-/// A directory that was there before keeps the mode that its owner gave it.
+/// An existing directory keeps the mode that its owner gave it.
 fn warn_if_open_to_others(path: &Path) {
     let mode = std::fs::metadata(path).map_or(0, |metadata| metadata.permissions().mode());
     if mode & 0o077 != 0 {
@@ -175,8 +176,8 @@ fn service(settings: Settings, database: &Database, admin: Arc<Admin>) -> Servic
     }
 }
 
-/// Signatures protect what they are verified for, and cover the host. Otherwise names that foreign pages can
-/// have are not answered.
+/// Verified signatures cover the host and so protect against foreign pages. Otherwise only names
+/// that foreign pages can't have are accepted.
 fn known_hosts(is_on_loopback: bool, verifies_signatures: bool) -> KnownHosts {
     match (is_on_loopback, verifies_signatures) {
         (true, _) => KnownHosts::Loopback,
@@ -195,7 +196,7 @@ fn connection_options(settings: &Settings) -> ConnectionOptions {
     }
 }
 
-/// What somebody who has just started the server wants to know.
+/// What a user who has just started the server wants to know.
 fn print_welcome(settings: &Settings, address: SocketAddr) {
     let version = env!("CARGO_PKG_VERSION");
     let (data, durability) = match &settings.location {
@@ -213,9 +214,9 @@ fn print_welcome(settings: &Settings, address: SocketAddr) {
         None if address.ip().is_loopback() => "any are accepted (loopback)".to_owned(),
         None => "any are accepted, from anywhere".to_owned(),
     };
-    // The region that DynamoDB Local puts into ARNs is none that anybody signs for.
+    // Nobody signs for the region that DynamoDB Local puts into ARNs.
     let region = if settings.local.is_some() { "us-east-1" } else { &settings.region };
-    // Whoever started the server may not be reading what it says, which is no reason to fail.
+    // Standard output may be closed, which is no reason to fail.
     let _ = writeln!(
         std::io::stdout(),
         "zenobe {version} is listening on http://{address}\n  \

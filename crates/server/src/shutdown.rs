@@ -1,4 +1,4 @@
-//! Stopping: a signal is heard once by everybody who listens.
+//! Stopping: a signal reaches every listener once.
 
 use std::future::poll_fn;
 use std::task::{Poll, Waker};
@@ -7,12 +7,12 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::unconstrained;
 
-/// Tells listeners to stop. Dropping it does, too.
+/// Tells listeners to stop. So does dropping it.
 pub struct Trigger {
     sender: watch::Sender<bool>,
 }
 
-/// Hears a [`Trigger`].
+/// Listens for a [`Trigger`].
 #[derive(Clone)]
 pub struct Listener {
     receiver: watch::Receiver<bool>,
@@ -32,13 +32,14 @@ impl Trigger {
 impl Listener {
     pub async fn stopped(&mut self) {
         let flag = self.receiver.clone();
-        // It must take note of the waker even if the task has done so much that it should let others run first.
+        // It must register the waker even if the task has used up its budget and should yield.
         let stopped = unconstrained(self.receiver.wait_for(|stopped| *stopped));
         let mut stopped = std::pin::pin!(stopped);
         let mut woken: Option<Waker> = None;
         poll_fn(|context| {
-            // Connections ask with every request, and to wait again would take a lock that they share. Whoever is sure to
-            // be woken only looks at the flag. A dropped trigger, which is an error here, counts as a stop.
+            // Connections poll this with every request, and registering again would take a lock
+            // that they share. A task that is sure to be woken only checks the flag. A dropped
+            // trigger, which is an error here, counts as a stop.
             let waits = woken.as_ref().is_some_and(|waker| waker.will_wake(context.waker()));
             if waits && matches!(flag.has_changed(), Ok(false)) {
                 return Poll::Pending;
@@ -50,7 +51,7 @@ impl Listener {
     }
 }
 
-/// The signals that ask the process to end.
+/// The signals that end the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopSignal {
     Terminate,
@@ -65,7 +66,7 @@ impl StopSignal {
         }
     }
 
-    /// What shells report for a process that the signal ended.
+    /// The status that shells report for a process ended by the signal.
     pub fn exit_code(self) -> i32 {
         match self {
             StopSignal::Interrupt => 128 + 2,
@@ -74,7 +75,7 @@ impl StopSignal {
     }
 }
 
-/// Hears every [`StopSignal`] from when it is made.
+/// Receives every [`StopSignal`] from its creation on.
 pub struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
@@ -95,8 +96,8 @@ impl StopSignals {
         }
     }
 
-    /// Ends the process at the next signal: whoever asks twice doesn't want to wait. Acknowledged writes
-    /// survive that as they survive any crash.
+    /// Ends the process at the next signal: a user who asks twice doesn't want to wait.
+    /// Acknowledged writes survive that as they survive any crash.
     pub async fn exit_at_next(mut self) {
         let signal = self.next().await;
         tracing::warn!(signal = signal.name(), "ending at once");
@@ -112,9 +113,9 @@ mod tests {
     use std::time::Duration;
     use tokio::task::coop::consume_budget;
 
-    /// A task that has done much may be told to let others run first, and must hear the stop all the same.
+    /// A task that has used up its budget must still receive the stop.
     #[tokio::test]
-    async fn a_stop_is_heard_by_who_had_no_time_when_it_began_to_listen() {
+    async fn a_stop_reaches_a_listener_that_had_no_budget_when_it_started() {
         let (trigger, mut listener) = channel();
         let task = tokio::spawn(async move {
             let mut stopped = pin!(listener.stopped());

@@ -2,7 +2,7 @@
 
 use zenobe_engine::clock;
 
-/// As in `2026-10-09T05:53:25.330Z`.
+/// For example `2026-10-09T05:53:25.330Z`.
 pub fn iso8601(at_ms: u64) -> String {
     clock::iso8601(at_ms) + "Z"
 }

@@ -1,4 +1,4 @@
-//! The driven clock: time that a test moves.
+//! The driven clock: time that moves on request.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use zenobe_engine::clock::{Clock, ManualClock};
 
 use super::{Admin, AdminError, parse};
 
-/// The last millisecond of the year 9999: later times cannot be written in a stream's label.
+/// The last millisecond of the year 9999: a stream's label can't hold later times.
 const NOW_MS_MAX: u64 = 253_402_300_799_999;
 
 pub struct DrivenClock {
@@ -52,7 +52,7 @@ impl Admin {
         Ok(self.describe_clock())
     }
 
-    /// After a jump of the clock: the time is right, and items expire by it.
+    /// Confirms that the time is right after a jump of the clock. Items expire again.
     pub(super) async fn confirm_clock(&self, method: &Method) -> Result<Value, AdminError> {
         if *method != Method::POST {
             return Err(AdminError::method("POST"));
@@ -74,7 +74,7 @@ impl Admin {
         })
     }
 
-    /// Returns once what has become due is done: whoever moved the clock sees items expired.
+    /// Returns once everything that became due is done: the caller then sees items expired.
     async fn move_clock(&self, request: &Value) -> Result<(), AdminError> {
         let Some(clock) = &self.clock else {
             let message = "the server was started without --driven-clock";

@@ -1,4 +1,4 @@
-//! Whether the server is well: alive as long as it answers, ready as long as it reads and writes.
+//! Health checks: the server is live while it responds, and ready while it reads and writes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use zenobe_engine::error::Result;
 use super::HEALTH_PATH;
 use crate::http::response::Answer;
 
-/// What was found out is told for so long without looking again: each look is a write.
+/// How long a result stays valid. Each check is a write.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a read or a write may take.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub struct Health {
     engine: Arc<Engine>,
-    /// When it was last found out, and what. Locked by whoever looks, so that the others wait for that.
+    /// The last result and its time. The check holds the lock, so that others wait for its result.
     last: Mutex<Option<(Instant, Checked)>>,
 }
 
@@ -35,7 +35,7 @@ impl Health {
         Health { engine, last: Mutex::default() }
     }
 
-    /// `is_recovering` says that the store refuses writes.
+    /// `is_recovering` means that the store rejects writes.
     pub async fn answer(&self, method: &Method, path: &str, is_recovering: bool) -> Answer {
         let refuse = |status, error| Answer::json(status, &json!({ "error": error }));
         if ![Method::GET, Method::HEAD].contains(method) {
@@ -64,14 +64,14 @@ impl Health {
         let mut last = self.last.lock().await;
         if let Some((at, checked)) = *last
             && at.elapsed() < CHECK_INTERVAL
-            // What worked a moment ago may be refused by now.
+            // Writes that worked a moment ago may be rejected by now.
             && !(checked.writes && is_recovering)
         {
             return checked;
         }
         let works = |outcome: std::result::Result<Result<()>, _>| matches!(outcome, Ok(Ok(())));
         let reads = works(timeout(CHECK_TIMEOUT, self.engine.check_reads()).await);
-        // What the store refuses need not be tried.
+        // No need to try a write that the store rejects.
         let writes =
             !is_recovering && works(timeout(CHECK_TIMEOUT, self.engine.check_writes()).await);
         let checked = Checked { reads, writes };

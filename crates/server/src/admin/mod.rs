@@ -1,12 +1,12 @@
-//! What operators and tests do besides DynamoDB's API: JSON over HTTP, under one path.
+//! Requests from operators and tests besides DynamoDB's API: JSON over HTTP, under one path.
 //!
-//! | request | answer |
+//! | request | response |
 //! |---|---|
-//! | `GET /_zenobe/clock` | the time of the server |
+//! | `GET /_zenobe/clock` | the server's time |
 //! | `POST /_zenobe/clock` | moves the time of a server with a driven clock |
-//! | `POST /_zenobe/clock/confirm` | says that the clock is right, after it has jumped |
+//! | `POST /_zenobe/clock/confirm` | confirms the clock after a jump |
 //! | `GET /_zenobe/health/live`, `…/ready` | whether the server runs, and whether it reads and writes |
-//! | `GET /_zenobe/triggers` | all triggers and how they do |
+//! | `GET /_zenobe/triggers` | all triggers and their status |
 //! | `POST /_zenobe/triggers` | adds a trigger |
 //! | `GET`, `DELETE /_zenobe/triggers/NAME` | shows or removes one |
 
@@ -26,9 +26,9 @@ use crate::access::AdminRefusal;
 use crate::http::response::Answer;
 use crate::triggers::Triggers;
 
-/// Where admin requests go.
+/// The path of admin requests.
 pub const PATH: &str = "/_zenobe/";
-/// Where anybody may ask whether the server is well.
+/// The path of health checks, open to anybody.
 pub const HEALTH_PATH: &str = "/_zenobe/health/";
 
 pub struct Admin {
@@ -39,7 +39,7 @@ pub struct Admin {
     triggers: Arc<Triggers>,
 }
 
-/// A request that is not carried out, with what to do about it.
+/// A rejected request, with advice on what to do.
 #[derive(Debug)]
 struct AdminError {
     status: StatusCode,

@@ -1,4 +1,4 @@
-//! A change as a line for people: when, what, which item, and what is different.
+//! A change as a line for people: when, what, which item, and the difference.
 
 use serde_json::{Map, Value};
 
@@ -10,7 +10,7 @@ pub fn line(record: &Record) -> String {
     let event = record.event();
     let change = &event["dynamodb"];
     let name = event["eventName"].as_str().unwrap_or("?");
-    // Records carry whole seconds.
+    // Records have whole seconds.
     let time = iso8601(record.created_at_ms).replace(".000Z", "Z");
     let mut parts = vec![time, name.to_owned()];
     let keys = change["Keys"].as_object();
@@ -45,7 +45,7 @@ fn differences(old: &Map<String, Value>, new: &Map<String, Value>) -> Vec<String
     changed.chain(gone).collect()
 }
 
-/// An attribute value without its type, close to how one would write it.
+/// An attribute value without its type, close to how a person would write it.
 fn plain(value: &Value) -> String {
     let Some((kind, value)) = value.as_object().and_then(|value| value.iter().next()) else {
         return value.to_string();

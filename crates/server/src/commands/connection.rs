@@ -45,7 +45,7 @@ pub struct Connection {
 impl Connection {
     pub fn new(arguments: &ConnectionArguments) -> Result<Connection, CommandError> {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        // A server on loopback accepts any keys, so there need not be real ones.
+        // A server on loopback accepts any keys, so they need not be real.
         let key = |name: &str| variable(name).unwrap_or_else(|| "zenobe".to_owned());
         Ok(Connection {
             url: arguments.endpoint.parse()?,
@@ -58,7 +58,7 @@ impl Connection {
         })
     }
 
-    /// Sends an admin request, whose answer is JSON.
+    /// Sends an admin request and returns its JSON response.
     pub async fn admin(
         &self,
         method: Method,

@@ -1,4 +1,4 @@
-//! `zenobe health`: for health checks of containers, whose images need no other client then.
+//! `zenobe health`: for container health checks, so that images need no other client.
 
 use std::time::Duration;
 

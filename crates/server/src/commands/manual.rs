@@ -1,4 +1,5 @@
-//! What is printed about the command line itself: completions, man pages, the reference of the options.
+//! Prints documentation of the command line itself: completions, man pages, the reference of
+//! options.
 
 use clap::Command;
 use clap_complete::Shell;
@@ -31,9 +32,9 @@ pub fn print_reference(command: &Command) -> Result<(), CommandError> {
     print_bytes(config::reference(serve).as_bytes())
 }
 
-/// The command with these names below `root`.
+/// The subcommand of `root` with these names.
 fn find(mut root: Command, names: &[String]) -> Result<Command, CommandError> {
-    // A built command knows its whole name, which is that of its page: zenobe-trigger-add.
+    // A built command knows its full name, which is its page's name: zenobe-trigger-add.
     root.build();
     let mut found = &root;
     for name in names {

@@ -81,7 +81,7 @@ fn runtime() -> Result<tokio::runtime::Runtime, CommandError> {
     builder.enable_all().build().map_err(CommandError::Runtime)
 }
 
-/// Prints a line. Whoever reads may have read enough, which ends the command without a fault.
+/// Prints a line. If the reader has closed the pipe, the command ends without an error.
 fn print_line(line: &str) -> Result<(), CommandError> {
     print_bytes(format!("{line}\n").as_bytes())
 }

@@ -7,7 +7,7 @@ use clap::{ArgAction, Args};
 use zenobe_load::{LoadError, Target};
 use zenobe_shell::{Format, Input, Options, Profile, ProfileError, ShellError, run as run_shell};
 
-/// In the place of an endpoint: DynamoDB itself, in the region that is given.
+/// Takes the place of an endpoint: DynamoDB itself, in the given region.
 const AWS: &str = "aws";
 
 #[derive(Debug, Args)]

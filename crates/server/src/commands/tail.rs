@@ -69,7 +69,7 @@ struct Tail {
 }
 
 impl Tail {
-    /// Finds where to begin, once there is a stream.
+    /// Finds the starting point, once there is a stream.
     async fn begin(&mut self, table: &str, from: TailStart) -> Result<(), CommandError> {
         let newest = self.known_streams(table).await?.pop();
         let Some(newest) = newest else {
@@ -83,7 +83,7 @@ impl Tail {
                 TailStart::Latest if shard.is_closed => Checkpoint::Finished,
                 TailStart::Latest => {
                     let mut reader = ShardReader::from_now_on(self.streams.clone(), name.clone());
-                    // The first read fixes where `now` is.
+                    // The first read determines where `now` is.
                     let batch = reader.read().await?;
                     self.print(&batch.records)?;
                     self.readers.insert(name.clone(), reader);
@@ -116,7 +116,7 @@ impl Tail {
         Ok(())
     }
 
-    /// Prints what comes until a shard ends or it is time to look for new ones.
+    /// Prints new records until a shard ends or it is time to look for new shards.
     async fn follow(&mut self) -> Result<(), CommandError> {
         let until = Instant::now() + REFRESH_DELAY;
         loop {

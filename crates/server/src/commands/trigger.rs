@@ -1,4 +1,4 @@
-//! `zenobe trigger`: adding, showing and removing triggers of a running server.
+//! `zenobe trigger`: adds, shows and removes triggers of a running server.
 
 use clap::{Args, Subcommand};
 use hyper::Method;
@@ -102,7 +102,7 @@ pub struct AddArguments {
 }
 
 impl AddArguments {
-    /// What was given, and nothing else: the server has the defaults and the checks.
+    /// Only the settings that were given: the server has the defaults and the checks.
     fn to_json(&self) -> Value {
         let mut settings = Map::new();
         let mut set = |name: &str, value: Value| {

@@ -1,4 +1,4 @@
-//! `ZENOBE_…` variables: which there are, and which of them nobody reads.
+//! `ZENOBE_…` variables: which ones exist, and which ones nobody reads.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -10,10 +10,10 @@ use super::suggestion::{did_you_mean, suggest};
 
 const PREFIX: &str = "ZENOBE_";
 
-/// Variables of the project's own tests and tools, whose servers inherit them.
+/// Variables of the project's own tests and tools, which servers inherit.
 const TOOLS: [&str; 6] = ["BINARY", "BLESS", "COMMIT", "SEED", "STEPS", "TEST"];
 
-/// A variable that looks like an option and is none.
+/// A variable that looks like an option but is not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownVariable {
     name: String,
@@ -27,8 +27,9 @@ impl fmt::Display for UnknownVariable {
     }
 }
 
-/// Prepares a command and all below it for the environment: an empty variable counts as one that is not
-/// there, as compose files and unit files leave them, and help texts don't show what is set, which may be secret.
+/// Prepares a command and its subcommands for the environment. An empty variable counts as unset,
+/// because compose files and unit files leave them empty. Help texts don't show values, which may
+/// be secret.
 pub fn heed(command: Command) -> Command {
     let heed_argument = |argument: Arg| match argument.get_env() {
         Some(name) if std::env::var_os(name).is_some_and(|value| value.is_empty()) => {
@@ -39,7 +40,7 @@ pub fn heed(command: Command) -> Command {
     command.mut_args(heed_argument).mut_subcommands(heed)
 }
 
-/// Those of `names` that begin as variables of options do and that `command` doesn't read.
+/// The variables in `names` that have the prefix of options but that `command` doesn't read.
 pub fn unknown_variables(
     command: &Command,
     names: impl IntoIterator<Item = String>,
@@ -53,7 +54,7 @@ pub fn unknown_variables(
         })
     };
     let describe = |name: String| {
-        // The prefix is the same in all of them and would make any two alike.
+        // The common prefix would make any two names similar.
         let suggestion = suggest(&name[PREFIX.len()..], suffixes.iter().copied());
         let suggestion = suggestion.map(|suffix| format!("{PREFIX}{suffix}"));
         UnknownVariable { name, suggestion }
@@ -71,7 +72,7 @@ fn is_of_tools(suffix: &str) -> bool {
     TOOLS.iter().any(|tool| suffix == *tool || suffix.starts_with(&format!("{tool}_")))
 }
 
-/// What Kubernetes and Docker set in containers that see a service named zenobe.
+/// Variables that Kubernetes and Docker set in containers that see a service named zenobe.
 fn is_of_containers(suffix: &str) -> bool {
     suffix == "PORT" || suffix.starts_with("PORT_") || suffix.starts_with("SERVICE_")
 }

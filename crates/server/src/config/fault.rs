@@ -1,11 +1,12 @@
-//! What clap says about a value, in our words and with its origin: clap names the flag, whoever gave it.
+//! clap's errors about values, in our words and with their origin: clap always names the flag,
+//! wherever the value came from.
 
 use std::error::Error as _;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
 
-/// Why an option doesn't take these texts; `None` if it does.
+/// Why an option rejects these texts; `None` if it accepts them.
 pub fn value_fault(option: &Arg, texts: &[String]) -> Option<String> {
     let flag = option.get_long()?;
     let alone = Command::new("value").no_binary_name(true).arg(option.clone().env(None::<&str>));
@@ -14,10 +15,11 @@ pub fn value_fault(option: &Arg, texts: &[String]) -> Option<String> {
     Some(explanation(&error))
 }
 
-/// The refusal of a value that comes from the environment, with the variable's name; `None` for any other error.
+/// The error for a value from the environment, with the variable's name; `None` for any other
+/// error.
 pub fn environment_fault(command: &Command, error: &clap::Error) -> Option<String> {
     let mentioned = text_of(error, ContextKind::InvalidArg)?;
-    // Only a command that is built knows how its options are shown.
+    // Only a built command knows how to display its options.
     let mut command = command.clone();
     command.build();
     let option = arguments_below(&command)

@@ -1,4 +1,4 @@
-//! The configuration file: options by their names, and triggers. Every fault names its place.
+//! The configuration file: options by name, and triggers. Every fault names its position.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use super::fault::value_fault;
 use super::suggestion::{did_you_mean, suggest};
 use crate::triggers::{DefinitionError, TriggerDefinition};
 
-/// The one key that is no option.
+/// The only key that is not an option.
 const TRIGGERS_KEY: &str = "trigger";
 
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ pub struct ConfigurationFile {
     pub triggers: Vec<TriggerDefinition>,
 }
 
-/// An option as the file has it: valid texts for clap.
+/// An option from the file: valid texts for clap.
 #[derive(Debug)]
 struct Entry {
     id: String,
@@ -67,7 +67,7 @@ enum Problem {
 }
 
 impl ConfigurationFile {
-    /// Reads a file's text. `command` has the options that there are.
+    /// Parses a file's text. `command` defines the options.
     pub fn parse(
         path: &Path,
         text: &str,
@@ -85,7 +85,7 @@ impl ConfigurationFile {
         Ok(ConfigurationFile { options, triggers })
     }
 
-    /// Whether the file says something about the option with this id.
+    /// Whether the file sets the option with this id.
     pub fn gives(&self, id: &str) -> bool {
         self.options.iter().any(|entry| entry.id == id)
     }
@@ -98,10 +98,10 @@ impl ConfigurationFile {
     }
 }
 
-/// A problem with the offset where it begins.
+/// A problem and the offset where it starts.
 type Fault = (usize, Problem);
 
-/// The same table twice: its values, and where they are.
+/// The same table twice: its values and their positions.
 struct ParsedFile<'a> {
     values: toml::Table,
     spans: &'a DeTable<'a>,
@@ -139,7 +139,7 @@ impl ParsedFile<'_> {
         Ok(triggers)
     }
 
-    /// Where a setting of a trigger is, or else the trigger.
+    /// The position of a trigger's setting, or else of the trigger.
     fn trigger_offset(&self, index: usize, setting: Option<&str>) -> usize {
         let triggers = self.spans.get(TRIGGERS_KEY).and_then(|value| value.get_ref().as_array());
         let Some(entry) = triggers.and_then(|triggers| triggers.get(index)) else { return 0 };
@@ -207,7 +207,8 @@ fn key_offset(table: &DeTable<'_>, key: &str) -> usize {
     found.map_or(0, |(name, _)| name.span().start)
 }
 
-/// Lines and columns count from one. A fault at the end of a line belongs to it, not to the next.
+/// Lines and columns count from one. A fault at the end of a line belongs to that line, not to the
+/// next.
 fn place_of(text: &str, offset: usize) -> Place {
     let before = &text.as_bytes()[..offset.min(text.len())];
     let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;

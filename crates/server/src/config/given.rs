@@ -1,5 +1,5 @@
-//! The options as given: a flag wins over the environment, the environment over the file, the file over the
-//! default.
+//! The options as given: a flag overrides the environment, the environment the file, and the file
+//! the default.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -15,7 +15,7 @@ use super::options::Options;
 use super::values::CredentialsSource;
 use crate::triggers::TriggerDefinition;
 
-/// Who decided an option, weakest first.
+/// Where an option's value came from, weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
     Default,
@@ -45,8 +45,8 @@ pub enum GivenError {
 }
 
 impl Given {
-    /// Reads the configuration file that `matches` name, if they name one, and merges all sources. `matches` are those of
-    /// the whole command line `arguments`, whose subcommand has the options.
+    /// Reads the configuration file that `matches` names, if any, and merges all sources. `matches`
+    /// belongs to the whole command line `arguments`, whose subcommand has the options.
     pub fn load(
         command: &Command,
         arguments: &[OsString],
@@ -97,7 +97,7 @@ impl Given {
         self.sources.insert(id.to_owned(), source);
     }
 
-    /// Who decided the option with this id, which is its flag with underscores.
+    /// The source of the option with this id, which is its flag with underscores.
     pub fn source(&self, id: &str) -> Source {
         self.sources.get(id).copied().unwrap_or(Source::Default)
     }

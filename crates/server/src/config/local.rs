@@ -12,12 +12,13 @@ use crate::http::sites::CorsOrigin;
 
 /// The data goes below DynamoDB Local's directory, which may hold that program's own files.
 const DATA_DIRECTORY: &str = "zenobe-data";
-/// What DynamoDB Local puts into ARNs for a region.
+/// The region that DynamoDB Local puts into ARNs.
 const REGION: &str = "ddblocal";
 /// How long DynamoDB Local 3.3.1 holds each status of an index, as measured.
 const STATUS_HOLD: Duration = Duration::from_secs(15);
 
-/// Every flag is spelt as DynamoDB Local spells it; [`translate`] adds the second dash. `-port` is the server's own.
+/// Every flag has DynamoDB Local's spelling; [`translate`] adds the second dash. `-port` is the
+/// server's own option.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "DynamoDB Local")]
 pub struct LocalFlags {
@@ -49,15 +50,15 @@ pub struct LocalFlags {
     disable_telemetry: bool,
 }
 
-/// What `zenobe local` does besides what options can say.
+/// Settings of `zenobe local` that no option expresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LocalMode {
-    /// How long an index keeps each status that it passes through.
+    /// How long an index keeps each status.
     pub index_status_hold: Duration,
 }
 
 impl LocalFlags {
-    /// Changes what was given as the flags mean it. Options of the server's own win where both speak.
+    /// Changes the given options as the flags require. The server's own options win over flags.
     pub(super) fn apply(self, given: &mut Given) -> LocalMode {
         if self.in_memory {
             given.options.memory = true;
@@ -82,7 +83,7 @@ impl LocalFlags {
     }
 }
 
-/// The flags that a command line for DynamoDB Local may begin with.
+/// The flags that a command line for DynamoDB Local may start with.
 const FLAGS: [&str; 9] = [
     "inMemory",
     "dbPath",
@@ -95,8 +96,9 @@ const FLAGS: [&str; 9] = [
     "help",
 ];
 
-/// A command line that is written for DynamoDB Local, as one for `zenobe local`. It may be that of the Java program, so that a compose
-/// file needs another image and nothing else: `-Djava.library.path=… -jar DynamoDBLocal.jar -sharedDb`.
+/// Turns a command line for DynamoDB Local into one for `zenobe local`. It may be that of the Java
+/// program, so that a compose file only has to change its image: `-Djava.library.path=… -jar
+/// DynamoDBLocal.jar -sharedDb`.
 pub fn translate(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let first = arguments.get(1).and_then(|argument| argument.to_str()).unwrap_or_default();
     let is_javas = first == "-jar" || is_of_the_virtual_machine(first) || is_flag(first);
@@ -132,7 +134,7 @@ fn is_flag(argument: &str) -> bool {
     FLAGS.contains(&name.split('=').next().unwrap_or(name))
 }
 
-/// Also of flags that there are none of, so that they get a suggestion.
+/// True for unknown flags as well, so that they get a suggestion.
 fn has_one_dash(argument: &str) -> bool {
     let name = argument.strip_prefix('-').unwrap_or_default();
     name.len() > 1 && name.starts_with(|first: char| first.is_ascii_alphabetic())

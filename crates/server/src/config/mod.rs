@@ -1,6 +1,8 @@
-//! Configuration: every option has a flag, an environment variable and a TOML key, and one meaning.
+//! Configuration: every option has a flag, an environment variable and a TOML key, with one
+//! meaning.
 //!
-//! [`options`](Options) defines them with clap. [`Given`] reads all sources, [`Settings`] is what they come to.
+//! [`options`](Options) defines them with clap. [`Given`] reads all sources, [`Settings`] is the
+//! result.
 
 mod environment;
 mod fault;

@@ -27,7 +27,7 @@ pub struct Options {
     )]
     pub listen: ListenAddress,
     /// Port to listen on, instead of the one in --listen; 0 takes any that is free
-    // Without a variable: Kubernetes sets ZENOBE_PORT for a service of that name, to a URL.
+    // No variable: for a service of that name Kubernetes sets ZENOBE_PORT to a URL.
     #[arg(long, value_name = "PORT", help_heading = NETWORK)]
     pub port: Option<u16>,
     /// Connections served at once; more wait

@@ -69,7 +69,7 @@ fn row(option: &Arg) -> String {
     )
 }
 
-/// What each of a few possible values means.
+/// The meaning of each possible value.
 fn meanings(option: &Arg) -> String {
     let values = option.get_possible_values();
     let explained: Vec<String> = values

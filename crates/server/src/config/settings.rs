@@ -1,4 +1,5 @@
-//! What the server runs with: all sources merged, defaults filled in, contradictions refused.
+//! The settings that the server runs with: all sources merged, defaults filled in, contradictions
+//! rejected.
 
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
@@ -29,33 +30,33 @@ pub struct Settings {
     pub namespaces_from_credentials: bool,
     /// The access keys to verify signatures with; `None` accepts any.
     pub credentials: Option<Credentials>,
-    /// What `Host` may say besides what the server knows by itself.
+    /// Further values of `Host`, besides those that the server accepts by default.
     pub allowed_hosts: Vec<AllowedHost>,
-    /// Whose web pages may call.
+    /// The origins of web pages that may call.
     pub cors_origins: Vec<CorsOrigin>,
     pub connections_max: usize,
-    /// `None` chooses by the peer.
+    /// `None` depends on the peer.
     pub connections_per_peer_max: Option<usize>,
     pub tables_max: u64,
     pub wording: Wording,
-    /// Whether PartiQL statements that would scan are refused.
+    /// Whether to reject PartiQL statements that would scan.
     pub refuse_scans: bool,
-    /// Where triggers that commands add may write files; `None` lets them write none.
+    /// Where triggers added by command may write files; `None` allows none.
     pub dead_letter_directory: Option<PathBuf>,
     pub idle_timeout: Duration,
     pub stall_timeout: Duration,
     pub shutdown_timeout: Duration,
     pub streams: StreamOptions,
-    /// Whether time moves only when it is told to.
+    /// Whether time moves only on request.
     pub driven_clock: bool,
-    /// By how much the clock may jump before nothing expires by it; `None` believes it.
+    /// How far the clock may jump before expiry pauses; `None` trusts every clock.
     pub clock_jump_ms_max: Option<u64>,
     pub triggers: Vec<TriggerDefinition>,
     pub log: Targets,
     pub log_format: LogFormat,
-    /// Set if the server stands in for DynamoDB Local.
+    /// Set if the server replaces DynamoDB Local.
     pub local: Option<LocalMode>,
-    /// To be warned of once there is a log.
+    /// Logged as warnings once logging is set up.
     pub unknown_variables: Vec<UnknownVariable>,
 }
 
@@ -91,12 +92,13 @@ impl Settings {
         Namespace { account: self.account.clone(), region: self.region.clone() }
     }
 
-    /// What the options come to together.
+    /// The settings that the options result in.
     pub fn resolve(given: Given) -> Result<Settings, SettingsError> {
         let location = resolve_location(&given)?;
         let listen = resolve_listen(&given);
         let Given { options, triggers, unknown_variables, local, .. } = given;
-        // DynamoDB Local accepts anybody from anywhere, and whoever asks for it by name expects that.
+        // DynamoDB Local accepts anybody from anywhere, and users of `zenobe local` expect the
+        // same.
         let accept_any = options.insecure_accept_any_credentials
             || local.is_some() && options.credentials.is_none();
         let credentials = options.credentials.as_ref().map(read_credentials).transpose()?;
@@ -143,8 +145,9 @@ impl Settings {
     }
 }
 
-/// The strongest source that speaks of the location decides: `--memory` overrides a data directory in the
-/// configuration file, and `--memory=false` its `memory = true`, but one source cannot ask for both.
+/// The strongest source that sets a location decides: `--memory` overrides a data directory in the
+/// configuration file, and `--memory=false` its `memory = true`, but one source cannot ask for
+/// both.
 fn resolve_location(given: &Given) -> Result<Location, SettingsError> {
     let Options { memory, data, durability, .. } = &given.options;
     let [by_memory, by_data, by_durability] =
@@ -159,7 +162,7 @@ fn resolve_location(given: &Given) -> Result<Location, SettingsError> {
     }
 }
 
-/// A port of its own counts unless a stronger source gives a whole address.
+/// A separate port wins unless a stronger source gives a whole address.
 fn resolve_listen(given: &Given) -> SocketAddr {
     let ListenAddress(mut listen) = given.options.listen;
     if let Some(port) = given.options.port
@@ -195,7 +198,7 @@ fn read_credentials(source: &CredentialsSource) -> Result<Credentials, SettingsE
     Ok(Credentials::parse(&text)?)
 }
 
-/// In a file's mode.
+/// The bits of a file's mode.
 const OTHERS_READ_OR_WRITE: u32 = 0o006;
 
 fn permissions(path: &Path) -> std::io::Result<u32> {
@@ -204,7 +207,7 @@ fn permissions(path: &Path) -> std::io::Result<u32> {
 }
 
 fn log_filter(log: &str) -> Result<Targets, SettingsError> {
-    // An empty part would stand for errors only, and override what was said before it.
+    // An empty part would mean errors only, and override the parts before it.
     let parts: Vec<&str> = log.split(',').filter(|part| !part.trim().is_empty()).collect();
     parts.join(",").parse().map_err(|error: filter::ParseError| SettingsError::LogFilter {
         detail: error.to_string(),
@@ -325,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_that_every_user_can_read_are_refused() {
+    fn credentials_that_every_user_can_read_are_rejected() {
         let directory = TemporaryDirectory::new("credentials");
         let path = directory.path().join("keys");
         std::fs::write(&path, "AKID:secret").unwrap();

@@ -1,16 +1,16 @@
 //! "Did you mean …?"
 
-/// As clap has it for flags: less alike is a guess.
+/// clap's threshold for flags. Anything less similar is a guess.
 const SIMILARITY_MIN: f64 = 0.7;
 
-/// The known name that is most like what was given, if any is like it.
+/// The known name most similar to the given one, if any is similar enough.
 pub fn suggest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let rated = known.into_iter().map(|name| (strsim::jaro(given, name), name));
     let best = rated.max_by(|(one, _), (other, _)| one.total_cmp(other));
     best.filter(|(similarity, _)| *similarity > SIMILARITY_MIN).map(|(_, name)| name)
 }
 
-/// The end of a message about a name that there is none of.
+/// The end of a message about an unknown name.
 pub fn did_you_mean(suggestion: Option<&str>) -> String {
     suggestion.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
 }

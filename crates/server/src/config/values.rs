@@ -1,4 +1,4 @@
-//! The values of options that have a vocabulary of their own.
+//! The values of options that have their own syntax.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -18,7 +18,8 @@ pub enum LogFormat {
 }
 
 /// Where the access keys are. Secrets don't belong on a command line, which every user of the
-/// machine can read: flag and file name a file, only the environment variable holds the keys themselves.
+/// machine can read: the flag and the configuration file name a file, and only the environment
+/// variable holds the keys themselves.
 #[derive(Clone, PartialEq, Eq)]
 pub enum CredentialsSource {
     File(PathBuf),
@@ -34,7 +35,7 @@ impl FromStr for CredentialsSource {
 }
 
 impl CredentialsSource {
-    /// The source that a text from the environment means.
+    /// The source that a text from the environment denotes.
     pub fn from_environment(self) -> CredentialsSource {
         match self {
             CredentialsSource::File(keys) => {
@@ -54,7 +55,8 @@ impl fmt::Debug for CredentialsSource {
     }
 }
 
-/// An address to listen on. A port alone means loopback: whoever wants to be reached from elsewhere says so.
+/// An address to listen on. A port alone means loopback: listening on other interfaces must be
+/// explicit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListenAddress(pub SocketAddr);
 
@@ -79,7 +81,7 @@ impl FromStr for ListenAddress {
     }
 }
 
-/// A count that must not be zero.
+/// A count of at least one.
 pub fn at_least_one(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(0) => Err("it must be at least 1".to_owned()),
@@ -91,7 +93,7 @@ pub fn at_least_one(text: &str) -> Result<u32, String> {
 const REGION_LENGTH_MAX: usize = 64;
 const ACCOUNT_LENGTH: usize = 12;
 
-/// A region's name is part of every ARN.
+/// A region's name, which is part of every ARN.
 pub fn region(text: &str) -> Result<String, String> {
     let is_in_region = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     match (1..=REGION_LENGTH_MAX).contains(&text.len()) && text.bytes().all(is_in_region) {
@@ -102,7 +104,7 @@ pub fn region(text: &str) -> Result<String, String> {
     }
 }
 
-/// And so is an account.
+/// An account's number, which is part of every ARN.
 pub fn account(text: &str) -> Result<String, String> {
     match text.len() == ACCOUNT_LENGTH && text.bytes().all(|byte| byte.is_ascii_digit()) {
         true => Ok(text.to_owned()),
@@ -110,7 +112,7 @@ pub fn account(text: &str) -> Result<String, String> {
     }
 }
 
-/// An element of a list, which may have blanks around it.
+/// An element of a list, with optional white space around it.
 pub fn trimmed<T: FromStr>(text: &str) -> Result<T, T::Err> {
     text.trim().parse()
 }
@@ -154,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_told_the_form() {
+    fn errors_describe_the_form() {
         let form = "expected ADDRESS:PORT, such as 127.0.0.1:8000, or a port";
         for text in ["", "nowhere", "127.0.0.1", "127.0.0.1:", ":", "::1:8000", "1:2:3", "70000"] {
             assert_eq!(text.parse::<ListenAddress>(), Err(form.to_owned()), "{text}");

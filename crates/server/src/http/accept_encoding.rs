@@ -1,4 +1,4 @@
-//! Which compression a client accepts, by DynamoDB's reading of `Accept-Encoding`.
+//! Which compression a client accepts, by DynamoDB's interpretation of `Accept-Encoding`.
 
 use hyper::header::{ACCEPT_ENCODING, HeaderMap};
 
@@ -18,12 +18,12 @@ impl Coding {
     }
 }
 
-/// The coding that the client likes best. Of several header lines only the first counts.
+/// The client's preferred coding. Of several header lines only the first counts.
 pub fn accepted(headers: &HeaderMap) -> Option<Coding> {
     preferred(headers.get(ACCEPT_ENCODING)?.to_str().ok()?)
 }
 
-/// How well a coding is liked. A name outdoes `*`, and what stands first what stands later.
+/// The rank of a coding. At equal quality a name beats `*`, and an earlier entry a later one.
 #[derive(Debug, Clone, Copy)]
 struct Preference {
     quality: f64,
@@ -45,7 +45,7 @@ impl Preference {
 fn preferred(line: &str) -> Option<Coding> {
     let line = line.to_ascii_lowercase();
     let of = |name: &str, is_named: bool| best(&line, name, is_named);
-    // What is not named is liked as much as anything.
+    // A coding that is not listed ranks as `*`.
     let liked = |coding: Coding| of(coding.name(), true).or_else(|| of("*", false));
     let mut chosen: Option<(Coding, Preference)> = None;
     for coding in [Coding::Gzip, Coding::Deflate] {
@@ -59,7 +59,7 @@ fn preferred(line: &str) -> Option<Coding> {
     chosen.map(|(coding, _)| coding)
 }
 
-/// The best entry of that name. Any other spelling, be it quoted or with a blank, names another coding.
+/// The best entry with that name. Any other spelling, quoted or with a space, names another coding.
 fn best(line: &str, name: &str, is_named: bool) -> Option<Preference> {
     let mut best: Option<Preference> = None;
     for (position, entry) in line.split(',').enumerate() {
@@ -75,7 +75,7 @@ fn best(line: &str, name: &str, is_named: bool) -> Option<Preference> {
     best
 }
 
-/// The first q counts, from 0 to 1; without one, and if it is no number, it is 1.
+/// The first q counts, from 0 to 1. Without one, or if it is not a number, the quality is 1.
 fn quality<'p>(mut parameters: impl Iterator<Item = &'p str>) -> f64 {
     let given = parameters.find_map(|parameter| parameter.strip_prefix("q="));
     match given.and_then(|text| text.trim().parse::<f64>().ok()) {

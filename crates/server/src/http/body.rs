@@ -1,4 +1,4 @@
-//! Reading a request's body: bounded in size and in time, unpacked if it is compressed.
+//! Reads a request's body, bounded in size and time, and decompresses it.
 
 use std::io::Read;
 use std::pin::pin;
@@ -20,28 +20,28 @@ use super::pace::{Pace, Verdict};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyError {
     TooLarge,
-    /// The client sent nothing for too long, or too little.
+    /// The client sent nothing, or too little, for too long.
     Stalled,
     /// The connection broke, or the chunks are malformed.
     Broken,
-    /// The compressed stream is not what its encoding says.
+    /// The compressed stream does not match its encoding.
     Corrupt,
-    /// Other bodies have taken all the memory for too long, or need it more.
+    /// Other bodies held all the memory for too long, or need it more.
     NoRoom,
 }
 
-/// How much of a body that is too large is read and dropped before the answer: a client that is
-/// still sending doesn't read it, and would see a reset instead.
+/// How much of an oversized body to read and drop before responding. A client that is still sending
+/// does not read the response, and would see a reset instead.
 const DISCARDED_SIZE_BYTES_MAX: u64 = 4 * BODY_SIZE_BYTES_MAX as u64;
 
-/// A body as sent, with its share of the memory for as long as it lives.
+/// A body as sent. It holds its share of the memory for as long as it lives.
 pub struct ReceivedBody<'m> {
     pub bytes: Bytes,
     share: Share<'m>,
 }
 
 impl BodyMemory {
-    /// Reads a body as sent, as far as there is room for it.
+    /// Reads a body as sent, as memory for it becomes available.
     pub async fn receive(
         &self,
         headers: &HeaderMap,
@@ -53,15 +53,15 @@ impl BodyMemory {
         Ok(ReceivedBody { bytes, share })
     }
 
-    /// Reads a body that nobody needs without keeping it, so that its client reads the answer. Says whether that was all
-    /// of it.
+    /// Reads and drops a body that nobody needs, so that its client reads the response. Returns
+    /// whether that was all of it.
     pub async fn discard(
         &self,
         headers: &HeaderMap,
         body: Incoming,
         stall_timeout: Duration,
     ) -> bool {
-        // A client that waits for permission to send hasn't sent anything, and now never will.
+        // A client that waits for permission to send has not sent anything, and never will now.
         let is_sent = !headers.contains_key(EXPECT);
         let is_bounded = head::content_length(headers).unwrap_or(0) <= DISCARDED_SIZE_BYTES_MAX;
         let share = self.share(stall_timeout);
@@ -81,7 +81,7 @@ async fn read(
         }
         return Err(BodyError::TooLarge);
     }
-    // Small bodies arrive in one piece, which is then used as it is.
+    // A small body arrives in one piece, which is then used without copying.
     let Some(first) = source.next_chunk(share).await? else {
         return Ok(Bytes::new());
     };
@@ -108,7 +108,7 @@ async fn read(
     Ok(collected.freeze())
 }
 
-/// Says whether all was read.
+/// Returns whether all was read.
 async fn discard(mut source: Source, share: &Share<'_>) -> bool {
     let mut discarded = 0;
     loop {
@@ -124,20 +124,20 @@ async fn discard(mut source: Source, share: &Share<'_>) -> bool {
 }
 
 impl ReceivedBody<'_> {
-    /// Whether the body is so large that it has a share of the memory.
+    /// Whether the body is large enough to have a share of the memory.
     pub fn holds_memory(&self) -> bool {
         !self.share.is_empty()
     }
 
-    /// Undoes the content encoding. The unpacked size has the same bound as the packed one, so that a small
-    /// body cannot fill the memory.
+    /// Undoes the content encoding. The decompressed size has the same bound as the compressed one,
+    /// so a small body cannot fill the memory.
     pub async fn unpacked(&mut self, encoding: ContentEncoding) -> Result<Bytes, BodyError> {
         let packed = self.bytes.clone();
         match encoding {
             ContentEncoding::Identity => Ok(packed),
-            // Several gzip members in a row are one body.
+            // Several gzip members in a row form one body.
             ContentEncoding::Gzip => self.unpack(&mut MultiGzDecoder::new(packed.reader())).await,
-            // Several deflate streams are not.
+            // Several deflate streams don't.
             ContentEncoding::Deflate => {
                 let mut decoder = ZlibDecoder::new(packed.reader());
                 let unpacked = self.unpack(&mut decoder).await?;
@@ -164,11 +164,11 @@ impl ReceivedBody<'_> {
     }
 }
 
-/// Where a body comes from, and how fast.
+/// The source of a body, and its pace.
 struct Source {
     body: Incoming,
     stall_timeout: Duration,
-    /// From when it was first waited for.
+    /// Starts when a read first had to wait.
     pace: Option<Pace>,
 }
 
@@ -180,7 +180,7 @@ impl Source {
     async fn next_chunk(&mut self, share: &Share<'_>) -> Result<Option<Bytes>, BodyError> {
         loop {
             let Some(frame) = self.next_frame(share).await? else { return Ok(None) };
-            // Trailers are of no use to anybody.
+            // Nobody uses trailers.
             let Ok(data) = frame.map_err(|_| BodyError::Broken)?.into_data() else { continue };
             if let Some(pace) = &mut self.pace {
                 let now = Instant::now();

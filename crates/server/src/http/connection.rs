@@ -1,4 +1,4 @@
-//! Accepting connections, serving requests on each, and letting all of them finish.
+//! Accepts connections, serves requests on each, and lets all of them finish.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,30 +17,32 @@ use super::workers::Workers;
 use crate::dispatch::Handler;
 use crate::shutdown;
 
-/// What the parser reads of a head before it gives up by itself. Heads between DynamoDB's bound and
-/// this one get DynamoDB's answer.
+/// How much of a head the parser reads before it gives up. Heads between DynamoDB's limit and this
+/// one get DynamoDB's response.
 const PARSER_BUFFER_SIZE_BYTES_MAX: usize = 64 * 1024;
-/// Pause after a failed accept, which is mostly a lack of file descriptors that others must give back.
+/// The pause after a failed accept. The usual cause is a lack of file descriptors, which others
+/// must release.
 const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(50);
-/// How long cut connections have to be gone. They are, unless one is in the middle of a long computation.
+/// How long to wait for connections that were cut. They end at once, unless one is in the middle of
+/// a long computation.
 const CUT_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, Copy)]
 pub struct ConnectionOptions {
     pub connections_max: usize,
-    /// Of all connections, how many one peer may have; `None` lets one other machine have half of them, and this
-    /// machine all.
+    /// How many of all connections one peer may have. `None` allows another machine half of them,
+    /// and this machine all.
     pub connections_per_peer_max: Option<usize>,
-    /// How long a connection may be without a whole request head.
+    /// How long a connection may be without a complete request head.
     pub idle_timeout: Duration,
-    /// How long a peer may stall while an answer is being sent.
+    /// How long a peer may stall while a response is being sent.
     pub stall_timeout: Duration,
-    /// How long requests get to finish once the server is asked to stop.
+    /// How long requests may take to finish once the server is asked to stop.
     pub shutdown_timeout: Duration,
 }
 
-/// Serves until `shutdown` is triggered, then until the open requests are answered or their time is up.
-/// Nothing is served any more once this returns.
+/// Serves until `shutdown` is triggered, then until the open requests are answered or their time is
+/// up. Once this returns, nothing is being served.
 pub async fn serve<H: Handler>(
     listener: TcpListener,
     workers: Workers,
@@ -70,7 +72,7 @@ async fn ended(connections: &mut JoinSet<()>) {
     while connections.join_next().await.is_some() {}
 }
 
-/// Goes on until it is dropped.
+/// Runs until it is dropped.
 async fn accept_all<H: Handler>(
     listener: &TcpListener,
     workers: &Workers,
@@ -81,7 +83,7 @@ async fn accept_all<H: Handler>(
 ) {
     let peers = Peers::new(&options);
     loop {
-        // When there are as many as there may be, new connections wait in the kernel's queue.
+        // At the maximum, new connections wait in the kernel's queue.
         let may_accept = connections.len() < options.connections_max;
         let accepted = tokio::select! {
             accepted = listener.accept(), if may_accept => accepted,
@@ -90,7 +92,7 @@ async fn accept_all<H: Handler>(
         let (stream, place) = match accepted {
             Ok((stream, address)) => match peers.place(address.ip()) {
                 Some(place) => (stream, place),
-                // To wait with it would let those behind it wait, too.
+                // Letting it wait would block the connections behind it.
                 None => {
                     service.metrics.connection_refused();
                     continue;
@@ -119,7 +121,7 @@ async fn serve_connection<H: Handler>(
     options: ConnectionOptions,
     mut shutdown: shutdown::Listener,
 ) {
-    // Answers are written in one piece; waiting for more to send would only delay them.
+    // Responses are written in one piece; waiting for more data would only delay them.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection is gone already");
         return;
@@ -130,8 +132,8 @@ async fn serve_connection<H: Handler>(
         .timer(ConnectionTimer::default())
         .header_read_timeout(options.idle_timeout)
         .max_buf_size(PARSER_BUFFER_SIZE_BYTES_MAX)
-        // A client that closes its side still gets its answer, and a request that was read whole is
-        // never dropped halfway because its client went away.
+        // A client that closes its sending side still gets its response, and a request that was
+        // read completely is never dropped halfway because its client went away.
         .half_close(true)
         .serve_connection(TokioIo::new(stream), answer);
     let mut connection = std::pin::pin!(connection);

@@ -1,4 +1,5 @@
-//! The `Date` header. hyper's own stands still after the clock was set back, until it has caught up.
+//! The `Date` header. When the clock is set back, hyper's own header stands still until the clock
+//! has caught up.
 
 use std::cell::RefCell;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -6,11 +7,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use hyper::header::HeaderValue;
 
 thread_local! {
-    /// The last header, and the second that it is for.
+    /// The last header, and its second.
     static LAST: RefCell<Option<(u64, HeaderValue)>> = const { RefCell::new(None) };
 }
 
-/// The header of this moment. It is written once per second and thread.
+/// The current header. It is formatted once per second and thread.
 pub fn now() -> HeaderValue {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     at(since_epoch.as_secs())
@@ -26,7 +27,7 @@ fn at(second: u64) -> HeaderValue {
     })
 }
 
-/// As in `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// For example `Sun, 06 Nov 1994 08:49:37 GMT`.
 fn imf_fixdate(second: u64) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] =
@@ -55,7 +56,7 @@ mod tests {
         assert_eq!(imf_fixdate(1_700_000_000), "Tue, 14 Nov 2023 22:13:20 GMT");
     }
 
-    /// Whichever way the clock is set.
+    /// In whichever direction the clock is set.
     #[test]
     fn the_header_follows_the_clock() {
         for second in [1_700_000_000, 1_700_000_001, 1_600_000_000, 1_700_000_002] {

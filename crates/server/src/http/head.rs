@@ -1,4 +1,4 @@
-//! What a request's head says about how to answer it.
+//! What a request's head says about the request and its response.
 
 use hyper::header::{
     CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue,
@@ -10,14 +10,14 @@ use zenobe_api::Operation;
 
 use super::HEAD_SIZE_BYTES_MAX;
 
-/// What a request is for, by method and path.
+/// The purpose of a request, by method and path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route {
     Api,
     Health,
     Metrics,
     Admin,
-    /// Whether the server is well, for whoever watches it.
+    /// A health probe.
     Probe,
     Preflight,
     Unknown,
@@ -37,15 +37,16 @@ impl Route {
     }
 }
 
-/// Where the client reached the server, for clients that ask where to go on: an SDK goes to AWS if it is told
-/// DynamoDB's own host. SDKs take HTTPS for granted unless the endpoint says otherwise.
+/// The address by which the client reached the server, for clients that ask for an endpoint: given
+/// DynamoDB's own host, an SDK would call AWS. SDKs assume HTTPS unless the endpoint says
+/// otherwise.
 pub fn endpoint(headers: &HeaderMap) -> Option<String> {
     let host = headers.get(HOST)?.to_str().ok()?;
     let is_behind_tls = headers.get("x-forwarded-proto").is_some_and(|value| value == "https");
     Some(if is_behind_tls { host.to_owned() } else { format!("http://{host}") })
 }
 
-/// The two content types of the protocol. The answer has the request's.
+/// The two content types of the protocol. A response has its request's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContentType {
     AmzJson,
@@ -56,7 +57,7 @@ impl ContentType {
     /// `None` for any other type. Parameters after a semicolon don't matter.
     pub fn of(headers: &HeaderMap) -> Option<ContentType> {
         let value = headers.get(CONTENT_TYPE)?;
-        // What nearly all clients send, exactly.
+        // Nearly all clients send exactly this.
         if value == ContentType::AmzJson.name() {
             return Some(ContentType::AmzJson);
         }
@@ -80,7 +81,7 @@ impl ContentType {
     }
 }
 
-/// How a request's body is packed.
+/// The encoding of a request's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContentEncoding {
     Identity,
@@ -108,7 +109,7 @@ pub fn operation(headers: &HeaderMap) -> Option<Operation> {
     Operation::from_target(headers.get(&TARGET)?.to_str().ok()?)
 }
 
-/// The body's announced size. Chunked bodies announce none.
+/// The body's declared size. Chunked bodies declare none.
 pub fn content_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
@@ -117,7 +118,7 @@ pub fn has_body(headers: &HeaderMap) -> bool {
     headers.contains_key(TRANSFER_ENCODING) || content_length(headers).is_some_and(|size| size > 0)
 }
 
-/// About what the head took on the wire. The parser has a bound of its own, above this one.
+/// Compares the approximate size of the head on the wire. The parser has its own, higher limit.
 pub fn is_too_large(parts: &request::Parts) -> bool {
     const PER_HEADER: usize = ": \r\n".len();
     let query = parts.uri.query().map_or(0, |query| query.len() + 1);

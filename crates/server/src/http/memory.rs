@@ -1,7 +1,8 @@
-//! The memory that the bodies of requests and answers take together.
+//! The memory that the bodies of requests and responses take together.
 //!
-//! A body takes its share as it arrives, and an answer keeps its share until the client has read it. Whoever wants more
-//! than there is waits, so clients that upload slowly or do not read cannot fill the memory of the process.
+//! A body takes its share as it arrives, and a response keeps its share until the client has read
+//! it. Requests for more than is available wait, so clients that upload slowly or do not read
+//! cannot fill the memory of the process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,32 +16,33 @@ use super::BODIES_SIZE_BYTES_MAX;
 use super::body::BodyError;
 use super::within;
 
-/// Small bodies are not counted: what they take is bounded by the number of connections.
+/// Small bodies are not counted: the number of connections bounds what they take.
 const UNCOUNTED_SIZE_BYTES_MAX: usize = 64 * 1024;
 pub const UNIT_SIZE_BYTES: usize = 64 * 1024;
 /// What a page of items or records may need as JSON.
 const PAGE_SIZE_BYTES: usize = 2 << 20;
-/// What nearly all batches need. To set more aside would let many of them wait for each other in vain.
+/// What nearly all batches need. Reserving more would make many of them wait for each other in
+/// vain.
 const BATCH_SIZE_BYTES: usize = 4 << 20;
 
 #[derive(Clone)]
 pub struct BodyMemory {
     units: Arc<Semaphore>,
-    /// How many wait for units.
+    /// How many requests are waiting for units.
     waiting: Arc<AtomicUsize>,
 }
 
-/// What one body has of the memory. It grows with what has arrived and never with what was merely
-/// announced, so that idle connections take nothing from the others.
+/// One body's share of the memory. It grows with what has arrived, never with what was merely
+/// announced, so idle connections take nothing from others.
 pub struct Share<'m> {
     memory: &'m BodyMemory,
     permit: Option<OwnedSemaphorePermit>,
-    /// How long to wait for others to give memory back. Those who wait hold some, too, so somebody has to
-    /// give up.
+    /// How long to wait for others to release memory. Those who wait hold some as well, so somebody
+    /// has to give up.
     timeout: Duration,
 }
 
-/// The bytes of an answer with their share, which is given back when the last of them is written.
+/// The bytes of a response and their share, which is released when the last of them is written.
 struct HeldAnswer {
     bytes: Bytes,
     _share: OwnedSemaphorePermit,
@@ -66,12 +68,13 @@ impl BodyMemory {
         Share { memory: self, permit: None, timeout }
     }
 
-    /// Whether somebody waits for memory.
+    /// Whether anybody is waiting for memory.
     pub fn is_contended(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// Waits until there is room for the answer of an operation, and takes what it may need if that is much.
+    /// Waits until there is memory for an operation's response. Reserves what the response may need
+    /// if that is much.
     pub async fn reserve(
         &self,
         operation: Operation,
@@ -86,15 +89,16 @@ impl BodyMemory {
             | Operation::Scan
             | Operation::GetRecords
             | Operation::ExecuteStatement => PAGE_SIZE_BYTES,
-            // One item at most, which is counted when it is there. It only has to be there because there was room.
+            // The response holds one item at most and is counted once it exists. It only has to
+            // wait until some memory is free.
             _ if self.units.available_permits() > 0 => return Ok(None),
             _ => UNIT_SIZE_BYTES,
         };
         self.acquire(size_bytes.div_ceil(UNIT_SIZE_BYTES), timeout).await.map(Some)
     }
 
-    /// Lets an answer keep what it needs of its reservation until it is written. What it needs beyond that it takes as far
-    /// as there is some: it is there already.
+    /// Lets a response keep what it needs of its reservation until it is written. It takes anything
+    /// beyond that only if available: the response exists already.
     pub fn hold(&self, bytes: Bytes, reserved: Option<OwnedSemaphorePermit>) -> Bytes {
         let needed = units(bytes.len());
         if needed == 0 {
@@ -143,7 +147,7 @@ impl BodyMemory {
 }
 
 impl Share<'_> {
-    /// Grows until it covers so many bytes.
+    /// Grows until it covers this many bytes.
     pub async fn cover(&mut self, size_bytes: usize) -> Result<(), BodyError> {
         let held = self.permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
         let needed = units(size_bytes);
@@ -162,7 +166,7 @@ impl Share<'_> {
         self.permit.is_none()
     }
 
-    /// Whether others wait for memory that this share has some of.
+    /// Whether others wait for memory while this share holds some.
     pub fn is_contended(&self) -> bool {
         !self.is_empty() && self.memory.is_contended()
     }
@@ -175,7 +179,7 @@ fn units(size_bytes: usize) -> usize {
     }
 }
 
-/// Counts one who waits.
+/// Counts a waiting request.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl Waiting<'_> {

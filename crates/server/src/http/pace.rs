@@ -1,32 +1,33 @@
-//! How fast a peer has to send a body or to read an answer.
+//! How fast a peer must send a body or read a response.
 //!
-//! Whoever moves nothing for a stall timeout is cut off, and so is whoever trickles: besides one stall timeout there is
-//! only the time that the bytes take at the lowest rate. While others wait for memory, those who hold some have to be
-//! faster, so that a few slow ones cannot keep everybody else waiting.
+//! A peer that moves nothing for a stall timeout is cut off. So is one that trickles: besides one
+//! stall timeout it only gets the time that its bytes take at the lowest rate. While others wait
+//! for memory, peers that hold some must be faster, so that a few slow ones cannot keep everybody
+//! else waiting.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The lowest rate at which a peer may go on.
+/// The lowest rate that a peer may have.
 const RATE_BYTES_PER_SECOND_MIN: u64 = 1024;
-/// The lowest rate for those who hold memory that others wait for.
+/// The lowest rate for peers that hold memory that others wait for.
 const CONTENDED_RATE_BYTES_PER_SECOND_MIN: u64 = 64 * 1024;
-/// How long whoever holds memory may take besides, from when others wait for it.
+/// How much longer a peer that holds memory may take, from when others start to wait for it.
 const CONTENDED_GRACE: Duration = Duration::from_secs(1);
-/// How often those who hold memory look whether others wait for it.
+/// How often a peer that holds memory checks whether others wait for it.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
-/// Nothing takes longer than so many stall timeouts.
+/// Nothing takes longer than this many stall timeouts.
 const STALL_TIMEOUTS_MAX: u32 = 10;
 
-/// The progress of one body or answer.
+/// The progress of one body or response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pace {
     stall_timeout: Duration,
     began: Instant,
     moved_at: Instant,
     moved_bytes: u64,
-    /// When others were first seen waiting, and what had moved by then.
+    /// When others were first seen waiting, and how much had moved by then.
     contended: Option<(Instant, u64)>,
 }
 
@@ -34,7 +35,7 @@ pub struct Pace {
 pub enum Verdict {
     GoOn,
     TooSlow,
-    /// It would be fast enough if others did not wait for its memory.
+    /// Fast enough, if others did not wait for its memory.
     Displaced,
 }
 
@@ -55,7 +56,7 @@ impl Pace {
         self.contended = None;
     }
 
-    /// `is_contended` says that others wait for memory that this one holds some of.
+    /// `is_contended` means that others wait for memory while this peer holds some.
     pub fn judge(&mut self, now: Instant, is_contended: bool) -> Verdict {
         if now >= self.deadline() {
             return Verdict::TooSlow;
@@ -86,7 +87,7 @@ impl Pace {
     }
 }
 
-/// How long so many bytes take.
+/// How long this many bytes take.
 fn at_rate(bytes: u64, bytes_per_second: u64) -> Duration {
     Duration::from_millis(bytes.saturating_mul(1_000) / bytes_per_second)
 }
@@ -97,7 +98,7 @@ mod tests {
 
     const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-    /// Moves so many bytes every second, and says when and why that ends.
+    /// Moves this many bytes every second, and returns when and why that ends.
     fn run(bytes_per_second: usize, is_contended: impl Fn(u64) -> bool) -> (u64, Verdict) {
         let began = Instant::now();
         let mut pace = Pace::new(STALL_TIMEOUT, began);
@@ -111,7 +112,7 @@ mod tests {
                 pace.moved(bytes_per_second, now);
             }
         }
-        unreachable!("nothing takes for ever")
+        unreachable!("nothing takes forever")
     }
 
     #[test]
@@ -119,12 +120,12 @@ mod tests {
         assert_eq!(run(0, |_| false), (30, Verdict::TooSlow));
         assert_eq!(run(1, |_| false), (31, Verdict::TooSlow));
         assert_eq!(run(512, |_| false), (59, Verdict::TooSlow));
-        // Fast enough, and still not for ever.
+        // Fast enough, but not forever.
         assert_eq!(run(2_048, |_| false), (300, Verdict::TooSlow));
     }
 
     #[test]
-    fn whoever_stops_has_a_stall_timeout_however_much_has_moved() {
+    fn a_peer_that_stops_gets_one_stall_timeout_however_much_has_moved() {
         let began = Instant::now();
         let mut pace = Pace::new(STALL_TIMEOUT, began);
         pace.moved(1 << 30, began);
@@ -148,11 +149,11 @@ mod tests {
     }
 
     #[test]
-    fn the_slow_make_room_when_others_wait() {
-        // From the first look at which somebody waits.
+    fn slow_peers_yield_when_others_wait() {
+        // Counted from the first check that finds somebody waiting.
         assert_eq!(run(2_048, |second| second >= 10), (12, Verdict::Displaced));
         assert_eq!(run(100_000, |second| second >= 10), (300, Verdict::TooSlow));
-        // Whoever waited has got what it wanted in the meantime.
+        // The waiting peer got its memory in the meantime.
         assert_eq!(run(2_048, |second| second % 2 == 0), (300, Verdict::TooSlow));
         let now = Instant::now();
         let pace = Pace::new(STALL_TIMEOUT, now);

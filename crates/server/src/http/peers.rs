@@ -1,4 +1,4 @@
-//! How many connections each peer has, so that one cannot take them all.
+//! Counts the connections of each peer, so that one cannot take them all.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -9,13 +9,13 @@ use parking_lot::Mutex;
 use super::connection::ConnectionOptions;
 
 pub struct Peers {
-    /// For peers on this machine; `None` is no bound.
+    /// The limit for peers on this machine; `None` is unlimited.
     local_max: Option<usize>,
     remote_max: usize,
     connections: Arc<Mutex<HashMap<IpAddr, usize>>>,
 }
 
-/// One connection of a peer, as long as it lives. Without a peer it is not counted.
+/// One open connection of a peer. Without a peer it is not counted.
 pub struct Place {
     peer: Option<IpAddr>,
     connections: Arc<Mutex<HashMap<IpAddr, usize>>>,
@@ -32,7 +32,7 @@ impl Peers {
         }
     }
 
-    /// Room for one more connection, unless the peer has as many as it may.
+    /// A place for one more connection, unless the peer has as many as it may.
     pub fn place(&self, address: IpAddr) -> Option<Place> {
         let address = address.to_canonical();
         let max = match address.is_loopback() {
@@ -66,7 +66,7 @@ impl Drop for Place {
     }
 }
 
-/// With version 6 of the protocol every customer has a network of 2^64 addresses.
+/// With IPv6, every customer has a network of 2^64 addresses.
 fn peer(address: IpAddr) -> IpAddr {
     const NETWORK: u128 = !0 << 64;
     match address {
@@ -107,7 +107,7 @@ mod tests {
         first.pop();
         assert_eq!(places(&peers, "10.0.0.1", 9).len(), 1);
         drop((first, second));
-        assert!(peers.connections.lock().is_empty(), "nothing is remembered of those who left");
+        assert!(peers.connections.lock().is_empty(), "nothing is kept about peers that left");
     }
 
     #[test]

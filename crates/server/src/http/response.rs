@@ -1,4 +1,4 @@
-//! Rendering an answer: the headers that every DynamoDB response has, the checksum, compression.
+//! Renders a response: the headers that every DynamoDB response has, the checksum, compression.
 
 use std::io::Write;
 
@@ -23,25 +23,26 @@ use crate::request_id;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-amzn-requestid");
 const CRC32: HeaderName = HeaderName::from_static("x-amz-crc32");
 
-/// What scripts may read. The value that DynamoDB sends is not recorded; this one is that of other AWS services.
+/// The headers that scripts may read. DynamoDB's value is not recorded; this is that of other AWS
+/// services.
 const EXPOSED_HEADERS: &str = "x-amzn-RequestId,x-amzn-ErrorType,x-amzn-ErrorMessage,Date";
 
-/// Room for the headers of most answers.
+/// Enough for the headers of most responses.
 const HEADERS_USUAL: usize = 8;
 
-/// An answer before it has the headers that all answers have.
+/// A response without the headers that all responses have.
 #[derive(Debug)]
 pub struct Answer {
     pub status: StatusCode,
     pub body: Bytes,
     pub content_type: Option<HeaderValue>,
-    /// Headers of this kind of answer alone.
+    /// Headers of this kind of response only.
     pub headers: HeaderMap,
-    /// Whether the answer comes from the service itself, with a request id and a checksum, or from the
-    /// layer before it.
+    /// Whether the service itself responds, with a request id and a checksum, or the layer in front
+    /// of it.
     pub from_service: bool,
     pub close: bool,
-    /// The memory that was set aside for the body before it was made.
+    /// The memory that was reserved for the body before it was built.
     pub reserved: Option<OwnedSemaphorePermit>,
 }
 
@@ -58,12 +59,13 @@ impl Answer {
         }
     }
 
-    /// The answer of DynamoDB's front end, which doesn't speak JSON, to what is no API request.
+    /// The response of DynamoDB's front end, which doesn't speak JSON, to anything but an API
+    /// request.
     pub fn unknown_operation() -> Answer {
         Answer::new(StatusCode::NOT_FOUND, &b"<UnknownOperationException/>\n"[..])
     }
 
-    /// What DynamoDB Local answers to a request that is none of its API, byte for byte.
+    /// DynamoDB Local's response to anything but an API request, byte for byte.
     pub fn dynamodb_local_root() -> Answer {
         const BODY: &[u8] = b"{\"__type\":\"com.amazonaws.dynamodb.v20120810#MissingAuthenticationToken\",\
             \"Message\":\"Request must contain either a valid (registered) AWS access key ID or X.509 \
@@ -82,12 +84,13 @@ impl Answer {
         Answer { content_type, ..Answer::new(status, format!("{value}\n")) }
     }
 
-    /// The bare status of a request that never became one, after which the connection is of no use.
+    /// The bare status for something that never became a request. The connection is useless
+    /// afterwards.
     pub fn rejection(status: StatusCode) -> Answer {
         Answer { from_service: false, close: true, ..Answer::new(status, Bytes::new()) }
     }
 
-    /// Permits a page whose origin is allowed what it asks for.
+    /// Grants a page with an allowed origin everything that it asks for.
     pub fn preflight(request_headers: &HeaderMap) -> Answer {
         let mut answer = Answer::new(StatusCode::OK, Bytes::new());
         answer.headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("172800"));
@@ -102,7 +105,8 @@ impl Answer {
         answer
     }
 
-    /// Adds what all answers to `request` have. `granted` is the origin whose pages may read this one.
+    /// Adds what all responses to `request` have. `granted` is the origin whose pages may read this
+    /// one.
     pub fn render(
         self,
         request: &request::Parts,
@@ -130,7 +134,7 @@ impl Answer {
         }
         if from_service {
             headers.insert(REQUEST_ID, request_id::generate());
-            // Over the bytes as sent: clients check before they unpack.
+            // Computed over the bytes as sent: clients check before they decompress.
             headers.insert(CRC32, decimal(crc32fast::hash(&body)));
         }
         let keep_alive = !close && head::keeps_alive(request);
@@ -149,7 +153,7 @@ fn decimal(number: u32) -> HeaderValue {
 }
 
 fn packed(body: &[u8], coding: Coding) -> Bytes {
-    // The fastest level: JSON shrinks well at any, and the client waits.
+    // The fastest level: JSON compresses well at any, and the client is waiting.
     let (room, level) = (Vec::with_capacity(body.len() / 4), Compression::fast());
     let compressed = match coding {
         Coding::Gzip => {

@@ -1,4 +1,4 @@
-//! One request from head to answer, in the order of DynamoDB's own front end.
+//! One request from head to response, in the order of DynamoDB's own front end.
 
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
@@ -26,33 +26,33 @@ use crate::admin::{self, Admin};
 use crate::dispatch::Handler;
 use crate::metrics::Metrics;
 
-/// Everything that answering a request needs; shared by all connections.
+/// Everything needed to handle a request; shared by all connections.
 pub struct Service<H> {
     pub handler: H,
     pub access: Access,
-    /// Which host names and web pages are answered.
+    /// Which host names and web pages the server accepts.
     pub sites: Sites,
-    /// What operators do besides the API. Tests of HTTP alone have none.
+    /// Requests of operators besides the API. Tests of HTTP alone have none.
     pub admin: Option<Arc<Admin>>,
-    /// What `GET /` answers.
+    /// The response to `GET /`.
     pub root: Root,
     pub metrics: Arc<Metrics>,
     pub body_memory: BodyMemory,
-    /// How long a client may send nothing in the middle of a body.
+    /// How long a client may stall in the middle of a body.
     pub stall_timeout: Duration,
 }
 
-/// What is found at the root of the server.
+/// What the root of the server returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Root {
     /// DynamoDB's health check.
     #[default]
     Health,
-    /// DynamoDB Local's refusal, for whose status start-up probes of test tools wait.
+    /// DynamoDB Local's error. Start-up probes of test tools wait for its status.
     DynamoDbLocal,
 }
 
-/// An answer with what the log and the metrics want to know about it.
+/// A response, with what the log and the metrics record about it.
 struct Outcome {
     answer: Answer,
     operation: Option<Operation>,
@@ -65,8 +65,8 @@ impl<H: Handler> Service<H> {
         request: Request<Incoming>,
     ) -> Result<Response<Full<Bytes>>, Infallible> {
         let (parts, body) = request.into_parts();
-        // A panic ends its request and nothing else. What it leaves behind belongs to that request alone
-        // or is behind locks that don't poison.
+        // A panic ends only its own request. What it leaves behind belongs to that request alone or
+        // is behind locks that don't poison.
         let answer = AssertUnwindSafe(self.answer(&parts, body)).catch_unwind().await;
         let answer = answer.unwrap_or_else(|_| {
             self.metrics.record_panic();
@@ -93,7 +93,7 @@ impl<H: Handler> Service<H> {
             Route::Admin => return self.answer_admin(parts, body).await,
             Route::Probe => self.answer_probe(parts).await,
             Route::Health if self.root == Root::DynamoDbLocal => Answer::dynamodb_local_root(),
-            // The blank at the end is DynamoDB's.
+            // DynamoDB sends the space at the end.
             Route::Health => {
                 Answer::text(format!("healthy: dynamodb.{}.amazonaws.com ", self.access.region()))
             }
@@ -101,7 +101,7 @@ impl<H: Handler> Service<H> {
             Route::Preflight => Answer::preflight(&parts.headers),
             Route::Unknown => Answer::unknown_operation(),
         };
-        // Nobody reads a body here, so what follows it on the connection cannot be reached.
+        // Nobody reads a body here, so requests after it on the connection can't be reached.
         Answer { close: head::has_body(&parts.headers), ..answer }
     }
 
@@ -146,7 +146,8 @@ impl<H: Handler> Service<H> {
 
     async fn answer_timed(&self, parts: &request::Parts, body: Incoming) -> Answer {
         if let Err(error) = self.access.check_head(parts) {
-            // Who cannot be admitted gets no memory. The body is read only so that its sender reads the answer.
+            // A caller that cannot be admitted gets no memory. Its body is read only so that the
+            // caller reads the response.
             let is_read = self.body_memory.discard(&parts.headers, body, self.stall_timeout).await;
             let Outcome { answer, operation, error } = refused(parts, &error);
             self.metrics.record(operation, error, Duration::ZERO);
@@ -157,14 +158,14 @@ impl<H: Handler> Service<H> {
             Ok(body) => body,
             Err(error) => return rejection(error),
         };
-        // The clock starts once the request is there: how fast clients send is not our latency.
+        // Timing starts once the request has arrived: how fast clients send is not our latency.
         let started = Instant::now();
         let Outcome { answer, operation, error } = self.answer_api(parts, &mut body).await;
         let elapsed = started.elapsed();
         self.metrics.record(operation, error, elapsed);
         let name = operation.map_or("none", |operation| operation.name());
         let status = answer.status.as_u16();
-        // What went wrong in the server was logged where it did.
+        // Server errors were logged where they happened.
         tracing::debug!(operation = name, status, error, ?elapsed, "answered");
         answer
     }
@@ -194,11 +195,12 @@ impl<H: Handler> Service<H> {
         Outcome { answer, operation, error }
     }
 
-    /// The checks between the head and the operation. Whether the body is JSON comes first in DynamoDB's
-    /// order, but a request that passes the others has its body parsed by the operation anyway, so
-    /// only refused requests are looked at here.
+    /// The checks between the head and the operation. DynamoDB first checks that the body is JSON.
+    /// The operation parses the body of a request that passes the other checks anyway, so only
+    /// rejected requests are parsed here.
     ///
-    /// Where signatures are verified they come before everything that takes work: they are made over the bytes as sent.
+    /// Where signatures are verified they come before everything that takes work: they cover the
+    /// bytes as sent.
     async fn admit(
         &self,
         parts: &request::Parts,
@@ -229,7 +231,7 @@ impl<H: Handler> Service<H> {
         if body.is_empty() {
             return Err(Refusal::Error(ApiError::serialization(None)));
         }
-        // Whoever holds memory already must not wait for those who do the same.
+        // A request that holds memory must not wait for others that do the same.
         let reserved = match sent.holds_memory() {
             true => None,
             false => self
@@ -242,13 +244,14 @@ impl<H: Handler> Service<H> {
     }
 }
 
-/// The content type of the answer, unless the request has an unknown one. Without a body it does not matter.
+/// The content type of the response; `None` if the request has an unknown one. Without a body it
+/// does not matter.
 fn content_type(parts: &request::Parts, is_body_empty: bool) -> Option<ContentType> {
     let given = ContentType::of(&parts.headers);
     given.or_else(|| is_body_empty.then_some(ContentType::Json))
 }
 
-/// What is answered to a request whose head alone says that it cannot be admitted.
+/// The response to a request whose head alone rules it out.
 fn refused(parts: &request::Parts, error: &AuthError) -> Outcome {
     let Some(content_type) = content_type(parts, !head::has_body(&parts.headers)) else {
         return Outcome::unknown_operation();
@@ -269,7 +272,7 @@ struct Admitted {
     operation: Operation,
     namespace: Arc<zenobe_engine::schema::Namespace>,
     body: Bytes,
-    /// Room for the answer.
+    /// The memory for the response.
     reserved: Option<OwnedSemaphorePermit>,
 }
 
@@ -282,17 +285,18 @@ fn api_answer(response: zenobe_api::Response, content_type: ContentType) -> Answ
     let status = StatusCode::from_u16(response.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let content_type = Some(content_type.header_value());
     let mut answer = Answer { content_type, ..Answer::new(status, response.body) };
-    // A plan names tables and indexes, whose names are plain ASCII if they exist. Others have no plan to tell.
+    // A plan names tables and indexes. Existing ones have plain ASCII names; others have no plan to
+    // show.
     if let Some(plan) = response.plan.and_then(|plan| HeaderValue::try_from(plan).ok()) {
         answer.headers.insert(PLAN, plan);
     }
     answer
 }
 
-/// What became of a PartiQL statement, for people.
+/// How a PartiQL statement was executed, for people.
 const PLAN: HeaderName = HeaderName::from_static("x-zenobe-plan");
 
-/// Who calls the API reads errors as the API words them.
+/// Callers of the API get errors in the API's format.
 fn site_answer(route: Route, refusal: &SiteRefusal) -> Answer {
     match route {
         Route::Api => {

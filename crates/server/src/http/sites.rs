@@ -1,9 +1,10 @@
-//! Which host names and which web pages the server answers.
+//! Which host names and which web pages the server accepts.
 //!
-//! A page in a browser reaches servers on its visitor's machine and network. Two checks keep foreign pages out. A
-//! request with an `Origin` is answered only if that origin is allowed, or is the server's own. And a request must name
-//! the server in `Host` by a name that no foreign page can have: a page whose own name is made to lead to the
-//! server (DNS rebinding) has no foreign origin, but it cannot change the name.
+//! A page in a browser can reach servers on its visitor's machine and network. Two checks keep
+//! foreign pages out. First, a request with an `Origin` passes only if that origin is allowed or is
+//! the server's own. Second, the `Host` must be a name of the server that no foreign page can have:
+//! a page whose own name resolves to the server (DNS rebinding) has no foreign origin, but it
+//! cannot change that name.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -14,7 +15,7 @@ use hyper::http::request;
 
 use crate::logging::shortened;
 
-/// What a request may come with. The default answers any name and no foreign page.
+/// Which requests pass. The default accepts any name and no foreign page.
 #[derive(Debug, Clone, Default)]
 pub struct Sites {
     hosts: KnownHosts,
@@ -22,12 +23,12 @@ pub struct Sites {
     origins: Vec<CorsOrigin>,
 }
 
-/// The names that are answered without being configured.
+/// The host names that pass without being configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum KnownHosts {
-    /// Those of loopback addresses.
+    /// The names of loopback addresses.
     Loopback,
-    /// Addresses, and names that the public DNS does not have.
+    /// Addresses, and names that cannot be in the public DNS.
     Private,
     #[default]
     Any,
@@ -38,7 +39,7 @@ pub enum KnownHosts {
 pub enum AllowedHost {
     Any,
     Name(String),
-    /// With the dot in front.
+    /// Includes the leading dot.
     Below(String),
 }
 
@@ -83,7 +84,8 @@ impl Sites {
         }
     }
 
-    /// What `Access-Control-Allow-Origin` says to the page that sent the request, if it may read the answer.
+    /// The value of `Access-Control-Allow-Origin` for the page that sent the request, if it may
+    /// read the response.
     pub fn granted(&self, parts: &request::Parts) -> Option<HeaderValue> {
         let origin = parts.headers.get(ORIGIN)?;
         if self.origins.contains(&CorsOrigin::Any) {
@@ -101,7 +103,8 @@ impl Sites {
         if self.hosts == KnownHosts::Any && self.allowed_hosts.is_empty() {
             return Ok(());
         }
-        // A name in the request line comes besides the header. Without any name the request is none of a browser's.
+        // The request line may also contain a name. A request without any name does not come from a
+        // browser.
         let named = parts.uri.authority().map(|authority| authority.as_str().as_bytes());
         let headers = parts.headers.get_all(HOST).iter().map(HeaderValue::as_bytes);
         for host in named.into_iter().chain(headers).filter(|host| !is_usual(host)) {
@@ -118,7 +121,7 @@ impl Sites {
         let is_known = match self.hosts {
             KnownHosts::Loopback => is_loopback(host),
             KnownHosts::Private => is_loopback(host) || is_private(host),
-            // Configured names replace it.
+            // Configured names replace the default.
             KnownHosts::Any => is_loopback(host),
         };
         is_known || self.allowed_hosts.iter().any(|allowed| allowed.covers(host))
@@ -145,14 +148,14 @@ impl AllowedHost {
     }
 }
 
-/// A page that the server itself has sent, as its origin and its host show.
+/// Whether the server itself sent the page, which its origin and its host show.
 fn is_own(origin: &str, parts: &request::Parts) -> bool {
     let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
     let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
     authority.zip(host).is_some_and(|(authority, host)| authority.eq_ignore_ascii_case(host))
 }
 
-/// What nearly all clients of a server on loopback send, recognised as it stands.
+/// Recognises what nearly all clients of a server on loopback send.
 fn is_usual(host: &[u8]) -> bool {
     const USUAL: [&[u8]; 3] = [b"localhost", b"127.0.0.1", b"[::1]"];
     USUAL.iter().filter_map(|name| host.strip_prefix(*name)).any(|rest| match rest {
@@ -162,7 +165,7 @@ fn is_usual(host: &[u8]) -> bool {
     })
 }
 
-/// The name without port, brackets, final dot and capitals.
+/// The name without port, brackets, trailing dot and capitals.
 fn host_name(host: &str) -> String {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
@@ -173,21 +176,21 @@ fn host_name(host: &str) -> String {
 
 fn is_loopback(host: &str) -> bool {
     match host.parse::<IpAddr>() {
-        // The unspecified address leads to the machine itself.
+        // The unspecified address also leads to this machine.
         Ok(address) => address.to_canonical().is_loopback() || address.is_unspecified(),
         Err(_) => host == "localhost" || host.ends_with(".localhost"),
     }
 }
 
-/// What a foreign page cannot be called: addresses, names of one part (such as those of containers), and
-/// names in domains that are reserved for private use.
+/// Names that no foreign page can have: addresses, names of one part (such as those of containers),
+/// and names in domains reserved for private use.
 fn is_private(host: &str) -> bool {
     const PRIVATE_DOMAINS: [&str; 5] = [".internal", ".local", ".test", ".home.arpa", ".svc"];
     let is_address = host.parse::<IpAddr>().is_ok();
     is_address || !host.contains('.') || PRIVATE_DOMAINS.iter().any(|end| host.ends_with(end))
 }
 
-/// A text that is no host or no origin.
+/// A text that is not a host or not an origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SiteError(&'static str);
 
@@ -364,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn senseless_hosts_and_origins_are_refused() {
+    fn malformed_hosts_and_origins_are_rejected() {
         for text in ["", "http://a", "a:8000", "a/b", "*.", "**", "a,b", "a b"] {
             assert!(text.parse::<AllowedHost>().is_err(), "{text}");
         }

@@ -1,5 +1,5 @@
-//! A stream that fails when its peer doesn't read for too long, or reads too slowly. Without this, clients
-//! that ask and hardly read would hold their connections, and the answers in them, for ever.
+//! A stream that fails when its peer stops reading for too long, or reads too slowly. Without this,
+//! clients that never read would hold their connections, and the responses in them, forever.
 
 use std::io;
 use std::pin::Pin;
@@ -13,16 +13,16 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::memory::BodyMemory;
 use super::pace::{Pace, Verdict};
 
-/// Answers up to this size are joined before they are written: sending one piece costs the kernel less than gathering
-/// several, by more than it takes to copy so little.
+/// Responses up to this size are joined before they are written. Sending one piece saves the kernel
+/// more work than copying so few bytes costs.
 const JOINED_SIZE_BYTES_MAX: usize = 2048;
 
 pub struct GuardedStream<S = TcpStream> {
     stream: S,
     stall_timeout: Duration,
-    /// What the answers that wait to be read hold some of.
+    /// The memory that unread responses hold.
     memory: BodyMemory,
-    /// Of the answer that is being written, from when it first had to wait for the peer.
+    /// The pace of the current response, from when a write first had to wait for the peer.
     pace: Option<Pace>,
     /// Runs while a write waits for the peer.
     stalled: Option<Pin<Box<Sleep>>>,
@@ -33,7 +33,8 @@ impl<S> GuardedStream<S> {
         GuardedStream { stream, stall_timeout, memory, pace: None, stalled: None }
     }
 
-    /// Passes a finished write on and stops the clock; lets an unfinished one wait until the peer is too slow.
+    /// Passes a finished write on and stops the timer. An unfinished one waits until the peer is
+    /// too slow.
     fn guard(
         &mut self,
         context: &mut Context<'_>,
@@ -63,7 +64,7 @@ impl<S> GuardedStream<S> {
     }
 }
 
-/// An answer that the system does not take at once is large enough to be counted.
+/// A response that the system does not accept at once is large enough to be counted.
 const HOLDS_MEMORY: bool = true;
 
 fn check(verdict: Verdict) -> io::Result<()> {
@@ -113,7 +114,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for GuardedStream<S> {
         self.stream.is_write_vectored()
     }
 
-    /// Comes when all of an answer has been written.
+    /// Called when all of a response has been written.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.pace = None;
         Pin::new(&mut self.stream).poll_flush(context)
@@ -124,7 +125,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for GuardedStream<S> {
     }
 }
 
-/// The slices in one piece, if they fit.
+/// The slices as one piece, if they fit.
 fn joined<'b>(
     slices: &[io::IoSlice<'_>],
     buffer: &'b mut [u8; JOINED_SIZE_BYTES_MAX],
@@ -150,7 +151,7 @@ mod tests {
         GuardedStream::new(stream, STALL_TIMEOUT, BodyMemory::default())
     }
 
-    /// Writes an answer to a peer that reads a byte now and then, always before the stall timeout.
+    /// Writes a response to a peer that reads a byte now and then, always before the stall timeout.
     async fn write_to_slow_reader(answer_size_bytes: usize) -> io::Result<()> {
         let (near, mut far) = duplex(1);
         let mut stream = guarded(near);

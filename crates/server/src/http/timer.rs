@@ -1,8 +1,9 @@
-//! The timer behind the time that a connection may be without a whole request head.
+//! The timer that limits how long a connection may be without a complete request head.
 //!
-//! hyper wants one anew for every request and drops it when the head is there, and a timer of the runtime is entered under
-//! a lock. Here a connection keeps one, set for some earlier request: it hardly ever rings, and if it does while
-//! the request of the moment has time left, it is set again.
+//! hyper asks for a new timer for every request and drops it when the head is there, but starting a
+//! timer of the runtime takes a lock. Here each connection keeps one timer, set for some earlier
+//! request. It almost never fires. If it fires while the current request has time left, it is set
+//! again.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,11 +21,11 @@ pub struct ConnectionTimer {
 
 #[derive(Default)]
 struct Alarm {
-    /// Rings at or before every deadline that is waited for.
+    /// Fires at or before every deadline.
     sleep: Option<Pin<Box<tokio::time::Sleep>>>,
 }
 
-/// Waits for a deadline by the alarm of its connection.
+/// Waits for a deadline with its connection's alarm.
 struct Deadline {
     instant: Instant,
     alarm: Arc<Mutex<Alarm>>,
@@ -65,7 +66,7 @@ impl Alarm {
             if sleep.deadline() == deadline {
                 return Poll::Ready(());
             }
-            // It rang for another deadline. A deadline in the past rings at once.
+            // It fired for another deadline. A deadline in the past fires at once.
             sleep.as_mut().reset(deadline);
         }
     }

@@ -1,8 +1,9 @@
-//! The threads on which connections live.
+//! The threads that serve connections.
 //!
-//! Each has a runtime of its own, and a connection stays on its thread from the first byte to the last. A runtime that shares
-//! its connections among threads wakes a second thread for what the first one is about to do anyway: at a quarter of the
-//! highest rate that takes a quarter of the processor time and doubles the 99th percentile.
+//! Each has its own runtime, and a connection stays on its thread from the first byte to the last.
+//! A runtime that shares its connections among threads wakes a second thread for work that the
+//! first one is about to do anyway: at a quarter of the highest rate that takes a quarter of the
+//! processor time and doubles the 99th percentile.
 
 use std::future::Future;
 use std::io;
@@ -15,7 +16,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use zenobe_database::RuntimeThread;
 
-/// Threads that serve connections. They end when this is dropped, and with them what they still serve.
+/// Threads that serve connections. Dropping this ends them, and what they still serve.
 pub struct Workers {
     workers: Vec<Worker>,
 }
@@ -23,7 +24,7 @@ pub struct Workers {
 struct Worker {
     runtime: Handle,
     connections: Arc<AtomicUsize>,
-    /// Where the runtime runs, if it is ours.
+    /// The thread of the runtime, if it is ours.
     _thread: Option<RuntimeThread>,
 }
 
@@ -38,14 +39,14 @@ impl Workers {
         Ok(Workers { workers })
     }
 
-    /// No threads, but the runtime of the caller.
+    /// Uses the caller's runtime instead of threads.
     pub fn here() -> Workers {
         let runtime = Handle::current();
         let worker = Worker { runtime, connections: Arc::default(), _thread: None };
         Workers { workers: vec![worker] }
     }
 
-    /// Serves a connection on the thread that has the fewest.
+    /// Serves a connection on the thread with the fewest connections.
     pub fn serve<F: Future<Output = ()> + Send + 'static>(
         &self,
         connections: &mut JoinSet<()>,
@@ -54,7 +55,7 @@ impl Workers {
     ) -> io::Result<()> {
         let worker = self.workers.iter().min_by_key(|it| it.connections.load(Ordering::Relaxed));
         let Some(worker) = worker else { return Ok(()) };
-        // A stream belongs to the runtime that it was made in.
+        // A stream belongs to the runtime that created it.
         let stream = stream.into_std()?;
         let counted = Counted::new(&worker.connections);
         let connection = async move {
@@ -77,7 +78,7 @@ impl Worker {
     }
 }
 
-/// Counts a connection as long as it lives.
+/// Counts a connection for as long as it lives.
 struct Counted(Arc<AtomicUsize>);
 
 impl Counted {
@@ -107,7 +108,7 @@ mod tests {
         }
     }
 
-    /// Sends back the first byte, and stays until the peer goes.
+    /// Echoes bytes until the peer disconnects.
     async fn echo(mut stream: TcpStream) {
         while let Ok(byte) = stream.read_u8().await {
             stream.write_u8(byte).await.unwrap();
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_goes_where_the_fewest_are() {
+    async fn a_connection_goes_to_the_thread_with_the_fewest() {
         let workers = Workers::start_many(2).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut serving = JoinSet::new();
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_still_served_ends_with_the_threads() {
+    async fn open_connections_end_with_the_threads() {
         let workers = Workers::start_many(1).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut serving = JoinSet::new();

@@ -1,5 +1,5 @@
-//! A small HTTP client, for calls that the server and the commands make themselves: one request per connection, an
-//! answer of bounded size within a bounded time.
+//! A small HTTP client for calls that the server and the commands make themselves: one request per
+//! connection, with a bounded response in a bounded time.
 
 mod url;
 
@@ -15,12 +15,12 @@ use tokio::net::TcpStream;
 
 pub use url::{Url, UrlError};
 
-/// What an answer may have at most; Lambda's own bound.
+/// The largest response; Lambda's own limit.
 const ANSWER_SIZE_BYTES_MAX: usize = 6 * 1024 * 1024;
 
 pub struct Outgoing {
     pub method: Method,
-    /// With the query, if any.
+    /// Includes the query, if any.
     pub path: String,
     pub headers: HeaderMap,
     pub body: Bytes,
@@ -53,7 +53,7 @@ pub enum OutboundError {
     Unsendable { authority: String },
 }
 
-/// Sends a request to the host of `url` and waits for the whole answer.
+/// Sends a request to the host of `url` and waits for the complete response.
 pub async fn send(
     url: &Url,
     outgoing: Outgoing,
@@ -88,7 +88,7 @@ async fn exchange(url: &Url, outgoing: Outgoing) -> Result<Answered, OutboundErr
         }
         Ok(Answered { status: head.status.as_u16(), headers: head.headers, body: body.freeze() })
     };
-    // The connection makes progress only while it is polled; what is wrong with it shows in the exchange.
+    // The connection makes progress only while it is polled; its errors show in the exchange.
     let mut exchange = std::pin::pin!(exchange);
     let connection = async {
         let _ = connection.await;

@@ -9,7 +9,7 @@ pub struct Url {
     authority: String,
     host: String,
     port: u16,
-    /// With the query, if any.
+    /// Includes the query, if any.
     path: String,
 }
 
@@ -52,7 +52,7 @@ impl FromStr for Url {
         }
         let authority = uri.authority().ok_or_else(malformed)?;
         let is_bare = !authority.as_str().contains('@');
-        // An IPv6 address is written in brackets and connected to without them.
+        // An IPv6 address is written in brackets, but connecting takes it without them.
         let host = authority.host().trim_start_matches('[').trim_end_matches(']');
         if host.is_empty() || !is_bare {
             return Err(malformed());
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_called_is_refused() {
+    fn urls_that_cannot_be_called_are_rejected() {
         let refusal = |text: &str| text.parse::<Url>().unwrap_err();
         for text in ["", "localhost:9000", "/path", "ftp://x/", "http://", "http://u:p@x/"] {
             assert_eq!(refusal(text), UrlError::Malformed(text.into()), "{text}");

@@ -1,12 +1,12 @@
-//! Collecting records into batches. Pure: time comes in as an argument.
+//! Collects records into batches. It is pure: time is an argument.
 
 use std::time::{Duration, Instant};
 
 use super::record::Record;
 
-/// Lambda's bound on the payload of an invocation.
+/// Lambda's limit on the payload of an invocation.
 pub const BATCH_SIZE_BYTES_MAX: usize = 6 * 1024 * 1024;
-/// `{"Records":[]}` and what separates records.
+/// `{"Records":[]}` and the separators.
 const ENVELOPE_SIZE_BYTES: usize = 16;
 
 #[derive(Debug, Clone, Copy)]
@@ -20,7 +20,7 @@ pub struct Batcher {
     limits: BatchLimits,
     records: Vec<Record>,
     size_bytes: usize,
-    /// When the first record came.
+    /// When the first record arrived.
     since: Option<Instant>,
 }
 
@@ -33,7 +33,7 @@ impl Batcher {
         self.records.is_empty()
     }
 
-    /// Whether one more record may come into the batch. An empty batch takes any.
+    /// Whether one more record fits in the batch. An empty batch takes any.
     pub fn has_room_for(&self, record: &Record) -> bool {
         self.records.is_empty()
             || (self.records.len() < self.limits.records_max
@@ -51,7 +51,7 @@ impl Batcher {
         self.records.len() >= self.limits.records_max || self.size_bytes >= BATCH_SIZE_BYTES_MAX
     }
 
-    /// How long to wait for more before the batch has to go; `None` if there is no batch.
+    /// How long to wait for more before the batch must be sent; `None` if there is no batch.
     pub fn time_left(&self, now: Instant) -> Option<Duration> {
         let waited = now.saturating_duration_since(self.since?);
         Some(self.limits.window.saturating_sub(waited))

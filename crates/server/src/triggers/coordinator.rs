@@ -1,5 +1,5 @@
-//! One trigger: finds its table's streams, keeps a worker on every shard that can be worked on, and goes
-//! on to the next shards and streams as they come.
+//! Runs one trigger: finds its table's streams, keeps a worker on every shard that is ready, and
+//! moves on to new shards and streams.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use super::source::{SourceError, StreamDetail};
 use super::worker::{ShardWorker, Trigger};
 use crate::shutdown;
 
-/// How often to look for shards and streams that no worker's end announced.
+/// How often to look for new shards and streams, besides when a worker ends.
 const REFRESH_DELAY: Duration = Duration::from_secs(2);
-/// The same while the table has no stream, or something failed.
+/// The same while the table has no stream, or after a failure.
 const WAITING_DELAY: Duration = Duration::from_millis(500);
 
 #[derive(Debug, thiserror::Error)]
@@ -28,7 +28,8 @@ enum CoordinatorError {
     Engine(#[from] zenobe_engine::error::Error),
 }
 
-/// Runs a trigger until it is to stop. Then no worker is left that could still write a checkpoint.
+/// Runs a trigger until it is stopped. Afterwards no worker is left that could still write a
+/// checkpoint.
 pub async fn run(trigger: Arc<Trigger>, mut stop: shutdown::Listener) {
     let mut workers = Workers::default();
     tokio::select! {
@@ -115,7 +116,7 @@ async fn streams(trigger: &Trigger) -> Result<Vec<KnownStream>, SourceError> {
     for summary in trigger.streams.of_table(&trigger.definition.table).await? {
         match trigger.streams.describe(&summary.arn).await {
             Ok(detail) => streams.push(KnownStream { arn: summary.arn, detail }),
-            // It has just passed its retention.
+            // The stream has just passed its retention.
             Err(SourceError::NotFound) => {}
             Err(error) => return Err(error),
         }
@@ -123,8 +124,8 @@ async fn streams(trigger: &Trigger) -> Result<Vec<KnownStream>, SourceError> {
     Ok(streams)
 }
 
-/// The checkpoints in streams of the trigger's table. Others are from before the definition was changed, and
-/// forgotten.
+/// The checkpoints in streams of the trigger's table. Others are from before the definition
+/// changed, and are deleted.
 async fn checkpoints(
     trigger: &Trigger,
 ) -> Result<BTreeMap<ShardName, Checkpoint>, CoordinatorError> {
@@ -139,8 +140,8 @@ async fn checkpoints(
     Ok(own.into_iter().collect())
 }
 
-/// Where a new trigger begins in each shard. Once it is written down it never changes, so that records
-/// which come while the trigger does not run are not taken for old ones later.
+/// Where a new trigger starts in each shard. Once stored, this never changes, so records that
+/// arrive while the trigger is not running are not mistaken for old ones.
 async fn initial_checkpoints(
     trigger: &Trigger,
     stream: &KnownStream,
@@ -163,7 +164,7 @@ async fn initial_checkpoints(
     Ok(checkpoints)
 }
 
-/// The end of a shard as something that can be written down: after the last record that is there, or, if none was
+/// The end of a shard in a form that can be stored: after the last existing record or, if none was
 /// written since now, from now on.
 async fn latest(trigger: &Trigger, shard: &ShardName) -> Result<Checkpoint, CoordinatorError> {
     let now = Checkpoint::From { timestamp_ms: trigger.engine.clock().now_ms() };

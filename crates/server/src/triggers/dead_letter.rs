@@ -1,7 +1,7 @@
-//! Where records go that could not be delivered: a file of JSON lines, or another endpoint.
+//! Stores records that could not be delivered: in a file of JSON lines, or at another endpoint.
 //!
-//! The metadata is what Lambda sends to a failure destination; the records themselves are added under
-//! `payload`, as Lambda does for S3.
+//! The metadata is what Lambda sends to a failure destination. The records themselves are added
+//! under `payload`, as Lambda does for S3.
 
 use std::fs::DirBuilder;
 use std::io::Write;
@@ -18,14 +18,14 @@ use super::endpoint::post_json;
 use super::record::Record;
 use crate::time::iso8601;
 
-/// What is known about records that were given up.
+/// Records that were given up, and why.
 pub struct Failure<'a> {
     pub records: &'a [Record],
     pub why: GivenUp,
     pub attempts: u32,
     pub request_id: String,
     pub url: &'a str,
-    /// The last answer's status.
+    /// The status of the last response.
     pub status: Option<u16>,
     pub stream_arn: &'a str,
     pub shard_id: &'a str,
@@ -77,7 +77,7 @@ impl Failure<'_> {
 }
 
 impl GivenUp {
-    /// Lambda's word for it.
+    /// Lambda's name for it.
     pub fn condition(self) -> &'static str {
         match self {
             GivenUp::RetryAttemptsExhausted => "RetryAttemptsExhausted",
@@ -86,7 +86,7 @@ impl GivenUp {
     }
 }
 
-/// Puts a failure away. It is safe there when this returns.
+/// Stores a failure. It is durable when this returns.
 pub async fn put_away(
     destination: &DeadLetterDestination,
     failure: &Value,
@@ -111,14 +111,14 @@ pub async fn put_away(
     }
 }
 
-/// One write call for the line, so that the lines of several shards never mix. Records are nobody's business but the
-/// owner's.
+/// Writes the line in one call, so that lines of several shards never mix. Only the owner may read
+/// the records.
 fn append(path: &Path, root: Option<&Path>, line: &[u8]) -> std::io::Result<()> {
     let mut options = std::fs::OpenOptions::new();
     options.create(true).append(true).mode(0o600);
     if let Some(root) = root {
         prepare_parent(path, root)?;
-        // A link could lead out of the directory, and a pipe would keep the thread.
+        // A link could lead out of the directory, and a pipe would block the thread.
         options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32);
     }
     let mut file = options.open(path)?;
@@ -129,7 +129,7 @@ fn append(path: &Path, root: Option<&Path>, line: &[u8]) -> std::io::Result<()> 
     file.sync_data()
 }
 
-/// Creates the directory of a file below `root`, which no link on the way may leave.
+/// Creates the directory of a file below `root`. No link on the way may lead outside.
 fn prepare_parent(path: &Path, root: &Path) -> std::io::Result<()> {
     let parent = path.parent().unwrap_or(root);
     DirBuilder::new().recursive(true).mode(0o700).create(root)?;

@@ -1,6 +1,7 @@
-//! What a trigger is: one form for the configuration file, the admin endpoint and the store.
+//! The definition of a trigger: one form for the configuration file, the admin endpoint and the
+//! store.
 //!
-//! Names of settings are written with hyphens in TOML and with underscores in JSON; both are read everywhere.
+//! Setting names have hyphens in TOML and underscores in JSON; both are accepted everywhere.
 
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
@@ -33,7 +34,7 @@ pub struct TriggerDefinition {
     pub rules: DeliveryRules,
     pub reports_batch_item_failures: bool,
     pub dead_letter: Option<DeadLetterDestination>,
-    /// How long the endpoint may take for an answer.
+    /// How long the endpoint may take to respond.
     pub timeout: Duration,
 }
 
@@ -50,7 +51,7 @@ pub enum StartingPosition {
     AtTimestamp { timestamp_ms: u64 },
 }
 
-/// A pattern with its text, to be shown and stored as it was given.
+/// A pattern and its text, to be shown and stored as given.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Filter {
     pub text: String,
@@ -61,7 +62,7 @@ pub struct Filter {
 pub enum DeadLetterDestination {
     File {
         path: PathBuf,
-        /// The directory that the file must not leave, if it is bound to one.
+        /// The directory that the file must not leave, if there is one.
         root: Option<PathBuf>,
     },
     Url(Url),
@@ -104,7 +105,7 @@ const SETTINGS: [&str; 16] = [
 ];
 
 impl DefinitionError {
-    /// The setting that is at fault, if it is in the definition.
+    /// The setting at fault, if it is in the definition.
     pub fn setting(&self) -> Option<&str> {
         match self {
             DefinitionError::Unknown(name) => Some(name),
@@ -227,7 +228,7 @@ impl DeadLetterDestination {
     }
 }
 
-/// Why a trigger that a command added may not write its dead letters where it wants to.
+/// Why a trigger added by command may not write its dead letters to this place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeadLetterRefusal {
     #[error(
@@ -241,8 +242,8 @@ pub enum DeadLetterRefusal {
 }
 
 impl DeadLetterDestination {
-    /// The destination of a trigger that anybody may have added: a file must stay below the directory that the
-    /// server sets aside, and a path that does not begin at the root begins there.
+    /// The destination of a trigger that anybody may have added: a file must stay below the
+    /// server's dead-letter directory, and a relative path starts there.
     pub fn bound_to(
         &self,
         directory: Option<&Path>,
@@ -282,7 +283,7 @@ fn is_in_names(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"._-".contains(&byte)
 }
 
-/// Settings as given, taken one by one.
+/// The given settings, taken one by one.
 struct Settings {
     left: Map<String, Value>,
 }
@@ -293,14 +294,15 @@ impl Settings {
         let left = given.iter().filter(|(_, value)| !value.is_null());
         let left: Map<String, Value> =
             left.map(|(name, value)| (name.replace('-', "_"), value.clone())).collect();
-        // First of all: a setting that is missing may only be misspelt.
+        // Checked first, because a missing setting may only be misspelt.
         match left.keys().find(|name| !SETTINGS.contains(&name.as_str())) {
             Some(unknown) => Err(DefinitionError::Unknown(unknown.clone())),
             None => Ok(Settings { left }),
         }
     }
 
-    /// Every known setting has been taken, so a name in `SETTINGS` that nobody reads shows in the tests.
+    /// By now every known setting has been taken, so tests notice a name in `SETTINGS` that nobody
+    /// reads.
     fn finish(self) {
         debug_assert!(self.left.is_empty(), "{:?}", self.left);
     }
@@ -337,7 +339,7 @@ impl Settings {
         }
     }
 
-    /// As in Lambda, -1 says that there is no bound, which is the default.
+    /// As in Lambda, -1 means unlimited, which is the default.
     fn number_or_unbounded(
         &mut self,
         name: &'static str,
@@ -392,7 +394,7 @@ impl Settings {
         Ok(position)
     }
 
-    /// Patterns are texts of JSON, as in Lambda, or the JSON itself.
+    /// Patterns are JSON texts, as in Lambda, or the JSON itself.
     fn filters(&mut self) -> Result<Vec<Filter>, DefinitionError> {
         let expected = || format!("a list of at most {FILTERS_MAX} patterns");
         let given = match self.left.remove("filters") {

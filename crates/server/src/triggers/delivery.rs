@@ -1,8 +1,8 @@
-//! What happens to a batch until each of its records is delivered or given up. Pure: the caller sends, waits
-//! and writes down; this decides.
+//! Decides what happens to a batch until each record is delivered or given up. It is pure: the
+//! caller sends, waits and stores checkpoints.
 //!
-//! The rules are Lambda's. Order is kept by a stack: a part of a batch is only looked at once everything before
-//! it is settled.
+//! The rules are Lambda's. A stack keeps the order: a part of a batch is handled only after
+//! everything before it is settled.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::record::Record;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeliveryRules {
-    /// `None` retries for as long as it takes.
+    /// `None` retries forever.
     pub retries_max: Option<u32>,
     pub record_age_ms_max: Option<u64>,
     pub bisects_on_error: bool,
@@ -23,11 +23,11 @@ pub struct Backoff {
     pub max: Duration,
 }
 
-/// What an endpoint made of the records it was sent.
+/// The endpoint's verdict on the records it received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     Delivered,
-    /// Everything before the record with this index is delivered.
+    /// Everything before the record with this index was delivered.
     DeliveredBefore(usize),
     Failed,
 }
@@ -43,7 +43,7 @@ pub enum GivenUp {
 pub enum Step {
     /// Send these records.
     Send,
-    /// Put these records away, then go on.
+    /// Store these records as dead letters, then continue.
     GiveUp { records: Vec<Record>, why: GivenUp, attempts: u32 },
     /// Everything is settled.
     Done,
@@ -51,27 +51,27 @@ pub enum Step {
 
 #[derive(Debug, PartialEq)]
 pub enum Verdict {
-    /// These are delivered; go on with the next step.
+    /// These were delivered; continue with the next step.
     Delivered { count: usize, last_sequence: String },
-    /// Go on with the next step after a while.
+    /// Continue with the next step after a pause.
     Retry { after: Duration },
-    /// Go on with the next step, which gives records up.
+    /// Continue with the next step, which gives records up.
     Exhausted,
 }
 
 #[derive(Debug)]
 pub struct Delivery {
     rules: DeliveryRules,
-    /// The parts that are not settled, the next one last.
+    /// The unsettled parts, the next one last.
     parts: Vec<Part>,
-    /// Failures since the last success: how long to back off.
+    /// Failures since the last success; they determine the back-off.
     failures_in_a_row: u32,
 }
 
 #[derive(Debug)]
 struct Part {
     records: Vec<Record>,
-    /// Failures that count against the retries.
+    /// Failures that count as retries.
     failures: u32,
 }
 
@@ -80,7 +80,7 @@ impl Delivery {
         Delivery { rules, parts: vec![Part { records, failures: 0 }], failures_in_a_row: 0 }
     }
 
-    /// The records to send, if the next step is to send some.
+    /// The records to send, if the next step is to send.
     pub fn records(&self) -> &[Record] {
         self.parts.last().map_or(&[], |part| &part.records)
     }
@@ -98,7 +98,7 @@ impl Delivery {
         let attempts = part.failures;
         if let Some(age_ms_max) = self.rules.record_age_ms_max {
             let is_old = |record: &Record| now_ms.saturating_sub(record.created_at_ms) > age_ms_max;
-            // Records are in the order of their writing, so the old ones come first.
+            // Records are in the order of their writes, so the oldest come first.
             let old = part.records.iter().take_while(|record| is_old(record)).count();
             if old > 0 {
                 let records = part.records.drain(..old).collect();
@@ -128,7 +128,7 @@ impl Delivery {
     fn settle_success(&mut self, count: usize) -> Verdict {
         self.failures_in_a_row = 0;
         let part = self.parts.last_mut().expect("records were sent");
-        // What is left is a batch of its own, with all its retries before it.
+        // The rest becomes a batch of its own, with all its retries.
         part.failures = 0;
         let delivered: Vec<Record> = part.records.drain(..count).collect();
         let last = delivered.last().expect("at least one record was delivered");
@@ -156,7 +156,7 @@ impl Delivery {
 
 impl Backoff {
     /// Doubles with each failure up to the maximum. The upper half of the delay is random, so that
-    /// those who failed together don't come back together.
+    /// clients that failed together don't return together.
     pub fn delay(&self, failures_before: u32, jitter: f64) -> Duration {
         let factor = 1_u32.checked_shl(failures_before).unwrap_or(u32::MAX);
         let full = self.first.saturating_mul(factor).min(self.max);
@@ -176,8 +176,8 @@ mod tests {
         backoff: Backoff { first: Duration::from_millis(100), max: Duration::from_secs(1) },
     };
 
-    /// Drives a delivery of records 1 to `count` with a scripted endpoint, and tells what happened: each
-    /// attempt as `1-4 failed`, each record given up as `given up 3`.
+    /// Runs a delivery of records 1 to `count` against a scripted endpoint and returns what
+    /// happened: each attempt as `1-4 failed`, each record given up as `given up 3`.
     fn run(
         rules: DeliveryRules,
         count: u64,

@@ -1,4 +1,4 @@
-//! The endpoint that receives batches: an HTTP server, or a Lambda function under a local runtime.
+//! The endpoint that receives batches: an HTTP server, or a Lambda function in a local runtime.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ pub struct Endpoint {
     pub reports_batch_item_failures: bool,
 }
 
-/// What became of a delivery, for the state machine and for people.
+/// The result of a delivery, for the state machine and for people.
 #[derive(Debug)]
 pub struct Response {
     pub outcome: Outcome,
-    /// `None` if there was no answer at all.
+    /// `None` if there was no response at all.
     pub status: Option<u16>,
     /// Why not everything was delivered.
     pub problem: Option<String>,
@@ -57,7 +57,7 @@ pub async fn post_json(
     outbound::send(url, outgoing, timeout).await
 }
 
-/// What an answer means.
+/// Interprets a response.
 pub fn judge(answered: &Answered, records: &[Record], reports_failures: bool) -> Response {
     let status = Some(answered.status);
     let failed =
@@ -66,8 +66,8 @@ pub fn judge(answered: &Answered, records: &[Record], reports_failures: bool) ->
         return failed(format!("the endpoint answered {}", answered.status));
     }
     let body: Value = serde_json::from_slice(&answered.body).unwrap_or(Value::Null);
-    // A function that throws is a success of HTTP: the service marks it with a header, local runtimes only
-    // with the shape of the answer.
+    // To HTTP, a function that throws is a success: the service marks it with a header, local
+    // runtimes only by the shape of the response.
     let says_error = body["errorMessage"].is_string() && body["errorType"].is_string();
     if answered.headers.contains_key("x-amz-function-error") || says_error {
         return failed(format!("the function failed: {}", body["errorMessage"]));
@@ -91,8 +91,8 @@ pub fn judge(answered: &Answered, records: &[Record], reports_failures: bool) ->
     }
 }
 
-/// The index of the first record that failed. `None` for an identifier that is none, which fails the batch as
-/// it does in Lambda.
+/// The index of the first record that failed. `None` for an unknown identifier, which fails the
+/// whole batch, as in Lambda.
 fn first_failure(failures: &[Value], records: &[Record]) -> Option<Option<usize>> {
     let index = |failure: &Value| {
         let identifier = failure["itemIdentifier"].as_str()?;

@@ -1,11 +1,11 @@
-//! Lambda's event filtering: a pattern says what a record must look like to be delivered.
+//! Lambda's event filtering: a pattern describes the records to deliver.
 //!
-//! A pattern has the shape of the event. Where the event has a value, the pattern has a list of matchers, one
-//! of which must match; where the event has an object, the pattern has one whose every member must
-//! match. A value that is a list matches if one of its elements does.
+//! A pattern has the shape of the event. In place of a value it has a list of matchers, one of
+//! which must match. In place of an object it has an object whose every member must match. A value
+//! that is a list matches if one of its elements does.
 //!
-//! One thing goes beyond Lambda, where `numeric` never matches an attribute because DynamoDB writes numbers as
-//! texts: here it compares the number in an `N`.
+//! One thing goes beyond Lambda, where `numeric` never matches an attribute because DynamoDB writes
+//! numbers as strings: here it compares the number in an `N`.
 
 use serde_json::{Map, Value};
 use zenobe_value::Number;
@@ -90,7 +90,7 @@ impl Pattern {
     }
 }
 
-/// Whether a record passes: any of the patterns is enough, and no pattern at all lets everything pass.
+/// Whether a record passes: one matching pattern suffices, and without patterns everything passes.
 pub fn passes(patterns: &[Pattern], event: &Value) -> bool {
     patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(event))
 }
@@ -98,11 +98,11 @@ pub fn passes(patterns: &[Pattern], event: &Value) -> bool {
 // ---- matching -----------------------------------------------------------------------------------
 
 impl Node {
-    /// `name` is that of the member which holds `value`; `None` is an absent member.
+    /// `name` is the member that holds `value`; `None` is an absent member.
     fn matches(&self, name: &str, value: Option<&Value>) -> bool {
         match self {
             Node::All { members, alternatives } => match value {
-                // An object in a list is enough.
+                // One matching object in a list suffices.
                 Some(Value::Array(elements)) => {
                     elements.iter().any(|element| self.matches(name, Some(element)))
                 }
@@ -121,7 +121,7 @@ impl Node {
 
 impl Matcher {
     fn accepts(&self, name: &str, value: Option<&Value>) -> bool {
-        // Only leaves exist: an object in the event is a way to leaves, not a value.
+        // Only leaves count as existing: an object in the event leads to leaves and is not a value.
         let leaf = value.filter(|value| !value.is_object());
         match (self, leaf) {
             (Matcher::Exists(expected), leaf) => leaf.is_some() == *expected,
@@ -202,7 +202,8 @@ fn parse_object(object: &Map<String, Value>, path: &str) -> Result<Node, Pattern
     Ok(Node::All { members, alternatives })
 }
 
-/// `$or` is an operator where it holds at least two objects that are not matchers themselves; otherwise it is the name of a member.
+/// `$or` is an operator if it holds at least two objects that are not matchers themselves.
+/// Otherwise it is a member's name.
 fn is_alternatives(branches: &[Value]) -> bool {
     branches.len() > 1 && branches.iter().all(Value::is_object)
 }
@@ -290,7 +291,7 @@ fn affix(operand: &Value) -> Option<(String, bool)> {
 fn parse_anything_but(operand: &Value, path: &str) -> Result<Matcher, PatternError> {
     let refused: Vec<&Value> = match operand {
         Value::Array(values) => values.iter().collect(),
-        // One operator may stand there, itself with one text or several.
+        // It may be one operator, itself with one text or several.
         Value::Object(members) if members.len() == 1 => {
             let (operator, operand) = members.iter().next().expect("there is one");
             let operands = operand.as_array().map_or(std::slice::from_ref(operand), Vec::as_slice);
@@ -343,7 +344,7 @@ fn comparison(text: &str) -> Option<Comparison> {
 mod tests {
     use super::*;
 
-    /// Each case: a pattern, with events that it lets pass and events that it doesn't, or its fault.
+    /// Each case: a pattern, with events that pass and events that don't, or its fault.
     const CASES: &str = include_str!("../../../../tests/cases/server/filter-patterns.json");
 
     #[test]
@@ -381,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_at_all_is_refused() {
+    fn malformed_patterns_are_rejected() {
         assert!(matches!(Pattern::parse("{"), Err(PatternError::Json(_))));
         assert_eq!(Pattern::parse("[]"), Err(PatternError::Node { path: "$".into() }));
         let large = format!("{{\"a\":[\"{}\"]}}", "x".repeat(PATTERN_SIZE_BYTES_MAX));

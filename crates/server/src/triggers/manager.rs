@@ -1,5 +1,5 @@
-//! All triggers of a server: those of the configuration file, and those that commands added, which the store
-//! keeps.
+//! All triggers of a server: those in the configuration file, and those added by command, which the
+//! store keeps.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,18 +23,19 @@ use super::source::{InProcess, Streams};
 use super::worker::Trigger;
 use crate::shutdown;
 
-/// More would be a mistake, and each costs some memory and some looking.
+/// More would be a mistake, and each costs some memory and polling.
 const TRIGGERS_MAX: usize = 1_000;
 
 pub struct Triggers {
     engine: Arc<Engine>,
     api: Arc<Api>,
-    /// Where triggers run, whoever adds them: a thread of their own, beside requests and upkeep. Started with the first.
+    /// The thread of all triggers, apart from requests and background work. Started with the first
+    /// trigger.
     thread: Mutex<Option<RuntimeThread>>,
     running: Mutex<BTreeMap<ConsumerName, Running>>,
-    /// Stored triggers that cannot run, with what is stored and why.
+    /// Stored triggers that cannot run, with their stored text and the reason.
     broken: Mutex<BTreeMap<ConsumerName, Broken>>,
-    /// Where triggers that commands add may write files.
+    /// Where triggers added by command may write files.
     dead_letter_directory: Option<PathBuf>,
     /// Held while triggers are added or removed.
     changing: tokio::sync::Mutex<()>,
@@ -54,10 +55,10 @@ struct Running {
 }
 
 impl Running {
-    /// Returns once nothing of the trigger runs any more.
+    /// Returns once no part of the trigger runs any more.
     async fn stop(self) {
         self.stop.stop();
-        // The task neither panics nor is cancelled, and there is nothing left to do if it were.
+        // The task neither panics nor is cancelled, and there would be nothing left to do.
         let _ = self.task.await;
     }
 }
@@ -89,7 +90,8 @@ pub enum TriggerError {
 }
 
 impl Triggers {
-    /// Starts the stored triggers and the configured ones, which win where the names are the same.
+    /// Starts the stored and the configured triggers. Where names are equal the configured one
+    /// wins.
     pub async fn start(
         engine: Arc<Engine>,
         api: Arc<Api>,
@@ -126,7 +128,7 @@ impl Triggers {
         Ok(Arc::new(triggers))
     }
 
-    /// Adds a trigger that survives restarts. Adding the same one again changes nothing.
+    /// Adds a trigger that survives restarts. Adding the same trigger again changes nothing.
     pub async fn add(
         &self,
         namespace: &Arc<Namespace>,
@@ -144,7 +146,7 @@ impl Triggers {
             }
         }
         let dead_letter = self.dead_letter(&definition)?;
-        // Before it is kept: a trigger that cannot run is not to be found after a restart.
+        // Before it is stored: a trigger that cannot run must not be there after a restart.
         self.runtime()?;
         let text = definition.to_json().to_string();
         self.engine.save_consumer(&consumer, &text).await?;
@@ -152,7 +154,7 @@ impl Triggers {
         self.launch(consumer, definition, dead_letter, Origin::Command)
     }
 
-    /// Stops a trigger and forgets it, with how far it had come.
+    /// Stops a trigger and deletes it, together with its progress.
     pub async fn remove(&self, namespace: &Arc<Namespace>, name: &str) -> Result<(), TriggerError> {
         let _alone = self.changing.lock().await;
         let consumer = ConsumerName { namespace: namespace.clone(), name: name.to_owned() };
@@ -175,8 +177,8 @@ impl Triggers {
         Ok(self.engine.remove_consumer(&consumer).await?)
     }
 
-    /// What a trigger of this table waits for, if it has nothing to deliver yet. Tables may come after their triggers, so this is
-    /// no error, but a name may be misspelt.
+    /// What a trigger of this table waits for, if it has nothing to deliver yet. A table may be
+    /// created after its triggers, so this is not an error, but a name may be misspelt.
     pub async fn hint(&self, namespace: &Arc<Namespace>, table: &str) -> Option<String> {
         let name = TableName { namespace: namespace.clone(), name: table.to_owned() };
         match self.engine.table(&name).await {
@@ -191,7 +193,7 @@ impl Triggers {
         }
     }
 
-    /// What a namespace's triggers are and how they do.
+    /// A namespace's triggers and their status.
     pub async fn list(&self, namespace: &Arc<Namespace>) -> Result<Vec<Value>, TriggerError> {
         let triggers: Vec<(Arc<Trigger>, Origin)> = {
             let running = self.running.lock();
@@ -240,7 +242,7 @@ impl Triggers {
         metrics::render(&labelled, self.engine.clock().now_ms())
     }
 
-    /// Stops all triggers. What was being delivered is delivered again after the next start.
+    /// Stops all triggers. Deliveries in progress are repeated after the next start.
     pub async fn stop(&self) {
         let running = std::mem::take(&mut *self.running.lock());
         futures_util::future::join_all(running.into_values().map(Running::stop)).await;
@@ -255,7 +257,8 @@ impl Triggers {
         Ok(thread.insert(started).runtime.clone())
     }
 
-    /// A stored trigger that is not valid any more is kept and shown, and keeps nothing else from running.
+    /// A stored trigger that is no longer valid is kept and shown, and stops nothing else from
+    /// running.
     fn launch_stored(&self, consumer: ConsumerName, text: &str) -> Result<(), TriggerError> {
         let stored: Value = serde_json::from_str(text).unwrap_or(Value::Null);
         let checked = TriggerDefinition::parse(&stored).map_err(|error| error.to_string());
@@ -280,7 +283,7 @@ impl Triggers {
         Ok(())
     }
 
-    /// Where a trigger that a command added puts what it gives up.
+    /// Where a trigger added by command puts records that it gives up.
     fn dead_letter(
         &self,
         definition: &TriggerDefinition,

@@ -1,4 +1,4 @@
-//! What a trigger counts.
+//! The counters of a trigger.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -15,11 +15,11 @@ pub struct TriggerMetrics {
     pub records_dead_lettered: AtomicU64,
     /// Given up without a dead-letter destination.
     pub records_discarded: AtomicU64,
-    /// Lost to the stream's retention before they could be delivered.
+    /// Lost to the stream's retention before delivery.
     pub records_trimmed: AtomicU64,
-    /// Shards whose rest was lost to retention, with who knows how many records.
+    /// Shards whose remaining records were lost to retention. Their number is unknown.
     pub shards_trimmed: AtomicU64,
-    /// By shard, when the oldest record was written that is read and not delivered.
+    /// By shard, the time of the oldest record that was read but not delivered.
     oldest_pending_ms: Mutex<BTreeMap<ShardName, u64>>,
     last_problem: Mutex<Option<String>>,
 }
@@ -37,7 +37,7 @@ impl TriggerMetrics {
         }
     }
 
-    /// How old the oldest record is that waits for its delivery: how far the trigger is behind.
+    /// The age of the oldest undelivered record: how far the trigger is behind.
     pub fn iterator_age_ms(&self, now_ms: u64) -> u64 {
         let oldest_ms = self.oldest_pending_ms.lock().values().min().copied();
         oldest_ms.map_or(0, |oldest_ms| now_ms.saturating_sub(oldest_ms))
@@ -51,7 +51,7 @@ impl TriggerMetrics {
         self.last_problem.lock().clone()
     }
 
-    /// Each counter with the name it has in metrics and in a status.
+    /// Each counter, with its name in metrics and in a status.
     pub fn counters(&self) -> [(&'static str, u64); 7] {
         [
             ("records_delivered", load(&self.records_delivered)),

@@ -1,12 +1,13 @@
-//! Triggers: a table's stream delivered to an HTTP endpoint, in the shape and with the guarantees that a Lambda
-//! function has: in order per item, at least once, with retries and a dead-letter destination.
+//! Triggers deliver a table's stream to an HTTP endpoint, in the format and with the guarantees
+//! that a Lambda function gets: in order per item, at least once, with retries and a dead-letter
+//! destination.
 //!
-//! From the outside in: [`Triggers`] knows all triggers, a `coordinator` runs each, `plan` says which shards can be
-//! worked on, a `worker` carries one shard through `reader`, `filter`, `batcher` and `delivery` to the `endpoint`,
-//! or to `dead_letter`.
+//! From the outside in: [`Triggers`] knows all triggers, a `coordinator` runs each, `plan` decides
+//! which shards are ready, and a `worker` carries one shard through `reader`, `filter`, `batcher`
+//! and `delivery` to the `endpoint`, or to `dead_letter`.
 //!
-//! **Invariant:** nothing here is called by a write. Triggers read what is committed, so no endpoint can slow or
-//! fail a request.
+//! **Invariant:** no write calls anything here. Triggers read what is committed, so no endpoint can
+//! slow down or fail a request.
 
 mod batcher;
 mod coordinator;

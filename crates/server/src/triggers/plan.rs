@@ -1,7 +1,8 @@
-//! Which shards to work on. Pure: from what the stream and the store say to what to do next.
+//! Decides which shards to work on. It is pure: from the state of the stream and the store to the
+//! next steps.
 //!
-//! A shard waits for its parent, and a stream for the one that was enabled before it, so that the changes of
-//! an item are delivered in their order.
+//! A shard waits for its parent, and a stream for the one enabled before it, so that the changes of
+//! an item are delivered in order.
 
 use std::collections::BTreeMap;
 
@@ -18,14 +19,15 @@ pub struct KnownStream {
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Shards that can be worked on now, with where to begin.
+    /// Shards that are ready, and where to start in each.
     pub runnable: Vec<(ShardName, Checkpoint)>,
     /// Checkpoints of shards that are gone.
     pub forgotten: Vec<ShardName>,
 }
 
-/// `streams` are oldest first. A shard without a checkpoint came into being after the trigger and begins with
-/// its first record; streams before the first one with a checkpoint are older than the trigger.
+/// `streams` are sorted, oldest first. A shard without a checkpoint was created after the trigger
+/// and starts with its first record. Streams before the first one with a checkpoint are older than
+/// the trigger.
 pub fn plan(streams: &[KnownStream], checkpoints: &BTreeMap<ShardName, Checkpoint>) -> Plan {
     let has_checkpoints = |arn: &str| checkpoints.keys().any(|shard| shard.stream == arn);
     let first = streams.iter().position(|stream| has_checkpoints(&stream.arn)).unwrap_or(0);
@@ -41,7 +43,7 @@ pub fn plan(streams: &[KnownStream], checkpoints: &BTreeMap<ShardName, Checkpoin
     Plan { runnable, forgotten: forgotten(streams, checkpoints) }
 }
 
-/// The shards of a stream that can be worked on, or none if all are finished.
+/// The shards of a stream that are ready, or `None` if all are finished.
 fn unfinished_shards(
     stream: &KnownStream,
     checkpoints: &BTreeMap<ShardName, Checkpoint>,
@@ -65,7 +67,8 @@ fn unfinished_shards(
     ready.filter(|(_, checkpoint)| *checkpoint != Checkpoint::Finished).collect()
 }
 
-/// Checkpoints of what is no longer listed, as long as others remain to show that the trigger has begun.
+/// Checkpoints of shards that are no longer listed, as long as others remain to show that the
+/// trigger has started.
 fn forgotten(
     streams: &[KnownStream],
     checkpoints: &BTreeMap<ShardName, Checkpoint>,
@@ -128,10 +131,10 @@ mod tests {
     }
 
     #[test]
-    fn parents_that_are_gone_hold_nobody_up() {
+    fn missing_parents_block_nobody() {
         let streams = [stream("s", true, "c<a d<b")];
         check(&streams, "s/a=done s/b=7 s/c=1", "s/c s/d", "s/a s/b");
-        // With nothing else left, the old checkpoints still tell that the trigger has begun.
+        // With nothing else left, the old checkpoints still show that the trigger has started.
         check(&streams, "s/a=done s/b=7", "s/c s/d", "");
     }
 

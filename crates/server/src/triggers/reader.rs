@@ -1,4 +1,4 @@
-//! One shard from a checkpoint to its end, whatever happens to iterators and to retention on the way.
+//! Reads one shard from a checkpoint to its end, through expired iterators and retention.
 
 use zenobe_engine::consumers::{Checkpoint, ShardName};
 
@@ -8,20 +8,21 @@ use super::source::{SourceError, Streams};
 pub struct ShardReader {
     streams: Streams,
     shard: ShardName,
-    /// Where to go on if the iterator is lost.
+    /// Where to continue if the iterator is lost.
     position: Checkpoint,
     iterator: Option<String>,
     is_at_end: bool,
-    /// The record after the position is trimmed. How many were shows with the next one that is not.
+    /// The record after the position was trimmed. The next remaining record shows how many were
+    /// lost.
     has_lost_place: bool,
 }
 
-/// Records in order, and what was lost to retention before them.
+/// Records in order, and what retention removed before them.
 #[derive(Debug, Default)]
 pub struct Batch {
     pub records: Vec<Record>,
     pub trimmed: u64,
-    /// The rest of the shard is gone, and nobody knows how much that was.
+    /// The rest of the shard is gone; how much that was is unknown.
     pub is_gone: bool,
 }
 
@@ -32,7 +33,7 @@ impl ShardReader {
         ShardReader { streams, shard, position, iterator, is_at_end, has_lost_place }
     }
 
-    /// Reads only what is written from now on.
+    /// Reads only records written from now on.
     pub fn from_now_on(streams: Streams, shard: ShardName) -> ShardReader {
         let position = Checkpoint::Finished;
         let reader = ShardReader::new(streams, shard, position);
@@ -44,13 +45,13 @@ impl ShardReader {
         self.is_at_end
     }
 
-    /// The next records; none if there are none yet.
+    /// The next records; empty if there are none yet.
     pub async fn read(&mut self) -> Result<Batch, SourceError> {
         let ShardName { stream, shard } = &self.shard;
         let iterator = match self.iterator.take() {
             Some(iterator) => iterator,
             None => match self.streams.iterator(stream, shard, &self.position).await {
-                // The place is gone, but what follows it may not be.
+                // The position is gone, but records after it may remain.
                 Err(SourceError::Trimmed) => {
                     self.has_lost_place = true;
                     self.streams.iterator(stream, shard, &Checkpoint::Oldest).await?
@@ -75,7 +76,7 @@ impl ShardReader {
         }
     }
 
-    /// The shard is past its retention as a whole.
+    /// Retention has removed the whole shard.
     fn end(&mut self) -> Batch {
         self.is_at_end = true;
         Batch { is_gone: true, ..Batch::default() }
@@ -83,7 +84,7 @@ impl ShardReader {
 
     fn advance(&mut self, records: Vec<Record>) -> Batch {
         let trimmed = records.first().map_or(0, |first| gap(&self.position, first));
-        // At the end of a shard nothing comes that could tell how many were lost.
+        // At the end of a shard no further record shows how many were lost.
         let is_gone = self.has_lost_place && self.is_at_end && records.is_empty();
         if let Some(last) = records.last() {
             self.has_lost_place = false;
@@ -93,8 +94,8 @@ impl ShardReader {
     }
 }
 
-/// How many records are missing between a position and the record that comes after it. A shard numbers its
-/// records one by one.
+/// How many records are missing between a position and the next record. A shard numbers its records
+/// without gaps.
 fn gap(position: &Checkpoint, first: &Record) -> u64 {
     let Checkpoint::After { sequence } = position else { return 0 };
     match (sequence.parse::<u128>(), first.position()) {

@@ -1,4 +1,4 @@
-//! A stream record in the shape that a Lambda function receives.
+//! A stream record in the format that a Lambda function receives.
 
 use serde_json::{Map, Value};
 use zenobe_api::streams::{RecordForm, write_record};
@@ -8,7 +8,7 @@ use zenobe_engine::command::{StreamName, StreamRecord};
 pub struct Record {
     pub sequence: String,
     pub created_at_ms: u64,
-    /// With the source's ARN, and the identity spelled as Lambda spells it.
+    /// Includes the source's ARN, and spells the identity's names as Lambda does.
     json: String,
 }
 
@@ -23,7 +23,7 @@ impl Record {
         }
     }
 
-    /// From a record in the answer of GetRecords. `None` if it is none.
+    /// Converts a record from the response of GetRecords. `None` if it is malformed.
     pub fn from_answer(mut event: Value, stream_arn: &str) -> Option<Record> {
         let members = event.as_object_mut()?;
         if let Some(identity) = members.get_mut("userIdentity").and_then(Value::as_object_mut) {
@@ -40,12 +40,12 @@ impl Record {
         &self.json
     }
 
-    /// What the record takes in a request.
+    /// The record's size in a request.
     pub fn size_bytes(&self) -> usize {
         self.json.len()
     }
 
-    /// The record for those who look into it.
+    /// The parsed record.
     pub fn event(&self) -> Value {
         serde_json::from_str(&self.json).expect("a record is written as JSON")
     }
@@ -87,7 +87,7 @@ pub fn sample(sequence: u64, created_at_ms: u64) -> Record {
     Record { sequence: sequence.to_string(), created_at_ms, json }
 }
 
-/// A sample that takes so much in a request.
+/// A sample of this size in a request.
 #[cfg(test)]
 pub fn sample_of_size(size_bytes: usize) -> Record {
     Record { json: " ".repeat(size_bytes), ..sample(1, 0) }
@@ -122,7 +122,8 @@ mod tests {
         assert_eq!(Record::from_answer(json!({"eventName": "INSERT"}), "arn"), None);
     }
 
-    /// Whoever reads in this process gets what comes over the wire, but for the milliseconds.
+    /// Reading in this process yields the same as reading over the wire, except for the
+    /// milliseconds.
     #[test]
     fn both_ways_of_reading_yield_the_same() {
         let namespace = Arc::new(Namespace { account: "1".into(), region: "r".into() });

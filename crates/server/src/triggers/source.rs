@@ -1,7 +1,8 @@
-//! Reading streams as any client does, by the Streams API: of this process, or of a server over the wire.
+//! Reads streams as any client does, through the Streams API: in this process, or from a server
+//! over the wire.
 //!
-//! Triggers read in their own process what everybody can read, so there is one meaning of an iterator, a shard's
-//! end or a trimmed record, and `zenobe stream tail` shares all of it.
+//! Triggers read in their own process what everybody can read. So there is one meaning of an
+//! iterator, a shard's end and a trimmed record, and `zenobe stream tail` shares all of it.
 
 use std::sync::Arc;
 
@@ -14,14 +15,14 @@ use zenobe_engine::schema::Namespace;
 
 use super::record::Record;
 
-/// What GetRecords gives at most.
+/// The most that GetRecords returns.
 const PAGE_RECORDS_MAX: usize = 1000;
 
 /// Calls the Streams API.
 pub trait StreamsApi: Send + Sync {
     fn call(&self, operation: Operation, body: Value) -> BoxFuture<'_, Result<Value, SourceError>>;
 
-    /// GetRecords, of the stream with this ARN.
+    /// Calls GetRecords on the stream with this ARN.
     fn read<'a>(
         &'a self,
         arn: &'a str,
@@ -53,7 +54,7 @@ pub enum SourceError {
 }
 
 impl SourceError {
-    /// From the name of an exception and its message.
+    /// Converts the name of an exception and its message.
     pub fn new(exception: &str, message: &str) -> SourceError {
         match exception {
             "ResourceNotFoundException" => SourceError::NotFound,
@@ -69,7 +70,7 @@ impl SourceError {
     }
 }
 
-/// The API of this process, as a caller of a namespace sees it.
+/// The API of this process, as a caller in a namespace sees it.
 pub struct InProcess {
     pub api: Arc<Api>,
     pub namespace: Arc<Namespace>,
@@ -84,7 +85,7 @@ impl StreamsApi for InProcess {
         })
     }
 
-    /// Without a detour by the text of an answer: every record is written once, as it is delivered.
+    /// Skips the text of a response: every record is rendered once, in the form of a delivery.
     fn read<'a>(
         &'a self,
         _arn: &'a str,
@@ -105,7 +106,7 @@ impl StreamsApi for InProcess {
     }
 }
 
-/// What a response says.
+/// The JSON of a response.
 fn answer(operation: Operation, response: &Response) -> Result<Value, SourceError> {
     let answer: Value =
         serde_json::from_slice(&response.body).map_err(|_| SourceError::shape(operation))?;
@@ -174,7 +175,7 @@ impl Streams {
                 break;
             }
         }
-        // Labels are times of enabling, in an order that texts keep.
+        // Labels are the times of enabling, and sort as text.
         streams.sort_by(|one, other| one.label.cmp(&other.label));
         Ok(streams)
     }
@@ -205,7 +206,7 @@ impl Streams {
         }
     }
 
-    /// An iterator at the first record that a checkpoint leaves to do.
+    /// An iterator at the first record after a checkpoint.
     pub async fn iterator(
         &self,
         arn: &str,
@@ -223,7 +224,7 @@ impl Streams {
                 body["SequenceNumber"] = json!(sequence);
                 "AFTER_SEQUENCE_NUMBER"
             }
-            // Nothing is left but what is still to come.
+            // Only future records are left.
             Checkpoint::Finished => "LATEST",
         };
         body["ShardIteratorType"] = json!(iterator_type);
@@ -231,7 +232,7 @@ impl Streams {
         text(&answer["ShardIterator"], Operation::GetShardIterator)
     }
 
-    /// The records from an iterator on, of the stream with this ARN.
+    /// The records from an iterator on, in the stream with this ARN.
     pub async fn read(&self, arn: &str, iterator: &str) -> Result<Page, SourceError> {
         self.api.read(arn, iterator).await
     }

@@ -1,4 +1,4 @@
-//! One shard of one trigger: read, batch, deliver, note how far it came; until the shard ends.
+//! One shard of one trigger: reads, batches, delivers and stores checkpoints until the shard ends.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,20 +22,20 @@ use super::record::Record;
 use super::source::Streams;
 use crate::logging::shortened;
 
-/// How long to wait for news before looking anyway: another process may share the store.
+/// How long to wait for a notification before looking anyway: another process may share the store.
 const IDLE_DELAY: Duration = Duration::from_secs(1);
-/// How long news may gather before they are looked at, so that a busy server is not asked for each write.
+/// How long notifications may gather, so that a busy server is not polled for each write.
 const NEWS_DELAY: Duration = Duration::from_millis(5);
-/// How long to wait after something failed that is none of the endpoint's business.
+/// The pause after a failure that is not the endpoint's.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
-/// Progress over records that nobody wants is noted no more often than this.
+/// The least interval between checkpoints over filtered records.
 const FILTERED_CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What all workers of a trigger share.
+/// Shared by all workers of a trigger.
 pub struct Trigger {
     pub consumer: ConsumerName,
     pub definition: TriggerDefinition,
-    /// Where records go that are given up.
+    /// Where to put records that are given up.
     pub dead_letter: Option<DeadLetterDestination>,
     pub engine: Arc<Engine>,
     pub streams: Streams,
@@ -56,12 +56,12 @@ pub struct ShardWorker {
     patterns: Vec<Pattern>,
     reader: ShardReader,
     news: watch::Receiver<u64>,
-    /// Read, and not looked at yet.
+    /// Read, but not examined yet.
     pending: VecDeque<Record>,
     batcher: Batcher,
-    /// The last record that was looked at.
+    /// The last record examined.
     looked_at: Option<String>,
-    /// What the store knows.
+    /// The checkpoint in the store.
     saved: Option<String>,
     saved_at: Instant,
 }
@@ -88,7 +88,7 @@ impl ShardWorker {
         }
     }
 
-    /// Returns once everything in the shard is settled and that is written down.
+    /// Returns once everything in the shard is settled and the checkpoint is stored.
     pub async fn run(mut self) {
         loop {
             self.fill_batch();
@@ -104,10 +104,10 @@ impl ShardWorker {
         }
     }
 
-    /// Moves pending records into the batch, but for those that no pattern lets pass.
+    /// Moves pending records into the batch, except those that no pattern matches.
     fn fill_batch(&mut self) {
         while let Some(record) = self.pending.front() {
-            // Most triggers have no pattern, and whatever they get passes.
+            // Most triggers have no pattern, and everything passes.
             let passes =
                 self.patterns.is_empty() || filter::passes(&self.patterns, &record.event());
             if passes && !self.batcher.has_room_for(record) {
@@ -129,7 +129,7 @@ impl ShardWorker {
     }
 
     async fn read_or_wait(&mut self) {
-        // What is committed from now on is news, even while we read.
+        // Commits from now on count as news, even while we read.
         self.news.borrow_and_update();
         match self.reader.read().await {
             Ok(batch) => {
@@ -163,7 +163,7 @@ impl ShardWorker {
             }
         }
         let patience = self.batcher.time_left(Instant::now()).unwrap_or(IDLE_DELAY).min(IDLE_DELAY);
-        // Whether there are news or the time is up makes no difference.
+        // A notification and a timeout have the same consequence.
         if let Ok(Ok(())) = tokio::time::timeout(patience, self.news.changed()).await {
             tokio::time::sleep(NEWS_DELAY.min(patience)).await;
         }
@@ -188,7 +188,7 @@ impl ShardWorker {
         self.save_looked_at().await;
     }
 
-    /// One attempt; returns the status of the answer.
+    /// Makes one attempt and returns the status of the response.
     async fn send(&self, delivery: &mut Delivery) -> Option<u16> {
         let response = self.endpoint.deliver(delivery.records()).await;
         let metrics = &self.trigger.metrics;
@@ -203,7 +203,7 @@ impl ShardWorker {
                 if response.problem.is_none() {
                     metrics.set_problem(None);
                 }
-                // The end of the batch is noted by whoever began it.
+                // The caller stores the checkpoint at the end of the batch.
                 if !delivery.is_settled() {
                     self.write(Checkpoint::After { sequence: last_sequence }).await;
                 }
@@ -214,7 +214,7 @@ impl ShardWorker {
         response.status
     }
 
-    /// Puts records away. With a destination they are safe there before anything else happens.
+    /// Gives records up. With a destination, they are durable there before anything else happens.
     async fn give_up(&self, records: &[Record], why: GivenUp, attempts: u32, status: Option<u16>) {
         let Trigger { definition, metrics, engine, .. } = &*self.trigger;
         let Some(last) = records.last() else { return };
@@ -273,7 +273,7 @@ impl ShardWorker {
         );
     }
 
-    /// What an endpoint says is shortened: it may say anything.
+    /// An endpoint's message may be anything, so it is shortened.
     fn note_problem(&self, problem: &str) {
         let problem = shortened(problem).into_owned();
         let name = &self.trigger.definition.name;
@@ -292,8 +292,8 @@ impl ShardWorker {
         }
     }
 
-    /// Writes a checkpoint, for as long as it takes: going on without it would deliver twice after a
-    /// restart for no need.
+    /// Writes a checkpoint, however long that takes: continuing without it would repeat deliveries
+    /// after a restart for no reason.
     async fn write(&self, checkpoint: Checkpoint) {
         let Trigger { engine, consumer, definition, .. } = &*self.trigger;
         let checkpoints = [(self.shard.clone(), checkpoint)];

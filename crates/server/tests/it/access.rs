@@ -1,4 +1,4 @@
-//! Signatures over HTTP, and whose tables a caller sees.
+//! Signatures over HTTP, and which tables a caller sees.
 
 use std::time::SystemTime;
 
@@ -92,7 +92,7 @@ fn signatures_come_before_everything_that_takes_work() {
 #[test]
 fn those_without_a_key_are_refused_without_memory_for_their_bodies() {
     let server = verifying_server(false);
-    // The signature of a key that there is not.
+    // A signature with an unknown key.
     let authorization = AUTHORIZATION.replace("20260101", &now()[..8]);
     let request = |announced: usize| {
         format!(
@@ -111,7 +111,7 @@ fn those_without_a_key_are_refused_without_memory_for_their_bodies() {
         assert!(reply.text().contains("#UnrecognizedClientException"), "{}", reply.text());
         assert_eq!(reply.header("connection"), Some("keep-alive"));
     }
-    // More than would be read in vain.
+    // More than the server would read in vain.
     let mut connection = server.connect();
     let reply = connection.send(request(1 << 40).as_bytes()).reply();
     assert!(reply.text().contains("#UnrecognizedClientException"), "{}", reply.text());

@@ -44,7 +44,7 @@ fn a_driven_clock_moves_when_told_and_items_expire() {
 }
 
 #[test]
-fn senseless_clock_requests_are_refused() {
+fn invalid_clock_requests_are_rejected() {
     let process = serve(&["--memory", "--driven-clock"]);
     let check = |method: &str, body: &str, status: u16, expected: &str| {
         let mut client = Client::new(process.address);

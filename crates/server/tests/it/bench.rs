@@ -1,4 +1,4 @@
-//! `zenobe bench` as a process: what it prints, what it writes, how it exits.
+//! `zenobe bench` as a process: its output, its files, its exit status.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -53,13 +53,13 @@ fn a_run_is_summarised_written_as_json_and_drawn() {
     assert!(fs::read_to_string(path("plot.html")).unwrap().contains("</svg>"));
 
     let output = bench(&endpoint, &["get", "--rate", "5000"]);
-    // The table was dropped, so it is made again.
+    // The table was dropped, so it is created again.
     assert!(text(&output.stderr).contains("creating table"));
     assert!(text(&output.stdout).contains("open loop at 5000 requests/s"));
 }
 
 #[test]
-fn what_cannot_be_written_is_found_before_the_run_or_does_not_keep_the_table() {
+fn unwritable_results_fail_before_the_run_or_drop_the_table() {
     let server = Process::start(&mut zenobe(&["serve", "--memory", "--listen", "127.0.0.1:0"]));
     let endpoint = format!("http://{}", server.address);
     for option in ["--json", "--plot"] {
@@ -69,7 +69,7 @@ fn what_cannot_be_written_is_found_before_the_run_or_does_not_keep_the_table() {
         assert!(told.contains("cannot write /nonexistent/report.svg"), "{told}");
         assert!(!told.contains("creating table"), "{told}");
     }
-    // It can be opened, but nothing can be written to it.
+    // It can be opened, but not written to.
     for _ in 0..2 {
         let output = bench(&endpoint, &["put", "--drop", "--json", "/dev/full"]);
         let told = text(&output.stderr);
@@ -100,7 +100,7 @@ fn failed_operations_fail_the_command_unless_that_is_accepted() {
     assert!(bench(&endpoint, &["get", "--allow-errors"]).status.success());
 }
 
-/// A table that anything can be written to but nothing read from.
+/// A table that accepts writes but rejects reads.
 fn refuse_reads(mut stream: TcpStream) {
     let mut input = Vec::new();
     let mut is_there = false;
@@ -126,7 +126,7 @@ fn refuse_reads(mut stream: TcpStream) {
     }
 }
 
-/// The next request's head; its body is left out.
+/// The next request's head, without its body.
 fn next_request(stream: &mut TcpStream, input: &mut Vec<u8>) -> Option<String> {
     loop {
         let text = String::from_utf8_lossy(input).into_owned();

@@ -63,7 +63,7 @@ fn large_answers_are_compressed_for_those_who_accept_it() {
     let compressed = ask(accepts, "100000");
     assert_eq!(compressed.header("content-encoding"), Some("gzip"));
     assert!(compressed.body.len() < 10_000);
-    // The checksum is that of the compressed bytes.
+    // The checksum covers the compressed bytes.
     compressed.assert_from_service();
     let mut text = String::new();
     GzDecoder::new(&compressed.body[..]).read_to_string(&mut text).unwrap();
@@ -103,7 +103,7 @@ fn bodies_of_16_mib_pass_and_larger_ones_do_not() {
 }
 
 #[test]
-fn an_announced_size_is_refused_without_waiting_for_it() {
+fn a_declared_size_is_rejected_without_waiting_for_the_body() {
     let server = TestServer::start();
     let head = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999999\r\n\r\n";
     assert_eq!(server.connect().send(head.as_bytes()).reply().status(), 413);
@@ -141,7 +141,7 @@ fn chunked_bodies_are_read_and_bounded() {
 #[test]
 fn idle_bodies_take_no_memory_from_others() {
     let mut options = TestOptions::default();
-    // Longer than the others wait for their answer.
+    // Longer than the others wait for their response.
     options.connections.stall_timeout = Duration::from_secs(60);
     let server = TestServer::start_with(options);
     let head = String::from_utf8(api_request(ECHO, "", b"")).unwrap();

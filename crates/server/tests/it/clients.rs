@@ -1,4 +1,5 @@
-//! Clients that stall, vanish, crowd or break things: nothing leaks, and the others don't notice.
+//! Clients that stall, vanish, crowd or break things: nothing leaks, and other clients don't
+//! notice.
 
 use std::net::Shutdown;
 use std::sync::atomic::Ordering;
@@ -25,7 +26,7 @@ fn a_connection_serves_many_requests() {
         let body = format!("{{\"a\":{index}}}");
         assert_eq!(connection.call(ECHO, body.as_bytes()).text(), body);
     }
-    // Pipelined requests are answered in their order.
+    // Pipelined requests are answered in order.
     let both = [api_request(ECHO, "", b"[1]"), api_request(ECHO, "", b"[2]")].concat();
     connection.send(&both);
     assert_eq!(
@@ -70,14 +71,14 @@ fn half_sent_bodies_time_out() {
 fn clients_that_do_not_read_are_cut_off() {
     let server = impatient_server();
     let mut connection = server.connect();
-    // Far more than the socket's buffers take.
+    // Far more than the socket's buffers hold.
     connection.send(&api_request(LARGE, "", b"64000000"));
     server.wait_for_open_connections(0);
     drop(connection);
 }
 
 #[test]
-fn slow_uploads_make_room_for_others() {
+fn slow_uploads_yield_to_others() {
     let server = TestServer::start();
     let head = String::from_utf8(api_request(ECHO, "", b"")).unwrap();
     let head = head.replace("Content-Length: 0", &format!("Content-Length: {BODY_SIZE_BYTES_MAX}"));
@@ -95,7 +96,7 @@ fn slow_uploads_make_room_for_others() {
         reply.text().lines().any(|found| found == line)
     };
     wait_until(used);
-    // There is no memory left for another, until one who sends nothing has lost its own.
+    // No memory is left for another body until a silent client has lost its share.
     let body = vec![b'1'; 1 << 20];
     let reply = server.call(ECHO, &body);
     assert_eq!((reply.status(), reply.body.len()), (200, body.len()));
@@ -107,7 +108,7 @@ fn slow_uploads_make_room_for_others() {
 }
 
 #[test]
-fn unread_answers_make_room_for_others() {
+fn unread_responses_yield_to_others() {
     let server = TestServer::start();
     let size = BODY_SIZE_BYTES_MAX.to_string();
     let unread: Vec<_> = (0..BODIES_SIZE_BYTES_MAX / BODY_SIZE_BYTES_MAX + 4)
@@ -117,7 +118,7 @@ fn unread_answers_make_room_for_others() {
             connection
         })
         .collect();
-    // The last ones are answered only when the first ones are cut off, and so is this.
+    // The last requests are answered only when the first clients are cut off, and so is this one.
     assert_eq!(server.call(LARGE, b"1000000").body.len(), 1_000_000);
     assert_eq!(server.call(ECHO, b"{}").status(), 200);
     drop(unread);
@@ -193,7 +194,7 @@ fn connections_beyond_the_limit_wait_their_turn() {
 }
 
 #[test]
-fn what_is_not_http_is_refused() {
+fn anything_but_http_is_rejected() {
     let server = TestServer::start();
     for sent in ["\x16\x03\x01\x02\0\x01\0", "hello\r\n\r\n"] {
         let mut connection = server.connect();
@@ -201,6 +202,6 @@ fn what_is_not_http_is_refused() {
         assert_eq!(reply.status(), 400, "{sent:?}");
         assert!(connection.is_closed());
     }
-    // A client that begins with HTTP/2 could not read an answer in HTTP/1.1.
+    // A client that starts with HTTP/2 could not read an HTTP/1.1 response.
     assert!(server.connect().send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").is_closed());
 }

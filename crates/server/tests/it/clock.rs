@@ -1,4 +1,4 @@
-//! A clock that is wrong, in the whole process: a preloaded library stands in for the system's.
+//! A wrong clock, for the whole process: a preloaded library replaces the system's.
 
 use std::fs;
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ impl WrongClock {
         clock
     }
 
-    /// Replaced as a whole: it may be read at any moment.
+    /// Replaces the file as a whole, because it may be read at any moment.
     fn set(&self, offset_s: i64) {
         let new = self.offset.with_extension("new");
         fs::write(&new, offset_s.to_string()).unwrap();
@@ -51,9 +51,10 @@ impl WrongClock {
     }
 }
 
-/// libfaketime allocates when it is first asked for the time, which was while the allocator prepared itself.
+/// libfaketime allocates when it is first asked for the time, which used to happen while the
+/// allocator was initialising.
 #[test]
-fn a_library_that_answers_for_the_clock_may_allocate() {
+fn a_library_that_replaces_the_clock_may_allocate() {
     let directory = TemporaryDirectory::new("early-clock");
     let clock = WrongClock::new(&directory);
     clock.set(-DAY_S);
@@ -68,7 +69,7 @@ fn the_date_follows_the_clock_back_and_forth() {
     let clock = WrongClock::new(&directory);
     let process = clock.serve(&["--memory"]);
     let mut client = Client::new(process.address);
-    // The same connection, and so the same thread.
+    // The same connection, and therefore the same thread.
     let mut date = || {
         let reply = client.send("GET", "/", &[], b"").unwrap();
         reply.header("date").expect("a date").to_owned()
@@ -78,7 +79,7 @@ fn the_date_follows_the_clock_back_and_forth() {
     for years in [-2, 1, -1, 0] {
         clock.set(years * 366 * DAY_S);
         let shown = year(&date());
-        // Within a few days of the turn of a year, one more has passed.
+        // Within a few days of the turn of a year, one more may have passed.
         assert!((0..=1).contains(&(shown - first - years)), "{years}: {shown} after {first}");
     }
 }

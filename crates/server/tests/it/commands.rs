@@ -1,4 +1,4 @@
-//! The binary as a process: its configuration, its refusals, and its data.
+//! The binary as a process: its configuration, its errors, and its data.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -27,7 +27,7 @@ pub fn zenobe(arguments: &[&str]) -> Command {
     command
 }
 
-/// Expects a refusal: one line on standard error, and the exit code.
+/// Expects an error: one line on standard error, and the exit code.
 pub fn check_refusal(command: &mut Command, code: i32, expected: &str) {
     let output: Output = command.output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
@@ -61,7 +61,7 @@ impl Process {
         connection.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").reply().text()
     }
 
-    /// What the server's threads are called, cut off after fifteen bytes as the system has them.
+    /// The names of the server's threads, truncated to fifteen bytes by the system.
     #[cfg(target_os = "linux")]
     pub fn threads(&self) -> Vec<String> {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
@@ -70,7 +70,7 @@ impl Process {
         names.map(|name| name.trim_end().to_owned()).collect()
     }
 
-    /// Stops the server by a signal and expects a clean exit.
+    /// Stops the server with a signal and expects a clean exit.
     pub fn stop(mut self, signal: &str) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
@@ -125,7 +125,7 @@ fn the_welcome_names_address_data_durability_and_a_command() {
 }
 
 #[test]
-fn what_the_server_creates_is_its_owners_alone() {
+fn only_the_owner_can_read_what_the_server_creates() {
     let directory = TemporaryDirectory::new("modes");
     let data = directory.path().join("data");
     let arguments = ["serve", "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()];
@@ -193,7 +193,7 @@ fn bad_configuration_is_a_usage_error() {
 }
 
 #[test]
-fn flags_that_there_are_none_of_get_a_suggestion() {
+fn unknown_flags_get_a_suggestion() {
     let check = |arguments: &[&str], expected: &str| {
         let output = zenobe(arguments).output().unwrap();
         let text = String::from_utf8(output.stderr).unwrap();
@@ -218,7 +218,7 @@ fn a_port_is_an_address() {
 }
 
 #[test]
-fn variables_that_set_nothing_are_warned_of() {
+fn variables_without_effect_get_a_warning() {
     let expected =
         "the environment variable ZENOBE_MEMROY sets no option; did you mean `ZENOBE_MEMORY`?";
     let mut command = zenobe(&["serve", "--memory", "--listen", "127.0.0.1:0"]);
@@ -227,7 +227,7 @@ fn variables_that_set_nothing_are_warned_of() {
     let mut log = String::new();
     process.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
     assert!(log.contains(expected), "{log}");
-    // A refusal may have the same cause.
+    // An error may have the same cause.
     let mut refused = zenobe(&["serve", "--memory", "--data", "x"]);
     let output = refused.env("ZENOBE_MEMROY", "1").output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
@@ -262,7 +262,7 @@ fn beyond_loopback_the_server_needs_credentials() {
 }
 
 #[test]
-fn what_the_machine_refuses_is_told_in_one_line() {
+fn errors_of_the_system_take_one_line() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let mut command = zenobe(&["serve", "--memory", "--listen", &address]);
@@ -285,7 +285,7 @@ fn the_version_and_the_help_are_there() {
     assert!(String::from_utf8(output.stdout).unwrap().contains("Example:\n  zenobe serve"));
 }
 
-/// The reference is generated; `ZENOBE_BLESS=1` writes it anew.
+/// The reference is generated; `ZENOBE_BLESS=1` rewrites it.
 #[test]
 fn the_configuration_reference_is_up_to_date() {
     let output = zenobe(&["config-reference"]).output().unwrap();

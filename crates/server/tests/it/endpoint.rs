@@ -1,4 +1,4 @@
-//! An HTTP endpoint inside the test, which does with each delivery what the test says.
+//! An HTTP endpoint inside the test, which treats each delivery as the test says.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -15,9 +15,9 @@ pub enum Answer {
     Status(u16),
     /// Answers 200 with this text.
     Says(String),
-    /// Takes everything before the record with this index.
+    /// Accepts everything before the record with this index.
     FailsAt(usize),
-    /// Says nothing for a while, and then nothing at all.
+    /// Stays silent for a while, then closes without a response.
     Hang(Duration),
 }
 
@@ -51,7 +51,7 @@ impl TestEndpoint {
         format!("http://{}/deliver", self.address)
     }
 
-    /// The records that the endpoint took, in the order in which it took them.
+    /// The accepted records, in order.
     pub fn accepted(&self) -> Vec<Value> {
         self.accepted.lock().unwrap().clone()
     }
@@ -61,7 +61,7 @@ impl TestEndpoint {
         self.bodies.lock().unwrap().clone()
     }
 
-    /// What the endpoint took of each item, as the numbers in attribute `n`.
+    /// The accepted records of one item, as the numbers in attribute `n`.
     pub fn numbers_of(&self, pk: &str) -> Vec<u64> {
         let accepted = self.accepted();
         let own = accepted.iter().filter(|record| record["dynamodb"]["Keys"]["pk"]["S"] == pk);

@@ -1,4 +1,4 @@
-//! `zenobe local`: what tools that were set up for DynamoDB Local send, and what they wait for.
+//! `zenobe local`: what tools configured for DynamoDB Local send, and what they wait for.
 
 use std::process::Command;
 
@@ -16,7 +16,7 @@ fn start(arguments: &[&str]) -> Process {
     Process::start(&mut local(&[&["-port", "0"], arguments].concat()))
 }
 
-/// A request as a tool makes it up, with no signature or half of one.
+/// A request from a tool, with no signature or half of one.
 fn send(process: &Process, operation: &str, authorization: Option<&str>, body: &Value) -> Reply {
     let body = body.to_string();
     let authorization =
@@ -133,7 +133,7 @@ fn pages_of_allowed_origins_are_answered() {
     assert_eq!(preflight("http://evil.example").header("access-control-allow-origin"), None);
 }
 
-/// In a container it must be reachable, and DynamoDB Local never asks for credentials.
+/// In a container it must be reachable, and DynamoDB Local never requires credentials.
 #[test]
 fn the_address_and_other_options_come_from_the_environment() {
     let mut command = local(&["-inMemory", "-port", "0"]);
@@ -166,7 +166,7 @@ fn an_index_is_seen_while_it_is_created() {
 }
 
 #[test]
-fn senseless_flags_are_refused() {
+fn invalid_flags_are_rejected() {
     let check = |arguments: &[&str], expected: &str| {
         let output = local(arguments).output().unwrap();
         let text = String::from_utf8(output.stderr).unwrap();

@@ -1,4 +1,4 @@
-//! The server from outside, over TCP: the HTTP layer with handlers made for the test, and the binary as a
+//! The server from outside, over TCP: the HTTP layer with test handlers, and the binary as a
 //! process.
 
 mod access;

@@ -1,4 +1,4 @@
-//! Stopping: no new connections, open requests finish, and there is an end to waiting.
+//! Stopping: no new connections, open requests finish, and the wait is bounded.
 
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader};
@@ -60,7 +60,7 @@ fn a_second_signal_ends_the_process_at_once() {
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut welcome).unwrap();
         let (_, address) = welcome.trim().rsplit_once("http://").unwrap();
         let address: SocketAddr = address.parse().unwrap();
-        // Half a request, for which the first signal waits.
+        // Half a request, which the first signal waits for.
         let mut busy = Connection::open(address);
         let request = api_request(ECHO, "Expect: 100-continue\r\n", b"{}");
         assert_eq!(busy.send(&request[..request.len() - 2]).reply().status(), 100);

@@ -1,4 +1,4 @@
-//! Web pages and host names: what a browser may be made to do to a server on its machine.
+//! Web pages and host names: what a browser can be tricked into doing to a server on its machine.
 
 use serde_json::json;
 use zenobe_testing::Client;
@@ -76,7 +76,7 @@ fn pages_of_foreign_origins_are_not_answered_and_those_of_allowed_ones_are() {
         (answered.status(), answered.header("access-control-allow-origin")),
         (200, Some(allowed))
     );
-    // Pages have no business with what operators do, allowed or not.
+    // Admin requests are closed to all pages, allowed or not.
     let admin = send(
         &process,
         "GET /_zenobe/triggers",

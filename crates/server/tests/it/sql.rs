@@ -69,7 +69,7 @@ impl Music {
         child.wait_with_output().unwrap()
     }
 
-    /// Expects success; what was printed.
+    /// Expects success and returns the output.
     #[track_caller]
     fn run_with(&self, arguments: &[&str], input: &str) -> String {
         let output = self.output(arguments, input);
@@ -147,7 +147,7 @@ fn rows_are_csv_or_json_and_the_rest_goes_to_standard_error() {
 }
 
 #[test]
-fn scans_are_warned_of_and_long_results_are_bounded() {
+fn scans_get_a_warning_and_long_results_are_bounded() {
     let music = Music::start();
     let errors =
         |arguments: &[&str]| String::from_utf8(music.output(arguments, "").stderr).unwrap();

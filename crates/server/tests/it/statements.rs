@@ -1,4 +1,4 @@
-//! PartiQL over HTTP: what became of a statement, and statements that must not scan.
+//! PartiQL over HTTP: how a statement was executed, and statements that must not scan.
 
 use serde_json::{Value, json};
 use zenobe_testing::Client;
@@ -12,7 +12,7 @@ fn execute(client: &mut Client, statement: &str) -> (u16, Value, Option<String>)
 }
 
 #[test]
-fn the_answer_tells_what_became_of_a_statement() {
+fn the_response_says_how_a_statement_was_executed() {
     let process = serve(&["--memory"]);
     let mut client = Client::new(process.address);
     create_table(&mut client, "events");

@@ -1,5 +1,5 @@
-//! A server inside the test with a handler that does what its operation says, and a client that sends
-//! exactly the bytes it is told to.
+//! A server inside the test with a handler that acts on the operation's name, and a client that
+//! sends exactly the given bytes.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -26,17 +26,17 @@ use zenobe_auth::Credentials;
 use zenobe_engine::schema::Namespace;
 use zenobe_store::Statistics;
 
-/// Well formed, and signed by nobody.
+/// Well formed, but with a meaningless signature.
 pub const AUTHORIZATION: &str = "AWS4-HMAC-SHA256 \
     Credential=test/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=00";
 
-/// The operations whose behaviour the tests choose.
+/// The operations whose behaviour tests rely on.
 pub const ECHO: &str = "DynamoDB_20120810.PutItem";
 pub const NAMESPACE: &str = "DynamoDB_20120810.DescribeLimits";
 pub const PANIC: &str = "DynamoDB_20120810.DeleteTable";
-/// Answers a JSON text of as many bytes as the body says.
+/// Responds with a JSON text of the size that the body names.
 pub const LARGE: &str = "DynamoDB_20120810.Scan";
-/// Answers once the test lets it.
+/// Responds once the test allows it.
 pub const WAIT: &str = "DynamoDB_20120810.Query";
 
 #[derive(Clone)]
@@ -147,7 +147,7 @@ impl TestServer {
         Connection::open(self.address)
     }
 
-    /// Sends one request on a connection of its own.
+    /// Sends one request on a new connection.
     pub fn call(&self, target: &str, body: &[u8]) -> Reply {
         self.connect().call(target, body)
     }
@@ -163,7 +163,7 @@ impl TestServer {
         ended.expect("the server ends in time").unwrap();
     }
 
-    /// How many connections the server itself counts, besides the one that asks.
+    /// How many connections the server counts, besides the one that asks.
     pub fn open_connections(&self) -> u64 {
         let reply = self.connect().send(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").reply();
         let text = reply.text();
@@ -176,7 +176,7 @@ impl TestServer {
     }
 }
 
-/// Waits for something that happens in the server's own time.
+/// Waits for something to happen in the server.
 pub fn wait_until(condition: impl Fn() -> bool) {
     for _ in 0..1000 {
         if condition() {
@@ -222,7 +222,7 @@ impl Connection {
         self.send(&api_request(target, "", body)).reply()
     }
 
-    /// Reads one whole answer.
+    /// Reads one complete response.
     pub fn reply(&mut self) -> Reply {
         let head_end = loop {
             if let Some(end) = find(&self.buffer, b"\r\n\r\n") {
@@ -282,7 +282,7 @@ impl Reply {
         String::from_utf8(self.body.clone()).unwrap()
     }
 
-    /// What every answer of the service itself has.
+    /// Checks what every response of the service itself has.
     pub fn assert_from_service(&self) {
         let id = self.header("x-amzn-requestid").expect("a request id");
         let is_valid = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit();

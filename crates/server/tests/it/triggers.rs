@@ -1,4 +1,4 @@
-//! Triggers against endpoints that fail, hang, answer in part and recover.
+//! Triggers with endpoints that fail, hang, accept in part and recover.
 
 use std::fs;
 use std::process::Stdio;
@@ -52,7 +52,8 @@ pub fn admin(process: &Process, method: &str, path: &str, body: &Value) -> (u16,
     (reply.status, reply.body)
 }
 
-/// Endpoints and filters must not hold up expiry and trimming; and who has no triggers has no thread for them.
+/// Endpoints and filters must not block expiry and trimming. A server without triggers has no
+/// thread for them.
 #[cfg(target_os = "linux")]
 #[test]
 fn triggers_run_on_a_thread_of_their_own() {
@@ -92,7 +93,7 @@ fn an_endpoint_that_fails_hangs_and_answers_in_part_gets_everything_in_order() {
             put(&mut client, "events", &format!("item-{item}"), n);
         }
     }
-    // Nobody who writes waits for an endpoint that hangs.
+    // No writer waits for an endpoint that hangs.
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
     endpoint.wait_for(240);
     for item in 0..8 {
@@ -192,7 +193,7 @@ fn added_triggers_write_files_only_below_the_directory_set_aside_for_them() {
     assert_eq!(add(&process, "one", "one.jsonl").0, 200);
     process.stop("-TERM");
 
-    // What is stored is not valid here, which keeps nothing else from running.
+    // The stored trigger is not valid here, which stops nothing else from running.
     let process = serve(&arguments);
     let broken = status(&process, "one");
     assert_eq!(broken["state"], "not valid");
@@ -209,7 +210,7 @@ fn added_triggers_write_files_only_below_the_directory_set_aside_for_them() {
 }
 
 #[test]
-fn what_an_endpoint_says_is_shortened() {
+fn messages_of_an_endpoint_are_shortened() {
     let process = serve(&["--memory"]);
     let mut client = Client::new(process.address);
     create_table(&mut client, "events");
@@ -232,7 +233,7 @@ fn delivery_goes_on_after_a_restart() {
     let directory = TemporaryDirectory::new("resume");
     let data = directory.path().join("data");
     let arguments = ["--data", data.to_str().unwrap(), "--durability", "os"];
-    // After five deliveries the endpoint is down until the server was restarted.
+    // After five deliveries the endpoint is down until the server has restarted.
     let is_up = Arc::new(AtomicBool::new(false));
     let up = is_up.clone();
     let endpoint =
@@ -262,7 +263,7 @@ fn delivery_goes_on_after_a_restart() {
     wait_until(|| status(&process, "resumed")["iterator_age_ms"] == 0);
     for item in 0..5 {
         let mut numbers = endpoint.numbers_of(&format!("item-{item}"));
-        // What was delivered right before the kill may come again, in order.
+        // Deliveries right before the kill may be repeated, in order.
         numbers.dedup();
         let expected: Vec<u64> = (1..=60).filter(|n| n % 5 == item).collect();
         let mut complete = numbers.clone();
@@ -303,7 +304,7 @@ fn a_configured_trigger_delivers_what_its_patterns_let_pass_across_shards_that_r
         let item = json!({"pk": {"S": pk}, "n": {"N": n.to_string()}, "kind": {"S": kind}});
         client.expect("PutItem", &json!({"TableName": "events", "Item": item}));
         if n % 20 == 0 {
-            // What is due is done when the clock has moved: shards that are full roll over.
+            // Moving the clock completes what is due: full shards roll over.
             admin(&process, "POST", "/_zenobe/clock", &json!({"advance_ms": 1000}));
         }
     }
@@ -363,7 +364,7 @@ fn records_that_are_too_old_go_to_the_dead_letter_endpoint() {
     create_table(&mut client, "events");
     let endpoint = TestEndpoint::start(|_, _| Answer::Status(500));
     let dead_letters = TestEndpoint::start(|call, _| match call {
-        // Not even the destination has to be up at once.
+        // The destination need not be up at once, either.
         0 => Answer::Status(500),
         _ => Answer::Ok,
     });
@@ -381,8 +382,8 @@ fn records_that_are_too_old_go_to_the_dead_letter_endpoint() {
 }
 
 #[test]
-fn what_retention_takes_from_a_stuck_trigger_is_counted() {
-    // Old records go from a shard that goes on; a shard that was closed goes as a whole.
+fn records_lost_to_retention_by_a_stuck_trigger_are_counted() {
+    // An open shard loses old records; a closed shard goes as a whole.
     check_retention("999999", "records_trimmed", 200);
     check_retention("3600", "shards_trimmed", 1);
 }
@@ -398,7 +399,7 @@ fn check_retention(rollover_seconds: &str, counter: &str, expected: u64) {
         true => Answer::Ok,
         false => Answer::Status(500),
     });
-    // One page of the stream fits into the trigger's memory; the rest waits in the stream.
+    // One page of the stream fits in the trigger's memory; the rest waits in the stream.
     for batch in 0..48 {
         let put = |n: u64| {
             let item = json!({"pk": {"S": format!("{batch}-{n}")}, "n": {"N": n.to_string()}});

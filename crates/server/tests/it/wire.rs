@@ -1,5 +1,5 @@
-//! The fixed answers of DynamoDB's front end, byte for byte with their checksums, and the order of its
-//! checks.
+//! The fixed responses of DynamoDB's front end, byte for byte with their checksums, and the order
+//! of its checks.
 
 use std::io::Read;
 
@@ -165,7 +165,7 @@ fn heads_above_16_kib_are_refused() {
     assert_eq!(reply.header("x-amzn-requestid"), None);
     let path = format!("GET /{}", "a".repeat(17_000));
     assert_eq!(request(&server, &path, "", "").status(), 400);
-    // Beyond its own buffer the parser refuses without looking.
+    // Beyond its own buffer the parser rejects the head without reading it.
     let status = request(&server, "GET /", &filler(100_000), "").status();
     assert!((400..500).contains(&status), "{status}");
 }

@@ -163,7 +163,7 @@ fn parse_duration(text: &str) -> Result<Duration, &'static str> {
     };
     let number: f64 = digits.parse().map_err(|_| "a time begins with a number")?;
     let time = Duration::try_from_secs_f64(number * seconds);
-    // A year is far beyond what the clock's arithmetic and any patience bear.
+    // A year is far more than the clock's arithmetic and anybody's patience allow.
     time.ok().filter(|time| time.as_secs() < 365 * 24 * 3600).ok_or("there is no such time")
 }
 

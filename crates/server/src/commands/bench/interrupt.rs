@@ -6,7 +6,7 @@ use std::thread;
 
 use zenobe_load::Stop;
 
-/// As a shell reports a program that an interrupt has ended.
+/// The status that a shell reports for an interrupted program.
 const EXIT_INTERRUPTED: i32 = 130;
 
 pub struct Interrupt {
@@ -14,12 +14,12 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Listens on a thread of its own, because preparing and running block.
+    /// Listens on a separate thread, because preparing and running block.
     pub fn watch(stop: Stop) -> Interrupt {
         let running = Arc::new(AtomicBool::new(false));
         let seen = running.clone();
         thread::spawn(move || {
-            // Without a runtime or a handler, Ctrl-C ends the program as it does others.
+            // Without a runtime or a handler, Ctrl-C ends the program as usual.
             let mut builder = tokio::runtime::Builder::new_current_thread();
             let Ok(runtime) = builder.enable_all().build() else { return };
             while runtime.block_on(tokio::signal::ctrl_c()).is_ok() {

@@ -40,7 +40,8 @@ pub fn run(arguments: &BenchArguments) -> Result<(), BenchError> {
     plan.check()?;
     check_writable(arguments)?;
     let measured = measure(arguments, &plan);
-    // Whatever went wrong, a table that nobody wants may cost money. Dropping finds out by itself whether it is ours.
+    // Whatever went wrong, an unwanted table may cost money. Dropping checks by itself whether the
+    // table is ours.
     let dropped = match arguments.drop {
         true => drop_table(&plan),
         false => Ok(()),
@@ -56,7 +57,7 @@ pub fn run(arguments: &BenchArguments) -> Result<(), BenchError> {
     }
 }
 
-/// Who measures for an hour shall not learn at its end that the result can't be written.
+/// Fails before the run if the results can't be written: nobody should learn that after an hour.
 fn check_writable(arguments: &BenchArguments) -> Result<(), BenchError> {
     let json = match &arguments.json {
         Some(JsonOutput::File(path)) => Some(path),
@@ -64,7 +65,7 @@ fn check_writable(arguments: &BenchArguments) -> Result<(), BenchError> {
     };
     let plot = arguments.plot.as_ref().map(|(PlotOutput::Svg(path) | PlotOutput::Html(path))| path);
     for path in json.into_iter().chain(plot) {
-        // A link that leads nowhere is not new.
+        // A dangling link is not new.
         let is_new = path.symlink_metadata().is_err();
         let opened = fs::OpenOptions::new().create(true).append(true).open(path);
         let checked = match opened {
@@ -77,7 +78,7 @@ fn check_writable(arguments: &BenchArguments) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// Loads the table, sends the load and writes what came of it.
+/// Loads the table, sends the load and writes the results.
 fn measure(arguments: &BenchArguments, plan: &Plan) -> Result<Report, BenchError> {
     let mut progress = Progress::new();
     let stop = Stop::new();
@@ -117,7 +118,7 @@ fn judge(arguments: &BenchArguments, report: &Report) -> Result<(), BenchError> 
     if failed > 0 && !arguments.allow_errors {
         return Err(BenchError::Errors { failed, all: failed + report.requests });
     }
-    // Who interrupts the warm-up knows that nothing was measured.
+    // A user who interrupts the warm-up knows that nothing was measured.
     if report.requests == 0 && failed == 0 && !report.stopped {
         return Err(BenchError::Nothing);
     }
@@ -127,7 +128,7 @@ fn judge(arguments: &BenchArguments, report: &Report) -> Result<(), BenchError> 
 fn print(text: &str) -> Result<(), BenchError> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        // Whoever reads may have read enough.
+        // The reader has closed the pipe because it has read enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         outcome => outcome.map_err(BenchError::Print),
     }

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use zenobe_load::{Interval, LoadProgress, Pacing, Plan, human_count, human_time};
 
 pub struct Progress {
-    /// On a terminal a line replaces the one before.
+    /// On a terminal a line replaces the previous one.
     in_place: bool,
     errors: u64,
 }
@@ -59,7 +59,7 @@ impl Progress {
         self.line(&text, true);
     }
 
-    /// Leaves the last line as it is, or takes it away where it was live.
+    /// Clears the live line, if there is one.
     pub fn end(&mut self) {
         if self.in_place {
             eprint!("\r\x1b[2K");
@@ -67,7 +67,7 @@ impl Progress {
         let _ = io::stderr().flush();
     }
 
-    /// A line that is `live` will be replaced, if that is possible.
+    /// A `live` line will be replaced, if possible.
     fn line(&mut self, text: &str, live: bool) {
         match (self.in_place, live) {
             (false, _) => eprintln!("{text}"),
