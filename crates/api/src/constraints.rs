@@ -1,7 +1,7 @@
 //! The constraints of the API model: required members, lengths, ranges, patterns and enumerations.
 //!
-//! Violations are collected (DynamoDB lists up to ten) while the checks hand back narrower values; once
-//! [`Violations::finish`] has passed, what they handed back is complete.
+//! The checks collect violations (DynamoDB lists up to ten) and return narrower values. Once
+//! [`Violations::finish`] has passed, these values are complete.
 
 mod table_name;
 
@@ -34,7 +34,7 @@ impl Violations {
         if self.0.is_empty() { Ok(()) } else { Err(constraint::envelope(&self.0)) }
     }
 
-    /// A member that has to be there. What is returned for a missing one is never used, because
+    /// A required member. The value returned for a missing one is never used, because
     /// [`Violations::finish`] fails.
     pub(crate) fn required<T: Default>(&mut self, value: Option<T>, path: &str) -> T {
         if value.is_none() {
@@ -54,7 +54,7 @@ impl Violations {
         }
     }
 
-    /// A list's length. `print` is called only if it is violated.
+    /// A list's length. `print` is called only if the length is violated.
     pub(crate) fn count(
         &mut self,
         count: usize,
@@ -82,7 +82,8 @@ impl Violations {
         }
     }
 
-    /// A name of 3 to 255 characters; DynamoDB reports the pattern before the length. An empty one violates both.
+    /// A name of 3 to 255 characters. DynamoDB reports the pattern before the length; an empty name
+    /// violates both.
     pub(crate) fn name(&mut self, name: &str, path: &str) {
         if name.is_empty() || !name.chars().all(is_name_character) {
             self.add(Some(name), path, Constraint::Pattern(NAME_PATTERN));
@@ -90,7 +91,7 @@ impl Violations {
         self.length(name, path, 3, 255);
     }
 
-    /// An enumeration's value, if the member is there and legal.
+    /// The value of an enumeration, if the member is present and legal.
     pub(crate) fn enumeration<T: Copy>(
         &mut self,
         value: Option<&str>,
@@ -106,7 +107,7 @@ impl Violations {
         found.map(|(_, value)| *value)
     }
 
-    /// An enumeration's value that has to be there.
+    /// The value of a required enumeration.
     pub(crate) fn required_enumeration<T: Copy>(
         &mut self,
         value: Option<&str>,
@@ -120,8 +121,8 @@ impl Violations {
     }
 }
 
-/// An enumeration of the API model: names and what they stand for, in the order in which DynamoDB
-/// lists them in its errors.
+/// An enumeration of the API model: names and their values, in the order in which DynamoDB lists
+/// them in errors.
 pub(crate) struct Enumeration<T: 'static>(pub(crate) &'static [(&'static str, T)]);
 
 impl<T: PartialEq> Enumeration<T> {
@@ -131,7 +132,8 @@ impl<T: PartialEq> Enumeration<T> {
     }
 }
 
-/// What a violation prints of a list or map. More helps nobody, and the request chooses how much there is.
+/// How much of a list or map a violation prints. The request chooses how long it is, and more would
+/// help nobody.
 const PRINTED_ELEMENTS_MAX: usize = 256;
 const PRINTED_SIZE_BYTES_MAX: usize = 64 * 1024;
 
@@ -146,7 +148,7 @@ pub(crate) fn printed_map<T>(entries: &[(String, T)], print: impl Fn(&T) -> Stri
     format!("{{{}}}", printed_elements(entries))
 }
 
-/// A part of the request as it came, for the few violations that print JSON.
+/// A part of the request as sent, for the few violations that print JSON.
 pub(crate) fn printed_text(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text.trim_ascii());
     match text.char_indices().find(|(position, _)| *position >= PRINTED_SIZE_BYTES_MAX) {

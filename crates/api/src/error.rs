@@ -1,4 +1,4 @@
-//! What a client is told when a request fails: an exception type, a text, and what comes with it.
+//! What a client receives when a request fails: an exception type, a text, and additional data.
 
 use bytes::Bytes;
 use zenobe_value::EncodedItem;
@@ -7,14 +7,15 @@ use crate::Response;
 use crate::json::{Writer, write_item};
 use crate::messages;
 
-/// An error answer. The texts come from the catalogue in `messages`; nothing else in the crate words errors.
+/// An error response. The catalogue in `messages` holds the texts; nothing else in the crate words
+/// errors.
 #[derive(Debug, Clone)]
 pub struct ApiError {
     exception: Exception,
     message: Option<String>,
     extras: Extras,
-    /// Whether the newer front end puts `1 validation error detected: ` before this text in the
-    /// operations that do so at all.
+    /// Whether the newer front end prefixes this text with `1 validation error detected: `, in
+    /// those operations that have the prefix at all.
     prefixed_in_newer_wording: bool,
 }
 
@@ -36,7 +37,7 @@ pub struct CancellationEntry {
 }
 
 impl CancellationEntry {
-    /// The entry of an action that nothing stands against.
+    /// The entry of an action that did not cause the cancellation.
     pub(crate) fn none() -> CancellationEntry {
         CancellationEntry { code: "None", message: None, item: None }
     }
@@ -47,7 +48,7 @@ impl CancellationEntry {
     }
 }
 
-/// The exception types that the server answers with.
+/// The exception types of responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Exception {
     Validation,
@@ -151,12 +152,12 @@ impl Exception {
 }
 
 impl ApiError {
-    /// An error with a text. Inside this crate only the message catalogue calls it.
+    /// An error with a text. Inside this crate, only the message catalogue calls it.
     pub fn new(exception: Exception, message: impl Into<String>) -> ApiError {
         ApiError { message: Some(message.into()), ..ApiError::bare(exception) }
     }
 
-    /// A body that is not JSON, or not of the right types (then with a text).
+    /// A body that is not JSON, or has wrong types (then with a text).
     pub fn serialization(message: Option<String>) -> ApiError {
         ApiError { message, ..ApiError::bare(Exception::Serialization) }
     }
@@ -166,7 +167,7 @@ impl ApiError {
         ApiError::bare(Exception::UnknownOperation)
     }
 
-    /// A fault of the server, whatever it is; the log says more.
+    /// A fault of the server, of any kind; the log says more.
     pub fn internal_server_error() -> ApiError {
         messages::request::internal_server_error()
     }
@@ -202,13 +203,13 @@ impl ApiError {
         self
     }
 
-    /// Marks a text of the families that the newer front end prefixes.
+    /// Marks a text that the newer front end prefixes.
     pub(crate) fn prefixed_in_newer_wording(mut self) -> ApiError {
         self.prefixed_in_newer_wording = true;
         self
     }
 
-    /// The error as the newer front end words it in the operations that it has reached.
+    /// The error in the newer front end's wording, for operations that use it.
     pub(crate) fn in_newer_wording(mut self) -> ApiError {
         if let (true, Some(message)) = (self.prefixed_in_newer_wording, &mut self.message) {
             message.insert_str(0, messages::NEWER_PREFIX);

@@ -59,9 +59,9 @@ pub struct Api {
 pub struct ApiOptions {
     /// Which error texts to use where DynamoDB has two.
     pub wording: Wording,
-    /// What DescribeEndpoints answers with; DynamoDB's regional host if not set.
+    /// The address that DescribeEndpoints returns; DynamoDB's regional host if not set.
     pub endpoint: Option<String>,
-    /// Whether to refuse PartiQL statements that would scan.
+    /// Whether to reject PartiQL statements that would scan.
     pub refuse_scans: bool,
 }
 
@@ -71,7 +71,7 @@ pub struct Response {
     pub body: Bytes,
     /// The exception's name, for logs and metrics.
     pub error: Option<&'static str>,
-    /// What became of a PartiQL statement: the operation, what it read and what that cost.
+    /// How a PartiQL statement was executed: the operation, what it read and what that cost.
     pub plan: Option<String>,
 }
 
@@ -80,13 +80,13 @@ impl Api {
         Api { engine, options }
     }
 
-    /// The same, as seen by a caller who reached it at this endpoint.
+    /// The same API, for a caller who reached it at this endpoint.
     pub fn at(&self, endpoint: String) -> Api {
         let options = ApiOptions { endpoint: Some(endpoint), ..self.options.clone() };
         Api { engine: self.engine.clone(), options }
     }
 
-    /// Answers one request of a caller who sees the tables of `namespace`.
+    /// Handles one request of a caller who sees the tables of `namespace`.
     pub async fn handle(
         &self,
         operation: Operation,
@@ -108,7 +108,7 @@ impl Api {
         Context { engine, options, namespace, operation, plan: OnceLock::new() }
     }
 
-    /// The newer wording has reached the writes of single items only.
+    /// The newer wording has only reached writes of single items.
     fn worded(&self, operation: Operation, error: ApiError) -> ApiError {
         match (self.options.wording, operation) {
             (
@@ -120,17 +120,17 @@ impl Api {
     }
 }
 
-/// What an operation works with.
+/// Everything that an operation needs.
 pub(crate) struct Context<'a> {
     pub(crate) engine: &'a Arc<Engine>,
     pub(crate) options: &'a ApiOptions,
     pub(crate) namespace: &'a Arc<Namespace>,
     pub(crate) operation: Operation,
-    /// What became of a statement, once that is known.
+    /// How a statement was executed, once known.
     plan: OnceLock<String>,
 }
 
-/// The JSON body of a successful answer.
+/// The JSON body of a successful response.
 pub(crate) struct Reply(pub(crate) Vec<u8>);
 
 impl Context<'_> {
@@ -143,12 +143,13 @@ impl Context<'_> {
         constraints::table_name(given, rule, self.namespace)
     }
 
-    /// Resolves the table of an item operation, whose name satisfies the constraints.
+    /// Resolves the table of an item operation, whose name has passed the constraints.
     pub(crate) fn item_table(&self, given: Option<&str>) -> Result<TableName, ApiError> {
         self.table_name(given, TableNameRule::Item)
     }
 
-    /// The newer front end looks at an empty name before anything else of a write that has a key or an item.
+    /// For a write with a key or an item, the newer front end checks for an empty name before
+    /// anything else.
     pub(crate) fn check_named(&self, given: Option<&str>, has_key: bool) -> Result<(), ApiError> {
         match (self.options.wording, given) {
             (Wording::Newer, Some("")) if has_key => {
@@ -158,7 +159,7 @@ impl Context<'_> {
         }
     }
 
-    /// The answer to a batch of nothing.
+    /// The error for an empty batch.
     pub(crate) fn request_items_required(&self) -> ApiError {
         match self.options.wording {
             Wording::Classic => messages::batch::request_items_required(self.operation.name()),
@@ -166,13 +167,13 @@ impl Context<'_> {
         }
     }
 
-    /// Tells people what became of a statement.
+    /// Records how a statement was executed.
     pub(crate) fn tell(&self, plan: String) {
-        // A statement that is tried again tells it twice, and the first time is as good.
+        // A retried statement records it twice; the first time is as good.
         let _ = self.plan.set(plan);
     }
 
-    /// Refuses a statement that would scan, if the server is told to.
+    /// Rejects a statement that would scan, if so configured.
     pub(crate) fn refuse_scan(&self, table: &TableName, plan: &ReadPlan) -> Result<(), ApiError> {
         if !self.options.refuse_scans || !plan.is_full_table_scan() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The operations of DynamoDB's API, known by name whether or not they are built.
+//! The operations of DynamoDB's API, known by name whether or not they are supported.
 
 /// Declares the operations of both services.
 macro_rules! operations {
@@ -21,7 +21,8 @@ macro_rules! operations {
                 }
             }
 
-            /// The operation of a name, such as `PutItem`. No two operations of the services share one.
+            /// The operation with this name, such as `PutItem`. No two operations of the services
+            /// share one.
             pub fn from_name(name: &str) -> Option<Operation> {
                 match name {
                     $($(stringify!($operation) => Some(Operation::$operation),)*)*

@@ -1,4 +1,4 @@
-//! Stream records as JSON: in answers of GetRecords, and in the events that functions receive.
+//! Stream records as JSON: in responses of GetRecords, and in the events that functions receive.
 
 use std::sync::Arc;
 
@@ -11,18 +11,18 @@ use crate::operations::get_records;
 use crate::operations::stream_input::encode_iterator;
 use crate::{Api, Operation, Response};
 
-/// A page of GetRecords that has not been written as JSON.
+/// A page of GetRecords, not yet rendered as JSON.
 #[derive(Debug)]
 pub struct RecordsRead {
     pub stream: StreamName,
     pub records: Vec<StreamRecord>,
-    /// The iterator to go on with; `None` at the end of a closed shard.
+    /// The iterator for the next page; `None` at the end of a closed shard.
     pub next: Option<String>,
 }
 
 impl Api {
-    /// GetRecords for callers in this process, who spare writing and parsing the answer. Refused, they get what a
-    /// client would.
+    /// GetRecords for callers in this process, which saves rendering and parsing the response. They
+    /// get the same errors as a client.
     pub async fn read_records(
         &self,
         namespace: &Arc<Namespace>,
@@ -39,12 +39,12 @@ impl Api {
     }
 }
 
-/// Whom a record is written for. The forms differ in two places.
+/// The recipient of a record. The forms differ in two places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordForm {
-    /// A member of `Records` in the answer of GetRecords.
+    /// A member of `Records` in the response of GetRecords.
     Api,
-    /// A member of `Records` in the event that a Lambda function receives: it says which stream it is from and
+    /// A member of `Records` in the event that a Lambda function receives: it names its stream and
     /// spells the members of `userIdentity` in lower case.
     LambdaEvent,
 }
@@ -95,7 +95,7 @@ pub(crate) fn write(
 }
 
 fn write_change(writer: &mut Writer, record: &StreamRecord) {
-    // Whole seconds, as DynamoDB has them.
+    // Whole seconds, as on DynamoDB.
     writer.name("ApproximateCreationDateTime").integer(record.created_at_ms / 1_000);
     write_item(writer.name("Keys"), record.keys.as_item());
     if let Some(image) = &record.new {

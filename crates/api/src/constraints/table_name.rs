@@ -1,4 +1,4 @@
-//! How requests name tables: by name, or by ARN. The rules differ between families of operations.
+//! How requests name tables: by name or by ARN. The rules differ between families of operations.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::messages::request;
 const NAME_LENGTH_MIN: usize = 3;
 const NAME_LENGTH_MAX: usize = 255;
 
-/// Which family's rules (and words) apply to a table name.
+/// Which family's rules (and texts) apply to a table name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TableNameRule {
     /// Item operations, which report a bad name together with their other constraints.
@@ -22,7 +22,8 @@ pub(crate) enum TableNameRule {
     Settings,
 }
 
-/// Resolves the `TableName` member. For an item operation, [`Violations::table_name`] has looked at it before.
+/// Resolves the `TableName` member. For an item operation, [`Violations::table_name`] has checked
+/// it before.
 pub(crate) fn table_name(
     given: Option<&str>,
     rule: TableNameRule,
@@ -39,7 +40,7 @@ pub(crate) fn table_name(
     Ok(TableName { namespace: Arc::clone(namespace), name: name.to_owned() })
 }
 
-/// Whether a key of a map names a table, or is an ARN, which is looked at later.
+/// Whether a key of a map is a table's name, or an ARN, which is checked later.
 fn is_table_name(given: &str) -> bool {
     let length = given.chars().count();
     given.starts_with("arn:")
@@ -48,13 +49,13 @@ fn is_table_name(given: &str) -> bool {
 }
 
 impl Violations {
-    /// The `TableName` of an item operation, which is reported with everything else. It is resolved later, by
-    /// [`table_name`].
+    /// Checks the `TableName` of an item operation, together with its other constraints.
+    /// [`table_name`] resolves it later.
     pub(crate) fn table_name(&mut self, given: Option<&str>) {
         self.nested_table_name(given, "tableName");
     }
 
-    /// A `TableName` further inside a request.
+    /// Checks a `TableName` further inside a request.
     pub(crate) fn nested_table_name(&mut self, given: Option<&str>, path: &str) {
         match given {
             None => self.add(None, path, Constraint::NotNull),
@@ -64,7 +65,8 @@ impl Violations {
         }
     }
 
-    /// The names of tables as the keys of `requestItems`. `print` is called only if one is bad.
+    /// Checks the table names that are keys of `requestItems`. `print` is called only if one is
+    /// bad.
     pub(crate) fn table_names_as_keys<'n>(
         &mut self,
         mut names: impl Iterator<Item = &'n str>,

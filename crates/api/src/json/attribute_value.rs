@@ -1,6 +1,6 @@
-//! Attribute values as requests carry them. JSON types are checked while reading; faults of the values
-//! themselves (an empty set, a bad number) are kept as data, because each operation reports them
-//! at its own moment.
+//! Attribute values in requests. JSON types are checked while reading. Faults of the values
+//! themselves (an empty set, a bad number) are kept as data, because operations report them at
+//! different points.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -13,13 +13,13 @@ use super::decode::{
 };
 use super::reader::{Kind, Reader};
 
-/// An attribute value, or the first thing that is wrong with it.
+/// An attribute value, or its first fault.
 pub(crate) type WireValue = Result<AttributeValue, ValueFault>;
 
-/// An item, a key or a map of expression values, in the order of the request.
+/// An item, a key or a map of expression values, in request order.
 pub(crate) type WireAttributes = OrderedMap<WireValue>;
 
-/// What can be wrong with an attribute value; the texts are in [`crate::messages::value`].
+/// A fault of an attribute value; the texts are in [`crate::messages::value`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ValueFault {
     Empty,
@@ -39,7 +39,7 @@ pub(crate) enum ValueFault {
     Name(NameFault),
 }
 
-/// What can be wrong with the name of an attribute.
+/// A fault of an attribute's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NameFault {
     Empty,
@@ -57,7 +57,7 @@ impl NameFault {
 }
 
 impl WireAttributes {
-    /// The attributes, or the fault of the first bad one in the order of the request.
+    /// The attributes, or the fault of the first bad one in request order.
     pub(crate) fn into_attributes(self) -> Result<Attributes, ValueFault> {
         self.0.into_iter().map(|(name, value)| Ok((name, value?))).collect()
     }
@@ -77,7 +77,7 @@ impl Decode for WireValue {
     }
 }
 
-/// Reads one value on the given level of nesting; a top-level attribute's value is on level 1.
+/// Reads one value at the given nesting level; a top-level attribute's value has level 1.
 fn value(
     reader: &mut Reader<'_>,
     position: Position,
@@ -98,16 +98,16 @@ fn value(
     Ok(collected.finish())
 }
 
-/// The members of one attribute value: there should be exactly one.
+/// The members of one attribute value, which should have exactly one.
 #[derive(Default)]
 struct Collected {
-    /// Nearly always the only one.
+    /// Nearly always the only member.
     first: Option<(AttributeType, WireValue)>,
     others: Vec<(AttributeType, WireValue)>,
 }
 
 impl Collected {
-    /// Takes a member; `None` is a `null` one. Of duplicates the last one counts.
+    /// Adds a member; `None` is `null`. Of duplicates the last one counts.
     fn set(&mut self, attribute_type: AttributeType, value: Option<WireValue>) {
         self.first.take_if(|(known, _)| *known == attribute_type);
         self.others.retain(|(known, _)| *known != attribute_type);
@@ -137,7 +137,7 @@ impl Collected {
     }
 }
 
-/// When DynamoDB looks for a fault, among those that one value has.
+/// The order in which DynamoDB looks for the faults of one value.
 fn precedence(value: &WireValue) -> usize {
     match value {
         Err(ValueFault::Empty) => 0,
@@ -156,7 +156,7 @@ fn precedence(value: &WireValue) -> usize {
     }
 }
 
-/// The first fault counts, but nesting is looked at only after everything else but names.
+/// The first fault counts, but nesting is checked after everything except names.
 pub(crate) fn keep_first(kept: &mut Option<ValueFault>, fault: ValueFault) {
     let replaces = match (&kept, &fault) {
         (None, _) => true,
@@ -231,7 +231,7 @@ fn nested_value(reader: &mut Reader<'_>, level: usize) -> Result<WireValue, Deco
     }
 }
 
-/// A string that is only looked at, so that it need not be copied out of the request.
+/// A string that is only inspected, so it need not be copied out of the request.
 fn text<'a>(reader: &mut Reader<'a>) -> Result<Option<Cow<'a, str>>, DecodeError> {
     if reader.peek()? == Kind::String {
         return Ok(Some(reader.string()?));
@@ -276,7 +276,7 @@ fn binary_set(members: Vec<Option<Blob>>) -> WireValue {
     Ok(AttributeValue::Bs(set))
 }
 
-/// The members of a set, which has some, and none of them `null`.
+/// The members of a set, which must have some, none of them `null`.
 fn set_members<T>(
     members: Vec<Option<T>>,
     attribute_type: AttributeType,

@@ -1,8 +1,9 @@
-//! Request shapes: structs of options, filled straight from the JSON text with the type checks (and
-//! the texts) of DynamoDB's deserialiser.
+//! Request shapes: structs of options, filled directly from the JSON text, with the type checks and
+//! texts of DynamoDB's deserialiser.
 //!
-//! A shape's Rust name is its name in DynamoDB's API model, because type errors print it. `null` is
-//! "absent" everywhere, unknown members are skipped, and of duplicate members the last one wins.
+//! A shape's Rust name is its name in DynamoDB's API model, because type errors print it. `null`
+//! means "absent" everywhere, unknown members are skipped, and of duplicate members the last one
+//! wins.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,10 +13,10 @@ use super::reader::{Kind, Reader, SyntaxError};
 use crate::error::ApiError;
 use crate::messages::engine::{Subject, engine_error};
 
-/// Something that a request member, list element or map value can be.
+/// The type of a request member, list element or map value.
 pub(crate) trait Decode: Sized {
-    /// How many elements of a list are kept. The others are checked like them and then forgotten, so that a
-    /// body of many small elements cannot take many times its own size.
+    /// How many elements of a list to keep. Further elements are checked and dropped, so a body of
+    /// many small elements cannot take many times its own size.
     const ELEMENTS_KEPT_MAX: usize = usize::MAX;
 
     /// How DynamoDB prints the expected type when it finds an array instead.
@@ -24,20 +25,20 @@ pub(crate) trait Decode: Sized {
     /// Reads the value, which is not `null`.
     fn decode(reader: &mut Reader<'_>, position: Position) -> Result<Self, DecodeError>;
 
-    /// What `null` stands for as a list element or map value, where it can't be "absent".
+    /// What `null` means as a list element or map value, where it can't mean "absent".
     fn from_null() -> Option<Self> {
         None
     }
 }
 
-/// Where a value stands. DynamoDB words type errors differently for members and for elements.
+/// The position of a value. DynamoDB words type errors differently for members and for elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Position {
     Member,
     Element,
 }
 
-/// Far above what any list of structures may have, so that a list that was cut is still too long.
+/// Far above what any list of structures may have, so a truncated list is still too long.
 pub(crate) const STRUCTURES_KEPT_MAX: usize = 1_000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,7 +63,7 @@ pub(crate) enum TypeFault {
     },
     UnexpectedMember,
     UnexpectedElement,
-    /// A scalar for a list or map inside another list or map.
+    /// A scalar in place of a list or map inside another list or map.
     NestedGeneric,
     BlobNotString,
     Base64Length(usize),
@@ -81,7 +82,7 @@ impl From<TypeFault> for DecodeError {
     }
 }
 
-/// Reads a whole request. A type error is reported as such only if the body is JSON at all.
+/// Reads a whole request. A type error is reported only if the body is valid JSON.
 pub(crate) fn request<T: Decode>(body: &[u8]) -> Result<T, ApiError> {
     let decode = || -> Result<T, DecodeError> {
         let mut reader = Reader::new(body)?;
@@ -149,7 +150,7 @@ pub(crate) use shape;
 
 type ReadMember<'f> = dyn FnMut(&str, &mut Reader<'_>) -> Result<(), DecodeError> + 'f;
 
-/// Reads an object whose members `read_member` knows.
+/// Reads an object whose members `read_member` handles.
 pub(crate) fn structure<T: Decode>(
     reader: &mut Reader<'_>,
     position: Position,
@@ -231,10 +232,10 @@ impl<T: Decode> Decode for Option<T> {
     }
 }
 
-/// The entries that one map may have. The names alone of so many attributes are larger than any item.
+/// The most entries of one map. The names alone of that many attributes exceed any item.
 pub(crate) const ENTRIES_MAX: usize = 204_800;
 
-/// A JSON object with free keys, in the order of the request and without duplicates. One with more than
+/// A JSON object with free keys, in request order and without duplicates. One with more than
 /// [`ENTRIES_MAX`] fails its request.
 #[derive(Debug, Clone)]
 pub(crate) struct OrderedMap<T>(pub(crate) Vec<(String, T)>);
@@ -256,8 +257,8 @@ impl<T: Decode> Decode for OrderedMap<T> {
     }
 }
 
-/// An [`OrderedMap`] whose legal sizes are small: of a larger one only the beginning is kept, which is
-/// still too large.
+/// An [`OrderedMap`] that may only be small. Of a larger one only the start is kept, which is still
+/// too large.
 #[derive(Debug, Clone)]
 pub(crate) struct BoundedMap<T>(pub(crate) Vec<(String, T)>);
 
@@ -301,7 +302,7 @@ fn entries<T: Decode>(
             continue;
         }
         entries.push((name.into_owned(), value));
-        // Duplicates don't count, and looking for them only now and then keeps the work linear.
+        // Duplicates don't count. Looking for them only now and then keeps the work linear.
         if entries.len() >= kept_max.saturating_mul(2) {
             entries = last_of_duplicates(entries);
             is_full = entries.len() >= kept_max;
@@ -310,10 +311,10 @@ fn entries<T: Decode>(
     Ok(last_of_duplicates(entries))
 }
 
-/// So few members are compared with each other to see that they differ.
+/// Up to this many members are compared pairwise to find duplicates.
 const COMPARED_MAX: usize = 16;
 
-/// Sorts instead of comparing each with each, because a request may have very many members.
+/// Sorts instead of comparing pairwise, because a request may have very many members.
 fn last_of_duplicates<T>(mut entries: Vec<(String, T)>) -> Vec<(String, T)> {
     let is_new = |at: usize| entries[..at].iter().all(|(name, _)| *name != entries[at].0);
     if entries.len() <= COMPARED_MAX && (1..entries.len()).all(is_new) {
@@ -429,7 +430,7 @@ impl Decode for Blob {
     }
 }
 
-/// The kind of a value where only scalars are allowed.
+/// The kind of a value that must be a scalar.
 fn scalar_kind<T: Decode>(reader: &mut Reader<'_>) -> Result<Kind, DecodeError> {
     match reader.peek()? {
         Kind::Object => Err(TypeFault::StructureNotExpected.into()),
@@ -440,7 +441,7 @@ fn scalar_kind<T: Decode>(reader: &mut Reader<'_>) -> Result<Kind, DecodeError> 
     }
 }
 
-/// Fractions are cut off, as DynamoDB does; numbers out of range become the nearest one in range.
+/// Truncates fractions, as DynamoDB does; a number out of range becomes the nearest one in range.
 fn integer(given: Kind, reader: &mut Reader<'_>, target: &'static str) -> Result<i64, DecodeError> {
     match given {
         Kind::Integer => {
@@ -566,7 +567,7 @@ mod tests {
                 names.enumerate().map(|(at, name)| format!("\"n{name}\":\"{at}\"")).collect();
             let body = format!("{{\"Names\":{{{}}}}}", members.join(","));
             let kept = request::<Everything>(body.as_bytes()).unwrap().names.unwrap().0;
-            // Those with an even number come again, so they stand at the end.
+            // Even numbers come again, so they move to the end.
             let odd = (0..count).skip(1).step_by(2).map(|name| (name, name));
             let even = (0..count).step_by(2).enumerate().map(|(at, name)| (name, count + at));
             let expected: Vec<_> =
@@ -576,7 +577,7 @@ mod tests {
     }
 
     #[test]
-    fn maps_that_no_item_can_have_fail_their_request() {
+    fn maps_larger_than_any_item_fail_their_request() {
         let named = |count: usize| -> String {
             let members: Vec<String> = (0..count).map(|name| format!("\"{name}\":{{}}")).collect();
             members.join(",")
@@ -585,16 +586,16 @@ mod tests {
         let kept = request::<Everything>(format!("{{\"Map\":{{{}}}}}", named(1_000)).as_bytes());
         assert_eq!(kept.unwrap().map.unwrap().0.len(), 1_000);
         check(&format!("{{\"Map\":{{{}}}}}", named(ENTRIES_MAX + 1)), too_large);
-        // Smaller ones add up.
+        // Smaller maps add up.
         let lists = vec![format!("{{{}}}", named(100_000)); 13].join(",");
         check(&format!("{{\"Lists\":{{\"a\":[{lists}]}}}}"), too_large);
-        // What comes behind is still read.
+        // What follows is still read.
         let behind = format!("{{\"Map\":{{{}}},\"Names\":{{\"a\":1}}}}", named(ENTRIES_MAX + 1));
         check(&behind, NOT_A_STRING);
     }
 
     #[test]
-    fn what_is_not_kept_is_checked() {
+    fn elements_that_are_dropped_are_checked() {
         let list = format!("{{\"Many\":[{}1]}}", "{},".repeat(5_000));
         check(&list, "Unexpected value type in payload");
         let members: String = (0..5_000).map(|name| format!("\"{name}\":{{}},")).collect();

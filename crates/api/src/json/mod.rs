@@ -1,7 +1,7 @@
 //! JSON at the edge: a pull reader for requests and a compact writer for responses.
 //!
-//! **Invariant:** no JSON tree is ever built. Requests stream into structs of options, items stream
-//! from their stored bytes to the response.
+//! **Invariant:** nothing builds a JSON tree. Requests stream into structs of options, and items
+//! stream from their stored bytes into the response.
 
 pub(crate) mod attribute_value;
 pub(crate) mod decode;

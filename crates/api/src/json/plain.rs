@@ -1,13 +1,13 @@
-//! Where the special characters of JSON strings are.
+//! Finds the special characters of JSON strings.
 //!
-//! Most of what is read and written is text without any, so the search takes many bytes at a time.
+//! Most texts have none, so the search examines many bytes at a time.
 
 const BLOCK_SIZE_BYTES: usize = 64;
 const WORD_SIZE_BYTES: usize = 8;
-/// Most strings end within so many words, for which blocks would be too large.
+/// Most strings end within this many words, and blocks would be too large for them.
 const WORDS_FIRST: usize = 2;
 
-/// How many bytes at the start need no escape inside a JSON string.
+/// How many bytes from the start need no escape inside a JSON string.
 pub(super) fn plain_length(bytes: &[u8]) -> usize {
     let Some(last) = bytes.last_chunk() else {
         return first_special(short_word(bytes)).unwrap_or(bytes.len());
@@ -18,8 +18,8 @@ pub(super) fn plain_length(bytes: &[u8]) -> usize {
         length += plain_blocks(&bytes[length..]);
         length += plain_words(bytes[length..].as_chunks().0);
     }
-    // Fewer bytes than a word are left, or a special one comes next. The last word also has bytes that are known to be
-    // plain.
+    // Either less than a word is left, or a special byte comes next. The last word also covers
+    // bytes that are known to be plain.
     if bytes.len() - length >= WORD_SIZE_BYTES {
         return length;
     }
@@ -27,7 +27,7 @@ pub(super) fn plain_length(bytes: &[u8]) -> usize {
     first_special(u64::from_le_bytes(*last)).map_or(bytes.len(), |position| last_at + position)
 }
 
-/// Blocks are looked at without branches, which the compiler turns into vector instructions.
+/// Examines blocks without branches, so that the compiler emits vector instructions.
 fn plain_blocks(bytes: &[u8]) -> usize {
     let (blocks, _) = bytes.as_chunks::<BLOCK_SIZE_BYTES>();
     let is_plain = |block: &&[u8; BLOCK_SIZE_BYTES]| {
@@ -45,8 +45,8 @@ fn plain_words(words: &[[u8; WORD_SIZE_BYTES]]) -> usize {
     words.len() * WORD_SIZE_BYTES
 }
 
-/// Less than a word of bytes as a word, with zeros, which are special, behind them. Two reads overlap rather than
-/// taking one byte at a time.
+/// Fewer bytes than a word, padded with zeros, which are special. Two overlapping reads replace a
+/// loop over bytes.
 fn short_word(bytes: &[u8]) -> u64 {
     let shift = |size: usize| 8 * (bytes.len() - size);
     if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
@@ -58,19 +58,20 @@ fn short_word(bytes: &[u8]) -> u64 {
     }
 }
 
-/// Always makes all comparisons: a branch would keep the compiler from doing many bytes at once.
+/// Always makes all comparisons: a branch would prevent vectorisation.
 fn is_special(byte: u8) -> bool {
     (byte == b'"') | (byte == b'\\') | (byte < FIRST_PRINTABLE)
 }
 
 const FIRST_PRINTABLE: u8 = 0x20;
-/// A word of bytes that are all 1; its multiples repeat any other byte.
+/// A word whose bytes are all 1; its multiples repeat any other byte.
 const ONES: u64 = u64::MAX / 255;
 
 /// The position of the first special byte in a word whose lowest byte is the first.
 ///
-/// Taking `n` from each byte sets the high bit of those that are less than `n` and were below 128. A borrow can set
-/// others too, but only above a byte that is less than `n` itself, so the lowest one is right.
+/// Subtracting `n` from each byte sets the high bit of those that are less than `n` and were below
+/// 128. A borrow can set others as well, but only above a byte that is less than `n` itself, so the
+/// lowest one is right.
 fn first_special(word: u64) -> Option<usize> {
     let less_than = |word: u64, bound: u8| word.wrapping_sub(ONES * u64::from(bound)) & !word;
     let equal_to = |byte: u8| less_than(word ^ (ONES * u64::from(byte)), 1);
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn each_byte_is_told_wherever_it_stands() {
+    fn each_byte_is_classified_at_every_position() {
         for byte in 0..=u8::MAX {
             for position in 0..100 {
                 let mut bytes = [b'x'; 105];
@@ -101,7 +102,7 @@ mod tests {
                     let bytes = &bytes[..end];
                     assert_eq!(plain_length(bytes), naive(bytes), "{byte} at {position} of {end}");
                 }
-                // Neighbours must not hide or feign it.
+                // Neighbours must neither hide nor fake it.
                 bytes[position + 1] = 0x1f;
                 bytes[position + 2] = 0x80;
                 assert_eq!(plain_length(&bytes), naive(&bytes), "{byte} at {position}");

@@ -1,17 +1,17 @@
 //! A pull reader over JSON text: the caller asks for the value it expects next.
 //!
-//! Hand-written because DynamoDB's type errors tell `23` from `23.5`, and because lone surrogates,
-//! invalid UTF-8 and unbounded nesting have to be refused while the text is read.
+//! It is hand-written because DynamoDB's type errors distinguish `23` from `23.5`, and because lone
+//! surrogates, invalid UTF-8 and unbounded nesting must be rejected while reading.
 
 use std::borrow::Cow;
 
 use super::plain::plain_length;
 
-/// Deeper structures are refused. Attribute values nest to 32 levels of two JSON levels each, so this
-/// leaves ample room to read a value that is too deep and to say so.
+/// Deeper structures are rejected. Attribute values nest to 32 levels of two JSON levels each, so
+/// this leaves ample margin to read a value that is too deep and report it.
 const DEPTH_MAX: usize = 1_000;
 
-/// The text is not JSON. What exactly is wrong is never shown to a client.
+/// The text is not JSON. Clients never see what exactly is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SyntaxError;
 
@@ -32,14 +32,15 @@ pub(crate) struct Reader<'a> {
     text: &'a str,
     position: usize,
     depth: usize,
-    /// How many entries of maps with free keys have been kept.
+    /// How many entries of maps with free keys were kept.
     entries_kept: usize,
-    /// Whether there were more of them than any legal request has, and some are lost.
+    /// Whether there were more of them than any legal request has, so that some were dropped.
     has_lost_entries: bool,
 }
 
-/// The entries that all maps of a request may have together: an attribute takes 13 bytes, as in `"a":{"L":[]},`.
-/// What is smaller is no attribute, and would take many times its size when it is kept.
+/// The most entries of all maps of a request together. An attribute takes 13 bytes, as in
+/// `"a":{"L":[]},`. Anything smaller is not an attribute, and would take many times its size when
+/// kept.
 const REQUEST_ENTRIES_MAX: usize = (16 << 20) / 13;
 
 pub(crate) fn is_valid(bytes: &[u8]) -> bool {
@@ -57,8 +58,8 @@ impl<'a> Reader<'a> {
         Ok(Reader { text, position: 0, depth: 0, entries_kept: 0, has_lost_entries: false })
     }
 
-    /// Says that an entry of a map is about to be kept, beside so many of the same map. `false` says that it
-    /// cannot be, and that the request is to be refused for it.
+    /// Announces that an entry of a map is about to be kept, besides `entries_before` of the same
+    /// map. Returns false if it cannot be kept; the request must then be rejected.
     pub(crate) fn keeps_entry(&mut self, entries_before: usize, entries_max: usize) -> bool {
         self.entries_kept += 1;
         let keeps = entries_before < entries_max && self.entries_kept <= REQUEST_ENTRIES_MAX;
@@ -70,7 +71,7 @@ impl<'a> Reader<'a> {
         self.has_lost_entries
     }
 
-    /// What the next value is, without consuming it.
+    /// The kind of the next value, without consuming it.
     #[inline]
     pub(crate) fn peek(&mut self) -> Result<Kind, SyntaxError> {
         match self.next_significant().ok_or(SyntaxError)? {
@@ -91,7 +92,7 @@ impl<'a> Reader<'a> {
         Ok(if is_decimal { Kind::Decimal } else { Kind::Integer })
     }
 
-    /// How many bytes of the text are behind.
+    /// How many bytes of the text have been read.
     pub(crate) fn position(&self) -> usize {
         self.position
     }
@@ -129,7 +130,7 @@ impl<'a> Reader<'a> {
         self.string_with_escapes(plain).map(Cow::Owned)
     }
 
-    /// Starts an object; its members follow with [`Reader::next_member`].
+    /// Starts an object. Read its members with [`Reader::next_member`].
     pub(crate) fn begin_object(&mut self) -> Result<(), SyntaxError> {
         self.expect(b'{')?;
         self.descend()
@@ -145,7 +146,7 @@ impl<'a> Reader<'a> {
         Ok(Some(name))
     }
 
-    /// Starts an array; ask [`Reader::next_element`] before each element.
+    /// Starts an array. Call [`Reader::next_element`] before each element.
     pub(crate) fn begin_array(&mut self) -> Result<(), SyntaxError> {
         self.expect(b'[')?;
         self.descend()
@@ -156,7 +157,7 @@ impl<'a> Reader<'a> {
         Ok(!self.ends_here_or_separates(b']', first)?)
     }
 
-    /// Passes over one value of any kind. Iterative, so that deep nesting can't exhaust the stack.
+    /// Skips one value of any kind. Iterative, so deep nesting can't exhaust the stack.
     pub(crate) fn skip(&mut self) -> Result<(), SyntaxError> {
         let mut open: Vec<Kind> = Vec::new();
         loop {
@@ -189,7 +190,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Nothing but blanks may follow.
+    /// Checks that nothing but white space follows.
     pub(crate) fn end(&mut self) -> Result<(), SyntaxError> {
         match self.next_significant() {
             None => Ok(()),
@@ -347,7 +348,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_is_told_from_what_only_looks_like_it() {
+    fn only_valid_json_is_accepted() {
         let valid = [
             "{}",
             " [ ] ",
@@ -412,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_are_told_from_decimals() {
+    fn integers_are_distinguished_from_decimals() {
         let kind = |text: &'static str| Reader::new(text.as_bytes()).unwrap().peek().unwrap();
         assert_eq!(kind("23"), Kind::Integer);
         assert_eq!(kind(" -23.5"), Kind::Decimal);

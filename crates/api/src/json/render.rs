@@ -1,4 +1,4 @@
-//! Items and values as DynamoDB JSON. Stored ones are written straight from their encoded bytes.
+//! Items and values as DynamoDB JSON. Stored ones are written directly from their encoded bytes.
 
 use zenobe_value::{
     AttributeType, AttributeValue, Attributes, ItemRef, MapRef, SetRef, ValueRef, View,
@@ -19,7 +19,7 @@ fn write_members(writer: &mut Writer, members: MapRef<'_>) {
     writer.end_object();
 }
 
-/// A stored value, under its type's name. Texts are written without looking at their UTF-8 again.
+/// A stored value, under its type's name. Writes texts without checking their UTF-8 again.
 fn write_value(writer: &mut Writer, value: ValueRef<'_>) {
     match value.attribute_type() {
         AttributeType::S => writer.enclosed("{\"S\":\"", value.payload(), "\"}"),
@@ -53,14 +53,14 @@ fn write_set(
     writer.object(|writer| writer.name(type_name).array(set.iter(), member));
 }
 
-/// AWS answers with the largest number first.
+/// AWS returns the largest number first.
 fn write_numbers(writer: &mut Writer, set: SetRef<'_>) {
     let mut members: Vec<&[u8]> = set.iter().collect();
     members.reverse();
     writer.object(|writer| writer.name("NS").array(members, Writer::utf8_string));
 }
 
-/// Attributes that are at hand as a tree: keys of pages and collections, fragments of updates.
+/// Attributes that exist as a tree: keys of pages and collections, fragments of updates.
 pub(crate) fn write_attributes(writer: &mut Writer, attributes: &Attributes) {
     writer.object(|writer| {
         for (name, value) in attributes {
@@ -226,7 +226,8 @@ mod tests {
         }
 
         proptest! {
-            /// Whatever is written is JSON, and reads back as what it was; both ways of writing agree.
+            /// Everything written is valid JSON and reads back unchanged, and both ways of writing
+            /// agree.
             #[test]
             fn items_survive_a_round_trip(item in btree_map(any::<String>(), value(), 0..6)) {
                 let mut writer = Writer::new();
@@ -238,7 +239,7 @@ mod tests {
                 prop_assert_eq!(read, item);
             }
 
-            /// Damaged requests are refused or understood; they never panic.
+            /// Damaged requests are rejected or understood; they never panic.
             #[test]
             fn damaged_items_are_harmless(
                 item in btree_map(any::<String>(), value(), 1..4),

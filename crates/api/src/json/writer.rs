@@ -1,4 +1,4 @@
-//! A compact JSON writer into a byte vector. Commas are put where they belong by themselves.
+//! A compact JSON writer into a byte vector. It inserts commas by itself.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,7 +8,7 @@ use super::plain::plain_length;
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
     out: Vec<u8>,
-    /// Whether a value stands before this position on the same level.
+    /// Whether a value precedes this position on the same level.
     after_value: bool,
 }
 
@@ -47,7 +47,7 @@ impl Writer {
         self.after_value = true;
     }
 
-    /// An object whose members are written by `members`.
+    /// An object whose members `members` writes.
     pub(crate) fn object(&mut self, members: impl FnOnce(&mut Writer)) {
         self.begin_object();
         members(self);
@@ -67,12 +67,12 @@ impl Writer {
         self.end_array();
     }
 
-    /// The name of a member; its value is to follow.
+    /// The name of a member. The caller writes its value next.
     pub(crate) fn name(&mut self, name: &str) -> &mut Writer {
         self.utf8_name(name.as_bytes())
     }
 
-    /// A name at hand as bytes, which are UTF-8, as all strings that come in.
+    /// A name given as bytes, which are UTF-8 like all incoming strings.
     pub(crate) fn utf8_name(&mut self, name: &[u8]) -> &mut Writer {
         self.enclosed("\"", name, "\":");
         self.after_value = false;
@@ -83,14 +83,14 @@ impl Writer {
         self.utf8_string(text.as_bytes());
     }
 
-    /// A string at hand as bytes, which are UTF-8.
+    /// A string given as UTF-8 bytes.
     pub(crate) fn utf8_string(&mut self, text: &[u8]) {
         self.enclosed("\"", text, "\"");
     }
 
     /// A value whose JSON is `before`, the rest of a string, and `after`. The bytes are UTF-8.
     ///
-    /// Inlined, because what is known to have a few bytes is stored at once instead of being copied by a call.
+    /// Inlined, so that parts of a few known bytes are stored directly instead of copied by a call.
     #[inline(always)]
     pub(crate) fn enclosed(&mut self, before: &'static str, text: &[u8], after: &'static str) {
         self.separate();
@@ -161,7 +161,8 @@ impl Writer {
         }
     }
 
-    /// Text whose first byte needs an escape. Apart, so that what nearly all texts take is small.
+    /// Text whose first byte needs an escape. A separate function, which keeps the common path
+    /// small.
     #[cold]
     fn escaped_from(&mut self, special: &[u8]) {
         let mut rest = special;

@@ -30,7 +30,7 @@ static ATTRIBUTE_ACTION: Enumeration<AttributeAction> = Enumeration(&[
     ("PUT", AttributeAction::Put),
 ]);
 
-/// AttributeUpdates whose actions are known.
+/// AttributeUpdates with parsed actions.
 #[derive(Debug)]
 pub(crate) struct AttributeUpdates(Vec<(String, AttributeAction, Option<WireValue>)>);
 

@@ -1,4 +1,5 @@
-//! Conditions by comparison operator: what Expected, KeyConditions, QueryFilter and ScanFilter have in common.
+//! Conditions by comparison operator, shared by Expected, KeyConditions, QueryFilter and
+//! ScanFilter.
 
 mod comparison;
 mod wire;
@@ -15,7 +16,7 @@ use crate::json::decode::OrderedMap;
 use crate::messages::legacy;
 use crate::parameters::items;
 
-/// How several conditions are joined.
+/// How to join several conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ConditionalOperator {
     Or,
@@ -32,7 +33,7 @@ pub(crate) fn conditional_operator(
     violations.enumeration(given, "conditionalOperator", &CONDITIONAL_OPERATOR)
 }
 
-/// Refuses a ConditionalOperator that has nothing to join. `count` is the number of conditions in
+/// Rejects a ConditionalOperator that has nothing to join. `count` is the number of conditions in
 /// the parameter that it belongs to.
 pub(crate) fn check_conditional_operator(
     given: Option<ConditionalOperator>,
@@ -45,7 +46,7 @@ pub(crate) fn check_conditional_operator(
     }
 }
 
-/// A condition of KeyConditions, QueryFilter or ScanFilter whose operator is known.
+/// A condition of KeyConditions, QueryFilter or ScanFilter with a parsed operator.
 #[derive(Debug, Clone)]
 pub(crate) struct UncheckedCondition {
     attribute: String,
@@ -60,7 +61,7 @@ pub(crate) struct AttributeCondition {
     pub(crate) comparison: Comparison,
 }
 
-/// Checks the operators of a map of conditions; each has to be there. `path` is the map's.
+/// Parses the operators of a map of conditions; each is required. `path` is the map's.
 pub(crate) fn with_operators(
     conditions: OrderedMap<WireCondition>,
     path: &str,
@@ -76,7 +77,7 @@ pub(crate) fn with_operators(
     conditions.0.into_iter().filter_map(with_operator).collect()
 }
 
-/// Checks values, their number and their types.
+/// Checks the values, their number and their types.
 pub(crate) fn checked(
     conditions: Vec<UncheckedCondition>,
 ) -> Result<Vec<AttributeCondition>, ApiError> {
@@ -88,7 +89,7 @@ pub(crate) fn checked(
     conditions.into_iter().map(checked).collect()
 }
 
-/// The condition that holds if all (or, with OR, any) of the conditions hold; `None` if there are none.
+/// The condition that all (or, with OR, any) of the conditions hold; `None` if there are none.
 pub(crate) fn joined(
     conditions: Vec<AttributeCondition>,
     operator: Option<ConditionalOperator>,

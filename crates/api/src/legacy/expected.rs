@@ -22,7 +22,7 @@ shape! {
     }
 }
 
-/// An Expected whose operators are known.
+/// An Expected with parsed operators.
 #[derive(Debug)]
 pub(crate) struct Expected(Vec<Expectation>);
 
@@ -47,7 +47,7 @@ pub(crate) fn with_operators(
     Expected(expected.0.into_iter().map(with_operator).collect())
 }
 
-/// The condition, after all checks. An empty map is none.
+/// The condition, after all checks. `None` for an empty map.
 pub(crate) fn condition(
     expected: Option<Expected>,
     operator: Option<ConditionalOperator>,

@@ -7,7 +7,7 @@ use super::conditions::{
 };
 use crate::error::ApiError;
 
-/// The condition, after all checks. An empty map is none.
+/// The condition, after all checks. `None` for an empty map.
 pub(crate) fn condition(
     filter: Option<Vec<UncheckedCondition>>,
     operator: Option<ConditionalOperator>,

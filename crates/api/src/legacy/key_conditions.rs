@@ -6,7 +6,7 @@ use super::conditions::{AttributeCondition, Comparison, UncheckedCondition, chec
 use crate::error::ApiError;
 use crate::messages::page;
 
-/// A table's keys have at most two attributes, those of an index up to eight.
+/// A table's key has at most two attributes, an index's up to eight.
 const TABLE_CONDITIONS_MAX: usize = 2;
 const INDEX_CONDITIONS_MAX: usize = 8;
 

@@ -1,4 +1,4 @@
-//! The parameters that expressions have replaced, lowered to the same types that expressions bind to.
+//! The parameters that expressions replaced, lowered to the same types that expressions bind to.
 
 pub(crate) mod attribute_updates;
 pub(crate) mod attributes_to_get;

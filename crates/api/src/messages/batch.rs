@@ -16,7 +16,7 @@ texts! {
         too_many_items(operation: &str) "Too many items requested for the {operation} call";
         duplicate_keys() "Provided list of item keys contains duplicates";
     }
-    // The envelope's words belong to this text in either wording.
+    // This text contains the envelope's words in both wordings.
     Validation, NEWER_PREFIX => {
         too_many_keys(table: &str) "Value at 'RequestItems.{table}.member.Keys' failed to satisfy \
             constraint: Member must have length less than or equal to 100";

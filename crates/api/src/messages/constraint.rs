@@ -12,18 +12,18 @@ pub(crate) enum Constraint<'a> {
     ValueMax(i64),
     Pattern(&'a str),
     Enumeration(&'a [&'a str]),
-    /// Of every string in a list.
+    /// For every string in a list.
     MemberLength {
         min: usize,
         max: usize,
     },
-    /// Of every key of a map: a table's name.
+    /// For every key of a map: a table's name.
     MapKeys {
         min: usize,
         max: usize,
         pattern: &'a str,
     },
-    /// Of every list in a map.
+    /// For every list in a map.
     MapValues {
         min: usize,
         max: usize,

@@ -1,4 +1,4 @@
-//! Dates as some texts spell them out.
+//! Dates in the long form that some texts use.
 
 use zenobe_engine::clock::utc;
 

@@ -16,7 +16,7 @@ use super::expression::printed_value;
 use super::{INVALID, batch, page, request, stream, table, tag, texts, transaction, value};
 use crate::error::{ApiError, CancellationEntry};
 
-/// What the failed request was about; some texts name it.
+/// The subject of the failed request; some texts name it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Subject<'a> {
     Items,
@@ -71,8 +71,8 @@ pub(crate) fn condition_failed(item: Option<EncodedItem>) -> ApiError {
     conditional_request_failed().with_item(item)
 }
 
-/// A cancelled transaction. `shows_item` tells by an action's position whether it asked for the item of
-/// a failed condition.
+/// A cancelled transaction. `shows_item` returns, for an action's position, whether the action
+/// asked for the item of a failed condition.
 pub(crate) fn transaction_cancelled(
     reasons: Vec<CancellationReason>,
     shows_item: impl Fn(usize) -> bool,
@@ -85,13 +85,13 @@ pub(crate) fn transaction_cancelled(
     cancelled_by(entries)
 }
 
-/// A transaction that was cancelled for these reasons.
+/// A transaction cancelled for these reasons.
 pub(crate) fn cancelled_by(entries: Vec<CancellationEntry>) -> ApiError {
     let codes: Vec<&str> = entries.iter().map(|entry| entry.code).collect();
     cancelled(&codes.join(", ")).with_cancellation_reasons(entries)
 }
 
-/// Whether the last failure of the store was logged long enough ago to log another.
+/// Whether the last store failure was logged long enough ago to log another.
 fn is_time_to_log() -> bool {
     const INTERVAL: Duration = Duration::from_secs(1);
     static LOGGED_AT: Mutex<Option<Instant>> = Mutex::new(None);
@@ -103,11 +103,12 @@ fn is_time_to_log() -> bool {
     is_time
 }
 
-/// A failure that is nobody's business but the operator's: the cause goes to the log, unless the log has it.
+/// A failure that only concerns the operator: its cause goes to the log, unless it is there
+/// already.
 fn internal_error(error: &Error) -> ApiError {
     match error {
         _ if error.is_known_outage() => tracing::debug!(%error, "request refused"),
-        // When a disk fails, everything that is under way fails at once.
+        // When a disk fails, all running requests fail at once.
         Error::Store(_) if !is_time_to_log() => tracing::debug!(%error, "request failed"),
         _ => tracing::error!(%error, "request failed"),
     }

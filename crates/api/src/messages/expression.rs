@@ -21,7 +21,7 @@ pub(crate) fn expression_error(error: &ExpressionError) -> ApiError {
     ApiError::new(Exception::Validation, format!("{prefix}{text}")).prefixed_in_newer_wording()
 }
 
-/// Placeholders that no expression mentions.
+/// Placeholders that no expression uses.
 pub(crate) fn unused(unused: &Unused) -> ApiError {
     let (parameter, keys) = match unused {
         Unused::Names(keys) => ("ExpressionAttributeNames", keys),
@@ -30,7 +30,7 @@ pub(crate) fn unused(unused: &Unused) -> ApiError {
     unused_keys(parameter, &keys.join(", ")).prefixed_in_newer_wording()
 }
 
-/// Expressions together with legacy parameters; both lists name what the request has.
+/// Expressions together with legacy parameters; the lists name those that the request has.
 pub(crate) fn mixed(legacy: &[&str], expressions: &[&str]) -> ApiError {
     mixed_parameters(&legacy.join(", "), &expressions.join(", ")).prefixed_in_newer_wording()
 }
@@ -39,7 +39,7 @@ pub(crate) fn names_without_expression() -> ApiError {
     names_need_expressions().prefixed_in_newer_wording()
 }
 
-/// `kinds` are the expressions that the operation has and that may use values.
+/// `kinds` are the operation's expressions that may use values.
 pub(crate) fn values_without_expression(kinds: &[ExpressionKind]) -> ApiError {
     let parameters: Vec<&str> = kinds.iter().map(|kind| kind.parameter()).collect();
     let verb = if parameters.len() == 1 { "is" } else { "are" };
@@ -64,7 +64,7 @@ pub(crate) fn empty_name(key: &str) -> ApiError {
     placeholder_name(name_fault_text(NameFault::Empty), key).prefixed_in_newer_wording()
 }
 
-/// A bad value under a placeholder. Nesting is worded as in items.
+/// A bad value under a placeholder. Nesting has the same text as in items.
 pub(crate) fn invalid_value(key: &str, fault: &ValueFault) -> ApiError {
     match fault {
         ValueFault::NestedTooDeeply => value_fault(fault),
@@ -98,7 +98,7 @@ texts! {
     }
 }
 
-/// Whether the fault is one of the restrictions of key conditions. Their texts name the parameter themselves.
+/// Whether the fault is a restriction of key conditions. These texts name the parameter themselves.
 pub(crate) fn is_restriction(fault: &Fault) -> bool {
     matches!(
         fault,
@@ -140,7 +140,7 @@ fn fault_text(fault: &Fault) -> String {
             "An expression attribute value used in expression is not defined; \
              attribute value: {placeholder}"
         ),
-        // Counted up to the first one that is too many.
+        // DynamoDB stops counting at the first one too many.
         Fault::TooManyOperators => format!(
             "The expression contains too many operators; operator count: {}",
             OPERATORS_MAX + 1

@@ -1,4 +1,4 @@
-//! Texts about what requests for single items may ask for.
+//! Texts about what requests for single items may return.
 
 use super::texts;
 use crate::error::ApiError;

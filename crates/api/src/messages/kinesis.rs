@@ -2,7 +2,7 @@
 
 use super::{INVALID, texts};
 
-/// In front of the faults of a destination's state, whatever was to be done with it.
+/// The prefix for faults of a destination's state, whatever the operation.
 const STATE: &str = "Table is not in a valid state to enable Kinesis Streaming Destination: ";
 
 texts! {
@@ -18,7 +18,7 @@ texts! {
         configuration_while_disabling()
             "Stream cannot be disabled using EnableKinesisStreamingConfiguration parameters";
     }
-    // These two are our own words: DynamoDB looks for the stream only after it has answered.
+    // These two texts are our own: DynamoDB looks for the stream only after it has responded.
     Validation, INVALID => {
         invalid_stream_arn(arn: &str) "Invalid Kinesis stream ARN: {arn}";
     }

@@ -1,4 +1,4 @@
-//! Texts about the parameters that expressions have replaced.
+//! Texts about the parameters that expressions replaced.
 
 use super::{INVALID, texts};
 

@@ -1,7 +1,7 @@
-//! The catalogue of every text that a client can see. Errors are typed everywhere else; here they get their
-//! words, and nobody ever inspects those words again.
+//! The catalogue of every text that a client can see. Errors are typed everywhere else. They get
+//! their words here, and nobody inspects those words again.
 //!
-//! The odd spellings, double blanks and missing blanks are DynamoDB's own.
+//! The odd spellings, double spaces and missing spaces are DynamoDB's own.
 
 pub(crate) mod batch;
 pub(crate) mod constraint;
@@ -29,20 +29,20 @@ use crate::error::{ApiError, Exception};
 pub enum Wording {
     #[default]
     Classic,
-    /// The front end that is being rolled out since 2026.
+    /// The front end that AWS has been rolling out since 2026.
     Newer,
 }
 
-/// What the newer front end puts before request-level errors of PutItem and UpdateItem.
+/// The newer front end's prefix for request-level errors of PutItem and UpdateItem.
 pub(crate) const NEWER_PREFIX: &str = "1 validation error detected: ";
 
-/// In front of many ValidationExceptions.
+/// The prefix of many ValidationExceptions.
 pub(crate) const INVALID: &str = "One or more parameter values were invalid: ";
-/// In front of most LimitExceededExceptions.
+/// The prefix of most LimitExceededExceptions.
 pub(crate) const SUBSCRIBER: &str = "Subscriber limit exceeded: ";
 
-/// Declares catalogue entries: functions that return the error with its text. The heading is the exception and
-/// the prefix that its texts share.
+/// Declares catalogue entries: functions that return the error with its text. The heading gives the
+/// exception and the common prefix of its texts.
 macro_rules! texts {
     ($($exception:ident, $prefix:expr => {$(
         $(#[$attribute:meta])*
@@ -59,7 +59,7 @@ macro_rules! texts {
 }
 pub(crate) use texts;
 
-/// The answer of an operation that DynamoDB has and this server has not.
+/// The error for an operation that DynamoDB has and this server lacks.
 pub(crate) fn operation_not_supported(operation: &str) -> ApiError {
     ApiError::new(
         Exception::UnknownOperation,
@@ -67,7 +67,7 @@ pub(crate) fn operation_not_supported(operation: &str) -> ApiError {
     )
 }
 
-/// The answer to a request member that DynamoDB has and this server has not.
+/// The error for a request member that DynamoDB has and this server lacks.
 pub(crate) fn parameter_not_supported(parameter: &str) -> ApiError {
     ApiError::new(Exception::Validation, format!("{parameter} is not supported by Zenobe yet"))
 }

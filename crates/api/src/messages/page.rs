@@ -8,7 +8,8 @@ use crate::json::attribute_value::ValueFault;
 
 const START_KEY_INVALID: &str = "The provided starting key is invalid: ";
 
-/// A bad value in an ExclusiveStartKey. Faults of numbers and duplicates don't say where they are.
+/// A bad value in an ExclusiveStartKey. Texts about numbers and duplicates don't say where they
+/// are.
 pub(crate) fn start_key_value(fault: &ValueFault) -> ApiError {
     match fault {
         ValueFault::Number { .. }
@@ -45,7 +46,7 @@ texts! {
             be less than parameter TotalSegments: Segment: {segment} is not less than \
             TotalSegments: {total}";
     }
-    // The envelope's words belong to these texts in either wording.
+    // These texts contain the envelope's words in both wordings.
     Validation, NEWER_PREFIX => {
         query_limit() "Value at 'Limit' failed to satisfy constraint: Member must have value \
             greater than or equal to 1";

@@ -8,10 +8,10 @@ use super::{INVALID, texts};
 use crate::error::{ApiError, Exception};
 use crate::json::attribute_value::{NameFault, ValueFault};
 
-/// In front of whatever is no statement.
+/// The prefix for texts that are not statements.
 const NOT_WELL_FORMED: &str = "Statement wasn't well formed, can't be processed: ";
 
-/// A bad value among the parameters. Their numbers are looked at in another way than those of items.
+/// A bad value among the parameters. The rules for numbers differ from those for items.
 pub(crate) fn parameter_fault(fault: &ValueFault) -> ApiError {
     match fault {
         ValueFault::Number { error, text } => {
@@ -22,7 +22,7 @@ pub(crate) fn parameter_fault(fault: &ValueFault) -> ApiError {
     }
 }
 
-/// A fault of a statement of ExecuteTransaction, by the statement's place.
+/// A fault of a statement in ExecuteTransaction, with the statement's position.
 pub(crate) fn in_transaction(index: usize, error: &ApiError) -> ApiError {
     failed_in_transaction(index, error.message().unwrap_or_default())
 }
@@ -41,7 +41,7 @@ texts! {
         exists_outside_transaction()
             "EXISTS can only be used in ExecuteTransaction write requests.";
 
-        // Against the table.
+        // Checks against the table.
         index_not_found() "The table does not have the specified index";
         consistent_read_on_global_index()
             "Strongly consistent read is not supported on Global Secondary Indexes";
@@ -94,7 +94,8 @@ texts! {
     }
 }
 
-/// What follows the words about statements that are none. `None`: the text is a statement.
+/// The rest of the text for a statement that is not well formed. `None` if the fault is another
+/// one.
 fn syntax_text(fault: &StatementFault) -> Option<String> {
     let text = match fault {
         StatementFault::Unreadable => "",

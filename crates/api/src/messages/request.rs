@@ -1,4 +1,4 @@
-//! Texts about how a request names tables, and other things that many operations share.
+//! Texts about how requests name tables, and other things that many operations share.
 
 use super::{INVALID, NEWER_PREFIX, texts};
 
@@ -9,12 +9,12 @@ texts! {
         global_table_name_length()
             "TableName must be at least 3 characters long and at most 255 characters long";
     }
-    // The envelope's words belong to these texts in either wording.
+    // These texts contain the envelope's words in both wordings.
     Validation, NEWER_PREFIX => {
-        /// The newer front end's only words for an empty TableName or RequestItems.
+        /// The newer front end's only text for an empty TableName or RequestItems.
         empty_member(member: &str) "Value at '{member}' failed to satisfy constraint: Member must \
             have length greater than or equal to 1";
-        /// How the newer front end answers bad ReturnValues of an UpdateItem; the spelling is its own.
+        /// The newer front end's text for bad ReturnValues of an UpdateItem, in its own spelling.
         update_return_values() "Failed to satisfy constraint: Member must satisfy enum value set: \
             [ALL_OLD, UPDATED_OLD, ALL_NEW, UPDATE_NEW, NONE]";
         arn_region(arn: &str) "Invalid AWS region in '{arn}'";
@@ -35,7 +35,7 @@ texts! {
         global_table_not_found(name: &str) "Global table with name: '{name}' does not exist.";
     }
     ResourceNotFound, "" => {
-        /// How the auto scaling of replicas says that a table has none.
+        /// The auto scaling operations' text for a table without replicas.
         no_global_table(name: &str) "Global table with name: '{name}' does not exist.";
     }
     InternalServerError, "" => {

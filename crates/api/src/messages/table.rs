@@ -166,7 +166,7 @@ texts! {
     }
 
     ResourceNotFound, "Requested resource not found" => {
-        /// How item operations say that a table is missing.
+        /// The item operations' text for a missing table.
         requested_resource_not_found() "";
         table_not_found(table: &str) ": Table: {table} not found";
         index_not_found(index: &str, table: &str) ": Index {index} for table {table}";

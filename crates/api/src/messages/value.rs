@@ -21,7 +21,7 @@ pub(crate) fn value_fault(fault: &ValueFault) -> ApiError {
     }
 }
 
-/// The text alone, for operations that put something before it.
+/// Only the text, for operations that add a prefix.
 pub(crate) fn value_fault_text(fault: &ValueFault) -> String {
     match fault {
         ValueFault::Empty => "Supplied AttributeValue is empty, must contain exactly one of the \

@@ -1,4 +1,4 @@
-//! BatchExecuteStatement: statements that run one after the other, each for itself.
+//! BatchExecuteStatement: runs statements one after the other, independently of each other.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -84,7 +84,7 @@ fn constrained(
         let path = |member: &str| format!("statements.{}.member.{member}", position + 1);
         let (text, parameters) = (statement.statement.as_deref(), statement.parameters.as_ref());
         violations.statement(text, &path("statement"), parameters, &path("parameters"));
-        // It has no effect in a batch.
+        // It is checked, but has no effect in a batch.
         let on_failure = statement.return_values_on_condition_check_failure.as_deref();
         let path = path("returnValuesOnConditionCheckFailure");
         return_item_on_failure_at(on_failure, &path, &mut violations);
@@ -94,7 +94,7 @@ fn constrained(
 }
 
 impl BatchStatementRequest {
-    /// The statement, and whether its read is consistent.
+    /// The statement, and whether it reads consistently.
     fn prepared(self) -> (Result<Prepared, ApiError>, bool) {
         let text = self.statement.unwrap_or_default();
         (Prepared::new(&text, self.parameters), self.consistent_read.unwrap_or(false))
@@ -108,7 +108,7 @@ fn bound(prepared: &Result<Prepared, ApiError>) -> Result<Bound<'_>, ApiError> {
     }
 }
 
-/// What can't be parsed takes no part in the rules for the batch as a whole.
+/// Statements that can't be parsed don't count in the rules for the whole batch.
 fn check_kinds(bound: &[Result<Bound<'_>, ApiError>]) -> Result<(), ApiError> {
     let is_read = |bound: &Bound<'_>| matches!(bound, Bound::Select(_));
     let statements = || bound.iter().flatten();
@@ -121,7 +121,7 @@ fn check_kinds(bound: &[Result<Bound<'_>, ApiError>]) -> Result<(), ApiError> {
 /// A statement as a command.
 struct Lowered {
     table: TableName,
-    /// As far as an INSERT has one.
+    /// `None` if an INSERT lacks it.
     key: Option<Attributes>,
     command: Command,
 }
@@ -169,9 +169,9 @@ fn check_keys(lowered: &[Result<Lowered, ApiError>]) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// What became of one statement.
+/// The result of one statement.
 struct Outcome {
-    /// Known once it ran.
+    /// Known once the statement has run.
     table: Option<TableName>,
     result: Result<Option<EncodedItem>, ApiError>,
 }
@@ -210,7 +210,7 @@ impl Lowered {
     }
 }
 
-/// Whether a write failed because of the item that it found, and not before.
+/// Whether a write failed because of the item that it found, and not earlier.
 fn has_run(error: &Error) -> bool {
     matches!(
         error,
@@ -243,7 +243,7 @@ impl Tables {
         }
     }
 
-    /// A failed write costs as much as the larger of the item that it found and the one that it brought.
+    /// A failed write costs as much as the larger of the existing item and the new one.
     fn add_failure(&mut self, table: &TableName, error: &Error, sent_size_bytes: u64) {
         let found = match error {
             Error::ConditionFailed { item: Some(item) } => item.as_item().size_bytes() as u64,
@@ -253,7 +253,7 @@ impl Tables {
         *self.failed_halves.entry(table.clone()).or_default() += halves;
     }
 
-    /// A table all of whose statements failed is left out.
+    /// Leaves out a table all of whose statements failed.
     fn iter(&self) -> impl Iterator<Item = (&Consumed, u64)> {
         let failed = |table| self.failed_halves.get(table).copied().unwrap_or(0);
         self.consumed.iter().map(move |consumed| (consumed, failed(&consumed.table)))
@@ -291,7 +291,7 @@ fn write_outcome(writer: &mut Writer, outcome: &Outcome) {
     }
 }
 
-/// How a batch calls an exception.
+/// A batch's name for an exception.
 fn code(exception: Exception) -> &'static str {
     match exception {
         Exception::Validation => "ValidationError",

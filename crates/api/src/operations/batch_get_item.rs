@@ -49,13 +49,13 @@ shape! {
         "ExpressionAttributeNames" => expression_attribute_names: OrderedMap<String>,
     }
 
-    /// The text of a number; other types are of no interest.
+    /// The text of a number; other types don't matter.
     struct NumberText {
         "N" => n: String,
     }
 }
 
-/// A key, and where its text is in the request.
+/// A key, and the position of its text in the request.
 #[derive(Debug, Clone)]
 pub(crate) struct WireKey {
     attributes: WireAttributes,
@@ -76,7 +76,7 @@ impl Decode for WireKey {
     }
 }
 
-/// The requests, and where their text is.
+/// The requests, and the position of their text.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WireRequests {
     requests: BoundedMap<KeysAndAttributes>,
@@ -128,7 +128,7 @@ fn constrained(
     Ok((requests, capacity))
 }
 
-/// Too many keys for one table are another fault than too many in all.
+/// Too many keys for one table are a different fault from too many in total.
 fn check_counts(context: &Context<'_>, requests: &Requests) -> Result<(), ApiError> {
     let mut total = 0;
     for (table, request) in requests {
@@ -144,7 +144,8 @@ fn check_counts(context: &Context<'_>, requests: &Requests) -> Result<(), ApiErr
     Ok(())
 }
 
-/// What the answer repeats of a table's request: its name, and all but the keys if some of those are left over.
+/// The parts of a table's request that the response repeats: its name and, if some keys are
+/// unprocessed, everything but the keys.
 struct Echo {
     table: String,
     consistent_read: Option<bool>,
@@ -212,7 +213,7 @@ fn checked_keys(keys: Vec<WireKey>, body: &[u8]) -> Result<Vec<Attributes>, ApiE
     Ok(checked)
 }
 
-/// DynamoDB compares the texts of numbers here: `1` and `1.0` may be asked for together.
+/// DynamoDB compares the texts of numbers here, so a request may ask for both `1` and `1.0`.
 fn check_distinct_texts(keys: &[Attributes], texts: &[&[u8]]) -> Result<(), ApiError> {
     let mut identities = Vec::with_capacity(keys.len());
     for (key, text) in keys.iter().zip(texts) {
@@ -238,7 +239,7 @@ fn render(
 ) -> Reply {
     let items = outcome.tables.iter().flat_map(|table| &table.items);
     let encoded_size_bytes: usize = items.map(|item| item.as_bytes().len()).sum();
-    // JSON takes somewhat more room than the items; one growth at most is likely.
+    // The JSON takes somewhat more space than the items, so the buffer rarely grows more than once.
     let mut writer = Writer::with_capacity(2 * encoded_size_bytes + 256);
     writer.object(|writer| {
         writer.name("Responses").object(|writer| {
@@ -263,7 +264,7 @@ fn render(
     Reply(writer.finish())
 }
 
-/// The request for what is left over, ready to be sent again.
+/// The request for the unprocessed keys, ready to send again.
 fn write_unprocessed<'k>(
     writer: &mut Writer,
     echo: &Echo,

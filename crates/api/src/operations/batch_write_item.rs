@@ -132,7 +132,7 @@ fn checked_write(
     }
 }
 
-/// Everything that is accepted is written, so nothing is ever left over.
+/// Everything accepted is written, so nothing is ever unprocessed.
 fn render(outcome: &BatchWriteOutcome, returns: Returns) -> Reply {
     let mut writer = Writer::new();
     writer.object(|writer| {

@@ -65,7 +65,7 @@ shape! {
     }
 }
 
-/// The request after the constraints of its members.
+/// The request after its members' constraints.
 struct Constrained {
     definitions: Definitions,
     billing_mode: BillingMode,
@@ -81,7 +81,7 @@ struct Constrained {
     unsupported: Unsupported,
 }
 
-/// Members that only DynamoDB itself can serve so far.
+/// Members that only DynamoDB itself supports so far.
 struct Unsupported {
     vector_indexes: bool,
     others: Vec<&'static str>,
@@ -198,7 +198,7 @@ fn lower(table: TableName, input: Constrained) -> Result<CreateTable, ApiError> 
     })
 }
 
-/// Every defined attribute has to be a key of the table or of an index.
+/// Every defined attribute must be a key of the table or of an index.
 fn reject_unused_definitions(input: &Constrained) -> Result<(), ApiError> {
     if input.local_indexes.is_none() && input.global_indexes.is_none() {
         return if input.definitions.len() == input.keys.len() {
@@ -263,7 +263,7 @@ pub(crate) fn table_class(name: &str) -> Result<TableClass, ApiError> {
 }
 
 impl Constrained {
-    /// Whose warm throughput was given: the table's (`None`), or that of an index.
+    /// Where warm throughput was given: the table (`None`) or an index.
     fn given_warm_throughputs(&self) -> Vec<Option<String>> {
         let table = self.capacity.gives_warm().then_some(None);
         let indexes = self.global_indexes.iter().flatten();

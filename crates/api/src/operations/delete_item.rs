@@ -46,7 +46,7 @@ shape! {
     }
 }
 
-/// A request that satisfies the API model's constraints.
+/// A request that passed the API model's constraints.
 struct Parameters {
     key: WireAttributes,
     condition: ConditionParameters,

@@ -5,7 +5,7 @@ use crate::json::Writer;
 use crate::json::decode::{request, shape};
 use crate::{Context, Reply};
 
-/// The account's quota for all of its tables together, as DynamoDB grants it by default.
+/// The account's quota for all its tables together, DynamoDB's default.
 const ACCOUNT_CAPACITY_UNITS_MAX: u64 = 80_000;
 const TABLE_CAPACITY_UNITS_MAX: u64 = 40_000;
 

@@ -53,7 +53,7 @@ fn lower(context: &Context<'_>, input: DescribeStreamInput) -> Result<DescribeSt
     })
 }
 
-/// The shard whose children are wanted. Both members of a filter have to be there.
+/// The shard whose children are wanted. Both members of a filter are required.
 fn constrain_filter(filter: ShardFilter, violations: &mut Violations) -> String {
     let filter_type = filter.filter_type.as_deref();
     violations.required_enumeration(filter_type, "shardFilter.type", &SHARD_FILTER_TYPE);

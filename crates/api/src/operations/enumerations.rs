@@ -1,5 +1,5 @@
-//! The enumerations of the API model that several operations use, in the order in which
-//! DynamoDB lists their values in its errors.
+//! The enumerations of the API model that several operations use, in the order in which DynamoDB
+//! lists their values in errors.
 
 use zenobe_engine::command::Select;
 use zenobe_engine::schema::{BillingMode, ScalarType, StreamViewType, TableClass};

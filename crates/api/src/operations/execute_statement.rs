@@ -43,7 +43,7 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
     let mut table = bound.find(context, &name).await?;
     loop {
         let result = statement.run(context, bound, &name, table.definition(), options).await;
-        // What doesn't fit the table may have been lowered for a table that is no longer what it was.
+        // The statement may have been lowered for a table that has changed since.
         match result {
             Err(error) if error.exception() == Exception::Validation => {
                 let current = context.engine.table(&name).await.map_err(statement_error)?;
@@ -101,7 +101,7 @@ fn constrained(input: &ExecuteStatementInput) -> Result<Options, ApiError> {
 }
 
 impl Violations {
-    /// A statement and its parameters, at their paths in the request.
+    /// Checks a statement and its parameters, at their paths in the request.
     pub(crate) fn statement(
         &mut self,
         statement: Option<&str>,
@@ -165,7 +165,7 @@ impl ExecutedStatement<'_> {
 }
 
 fn render_page(page: &SelectedPage, next_token: Option<&str>, capacity: ReturnCapacity) -> Reply {
-    // JSON takes somewhat more room than the items; one growth at most is likely.
+    // The JSON takes somewhat more space than the items, so the buffer rarely grows more than once.
     let mut writer = Writer::with_capacity(2 * page.size_bytes() + 256);
     writer.object(|writer| {
         writer.name("Items").array(page.rows(), write_item);
@@ -227,7 +227,7 @@ impl Returned {
         }
     }
 
-    /// The item to return, if there is something in it.
+    /// The item to return, unless it is empty.
     pub(crate) fn item(&self, outcome: &WriteOutcome) -> Option<EncodedItem> {
         let image = match self.returning?.image {
             Image::Old => outcome.old.as_ref()?,

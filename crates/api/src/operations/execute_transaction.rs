@@ -1,4 +1,4 @@
-//! ExecuteTransaction: statements that all take effect, or none.
+//! ExecuteTransaction: statements that take effect all together or not at all.
 
 use std::sync::Arc;
 
@@ -62,8 +62,8 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
     write(context, lowered, token, &shows_item, capacity).await
 }
 
-/// Tokens of ExecuteTransaction are not those of TransactWriteItems. With this before them they are longer than any of
-/// those can be.
+/// Keeps tokens of ExecuteTransaction apart from those of TransactWriteItems: with this prefix they
+/// are longer than any of those can be.
 const TOKEN_PREFIX: &str = "A token of the operation ExecuteTransaction: ";
 
 shape! {
@@ -81,7 +81,7 @@ shape! {
 }
 
 struct Constrained {
-    /// Each with whether to show the item if its condition fails.
+    /// Each with whether to return the item if its condition fails.
     statements: Vec<(ParameterizedStatement, bool)>,
     token: Option<String>,
     capacity: ReturnCapacity,
@@ -119,7 +119,7 @@ struct PreparedStatement {
     item_on_failure: bool,
 }
 
-/// Faults of parameters come first and don't say where they are; those of statements do.
+/// Faults of parameters come first and don't name their position; those of statements do.
 fn prepared(
     statements: Vec<(ParameterizedStatement, bool)>,
 ) -> Result<Vec<PreparedStatement>, ApiError> {
@@ -155,7 +155,7 @@ fn bound(statements: &[PreparedStatement]) -> Result<Vec<Bound<'_>>, ApiError> {
     bound.collect()
 }
 
-/// The token stands for the statements and their parameters, in whatever spelling of numbers.
+/// The token covers the statements and their parameters, however numbers are spelled.
 fn digest(statements: &[PreparedStatement]) -> [u8; 16] {
     let mut digest = Xxh3::new();
     let mut add = |bytes: &[u8]| {
@@ -176,7 +176,7 @@ fn digest(statements: &[PreparedStatement]) -> [u8; 16] {
 struct Statement<'s> {
     name: TableName,
     bound: Bound<'s>,
-    /// `None`: there is no such table.
+    /// `None` if there is no such table.
     table: Option<Arc<Table>>,
 }
 
@@ -204,7 +204,8 @@ enum Lowered {
 }
 
 impl Statement<'_> {
-    /// The command, or the reason for which it cancels the transaction. Some faults are the request's.
+    /// The command, or the reason why it cancels the transaction. Some faults fail the request
+    /// itself.
     fn lower(self) -> Result<Result<Lowered, CancellationEntry>, ApiError> {
         let Some(table) = self.table else {
             let error = table_messages::requested_resource_not_found();
@@ -253,7 +254,7 @@ fn check_no_index(select: &BoundSelect<'_>) -> Result<(), ApiError> {
     }
 }
 
-/// EXISTS names one item and asks something else of it.
+/// EXISTS must name one item and test something else about it.
 fn check_exists(select: &BoundSelect<'_>, keys: &KeySchema) -> Result<(), ApiError> {
     check_no_index(select)?;
     match write::split_leniently(select.predicate.as_ref(), keys) {
@@ -291,7 +292,7 @@ fn invalid(error: &ApiError) -> CancellationEntry {
     CancellationEntry::new("ValidationError", error)
 }
 
-/// Every statement that can't be carried out gets its reason.
+/// Gives each statement that can't run its reason.
 fn all_or_cancelled(
     lowered: Vec<Result<Lowered, CancellationEntry>>,
 ) -> Result<Vec<Lowered>, ApiError> {
@@ -365,7 +366,7 @@ async fn write(
     Ok(Reply(writer.finish()))
 }
 
-/// An INSERT whose item is there already is a duplicate, not a failed condition.
+/// An INSERT whose item already exists is a duplicate, not a failed condition.
 fn cancelled(
     reasons: Vec<CancellationReason>,
     is_insert: &[bool],

@@ -69,7 +69,7 @@ fn lowered(table: TableName, input: GetItemInput) -> Result<GetItem, ApiError> {
 }
 
 fn render(outcome: &ReadOutcome, capacity: ReturnCapacity) -> Reply {
-    // JSON takes somewhat more room than the item; one growth at most is likely.
+    // The JSON takes somewhat more space than the item, so the buffer rarely grows more than once.
     let item_size_bytes = outcome.item.as_ref().map_or(0, |item| item.as_bytes().len());
     let mut writer = Writer::with_capacity(2 * item_size_bytes + 128);
     writer.object(|writer| {

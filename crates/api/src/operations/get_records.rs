@@ -19,7 +19,8 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
     Ok(render(&position, &page))
 }
 
-/// What GetRecords reads, before it is rendered: also for those in this process who render it otherwise.
+/// Reads the records without rendering them, also for callers in this process that render them
+/// differently.
 pub(crate) async fn read(
     context: &Context<'_>,
     iterator: &str,

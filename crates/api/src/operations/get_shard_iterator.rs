@@ -37,7 +37,7 @@ shape! {
     }
 }
 
-/// Seconds since the epoch, perhaps with a fraction.
+/// Seconds since the epoch, possibly with a fraction.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timestamp {
     at_ms: u64,
@@ -52,7 +52,7 @@ impl Decode for Timestamp {
         match reader.peek()? {
             Kind::Integer | Kind::Decimal => {
                 let seconds = reader.number()?.parse::<f64>().unwrap_or_default();
-                // The conversion cuts off at both ends of the range.
+                // The conversion saturates at both ends of the range.
                 Ok(Timestamp { at_ms: (seconds * 1_000.0).round() as u64 })
             }
             Kind::Object => Err(TypeFault::StructureNotExpected.into()),
@@ -82,7 +82,7 @@ static SHARD_ITERATOR_TYPE: Enumeration<IteratorType> = Enumeration(&[
     ("TRIM_HORIZON", IteratorType::TrimHorizon),
 ]);
 
-/// A request whose constraints hold.
+/// A request that passed its constraints.
 struct Input {
     arn: String,
     shard: String,
@@ -116,7 +116,7 @@ fn check(input: GetShardIteratorInput) -> Result<Input, ApiError> {
 }
 
 impl Input {
-    /// Some types need a sequence number or a time; the others must not have them.
+    /// Some types require a sequence number or a time; the others must not have them.
     fn start(&self) -> Result<IteratorStart, ApiError> {
         let name = SHARD_ITERATOR_TYPE.name_of(&self.iterator_type);
         let by_time = self.iterator_type == IteratorType::AtTimestamp;

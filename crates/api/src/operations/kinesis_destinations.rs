@@ -1,5 +1,6 @@
-//! The operations on Kinesis streaming destinations. There is no Kinesis beside this server, so no table ever has a destination: what
-//! describes, disables or updates one answers as DynamoDB does for such a table, and enabling one does not find the stream.
+//! The operations on Kinesis streaming destinations. There is no Kinesis beside this server, so no
+//! table ever has a destination. Describing, disabling or updating one fails as it does on DynamoDB
+//! for such a table, and enabling one does not find the stream.
 
 use zenobe_engine::command::TableName;
 
@@ -95,7 +96,8 @@ shape! {
     }
 }
 
-/// The constraints of a `StreamArn` member; those of a Kinesis stream are as long as those of a table's.
+/// The constraints of a `StreamArn` member. ARNs of Kinesis streams have the same length limits as
+/// those of table streams.
 fn stream_arn(arn: Option<String>, violations: &mut Violations) -> String {
     constrain_arn(arn.as_deref(), "streamArn", violations);
     violations.required(arn, "streamArn")

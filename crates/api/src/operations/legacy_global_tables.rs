@@ -1,5 +1,5 @@
-//! The global-table operations of 2017, which DynamoDB itself no longer serves: creation is refused,
-//! and so no such table exists.
+//! The global-table operations of 2017, which DynamoDB itself no longer serves: creation fails, and
+//! so no such table exists.
 
 use crate::constraints::Violations;
 use crate::error::ApiError;
@@ -15,7 +15,7 @@ pub(crate) fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiErr
     }
     let mut violations = Violations::new();
     if let Some(name) = &input.global_table_name {
-        // The length has the words of DescribeTable, and comes before the pattern.
+        // The length has DescribeTable's text, and comes before the pattern.
         if !(3..=255).contains(&name.chars().count()) {
             return Err(messages::request::global_table_name_length());
         }

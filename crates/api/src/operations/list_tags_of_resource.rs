@@ -1,4 +1,4 @@
-//! ListTagsOfResource. All tags come at once: there are never more than fifty.
+//! ListTagsOfResource. It returns all tags at once: there are never more than fifty.
 
 use std::collections::BTreeMap;
 

@@ -44,13 +44,13 @@ use std::pin::Pin;
 use crate::error::ApiError;
 use crate::{Context, Operation, Reply, messages};
 
-/// An operation under way.
+/// A running operation.
 pub(crate) type Running<'a> = Pin<Box<dyn Future<Output = Result<Reply, ApiError>> + Send + 'a>>;
 
-/// Starts the operation. Operations that are known but not built say so.
+/// Starts the operation. Operations that are known but not supported say so.
 ///
-/// Each has a future of its own on the heap. One for all of them would be as large as the largest, some kilobytes, and be
-/// copied at every level between here and the connection.
+/// Each operation has its own future on the heap. A common one would be as large as the largest,
+/// some kilobytes, and would be copied at every level between here and the connection.
 pub(crate) fn dispatch<'a>(context: &'a Context<'a>, body: &'a [u8]) -> Running<'a> {
     match context.operation {
         Operation::CreateGlobalTable

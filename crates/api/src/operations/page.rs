@@ -1,4 +1,4 @@
-//! What Query and Scan have in common: which attributes they return, where they start, and their answer.
+//! What Query and Scan share: which attributes they return, where they start, and their response.
 
 use zenobe_engine::command::{PageOutcome, Select};
 use zenobe_value::Attributes;
@@ -21,8 +21,8 @@ pub(crate) struct Selected {
 }
 
 impl Selected {
-    /// Refuses parameters that contradict each other. `projection_required` is the operation's text for a
-    /// missing projection.
+    /// Rejects parameters that contradict each other. `projection_required` is the operation's text
+    /// for a missing projection.
     pub(crate) fn check(
         &self,
         projection_required: impl FnOnce() -> ApiError,
@@ -66,7 +66,7 @@ pub(crate) fn render(
     select: Option<Select>,
     capacity: ReturnCapacity,
 ) -> Reply {
-    // JSON takes somewhat more room than the items; one growth at most is likely.
+    // The JSON takes somewhat more space than the items, so the buffer rarely grows more than once.
     let mut writer = Writer::with_capacity(2 * outcome.items.bytes_len() + 256);
     writer.object(|writer| {
         writer.name("Count").integer(outcome.count);

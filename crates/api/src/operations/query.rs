@@ -63,7 +63,7 @@ shape! {
     }
 }
 
-/// What the API model constrains, as narrower types.
+/// The constrained members, as narrower types.
 struct Constrained {
     select: Option<Select>,
     limit: Option<u32>,
@@ -148,7 +148,7 @@ fn lowered(
     Ok(Query { table, index: input.index_name, key_conditions, forward, page })
 }
 
-/// KeyConditions go together with the other expressions, but not with KeyConditionExpression.
+/// KeyConditions may come with the other expressions, but not with KeyConditionExpression.
 fn check_combination(input: &QueryInput, constrained: &Constrained) -> Result<(), ApiError> {
     let has_key_expression = input.key_condition_expression.is_some();
     let legacy = [

@@ -1,5 +1,6 @@
-//! DescribeTableReplicaAutoScaling and UpdateTableReplicaAutoScaling. They are for tables with replicas in other regions, of which
-//! there are none here, so they answer as DynamoDB does for a table of one region.
+//! DescribeTableReplicaAutoScaling and UpdateTableReplicaAutoScaling. They apply to tables with
+//! replicas in other regions, which this server does not have, so they respond as DynamoDB does for
+//! a table in one region.
 
 use crate::constraints::{TableNameRule, Violations, printed_list};
 use crate::error::ApiError;
@@ -86,7 +87,7 @@ shape! {
     }
 }
 
-/// Printable characters, as Java understands `\p{Print}`.
+/// Printable characters, by Java's `\p{Print}`.
 const POLICY_NAME_PATTERN: &str = r"\p{Print}+";
 /// Any text that XML could hold.
 const ROLE_PATTERN: &str = r"[\u0020-\uD7FF\uE000-\uFFFD\uD800\uDC00-\uDBFF\uDFFF\r\n\t]*";
@@ -134,7 +135,7 @@ impl ReplicaAutoScalingUpdate {
     }
 }
 
-/// Constrains a list that must not be empty, and each of its elements.
+/// Constrains a list that must not be empty, and each element.
 fn each<T: Decode>(
     elements: Option<&[T]>,
     path: &str,

@@ -55,7 +55,7 @@ shape! {
     }
 }
 
-/// What the API model constrains, as narrower types.
+/// The constrained members, as narrower types.
 struct Constrained {
     select: Option<Select>,
     capacity: ReturnCapacity,
@@ -91,7 +91,7 @@ fn range(value: Option<i32>, path: &str, min: i64, max: i64, violations: &mut Vi
     }
 }
 
-/// Of a table's start key, the classic front end says the same whatever is wrong with it.
+/// The classic front end has one text for every fault of a table's start key.
 fn worded(context: &Context<'_>, command: &Scan, error: Error) -> Error {
     match (context.options.wording, error) {
         (Wording::Classic, Error::Page(PageError::StartKeyInvalid)) if command.index.is_none() => {
@@ -147,7 +147,7 @@ fn check_combination(input: &ScanInput, constrained: &Constrained) -> Result<(),
     check_values_are_used(input.expression_attribute_values.as_ref(), &[filter])
 }
 
-/// Segment and TotalSegments come together; their ranges are constraints and checked already.
+/// Segment and TotalSegments must come together. Their ranges are constraints and already checked.
 fn segment(segment: Option<i32>, total: Option<i32>) -> Result<Option<Segment>, ApiError> {
     match (segment, total) {
         (None, None) => Ok(None),

@@ -42,7 +42,7 @@ shape! {
     }
 }
 
-/// What the API model constrains; the index's name is returned.
+/// Checks the constraints and returns the index's name.
 fn constrained(input: &SearchVectorsInput) -> Result<String, ApiError> {
     let mut violations = Violations::new();
     if let Some(name) = &input.index_name {
@@ -64,7 +64,7 @@ fn constrained(input: &SearchVectorsInput) -> Result<String, ApiError> {
     Ok(index)
 }
 
-/// What can be said about a search without its index.
+/// Checks everything about a search that does not depend on its index.
 fn check_search(input: SearchVectorsInput) -> Result<(), ApiError> {
     if let Some(count) = input.top_k.filter(|count| *count > TOP_MAX) {
         return Err(vector::top_out_of_range(count, TOP_MAX));

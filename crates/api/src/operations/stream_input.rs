@@ -1,4 +1,4 @@
-//! How the Streams operations name streams and places in them.
+//! How the Streams operations name streams and positions in them.
 
 use std::sync::Arc;
 
@@ -20,7 +20,8 @@ const ARN_LENGTH_MAX: usize = 1024;
 const SHARD_ID_LENGTH_MIN: usize = 28;
 const SHARD_ID_LENGTH_MAX: usize = 65;
 
-/// The first byte of an iterator. Iterators live for minutes, so an unknown one is simply invalid.
+/// The first byte of an iterator. Iterators live for minutes, so one of another version is simply
+/// invalid.
 const ITERATOR_VERSION: u8 = 1;
 
 pub(crate) fn constrain_arn(arn: Option<&str>, path: &str, violations: &mut Violations) {
@@ -35,7 +36,7 @@ pub(crate) fn constrain_shard_id(shard: Option<&str>, path: &str, violations: &m
     }
 }
 
-/// The stream that an ARN names. Streams of other accounts and regions are as good as missing.
+/// The stream that an ARN names. Streams of other accounts and regions count as missing.
 pub(crate) fn stream_name(context: &Context<'_>, arn: &str) -> Result<StreamName, ApiError> {
     let parts: Vec<&str> = arn.splitn(6, ':').collect();
     let ["arn", "aws", "dynamodb", region, account, resource] = parts[..] else {
@@ -61,7 +62,8 @@ pub(crate) fn worded(error: Error, arn: &str, shard: &str) -> ApiError {
     }
 }
 
-/// A position as clients carry it around: opaque, and protected against typing errors.
+/// A position in the form that clients carry around: opaque, and with a checksum against typing
+/// errors.
 pub(crate) fn encode_iterator(position: &StreamPosition) -> String {
     let StreamPosition { stream, shard, next_entry, created_at_ms } = position;
     let mut payload = Vec::new();
@@ -70,7 +72,7 @@ pub(crate) fn encode_iterator(position: &StreamPosition) -> String {
     payload.extend_from_slice(&next_entry.to_be_bytes());
     let Namespace { account, region } = &*stream.table.namespace;
     for text in [account, region, &stream.table.name, &stream.label] {
-        // Nothing that is named in the engine is longer than this can say.
+        // No name in the engine is longer than this can express.
         let length = u16::try_from(text.len()).unwrap_or(u16::MAX);
         payload.extend_from_slice(&length.to_be_bytes());
         payload.extend_from_slice(text.as_bytes());
@@ -81,7 +83,7 @@ pub(crate) fn encode_iterator(position: &StreamPosition) -> String {
     STANDARD.encode(bytes)
 }
 
-/// The position in an iterator of the caller's own namespace.
+/// The position in an iterator of the caller's namespace.
 pub(crate) fn decode_iterator(
     context: &Context<'_>,
     iterator: &str,

@@ -24,7 +24,7 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
         .tag_resource(&table, tags(given)?)
         .await
         .map_err(|error| engine_error(error, Subject::Resource { arn: &arn }))?;
-    // The operation has no output shape, so not even braces are sent.
+    // The operation has no output shape, so the body is empty, without braces.
     Ok(Reply(Vec::new()))
 }
 

@@ -87,7 +87,7 @@ fn lowered(context: &Context<'_>, get: Get) -> Result<GetItem, ApiError> {
 fn render(outcome: &TransactGetOutcome, capacity: ReturnCapacity) -> Reply {
     let items = outcome.items.iter().flatten();
     let encoded_size_bytes: usize = items.map(|item| item.as_bytes().len()).sum();
-    // JSON takes somewhat more room than the items; one growth at most is likely.
+    // The JSON takes somewhat more space than the items, so the buffer rarely grows more than once.
     let mut writer = Writer::with_capacity(2 * encoded_size_bytes + 256);
     writer.object(|writer| {
         writer.name("Responses").array(&outcome.items, |writer, item| {

@@ -19,7 +19,7 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
         .untag_resource(&table, &tag_keys(keys)?)
         .await
         .map_err(|error| engine_error(error, Subject::Resource { arn: &arn }))?;
-    // The operation has no output shape, so not even braces are sent.
+    // The operation has no output shape, so the body is empty, without braces.
     Ok(Reply(Vec::new()))
 }
 

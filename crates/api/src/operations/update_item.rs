@@ -54,7 +54,7 @@ shape! {
     }
 }
 
-/// What the API model constrains, as narrower types.
+/// The constrained members, as narrower types.
 struct Constrained {
     returns: WriteReturns,
     legacy: Legacy,
@@ -90,7 +90,8 @@ fn constrained(input: &mut UpdateItemInput) -> Result<Constrained, ApiError> {
     Ok(Constrained { returns, legacy })
 }
 
-/// The newer front end looks at ReturnValues before anything else but the table's name, and has its own words for them.
+/// The newer front end checks ReturnValues before everything except the table's name, and has its
+/// own text for them.
 fn check_newer(context: &Context<'_>, input: &UpdateItemInput) -> Result<(), ApiError> {
     context.check_named(input.table_name.as_deref(), input.key.is_some())?;
     let mut violations = Violations::new();
@@ -140,7 +141,7 @@ fn returns_fragments(values: ReturnValues) -> bool {
     matches!(values, ReturnValues::UpdatedOld | ReturnValues::UpdatedNew)
 }
 
-/// `update` is there if its targets are to be shown.
+/// `update` is set if its targets are to be shown.
 fn render(outcome: &WriteOutcome, returns: &WriteReturns, update: Option<&Update>) -> Reply {
     let image = match returns.values {
         ReturnValues::None => None,
@@ -154,7 +155,7 @@ fn render(outcome: &WriteOutcome, returns: &WriteReturns, update: Option<&Update
     })
 }
 
-/// The values at the update's targets; no member if there are none.
+/// The values at the update's targets. Writes no member if there are none.
 fn write_fragments(writer: &mut Writer, image: &EncodedItem, update: Option<&Update>) {
     let fragments = update.map(|update| update.fragments(&image.as_item().decode()));
     if let Some(fragments) = fragments.filter(|fragments| !fragments.is_empty()) {

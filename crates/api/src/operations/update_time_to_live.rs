@@ -54,7 +54,7 @@ fn lower(
     Ok(UpdateTimeToLive { table, enabled, attribute })
 }
 
-/// The answer echoes the specification.
+/// The response repeats the specification.
 fn render(command: &UpdateTimeToLive) -> Reply {
     let mut writer = Writer::new();
     writer.object(|writer| {

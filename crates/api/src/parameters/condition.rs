@@ -11,7 +11,7 @@ use crate::json::decode::OrderedMap;
 use crate::legacy::conditions::ConditionalOperator;
 use crate::legacy::expected::{self, Expected};
 
-/// The parameters that make up a condition, in either dialect.
+/// The parameters of a condition, in either dialect.
 #[derive(Debug, Default)]
 pub(crate) struct ConditionParameters {
     pub(crate) expression: Option<String>,
@@ -22,7 +22,7 @@ pub(crate) struct ConditionParameters {
 }
 
 impl ConditionParameters {
-    /// Refuses parameters that don't go together. Their contents are looked at later, by `bind`.
+    /// Rejects parameters that can't be combined. `bind` checks their contents later.
     pub(crate) fn check_combination(&self) -> Result<(), ApiError> {
         let expressions = [(ExpressionKind::Condition, self.expression.is_some())];
         check_not_mixed(&[("Expected", self.expected.is_some())], &expressions)?;
@@ -42,7 +42,7 @@ impl ConditionParameters {
         Ok(condition.or(expected))
     }
 
-    /// As in most requests: then there is nothing to check.
+    /// The common case, in which there is nothing to check.
     fn is_absent(&self) -> bool {
         let ConditionParameters { expression, names, values, expected, conditional_operator } =
             self;

@@ -2,11 +2,11 @@
 //!
 //! The steps are separate because operations put other checks between them. In DynamoDB's order:
 //!
-//! 1. [`check_not_mixed`], [`check_names_are_used`], [`check_values_are_used`] look only at which
-//!    parameters are there;
+//! 1. [`check_not_mixed`], [`check_names_are_used`], [`check_values_are_used`] only check which
+//!    parameters are present;
 //! 2. [`Placeholders::check`] validates the maps;
-//! 3. [`Placeholders::expressions`] starts the binding: update, condition, key condition, filter, projection, in this
-//!    order, and at last [`Expressions::finish`].
+//! 3. [`Placeholders::expressions`] starts the binding: update, condition, key condition, filter,
+//!    projection, in this order, and finally [`Expressions::finish`].
 
 use std::collections::BTreeMap;
 
@@ -22,11 +22,11 @@ use crate::json::attribute_value::{NameFault, WireAttributes};
 use crate::json::decode::OrderedMap;
 use crate::messages::{expression, value};
 
-/// Most that the placeholders of one request and what they stand for may amount to.
+/// The largest total size of a request's placeholders and what they stand for.
 const PLACEHOLDERS_SIZE_BYTES_MAX: usize = 2 << 20;
 
-/// Refuses expressions together with legacy parameters. Each parameter comes with whether the request has it; an
-/// empty map counts.
+/// Rejects expressions together with legacy parameters. Each parameter comes with whether the
+/// request has it; an empty map counts.
 pub(crate) fn check_not_mixed(
     legacy: &[(&str, bool)],
     expressions: &[(ExpressionKind, bool)],
@@ -41,7 +41,7 @@ pub(crate) fn check_not_mixed(
     Err(expression::mixed(&legacy, &expressions))
 }
 
-/// Refuses ExpressionAttributeNames without any expression.
+/// Rejects ExpressionAttributeNames without any expression.
 pub(crate) fn check_names_are_used(
     names: Option<&OrderedMap<String>>,
     expressions: &[(ExpressionKind, bool)],
@@ -52,8 +52,8 @@ pub(crate) fn check_names_are_used(
     Ok(())
 }
 
-/// Refuses ExpressionAttributeValues without one of the operation's expressions that take values. Their order is
-/// that of the text.
+/// Rejects ExpressionAttributeValues without an expression that may use values. The text lists the
+/// operation's expressions in the given order.
 pub(crate) fn check_values_are_used(
     values: Option<&WireAttributes>,
     expressions: &[(ExpressionKind, bool)],
@@ -92,7 +92,7 @@ impl Placeholders {
     }
 }
 
-/// The expressions of one request while they are bound. Texts that are absent bind to nothing.
+/// The expressions of one request during binding. Absent texts bind to nothing.
 pub(crate) struct Expressions<'a>(Binder<'a>);
 
 impl Expressions<'_> {
@@ -105,8 +105,8 @@ impl Expressions<'_> {
         self.condition_of(ExpressionKind::Condition, text)
     }
 
-    /// Conditions that no query can use are an error in the result: DynamoDB reports it once all expressions
-    /// are bound.
+    /// Conditions that no query can use are an error inside the result: DynamoDB reports it after
+    /// all expressions are bound.
     pub(crate) fn key_condition(
         &mut self,
         text: Option<&str>,
@@ -127,7 +127,7 @@ impl Expressions<'_> {
         self.condition_of(ExpressionKind::Filter, text)
     }
 
-    /// The condition of a search for vectors.
+    /// The condition of a vector search.
     pub(crate) fn search_condition(
         &mut self,
         text: Option<&str>,
@@ -143,7 +143,7 @@ impl Expressions<'_> {
         bound.map_err(|error| expression::expression_error(&error))
     }
 
-    /// Refuses placeholders that no expression has mentioned.
+    /// Rejects placeholders that no expression has used.
     pub(crate) fn finish(self) -> Result<(), ApiError> {
         self.0.finish().map_err(|unused| expression::unused(&unused))
     }

@@ -8,8 +8,8 @@ use crate::json::attribute_value::{NameFault, ValueFault, WireAttributes, keep_f
 use crate::messages::engine::{Subject, engine_error};
 use crate::messages::value;
 
-/// The attributes of an item or a key. An empty name comes first; then the first bad value in the order of the request
-/// counts, names inside of values last.
+/// The attributes of an item or a key. An empty name comes first, then the first bad value in
+/// request order; names inside values come last.
 pub(crate) fn attributes(given: WireAttributes) -> Result<Attributes, ApiError> {
     given.0.iter().try_for_each(|(name, _)| match NameFault::of(name) {
         Some(NameFault::Empty) => check_name(name),
@@ -32,13 +32,13 @@ pub(crate) fn attributes(given: WireAttributes) -> Result<Attributes, ApiError> 
     fault.map_or(Ok(attributes), |fault| Err(value::value_fault(&fault)))
 }
 
-/// Refuses a name that no attribute can have.
+/// Rejects a name that no attribute can have.
 pub(crate) fn check_name(name: &str) -> Result<(), ApiError> {
     NameFault::of(name).map_or(Ok(()), |fault| Err(value::name_fault(fault)))
 }
 
-/// Refuses an item that is too large to be put. `request_size_bytes` is the size of the JSON that it came in,
-/// which is never smaller than the item: small requests need no measuring.
+/// Rejects an item that is too large to put. `request_size_bytes` is the size of its JSON, which is
+/// never smaller than the item, so small requests need no measuring.
 pub(crate) fn check_size(item: &Attributes, request_size_bytes: usize) -> Result<(), ApiError> {
     if request_size_bytes <= ITEM_SIZE_BYTES_MAX || item_size_bytes(item) <= ITEM_SIZE_BYTES_MAX {
         return Ok(());

@@ -1,4 +1,5 @@
-//! Request parameters that all operations on items share: expressions, items and keys, and what to return.
+//! Request parameters that all item operations share: expressions, items and keys, and what to
+//! return.
 
 mod condition;
 pub(crate) mod expressions;

@@ -1,4 +1,4 @@
-//! What a request wants to have returned.
+//! What a request asks to have returned.
 
 use zenobe_engine::error::Error;
 
@@ -17,7 +17,7 @@ pub(crate) struct WriteReturns {
     pub(crate) values: ReturnValues,
     pub(crate) capacity: ReturnCapacity,
     pub(crate) collection_metrics: bool,
-    /// The item, if the condition fails.
+    /// Whether to return the item if the condition fails.
     pub(crate) item_on_failure: bool,
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn return_item_on_failure(given: Option<&str>, violations: &mut Viola
     return_item_on_failure_at(given, "returnValuesOnConditionCheckFailure", violations)
 }
 
-/// As [`return_item_on_failure`], for the actions of transactions.
+/// Like [`return_item_on_failure`], for the actions of transactions.
 pub(crate) fn return_item_on_failure_at(
     given: Option<&str>,
     path: &str,
@@ -51,7 +51,7 @@ pub(crate) fn return_item_on_failure_at(
 }
 
 impl WriteReturns {
-    /// PutItem and DeleteItem know only the old item.
+    /// PutItem and DeleteItem can only return the old item.
     pub(crate) fn check_old_or_none(&self) -> Result<(), ApiError> {
         match self.values {
             ReturnValues::AllOld | ReturnValues::None => Ok(()),
@@ -59,7 +59,7 @@ impl WriteReturns {
         }
     }
 
-    /// Words a failed write; a failed condition comes with the item if that was asked for.
+    /// Words a failed write. A failed condition comes with the item if the request asked for it.
     pub(crate) fn failure(&self, error: Error) -> ApiError {
         match error {
             Error::ConditionFailed { item } => {

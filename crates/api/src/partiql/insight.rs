@@ -1,4 +1,4 @@
-//! What became of a statement, in a line for people: the response header `x-zenobe-plan`.
+//! How a statement was executed, in one line for people: the response header `x-zenobe-plan`.
 
 use std::fmt::Write;
 
@@ -7,7 +7,8 @@ use zenobe_engine::command::{Consumed, TransactAction};
 use super::plan::{Access, KeyedRead, ReadPlan};
 use super::read::SelectedPage;
 
-/// As in `Query; table=Music; index=ByYear; reads=2; filtered; evaluated=10; returned=3; units=0.5`.
+/// For example `Query; table=Music; index=ByYear; reads=2; filtered; evaluated=10; returned=3;
+/// units=0.5`.
 pub(crate) fn of_select(plan: &ReadPlan, page: &SelectedPage) -> String {
     let mut line = String::with_capacity(96);
     line.push_str(operation(plan));
@@ -17,7 +18,7 @@ pub(crate) fn of_select(plan: &ReadPlan, page: &SelectedPage) -> String {
     line
 }
 
-/// As in `Scan; table=Music; refused`.
+/// For example `Scan; table=Music; refused`.
 pub(crate) fn of_refused_scan(table: &str, plan: &ReadPlan) -> String {
     let mut line = String::from(operation(plan));
     add_source(&mut line, table, plan);
@@ -25,14 +26,14 @@ pub(crate) fn of_refused_scan(table: &str, plan: &ReadPlan) -> String {
     line
 }
 
-/// As in `UpdateItem; table=Music; units=1`.
+/// For example `UpdateItem; table=Music; units=1`.
 pub(crate) fn of_write(action: &'static str, consumed: &Consumed) -> String {
     let mut line = format!("{action}; table={}", consumed.table.name);
     add_units(&mut line, consumed.total_halves());
     line
 }
 
-/// As in `TransactWriteItems; statements=3; units=6`.
+/// For example `TransactWriteItems; statements=3; units=6`.
 pub(crate) fn of_many(operation: &str, statements: usize, halves: u64) -> String {
     let mut line = format!("{operation}; statements={statements}");
     add_units(&mut line, halves);
@@ -79,7 +80,7 @@ fn add_source(line: &mut String, table: &str, plan: &ReadPlan) {
     }
 }
 
-/// Units in the shortest way: `1`, `0.5`.
+/// Units in the shortest form: `1`, `0.5`.
 fn add_units(line: &mut String, halves: u64) {
     let fraction = if halves.is_multiple_of(2) { "" } else { ".5" };
     let _ = write!(line, "; units={}{fraction}", halves / 2);

@@ -1,9 +1,10 @@
-//! PartiQL: statements become the commands that other operations become.
+//! PartiQL: statements lower to the same commands as other operations.
 //!
-//! A request's statement is [`Prepared`] (parameters checked, text parsed), bound, and then lowered against its table's
-//! definition: a SELECT by the planner ([`plan`]) to reads of single items, queries or a scan, a write ([`write`]) to the
-//! put, update or delete of one item. ExecuteStatement, BatchExecuteStatement and ExecuteTransaction differ only in what they
-//! accept of these and in how they run them.
+//! A request's statement is [`Prepared`] (parameters checked, text parsed), bound, and then lowered
+//! against its table's definition. The planner ([`plan`]) lowers a SELECT to reads of single items,
+//! queries or a scan; a write ([`write`]) becomes the put, update or delete of one item.
+//! ExecuteStatement, BatchExecuteStatement and ExecuteTransaction differ only in which of these
+//! they accept and in how they run them.
 
 pub(crate) mod insight;
 pub(crate) mod next_token;

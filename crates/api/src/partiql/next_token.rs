@@ -1,8 +1,9 @@
-//! NextToken: where a SELECT goes on, for the same statement with the same parameters.
+//! NextToken: where a SELECT continues, for the same statement with the same parameters.
 //!
-//! A token is base64 of a version, the digest of the statement and its parameters, the number of the read, the key of the
-//! last row (in the item encoding), and a checksum of all that. It names nothing that its client could not name in a Query:
-//! a forged one reads no more than the statement itself.
+//! A token is base64 of a version, the digest of the statement and its parameters, the number of
+//! the read, the key of the last row (in the item encoding), and a checksum of all that. It names
+//! nothing that its client could not name in a Query: a forged one reads no more than the statement
+//! itself.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -17,12 +18,12 @@ const VERSION: u8 = 1;
 const DIGEST_SIZE_BYTES: usize = 16;
 const CHECKSUM_SIZE_BYTES: usize = 8;
 
-/// A place in the result of a SELECT.
+/// A position in the result of a SELECT.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Place {
     /// The number of the read, in the order of the plan.
     pub(crate) read: usize,
-    /// The key of the last row that was evaluated; `None` at the beginning of the read.
+    /// The key of the last row that was evaluated; `None` at the start of the read.
     pub(crate) key: Option<Attributes>,
 }
 
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_lead_back_to_their_place() {
+    fn tokens_lead_back_to_their_position() {
         let digest = digest("SELECT", &[AttributeValue::Null]);
         for place in [place(), Place { read: 0, key: None }] {
             assert_eq!(decode(&encode(&place, digest), digest).unwrap(), place);
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_tokens_are_refused() {
+    fn damaged_tokens_are_rejected() {
         let digest = digest("SELECT", &[]);
         let token = encode(&place(), digest);
         let mut damaged: Vec<String> =

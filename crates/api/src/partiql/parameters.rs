@@ -9,11 +9,11 @@ use crate::json::decode::{Decode, DecodeError, Position, TypeFault, element};
 use crate::json::{Kind, Reader};
 use crate::messages;
 
-/// Values in order. All are checked, but no more are kept than the longest statement could use.
+/// Values in order. All are checked, but only as many are kept as the longest statement could use.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ParameterList {
     values: Vec<AttributeValue>,
-    /// The first one in the order of the request.
+    /// The first fault in request order.
     fault: Option<ValueFault>,
     is_empty: bool,
 }

@@ -1,4 +1,4 @@
-//! From a request's statement and parameters to something that can be lowered.
+//! From a request's statement and parameters to a form that can be lowered.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    /// Faults of parameters come before those of the statement.
+    /// Faults of parameters outrank those of the statement.
     pub(crate) fn new(text: &str, parameters: Option<ParameterList>) -> Result<Prepared, ApiError> {
         let values = parameters.unwrap_or_default().into_values()?;
         Prepared::parse(text, values)
@@ -66,7 +66,7 @@ impl Prepared {
     }
 }
 
-/// A statement with its parameters in place.
+/// A statement bound to its parameters.
 #[derive(Debug)]
 pub(crate) enum Bound<'s> {
     Select(BoundSelect<'s>),
@@ -103,7 +103,7 @@ impl<'s> BoundSelect<'s> {
 }
 
 impl BoundSelect<'_> {
-    /// What stands against a function among the columns of an index, once the index is known.
+    /// The fault of a function among the columns of an index, once the index is known.
     pub(crate) fn function_column(&self) -> Option<ApiError> {
         let position = self.select.function_column?;
         Some(fault_error(&StatementFault::UnexpectedPathComponent { position }))
@@ -111,7 +111,7 @@ impl BoundSelect<'_> {
 }
 
 impl Bound<'_> {
-    /// The table. A fault of the statement that waits for it comes before its absence.
+    /// Finds the table. A pending fault of the statement outranks the table's absence.
     pub(crate) async fn find(
         &self,
         context: &Context<'_>,
@@ -125,7 +125,7 @@ impl Bound<'_> {
         table.map_err(|error| waiting.unwrap_or_else(|| statement_error(error)))
     }
 
-    /// Resolves the table's name or ARN. A name that no table can have is merely not found.
+    /// Resolves the table's name or ARN. A name that no table can have is just not found.
     pub(crate) fn table(&self, context: &Context<'_>) -> Result<TableName, ApiError> {
         let name = match self {
             Bound::Select(select) | Bound::Exists(select) => &*select.select.source.table,

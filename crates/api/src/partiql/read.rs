@@ -1,4 +1,4 @@
-//! Carries out a read plan: one page of it.
+//! Executes one page of a read plan.
 
 use std::collections::BTreeMap;
 
@@ -78,7 +78,7 @@ impl SelectedPage {
     }
 }
 
-/// Reads from where the page starts until it is full or the plan is done.
+/// Reads from the start of the page until it is full or the plan is done.
 pub(crate) async fn run(
     engine: &Engine,
     table: &TableName,
@@ -95,7 +95,7 @@ pub(crate) async fn run(
     };
     let mut page: Option<SelectedPage> = None;
     for (number, read) in reads.iter().enumerate() {
-        // Less than the limit was evaluated before, or the page would have ended.
+        // Less than the limit was evaluated so far, or the page would have ended.
         let evaluated = page.as_ref().map_or(0, |page| page.evaluated);
         let left = limit.map(|limit| limit.saturating_sub(evaluated as u32));
         let outcome = reading.read(read, first + number, left, start_key.take()).await?;
@@ -161,7 +161,8 @@ impl Reading<'_> {
         };
         let outcome = self.engine.get_item(&command).await.map_err(statement_error)?;
         let found = outcome.item.is_some();
-        // A query that has evaluated as much as it may can't know that there is nothing more, unless it has no sort key.
+        // A query that reached its limit can't know that nothing follows, unless the table has no
+        // sort key.
         let next = (found && limit == Some(1) && key.len() > 1)
             .then_some(Place { read: number, key: Some(command.key) });
         Ok(SelectedPage {
@@ -172,7 +173,7 @@ impl Reading<'_> {
         })
     }
 
-    /// An item has been read on the page before.
+    /// The previous page has already read the item.
     fn nothing_more(&self) -> SelectedPage {
         let consumed = Consumed {
             table: self.table.clone(),
@@ -236,7 +237,7 @@ fn selected(outcome: PageOutcome, read: usize) -> SelectedPage {
     }
 }
 
-/// A start key comes from a token, so what is wrong with it is wrong with the token.
+/// A start key comes from a token, so a fault of the key is a fault of the token.
 fn page_error(error: Error) -> ApiError {
     match error {
         Error::Page(

@@ -1,4 +1,4 @@
-//! Writes: the one item that a statement names, and the command that it becomes.
+//! Writes: the one item that a statement names, and the command that it lowers to.
 
 use zenobe_engine::Engine;
 use zenobe_engine::command::{
@@ -32,7 +32,7 @@ impl KeyFault {
     }
 }
 
-/// The command of a write. `Ok(None)`: the statement is a SELECT.
+/// The command of a write. `Ok(None)` for a SELECT.
 pub(crate) fn action(
     bound: Bound<'_>,
     table: TableName,
@@ -45,13 +45,13 @@ pub(crate) fn action(
         Bound::Insert { item, .. } => {
             TransactAction::Put(PutItem { table, item, condition: Some(is_absent()) })
         }
-        // Never creates an item.
+        // An UPDATE never creates an item.
         Bound::Update { update, predicate, .. } => {
             let (key, rest) = split(predicate.as_ref(), keys)?;
             let condition = Some(joined([exists()].into_iter().chain(rest)));
             TransactAction::Update(UpdateItem { table, key, update: Some(update), condition })
         }
-        // What is gone is deleted, whatever else was asked of it.
+        // Deleting a missing item succeeds, whatever other conditions there are.
         Bound::Delete { predicate, .. } => {
             let (key, rest) = split(predicate.as_ref(), keys)?;
             let condition = match rest.is_empty() {
@@ -81,7 +81,7 @@ pub(crate) fn written_key(action: &TransactAction, keys: &KeySchema) -> Option<A
     }
 }
 
-/// Runs a write by itself.
+/// Runs a write on its own.
 pub(crate) async fn run(engine: &Engine, action: TransactAction) -> EngineResult<WriteOutcome> {
     match action {
         TransactAction::Put(put) => engine.put_item(put).await,
@@ -91,7 +91,7 @@ pub(crate) async fn run(engine: &Engine, action: TransactAction) -> EngineResult
     }
 }
 
-/// Words a failed write. A failed condition comes with the item if that was asked for.
+/// Words a failed write. A failed condition comes with the item if the request asked for it.
 pub(crate) fn failure(error: Error, is_insert: bool, shows_item: bool) -> ApiError {
     match error {
         Error::ConditionFailed { item } => {
@@ -106,7 +106,7 @@ fn duplicate(item: Option<EncodedItem>) -> ApiError {
     messages::duplicate_item().with_item(item)
 }
 
-/// The key that a WHERE clause pins, and what else it asks.
+/// The key that a WHERE clause pins, and its other conditions.
 fn split(
     predicate: Option<&Predicate<'_>>,
     keys: &KeySchema,
@@ -123,7 +123,7 @@ fn split(
     Ok((key, rest))
 }
 
-/// As [`split`]: but a second value for a key, which no item can have, is a condition like any other.
+/// Like [`split`], but a second value for a key, which no item can have, is an ordinary condition.
 pub(crate) fn split_leniently(
     predicate: Option<&Predicate<'_>>,
     keys: &KeySchema,

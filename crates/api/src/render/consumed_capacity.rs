@@ -7,7 +7,7 @@ use zenobe_engine::command::{Consumed, TransactionalUnits};
 use crate::json::Writer;
 use crate::operations::enumerations::ReturnCapacity;
 
-/// The member `ConsumedCapacity` of operations on one table, if it was asked for.
+/// The member `ConsumedCapacity` of operations on one table, if requested.
 pub(crate) fn write_consumed_member(
     writer: &mut Writer,
     consumed: &Consumed,
@@ -18,7 +18,7 @@ pub(crate) fn write_consumed_member(
     }
 }
 
-/// The member `ConsumedCapacity` of operations on several tables, if it was asked for.
+/// The member `ConsumedCapacity` of operations on several tables, if requested.
 pub(crate) fn write_consumed_list_member<'c>(
     writer: &mut Writer,
     consumed: impl IntoIterator<Item = &'c Consumed>,
@@ -31,8 +31,8 @@ pub(crate) fn write_consumed_list_member<'c>(
     }
 }
 
-/// As [`write_consumed_list_member`] for BatchExecuteStatement: each table comes with what its failed writes cost, which
-/// belongs to the total and to nothing else.
+/// Like [`write_consumed_list_member`], for BatchExecuteStatement: each table comes with the cost
+/// of its failed writes, which counts in the total and nowhere else.
 pub(crate) fn write_batch_consumed_member<'c>(
     writer: &mut Writer,
     consumed: impl IntoIterator<Item = (&'c Consumed, u64)>,
@@ -46,7 +46,8 @@ pub(crate) fn write_batch_consumed_member<'c>(
     }
 }
 
-/// As [`write_consumed_list_member`] for ExecuteTransaction, which tells reads from writes at every level.
+/// Like [`write_consumed_list_member`], for ExecuteTransaction, which separates reads from writes
+/// at every level.
 pub(crate) fn write_transaction_consumed_member(
     writer: &mut Writer,
     consumed: &[Consumed],
@@ -64,7 +65,7 @@ fn write_consumed(writer: &mut Writer, consumed: &Consumed, asked: ReturnCapacit
     write_consumed_in(writer, consumed, asked, Style::default());
 }
 
-/// What PartiQL's operations do differently.
+/// How PartiQL's operations differ.
 #[derive(Clone, Copy, Default)]
 struct Style {
     failed_halves: u64,
@@ -109,7 +110,7 @@ fn write_indexes(
     });
 }
 
-/// Only transactions tell reads from writes, and most of them only for the table and in total.
+/// Only transactions separate reads from writes, and most of them only for the table and in total.
 fn write_units(writer: &mut Writer, halves: u64, transactional: Option<TransactionalUnits>) {
     writer.name("CapacityUnits").halves(halves);
     match transactional {

@@ -6,7 +6,7 @@ use crate::json::{Writer, write_attributes};
 
 const GIGABYTE: u64 = 1 << 30;
 
-/// The size is shown as the two whole numbers of gigabytes that it lies between.
+/// Shows the size as a range between two whole gigabytes.
 pub(crate) fn write_item_collection(writer: &mut Writer, collection: &ItemCollection) {
     let low = collection.size_bytes / GIGABYTE;
     writer.object(|writer| {
@@ -17,8 +17,8 @@ pub(crate) fn write_item_collection(writer: &mut Writer, collection: &ItemCollec
     });
 }
 
-/// The member `ItemCollectionMetrics` of operations on several items: the collections by table, each once. There is no
-/// member if there are none.
+/// The member `ItemCollectionMetrics` of operations on several items: the collections by table,
+/// each once. Writes no member if there are none.
 pub(crate) fn write_item_collections_member<'c>(
     writer: &mut Writer,
     collections: impl Iterator<Item = (&'c str, &'c ItemCollection)>,
@@ -32,7 +32,7 @@ pub(crate) fn write_item_collections_member<'c>(
         });
         let listed = &mut tables[position].1;
         match listed.iter_mut().find(|other| other.key == collection.key) {
-            // The later of two sizes is the more recent one.
+            // The later size is the more recent one.
             Some(earlier) => *earlier = collection,
             None => listed.push(collection),
         }

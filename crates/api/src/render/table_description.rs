@@ -12,30 +12,30 @@ use crate::operations::enumerations::{BILLING_MODE, SCALAR_TYPE, STREAM_VIEW_TYP
 
 const DAY_MS: u64 = 86_400_000;
 
-/// What the operation that shows the table wants said differently from the plain state.
+/// What an operation shows differently from the plain state.
 pub(crate) struct Presentation<'a> {
-    /// The table's status, if it is not the one that its indexes imply.
+    /// The table's status, if it differs from the one that its indexes imply.
     pub(crate) table_status: Option<&'static str>,
-    /// Statuses of indexes, by name, where they are not the stored ones.
+    /// Statuses of indexes by name, where they differ from the stored ones.
     pub(crate) index_status: BTreeMap<String, &'static str>,
-    /// Whether indexes that are being created say if they are being filled.
+    /// Whether indexes under creation say if they are being backfilled.
     pub(crate) shows_backfilling: bool,
-    /// Whether the summary of an on-demand table says since when it is one.
+    /// Whether the summary of an on-demand table says since when it is on demand.
     pub(crate) shows_on_demand_since: bool,
     pub(crate) warm_throughput: WarmThroughput<'a>,
     pub(crate) encryption_status: &'static str,
-    /// Maxima that were just removed are echoed as -1: read, write.
+    /// Removed maxima, read and write, are echoed as -1.
     pub(crate) removed_maxima: (bool, bool),
     pub(crate) now_ms: u64,
 }
 
 /// Which warm throughputs to show.
 pub(crate) enum WarmThroughput<'a> {
-    /// Every one, as settled.
+    /// All, as settled.
     All,
-    /// Every one, as being changed if the table's (`None`) or an index's name is listed.
+    /// All. Those of the table (`None`) or of indexes listed here appear as changing.
     Updating(&'a [Option<String>]),
-    /// Only the listed ones, as being changed.
+    /// Only the listed ones, as changing.
     Only(&'a [Option<String>]),
 }
 
@@ -95,8 +95,8 @@ pub(crate) fn write_deleted_table(writer: &mut Writer, table: &TableDescription,
     });
 }
 
-/// A table is being updated while an index gets its resources or goes away; filling an index leaves
-/// the table active.
+/// A table is UPDATING while an index is allocated or deleted; backfilling an index leaves the
+/// table active.
 fn implied_status(definition: &TableDefinition) -> &'static str {
     let in_flux = definition.global_indexes.iter().any(|index| {
         matches!(index.status, IndexStatus::Creating { backfilling: false } | IndexStatus::Deleting)

@@ -1,4 +1,4 @@
-//! The answer to a write of one item.
+//! The response to a write of one item.
 
 use zenobe_engine::command::WriteOutcome;
 

@@ -36,7 +36,7 @@ pub fn files() -> Vec<String> {
     names
 }
 
-/// Runs a file's cases and compares (or rewrites) the answers. Returns a report per difference.
+/// Runs a file's cases and compares (or rewrites) the responses. Returns a report per difference.
 pub async fn check(file: &str) -> Vec<String> {
     let path = directory().join(file);
     let expected = std::fs::read_to_string(&path).expect("the case file is readable");
@@ -74,7 +74,7 @@ fn directory() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases/api")
 }
 
-/// The file's text with every answer replaced by the actual one.
+/// The file's text with every response replaced by the actual one.
 async fn answered(text: &str) -> String {
     let mut world = World::new().await;
     let mut out = String::new();

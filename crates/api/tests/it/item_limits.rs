@@ -1,4 +1,4 @@
-//! Limits on items, at them and one past them. The inputs are too large for case files.
+//! Limits on items: at the limit and one past it. The inputs are too large for case files.
 
 use crate::cases::World;
 
@@ -25,7 +25,7 @@ async fn world_with_table() -> World {
     world
 }
 
-/// An item `{p: k, s: aaa…, <more>}` of the given size, of which `more_size_bytes` are those of `more`.
+/// An item `{p: k, s: aaa…, <more>}` of the given size, including `more_size_bytes` for `more`.
 fn item(size_bytes: usize, more: &str, more_size_bytes: usize) -> String {
     let text = "a".repeat(size_bytes - "pk".len() - "s".len() - more_size_bytes);
     format!(r#"{{"p":{{"S":"k"}},"s":{{"S":"{text}"}}{more}}}"#)
@@ -40,7 +40,7 @@ async fn put(world: &World, table: &str, item: &str) -> String {
 async fn an_item_has_at_most_400_kilobytes() {
     let world = world_with_table().await;
     let too_large = invalid("Item size has exceeded the maximum allowed size");
-    // What else is in the item, and its size by DynamoDB's rules.
+    // Further attributes of the item, and their size by DynamoDB's rules.
     let shapes = [
         ("", 0),
         (r#","é":{"S":"é"}"#, 4),
@@ -72,10 +72,10 @@ async fn the_size_of_a_put_is_checked_before_its_table_and_expected() {
     assert_eq!(put(&world, "nope", &with_expected).await, too_large);
 }
 
-/// An update counts the item without its key, and 3 bytes, and some for each action.
+/// An update counts the item without its key, plus 3 bytes, plus some for each action.
 #[tokio::test]
-async fn an_update_leaves_room_for_its_own_overhead() {
-    /// Of an attribute `n` with a number of one or two digits.
+async fn an_update_counts_its_own_overhead() {
+    /// The size of an attribute `n` with a number of one or two digits.
     const N_SIZE_BYTES: usize = 1 + 2;
     let key_size_bytes = "pk".len();
     let cases = [
@@ -129,7 +129,8 @@ async fn attribute_names_have_less_than_64_kilobytes() {
     }
 }
 
-/// Not in an item's maps, and not in any parameter that names attributes. A legal name finds no table.
+/// The limit holds in an item's maps and in every parameter that names attributes. With a legal
+/// name the request fails later, because there is no table.
 #[tokio::test]
 async fn no_name_of_an_attribute_is_longer_anywhere() {
     let world = World::new().await;

@@ -18,7 +18,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn what_is_put_comes_back_in_canonical_form(attributes in attributes()) {
+    fn items_come_back_in_canonical_form(attributes in attributes()) {
         run(async {
             let world = world_with_table().await;
             let written: Vec<String> = attributes
@@ -165,13 +165,13 @@ fn map(members: &BTreeMap<String, Value>) -> Value {
     typed("M", &format!("{{{}}}", written.join(",")), &format!("{{{}}}", canonical.join(",")))
 }
 
-/// A JSON string in which everything is escaped.
+/// A JSON string with everything escaped.
 fn escaped(text: &str) -> String {
     let units = text.encode_utf16().map(|unit| format!("\\u{unit:04X}"));
     format!("\"{}\"", units.collect::<String>())
 }
 
-/// A JSON string in which only what has to be escaped is.
+/// A JSON string with only the necessary escapes.
 fn canonical_text(text: &str) -> String {
     let escape = |character: char| match character {
         '"' => "\\\"".to_owned(),
@@ -258,7 +258,7 @@ impl Step {
         }
     }
 
-    /// Does the same to the model and says what the answer has to be.
+    /// Applies the step to the model and returns the expected response.
     fn model(&self, items: &mut BTreeMap<char, i64>) -> String {
         let answer = |member: &str, key: char, n: Option<i64>| match n {
             None => "< 200 {}".to_owned(),

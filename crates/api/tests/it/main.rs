@@ -21,7 +21,7 @@ async fn golden_cases() {
     assert!(failures.is_empty(), "{} answers differ\n{}", failures.len(), failures.join("\n"));
 }
 
-/// A server runs requests on whatever thread is free.
+/// A server runs requests on whichever thread is free.
 #[tokio::test]
 async fn requests_can_move_between_threads() {
     let world = cases::World::new().await;

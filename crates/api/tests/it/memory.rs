@@ -1,4 +1,4 @@
-//! What requests take in memory, which is in proportion to their size.
+//! The memory that requests take, which is in proportion to their size.
 
 use zenobe_testing::allocations;
 
@@ -6,15 +6,15 @@ use crate::cases::World;
 
 const LARGEST_SIZE_BYTES: usize = 16 << 20;
 
-/// Sends a request and says how much memory that took at most.
+/// Sends a request and returns the response and the peak memory.
 fn peak(operation: &str, body: &str) -> (String, usize) {
-    // On this thread alone, where the memory is counted.
+    // Runs on this thread alone, where memory is counted.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let world = runtime.block_on(World::new());
     allocations::peak(|| runtime.block_on(world.answer(operation, body)))
 }
 
-/// A request of the largest size with a map of nothing but empty entries.
+/// A request of the largest size, with a map of empty entries.
 fn empty_entries(member: &str) -> String {
     let mut body =
         format!(r#"{{"TableName":"tab","Key":{{"p":{{"S":"a"}}}},"{member}":{{"a":{{}}"#);
@@ -40,7 +40,7 @@ fn maps_of_empty_entries_take_little_more_than_the_request() {
 }
 
 #[test]
-fn long_names_in_expressions_are_refused_before_they_are_used() {
+fn long_names_in_expressions_are_rejected_before_use() {
     let paths: Vec<String> = (0..300).map(|number| format!("#a.#a.b{number}")).collect();
     let body = |name_size_bytes: usize| {
         format!(

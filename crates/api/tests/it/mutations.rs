@@ -1,11 +1,11 @@
-//! Whatever a client sends is answered, and never with an internal error: the requests of all cases are sent with
+//! Every request gets a response, and never an internal error: sends the requests of all cases with
 //! some of their tokens replaced.
 
 use std::ops::Range;
 
 use crate::cases::{self, World};
 
-/// What takes a token's place. Strings among them are names, types, numbers and expressions at once.
+/// What replaces a token. Strings among them are names, types, numbers and expressions at once.
 const REPLACEMENTS: [&str; 18] = [
     "null",
     "true",
@@ -64,7 +64,7 @@ async fn send_mutations(world: &World, operation: &str, body: &str, random: &mut
     }
 }
 
-/// The places of a JSON text's strings (names included) and other scalars.
+/// The positions of a JSON text's strings (names included) and other scalars.
 fn tokens(body: &str) -> Vec<Range<usize>> {
     let bytes = body.as_bytes();
     let mut tokens = Vec::new();
@@ -94,7 +94,7 @@ fn string_length(bytes: &[u8]) -> usize {
     (at + 1).min(bytes.len())
 }
 
-/// Names the request that was being answered when the test failed.
+/// Shows the current request when the test fails.
 struct ShownOnPanic<'r> {
     operation: &'r str,
     body: &'r str,

@@ -1,4 +1,5 @@
-//! LastEvaluatedKey, sent back as ExclusiveStartKey, leads through everything once, whatever the keys.
+//! LastEvaluatedKey, sent back as ExclusiveStartKey, leads through everything once, whatever the
+//! keys.
 
 use crate::cases::World;
 
@@ -8,7 +9,7 @@ const CREATE_TABLE: &str = r#"{"TableName":"Odd","BillingMode":"PAY_PER_REQUEST"
     "LocalSecondaryIndexes":[{"IndexName":"local","KeySchema":[{"AttributeName":"p","KeyType":"HASH"},{"AttributeName":"n","KeyType":"RANGE"}],"Projection":{"ProjectionType":"KEYS_ONLY"}}],
     "GlobalSecondaryIndexes":[{"IndexName":"global","KeySchema":[{"AttributeName":"n","KeyType":"HASH"}],"Projection":{"ProjectionType":"ALL"}}]}"#;
 
-/// Texts as JSON writes them.
+/// Texts as JSON spells them.
 const PARTITIONS: [&str; 4] = ["plain", r#"\"quoted\"\\"#, r"\u0000\u0001", "é😀"];
 const SORT_KEYS: [&str; 4] = ["AA==", "AAA=", "AP8=", "////"];
 const NUMBERS: [&str; 4] = ["-1E+125", "0", "1E-130", "12345678901234567890.123456789012345678"];
@@ -50,7 +51,7 @@ async fn segments_together_have_everything() {
     }
 }
 
-/// Every number is in every partition, with another sort key in each.
+/// Every number is in every partition, with a different sort key in each.
 async fn filled() -> World {
     let world = World::new().await;
     assert!(world.answer("CreateTable", CREATE_TABLE).await.starts_with("< 200"));

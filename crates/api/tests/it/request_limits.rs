@@ -1,4 +1,4 @@
-//! Limits that take large requests, which are made here instead of being written down as cases.
+//! Limits that need large requests, which are built here instead of written as cases.
 
 use crate::cases::World;
 
@@ -21,7 +21,7 @@ impl World {
         answer
     }
 
-    /// The request has to fail with this text.
+    /// The request must fail with this text.
     async fn fail(&self, operation: &str, body: &str, message: &str) {
         let answer = self.answer(operation, body).await;
         let expected = format!(
@@ -40,7 +40,7 @@ impl World {
     }
 }
 
-/// Enough of an answer to understand a failure.
+/// Enough of a response to understand a failure.
 fn start(answer: &str) -> String {
     answer.chars().take(400).collect()
 }
@@ -49,7 +49,7 @@ fn key(number: usize) -> String {
     format!(r#"{{"pk":{{"S":"p"}},"sk":{{"N":"{number}"}}}}"#)
 }
 
-/// An item of exactly that size, with a number below 100.
+/// An item of exactly this size, with a number below 100.
 fn item(number: usize, size_bytes: usize) -> String {
     // A number takes one byte, and one more for its pair of digits unless it is zero.
     let number_size_bytes = 1 + usize::from(number != 0);
@@ -156,7 +156,7 @@ async fn a_transaction_carries_up_to_4_megabytes() {
     let put = |size| {
         move |number| format!(r#"{{"Put":{{"TableName":"Left","Item":{}}}}}"#, item(number, size))
     };
-    // 16 puts of 256 KB are 4 MB, while their JSON is more than that.
+    // 16 puts of 256 KB make 4 MB, although their JSON is larger.
     let body = transaction(&list(0..16, put(256 * 1024)));
     assert!(body.len() > 4 * 1024 * 1024);
     world.succeed("TransactWriteItems", &body).await;
@@ -172,7 +172,7 @@ async fn a_transaction_carries_up_to_4_megabytes() {
 }
 
 #[tokio::test]
-async fn what_a_transaction_deletes_does_not_count() {
+async fn deleted_items_do_not_count_in_a_transaction() {
     let world = world().await;
     world.fill("Left", 13, 400_000).await;
     let delete = |number| format!(r#"{{"Delete":{{"TableName":"Left","Key":{}}}}}"#, key(number));
@@ -187,7 +187,7 @@ async fn a_transaction_reads_up_to_4_megabytes() {
     world.succeed("TransactGetItems", &transaction(&list(0..16, get))).await;
     let body = transaction(&list(0..17, get));
     world.fail("TransactGetItems", &body, PAYLOAD_TOO_LARGE).await;
-    // What counts is what is read, not what a projection leaves of it.
+    // The size read counts, not what a projection leaves of it.
     let get_little = |number| {
         let key = key(number);
         format!(r#"{{"Get":{{"TableName":"Left","Key":{key},"ProjectionExpression":"sk"}}}}"#)
@@ -206,7 +206,8 @@ async fn a_page_ends_with_the_item_that_fills_a_megabyte() {
             r#"{{"TableName":"Left","KeyConditionExpression":"pk = :p","ExpressionAttributeValues":{{":p":{{"S":"p"}}}},"ProjectionExpression":"sk","ReturnConsumedCapacity":"TOTAL"{more}}}"#
         )
     };
-    // 11 items of 100,000 bytes are the first to reach 1,048,576 bytes: 269 blocks of 4 KB, half a unit each.
+    // 11 items of 100,000 bytes are the first to reach 1,048,576 bytes: 269 blocks of 4 KB at half
+    // a unit each.
     let first = world.succeed("Query", &query("")).await;
     let end = format!(
         r#""LastEvaluatedKey":{},"ScannedCount":11,"ConsumedCapacity":{{"TableName":"Left","CapacityUnits":134.5}}}}"#,
@@ -228,7 +229,7 @@ async fn a_page_ends_with_the_item_that_fills_a_megabyte() {
 }
 
 #[tokio::test]
-async fn a_batch_get_leaves_out_what_is_beyond_16_megabytes() {
+async fn a_batch_get_returns_up_to_16_megabytes() {
     let world = world().await;
     world.fill("Left", 42, 400_000).await;
     world.fill("Right", 1, 1_000).await;
@@ -240,7 +241,8 @@ async fn a_batch_get_leaves_out_what_is_beyond_16_megabytes() {
     let (left, right) = (request("Left", &list(0..42, key)), request("Right", &key(0)));
     let body = format!(r#"{{"RequestItems":{{{left},{right}}}}}"#);
     let answer = world.succeed("BatchGetItem", &body).await;
-    // 41 items of 400,000 bytes fit into 16,777,216; what is left over can be sent again as it is.
+    // 41 items of 400,000 bytes fit in 16,777,216; the unprocessed keys can be sent again
+    // unchanged.
     let found = list(0..41, |number| format!(r#"{{"sk":{{"N":"{number}"}}}}"#));
     let expected = format!(
         r#"< 200 {{"Responses":{{"Left":[{found}],"Right":[]}},"UnprocessedKeys":{{{},{}}}}}"#,
@@ -250,9 +252,10 @@ async fn a_batch_get_leaves_out_what_is_beyond_16_megabytes() {
     assert_eq!(answer, expected);
 }
 
-/// Requests with very many tiny elements are refused as those with a few too many are, in few words.
+/// Requests with very many tiny elements fail like those with a few too many, and with a short
+/// text.
 #[tokio::test]
-async fn answers_to_endless_lists_are_short() {
+async fn responses_to_endless_lists_are_short() {
     let world = World::new().await;
     let list = |element: &str, count: usize| vec![element; count].join(",");
     let tables = |value: &str, count: usize| {

@@ -20,7 +20,7 @@ async fn fill(world: &World, partitions: &[&str], count: usize, filler: &str) {
     }
 }
 
-/// A JSON string inside the answer.
+/// A JSON string in the response.
 fn member<'a>(answer: &'a str, name: &str) -> Option<&'a str> {
     let start = answer.find(&format!("\"{name}\":\""))? + name.len() + 4;
     answer[start..].split('"').next()
@@ -34,7 +34,7 @@ fn sort_keys(answer: &str) -> Vec<String> {
         .collect()
 }
 
-/// All rows, page by page, and how many pages there were.
+/// All rows, page by page, and the number of pages.
 async fn pages(world: &World, statement: &str, limit: usize) -> (Vec<String>, usize) {
     let (mut rows, mut count, mut token) = (Vec::new(), 0, None::<String>);
     loop {
@@ -76,7 +76,7 @@ async fn pages_go_on_through_all_reads() {
     }
 }
 
-/// A query that can find one item at most has no second page, but there may be further reads.
+/// A query that can find at most one item has no second page, but further reads may follow.
 #[tokio::test]
 async fn pages_go_on_through_tables_without_sort_keys() {
     let world = World::new().await;
@@ -95,7 +95,7 @@ async fn pages_go_on_through_tables_without_sort_keys() {
     assert_eq!(pages(&world, "SELECT sk FROM Plain WHERE sk = 1", 1).await.1, 1);
 }
 
-/// A megabyte ends a page, in whichever read it is reached.
+/// A megabyte ends a page, whichever read reaches it.
 #[tokio::test]
 async fn a_page_has_about_a_megabyte() {
     let world = world().await;
@@ -157,10 +157,10 @@ async fn statements_of_any_size_are_answered() {
         "{}",
         &too_long[..200]
     );
-    // A character is one whatever its bytes.
+    // A character counts once, however many bytes it has.
     let wide = format!("SELECT * FROM Pair WHERE pk = '{}'", "é".repeat(8160));
     assert!(statement(&wide, 0).await.contains("maximum size limit of2048 bytes"));
-    // More values than any statement can name are checked and forgotten.
+    // More values than any statement can use are checked and dropped.
     assert_eq!(statement(&select.replace("'a'", "?"), 100_000).await, r#"< 200 {"Items":[]}"#);
     let values =
         format!("INSERT INTO Pair VALUE {{'pk': 'many', 'sk': 1{}}}", ", '': ?".repeat(1000));

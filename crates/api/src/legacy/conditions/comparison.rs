@@ -41,7 +41,7 @@ pub(crate) static COMPARISON_OPERATOR: Enumeration<ComparisonOperator> = Enumera
 #[derive(Debug, Clone)]
 pub(crate) enum Comparison {
     Compare(Comparator, AttributeValue),
-    /// The bounds are in order.
+    /// The bounds are ordered.
     Between(AttributeValue, AttributeValue),
     In(Vec<AttributeValue>),
     BeginsWith(AttributeValue),
@@ -66,7 +66,7 @@ impl Comparison {
         Ok(comparison)
     }
 
-    /// The condition that a top-level attribute compares like this.
+    /// The condition that a top-level attribute satisfies this comparison.
     pub(crate) fn into_condition(self, attribute: String) -> Condition {
         let path = Path::top_level(attribute);
         let literal = |value: AttributeValue| Operand::literal(&value);
@@ -95,7 +95,7 @@ impl Comparison {
         }
     }
 
-    /// Gives the operator its arguments, if it takes that many.
+    /// Combines the operator with its arguments, if their number is right.
     fn of(
         operator: ComparisonOperator,
         arguments: Vec<AttributeValue>,
@@ -119,7 +119,7 @@ impl Comparison {
         })
     }
 
-    /// All arguments have one type, and it is one that the operator can work with.
+    /// All arguments must have one type, and the operator must support it.
     fn check_types(&self, operator: ComparisonOperator) -> Result<(), ApiError> {
         let arguments = self.arguments();
         let Some(first) = arguments.first().map(|argument| argument.attribute_type()) else {
@@ -168,7 +168,7 @@ impl ComparisonOperator {
     }
 }
 
-/// Of two values of the same key type.
+/// Compares two values of the same key type.
 fn is_greater(one: &AttributeValue, two: &AttributeValue) -> bool {
     match (one, two) {
         (AttributeValue::S(one), AttributeValue::S(two)) => one > two,

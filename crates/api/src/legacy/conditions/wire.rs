@@ -1,4 +1,4 @@
-//! The wire shape, which has the same name as what it lowers to.
+//! The wire shape, which has the same name as the type that it lowers to.
 
 use crate::json::attribute_value::WireValue;
 use crate::json::decode::shape;

@@ -8,7 +8,7 @@ use crate::error::ApiError;
 use crate::messages::table;
 use crate::operations::enumerations::{SSE_TYPE, SseType};
 
-/// An encryption specification whose constraints hold.
+/// An encryption specification that passed its constraints.
 #[derive(Debug, Clone)]
 pub(crate) struct EncryptionInput {
     enabled: Option<bool>,

@@ -20,10 +20,10 @@ use crate::operations::enumerations::{PROJECTION_TYPE, ProjectionType};
 const LOCAL_INDEXES_MAX: usize = 5;
 const GLOBAL_INDEXES_MAX: usize = 20;
 const NON_KEY_ATTRIBUTES_MAX: usize = 20;
-/// Over all indexes of a table; a name counts once for each index that lists it.
+/// For all indexes of a table together; a name counts once for each index that lists it.
 const NON_KEY_ATTRIBUTES_PER_TABLE_MAX: usize = 100;
 
-/// An index whose constraints hold.
+/// An index that passed its constraints.
 #[derive(Debug, Clone)]
 pub(crate) struct IndexInput {
     pub(crate) name: String,
@@ -71,7 +71,7 @@ impl IndexInput {
         IndexInput { name, keys, projection, capacity }
     }
 
-    /// The projection, by the rules that go beyond the constraints.
+    /// The projection, checked by the rules beyond the constraints.
     pub(crate) fn projection(&self) -> Result<IndexProjection, ApiError> {
         let attributes = self.projection.attributes.as_ref();
         match (self.projection.projection_type, attributes) {
@@ -92,7 +92,7 @@ impl IndexInput {
     }
 }
 
-/// The rules for the lists of a new table's indexes as such.
+/// The rules for a new table's lists of indexes.
 pub(crate) fn check_index_lists(
     local: Option<&[IndexInput]>,
     global: Option<&[IndexInput]>,
@@ -192,7 +192,7 @@ pub(crate) fn check_projected_attributes<'a>(
     Ok(())
 }
 
-/// Index names seen so far; local and global indexes share one space of names.
+/// Index names seen so far; local and global indexes share one namespace.
 #[derive(Debug, Default)]
 pub(crate) struct IndexNames(BTreeSet<String>);
 

@@ -11,17 +11,17 @@ use crate::messages::constraint::java_object;
 use crate::messages::table;
 use crate::operations::enumerations::{KEY_TYPE, KeyType, SCALAR_TYPE};
 
-/// The largest number of HASH, and of RANGE, attributes in the key of a global index.
+/// The most HASH, and the most RANGE, attributes in the key of a global index.
 const MULTI_ATTRIBUTE_KEYS_MAX: usize = 4;
 
-/// Attribute definitions whose constraints hold, in the order of the request.
+/// Attribute definitions that passed their constraints, in request order.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Definitions {
     names: Vec<String>,
     types: BTreeMap<String, ScalarType>,
 }
 
-/// One element of a key schema whose constraints hold.
+/// One element of a key schema that passed its constraints.
 #[derive(Debug, Clone)]
 pub(crate) struct KeyElement {
     pub(crate) name: String,
@@ -97,7 +97,7 @@ impl Definitions {
     }
 }
 
-/// Checks a `KeySchema` member, which has to be there.
+/// Checks a `KeySchema` member, which is required.
 pub(crate) fn constrain_key_schema(
     elements: Option<Vec<KeySchemaElement>>,
     path: &str,
@@ -173,7 +173,7 @@ pub(crate) fn global_index_keys(
     Ok(resolve(keys, definitions))
 }
 
-/// No attribute is two keys of an index.
+/// No attribute may be in an index's key twice.
 fn reject_repeated(keys: &[KeyElement]) -> Result<(), ApiError> {
     match first_repeated(keys.iter().map(|key| key.name.as_str())) {
         Some(_) => Err(table::repeated_key_attribute()),
@@ -196,7 +196,7 @@ fn hash_then_range(keys: &[KeyElement]) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Every key has been found in the definitions by now.
+/// All keys are known to be defined by now.
 fn resolve(keys: &[KeyElement], definitions: &Definitions) -> KeySchema {
     let of_type = |key_type: KeyType| {
         keys.iter()
@@ -210,7 +210,8 @@ fn resolve(keys: &[KeyElement], definitions: &Definitions) -> KeySchema {
     KeySchema { partition: of_type(KeyType::Hash), sort: of_type(KeyType::Range) }
 }
 
-/// The first name that came before. A request may have very many, so they aren't compared each with each.
+/// The first name that repeats an earlier one. A request may have very many names, so they aren't
+/// compared pairwise.
 pub(crate) fn first_repeated<'a>(names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let mut seen = BTreeSet::new();
     names.into_iter().find(|name| !seen.insert(*name))
@@ -226,8 +227,8 @@ fn attribute_name(name: Option<String>, path: &str, violations: &mut Violations)
     name
 }
 
-/// The names once each, in the order in which a Java `HashSet` iterates over them: that is how
-/// DynamoDB prints the keys that a table uses.
+/// The distinct names, in the order in which a Java `HashSet` iterates over them: DynamoDB prints
+/// the keys that a table uses in this order.
 pub(crate) fn in_java_set_order<'a>(names: &[&'a str]) -> Vec<&'a str> {
     let mut seen = BTreeSet::new();
     let mut unique: Vec<&str> = names.iter().copied().filter(|name| seen.insert(*name)).collect();

@@ -1,4 +1,4 @@
-//! What CreateTable and UpdateTable requests have in common: shapes, their constraints, and the rules about
+//! What CreateTable and UpdateTable requests share: shapes, their constraints, and the rules about
 //! keys, indexes, capacity, streams, encryption and tags.
 
 pub(crate) mod encryption;

@@ -9,7 +9,7 @@ use crate::error::ApiError;
 use crate::messages::table;
 use crate::operations::enumerations::STREAM_VIEW_TYPE;
 
-/// A stream specification whose constraints hold.
+/// A stream specification that passed its constraints.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StreamInput {
     enabled: bool,

@@ -1,4 +1,4 @@
-//! Tags, and the ARNs of what carries them.
+//! Tags, and the ARNs of tagged resources.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ const TAGS_MAX: usize = 50;
 const KEY_LENGTH_MAX: usize = 128;
 const VALUE_LENGTH_MAX: usize = 256;
 
-/// Tags to be set. All of them or none.
+/// Tags to set. All are valid, or the request fails.
 pub(crate) fn tags(tags: Vec<Tag>) -> Result<BTreeMap<String, String>, ApiError> {
     let mut checked = BTreeMap::new();
     for Tag { key, value } in tags {
@@ -42,7 +42,7 @@ pub(crate) fn tags(tags: Vec<Tag>) -> Result<BTreeMap<String, String>, ApiError>
     Ok(checked)
 }
 
-/// Keys of tags to be removed.
+/// Keys of tags to remove.
 pub(crate) fn tag_keys(keys: Vec<String>) -> Result<Vec<String>, ApiError> {
     if keys.is_empty() {
         return Err(tag::no_tag_keys());
@@ -56,7 +56,7 @@ pub(crate) fn tag_keys(keys: Vec<String>) -> Result<Vec<String>, ApiError> {
     Ok(keys)
 }
 
-/// The constraints of a `ResourceArn` member. That it is there is looked at before all constraints.
+/// The constraints of a `ResourceArn` member. Its presence is checked before all constraints.
 pub(crate) fn resource_arn(
     arn: Option<String>,
     violations: &mut Violations,

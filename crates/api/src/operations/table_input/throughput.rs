@@ -11,7 +11,7 @@ use crate::messages::table;
 
 const CAPACITY_UNITS_BOUND: i64 = 1_000_000_000_000;
 
-/// What an on-demand table can serve from the start: read and write units per second.
+/// What an on-demand table serves from the start: read and write units per second.
 const ON_DEMAND_INITIAL_UNITS: (i64, i64) = (12_000, 4_000);
 
 /// The capacity members of a table or an index, after their constraints.
@@ -31,7 +31,7 @@ pub(crate) enum Place<'a> {
 }
 
 impl Capacity {
-    /// `path` is that of the structure which has the members; empty for the request itself.
+    /// `path` is that of the structure with these members; empty for the request itself.
     pub(crate) fn constrain(
         provisioned: Option<ProvisionedThroughput>,
         on_demand: Option<OnDemandThroughput>,
@@ -42,7 +42,7 @@ impl Capacity {
         let separator = if path.is_empty() { "" } else { "." };
         let path = format!("{path}{separator}provisionedThroughput");
         let provisioned = provisioned.map(|given| {
-            // DynamoDB looks at the write units first.
+            // DynamoDB checks the write units first.
             let write = constrain_units(
                 given.write_capacity_units,
                 &path,
@@ -59,7 +59,7 @@ impl Capacity {
         Capacity { provisioned, on_demand, warm }
     }
 
-    /// The rules of a new table or index about provisioned units.
+    /// The rules for provisioned units of a new table or index.
     pub(crate) fn check_provisioned(
         &self,
         place: Place<'_>,
@@ -91,7 +91,7 @@ impl Capacity {
         Ok(())
     }
 
-    /// The rules of a new table or index about on-demand maxima.
+    /// The rules for on-demand maxima of a new table or index.
     pub(crate) fn check_on_demand(
         &self,
         place: Place<'_>,
@@ -106,7 +106,7 @@ impl Capacity {
                 let member = max_request_units(is_write);
                 return Err(table::on_demand_maximum_provisioned(member, &place));
             }
-            // A new table has no maximum that -1 could remove.
+            // A new table has no maximum for -1 to remove.
             if units < 1 {
                 return Err(on_demand_out_of_range(is_write, place));
             }
@@ -114,13 +114,13 @@ impl Capacity {
         Ok(())
     }
 
-    /// The range of on-demand maxima; `-1` stands for none.
+    /// The range of on-demand maxima; `-1` means none.
     pub(crate) fn check_on_demand_range(&self, place: Place<'_>) -> Result<(), ApiError> {
         given_members(self.on_demand)
             .try_for_each(|(units, is_write)| check_on_demand_range(units, is_write, place))
     }
 
-    /// The rules of a new table or index about warm throughput.
+    /// The rules for warm throughput of a new table or index.
     pub(crate) fn check_warm(
         &self,
         place: Place<'_>,
@@ -145,7 +145,7 @@ impl Capacity {
         Ok(())
     }
 
-    /// The engine's form. Constraints and rules have excluded negative units.
+    /// The engine's form. Constraints and rules have ruled out negative units.
     pub(crate) fn settings(&self) -> ThroughputSettings {
         let units = |units: i64| u64::try_from(units).unwrap_or_default();
         let maximum = |given: i64| match given {

@@ -1,4 +1,4 @@
-//! One action of a transaction: its constraints, its size, and the command that it becomes.
+//! One action of a transaction: its constraints, its size, and the command that it lowers to.
 
 use zenobe_engine::command::{DeleteItem, PutItem, TableName, TransactAction, UpdateItem};
 use zenobe_value::Attributes;
@@ -13,11 +13,11 @@ use crate::parameters::expressions::Placeholders;
 use crate::parameters::returns::return_item_on_failure_at;
 use crate::parameters::{ConditionParameters, items};
 
-/// An action that satisfies the API model's constraints.
+/// An action that passed the API model's constraints.
 #[derive(Debug)]
 pub(super) struct ConstrainedAction {
     action: Action,
-    /// Whether to show the item if the condition fails.
+    /// Whether to return the item if the condition fails.
     pub item_on_failure: bool,
 }
 
@@ -44,7 +44,8 @@ impl Action {
         ConstrainedAction { action: self, item_on_failure }
     }
 
-    /// What the action brings to the transaction: its item or key, its expressions and what they refer to.
+    /// The action's share of the transaction's size: its item or key, its expressions and their
+    /// placeholders.
     pub fn payload_size_bytes(&self) -> usize {
         let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let names = self.names.iter().flat_map(|names| &names.0);
@@ -73,7 +74,7 @@ impl ActionKind {
 }
 
 impl ConstrainedAction {
-    /// The action as it came.
+    /// The action as sent.
     pub fn wire(&self) -> &Action {
         &self.action
     }

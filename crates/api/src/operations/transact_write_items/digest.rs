@@ -1,8 +1,8 @@
-//! The digest of a transaction's actions, by which a client's token recognises them again.
+//! The digest of a transaction's actions, by which a client's token recognises them.
 //!
-//! Two requests have the same digest if they say the same in DynamoDB's terms: the order of members and the
-//! spelling of numbers don't count, the texts of expressions do. The digest guards a client against its own
-//! mistakes, so it needs to be good but not cryptographic.
+//! Two requests have the same digest if they mean the same to DynamoDB: the order of members and
+//! the spelling of numbers don't count, the texts of expressions do. The digest protects clients
+//! from their own mistakes, so it must be good but not cryptographic.
 
 use xxhash_rust::xxh3::Xxh3;
 use zenobe_value::EncodedValue;
@@ -19,7 +19,7 @@ pub(super) fn of<'a>(actions: impl Iterator<Item = &'a Action>) -> [u8; 16] {
     digest.0.digest128().to_le_bytes()
 }
 
-/// Every field is hashed with its length, so that no two lists of fields run together the same way.
+/// Hashes every field with its length, so that no two lists of fields produce the same bytes.
 struct Digest(Xxh3);
 
 impl Digest {
@@ -46,7 +46,7 @@ impl Digest {
         }
     }
 
-    /// Invalid values need no digest: the request fails before it is looked at.
+    /// Invalid values need no digest: the request fails before anybody uses it.
     fn attributes(&mut self, attributes: Option<&WireAttributes>) {
         for (name, value) in self.sorted(attributes) {
             self.text(Some(name));
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_request_in_other_words_has_the_same_digest() {
+    fn equivalent_requests_have_the_same_digest() {
         let one = digest(r#"{"Put":{"TableName":"t","Item":{"p":{"S":"a"},"n":{"N":"1"}}}}"#);
         let two = digest(r#"{"Put":{"Item":{"n":{"N":"1.0"},"p":{"S":"a"}},"TableName":"t"}}"#);
         assert_eq!(one, two);

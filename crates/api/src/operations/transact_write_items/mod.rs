@@ -27,7 +27,7 @@ use crate::{Context, Reply};
 
 pub(crate) const ACTIONS_MAX: usize = 100;
 pub(crate) const TOKEN_LENGTH_MAX: usize = 36;
-/// What the data of a transaction may add up to.
+/// The largest total size of a transaction's data.
 pub(crate) const PAYLOAD_SIZE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
@@ -52,9 +52,9 @@ struct Returns {
     collection_metrics: bool,
 }
 
-/// A request that satisfies the API model's constraints.
+/// A request that passed the API model's constraints.
 struct Constrained {
-    /// The actions of each element; there should be one.
+    /// The actions of each element, which should have exactly one.
     elements: Vec<Vec<ConstrainedAction>>,
     client_request_token: Option<String>,
     returns: Returns,
@@ -89,7 +89,7 @@ fn constrained(input: TransactWriteItemsInput) -> Result<Constrained, ApiError> 
 }
 
 impl Constrained {
-    /// The token stands for the actions, not for what else the request asks to have returned.
+    /// The token covers the actions, not what else the request wants returned.
     fn token(&self, context: &Context<'_>) -> Option<TransactionToken> {
         let token = self.client_request_token.clone()?;
         let actions = self.elements.iter().flatten().map(ConstrainedAction::wire);
@@ -100,7 +100,7 @@ impl Constrained {
         })
     }
 
-    /// The actions, and which of them want to see the item if their condition fails.
+    /// The actions, and which of them want the item returned if their condition fails.
     fn lowered(
         self,
         context: &Context<'_>,
@@ -110,7 +110,7 @@ impl Constrained {
         if self.elements.iter().any(|element| element.len() != 1) {
             return Err(transaction::not_one_action());
         }
-        // Before anything is bound, which takes memory in proportion.
+        // Checked before binding, which takes memory in proportion.
         if payload_size_bytes > PAYLOAD_SIZE_BYTES_MAX {
             return Err(transaction::payload_too_large());
         }
@@ -123,7 +123,7 @@ impl Constrained {
         Ok((actions, shown))
     }
 
-    /// The JSON is never smaller than the data in it, so small requests need no measuring.
+    /// The JSON is never smaller than its data, so small requests need no measuring.
     fn payload_size_bytes(&self, request_size_bytes: usize) -> usize {
         if request_size_bytes <= PAYLOAD_SIZE_BYTES_MAX {
             return request_size_bytes;

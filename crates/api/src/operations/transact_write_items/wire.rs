@@ -1,4 +1,4 @@
-//! The shapes of a transaction's actions, and the one form that they have in common.
+//! The shapes of a transaction's actions, and their common form.
 
 use crate::json::attribute_value::WireAttributes;
 use crate::json::decode::{OrderedMap, shape};
@@ -64,7 +64,7 @@ pub(super) enum ActionKind {
     Update,
 }
 
-/// Any action as it came.
+/// Any action as sent.
 #[derive(Debug)]
 pub(super) struct Action {
     pub kind: ActionKind,
@@ -79,7 +79,7 @@ pub(super) struct Action {
 }
 
 impl TransactWriteItem {
-    /// There should be one.
+    /// Should return exactly one.
     pub fn into_actions(self) -> Vec<Action> {
         let check = self.condition_check.map(Action::from);
         let put = self.put.map(Action::from);

@@ -1,10 +1,10 @@
-//! Which members of an UpdateTable request may come together.
+//! Which members of an UpdateTable request may be combined.
 
 use super::Constrained;
 use crate::error::ApiError;
 use crate::messages::{request, table};
 
-/// Which changes a request asks for. A member may have been sent without counting as a change.
+/// The changes that a request asks for. A member may be present without counting as a change.
 pub(super) struct Members {
     provisioned: bool,
     billing_mode: bool,
@@ -18,7 +18,7 @@ pub(super) struct Members {
     deletion_protection: bool,
     on_demand: Sent,
     warm: Sent,
-    /// Something else that only DynamoDB itself can serve.
+    /// Some other member that only DynamoDB itself supports.
     unsupported: bool,
 }
 
@@ -123,7 +123,7 @@ impl Members {
         table::nothing_to_update(&format!("{} or TableClass", members.join(", ")))
     }
 
-    /// Changes that tolerate no other, in the order in which DynamoDB complains.
+    /// Changes that allow no other, in the order in which DynamoDB reports them.
     fn check_exclusive(&self, changes: usize) -> Result<(), ApiError> {
         if changes == 1 {
             return Ok(());

@@ -14,7 +14,7 @@ use crate::operations::table_input::shapes::{
 };
 use crate::operations::table_input::throughput::{Capacity, Place};
 
-/// One entry of the list, whose constraints hold. It should have exactly one action.
+/// One entry of the list, after its constraints. It should have exactly one action.
 pub(super) struct IndexUpdateInput {
     update: Option<(String, Capacity)>,
     create: Option<IndexInput>,
@@ -52,7 +52,8 @@ impl IndexUpdateInput {
         self.create.is_some() || self.delete.is_some()
     }
 
-    /// Whether an index is to get more capacity than any can have. DynamoDB says so once it has found the table.
+    /// Whether an index is to get more capacity than any can have. DynamoDB reports this only after
+    /// it has found the table.
     pub(super) fn exceeds_bounds(&self) -> bool {
         self.update.as_ref().is_some_and(|(_, capacity)| capacity.check_bounds().is_err())
     }

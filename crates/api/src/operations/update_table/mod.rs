@@ -1,5 +1,5 @@
-//! UpdateTable. One logical change per request; what depends on the table's state is checked by the
-//! engine.
+//! UpdateTable. Each request makes one logical change; the engine checks what depends on the
+//! table's state.
 
 mod combinations;
 mod index_updates;
@@ -76,7 +76,7 @@ shape! {
     }
 }
 
-/// The request after the constraints of its members.
+/// The request after its members' constraints.
 struct Constrained {
     definitions: Definitions,
     billing_mode: Option<BillingMode>,
@@ -87,7 +87,7 @@ struct Constrained {
     replica_updates: Option<Vec<ReplicationGroupUpdate>>,
     table_class: Option<String>,
     deletion_protection: Option<bool>,
-    /// The first member that only DynamoDB itself can serve so far.
+    /// The first member that only DynamoDB itself supports so far.
     unsupported: Option<&'static str>,
 }
 
@@ -152,7 +152,7 @@ fn unsupported(input: &UpdateTableInput) -> Option<&'static str> {
     members.iter().find(|(_, given)| *given).map(|(name, _)| *name)
 }
 
-/// The request's own rules. They come before the question whether the table exists.
+/// The request's own rules. They come before the check that the table exists.
 fn lower(table: TableName, input: Constrained) -> Result<UpdateTable, ApiError> {
     Members::of(&input).check()?;
     reject_unsupported(&input)?;
@@ -208,7 +208,7 @@ fn check_capacity(input: &Constrained) -> Result<(), ApiError> {
     input.capacity.check_on_demand_range(Place::Table)
 }
 
-/// The answer to an index update that no table takes, be the index there or not.
+/// The response to an index update that no table accepts, whether or not the index exists.
 async fn blocked(context: &Context<'_>, table: &TableName) -> ApiError {
     match context.engine.describe_table(table).await {
         Ok(_) => table::index_update_blocked(),
@@ -216,7 +216,7 @@ async fn blocked(context: &Context<'_>, table: &TableName) -> ApiError {
     }
 }
 
-/// The engine words the capacity of new and of existing indexes alike; DynamoDB doesn't.
+/// The engine reports the capacity of new and existing indexes alike; DynamoDB doesn't.
 fn worded(context: &Context<'_>, sent: &UpdateTable, error: Error) -> ApiError {
     let is_created = |name: &str| {
         sent.index_changes

@@ -1,5 +1,5 @@
-//! The answer to UpdateTable: the new state, except that DynamoDB still shows the old capacity, class and
-//! encryption key while it changes them.
+//! The response to UpdateTable: the new state, except that DynamoDB still shows the old capacity,
+//! class and encryption key while it changes them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ fn shown_definition(
     shown.billing_mode = before.billing_mode;
     shown.on_demand_since_ms = before.on_demand_since_ms;
     shown.table_class = before.table_class;
-    // A table without a key of its own shows the one that it is getting.
+    // A table that had no key shows the one that it is getting.
     shown.kms_key_arn = before.kms_key_arn.clone().or(shown.kms_key_arn);
     let is_warmed = warm.contains(&None);
     shown.throughput = shown_throughput(&before.throughput, &after.throughput, is_warmed);
@@ -59,7 +59,7 @@ fn shown_definition(
 }
 
 /// The old figures, except for on-demand maxima, which change at once, and for warm throughput that
-/// is being raised by this request.
+/// this request raises.
 fn shown_throughput(before: &Throughput, after: &Throughput, is_warmed: bool) -> Throughput {
     let warmed = if is_warmed { after } else { before };
     Throughput {
@@ -79,7 +79,7 @@ fn index_of<'a>(table: &'a TableDefinition, name: &str) -> Option<&'a IndexDefin
 }
 
 /// Some changes happen at once or leave the table active: encryption, deletion protection, warm
-/// throughput, on-demand maxima, and a billing mode that the table has already.
+/// throughput, on-demand maxima, and a billing mode that the table already has.
 fn is_updating(sent: &UpdateTable, before: &TableDefinition) -> bool {
     sent.throughput.provisioned.is_some()
         || sent.stream.is_some()
@@ -102,7 +102,7 @@ fn index_statuses(sent: &UpdateTable) -> BTreeMap<String, &'static str> {
     sent.index_changes.iter().filter_map(status).collect()
 }
 
-/// Whose warm throughput was given: the table's (`None`), or that of an index.
+/// Where warm throughput was given: the table (`None`) or an index.
 fn changed_warm_throughputs(sent: &UpdateTable) -> Vec<Option<String>> {
     let gives_warm = |settings: &ThroughputSettings| {
         settings.warm_read_units.is_some() || settings.warm_write_units.is_some()

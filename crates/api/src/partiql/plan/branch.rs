@@ -14,10 +14,10 @@ use crate::error::ApiError;
 use crate::messages::engine::{partition_key_too_long, sort_key_too_long};
 use crate::messages::partiql as messages;
 
-/// Far more than may be read, so that faults that come before the limit are found.
+/// Far more than a plan may read, so that faults that outrank the limit are still found.
 const BRANCHES_MAX: usize = 1_000;
 
-/// One alternative: a partition, a range of its sort keys, and conditions that are left to the filter.
+/// One alternative: a partition, a range of its sort keys, and the conditions left for the filter.
 #[derive(Debug)]
 pub(super) struct Branch<'p> {
     partition: &'p AttributeValue,
@@ -34,7 +34,7 @@ enum Filter<'p> {
     Any(Vec<Vec<Part<'p>>>),
 }
 
-/// A condition that is true in one alternative. IN is many equalities.
+/// A condition that holds in one alternative. IN becomes many equalities.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Part<'p> {
     PartitionEquals(&'p AttributeValue),
@@ -42,7 +42,7 @@ pub(super) enum Part<'p> {
     Other(&'p Predicate<'p>),
 }
 
-/// The alternatives of a keyed predicate. Their keys have the types of the schema.
+/// The alternatives of a keyed predicate. Their keys have the schema's types.
 pub(super) fn expand<'p>(
     predicate: &'p Predicate<'p>,
     keys: &KeySchema,
@@ -82,7 +82,7 @@ fn check_count(count: usize) -> Result<(), ApiError> {
     if count > BRANCHES_MAX { Err(messages::too_many_reads()) } else { Ok(()) }
 }
 
-/// Each of the one kind with each of the other.
+/// Combines each of one kind with each of the other.
 fn multiplied<'p>(
     mut product: Vec<Vec<Part<'p>>>,
     mut choices: Vec<Vec<Part<'p>>>,
@@ -124,7 +124,7 @@ impl<'p> Branch<'p> {
                     match partition {
                         None => partition = Some(value),
                         Some(pinned) if pinned == value => {}
-                        // No item can have two keys; the filter says so.
+                        // No item has two different keys; the filter will reject all.
                         Some(_) => filter.push(part),
                     }
                 }
@@ -156,12 +156,12 @@ impl<'p> Branch<'p> {
         &self.partition_bytes
     }
 
-    /// Whether the branch denies something of its sort key and says nothing else about it.
+    /// Whether the branch negates a condition on its sort key and says nothing else about it.
     pub(super) fn is_unranged(&self) -> bool {
         self.sort.is_negated && self.sort.operator().is_none()
     }
 
-    /// One read of the whole partition for alternatives that can't be told apart by their ranges.
+    /// One read of the whole partition, for alternatives that their ranges don't distinguish.
     pub(super) fn merged(branches: Vec<Branch<'p>>) -> Option<Branch<'p>> {
         let mut merged: Option<Branch<'p>> = None;
         let mut alternatives = Vec::with_capacity(branches.len());
@@ -182,7 +182,7 @@ impl<'p> Branch<'p> {
         merged.map(|branch| Branch { filter: Filter::Any(alternatives), ..branch })
     }
 
-    /// The top-level attributes that the filter looks at, as far as they are `wanted`.
+    /// The top-level attributes in the filter that are `wanted`.
     pub(super) fn filtered_attributes(&self, wanted: impl Fn(&str) -> bool) -> Vec<String> {
         let Filter::All(parts) = &self.filter else { return Vec::new() };
         let mut attributes = Vec::new();
@@ -252,8 +252,8 @@ impl<'p> Branch<'p> {
     }
 }
 
-/// Conditions that are lowered already, by the address of their predicate: alternatives share them, and the values in
-/// them, which may be large.
+/// Lowered conditions by the address of their predicate. Alternatives share them and their values,
+/// which may be large.
 #[derive(Debug, Default)]
 pub(super) struct Lowered {
     conditions: BTreeMap<usize, Condition>,
@@ -281,7 +281,8 @@ impl Part<'_> {
     }
 }
 
-/// Checked before an alternative takes a copy: there may be many, and the values may be as large as the request.
+/// Checked before an alternative takes a copy: there may be many, and the values may be as large as
+/// the request.
 fn check_partition_size(value: &AttributeValue) -> Result<(), ApiError> {
     match value.size_bytes() > PARTITION_KEY_SIZE_BYTES_MAX {
         true => Err(partition_key_too_long()),
@@ -303,8 +304,8 @@ fn check_type(key: &KeyAttribute, value: &AttributeValue) -> Result<(), PlanFaul
     }
 }
 
-/// A condition on the sort key that is a range of keys. What compares with a value of another type is none: it never
-/// holds, and the filter finds that out.
+/// A condition on the sort key that is a range of keys. A comparison with a value of another type
+/// is not: it never holds, and the filter finds that out.
 fn sort_test<'p>(
     predicate: &'p Predicate<'p>,
     sort: Option<&KeyAttribute>,
@@ -334,7 +335,7 @@ fn sort_test<'p>(
     }
 }
 
-/// Whether a condition denies something of the sort key: what is left is no range.
+/// Whether a condition negates something about the sort key, which leaves no range.
 fn negates(predicate: &Predicate<'_>, sort: Option<&KeyAttribute>) -> bool {
     let is_negation = matches!(
         predicate,

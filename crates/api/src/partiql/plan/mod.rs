@@ -1,8 +1,8 @@
 //! The planner: which reads answer a SELECT.
 //!
-//! A read is keyed if every alternative of the WHERE clause pins the partition key of the table or index with `=` or IN.
-//! Then each alternative is the read of one item or of a range of one partition ([`branch`]), and what the keys can't say is
-//! its filter. Anything else scans.
+//! A read is keyed if every alternative of the WHERE clause pins the partition key of the table or
+//! index with `=` or IN. Each alternative then becomes the read of one item or of a range of one
+//! partition ([`branch`]), and its filter holds what keys can't express. Anything else scans.
 
 mod branch;
 mod order;
@@ -18,7 +18,7 @@ use super::BoundSelect;
 use crate::error::ApiError;
 use crate::messages::partiql as messages;
 
-/// More reads than this are refused.
+/// Plans with more reads than this are rejected.
 const READS_MAX: usize = 50;
 
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct ReadPlan {
 
 #[derive(Debug)]
 pub(crate) enum Access {
-    /// In the order of the result. At least one.
+    /// In result order. At least one.
     Reads(Vec<KeyedRead>),
     Scan {
         filter: Option<Condition>,
@@ -39,7 +39,7 @@ pub(crate) enum Access {
 
 #[derive(Debug)]
 pub(crate) enum KeyedRead {
-    /// The whole key is known, and nothing else is asked.
+    /// The whole key is known, and there is no other condition.
     Item {
         key: Attributes,
     },
@@ -51,12 +51,13 @@ pub(crate) enum KeyedRead {
 }
 
 impl ReadPlan {
-    /// Whether the statement reads all of its table or index: what the policy key `dynamodb:FullTableScan` asks.
+    /// Whether the statement reads all of its table or index, which is what the policy key
+    /// `dynamodb:FullTableScan` tests.
     pub(crate) fn is_full_table_scan(&self) -> bool {
         matches!(self.access, Access::Scan { .. })
     }
 
-    /// The key, if the statement reads one item of the table and asks nothing else.
+    /// The key, if the statement reads one item of the table without other conditions.
     pub(crate) fn single_key(&self) -> Option<&Attributes> {
         match &self.access {
             Access::Reads(reads) => match &reads[..] {
@@ -71,7 +72,7 @@ impl ReadPlan {
 /// Why a SELECT can't be planned.
 #[derive(Debug)]
 pub(crate) enum PlanFault {
-    /// A key attribute equals a value of another type. Transactions have another word for it.
+    /// A key attribute equals a value of another type. Transactions have their own text for this.
     KeyType {
         attribute: String,
     },
@@ -93,7 +94,7 @@ impl From<ApiError> for PlanFault {
     }
 }
 
-/// Plans a SELECT on a table. Checks come in DynamoDB's order.
+/// Plans a SELECT on a table, with checks in DynamoDB's order.
 pub(crate) fn plan(
     definition: &TableDefinition,
     bound: &BoundSelect<'_>,
@@ -172,8 +173,9 @@ fn keyed_reads(
         .collect())
 }
 
-/// A keyed read of an index is refused if every alternative filters by something that the index doesn't store. Named are
-/// the attributes of the alternative with the highest partition value.
+/// A keyed read of an index is rejected if every alternative filters by an attribute that the index
+/// doesn't store. The error names the attributes of the alternative with the highest partition
+/// value.
 fn check_filters(
     source: Source<'_>,
     index: &IndexDefinition,

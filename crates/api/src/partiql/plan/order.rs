@@ -1,4 +1,4 @@
-//! The order of results: ORDER BY, and what it means for the order of reads.
+//! The order of results: ORDER BY, and the order of reads that it implies.
 
 use zenobe_engine::schema::KeySchema;
 use zenobe_expression::partiql::OrderKey;
@@ -10,13 +10,13 @@ use crate::messages::partiql as messages;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ReadOrder {
     is_given: bool,
-    /// Whether partitions descend, if they come first in ORDER BY.
+    /// Whether partitions descend, if ORDER BY starts with the partition key.
     partitions_descend: Option<bool>,
     sort_descends: bool,
 }
 
 impl ReadOrder {
-    /// Only keys can be ordered by. A sort key that ORDER BY does not name descends.
+    /// ORDER BY accepts only keys. A sort key that it does not name descends.
     pub(super) fn check(order: &[OrderKey], keys: &KeySchema) -> Result<ReadOrder, ApiError> {
         let is_key = |key: &OrderKey| key.path.is_top_level() && keys.contains(key.path.root());
         if let Some(other) = order.iter().find(|key| !is_key(key)) {
@@ -40,8 +40,8 @@ impl ReadOrder {
         !self.sort_descends
     }
 
-    /// The branches in the order in which they are read: partition by partition, and in each the ranges as they follow
-    /// each other. Branches of a partition that have no ranges to tell them apart become one.
+    /// The branches in read order: partition by partition, and in each the ranges one after the
+    /// other. Branches of a partition without ranges to distinguish them become one.
     pub(super) fn arrange(self, branches: Vec<Branch<'_>>) -> Result<Vec<Branch<'_>>, ApiError> {
         if branches.len() == 1 {
             return Ok(branches);
@@ -70,7 +70,7 @@ impl ReadOrder {
     }
 }
 
-/// Names in the order in which Java's HashSet lists them: by their hash, modulo a power of two.
+/// Names in the order in which Java's HashSet lists them: by hash, modulo a power of two.
 pub(super) fn as_java_set(mut names: Vec<String>) -> Vec<String> {
     let mut buckets: usize = 16;
     while names.len() * 4 > buckets * 3 {
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn sets_have_the_order_of_their_hashes() {
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        // Single letters hash to their codes: b is 98, 2 modulo 16.
+        // Single letters hash to their codes: b is 98, which is 2 modulo 16.
         assert_eq!(as_java_set(names(&["c", "b", "a"])), ["a", "b", "c"]);
         assert_eq!(as_java_set(names(&["p", "o", "a"])), ["p", "a", "o"]);
     }

@@ -1,4 +1,5 @@
-//! Ranges of sort keys: conditions on one sort key put together, and whether two ranges meet.
+//! Ranges of sort keys: combines the conditions on one sort key, and checks whether two ranges
+//! overlap.
 
 use zenobe_expression::{Comparator, KeyOperator};
 use zenobe_value::{AttributeValue, key_bytes};
@@ -49,12 +50,13 @@ impl<'p> SortTest<'p> {
     }
 }
 
-/// What a branch says about its sort key. One range is pushed down to the query; what doesn't fit into it is filtered.
+/// A branch's conditions on its sort key. One range is pushed down to the query; the filter gets
+/// what doesn't fit into it.
 #[derive(Debug, Default)]
 pub(super) struct SortRange<'p> {
     tests: Vec<(Part<'p>, SortTest<'p>)>,
     pushed: Option<KeyOperator>,
-    /// Whether the branch denies something of the sort key.
+    /// Whether the branch negates a condition on the sort key.
     pub(super) is_negated: bool,
 }
 
@@ -63,7 +65,7 @@ impl<'p> SortRange<'p> {
         self.tests.push((part, test));
     }
 
-    /// Settles what is pushed down, and returns the rest.
+    /// Decides what is pushed down, and returns the rest.
     pub(super) fn resolve(&mut self) -> Vec<Part<'p>> {
         let find = |wanted: fn(&SortTest<'p>) -> bool| {
             self.tests.iter().position(|(_, test)| wanted(test))
@@ -87,7 +89,7 @@ impl<'p> SortRange<'p> {
         }
     }
 
-    /// All bounds together.
+    /// All bounds combined.
     fn bounds(&self) -> Option<KeyOperator> {
         let (mut low, mut high): (Option<Bound<'p>>, Option<Bound<'p>>) = (None, None);
         let mut raise = |bound: Bound<'p>| low = Some(tighter(low, bound, true));
@@ -123,19 +125,19 @@ impl<'p> SortRange<'p> {
         self.pushed.clone()
     }
 
-    /// The conditions that were pushed down, or were filtered besides.
+    /// The conditions that were pushed down or filtered.
     pub(super) fn parts(&self) -> impl Iterator<Item = Part<'p>> {
         self.tests.iter().map(|(part, _)| *part)
     }
 
-    /// Where the range begins and ends among key bytes.
+    /// The start and end of the range in key bytes.
     pub(super) fn bytes(&self) -> ByteRange {
         let at = |value: &AttributeValue| {
             let mut bytes = Vec::new();
             key_bytes::encode(value, &mut bytes).expect("the type was checked");
             bytes
         };
-        // No key is the beginning of another, so nothing lies between a key and this.
+        // No key is a prefix of another, so nothing lies between a key and this.
         let behind = |value: &AttributeValue| [&at(value)[..], &[0]].concat();
         let from = |value, inclusive| if inclusive { at(value) } else { behind(value) };
         let to = |value, inclusive| Some(if inclusive { behind(value) } else { at(value) });
@@ -157,7 +159,7 @@ impl<'p> SortRange<'p> {
     }
 }
 
-/// Half open; without an end it goes on for ever.
+/// Half open; `None` is unbounded.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ByteRange {
     pub(super) start: Vec<u8>,
@@ -176,7 +178,7 @@ impl ByteRange {
     }
 }
 
-/// Two branches may not read the same items twice. A branch that denies something has no range to compare.
+/// Two branches may not read the same items. A branch with a negation has no range to compare.
 pub(super) fn check_overlaps(branches: &[Branch<'_>]) -> Result<(), ApiError> {
     if branches.len() == 1 {
         return Ok(());
@@ -186,7 +188,7 @@ pub(super) fn check_overlaps(branches: &[Branch<'_>]) -> Result<(), ApiError> {
         let mut ranges: Vec<ByteRange> = ranged.map(|branch| branch.sort.bytes()).collect();
         ranges.retain(|range| range.meets(range));
         ranges.sort_unstable();
-        // In the order of their beginnings, a range that meets any earlier one meets the one that reaches furthest.
+        // Sorted by start, a range that meets any earlier one meets the one that reaches furthest.
         if ranges.windows(2).any(|pair| pair[0].meets(&pair[1])) {
             return Err(messages::overlapping_ranges());
         }
@@ -212,7 +214,7 @@ fn tighter<'p>(known: Option<Bound<'p>>, other: Bound<'p>, is_low: bool) -> Boun
     }
 }
 
-/// The keys that begin with a string or binary. A number has no beginning; the query refuses it.
+/// The keys that start with a string or binary. A number has no prefix; the query rejects it.
 fn prefix_range(prefix: &AttributeValue) -> (Vec<u8>, Option<Vec<u8>>) {
     let mut start = Vec::new();
     match prefix {
