@@ -23,6 +23,12 @@ pub trait Backend: Send + Sync {
 
     /// Whether closing and opening again keeps the content.
     fn survives_reopening(&self) -> bool;
+
+    /// A second store on the content of the one that is open, as another process would have it; `None` if there
+    /// can be only one.
+    fn open_beside(&self) -> Option<Arc<dyn Store>> {
+        None
+    }
 }
 
 /// One `#[test]` per conformance case. The argument is an expression that creates a fresh
@@ -39,6 +45,7 @@ macro_rules! conformance_tests {
             keeps_binary_keys_and_empty_values
             keeps_the_empty_key
             keeps_large_values
+            scans_then_gets
             gets_many_in_the_order_asked
             reads_one_state
             snapshots_do_not_change
@@ -57,6 +64,10 @@ macro_rules! conformance_tests {
             overlapping_write_sets_do_not_deadlock
             guard_changes_exclude_guarded_writes
             guards_are_shared
+            absence_is_not_skewed
+            decisions_made_again_start_afresh
+            stores_on_the_same_data_lose_no_update
+            stores_on_the_same_data_see_each_other
             appends_are_numbered_from_one
             appends_follow_the_commit_order
             stamps_never_descend

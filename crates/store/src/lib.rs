@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, FutureExt};
 
 pub type Key = Bytes;
 pub type Value = Bytes;
@@ -64,12 +64,40 @@ pub trait Reader: Send + Sync {
         direction: Direction,
         visit: &'a mut Visitor<'a>,
     ) -> BoxFuture<'a, Result<()>>;
+
+    /// Scans, then reads `keys`: their values are from the state of the scan or from a later one. At most
+    /// `entries_max` entries are visited. A store across a network answers with one exchange, and fetches no more
+    /// than is wanted.
+    fn scan_then_get<'a>(
+        &'a self,
+        range: KeyRange,
+        direction: Direction,
+        entries_max: Option<usize>,
+        visit: &'a mut Visitor<'a>,
+        keys: &'a [Key],
+    ) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
+        async move {
+            let mut left = entries_max.unwrap_or(usize::MAX);
+            if left > 0 {
+                let mut visit = |key: &[u8], value: &[u8]| {
+                    left -= 1;
+                    let flow = visit(key, value);
+                    if left == 0 { ControlFlow::Break(()) } else { flow }
+                };
+                self.scan(range, direction, &mut visit).await?;
+            }
+            if keys.is_empty() { Ok(Vec::new()) } else { self.get_many(keys).await }
+        }
+        .boxed()
+    }
 }
 
 /// A store. Its own [`Reader`] methods read the latest *durable* state: what a reader sees has been
 /// or is being acknowledged under the store's durability, and is never lost afterwards.
 pub trait Store: Reader + 'static {
-    /// A stable view of the latest durable state, for long scans, backups and multi-key reads.
+    /// A stable view of the latest durable state, for long scans, backups and multi-key reads. It is the state at
+    /// this call, or at the view's first read: a store across a network need not be asked before. Such a store may
+    /// also end a view that is held for long, whose reads then answer [`Error::Unavailable`].
     fn snapshot(&self) -> Arc<dyn Reader>;
 
     /// Runs one serialisable read-decide-write cycle and resolves when its batch is durable.
@@ -81,6 +109,9 @@ pub trait Store: Reader + 'static {
     /// entries of a locked item). Appends and counters need no declaration.
     ///
     /// If the returned future is dropped, the batch is either never decided or committed as usual.
+    ///
+    /// # Errors
+    /// Every error but [`Error::Uncertain`] says that nothing was written.
     fn write<'a>(
         &'a self,
         set: WriteSet<'a>,
@@ -339,6 +370,15 @@ pub enum Error {
     Unsupported { detail: String },
     #[error("the data directory cannot be opened: {detail}")]
     Open { detail: String },
+    /// A write that met others on its keys in each of its tries. It wrote nothing, and may be tried again.
+    #[error("the write met others on its keys in each of its tries")]
+    Conflict,
+    /// The store could not be reached in time. Nothing was decided or written, and the request may be tried again.
+    #[error("the store is unavailable: {detail}")]
+    Unavailable { detail: String },
+    /// A write was sent, the store could not be reached since, and so nobody here knows whether it was committed.
+    #[error("the outcome of the write is unknown: {detail}")]
+    Uncertain { detail: String },
 }
 
 /// Runs a write whose decision yields a typed outcome.

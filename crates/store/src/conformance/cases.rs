@@ -5,6 +5,7 @@ mod lifetime;
 mod logs_and_counters;
 mod random;
 mod reading;
+mod several_stores;
 mod writing;
 
 pub use isolation::*;
@@ -12,4 +13,5 @@ pub use lifetime::*;
 pub use logs_and_counters::*;
 pub use random::*;
 pub use reading::*;
+pub use several_stores::*;
 pub use writing::*;

@@ -110,6 +110,13 @@ pub(super) fn get(reader: &dyn Reader, key: &[u8]) -> Option<Value> {
     block_on(reader.get(key)).expect("the read succeeds")
 }
 
+/// A snapshot of the present state. It may begin with its first read only, so this makes one.
+pub(super) fn snapshot(store: &dyn Store) -> Arc<dyn Reader> {
+    let snapshot = store.snapshot();
+    get(&*snapshot, b"");
+    snapshot
+}
+
 pub(super) fn get_text(reader: &dyn Reader, name: &str) -> Option<String> {
     get(reader, name.as_bytes()).map(|value| String::from_utf8_lossy(&value).into_owned())
 }

@@ -3,7 +3,7 @@ use futures_util::future::{join, join_all};
 
 use crate::conformance::Backend;
 use crate::conformance::support::{
-    block_on, commit, entries, get, get_text, key, names, number, put,
+    block_on, commit, entries, get, get_text, key, names, number, put, snapshot,
 };
 use crate::{Batch, Decision, Direction, Error, KeyRange, Value, WriteSet, decode_counter};
 
@@ -38,7 +38,7 @@ pub fn dropped_writes_leave_nothing_half_done(backend: &dyn Backend) {
 pub fn a_closed_store_refuses(backend: &dyn Backend) {
     let store = backend.open();
     put(&*store, "k", "1");
-    let snapshot = store.snapshot();
+    let snapshot = snapshot(&*store);
     block_on(store.close()).expect("the store closes");
     let mut decided = false;
     let outcome = block_on(store.write(WriteSet::default(), &mut |_| {
@@ -129,7 +129,7 @@ pub fn reclaiming_changes_nothing_visible(backend: &dyn Backend) {
     for round in 0..200 {
         commit(&*store, |batch| batch.put(format!("row/{round:03}"), vec![1; 500]));
     }
-    let snapshot = store.snapshot();
+    let snapshot = snapshot(&*store);
     commit(&*store, |batch| batch.delete_range(KeyRange::new("row/050", "row/150")));
     block_on(store.reclaim(KeyRange::all())).expect("the hint is taken");
     block_on(store.reclaim(KeyRange::new("row/050", "row/150"))).expect("the hint is taken");

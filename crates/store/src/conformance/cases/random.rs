@@ -2,7 +2,9 @@ use std::sync::Arc;
 
 use crate::conformance::Backend;
 use crate::conformance::model::Model;
-use crate::conformance::support::{Random, block_on, commit_together, entries_up_to, get, key};
+use crate::conformance::support::{
+    Random, block_on, commit_together, entries_up_to, get, key, snapshot,
+};
 use crate::{Batch, Decision, Direction, Key, KeyRange, Reader, Store, Value, WriteSet};
 
 const STEPS: usize = 600;
@@ -20,7 +22,7 @@ pub fn random_operations_match_the_model(backend: &dyn Backend) {
             0..=9 => write_once(&*store, &mut model, &mut random),
             10..=12 => write_together(&*store, &mut model, &mut random),
             13..=16 => check_reads(&*store, &model, &mut random),
-            17 => snapshots.push((store.snapshot(), model.clone())),
+            17 => snapshots.push((snapshot(&*store), model.clone())),
             18 if !snapshots.is_empty() => {
                 let (snapshot, model) = snapshots.swap_remove(random.below(snapshots.len()));
                 check_reads(&*snapshot, &model, &mut random);

@@ -1,10 +1,11 @@
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use crate::conformance::Backend;
 use crate::conformance::support::{
     AtEnd, block_on, commit, commit_locking, entries, entries_up_to, get, get_text, key, names,
-    number, put,
+    number, put, snapshot,
 };
 use crate::{Direction, Key, KeyRange, Value, prefix_end};
 
@@ -133,6 +134,33 @@ pub fn keeps_large_values(backend: &dyn Backend) {
     assert!(found[0].1 == large, "the large value differs in a scan");
 }
 
+/// A scan that also reads keys visits no more entries than it was told, and nothing it reads is older than the scan.
+pub fn scans_then_gets(backend: &dyn Backend) {
+    let store = backend.open();
+    for name in ["a", "b", "c", "d"] {
+        put(&*store, name, name);
+    }
+    let read = |entries_max, keys: &[Key]| {
+        let mut found = Vec::new();
+        let mut visit = |key: &[u8], _: &[u8]| {
+            found.push(key.to_vec());
+            ControlFlow::Continue(())
+        };
+        let range = KeyRange::new("b", "e");
+        let scan = store.scan_then_get(range, FORWARD, entries_max, &mut visit, keys);
+        let values = block_on(scan).expect("the read succeeds");
+        (found, values)
+    };
+    let value = |text: &'static str| Some(Value::from_static(text.as_bytes()));
+    let all: [&[u8]; 3] = [b"b", b"c", b"d"];
+    assert_eq!(read(None, &[]), (all.map(<[u8]>::to_vec).to_vec(), vec![]));
+    for (entries_max, visited) in [(0, 0), (1, 1), (2, 2), (3, 3), (4, 3)] {
+        let (found, values) = read(Some(entries_max), &[key("z"), key("a")]);
+        assert_eq!(found, all[..visited], "at most {entries_max}");
+        assert_eq!(values, [None, value("a")]);
+    }
+}
+
 pub fn gets_many_in_the_order_asked(backend: &dyn Backend) {
     let store = backend.open();
     put(&*store, "a", "1");
@@ -170,13 +198,13 @@ pub fn reads_one_state(backend: &dyn Backend) {
 
 pub fn snapshots_do_not_change(backend: &dyn Backend) {
     let store = backend.open();
-    let before = store.snapshot();
+    let before = snapshot(&*store);
     commit(&*store, |batch| {
         batch.put("a", "1");
         batch.put("b", "1");
         batch.put("c", "1");
     });
-    let snapshot = store.snapshot();
+    let snapshot = snapshot(&*store);
     commit(&*store, |batch| {
         batch.put("a", "2");
         batch.delete("b");
