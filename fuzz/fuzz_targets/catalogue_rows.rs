@@ -1,5 +1,6 @@
-//! Rows of the catalogue: whatever stands in the row of a table, a stream or a trigger (the first byte says in which), an
-//! engine opens on it or says that it cannot, and answers requests about it with JSON.
+//! Rows of the catalogue. The first byte chooses the row of a table, a stream or a trigger; the
+//! rest is its content. An engine opens on it or reports that it can't, and answers requests about
+//! it with JSON.
 
 #![no_main]
 
@@ -14,7 +15,7 @@ use zenobe_engine::{Engine, EngineOptions, keyspace};
 use zenobe_store::memory::MemoryStore;
 use zenobe_store::{Batch, Decision, Store, Value, WriteSet};
 
-/// As in the seeds.
+/// The same as in the seeds.
 const ACCOUNT: &str = "123456789012";
 const REGION: &str = "eu-west-1";
 const TABLE: &str = "Orders";
@@ -54,7 +55,7 @@ async fn open_on(input: &[u8]) {
         ..EngineOptions::default()
     };
     let Ok(engine) = Engine::open(store, options).await else { return };
-    // Errors are answers; a panic is not.
+    // Errors are fine; a panic is not.
     let _ = engine.consumers().await;
     let _ = engine.run_pending_work().await;
     let api = Api::new(engine, ApiOptions::default());

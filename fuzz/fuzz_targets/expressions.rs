@@ -1,4 +1,4 @@
-//! Expressions: any text is bound or refused, by every parser, and what is bound can be evaluated.
+//! Expressions: every parser binds or rejects any text, and bound expressions can be evaluated.
 
 #![no_main]
 
@@ -15,7 +15,7 @@ fuzz_target!(|text: &str| {
     for kind in [ExpressionKind::Condition, ExpressionKind::Filter] {
         let mut binder = binder();
         if let Ok(condition) = binder.condition(kind, text) {
-            // Which of them holds is for other tests; here both must come to an end.
+            // Other tests check the result; here evaluation only has to end.
             let _ = condition.evaluate(Some(encoded.as_item()));
             let _ = condition.evaluate(None);
             let _ = condition.paths();

@@ -1,4 +1,4 @@
-//! Stored items: arbitrary bytes are refused or are the one encoding of an item.
+//! Stored items: arbitrary bytes are rejected, or are the one encoding of an item.
 
 #![no_main]
 

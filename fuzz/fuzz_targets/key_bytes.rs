@@ -1,5 +1,5 @@
-//! Keys: their bytes have the order of the values, and lead back to them. The first byte of the input chooses the
-//! type, the second how much of the rest is the first value.
+//! Keys: their bytes sort as the values do, and decode back to them. The first byte of the input
+//! chooses the type, the second how much of the rest is the first value.
 
 #![no_main]
 
@@ -22,12 +22,12 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// Bytes are refused or are the one encoding of a value.
+/// Bytes are rejected, or are the one encoding of a value.
 fn check_bytes(bytes: &[u8], attribute_type: AttributeType) {
     let Ok((value, rest)) = key_bytes::decode(bytes, attribute_type) else { return };
     let consumed = &bytes[..bytes.len() - rest.len()];
     assert_eq!(encoded(&value), consumed, "{value:?}");
-    // What is hashed of the key ends where the key does.
+    // The hashed part of the key ends where the key does.
     let hashed = key_bytes::feed_hash(bytes, attribute_type, &mut |_| {});
     assert_eq!(hashed, Ok(rest), "{value:?}");
 }

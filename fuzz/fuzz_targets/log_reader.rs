@@ -1,11 +1,11 @@
-//! The reader of logs: any bytes are read without a fault; a log that was written is read as it is; and a log with one
-//! damaged byte yields the same records but those that the damage hits.
+//! The reader of logs. It reads any bytes without a fault, and an intact log unchanged. A log with
+//! one damaged byte yields all records except those that the damage hits.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 
-// By their files: the store's crate would bring RocksDB along.
+// Included as files: the store's crate would bring RocksDB along.
 #[path = "../../crates/store-embedded/src/log/horizon.rs"]
 #[allow(dead_code)]
 mod horizon;
@@ -38,11 +38,12 @@ fuzz_target!(|input: &[u8]| {
     damaged[position] ^= flip;
     let hit = offsets.iter().rposition(|offset| *offset <= position as u64);
     let (mut found, _) = read(&damaged);
-    // Where the damage is found is for the caller to judge.
+    // The caller judges where the damage is.
     found.iter_mut().for_each(|record| record.damage = None);
     let mut expected = records.clone();
     expected.remove(hit.expect("a log begins with a record"));
-    // What fills up a block belongs to no record. And who reads the number of another log takes it for the end.
+    // Padding at the end of a block belongs to no record, and a reader that sees the number of
+    // another log takes it for the end.
     let is_prefix = records.starts_with(&found);
     assert!(
         found == expected || found == records || is_prefix,
@@ -50,7 +51,7 @@ fuzz_target!(|input: &[u8]| {
     );
 });
 
-/// The records of a log, and the first place behind them that could not be read.
+/// The records of a log, and the first position after them that could not be read.
 fn read(bytes: &[u8]) -> (Vec<Record>, Option<u64>) {
     let mut records = Vec::new();
     let read = reader::read_from(bytes, NUMBER, NONCE, |record| records.push(record));
@@ -67,7 +68,8 @@ fn check_any(bytes: &[u8]) {
     );
 }
 
-/// Writes a record for each byte, whose size it says, as RocksDB does. Yields where they begin.
+/// Writes a record for each byte, which gives its size, in RocksDB's format. Returns the offsets of
+/// the records.
 fn write_log(sizes: &[u8]) -> (Vec<u8>, Vec<u64>) {
     let (mut log, mut offsets) = (Vec::new(), Vec::new());
     for (number, size) in sizes.iter().take(40).enumerate() {

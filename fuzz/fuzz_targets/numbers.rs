@@ -1,4 +1,5 @@
-//! Numbers: what parses has one canonical text, and arithmetic and order agree. The input is two numbers in two lines.
+//! Numbers: each number that parses has one canonical text, and arithmetic and order agree. The
+//! input is two numbers on two lines.
 
 #![no_main]
 
@@ -7,7 +8,7 @@ use std::cmp::Ordering;
 use libfuzzer_sys::fuzz_target;
 use zenobe_value::Number;
 
-/// 38 digits touch at most 20 pairs; one byte more for the exponent and one for a sign.
+/// 38 digits touch at most 20 pairs; one more byte for the exponent and one for a sign.
 const SIZE_BYTES_MAX: usize = 22;
 
 fuzz_target!(|input: &str| {
@@ -36,7 +37,7 @@ fn check_pair(one: Number, other: Number) {
     if let Ok(difference) = one.checked_sub(&other) {
         assert_eq!(difference.cmp(&Number::ZERO), one.cmp(&other), "{one} {other}");
     }
-    // A sum that is exact can be undone.
+    // An exact sum can be undone.
     if let Ok(sum) = one.checked_add(&other) {
         assert_eq!(sum.checked_sub(&other), Ok(one), "{one} {other}");
         let grows = other.cmp(&Number::ZERO);

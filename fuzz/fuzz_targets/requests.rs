@@ -1,5 +1,5 @@
-//! Requests: whatever clients send, one line after the other (an operation's name, a blank, a body), is answered
-//! with JSON, never with an internal error, and leaves tables whose indexes and counts are right.
+//! Requests: every line that clients send (an operation's name, a space, a body) gets a JSON
+//! response and never an internal error, and the tables keep correct indexes and counts.
 
 #![no_main]
 
@@ -16,7 +16,7 @@ use zenobe_store::memory::MemoryStore;
 
 const REQUESTS_MAX: usize = 16;
 
-/// One table with a partition key only, one with everything.
+/// One table with only a partition key, one with everything.
 const TABLES: [(&str, &str); 2] = [
     (
         "Plain",
@@ -74,7 +74,7 @@ async fn answer(api: &Api, namespace: &Arc<Namespace>, line: &[u8]) {
     let (name, body) = line.split_at(blank);
     let Some(operation) = operation(name) else { return };
     let response = api.handle(operation, namespace, body).await;
-    // DynamoDB answers some empty settings of UpdateTable with an InternalFailure, and so do we; an
+    // DynamoDB answers some empty settings of UpdateTable with an InternalFailure, and so do we. An
     // InternalServerError would be a failure of the store.
     let is_copied_failure = response.error == Some("InternalFailure");
     assert!(

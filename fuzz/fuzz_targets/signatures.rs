@@ -1,5 +1,6 @@
-//! Signatures: a request's head (method, path and query in the first line, a header in each other) and its body behind an
-//! empty line. Whatever is presented is refused or well formed, nothing is forged, and what a client signs is accepted.
+//! Signatures: a request's head (method, path and query on the first line, then one header per
+//! line) and its body after an empty line. Every signature is rejected or well formed, none can be
+//! forged, and what a client signs is accepted.
 
 #![no_main]
 
@@ -62,7 +63,7 @@ fn check_signed(method: &str, path: &str, query: &str, mut headers: HeaderMap, b
     headers.insert("authorization", value);
     let head = RequestHead { method, path, query, headers: &headers };
     assert_eq!(verify(&head, body), Ok(()), "{head:?}");
-    // Whatever is changed afterwards is noticed.
+    // Any later change is noticed.
     let changed = format!("{body}x");
     assert!(verify(&head, &changed).is_err(), "another body is accepted");
 }

@@ -1,5 +1,6 @@
-//! PartiQL from end to end: whatever statements clients send, one a line, are answered with JSON, never with an internal
-//! error; pages come to an end; and tables, indexes and counts agree afterwards.
+//! PartiQL from end to end: every statement that clients send, one per line, gets a JSON response
+//! and never an internal error. Pages come to an end, and tables, indexes and counts agree
+//! afterwards.
 
 #![no_main]
 
@@ -15,7 +16,8 @@ use zenobe_engine::{Engine, EngineOptions};
 use zenobe_store::memory::MemoryStore;
 
 const STATEMENTS_MAX: usize = 12;
-/// More than the rows that so many statements can insert, each on a page of its own and in each of 50 reads.
+/// More than the rows that these statements can insert, each on its own page and in each of 50
+/// reads.
 const PAGES_MAX: usize = 100;
 
 const TABLE: &str = r#"{"TableName":"tab","BillingMode":"PAY_PER_REQUEST",

@@ -1,4 +1,5 @@
-//! PartiQL statements: any text is parsed or refused, and what is parsed can be bound, lowered and evaluated.
+//! PartiQL statements: any text is parsed or rejected, and parsed statements can be bound, lowered
+//! and evaluated.
 
 #![no_main]
 
@@ -41,7 +42,7 @@ fuzz_target!(|text: &str| {
     };
     if let Some(Ok(predicate)) = test.map(|test| test.bind(parameters)) {
         let condition = predicate.lower();
-        // Which of them holds is for other tests; here both must come to an end.
+        // Other tests check the result; here evaluation only has to end.
         let _ = condition.evaluate(Some(encoded.as_item()));
         let _ = condition.evaluate(None);
         let _ = (condition.paths(), condition.cost(), predicate.mentions("a"));

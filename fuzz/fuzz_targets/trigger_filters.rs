@@ -1,12 +1,12 @@
-//! Filters of triggers: a pattern in the first line, a record in the rest. A pattern is refused or means the same however
-//! its JSON is written, and any record passes or not.
+//! Filters of triggers: a pattern on the first line, a record in the rest. A pattern is rejected,
+//! or means the same however its JSON is written, and every record passes or does not.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 
-// By its file: the server's crate would bring RocksDB along.
+// Included as a file: the server's crate would bring RocksDB along.
 #[path = "../../crates/server/src/triggers/filter.rs"]
 #[allow(dead_code)]
 mod filter;

@@ -1,7 +1,7 @@
-//! Work that no request waits for: filling and removing indexes, expiring items, rolling over and trimming
-//! streams, forgetting expired tokens, giving back the space of deleted tables.
+//! Work that no request waits for: filling and removing indexes, expiring items, rolling over and
+//! trimming streams, forgetting expired tokens, reclaiming the space of deleted tables.
 //!
-//! What has to be done is read from the catalogue, so it survives a restart. Only requests to reclaim
+//! The catalogue says what has to be done, so the work survives a restart. Only requests to reclaim
 //! space are kept in memory: they are hints, and a store finds the space by itself in time.
 
 use std::any::Any;
@@ -24,17 +24,18 @@ use crate::pace::Pace;
 use crate::streams;
 use crate::ttl;
 
-/// How long to wait after a failure before the next attempt.
+/// How long to wait after a failure before retrying.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
-/// How often to look for work that nobody announced.
+/// How often to look for work without being woken.
 const IDLE_DELAY: Duration = Duration::from_secs(30);
-/// How often to look for items that have expired, while a table has time to live enabled.
+/// How often to look for expired items, while a table has time to live enabled.
 const EXPIRY_DELAY: Duration = Duration::from_secs(1);
-/// A search that found nothing is not repeated before this many times as long as it took: stepping over what
-/// many deletions have left behind must not become a job of its own.
+/// After a search that found nothing, the pause is at least this many times as long as the search
+/// took: stepping over the tombstones of many deletions must not take over the thread.
 const FRUITLESS_REST_FACTOR: u32 = 20;
 
-/// The kinds of work. They run side by side: filling an index may take hours, and nothing else waits for it.
+/// The kinds of work. They run side by side: filling an index may take hours, and nothing else
+/// waits for it.
 #[derive(Debug, Clone, Copy)]
 enum Work {
     Indexes,
@@ -69,7 +70,7 @@ pub(crate) struct Background {
 }
 
 impl Background {
-    /// Tells the background workers that there is work.
+    /// Wakes the background workers.
     pub(crate) fn wake(&self) {
         self.wakes.iter().for_each(Notify::notify_one);
     }
@@ -79,37 +80,39 @@ impl Background {
         self.wake();
     }
 
-    /// As [`Background::reclaim`], for background work, which gets to it without being woken.
+    /// Like [`Background::reclaim`], for callers in the background, which get to it without being
+    /// woken.
     pub(crate) fn reclaim_later(&self, ranges: Vec<KeyRange>) {
         self.to_reclaim.lock().extend(ranges);
     }
 }
 
 impl Engine {
-    /// Does background work as it comes up, until the store is closed. To be spawned once per engine.
+    /// Runs background work as it comes up, until the store is closed. Spawn it once per engine.
     pub async fn run_background(self: Arc<Self>) {
         let workers = Work::ALL.map(|work| Box::pin(self.keep_working(work)));
-        // The first to end has found the store closed, which goes for the others as well.
+        // The first worker that ends has found the store closed, so the others can end as well.
         select_all(workers).await;
     }
 
-    /// Makes the background workers look for work, for instance because the clock was set.
+    /// Makes the background workers look for work, for example because the clock was set.
     pub fn wake_background(&self) {
         self.background.wake();
     }
 
-    /// How often background work has panicked. Each time is a defect, or damage that nobody foresaw.
+    /// How often background work has panicked. Each panic is a defect, or damage that nobody
+    /// foresaw.
     pub fn background_panics(&self) -> u64 {
         self.background.panics.load(Ordering::Relaxed)
     }
 
-    /// Does one kind of work round by round. A round that panics has failed like any other: whatever it was about to
-    /// write, it has written as a whole or not at all.
+    /// Runs one kind of work, round by round. A round that panics counts as failed: its writes are
+    /// atomic, so each happened completely or not at all.
     async fn keep_working(&self, work: Work) {
         loop {
             match AssertUnwindSafe(self.work_once(work)).catch_unwind().await {
                 Ok(Ok(rest)) => {
-                    // Whether somebody called or the time has passed, the next step is to look.
+                    // After a wake-up or a timeout, the next step is the same: to look.
                     let _ = timeout(rest, self.background.wakes[work as usize].notified()).await;
                     continue;
                 }
@@ -127,7 +130,7 @@ impl Engine {
         }
     }
 
-    /// Does the work of one kind that is pending now, and says how long to rest unless there is a call.
+    /// Does the pending work of one kind. Returns how long to rest unless woken.
     async fn work_once(&self, work: Work) -> Result<Duration> {
         match work {
             Work::Indexes => {
@@ -157,7 +160,7 @@ impl Engine {
         })
     }
 
-    /// Does the work that is pending now. The failure of one kind of work doesn't keep the others waiting.
+    /// Does all pending work. If one kind of work fails, the others still run.
     pub async fn run_pending_work(&self) -> Result<()> {
         let time_remembered = self.remember_time().await;
         let indexes_at_rest = indexes::backfill::finish_pending(self).await;

@@ -9,23 +9,24 @@ const READ_UNIT_SIZE_BYTES: u64 = 4096;
 const WRITE_UNIT_SIZE_BYTES: u64 = 1024;
 const HALVES_PER_UNIT: u64 = 2;
 
-/// Reading `size_bytes` (one item, or all that a page evaluated). Nothing costs as much as a little.
+/// The cost of reading `size_bytes` (one item, or everything that a page evaluated). Reading
+/// nothing costs as much as reading one byte.
 pub(crate) fn read_halves(size_bytes: u64, consistent: bool) -> u64 {
     let units = size_bytes.div_ceil(READ_UNIT_SIZE_BYTES).max(1);
     if consistent { units * HALVES_PER_UNIT } else { units }
 }
 
-/// Writing an item or an index entry of `size_bytes`, in half units.
+/// The cost of writing an item or an index entry of `size_bytes`, in half units.
 pub fn write_halves(size_bytes: u64) -> u64 {
     size_bytes.div_ceil(WRITE_UNIT_SIZE_BYTES).max(1) * HALVES_PER_UNIT
 }
 
-/// Reading an item in a transaction costs twice a consistent read.
+/// A transactional read costs twice a consistent read.
 pub(crate) fn transactional_read_halves(size_bytes: u64) -> u64 {
     2 * read_halves(size_bytes, true)
 }
 
-/// What one index entry's change costs, given the sizes of the entry before and after.
+/// The cost of changing one index entry, by its sizes before and after.
 pub(crate) fn entry_halves(change: EntryChange) -> u64 {
     match change {
         EntryChange::Unchanged => 0,
@@ -36,7 +37,7 @@ pub(crate) fn entry_halves(change: EntryChange) -> u64 {
     }
 }
 
-/// How an item's entry in an index changes, with the entry's sizes in bytes.
+/// How an item's entry in an index changes, with its sizes in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EntryChange {
     Unchanged,
@@ -46,7 +47,7 @@ pub(crate) enum EntryChange {
     Removed {
         old: u64,
     },
-    /// Same key, other content.
+    /// Same key, different content.
     Replaced {
         old: u64,
         new: u64,

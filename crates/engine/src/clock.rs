@@ -1,5 +1,4 @@
-//! Time, injected: everything that depends on it (expiry, daily budgets, labels) can be driven by a
-//! test.
+//! Injected time: tests can drive everything that depends on it (expiry, daily budgets, labels).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -10,20 +9,21 @@ pub trait Clock: Send + Sync {
     /// Milliseconds since the Unix epoch.
     fn now_ms(&self) -> u64;
 
-    /// Whether somebody moves this clock on purpose, so that no jump of it is a mistake.
+    /// Whether somebody moves this clock on purpose, so that a jump is never a mistake.
     fn is_driven(&self) -> bool {
         false
     }
 }
 
-/// The date and time of a clock's milliseconds. A driven clock may be set to any number; what lies beyond the calendar is
-/// its last moment.
+/// The date and time of a clock's milliseconds. A driven clock may show any number; times beyond
+/// the calendar become its last moment.
 pub fn utc(at_ms: u64) -> OffsetDateTime {
     let end = PrimitiveDateTime::MAX.assume_utc();
     OffsetDateTime::from_unix_timestamp_nanos(i128::from(at_ms) * 1_000_000).unwrap_or(end)
 }
 
-/// The date and time to the millisecond in the form of ISO 8601, in UTC and without a zone: `2026-10-09T05:53:25.330`.
+/// The date and time to the millisecond in ISO 8601 form, in UTC without a zone:
+/// `2026-10-09T05:53:25.330`.
 pub fn iso8601(at_ms: u64) -> String {
     let at = utc(at_ms);
     let (year, month, day) = (at.year(), u8::from(at.month()), at.day());
@@ -41,7 +41,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until it is told to move.
+/// A clock that stands still until it is moved.
 #[derive(Debug, Default)]
 pub struct ManualClock {
     now_ms: AtomicU64,

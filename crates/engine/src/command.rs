@@ -1,6 +1,6 @@
-//! What callers ask of the engine, and what they get back. Everything here is already parsed: expressions are
-//! bound, values are valid, names are resolved. What still depends on the table's schema or on stored
-//! items is checked by the engine.
+//! Commands to the engine, and their outcomes. Everything here is already parsed: expressions are
+//! bound, values are valid, names are resolved. The engine checks what still depends on the table's
+//! schema or on stored items.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ pub struct CreateIndex {
     pub throughput: ThroughputSettings,
 }
 
-/// The capacity members a request may carry for a table or an index; `None` is "not given".
+/// The capacity members of a request for a table or an index; `None` means "not given".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ThroughputSettings {
     pub provisioned: Option<ProvisionedUnits>,
@@ -68,7 +68,7 @@ pub struct ProvisionedUnits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnDemandMaximum {
     Units(u64),
-    /// `-1`: no maximum.
+    /// `-1`, which means no maximum.
     Unlimited,
 }
 
@@ -111,7 +111,8 @@ pub enum IndexChange {
     Delete { name: String },
 }
 
-/// An index of an UpdateTable request: the key types are known only together with the table's definitions.
+/// An index of an UpdateTable request. Its key types are known only together with the table's
+/// definitions.
 #[derive(Debug, Clone)]
 pub struct UnresolvedIndex {
     pub name: String,
@@ -163,14 +164,15 @@ pub struct DeleteItem {
 pub struct UpdateItem {
     pub table: TableName,
     pub key: Attributes,
-    /// Without an update the item is created with its key alone, or left as it is.
+    /// Without an update, a missing item is created with only its key, and an existing one is left
+    /// alone.
     pub update: Option<Update>,
     pub condition: Option<Condition>,
 }
 
 #[derive(Debug, Clone)]
 pub struct ReadOutcome {
-    /// Projected as asked.
+    /// Projected as requested.
     pub item: Option<EncodedItem>,
     pub consumed: Consumed,
 }
@@ -200,10 +202,11 @@ pub enum Select {
     Count,
 }
 
-/// Whose rules a read or an update follows, where PartiQL's differ from those of the other operations.
+/// Whose rules a read or an update follows, where PartiQL's differ from those of the other
+/// operations.
 ///
-/// A SELECT may filter by keys and by what an index lacks; a local index fetches columns that it lacks for each row that is
-/// walked. An UPDATE measures the item alone.
+/// A SELECT may filter by keys and by attributes that an index lacks. On a local index it fetches
+/// missing columns for each row that it walks. An UPDATE measures only the item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     Expressions,
@@ -233,13 +236,13 @@ pub struct Segment {
     pub total: u32,
 }
 
-/// What Query and Scan have in common.
+/// What Query and Scan share.
 #[derive(Debug, Clone)]
 pub struct PageRequest {
     pub filter: Option<Condition>,
     pub projection: Option<Projection>,
-    /// `None` is the default: all attributes of a table, the projected ones of an index, the
-    /// projection's if there is one.
+    /// `None` is the default: all attributes of a table, the projected ones of an index, or those
+    /// of the projection if there is one.
     pub select: Option<Select>,
     pub limit: Option<u32>,
     pub start_key: Option<Attributes>,
@@ -278,7 +281,7 @@ pub struct BatchGetOutcome {
 #[derive(Debug, Clone)]
 pub struct BatchGetTableOutcome {
     pub items: Vec<EncodedItem>,
-    /// Positions in the request's keys that the response budget left out.
+    /// Positions in the request's keys that did not fit in the response.
     pub unprocessed: Vec<usize>,
     pub consumed: Consumed,
 }
@@ -318,7 +321,7 @@ pub struct TransactWrite {
     pub actions: Vec<TransactAction>,
 }
 
-/// A client's idempotency token with a digest of the parameters it stands for.
+/// A client's idempotency token, with a digest of the parameters that it stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TransactionToken {
     pub namespace: Arc<Namespace>,
@@ -336,7 +339,8 @@ pub enum TransactAction {
 
 #[derive(Debug, Clone)]
 pub struct TransactWriteOutcome {
-    /// One entry per table, in the order of first mention. After a replay of a token these are reads.
+    /// One entry per table, in the order of first mention. If a token was replayed, these are
+    /// reads.
     pub consumed: Vec<Consumed>,
     pub collections: Vec<(TableName, ItemCollection)>,
 }
@@ -373,9 +377,9 @@ impl StreamName {
 #[derive(Debug, Clone)]
 pub struct ListStreams {
     pub namespace: Arc<Namespace>,
-    /// Only the streams of tables of this name.
+    /// Only the streams of tables with this name.
     pub table: Option<String>,
-    /// The table's name and the label of the last stream of the page before.
+    /// The table's name and the label of the last stream on the previous page.
     pub start_after: Option<(String, String)>,
     pub limit: usize,
 }
@@ -392,7 +396,7 @@ pub struct DescribeStream {
     pub stream: StreamName,
     /// Only shards whose names come after this one.
     pub start_after: Option<String>,
-    /// Only the children of the shard of this name.
+    /// Only the children of the shard with this name.
     pub children_of: Option<String>,
     pub limit: usize,
 }
@@ -414,11 +418,11 @@ pub struct ShardDescription {
     pub id: ShardId,
     pub parent: Option<ShardId>,
     pub first: SequenceNumber,
-    /// Only of closed shards.
+    /// Only for closed shards.
     pub last: Option<SequenceNumber>,
 }
 
-/// Where to begin to read a shard.
+/// Where to start reading a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IteratorStart {
     TrimHorizon,
@@ -428,7 +432,7 @@ pub enum IteratorStart {
     AtTimestamp { at_ms: u64 },
 }
 
-/// A place in a shard.
+/// A position in a shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamPosition {
     pub stream: StreamName,
@@ -455,7 +459,7 @@ pub struct StreamRecord {
     pub created_at_ms: u64,
     pub sequence_number: SequenceNumber,
     pub view_type: StreamViewType,
-    /// Of the keys and the images.
+    /// The size of the keys and the images.
     pub size_bytes: u64,
     pub keys: EncodedItem,
     pub new: Option<EncodedItem>,
@@ -464,15 +468,15 @@ pub struct StreamRecord {
 
 // ---- capacity -----------------------------------------------------------------------------------
 
-/// Capacity units of one request on one table, in half units so that they stay exact.
+/// The capacity units of one request on one table, in half units so that they stay exact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Consumed {
     pub table: TableName,
-    /// Whether the halves are transactional reads, transactional writes or neither; only transactional results
-    /// show read and write units apart.
+    /// Whether the halves are transactional reads, transactional writes or neither. Only
+    /// transactional results show read and write units separately.
     pub transactional: Option<TransactionalUnits>,
     pub table_halves: u64,
-    /// Touched indexes only, by name.
+    /// Only indexes that were used, by name.
     pub local_index_halves: BTreeMap<String, u64>,
     pub global_index_halves: BTreeMap<String, u64>,
 }

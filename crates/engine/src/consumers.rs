@@ -1,8 +1,8 @@
-//! What the store keeps for those who read streams to their end: a consumer's definition, whose meaning is
-//! its owner's business, and how far it has come in each shard.
+//! What the store keeps for consumers of streams: each consumer's definition, which only its owner
+//! interprets, and its progress in each shard.
 //!
-//! Rows are items in the engine's own encoding and hold everything that their keys do, so nobody has to
-//! take a key apart.
+//! Rows are items in the engine's own encoding and repeat everything in their keys, so nobody has
+//! to parse a key.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -28,12 +28,12 @@ pub struct ShardName {
     pub shard: String,
 }
 
-/// How far a consumer has come in a shard.
+/// A consumer's progress in a shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Checkpoint {
-    /// Nothing is done yet; the oldest record comes first.
+    /// Nothing is done yet; start with the oldest record.
     Oldest,
-    /// Nothing is done yet; the first record written at this time or later comes first.
+    /// Nothing is done yet; start with the first record written at this time or later.
     From { timestamp_ms: u64 },
     /// Everything up to this sequence number is done.
     After { sequence: String },
@@ -42,7 +42,8 @@ pub enum Checkpoint {
 }
 
 impl Engine {
-    /// Every consumer with its definition. A row that does not decode is logged, and keeps nobody from the others.
+    /// Every consumer and its definition. A row that does not decode is logged and does not hide
+    /// the others.
     pub async fn consumers(&self) -> Result<Vec<(ConsumerName, String)>> {
         let values = self.values_of_consumers(keyspace::consumers_prefix()).await?;
         let consumers = values.into_iter().filter_map(|value| {
@@ -55,7 +56,7 @@ impl Engine {
         Ok(consumers.collect())
     }
 
-    /// Keeps a consumer, replacing what was kept under its name. Its checkpoints stay.
+    /// Stores a consumer and replaces any with the same name. Its checkpoints stay.
     pub async fn save_consumer(&self, consumer: &ConsumerName, definition: &str) -> Result<()> {
         let key = keyspace::consumer_row(&consumer.namespace, &consumer.name);
         let mut row = encode_name(consumer);
@@ -63,7 +64,7 @@ impl Engine {
         self.write_consumer_rows(vec![(key, Some(row))], None).await
     }
 
-    /// Forgets a consumer and how far it has come.
+    /// Deletes a consumer and its progress.
     pub async fn remove_consumer(&self, consumer: &ConsumerName) -> Result<()> {
         let key = keyspace::consumer_row(&consumer.namespace, &consumer.name);
         let checkpoints = keyspace::checkpoints_prefix(&consumer.namespace, &consumer.name);
@@ -80,7 +81,7 @@ impl Engine {
         rows.iter().map(|row| decode_checkpoint(row).ok_or_else(corrupt)).collect()
     }
 
-    /// Notes how far a consumer has come in some shards, all at once. Durable when it returns.
+    /// Stores a consumer's progress in some shards, atomically. Durable when it returns.
     pub async fn save_checkpoints(
         &self,
         consumer: &ConsumerName,
@@ -93,7 +94,7 @@ impl Engine {
         self.write_consumer_rows(checkpoints.iter().map(row).collect(), None).await
     }
 
-    /// Forgets how far a consumer has come in shards that are no more.
+    /// Deletes a consumer's progress in shards that no longer exist.
     pub async fn forget_checkpoints(
         &self,
         consumer: &ConsumerName,

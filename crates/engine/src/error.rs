@@ -1,5 +1,5 @@
-//! Everything that can go wrong in the engine, typed. The texts that clients see are in the API's
-//! message catalogue; the `Display` texts here are for logs.
+//! Every error of the engine, typed. The API's message catalogue holds the texts that clients see;
+//! the `Display` texts here are for logs.
 
 use zenobe_expression::UpdateError;
 use zenobe_value::{AttributeType, Attributes, EncodedItem};
@@ -9,8 +9,8 @@ use crate::schema::{KeySchema, ScalarType};
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// Whether the store refuses what it has said that it refuses: it told its log once, and need not tell again with
-    /// every request.
+    /// Whether the store only repeats that it rejects requests: it has logged the reason once, and
+    /// need not log it again for every request.
     pub fn is_known_outage(&self) -> bool {
         use zenobe_store::Error::{Closed, WritesDisabled};
         matches!(self, Error::Store(WritesDisabled { .. } | Closed))
@@ -97,7 +97,7 @@ pub enum CancellationReason {
     CollectionTooLarge,
 }
 
-/// A primary key or an item that doesn't fit the table's key schema.
+/// A primary key or an item that doesn't match the table's key schema.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// A `Key` parameter with the wrong attributes or types.
@@ -115,7 +115,7 @@ pub enum KeyError {
     SortKeyTooLong,
 }
 
-/// An attribute of a written item that can't be the key of an index it belongs to.
+/// An attribute of a written item that can't be the key of one of its indexes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IndexKeyError {
     #[error("type {actual:?}, expected {expected:?}")]
@@ -126,7 +126,7 @@ pub enum IndexKeyError {
     PartitionKeyTooLong,
     #[error("sort key too long")]
     SortKeyTooLong,
-    /// The same faults when an update, not a put, brought the value.
+    /// The same faults, in a value from an update instead of a put.
     #[error("update yields an empty index key")]
     UpdatedEmpty { scalar_type: ScalarType },
     #[error("update yields an index key of the wrong type")]
@@ -250,7 +250,7 @@ pub enum UpdateTableError {
     IndexBeingDeleted { index: String },
 }
 
-/// A change of a table that has to wait until no index is being created or deleted.
+/// A change of a table that must wait until no index is being created or deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockedChange {
     Throughput,
@@ -273,13 +273,13 @@ pub enum TimeToLiveError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LimitError {
     Tables,
-    /// Capacity above the per-table maximum of the account.
+    /// Capacity above the account's maximum per table.
     TableCapacity {
         write: bool,
         requested: u64,
         maximum: u64,
     },
-    /// An on-demand maximum above that same maximum, of the table or of an index.
+    /// An on-demand maximum above that same limit, for the table or an index.
     OnDemandMaximum {
         write: bool,
         index: Option<String>,

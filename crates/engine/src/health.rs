@@ -1,4 +1,4 @@
-//! Whether the store reads and writes, found out by doing both as requests do.
+//! Checks whether the store reads and writes, by doing both as requests do.
 
 use zenobe_store::{Batch, Value, WriteSet, write_with};
 
@@ -12,7 +12,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Writes a row of its own. Durable when it returns, like any write.
+    /// Writes a dedicated row. Durable when it returns, like any write.
     pub async fn check_writes(&self) -> Result<()> {
         let keys = [keyspace::health_row()];
         let now_ms = self.clock.now_ms();

@@ -1,6 +1,6 @@
-//! Primary keys: checked against a key schema, then turned into the bytes that name an item.
+//! Primary keys: checked against a key schema, then encoded as the bytes that identify an item.
 //!
-//! A [`PrimaryKey`] can only be made by a check, so whoever holds one needs no further check.
+//! Only a check can create a [`PrimaryKey`], so a holder of one needs no further check.
 
 use std::sync::OnceLock;
 
@@ -14,19 +14,20 @@ use crate::indexes::maintained;
 use crate::keyspace::{self, KeyHash};
 use crate::schema::{KeyAttribute, KeySchema};
 
-/// The key bytes of a primary key: those of its partition attributes, then those of its sort attributes.
+/// The key bytes of a primary key: the partition attributes, then the sort attributes.
 #[derive(Debug, Clone)]
 pub(crate) struct PrimaryKey {
     bytes: Vec<u8>,
     partition_end: usize,
-    /// Of the partition attributes.
+    /// The hash of the partition attributes.
     hash: KeyHash,
-    /// Of all attributes, once an index has asked for it.
+    /// The hash of all attributes, once an index has asked for it.
     tie: OnceLock<KeyHash>,
 }
 
 impl PrimaryKey {
-    /// Checks a `Key` parameter: the number of attributes, then their names and types, then their values.
+    /// Checks a `Key` parameter: the number of attributes, then their names and types, then their
+    /// values.
     pub fn from_parameter(
         keys: &KeySchema,
         parameter: &Attributes,
@@ -43,7 +44,7 @@ impl PrimaryKey {
         PrimaryKey::from_typed(keys, parameter)
     }
 
-    /// Checks the key attributes of an item to be put: present and of the right type, then their values.
+    /// Checks the key attributes of an item to put: presence and type first, then their values.
     pub fn from_item(keys: &KeySchema, item: &Attributes) -> Result<PrimaryKey, KeyError> {
         for attribute in keys.attributes() {
             let value = item
@@ -73,7 +74,7 @@ impl PrimaryKey {
         Ok(PrimaryKey::new(keys, bytes, partition_end))
     }
 
-    /// The key of a stored item, from what follows the prefix in its store key.
+    /// The key of a stored item, from the part of its store key after the prefix.
     pub fn from_item_key(keys: &KeySchema, suffix: &[u8]) -> Result<PrimaryKey> {
         let corrupt = |_| Error::Corrupt { detail: "the key of a stored item".to_owned() };
         let (hash, bytes) = keyspace::parts_of_suffix(suffix).ok_or(()).map_err(corrupt)?;
@@ -124,7 +125,8 @@ impl PrimaryKey {
         &self.bytes
     }
 
-    /// What orders entries with equal index keys: the hash of all attributes. `keys` are the table's.
+    /// The hash of all attributes, which orders entries with equal index keys. `keys` are the
+    /// table's.
     pub fn tie(&self, keys: &KeySchema) -> KeyHash {
         if keys.sort.is_empty() {
             return self.hash;
@@ -143,7 +145,7 @@ pub(crate) fn push_checked(value: &AttributeValue, bytes: &mut Vec<u8>) {
     key_bytes::encode(value, bytes).expect("the type of a key value was checked");
 }
 
-/// Whether a value is an empty string or binary, which no key may be.
+/// Whether a value is an empty string or binary, which can't be a key.
 pub(crate) fn is_empty(value: &AttributeValue) -> bool {
     match value {
         AttributeValue::S(text) => text.is_empty(),
@@ -152,7 +154,7 @@ pub(crate) fn is_empty(value: &AttributeValue) -> bool {
     }
 }
 
-/// The key attributes of an item, for a caller that names or pages by them.
+/// The key attributes of an item, for callers that identify it or page by it.
 pub(crate) fn key_attributes<'k>(
     names: impl Iterator<Item = &'k KeyAttribute>,
     item: ItemRef<'_>,
@@ -160,7 +162,8 @@ pub(crate) fn key_attributes<'k>(
     names.filter_map(|key| Some((key.name.clone(), item.get(&key.name)?.decode()))).collect()
 }
 
-/// Keys are scalars: a path that leads below a key attribute of the table or of one of its indexes is an error.
+/// Keys are scalars: a path below a key attribute of the table or of one of its indexes is an
+/// error.
 pub(crate) fn check_paths<'p>(table: &Table, paths: impl Iterator<Item = &'p Path>) -> Result<()> {
     let roots: Vec<&str> = paths.filter(|path| !path.is_top_level()).map(Path::root).collect();
     if roots.is_empty() {

@@ -1,13 +1,13 @@
-//! Where everything lives in the store: every key prefix of the engine is defined in this file, and
-//! nowhere else. `docs/store-format/keyspace.md` shows the same layout to readers without the code.
+//! The layout of the store: this file defines every key prefix of the engine, and nothing else
+//! does. `docs/store-format/keyspace.md` shows the same layout to readers without the code.
 //!
 //! Notation: `'T'` is one byte, `table` a table id in 8 bytes, `index` an index id in 4 bytes (both
-//! big-endian), `hash` AWS's own hash of key values in 16 bytes ([`KeyHash`]), and `text` a string with `00` written as
-//! `00 FF` and `00 01` after it, so that texts of any length keep their order when they follow one
-//! another.
+//! big-endian), `hash` AWS's own hash of key values in 16 bytes ([`KeyHash`]), and `text` a string
+//! with `00` written as `00 FF` and `00 01` after it, so that texts of any length keep their order
+//! when they follow one another.
 //!
-//! **Invariant:** two kinds of keys never share a first byte, and no table's keys fall into the range
-//! of another table. Deleting a table is therefore a handful of range deletions.
+//! **Invariant:** two kinds of keys never share a first byte, and no table's keys fall into the
+//! range of another table. Deleting a table is therefore a handful of range deletions.
 
 mod hash;
 
@@ -17,7 +17,7 @@ use crate::schema::{IndexId, KeyAttribute, Namespace, TableId};
 
 pub use hash::KeyHash;
 
-/// The first byte of a key: what kind of entry it is.
+/// The first byte of a key: the kind of entry.
 mod kind {
     pub const NAMESPACE: u8 = b'A';
     pub const BACKFILL: u8 = b'B';
@@ -41,19 +41,19 @@ mod kind {
 
 // ---- items and index entries --------------------------------------------------------------------
 
-/// `'T' table`: all items of a table. An item's key goes on with `hash(pk) pk sk`.
+/// `'T' table`: all items of a table. An item's key continues with `hash(pk) pk sk`.
 pub fn item_prefix(table: TableId) -> Key {
     table_prefix(kind::ITEM, table)
 }
 
-/// `'L' table index`: all entries of a local index. An entry's key goes on with
-/// `hash(pk) pk index-sk hash(pk sk) sk`, so an item collection is one range of the index.
+/// `'L' table index`: all entries of a local index. An entry's key continues with `hash(pk) pk
+/// index-sk hash(pk sk) sk`, so an item collection is one range of the index.
 pub fn local_index_prefix(table: TableId, index: IndexId) -> Key {
     index_prefix(kind::LOCAL_INDEX, table, index)
 }
 
-/// `'G' table index`: all entries of a global index. An entry's key goes on with
-/// `hash(index-pk…) index-pk… index-sk… hash(pk sk) pk sk`.
+/// `'G' table index`: all entries of a global index. An entry's key continues with `hash(index-pk…)
+/// index-pk… index-sk… hash(pk sk) pk sk`.
 pub fn global_index_prefix(table: TableId, index: IndexId) -> Key {
     index_prefix(kind::GLOBAL_INDEX, table, index)
 }
@@ -68,20 +68,20 @@ pub fn global_indexes_prefix(table: TableId) -> Key {
     table_prefix(kind::GLOBAL_INDEX, table)
 }
 
-/// `prefix hash rest`: the key of an item or an index entry, or what the keys of a partition begin with. `hash` is that of
-/// the partition attributes, and `rest` begins with their key bytes.
+/// `prefix hash rest`: the key of an item or an index entry, or the common prefix of a partition's
+/// keys. `hash` covers the partition attributes, and `rest` starts with their key bytes.
 pub fn entry_key(prefix: &[u8], hash: KeyHash, rest: &[u8]) -> Key {
     [prefix, hash.as_bytes(), rest].concat().into()
 }
 
-/// The key of an index entry while it is written, so that its parts need no buffers of their own.
+/// Builds the key of an index entry without buffers for its parts.
 pub(crate) struct EntryKeyBuilder {
     bytes: Vec<u8>,
     hash_at: usize,
 }
 
 impl EntryKeyBuilder {
-    /// The key bytes of the partition attributes are pushed next. `tail` is what the key ends with.
+    /// Push the key bytes of the partition attributes next. `tail` ends the key.
     pub fn new(prefix: &[u8], tail: &[u8]) -> EntryKeyBuilder {
         let hashes = 2 * KeyHash::LENGTH;
         let mut bytes =
@@ -95,15 +95,16 @@ impl EntryKeyBuilder {
         &mut self.bytes
     }
 
-    /// What was pushed so far are the key bytes of these attributes.
+    /// The bytes pushed so far are the key bytes of these attributes.
     pub fn end_partition(&mut self, attributes: &[KeyAttribute]) {
         let (start, partition) = self.bytes.split_at_mut(self.hash_at + KeyHash::LENGTH);
         let hash = KeyHash::of(attributes, partition);
         start[self.hash_at..].copy_from_slice(hash.as_bytes());
     }
 
-    /// Entries with equal index keys are in the order of `tie`, the hash of the item's whole primary key. `tail` tells
-    /// them apart: the item's sort key in a local index, its partition and sort key in a global one.
+    /// Entries with equal index keys sort by `tie`, the hash of the item's whole primary key.
+    /// `tail` distinguishes them: the item's sort key in a local index, its partition and sort key
+    /// in a global one.
     pub fn finish(mut self, tie: KeyHash, tail: &[u8]) -> Key {
         self.bytes.extend_from_slice(tie.as_bytes());
         self.bytes.extend_from_slice(tail);
@@ -111,23 +112,25 @@ impl EntryKeyBuilder {
     }
 }
 
-/// What the key bytes of an index's attributes rarely exceed.
+/// The key bytes of an index's attributes rarely exceed this.
 const ENTRY_KEY_BYTES_EXPECTED: usize = 64;
 
-/// The keys below `prefix` whose hash is at least `first` and less than `end` (`None`: to the last).
-/// Segments of a parallel scan are such ranges.
+/// The keys below `prefix` whose hash is at least `first` and less than `end` (`None` means up to
+/// the last). Segments of a parallel scan are such ranges.
 pub fn hash_range(prefix: &[u8], first: u128, end: Option<u128>) -> KeyRange {
     let at = |hash: u128| Key::from([prefix, &hash.to_be_bytes()].concat());
     KeyRange { start: at(first), end: end.map(at).or_else(|| prefix_end(prefix)) }
 }
 
-/// Groups the entries of a table or index by their partition key: an item collection is read together.
+/// Groups the entries of a table or index by their partition key: an item collection is read
+/// together.
 pub struct Collections;
 
 impl KeyGroups for Collections {
     const NAME: &'static str = "zenobe.collections.2";
 
-    /// Up to the end of the hash. Two partitions with one hash are one group, which does no harm.
+    /// The group is the key up to the end of the hash. Two partitions with the same hash share a
+    /// group, which does no harm.
     fn group_of(key: &[u8]) -> Option<&[u8]> {
         let prefix_length = match *key.first()? {
             kind::ITEM => ITEM_PREFIX_LENGTH,
@@ -147,14 +150,15 @@ pub fn hash_of_key(prefix: &[u8], key: &[u8]) -> KeyHash {
     hash
 }
 
-/// The hash and the key bytes `pk sk` in what follows the prefix of an item's key.
+/// The hash and the key bytes `pk sk`, from the part of an item's key after the prefix.
 pub fn parts_of_suffix(suffix: &[u8]) -> Option<(KeyHash, &[u8])> {
     let (hash, key_bytes) = suffix.split_first_chunk()?;
     Some((KeyHash::from_bytes(*hash), key_bytes))
 }
 
-/// `'E' table`: the expiry index of a table with time to live. An entry's key goes on with the second of
-/// expiry (since the epoch, 8 bytes, big-endian) and then like the item's key after its prefix.
+/// `'E' table`: the expiry index of a table with time to live. An entry's key continues with the
+/// second of expiry (since the epoch, 8 bytes, big-endian), then with the item's key after its
+/// prefix.
 pub fn expiry_prefix(table: TableId) -> Key {
     table_prefix(kind::EXPIRY, table)
 }
@@ -171,7 +175,7 @@ pub fn expiries_between(expiry_prefix: &[u8], from_s: u64, to_s: u64) -> KeyRang
     KeyRange::new(at(from_s), at(to_s))
 }
 
-/// The second of expiry in an entry's key, and what follows the prefix in the item's key.
+/// The second of expiry in an entry's key, and the item's key after its prefix.
 pub fn parts_of_expiry(entry: &[u8]) -> Option<(u64, &[u8])> {
     let (second, suffix) = entry.get(EXPIRY_PREFIX_LENGTH..)?.split_first_chunk()?;
     Some((u64::from_be_bytes(*second), suffix))
@@ -183,15 +187,15 @@ const EXPIRY_PREFIX_LENGTH: usize = 1 + 8;
 
 // ---- streams ------------------------------------------------------------------------------------
 
-/// `'D' text(account) text(region) text(table) text(label)`: what a stream is, for as long as it can be
-/// read.
+/// `'D' text(account) text(region) text(table) text(label)`: the description of a stream, for as
+/// long as it can be read.
 pub fn stream_row(namespace: &Namespace, table: &str, label: &str) -> Key {
     let mut key = table_streams_prefix(namespace, table).to_vec();
     push_text(&mut key, label);
     key.into()
 }
 
-/// `'D' text(account) text(region) text(table)`: the streams that tables of that name have had.
+/// `'D' text(account) text(region) text(table)`: all streams that tables with that name have had.
 pub fn table_streams_prefix(namespace: &Namespace, table: &str) -> Key {
     let mut key = namespace_key(kind::STREAM_ROW, namespace);
     push_text(&mut key, table);
@@ -225,7 +229,7 @@ pub fn stream_prefix(table: TableId, label: &str) -> Key {
 
 // ---- health -------------------------------------------------------------------------------------
 
-/// `'H'`: a row that is written to see whether writes work. Its value means nothing.
+/// `'H'`: a row for checking whether writes work. Its value means nothing.
 pub fn health_row() -> Key {
     Key::from_static(&[kind::HEALTH])
 }
@@ -242,13 +246,13 @@ pub fn consumer_row(namespace: &Namespace, name: &str) -> Key {
     consumer_key(b'd', namespace, name).into()
 }
 
-/// `'R' 'c' text(account) text(region) text(name)`: how far a consumer has come, everywhere.
+/// `'R' 'c' text(account) text(region) text(name)`: all checkpoints of a consumer.
 pub fn checkpoints_prefix(namespace: &Namespace, name: &str) -> Key {
     consumer_key(b'c', namespace, name).into()
 }
 
-/// `'R' 'c' text(account) text(region) text(name) text(stream) text(shard)`: how far a consumer has
-/// come in a shard, encoded as an item. The stream is named by its ARN.
+/// `'R' 'c' text(account) text(region) text(name) text(stream) text(shard)`: a consumer's
+/// checkpoint in a shard, encoded as an item. The stream is named by its ARN.
 pub fn checkpoint_row(namespace: &Namespace, name: &str, stream: &str, shard: &str) -> Key {
     let mut key = consumer_key(b'c', namespace, name);
     push_text(&mut key, stream);
@@ -258,12 +262,12 @@ pub fn checkpoint_row(namespace: &Namespace, name: &str, stream: &str, shard: &s
 
 // ---- counters -----------------------------------------------------------------------------------
 
-/// `'N' table index 'c'`: counter of the items of a table (`index` is 0) or the entries of an index.
+/// `'N' table index 'c'`: counts the items of a table (`index` is 0) or the entries of an index.
 pub fn item_count(table: TableId, index: Option<IndexId>) -> Key {
     statistic(table, index, b'c')
 }
 
-/// `'N' table index 's'`: counter of the bytes of a table's items (`index` is 0) or of an index's
+/// `'N' table index 's'`: counts the bytes of a table's items (`index` is 0) or of an index's
 /// entries, in DynamoDB's measure of size.
 pub fn size_bytes(table: TableId, index: Option<IndexId>) -> Key {
     statistic(table, index, b's')
@@ -279,7 +283,7 @@ pub fn index_statistics_prefix(table: TableId, index: IndexId) -> Key {
     index_prefix(kind::STATISTICS, table, index)
 }
 
-/// `'Z' table pk`: counter of the bytes of an item collection, kept for tables with local indexes.
+/// `'Z' table pk`: counts the bytes of an item collection, for tables with local indexes.
 pub fn collection_size(table: TableId, partition: &[u8]) -> Key {
     let mut key = collection_size_prefix(table).to_vec();
     key.extend_from_slice(partition);
@@ -314,7 +318,7 @@ pub fn table_name_of_row(prefix: &[u8], key: &[u8]) -> Option<String> {
     String::from_utf8(name).ok()
 }
 
-/// `'C' text(account) text(region)`: the definitions of a namespace, in the order of their names.
+/// `'C' text(account) text(region)`: the definitions of a namespace, sorted by name.
 pub fn namespace_tables_prefix(namespace: &Namespace) -> Key {
     namespace_key(kind::CATALOG, namespace).into()
 }
@@ -324,8 +328,8 @@ pub fn tables_prefix() -> Key {
     Key::from_static(&[kind::CATALOG])
 }
 
-/// `'A' text(account) text(region)`: how many tables a namespace has (8 bytes, big-endian). A row,
-/// not a counter: it is read and locked by whoever creates or deletes a table.
+/// `'A' text(account) text(region)`: how many tables a namespace has (8 bytes, big-endian). It is a
+/// row, not a counter: creating or deleting a table reads and locks it.
 pub fn namespace_table_count(namespace: &Namespace) -> Key {
     namespace_key(kind::NAMESPACE, namespace).into()
 }
@@ -336,18 +340,18 @@ pub fn version_row(table: TableId) -> Key {
     table_prefix(kind::VERSION, table)
 }
 
-/// `'I'`: the last table id given out (8 bytes, big-endian).
+/// `'I'`: the last table id assigned (8 bytes, big-endian).
 pub fn table_id_sequence() -> Key {
     Key::from_static(&[kind::TABLE_ID_SEQUENCE])
 }
 
-/// `'B' table index`: the key of the last item that the backfill of an index has done.
+/// `'B' table index`: the key of the last item that an index's backfill has finished.
 pub fn backfill_progress(table: TableId, index: IndexId) -> Key {
     index_prefix(kind::BACKFILL, table, index)
 }
 
-/// `'B' table 0`: the key of the last item that the backfill of the expiry index has done. Index ids start
-/// at 1, so 0 is free.
+/// `'B' table 0`: the key of the last item that the expiry index's backfill has finished. Index ids
+/// start at 1, so 0 is free.
 pub fn expiry_backfill_progress(table: TableId) -> Key {
     index_prefix(kind::BACKFILL, table, IndexId(0))
 }
@@ -359,15 +363,16 @@ pub fn backfill_progress_prefix(table: TableId) -> Key {
 
 // ---- transaction tokens -------------------------------------------------------------------------
 
-/// `'K' text(account) text(region) text(token)`: the outcome kept for a client's idempotency token.
+/// `'K' text(account) text(region) text(token)`: the outcome stored for a client's idempotency
+/// token.
 pub fn token_row(namespace: &Namespace, token: &str) -> Key {
     let mut key = namespace_key(kind::TOKEN, namespace);
     push_text(&mut key, token);
     key.into()
 }
 
-/// `'X' expiry token-row`: finds the tokens to forget in the order of their expiry (milliseconds since
-/// the epoch, 8 bytes, big-endian). The rest of the key is the [`token_row`] it stands for.
+/// `'X' expiry token-row`: finds expired tokens in the order of their expiry (milliseconds since
+/// the epoch, 8 bytes, big-endian). The rest of the key is the [`token_row`].
 pub fn token_expiry(expires_at_ms: u64, token_row: &[u8]) -> Key {
     let mut key = vec![kind::TOKEN_EXPIRY];
     key.extend_from_slice(&expires_at_ms.to_be_bytes());
@@ -380,7 +385,7 @@ pub fn token_expiries_before(now_ms: u64) -> KeyRange {
     KeyRange::new(vec![kind::TOKEN_EXPIRY], token_expiry(now_ms, &[]))
 }
 
-/// The token row that an expiry row stands for.
+/// The token row of an expiry row.
 pub fn token_row_of_expiry(expiry: &[u8]) -> Option<&[u8]> {
     expiry.get(1 + 8..)
 }
@@ -410,7 +415,7 @@ fn index_prefix(kind: u8, table: TableId, index: IndexId) -> Key {
 }
 
 fn statistic(table: TableId, index: Option<IndexId>, which: u8) -> Key {
-    // Index ids start at 1, so 0 is free to stand for the table itself.
+    // Index ids start at 1, so 0 can denote the table itself.
     let mut key = index_prefix(kind::STATISTICS, table, index.unwrap_or(IndexId(0))).to_vec();
     key.push(which);
     key.into()
@@ -567,13 +572,13 @@ mod tests {
         for prefix in prefixes {
             let collection = KeyRange::prefix(entry_key(&prefix, hash(1), b"p"));
             let group = Collections::group_of(&collection.start).expect("entries are grouped");
-            // A Query is one range, which a store can tell to lie in one group.
+            // A Query is one range, and a store can see that it lies in one group.
             assert_eq!(Collections::group_of(&collection.end.unwrap()), Some(group));
             for (partition, is_same) in [(1, true), (2, false)] {
                 let key = entry_key(&prefix, hash(partition), b"p, sort and tail");
                 assert_eq!(Collections::group_of(&key) == Some(group), is_same);
             }
-            // A Scan's segment, and the whole table, are more than a group.
+            // A Scan's segment, and the whole table, span more than one group.
             let segment = hash_range(&prefix, 1, Some(2));
             let ends = [&segment.start, segment.end.as_ref().unwrap()]
                 .map(|key| Collections::group_of(key));

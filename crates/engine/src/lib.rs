@@ -1,8 +1,7 @@
 //! DynamoDB's semantics over an ordered store: tables, items, indexes, transactions, streams.
 //!
-//! **Invariant:** no JSON, no HTTP and no client-facing text here. Commands come in typed
-//! ([`command`]), outcomes and errors go out typed ([`error`]), so the same engine can run embedded in a Rust
-//! program.
+//! **Invariant:** no JSON, no HTTP and no client-facing text here. Commands ([`command`]), outcomes
+//! and errors ([`error`]) are typed, so the same engine can run embedded in a Rust program.
 //!
 //! **Invariant:** only `change` writes items and index entries.
 
@@ -51,7 +50,7 @@ pub use options::{EngineOptions, Limits, StreamOptions};
 pub use tables::TableUpdate;
 pub use timeline::ClockStatus;
 
-/// A database: one store and everything DynamoDB means on top of it.
+/// A database: one store, with DynamoDB's semantics on top.
 pub struct Engine {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -67,8 +66,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Opens the database in `store`. Work that an earlier process left unfinished goes on in
-    /// [`Engine::run_background`].
+    /// Opens the database in `store`. [`Engine::run_background`] continues work that an earlier
+    /// process left unfinished.
     pub async fn open(store: Arc<dyn Store>, options: EngineOptions) -> Result<Arc<Engine>> {
         let snapshot = store.snapshot();
         let catalog = Catalog::load(&*snapshot).await?;
@@ -98,15 +97,14 @@ impl Engine {
         &self.clock
     }
 
-    /// The table of that name, as this engine knows it. Whoever writes checks the handle inside the write
-    /// ([`Table::check_guard`]) and comes back with [`Engine::refresh`] if it has aged.
+    /// The table with this name, as this engine knows it. Writers check the handle inside the write
+    /// ([`Table::check_guard`]) and call [`Engine::refresh`] if it is stale.
     pub async fn table(&self, name: &TableName) -> Result<Arc<Table>> {
         self.background.pace.request();
         self.catalog.find(&*self.store, name).await
     }
 
-    /// The table that now goes by the name of `stale`, after a guard check said that `stale` is no
-    /// longer current.
+    /// The table that now has the name of `stale`, after a guard check has found `stale` outdated.
     pub async fn refresh(&self, stale: &Table) -> Result<Arc<Table>> {
         self.catalog.refresh(&*self.store, stale).await
     }

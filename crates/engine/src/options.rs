@@ -1,4 +1,4 @@
-//! What an engine is opened with.
+//! The options for opening an engine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,18 +8,19 @@ use crate::clock::{Clock, SystemClock};
 #[derive(Clone)]
 pub struct EngineOptions {
     pub clock: Arc<dyn Clock>,
-    /// Makes everything random (table ids that clients see) repeat itself; `None` seeds from the
+    /// Makes everything random (table ids that clients see) repeatable; `None` seeds from the
     /// operating system.
     pub random_seed: Option<u64>,
     pub limits: Limits,
-    /// Whether other engines may write to the same store. If none does, this engine's catalogue is always the
-    /// truth, and a read needs not ask the store whether its definition of the table is current.
+    /// Whether other engines may write to the same store. If none does, this engine's catalogue is
+    /// always right, and a read need not ask the store whether its definition of the table is
+    /// current.
     pub shared_store: bool,
-    /// A clock that jumps forward by more than this is not believed, and nothing expires until somebody confirms it;
-    /// `None` believes it. A driven clock is always believed.
+    /// How far the clock may jump forward. After a longer jump nothing expires until somebody
+    /// confirms it; `None` trusts every clock. A driven clock is always trusted.
     pub clock_jump_ms_max: Option<u64>,
     pub streams: StreamOptions,
-    /// How long a global index that is added or deleted keeps each status that it passes through.
+    /// How long a global index that is added or deleted keeps each status.
     pub index_status_hold: Duration,
 }
 
@@ -45,11 +46,11 @@ impl Default for EngineOptions {
 pub struct StreamOptions {
     /// Open shards of each stream that is enabled from now on: from 1 to 1,000.
     pub shards: u32,
-    /// How long a shard takes records before its children do.
+    /// How long a shard takes records before its children take over.
     pub shard_rollover_ms: u64,
     /// After how many records the background work rolls a shard over, whatever its age.
     pub shard_records_max: Option<u64>,
-    /// How long records, and streams that were disabled, can be read.
+    /// How long records and disabled streams can be read.
     pub retention_ms: u64,
 }
 
@@ -74,7 +75,7 @@ pub struct Limits {
     pub table_capacity_units_max: u64,
     pub global_indexes_max: usize,
     pub tags_max: usize,
-    /// How long a change of the time-to-live settings locks them.
+    /// How long the time-to-live settings stay locked after a change.
     pub time_to_live_change_interval_ms: u64,
     /// How many bytes an item collection (a partition of a table with local indexes) may hold.
     pub collection_size_bytes_max: u64,

@@ -1,4 +1,5 @@
-//! How fast to walk whole tables: as fast as it goes while nobody asks for anything, and otherwise so that requests come first.
+//! How fast to walk whole tables: at full speed while there are no requests, otherwise slowly
+//! enough that requests come first.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -6,20 +7,21 @@ use std::time::Duration;
 use tokio::time::Instant;
 use zenobe_store::yield_now;
 
-/// Beside requests, a walk rests this many times as long as each of its steps took: requests need the processors, the
-/// locks and the disk more. The busier these are, the longer steps take, and the longer the rests.
+/// While there are requests, a walk rests this many times as long as each step took: requests need
+/// the processors, the locks and the disk more. The busier these are, the longer the steps take,
+/// and the longer the walk rests.
 const REST_FACTOR: u32 = 2;
 
 #[derive(Default)]
 pub(crate) struct Pace {
-    /// How many steps have begun.
+    /// How many steps have started.
     steps: AtomicU64,
-    /// The last step that had begun when a request came.
+    /// The last step that had started when a request arrived.
     requested_in: AtomicU64,
 }
 
 impl Pace {
-    /// Takes note of a request. Between two steps only the first writes anything.
+    /// Records a request. Between two steps only the first request writes anything.
     pub fn request(&self) {
         let step = self.steps.load(Ordering::Relaxed);
         if self.requested_in.load(Ordering::Relaxed) < step {

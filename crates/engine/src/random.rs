@@ -23,7 +23,7 @@ impl Random {
     }
 }
 
-/// Writes 128 bits as a version 4 UUID; six of the bits give way to the version and the variant.
+/// Formats 128 bits as a version 4 UUID. The version and the variant replace six of the bits.
 pub(crate) fn format_uuid(bits: u128) -> String {
     const VERSION_MASK: u128 = 0xF << 76;
     const VARIANT_MASK: u128 = 0x3 << 62;
@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_repeats_itself() {
+    fn a_seed_repeats_its_sequence() {
         let ids = |seed| {
             let random = Random::new(seed);
             [random.uuid(), random.uuid()]

@@ -1,22 +1,23 @@
-//! What a table is: keys, indexes and settings. Pure data, shared by the catalogue, the item paths and the
-//! API; how it is stored is the business of `catalog::record`.
+//! The definition of a table: keys, indexes and settings. It is pure data, shared by the catalogue,
+//! the item paths and the API; `catalog::record` stores it.
 
 use std::collections::BTreeMap;
 
 use zenobe_value::AttributeType;
 
-/// The account and region whose tables a caller sees. Also what ARNs are made of.
+/// The account and region whose tables a caller sees. ARNs contain both.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Namespace {
     pub account: String,
     pub region: String,
 }
 
-/// Numbers a table within one store. Never reused, so a deleted table's keys can't come back to life.
+/// Identifies a table within one store. Never reused, so a deleted table's keys can't come back to
+/// life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TableId(pub u64);
 
-/// Numbers an index within its table. Never reused within the table.
+/// Identifies an index within its table. Never reused within the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct IndexId(pub u32);
 
@@ -44,8 +45,8 @@ pub struct KeyAttribute {
     pub scalar_type: ScalarType,
 }
 
-/// Partition and sort key attributes. Tables and local indexes have one partition attribute and at most one
-/// sort attribute; global indexes have up to four of each.
+/// Partition and sort key attributes. Tables and local indexes have one partition attribute and at
+/// most one sort attribute; global indexes have up to four of each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeySchema {
     pub partition: Vec<KeyAttribute>,
@@ -67,7 +68,7 @@ impl KeySchema {
 pub enum IndexProjection {
     All,
     KeysOnly,
-    /// The listed attributes besides the keys, in the order given.
+    /// The listed attributes in addition to the keys, in the given order.
     Include(Vec<String>),
 }
 
@@ -79,12 +80,12 @@ pub enum IndexKind {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexStatus {
-    /// Being added to a table with data: written by every change, not readable yet.
+    /// Being added to a table with data: every change writes to it, but it can't be read yet.
     Creating {
         backfilling: bool,
     },
     Active,
-    /// Being removed: no longer written, no longer readable.
+    /// Being removed: no longer written or readable.
     Deleting,
 }
 
@@ -96,7 +97,7 @@ pub struct IndexDefinition {
     pub keys: KeySchema,
     pub projection: IndexProjection,
     pub status: IndexStatus,
-    /// Global indexes only; local ones share the table's.
+    /// Only for global indexes; local ones share the table's.
     pub throughput: Throughput,
 }
 
@@ -109,12 +110,12 @@ pub enum BillingMode {
 /// Capacity settings of a table or a global index.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Throughput {
-    /// Zero on demand.
+    /// Zero for on-demand tables.
     pub read_units: u64,
     pub write_units: u64,
     pub last_increase_ms: Option<u64>,
     pub last_decrease_ms: Option<u64>,
-    /// Decreases on the UTC day of `last_decrease_ms`.
+    /// How many decreases happened on the UTC day of `last_decrease_ms`.
     pub decreases_today: u32,
     pub on_demand_max_read_units: Option<u64>,
     pub on_demand_max_write_units: Option<u64>,
@@ -133,16 +134,17 @@ pub enum StreamViewType {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamSettings {
     pub view_type: StreamViewType,
-    /// Unique per enabling; the last part of the stream's ARN.
+    /// Unique for each time that a stream is enabled; the last part of the stream's ARN.
     pub label: String,
     pub created_at_ms: u64,
-    /// The parts into which the hashes of partition keys are divided. Each part has one open shard.
+    /// The number of parts into which the hashes of partition keys are divided. Each has one open
+    /// shard.
     pub slots: u32,
     /// Oldest first; only the last one takes records.
     pub generations: Vec<ShardGeneration>,
 }
 
-/// Shards that were opened together, one per slot.
+/// Shards opened together, one per slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShardGeneration {
     /// Counted from 0 within the stream.
@@ -159,7 +161,7 @@ pub enum TableClass {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableDefinition {
     pub id: TableId,
-    /// The `TableId` that clients see: a random UUID, new for each creation of a name.
+    /// The `TableId` that clients see: a random UUID, new each time that a table is created.
     pub uuid: String,
     pub namespace: Namespace,
     pub name: String,
@@ -168,29 +170,29 @@ pub struct TableDefinition {
     pub version: u64,
     pub attribute_types: BTreeMap<String, ScalarType>,
     pub keys: KeySchema,
-    /// In the order in which they were submitted.
+    /// In the order of the request.
     pub local_indexes: Vec<IndexDefinition>,
     pub global_indexes: Vec<IndexDefinition>,
     pub next_index_id: u32,
     pub billing_mode: BillingMode,
-    /// When the table last became (or was created) on demand; `None` if it never was.
+    /// When the table last became on demand, or was created so; `None` if it never was.
     pub on_demand_since_ms: Option<u64>,
     pub throughput: Throughput,
     /// The enabled stream.
     pub stream: Option<StreamSettings>,
     /// The label of the newest stream, enabled or not.
     pub latest_stream_label: Option<String>,
-    /// The KMS key's ARN, if the table asked for KMS encryption.
+    /// The KMS key's ARN, if the table uses KMS encryption.
     pub kms_key_arn: Option<String>,
-    /// Set once a class was asked for; the time is that of the last change.
+    /// Set once a class has been requested; the time is that of the last change.
     pub table_class: Option<(TableClass, Option<u64>)>,
-    /// The time of the change of class before the last one; two changes within 30 days are the limit.
+    /// The time of the change before the last one; two changes within 30 days are the limit.
     pub previous_table_class_change_ms: Option<u64>,
     pub deletion_protection: bool,
     pub tags: BTreeMap<String, String>,
     pub ttl_attribute: Option<String>,
     pub ttl_changed_at_ms: Option<u64>,
-    /// Whether items that are older than the setting have their entries in the expiry index.
+    /// Whether items older than the setting have their entries in the expiry index.
     pub ttl_indexed: bool,
 }
 
@@ -219,7 +221,7 @@ pub fn table_arn(namespace: &Namespace, name: &str) -> String {
     format!("arn:aws:dynamodb:{region}:{account}:table/{name}")
 }
 
-/// A definition with its live figures: what DescribeTable shows.
+/// A definition with its current figures, as DescribeTable shows them.
 #[derive(Debug, Clone)]
 pub struct TableDescription {
     pub definition: std::sync::Arc<TableDefinition>,

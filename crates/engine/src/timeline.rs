@@ -1,13 +1,13 @@
-//! What the engine makes of its clock, which can be wrong.
+//! The engine's view of its clock, which can be wrong.
 //!
-//! The last time seen is remembered, in the store too. It serves two ends:
+//! The engine remembers the last time seen, in the store as well. It serves two purposes:
 //!
-//! - **What is past.** A clock that jumps forward by more than a day may be right (the machine was off) or wrong (and
-//!   everything with a time to live would be deleted). Nobody but an operator can tell, so until one does, or the clock
-//!   is back where it could be, nothing expires and nothing is trimmed.
-//! - **What comes later gets a later time.** A clock that was set back must not make what is written now older than
-//!   what was written before. Entries of a log see to that themselves ([`zenobe_store::Operation::Append`]); everything else that
-//!   outlives its moment takes [`Moment::stamp_ms`].
+//! - **What is past.** A clock that jumps forward by more than a day may be right (the machine was
+//!   off) or wrong (and everything with a time to live would be deleted). Only an operator can
+//!   tell. Until one does, or the clock is plausible again, nothing expires and nothing is trimmed.
+//! - **Later writes get later times.** A clock that was set back must not make new data older than
+//!   earlier data. Log entries ensure this themselves ([`zenobe_store::Operation::Append`]);
+//!   everything else that outlives its moment uses [`Moment::stamp_ms`].
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,22 +20,22 @@ use crate::clock::{Clock, iso8601};
 use crate::error::{Error, Result};
 use crate::keyspace;
 
-/// How far the last time seen may lie ahead of what the store remembers of it.
+/// How far the last time seen may be ahead of the stored one.
 const SAVED_EVERY_MS: u64 = 60 * 60 * 1_000;
 
 pub(crate) struct Timeline {
     clock: Arc<dyn Clock>,
-    /// By how much the clock may run ahead of the time that has passed; `None` if it is always believed.
+    /// How far the clock may run ahead of the time that has passed; `None` always trusts it.
     jump_ms_max: Option<u64>,
     seen: Mutex<Seen>,
 }
 
 struct Seen {
-    /// The latest time that the clock has shown, but for jumps that nobody has confirmed.
+    /// The latest time that the clock has shown, without unconfirmed jumps.
     at_ms: u64,
-    /// When that was.
+    /// When the clock showed it.
     since: Instant,
-    /// What the store remembers.
+    /// The time in the store.
     saved_ms: Option<u64>,
     is_paused: bool,
 }
@@ -45,11 +45,12 @@ struct Seen {
 pub(crate) struct Moment {
     /// What the clock shows.
     pub now_ms: u64,
-    /// Never earlier than what the clock has shown before.
+    /// Never earlier than any time that the clock showed before.
     pub stamp_ms: u64,
-    /// By this time something may be taken for past: what the clock shows, unless it has jumped.
+    /// Anything due by this time counts as past. It is the clock's time, unless the clock has
+    /// jumped.
     pub past_ms: u64,
-    /// Whether the clock has jumped, and nothing may be deleted for its age.
+    /// Whether the clock has jumped, so that nothing may be deleted for its age.
     pub is_paused: bool,
 }
 
@@ -59,7 +60,7 @@ pub struct ClockStatus {
     pub now_ms: u64,
     /// Where the clock would be if it had not jumped.
     pub expected_ms: u64,
-    /// Whether expiry and trimming wait for a confirmation.
+    /// Whether expiry and trimming wait for confirmation.
     pub is_paused: bool,
 }
 
@@ -75,12 +76,12 @@ impl Timeline {
         };
         let at_ms = saved_ms.unwrap_or_else(|| clock.now_ms());
         let seen = Seen { at_ms, since: Instant::now(), saved_ms, is_paused: false };
-        // Whoever drives a clock means what it shows.
+        // A driven clock moves on purpose, so it is always trusted.
         let jump_ms_max = jump_ms_max.filter(|_| !clock.is_driven());
         Ok(Timeline { clock, jump_ms_max, seen: Mutex::new(seen) })
     }
 
-    /// Reads the clock, and takes note of it if it is plausible.
+    /// Reads the clock, and records the time if it is plausible.
     pub fn read(&self) -> Moment {
         let now_ms = self.clock.now_ms();
         let mut seen = self.seen.lock();
@@ -104,7 +105,7 @@ impl Timeline {
         }
     }
 
-    /// Believes the clock, wherever it has jumped to.
+    /// Trusts the clock, wherever it has jumped to.
     fn confirm(&self) {
         let now_ms = self.clock.now_ms();
         let mut seen = self.seen.lock();
@@ -114,7 +115,7 @@ impl Timeline {
         *seen = Seen { at_ms: now_ms, since: Instant::now(), saved_ms: None, is_paused: false };
     }
 
-    /// The last time seen, if the store should be told. Where every clock is believed, it makes no difference.
+    /// The last time seen, if it should be stored. It doesn't matter where every clock is trusted.
     fn unsaved_ms(&self) -> Option<u64> {
         self.jump_ms_max?;
         let seen = self.seen.lock();
@@ -156,7 +157,7 @@ impl Engine {
         ClockStatus { now_ms, expected_ms: past_ms, is_paused }
     }
 
-    /// Believes the clock from now on, after it has jumped.
+    /// Trusts the clock from now on, after it has jumped.
     pub async fn confirm_clock(&self) -> Result<()> {
         self.timeline.confirm();
         self.remember_time().await?;
@@ -164,7 +165,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Writes down the last time seen, now and then.
+    /// Stores the last time seen, now and then.
     pub(crate) async fn remember_time(&self) -> Result<()> {
         self.timeline.read();
         let Some(at_ms) = self.timeline.unsaved_ms() else { return Ok(()) };

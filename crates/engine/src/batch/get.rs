@@ -1,4 +1,4 @@
-//! BatchGetItem: as many items as fit into one response.
+//! BatchGetItem: as many items as fit in one response.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::error::Result;
 use crate::keys::{PrimaryKey, check_paths};
 use crate::read::{decode_all, project};
 
-/// What the items of one response may add up to, before projection.
+/// The largest total size of the items in one response, before projection.
 const RESPONSE_SIZE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// Bounds how much is read beyond a response that is full.
+/// Bounds how much is read beyond a full response.
 const READ_AT_ONCE: usize = 16;
 
 impl Engine {
@@ -50,7 +50,7 @@ impl Engine {
         Ok(BatchGetOutcome { tables: outcomes })
     }
 
-    /// Replaces definitions that are no longer current, and says whether there were any.
+    /// Replaces stale definitions, and returns whether there were any.
     async fn refresh_stale(&self, tables: &mut [Arc<Table>]) -> Result<bool> {
         let mut stale = false;
         for table in tables {
@@ -96,7 +96,7 @@ fn item_keys(request: &BatchGetTable, table: &Arc<Table>) -> Result<Vec<Key>> {
     request.keys.iter().map(key).collect()
 }
 
-/// The room left in a response. The first item always fits; once one doesn't, nothing does.
+/// The bytes left in a response. The first item always fits; after one that doesn't, nothing fits.
 struct Budget {
     left_bytes: u64,
     used: bool,

@@ -1,4 +1,4 @@
-//! BatchWriteItem: all requests are checked first, then each is a write of its own.
+//! BatchWriteItem: checks all requests first, then runs each as a write of its own.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl Engine {
             tables.push((&table.table, writes?));
         }
         self.check_batch(&tables).await?;
-        // The writes run side by side, so that they share group commits. Each is independent of the others: if
+        // The writes run side by side, so that they share group commits. They are independent: if
         // one fails, the rest still happen before the failure is reported.
         let writes = tables.iter().flat_map(|(name, writes)| {
             writes.iter().map(|write| self.write_item(name, |table| write.prepare(table)))
@@ -60,7 +60,8 @@ impl Engine {
                 );
             }
         }
-        // Writes that ran side by side did not see each other's part of a collection, so its size is read again.
+        // Writes that ran side by side did not see each other's additions to a collection, so its
+        // size is read again.
         let (counters, keys): (Vec<Key>, Vec<Attributes>) = keys.into_iter().unzip();
         let sizes = self.store.get_many(&counters).await?;
         let collection = |(key, size): (Attributes, Option<Value>)| {
@@ -119,7 +120,7 @@ impl<'c> Write<'c> {
     }
 }
 
-/// Batches say less about a key that is missing or of the wrong type than PutItem does.
+/// Batches say less than PutItem about a key that is missing or of the wrong type.
 fn batch_key_error(error: KeyError) -> KeyError {
     match error {
         KeyError::Missing { .. } | KeyError::TypeMismatch { .. } => KeyError::SchemaMismatch,

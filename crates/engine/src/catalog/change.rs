@@ -1,6 +1,6 @@
-//! Changes of definitions, each one store write: the row under the table's name and the table's version
-//! row change together, both held exclusively. No item write is decided while they do, and the next
-//! one finds its definition outdated.
+//! Changes of definitions. Each is one store write: the row under the table's name and the table's
+//! version row change together, both locked exclusively. No item write is decided in the meantime,
+//! and the next one finds its definition stale.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::error::{Error, LimitError, Result};
 use crate::keyspace;
 use crate::schema::{TableDefinition, TableId};
 
-/// What a change makes of a definition. The version is set when it is written.
+/// A changed definition. The version is set when it is written.
 pub(crate) struct Edit {
     pub(crate) definition: TableDefinition,
-    /// Written together with the definition, under the same locks.
+    /// Further writes in the same batch, under the same locks.
     pub(crate) batch: Batch,
 }
 
@@ -32,9 +32,9 @@ pub(crate) struct Changed {
 
 /// Why a write of a definition was not committed.
 enum Refusal {
-    /// The name stands for another table than the one whose version row was locked.
+    /// The name belongs to another table than the one whose version row was locked.
     OtherTable,
-    /// The definition is fine as it is.
+    /// The change would have no effect.
     Unchanged(Box<TableDefinition>),
     Error(Error),
 }
@@ -46,8 +46,8 @@ impl From<Error> for Refusal {
 }
 
 impl Catalog {
-    /// Writes the definition of a new table. `build` gets the table's id once it is certain that the name
-    /// is free. What else it returns is written together with the definition.
+    /// Writes the definition of a new table. `build` gets the table's id once the name is known to
+    /// be free. The batch that it returns is part of the same write.
     pub(crate) async fn create(
         &self,
         store: &dyn Store,
@@ -83,8 +83,8 @@ impl Catalog {
         Ok(table)
     }
 
-    /// Lets `decide` edit the definition that is stored at this moment. An edit that changes nothing is
-    /// not written.
+    /// Lets `decide` edit the definition that is stored now. An edit that changes nothing is not
+    /// written.
     pub(crate) async fn change(
         &self,
         store: &dyn Store,
@@ -94,7 +94,7 @@ impl Catalog {
         let _changing = self.changing.lock().await;
         let mut known = self.known(store, name).await?;
         let row_key = keyspace::table_row(&name.namespace, &name.name);
-        // Goes round again only if another engine deletes and creates the table in between.
+        // Repeats only if another engine deletes and recreates the table in between.
         loop {
             let keys = [row_key.clone(), known.guard_key().clone()];
             let edit = |reads: &[Option<Value>]| {
@@ -123,7 +123,8 @@ impl Catalog {
         }
     }
 
-    /// Removes a definition, unless `decide` objects. What `decide` returns is written together with that.
+    /// Removes a definition, unless `decide` objects. The batch that `decide` returns is part of
+    /// the same write.
     pub(crate) async fn remove_table(
         &self,
         store: &dyn Store,
@@ -181,16 +182,17 @@ impl Catalog {
         Ok(written.map(|(value, _)| value))
     }
 
-    /// Nothing was written, so the definition is as the store has it: the map gets a handle that is not in question, or
-    /// loses a table that is gone.
+    /// Nothing was written, so the stored definition is current: the map gets a valid handle again,
+    /// or loses a table that is gone.
     async fn refused(&self, store: &dyn Store, name: &TableName, error: Error) -> Error {
-        // If the store fails here too, the handle stays in question, which is right at all times.
+        // If the store fails here as well, the handle stays invalidated, which is always safe.
         let _ = self.reload(store, name).await;
         error
     }
 }
 
-/// The definition among the reads of a write that declares a table's row and the version row of `known`.
+/// The definition, from the reads of a write that declares a table's row and the version row of
+/// `known`.
 fn stored_definition(reads: &[Option<Value>], known: &Table) -> Result<TableDefinition, Refusal> {
     let Some(row) = &reads[0] else {
         return Err(Error::TableNotFound { name: known.name().name.clone() }.into());

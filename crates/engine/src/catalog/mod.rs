@@ -1,9 +1,9 @@
 //! The tables of a store: their definitions as stored rows, and an immutable map of them in memory.
 //!
-//! Lookups read the map without locks. Changes of definitions run one after the other within an engine
-//! (`change`) and swap the map after their commit. Other engines may share the store: the version
-//! row that every item write guards tells when a definition in hand is stale, and a name that the map
-//! lacks is looked up in the store.
+//! Lookups read the map without locks. Within an engine, changes of definitions run one after the
+//! other (`change`) and swap the map after their commit. Other engines may share the store. The
+//! version row that every item write guards shows when a definition is stale, and a name that is
+//! missing from the map is looked up in the store.
 
 pub(crate) mod change;
 pub(crate) mod record;
@@ -23,8 +23,9 @@ use crate::keyspace;
 
 pub use table::{GuardCheck, StatisticsKeys, Table, TableIndex};
 
-/// Looked up by every request, so with a cheap hash. An account could make its names collide with another's, which
-/// costs the other some microseconds at most: the tables of an account are limited.
+/// Every request looks up its table, so the hash is a cheap one. An account could make its names
+/// collide with another's, which costs the other a few microseconds at most: the tables of an
+/// account are limited.
 type Tables = HashMap<TableName, Arc<Table>, FxBuildHasher>;
 
 pub(crate) struct Catalog {
@@ -34,8 +35,8 @@ pub(crate) struct Catalog {
 }
 
 impl Catalog {
-    /// Reads every definition of the store. A row that doesn't decode is an error: to start without one
-    /// of the tables would be to lose it.
+    /// Reads every definition in the store. A row that doesn't decode is an error: starting without
+    /// a table would mean losing it.
     pub(crate) async fn load(store: &dyn Reader) -> Result<Catalog> {
         let mut tables = Tables::default();
         let mut failure = None;
@@ -69,25 +70,25 @@ impl Catalog {
         self.tables.load_full()
     }
 
-    /// The table of that name: from the map, or from the store if another engine created it.
+    /// The table with this name: from the map, or from the store if another engine created it.
     pub(crate) async fn find(&self, store: &dyn Reader, name: &TableName) -> Result<Arc<Table>> {
         if let Some(table) = self.get(name) {
             return Ok(table);
         }
-        // Asked without the lock first, so that requests for tables that don't exist never wait for a
-        // change of one that does.
+        // Asked without the lock first, so that requests for missing tables never wait for a change
+        // of an existing one.
         if store.get(&keyspace::table_row(&name.namespace, &name.name)).await?.is_none() {
             return Err(Error::TableNotFound { name: name.name.clone() });
         }
         let _changing = self.changing.lock().await;
-        // Whoever held the lock before may have come for the same table.
+        // The previous holder of the lock may have loaded the same table.
         match self.get(name) {
             Some(table) => Ok(table),
             None => self.reload(store, name).await,
         }
     }
 
-    /// The definition that replaces `stale`, of which the store has said that it isn't current.
+    /// The definition that replaces `stale`, which the store has shown to be outdated.
     pub(crate) async fn refresh(&self, store: &dyn Reader, stale: &Table) -> Result<Arc<Table>> {
         let replaced = |table: &Arc<Table>| {
             let (new, old) = (table.definition(), stale.definition());
@@ -97,13 +98,13 @@ impl Catalog {
             return Ok(table);
         }
         let _changing = self.changing.lock().await;
-        // A change that was under way when the store answered has swapped the map by now.
+        // A change that was running when the store replied has swapped the map by now.
         if let Some(table) = self.get(stale.name()).filter(replaced) {
             return Ok(table);
         }
         let table = self.reload(store, stale.name()).await?;
         if !replaced(&table) {
-            // To hand it out again would send its user in circles.
+            // Returning it again would send the caller in circles.
             let detail =
                 format!("the version row of table {} disagrees with it", stale.name().name);
             return Err(Error::Corrupt { detail });
@@ -177,9 +178,9 @@ pub(crate) mod tests {
         }
     }
 
-    /// Requests that all come upon a new table of another engine load it once.
+    /// Requests that all miss a new table of another engine load it once.
     #[tokio::test]
-    async fn a_table_is_loaded_by_the_first_who_misses_it() {
+    async fn a_missing_table_is_loaded_once() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let open = || Engine::open(Arc::clone(&store), EngineOptions::default());
         let (one, other) = (open().await.unwrap(), open().await.unwrap());

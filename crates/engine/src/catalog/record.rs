@@ -1,8 +1,8 @@
-//! A table's definition as a stored row: an item in the engine's own item encoding, so that rows
+//! A table's definition as a stored row: an item in the engine's own item encoding, so rows
 //! describe themselves and a later version can add attributes.
 //!
-//! Reading is strict about what it knows and deaf to what it doesn't: a missing or mistyped attribute is
-//! an error, an attribute from a later version is skipped.
+//! Reading is strict about known attributes and ignores unknown ones: a missing or mistyped
+//! attribute is an error, an attribute from a later version is skipped.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::schema::{
     TableDefinition, TableId, Throughput,
 };
 
-/// Rises when an older reader must not touch a row.
+/// Rises when older readers must not touch a row.
 const FORMAT: u64 = 1;
 
 pub(crate) fn encode_row(definition: &TableDefinition) -> Value {
@@ -410,7 +410,7 @@ impl Record {
         }
     }
 
-    /// A list that is never empty: others rely on its first or last element.
+    /// A list that is never empty: other code relies on its first or last element.
     fn take_filled_list<T>(
         &mut self,
         name: &str,

@@ -1,5 +1,5 @@
-//! A table as the item paths use it: its definition and the keys that every request needs, computed
-//! once per version of the definition.
+//! A table as the item paths use it: its definition, and the keys that every request needs,
+//! computed once per version of the definition.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,8 @@ pub struct Table {
     /// The logs of the open shards, by slot; empty without a stream.
     stream_logs: Vec<Key>,
     expiry_prefix: Key,
-    /// Set before this engine tries to replace the definition, and never taken back: see [`Table::put_in_question`].
+    /// Set before this engine tries to replace the definition, and never cleared: see
+    /// [`Table::put_in_question`].
     in_question: AtomicBool,
 }
 
@@ -39,22 +40,22 @@ struct IndexKeys {
     statistics: StatisticsKeys,
 }
 
-/// An index of a [`Table`] with its precomputed keys.
+/// An index of a [`Table`] and its precomputed keys.
 #[derive(Debug, Clone, Copy)]
 pub struct TableIndex<'a> {
     pub definition: &'a IndexDefinition,
-    /// Begins the key of every entry of the index.
+    /// The prefix of every entry's key.
     pub prefix: &'a Key,
     pub statistics: &'a StatisticsKeys,
 }
 
-/// What a table's version row says about the definition in hand.
+/// What a table's version row says about a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GuardCheck {
     Current,
-    /// The definition changed: take the new one ([`crate::Engine::refresh`]) and decide again.
+    /// The definition changed: get the new one ([`crate::Engine::refresh`]) and decide again.
     Changed,
-    /// The table was deleted. Its name may stand for another table by now: refresh, too.
+    /// The table was deleted. Its name may belong to another table by now, so refresh as well.
     Gone,
 }
 
@@ -98,8 +99,9 @@ impl Table {
         &self.name
     }
 
-    /// The table's version row. Every write to the table's items declares it as a guard and looks at its
-    /// value with [`Table::check_guard`], so it can neither land in a deleted table nor miss an index.
+    /// The table's version row. Every write to the table's items declares it as a guard and checks
+    /// its value with [`Table::check_guard`], so it can neither land in a deleted table nor miss an
+    /// index.
     pub fn guard_key(&self) -> &Key {
         &self.guard_key
     }
@@ -114,18 +116,20 @@ impl Table {
         }
     }
 
-    /// Says that this engine is about to replace the definition. From the moment in which the store may show the change until
-    /// the map holds another handle, which may be never if the store fails in between, only the version row tells what is so.
+    /// Invalidates the definition, because this engine is about to replace it. From the moment when
+    /// the store may show the change until the map holds another handle, only the version row is
+    /// right. If the store fails in between, that may be forever.
     pub(crate) fn put_in_question(&self) {
         self.in_question.store(true, Ordering::SeqCst);
     }
 
-    /// Asked after a read: if it answers no, what was read belongs to this definition, as far as this engine changes it.
+    /// Call this after a read. If it returns false, the result belongs to this definition, as far
+    /// as this engine's own changes go.
     pub(crate) fn is_in_question(&self) -> bool {
         self.in_question.load(Ordering::SeqCst)
     }
 
-    /// Begins the key of every item of the table.
+    /// The prefix of every item's key.
     pub fn item_prefix(&self) -> &Key {
         &self.item_prefix
     }
@@ -134,14 +138,14 @@ impl Table {
         &self.statistics
     }
 
-    /// The log that takes the records of an item, if the table has a stream.
+    /// The log for the records of an item, if the table has a stream.
     pub(crate) fn stream_log(&self, item_key: &[u8]) -> Option<&Key> {
         let stream = self.definition.stream.as_ref()?;
         let hash = keyspace::hash_of_key(&self.item_prefix, item_key);
         self.stream_logs.get(stream.slot_of(hash.upper_half()) as usize)
     }
 
-    /// Begins the key of every entry of the expiry index.
+    /// The prefix of every entry's key in the expiry index.
     pub(crate) fn expiry_prefix(&self) -> &Key {
         &self.expiry_prefix
     }

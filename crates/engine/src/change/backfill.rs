@@ -1,4 +1,4 @@
-//! Writes the entries of an index for items that are older than the index.
+//! Writes the index entries of items that are older than the index.
 
 use futures_util::future::join_all;
 use zenobe_store::{Batch, Key, Store, Value, WriteSet, write_with};
@@ -12,24 +12,26 @@ use crate::write::decode_stored;
 use super::add_statistics;
 use super::expiry::expiry_entry;
 
-/// Requests wait for the locks of the items that are being written, so that these are few. What waits for the disk holds no
-/// locks, so that there may be many such writes at once.
+/// Requests wait for the locks of these items, so a write takes few of them. Waiting for the disk
+/// holds no locks, so many such writes may run at once.
 const LOCKED_ITEMS_MAX: usize = 8;
 
-/// What became of a step of a backfill.
+/// The result of one step of a backfill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Backfilled {
     Done,
-    /// The definition in hand is stale; nothing was written. Refresh it and look again whether the index
-    /// still wants its entries.
+    /// The definition is stale and nothing was written. Refresh it and check whether the index
+    /// still needs its entries.
     Stale,
 }
 
-/// Gives each of `items` (store key and stored bytes, as scanned) its entry in `index`, and then stores the progress.
+/// Gives each of `items` (store key and stored bytes, as scanned) its entry in `index`, then stores
+/// the progress.
 ///
-/// An item that has changed since it was scanned is left alone: its change knew the index and wrote the
-/// entry itself. So is an item whose entry is there already. The scan must therefore have begun after the index
-/// entered the table's definition, and `table` must hold a definition with the index.
+/// Skips an item that has changed since it was scanned: that change knew the index and wrote the
+/// entry itself. Also skips an item whose entry already exists. The scan must therefore have
+/// started after the index entered the table's definition, and `table` must hold a definition with
+/// the index.
 pub(crate) async fn backfill(
     store: &dyn Store,
     table: &Table,
@@ -52,9 +54,9 @@ pub(crate) async fn backfill(
     step.take(&missing, keys, add).await
 }
 
-/// Gives each of `items` (as scanned) its entry in the expiry index, and then stores the progress.
+/// Gives each of `items` (as scanned) its entry in the expiry index, then stores the progress.
 ///
-/// As above, an item that has changed since it was scanned is left alone: its change wrote the entry.
+/// As above, skips an item that has changed since it was scanned: that change wrote the entry.
 pub(crate) async fn backfill_expiries(
     store: &dyn Store,
     table: &Table,
@@ -77,7 +79,7 @@ pub(crate) async fn backfill_expiries(
     step.take(&missing, keys, add).await
 }
 
-/// Some items on the way of a backfill.
+/// Items in one step of a backfill.
 struct Step<'a> {
     store: &'a dyn Store,
     table: &'a Table,
@@ -86,8 +88,8 @@ struct Step<'a> {
 }
 
 impl Step<'_> {
-    /// Writes what is missing, a few items at a time, and after them the progress. `add` is called under the locks of the
-    /// candidate's `keys`, with what they hold.
+    /// Writes the missing entries, a few items at a time, and then the progress. Calls `add` under
+    /// the locks of the candidate's `keys`, with their values.
     async fn take<T: Sync, const KEYS: usize>(
         &self,
         missing: &[T],
@@ -122,7 +124,8 @@ impl Step<'_> {
         self.write(&keys, fill).await
     }
 
-    /// Writes what `fill` adds to the batch, given what `keys` hold, unless the definition in hand is stale.
+    /// Writes what `fill` adds to the batch, given the values of `keys`, unless the definition is
+    /// stale.
     async fn write(
         &self,
         keys: &[Key],

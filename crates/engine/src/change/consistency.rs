@@ -1,5 +1,5 @@
-//! Checks that what [`super::Change`] maintains is what the items say: index entries, counts, sizes. For tests,
-//! for use after a crash, and for operators who want to be sure.
+//! Checks that everything [`super::Change`] maintains (index entries, counts, sizes) agrees with
+//! the items. For tests, for use after a crash, and for operators who want to be sure.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -22,10 +22,11 @@ use crate::write::decode_stored;
 use super::expiry::expiry_entry;
 use super::has_collections;
 
-/// A contradiction between the items of a table and what is derived from them. Keys are store keys.
+/// A contradiction between the items of a table and the data derived from them. Keys are store
+/// keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Inconsistency {
-    /// An item under a key that isn't made of its key attributes.
+    /// An item whose store key does not match its key attributes.
     MisplacedItem {
         key: Key,
     },
@@ -33,7 +34,7 @@ pub enum Inconsistency {
         index: String,
         key: Key,
     },
-    /// An entry with other attributes than its item has.
+    /// An entry whose attributes differ from its item's.
     WrongEntry {
         index: String,
         key: Key,
@@ -43,7 +44,7 @@ pub enum Inconsistency {
         index: String,
         key: Key,
     },
-    /// Of the table, or of an index.
+    /// The count of the table, or of an index.
     ItemCount {
         index: Option<String>,
         stored: i64,
@@ -54,11 +55,11 @@ pub enum Inconsistency {
         stored: i64,
         actual: i64,
     },
-    /// An item that expires without its entry in the expiry index.
+    /// An item that expires, but has no entry in the expiry index.
     MissingExpiry {
         key: Key,
     },
-    /// An entry of the expiry index whose item doesn't exist or doesn't expire then.
+    /// An entry of the expiry index whose item doesn't exist or doesn't expire at that time.
     StrayExpiry {
         key: Key,
     },
@@ -73,8 +74,8 @@ pub enum Inconsistency {
 const READ_AT_ONCE: usize = 128;
 
 impl Engine {
-    /// Recomputes from the items everything that is derived from them and compares it with what is stored, in
-    /// one snapshot. Takes time and memory in proportion to the table.
+    /// Recomputes all derived data from the items and compares it with what is stored, in one
+    /// snapshot. Takes time and memory in proportion to the table.
     pub async fn check_consistency(&self, table: &TableName) -> Result<Vec<Inconsistency>> {
         let table = self.table(table).await?;
         let mut check = Check { reader: self.store.snapshot(), table: &table, found: Vec::new() };
@@ -117,7 +118,7 @@ impl Totals {
 }
 
 impl Check<'_> {
-    /// Walks the items and looks for the entries that they should have.
+    /// Walks the items and looks up the entries that they should have.
     async fn items(&mut self) -> Result<Items> {
         let mut items = Items::default();
         let mut range = KeyRange::prefix(self.table.item_prefix().clone());
@@ -163,7 +164,7 @@ impl Check<'_> {
                 let found = Inconsistency::WrongEntry { index: name(), key: expected.key };
                 self.found.push(found);
             }
-            // The backfill has yet to come by.
+            // The backfill has not reached this item yet.
             None if is_incomplete(index.definition) => {}
             None => {
                 let found = Inconsistency::MissingEntry { index: name(), key: expected.key };
@@ -182,7 +183,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Walks the expiry index and looks for items that expire then.
+    /// Walks the expiry index and looks up the items that should expire.
     async fn expiries(&mut self) -> Result<()> {
         let mut range = KeyRange::prefix(self.table.expiry_prefix().clone());
         loop {
@@ -204,7 +205,7 @@ impl Check<'_> {
         }
     }
 
-    /// Walks the entries of an index and looks for items that should have them.
+    /// Walks the entries of an index and looks up the items that should have them.
     async fn entries(&mut self, index: TableIndex<'_>) -> Result<Totals> {
         let mut totals = Totals::default();
         let mut range = KeyRange::prefix(index.prefix.clone());

@@ -1,4 +1,4 @@
-//! The entry of an item in its table's expiry index.
+//! An item's entry in its table's expiry index.
 
 use zenobe_store::{Batch, Key, Value};
 use zenobe_value::EncodedItem;
@@ -9,11 +9,11 @@ use crate::keyspace;
 use crate::ttl::expires_at_s;
 
 impl Change<'_> {
-    /// Moves the item's entry to where it now belongs.
+    /// Moves the item's entry to its new position.
     pub(super) fn write_expiry(&self, batch: &mut Batch) {
         let old = self.old.and_then(|item| expiry_entry(self.table, self.item_key, item));
         let new = self.new.and_then(|item| expiry_entry(self.table, self.item_key, item));
-        // An index that is still being filled may lack the entry of the old item.
+        // An index that is still being filled may lack the old item's entry.
         if old == new && self.table.definition().ttl_indexed {
             return;
         }

@@ -1,6 +1,7 @@
-//! Whether the index key attributes of a written item can be keys.
+//! Checks whether the index key attributes of a written item can be keys.
 //!
-//! A missing attribute keeps the item out of the index; a value that can't be a key refuses the write.
+//! A missing attribute keeps the item out of the index; a value that can't be a key fails the
+//! write.
 
 use zenobe_value::limits::{PARTITION_KEY_SIZE_BYTES_MAX, SORT_KEY_SIZE_BYTES_MAX};
 use zenobe_value::{ItemRef, ValueRef};
@@ -11,12 +12,13 @@ use crate::indexes::entries::is_empty;
 use crate::indexes::maintained;
 use crate::schema::{IndexDefinition, KeyAttribute};
 
-/// Checks every index key attribute of an item that replaces whatever was there.
+/// Checks every index key attribute of an item that is put.
 pub(crate) fn check_put(table: &Table, item: ItemRef<'_>) -> Result<()> {
     first_by_name(table, |index| fault(index, item, |_| true))
 }
 
-/// Checks the index key attributes that an update changes; what it leaves alone may be older than the index.
+/// Checks the index key attributes that an update changes. Attributes that it leaves alone may be
+/// older than the index.
 pub(crate) fn check_update(
     table: &Table,
     old: Option<ItemRef<'_>>,
@@ -29,7 +31,7 @@ pub(crate) fn check_update(
     })
 }
 
-/// Of several indexes with a fault, the one that comes first in the alphabet is reported.
+/// If several indexes have a fault, reports the first index in alphabetical order.
 pub(crate) fn first_by_name<'t>(
     table: &'t Table,
     fault: impl Fn(&'t IndexDefinition) -> Option<(&'t str, IndexKeyError)>,
@@ -45,7 +47,7 @@ pub(crate) fn first_by_name<'t>(
     }
 }
 
-/// The first fault of the item's keys in one index, looking only at the attributes that are `relevant`.
+/// The first fault of the item's keys in one index, considering only `relevant` attributes.
 fn fault<'i>(
     index: &'i IndexDefinition,
     item: ItemRef<'_>,
@@ -86,7 +88,7 @@ fn value_fault(attribute: &KeyAttribute, value: ValueRef<'_>) -> Option<IndexKey
 }
 
 impl IndexKeyError {
-    /// The same fault as an update reports it.
+    /// The same fault, as an update reports it.
     fn of_update(self) -> IndexKeyError {
         match self {
             IndexKeyError::TypeMismatch { .. } => IndexKeyError::UpdatedTypeMismatch,

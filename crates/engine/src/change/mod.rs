@@ -1,9 +1,9 @@
 //! The one gate through which items change.
 //!
-//! **Invariant:** nothing else in the engine writes items, index entries or their counters. Whoever changes an
-//! item (put, update, delete, batch, transaction, expiry) holds the lock of the item's key,
-//! reads the old item under it, and hands both images to a [`Change`]; all that follows from them goes
-//! into one atomic batch.
+//! **Invariant:** nothing else in the engine writes items, index entries or their counters. Every
+//! operation that changes an item (put, update, delete, batch, transaction, expiry) locks the
+//! item's key, reads the old item under the lock, and passes both images to a [`Change`].
+//! Everything that follows from them goes into one atomic batch.
 
 pub(crate) mod backfill;
 mod consistency;
@@ -36,20 +36,20 @@ pub(crate) struct Change<'a> {
     pub cause: Cause,
 }
 
-/// What a stream record says about how a change came about.
+/// What a stream record says about the origin of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cause {
     pub at_ms: u64,
-    /// Made by the database itself: the item has expired.
+    /// The database itself made the change: the item has expired.
     pub by_service: bool,
 }
 
-/// What a change did besides the item itself.
+/// What a change did besides writing the item.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Effect {
-    /// The indexes whose entry changed, with the capacity that it took.
+    /// The indexes whose entry changed, with the capacity consumed.
     pub indexes: Vec<IndexEffect>,
-    /// By how much the item collection grew, on tables with local indexes.
+    /// How much the item collection grew, on tables with local indexes.
     pub collection_delta_bytes: i64,
 }
 
@@ -63,13 +63,13 @@ pub(crate) struct IndexEffect {
 /// Which entries of incomplete indexes are stored, read under the locks of their items.
 pub(crate) type KnownEntries = HashMap<Key, bool>;
 
-/// Entries of incomplete indexes that must be declared in the write set before the change can be written:
-/// whether the backfill has reached them decides how they count.
+/// Entries of incomplete indexes that the write set must declare before the change can be written:
+/// how they count depends on whether the backfill has reached them.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NeedsEntries(pub Vec<Key>);
 
 impl Change<'_> {
-    /// Adds everything that the change entails to `batch`. Identical images add nothing.
+    /// Adds everything that the change implies to `batch`. Identical images add nothing.
     pub fn write(&self, known: &KnownEntries, batch: &mut Batch) -> Result<Effect, NeedsEntries> {
         if self.old == self.new {
             return Ok(Effect::default());
@@ -120,7 +120,7 @@ impl Change<'_> {
         size_bytes(self.new) as i64 - size_bytes(self.old) as i64
     }
 
-    /// The entries before and after, of every index that is maintained.
+    /// The entries before and after, for every maintained index.
     fn entry_pairs(&self, known: &KnownEntries) -> Result<Vec<EntryPair<'_>>, NeedsEntries> {
         let mut unknown = Vec::new();
         let mut pairs = Vec::new();

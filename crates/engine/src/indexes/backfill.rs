@@ -1,13 +1,13 @@
 //! How a global index joins or leaves a table that is in use.
 //!
-//! Joining: from the moment that the index is in the table's definition, every change of an item writes
-//! its entry. What is left are the items that haven't changed since. They are walked in key order, in
-//! bounded batches; [`crate::change::backfill`] writes the entries that are missing, under the items' locks.
-//! Progress is stored after each batch, so the walk goes on after a restart. When it reaches the end of
-//! the table, the index is complete and becomes active.
+//! Joining: once the index is in the table's definition, every change of an item writes its entry.
+//! The items that have not changed since are left. The backfill walks them in key order, in bounded
+//! batches; [`crate::change::backfill`] writes the missing entries under the items' locks. It
+//! stores its progress after each batch, so it continues after a restart. At the end of the table
+//! the index is complete and becomes active.
 //!
-//! Leaving: from the moment that the index is marked as being deleted, no change writes to it. Then its
-//! entries, its counters and its place in the definition go in one write.
+//! Leaving: once the index is marked as being deleted, no change writes to it. Then one write
+//! removes its entries, its counters and its place in the definition.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -23,11 +23,11 @@ use crate::keyspace;
 use crate::schema::{IndexDefinition, IndexId, IndexStatus, TableDefinition, TableId};
 use crate::tables::prune_attribute_types;
 
-/// What is read, written and remembered as done at once.
+/// How much to read, write and record as done at once.
 const BATCH_ITEMS_MAX: usize = 256;
 const BATCH_BYTES_MAX: usize = 1 << 20;
 
-/// Does all work on indexes that is pending. One table's failure doesn't keep the others waiting.
+/// Does all pending work on indexes. If one table fails, the others still proceed.
 pub(crate) async fn finish_pending(engine: &Engine) -> Result<()> {
     let mut outcome = Ok(());
     for table in engine.catalog.tables().values() {
@@ -35,7 +35,7 @@ pub(crate) async fn finish_pending(engine: &Engine) -> Result<()> {
         let pending = definition.global_indexes.iter();
         for index in pending.filter(|index| index.status != IndexStatus::Active) {
             let finished = match finish(engine, table, index).await {
-                // A table that is deleted meanwhile takes its work with it.
+                // A table that is deleted in the meantime takes its work with it.
                 Err(Error::TableNotFound { .. }) => Ok(()),
                 finished => finished,
             };
@@ -49,7 +49,7 @@ pub(crate) async fn finish_pending(engine: &Engine) -> Result<()> {
     outcome
 }
 
-/// Brings an index to rest, active or gone, as far as its statuses need not be held.
+/// Finishes an index, so that it is active or gone, unless its status must be held.
 async fn finish(engine: &Engine, table: &Arc<Table>, index: &IndexDefinition) -> Result<()> {
     let may_leave = |status| engine.status_hold.is_over(table.definition().id, index.id, status);
     if let IndexStatus::Creating { backfilling } = index.status {
@@ -133,8 +133,8 @@ async fn remove(engine: &Engine, table: &Table, id: IndexId) -> Result<()> {
     Ok(())
 }
 
-/// Changes the definition of one index, if it is still there. Its position is found anew under the lock, and
-/// so is the table: by its id, because the name may stand for another table by now.
+/// Changes the definition of one index, if it still exists. The index is looked up again under the
+/// lock, and so is the table, by its id: the name may belong to another table by now.
 async fn edit_index(
     engine: &Engine,
     table: &Table,

@@ -1,4 +1,4 @@
-//! The entry of an item in an index: its key and the attributes it carries.
+//! An item's entry in an index: its key and the attributes it carries.
 
 use zenobe_store::Key;
 use zenobe_value::limits::{PARTITION_KEY_SIZE_BYTES_MAX, SORT_KEY_SIZE_BYTES_MAX};
@@ -23,8 +23,9 @@ impl Entry {
     }
 }
 
-/// The entry of an item in an index, or `None` if the item is not in it: a key attribute is missing, or has
-/// a value that can't be a key. The latter can only stem from before the index, as writes refuse such values.
+/// An item's entry in an index. `None` if the item is not in the index: a key attribute is missing,
+/// or its value can't be a key. Such a value must be older than the index, because writes reject
+/// it.
 pub(crate) fn entry(
     table: &Table,
     index: TableIndex<'_>,
@@ -54,7 +55,7 @@ pub(crate) fn entry_key(
     Some(key.finish(primary.tie(&table.definition().keys), tail))
 }
 
-/// What an entry of `index` carries of `item`.
+/// The attributes of `item` that an entry of `index` carries.
 pub(crate) fn projected(table: &Table, index: TableIndex<'_>, item: &EncodedItem) -> EncodedItem {
     match index.definition.projection {
         IndexProjection::All => item.clone(),
@@ -65,7 +66,7 @@ pub(crate) fn projected(table: &Table, index: TableIndex<'_>, item: &EncodedItem
     }
 }
 
-/// Appends the key bytes of the partition or sort attributes together.
+/// Appends the key bytes of all partition or all sort attributes.
 fn push_part(
     attributes: &[KeyAttribute],
     item: ItemRef<'_>,
@@ -84,7 +85,7 @@ fn push_part(
     (size_bytes <= size_bytes_max).then_some(())
 }
 
-/// Whether a value is an empty string or binary, which no key may be.
+/// Whether a value is an empty string or binary, which can't be a key.
 pub(crate) fn is_empty(value: ValueRef<'_>) -> bool {
     matches!(value.attribute_type(), AttributeType::S | AttributeType::B) && value.size_bytes() == 0
 }

@@ -1,5 +1,6 @@
-//! Statuses that last. Work on an index is done within moments, and a program that waits for CREATING or DELETING would never see
-//! it; so each can be held for a while, as DynamoDB Local can.
+//! Holds the statuses of indexes. Work on an index is done within moments, so a program that waits
+//! for CREATING or DELETING would never see it. Each status can therefore be held for a while, as
+//! in DynamoDB Local.
 
 use std::time::Duration;
 
@@ -8,12 +9,13 @@ use tokio::time::Instant;
 
 use crate::schema::{IndexId, IndexStatus, TableId};
 
-/// How often to look whether a status has been held long enough.
+/// How often to check whether a status has been held long enough.
 const LOOK_DELAY: Duration = Duration::from_millis(200);
 
 pub(crate) struct StatusHold {
     hold: Duration,
-    /// Since when an index has been seen in a status. Kept in memory: after a restart the time begins anew.
+    /// Since when each index has had its status. Kept in memory: after a restart the hold starts
+    /// over.
     seen: Mutex<Vec<(Held, Instant)>>,
 }
 
@@ -44,10 +46,10 @@ impl StatusHold {
         }
     }
 
-    /// When to look again, if anything is held.
+    /// When to check again, if anything is held.
     pub fn next_look(&self) -> Option<Duration> {
         let mut seen = self.seen.lock();
-        // What was deleted with its table is never asked for again.
+        // Nobody asks again about an index that was deleted with its table.
         seen.retain(|(_, since)| since.elapsed() < self.hold * 2 + LOOK_DELAY);
         (!seen.is_empty()).then_some(LOOK_DELAY)
     }
@@ -74,7 +76,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_held_unless_it_was_asked_for() {
+    async fn nothing_is_held_by_default() {
         let hold = StatusHold::new(Duration::ZERO);
         assert!(hold.is_over(TableId(1), IndexId(1), CREATING));
         assert_eq!(hold.next_look(), None);

@@ -9,12 +9,12 @@ use crate::schema::{IndexDefinition, IndexProjection, IndexStatus, KeySchema};
 
 pub(crate) use hold::StatusHold;
 
-/// The indexes that a change of an item has to keep up: all but those on their way out.
+/// The indexes that a change of an item must maintain: all except those being deleted.
 pub(crate) fn maintained(table: &Table) -> impl Iterator<Item = TableIndex<'_>> {
     table.indexes().filter(|index| index.definition.status != IndexStatus::Deleting)
 }
 
-/// Whether items that are older than the index may still lack their entry.
+/// Whether items older than the index may still lack their entry.
 pub(crate) fn is_incomplete(index: &IndexDefinition) -> bool {
     matches!(index.status, IndexStatus::Creating { .. })
 }

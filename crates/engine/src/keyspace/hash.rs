@@ -1,25 +1,25 @@
-//! AWS's own hash of key values. It orders what a Scan reads, divides it into segments, and orders index entries with equal
-//! keys, so all of these are as on AWS.
+//! AWS's own hash of key values. It orders the results of a Scan, divides them into segments, and
+//! orders index entries with equal keys, so all of these match AWS.
 //!
-//! MD5 is no protection here, and none is needed: the key bytes follow the hash in every key, so keys with one hash
-//! stay apart.
+//! MD5 gives no protection here, and none is needed: the key bytes follow the hash in every key, so
+//! keys with equal hashes stay distinct.
 
 use md5::{Digest, Md5};
 use zenobe_value::key_bytes;
 
 use crate::schema::KeyAttribute;
 
-/// MD5 of `Outliers` and the key values as AWS spells them, one after the other. Part of the stored format.
+/// MD5 of `Outliers` and the key values in AWS's spelling, concatenated. Part of the stored format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyHash([u8; KeyHash::LENGTH]);
 
 impl KeyHash {
     pub const LENGTH: usize = 16;
 
-    /// `bytes` are the key bytes of these attributes.
+    /// `bytes` must be the key bytes of these attributes.
     ///
     /// # Panics
-    /// If they are not: key bytes are hashed when they have just been encoded.
+    /// If they are not: callers hash key bytes that they have just encoded.
     pub fn of<'k>(attributes: impl IntoIterator<Item = &'k KeyAttribute>, bytes: &[u8]) -> KeyHash {
         let mut hash = Md5::new_with_prefix(b"Outliers");
         let mut rest = bytes;

@@ -1,4 +1,4 @@
-//! Key conditions against a key schema: which range of keys a query reads.
+//! Resolves key conditions against a key schema: which range of keys a query reads.
 
 use zenobe_expression::{KeyCondition, KeyOperator};
 use zenobe_store::{Key, KeyRange, prefix_end};
@@ -18,13 +18,13 @@ pub(super) struct QueryRange {
     pub range: KeyRange,
     /// The key bytes of the partition attributes.
     partition: Vec<u8>,
-    /// What the keys of the partition begin with.
+    /// The common prefix of the partition's keys.
     partition_prefix: Key,
     has_sort_condition: bool,
 }
 
 impl QueryRange {
-    /// Checks one key attribute after the other: its value in the start key, then the condition on it.
+    /// Checks one key attribute after the other: its value in the start key, then its condition.
     pub fn resolve(
         source: Source<'_>,
         conditions: &[KeyCondition],
@@ -75,12 +75,12 @@ fn check_count(keys: &KeySchema, conditions: &[KeyCondition]) -> Result<(), Page
     }
 }
 
-/// Schemas of several attributes of a kind have words of their own.
+/// Schemas with several attributes of a kind have their own errors.
 fn has_multiple_attributes(keys: &KeySchema) -> bool {
     keys.partition.len() > 1 || keys.sort.len() > 1
 }
 
-/// Which of these attributes has no equality.
+/// The attributes that have no equality condition.
 fn without_equality(attributes: &[KeyAttribute], conditions: &[KeyCondition]) -> Vec<String> {
     let has_equality = |attribute: &&KeyAttribute| {
         let condition = find(conditions, attribute);
@@ -118,8 +118,8 @@ fn partition_bytes(
     Ok(bytes)
 }
 
-/// The conditions on sort attributes in the order of the schema: given from the left without gaps, and all but
-/// the last one equalities.
+/// The conditions on sort attributes in schema order. They must start at the left without gaps, and
+/// all but the last must be equalities.
 fn sort_conditions<'q>(
     keys: &KeySchema,
     conditions: &'q [KeyCondition],
@@ -135,7 +135,7 @@ fn sort_conditions<'q>(
         if position >= expected {
             continue;
         }
-        // A condition is left over that is on no key attribute.
+        // One condition is left, and it is not on a key attribute.
         let condition = find(conditions, attribute).ok_or_else(|| missing(attribute))?;
         check_operator(attribute, condition)?;
         check_values(attribute, condition)?;
@@ -147,7 +147,7 @@ fn sort_conditions<'q>(
     Ok(sort)
 }
 
-/// What stands before the last sort attribute that has a condition has an equality.
+/// All sort attributes before the last one with a condition must have an equality.
 fn check_sort_equalities(keys: &KeySchema, conditions: &[KeyCondition]) -> Result<(), PageError> {
     let last = keys.sort.iter().rposition(|attribute| find(conditions, attribute).is_some());
     let Some(last) = last else { return Ok(()) };
@@ -178,7 +178,7 @@ fn range_of(base: &[u8], operator: &KeyOperator) -> Result<KeyRange> {
         push_checked(value, &mut key);
         Key::from(key)
     };
-    // A base starts with a letter, so something always comes after it.
+    // A base starts with a letter, so there is always a key after it.
     let behind = |key: &[u8]| prefix_end(key).expect("a key's first byte is below FF");
     let start = || Key::copy_from_slice(base);
     Ok(match operator {

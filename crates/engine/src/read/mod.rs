@@ -1,7 +1,7 @@
 //! Reads: single items, and pages of a table or an index.
 //!
-//! Every read sees the latest durable state, so an eventually consistent one differs from a consistent one only
-//! in what it is charged.
+//! Every read sees the latest durable state, so eventually consistent and consistent reads differ
+//! only in what they cost.
 
 mod conditions;
 mod page;
@@ -37,7 +37,7 @@ impl Engine {
         }
     }
 
-    /// `None` if the definition in hand is stale.
+    /// `None` if the definition is stale.
     async fn get_once(&self, table: &Table, command: &GetItem) -> Result<Option<ReadOutcome>> {
         let key = PrimaryKey::from_parameter(&table.definition().keys, &command.key)?;
         if let Some(projection) = &command.projection {
@@ -54,8 +54,9 @@ impl Engine {
         Ok(Some(ReadOutcome { item, consumed }))
     }
 
-    /// Whether the definition in hand still is the table's. Versions only rise: if it is current after a read, it was
-    /// current throughout. Another engine on the same store may have changed it at any time, this one only while it says so.
+    /// Whether the definition is still the table's. Versions only rise: a definition that is
+    /// current after a read was current throughout. Another engine on the same store may change it
+    /// at any time, this one only after invalidating it.
     pub(crate) async fn is_current(&self, table: &Table) -> Result<bool> {
         if !self.shared_store && !table.is_in_question() {
             return Ok(true);
@@ -65,7 +66,7 @@ impl Engine {
     }
 }
 
-/// What a caller gets to see of an item.
+/// What a caller gets of an item.
 pub(crate) fn project(item: EncodedItem, projection: Option<&Projection>) -> EncodedItem {
     match projection {
         Some(projection) => projection.apply(item.as_item()),

@@ -1,4 +1,5 @@
-//! Reads one page: walks a range, counts and measures what it evaluates, keeps what the filter lets through.
+//! Reads one page: walks a range, counts and measures what it evaluates, and keeps what passes the
+//! filter.
 
 use std::ops::ControlFlow;
 
@@ -18,13 +19,13 @@ use super::source::Source;
 use super::start_key::after;
 use super::turn::Turn;
 
-/// A page ends with the item that brings what it evaluated to this size.
+/// A page ends with the item that brings its evaluated size to this.
 const PAGE_SIZE_BYTES: u64 = 1024 * 1024;
 
-/// How many entries of a local index are resolved to their items at once.
+/// How many entries of a local index to resolve to their items at once.
 const FETCHED_AT_ONCE: usize = 32;
 
-/// Everything about a page that is settled before the first entry is read.
+/// Everything about a page that is known before the first entry is read.
 pub(super) struct Plan<'q> {
     pub table: &'q TableName,
     pub source: Source<'q>,
@@ -32,9 +33,9 @@ pub(super) struct Plan<'q> {
     pub range: KeyRange,
     pub direction: Direction,
     pub request: &'q PageRequest,
-    /// If what is read is charged by partition.
+    /// Set if reads are charged by partition.
     pub partitions: Option<Partitions>,
-    /// Whether another page can follow. A Query that finds one item at most refuses to be continued.
+    /// Whether another page can follow. A Query that finds at most one item cannot be continued.
     pub can_continue: bool,
 }
 
@@ -42,7 +43,7 @@ impl Plan<'_> {
     pub async fn read(mut self, engine: &Engine) -> Result<PageOutcome> {
         let partitions = self.partitions.take();
         let mut page = Page::new(&self, partitions);
-        // Bounds may cross: BETWEEN with nothing between, or a start key behind the end.
+        // Bounds may cross: BETWEEN with nothing between, or a start key past the end.
         if self.range.is_empty() {
             return Ok(page.finish(&self));
         }
@@ -53,8 +54,9 @@ impl Plan<'_> {
         Ok(page.finish(&self))
     }
 
-    /// A page is one consistent state, and nothing is copied that the filter rejects. Without a filter the size of
-    /// a page bounds its work, so one scan does. With one, the scan goes on in turns, all on the same snapshot.
+    /// A page is one consistent state, and nothing that the filter rejects is copied. Without a
+    /// filter the size of a page bounds its work, so one scan suffices. With a filter the scan
+    /// continues turn by turn, all on the same snapshot.
     async fn walk(&self, engine: &Engine, page: &mut Page<'_>) -> Result<()> {
         if self.selection.filter.is_none() {
             return self.walk_turn(&*engine.store, self.range.clone(), page).await.map(drop);
@@ -76,7 +78,7 @@ impl Plan<'_> {
         Ok(())
     }
 
-    /// Where the turn ended, if that was before the page did.
+    /// Returns where the turn ended, if the page was not full by then.
     async fn walk_turn(
         &self,
         reader: &dyn Reader,
@@ -165,7 +167,7 @@ async fn collect(
 /// Where a turn ended.
 struct Stop {
     key: Key,
-    /// The item there, if the filter needs more than a turn for it and has yet to see it.
+    /// The item there, if evaluating it takes the filter more than a turn.
     costly: Option<EncodedItem>,
 }
 
@@ -174,7 +176,7 @@ enum Evaluated {
     Later(EncodedItem),
 }
 
-/// A page as it fills.
+/// A page under construction.
 struct Page<'q> {
     source: Source<'q>,
     selection: &'q Selection<'q>,
@@ -184,9 +186,9 @@ struct Page<'q> {
     items: ItemBuffer,
     count: u64,
     scanned_count: u64,
-    /// What was evaluated: the index's entries, or the table's items.
+    /// The size of everything evaluated: the index's entries, or the table's items.
     evaluated_size_bytes: u64,
-    /// What was fetched from the table besides, which fills the page as well.
+    /// The size of what was fetched from the table in addition, which also fills the page.
     fetched_size_bytes: u64,
     fetched_halves: u64,
     partitions: Option<Partitions>,
@@ -247,7 +249,7 @@ impl<'q> Page<'q> {
         self.advance(read)
     }
 
-    /// `item` is there if the filter lets the entry through, or if it is charged for all the same.
+    /// `item` is set if the entry passes the filter, or if it is charged anyway.
     fn evaluate_fetched(
         &mut self,
         entry: ItemRef<'_>,
@@ -265,7 +267,7 @@ impl<'q> Page<'q> {
         self.advance(entry)
     }
 
-    /// `read` is what the walk found, `item` the table's item if that was fetched.
+    /// `read` is what the walk found, `item` the table's item if it was fetched.
     fn keep(&mut self, read: ItemRef<'_>, item: ItemRef<'_>) {
         self.count += 1;
         let expected = self.evaluations_left();
@@ -279,7 +281,7 @@ impl<'q> Page<'q> {
         }
     }
 
-    /// Counts an evaluated item or entry and ends the page where it is full.
+    /// Counts an evaluated item or entry, and ends the page when it is full.
     fn advance(&mut self, read: ItemRef<'_>) -> ControlFlow<()> {
         self.scanned_count += 1;
         self.evaluated_size_bytes += read.size_bytes() as u64;

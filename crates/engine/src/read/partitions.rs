@@ -1,5 +1,6 @@
-//! What a Scan of an on-demand table is charged. AWS gives such a table four partitions to begin with, and rounds up what a page
-//! reads in each of them: a Scan of a table with one small item costs as much as four reads.
+//! What a Scan of an on-demand table is charged. AWS starts such a table with four partitions and
+//! rounds up what a page reads in each of them, so a Scan of a table with one small item costs as
+//! much as four reads.
 
 use zenobe_store::{Key, KeyRange};
 
@@ -9,7 +10,7 @@ use crate::keyspace;
 const PARTITION_BITS: u32 = 2;
 const PARTITIONS: usize = 1 << PARTITION_BITS;
 
-/// The partitions that a page has come through, equal parts of the hash space.
+/// The partitions that a page has passed through: equal parts of the hash space.
 pub(super) struct Partitions {
     prefix_length: usize,
     first: usize,
@@ -19,7 +20,8 @@ pub(super) struct Partitions {
 }
 
 impl Partitions {
-    /// `range` lies below `prefix`, and begins and ends with hashes that a segment or a start key may cut short.
+    /// `range` lies below `prefix`. A segment or a start key may cut its first and last hashes
+    /// short.
     pub fn new(prefix: &Key, range: &KeyRange) -> Partitions {
         let hash = |key: &[u8]| {
             let (hash, _) = keyspace::parts_of_suffix(key.strip_prefix(&prefix[..])?)?;
@@ -32,7 +34,7 @@ impl Partitions {
         Partitions { prefix_length: prefix.len(), first, last, current: first, size_bytes }
     }
 
-    /// The item with this key is evaluated next.
+    /// Called before the item with this key is evaluated.
     pub fn enter(&mut self, key: &[u8]) {
         let hash = keyspace::hash_of_key(&key[..self.prefix_length], key);
         self.current = partition_of(u128::from_be_bytes(*hash.as_bytes()));
@@ -42,7 +44,7 @@ impl Partitions {
         self.size_bytes[self.current] += size_bytes;
     }
 
-    /// A page that is full has not looked further than its last item.
+    /// A full page has not looked past its last item.
     pub fn halves(&self, is_full: bool, consistent: bool) -> u64 {
         let last = if is_full { self.current } else { self.last.max(self.first) };
         let touched = &self.size_bytes[self.first..=last];
@@ -80,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_charged_for_what_it_came_through() {
+    fn a_page_is_charged_for_the_partitions_it_passed() {
         let prefix = keyspace::item_prefix(TableId(1));
         let partitions = |first, end| {
             let partitions = Partitions::new(&prefix, &keyspace::hash_range(&prefix, first, end));

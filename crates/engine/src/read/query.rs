@@ -80,7 +80,8 @@ impl Engine {
     }
 }
 
-/// What the key conditions can express is not for the filter to say. A scan has no such rule.
+/// The filter of a Query may not test key attributes, which the key conditions can express. A Scan
+/// has no such rule.
 fn check_filter(source: Source<'_>, page: &PageRequest) -> Result<(), PageError> {
     let mut paths = page.filter.iter().flat_map(|filter| filter.paths());
     match paths.find(|path| source.keys().contains(path.root())) {

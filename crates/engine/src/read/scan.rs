@@ -1,4 +1,4 @@
-//! Scan: everything in a table or an index, in the order of the hash space, or a segment of it.
+//! Scan: everything in a table or an index in hash order, or one segment of it.
 
 use zenobe_store::{Direction, Key, KeyRange};
 
@@ -75,8 +75,8 @@ impl Engine {
     }
 }
 
-/// Segments split the hash space evenly: segment `floor(hash × total / 2^128)` holds a partition. Having one hash, a
-/// partition is never split.
+/// Segments split the hash space evenly: a partition belongs to segment `floor(hash × total /
+/// 2^128)`. It has one hash, so it is never split.
 fn segment_range(prefix: &Key, segment: Segment) -> KeyRange {
     let end = boundary(segment.number + 1, segment.total);
     match boundary(segment.number, segment.total) {
@@ -85,12 +85,12 @@ fn segment_range(prefix: &Key, segment: Segment) -> KeyRange {
     }
 }
 
-/// The first hash of a segment: `number × 2^128 / total`, rounded up. `None` behind the last one.
+/// The first hash of a segment: `number × 2^128 / total`, rounded up. `None` after the last one.
 fn boundary(number: u32, total: u32) -> Option<u128> {
     if number >= total {
         return None;
     }
-    // 64 bits of the quotient at a time: both dividends have less than 64 + 32 bits.
+    // Computes 64 bits of the quotient at a time: both dividends have fewer than 64 + 32 bits.
     let total = u128::from(total);
     let upper = u128::from(number) << 64;
     let lower = (upper % total) << 64;

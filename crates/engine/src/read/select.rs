@@ -13,16 +13,16 @@ use super::source::Source;
 pub(super) struct Selection<'q> {
     pub output: Output<'q>,
     pub filter: Option<&'q Condition>,
-    /// Whether the result shows what a local index has to look up in its table.
+    /// Whether the result needs attributes that a local index must look up in its table.
     pub fetches_items: bool,
-    /// Whether it does so for rows that the filter rejects, too, as PartiQL is charged.
+    /// Whether it also does so for rows that the filter rejects, as PartiQL is charged.
     pub fetches_rejected: bool,
 }
 
 #[derive(Clone, Copy)]
 pub(super) enum Output<'q> {
     Nothing,
-    /// What is read: the item, or the index entry with what it projects.
+    /// What the walk reads: the item, or the index entry with its projection.
     AsRead,
     /// The table's item, when an index is read.
     WholeItem,
@@ -51,17 +51,18 @@ impl<'q> Selection<'q> {
     }
 }
 
-/// Keys are scalars, in the paths of a projection, too.
+/// Keys are scalars, also in the paths of a projection.
 pub(super) fn check_projection_paths(source: Source<'_>, page: &PageRequest) -> Result<()> {
     check_paths(source.table, page.projection.iter().flat_map(Projection::paths))
 }
 
-/// Keys are scalars, in the paths of a filter, too.
+/// Keys are scalars, also in the paths of a filter.
 pub(super) fn check_filter_paths(source: Source<'_>, page: &PageRequest) -> Result<()> {
     check_paths(source.table, page.filter.iter().flat_map(Condition::paths))
 }
 
-/// A Query of an index filters by what the index projects only. A Scan has no such rule.
+/// A Query of an index may only filter by attributes that the index projects. A Scan has no such
+/// rule.
 pub(super) fn check_filter_is_projected(
     source: Source<'_>,
     page: &PageRequest,
@@ -90,7 +91,8 @@ fn output<'q>(source: Source<'_>, page: &'q PageRequest) -> Output<'q> {
     }
 }
 
-/// A global index never goes back to the table: what it doesn't project can't be asked of it.
+/// A global index never fetches from the table, so a request can't ask for attributes that it
+/// doesn't project.
 fn check_global(source: Source<'_>, index: &str, output: Output<'_>) -> Result<(), PageError> {
     match output {
         Output::WholeItem if !projects_everything(source) => {
@@ -113,7 +115,8 @@ fn check_global(source: Source<'_>, index: &str, output: Output<'_>) -> Result<(
     }
 }
 
-/// Filters never need the item: what an index doesn't project is missing to them, and a Query refuses to filter by it.
+/// Filters never need the item: to them, attributes that an index doesn't project are missing, and
+/// a Query may not filter by these.
 fn fetches_items(source: Source<'_>, output: Output<'_>) -> bool {
     source.is_local_index()
         && match output {

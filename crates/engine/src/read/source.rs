@@ -32,12 +32,12 @@ impl<'t> Source<'t> {
         Ok(Source { table, index: Some(index) })
     }
 
-    /// Begins the keys of everything there is to read.
+    /// The common prefix of everything to read.
     pub fn prefix(self) -> &'t Key {
         self.index.map_or(self.table.item_prefix(), |index| index.prefix)
     }
 
-    /// The keys that conditions are about and that order the entries.
+    /// The keys that conditions apply to and that order the entries.
     pub fn keys(self) -> &'t KeySchema {
         self.index.map_or(self.table_keys(), |index| &index.definition.keys)
     }
@@ -46,14 +46,14 @@ impl<'t> Source<'t> {
         &self.table.definition().keys
     }
 
-    /// What a page's start key consists of: the index's keys and the table's, each attribute once.
+    /// The attributes of a page's start key: the index's keys and the table's, each once.
     pub fn page_keys(self) -> impl Iterator<Item = &'t KeyAttribute> {
         let keys = self.keys();
         let others = self.table_keys().attributes();
         keys.attributes().chain(others.filter(move |other| !keys.contains(&other.name)))
     }
 
-    /// Whether a partition holds one item at most.
+    /// Whether a partition holds at most one item.
     pub fn has_single_items(self) -> bool {
         self.index.is_none() && self.keys().sort.is_empty()
     }

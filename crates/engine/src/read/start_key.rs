@@ -1,4 +1,4 @@
-//! Exclusive start keys: where a page goes on.
+//! Exclusive start keys: where a page continues.
 
 use zenobe_store::{Direction, Key, KeyRange};
 use zenobe_value::Attributes;
@@ -10,24 +10,25 @@ use crate::schema::{IndexKind, KeyAttribute};
 
 use super::source::Source;
 
-/// The place of an item or index entry, which need not exist.
+/// The position of an item or index entry, which need not exist.
 pub(super) struct StartKey {
     /// The key bytes of the source's partition attributes.
     pub partition: Vec<u8>,
-    /// What follows them in the entry's key.
+    /// The rest of the entry's key.
     pub rest: Vec<u8>,
     pub key: Key,
 }
 
 impl StartKey {
-    /// The start key of a Query, whose count and whose part in the queried schema have been checked.
+    /// The start key of a Query. Its number of attributes and those of the queried schema have been
+    /// checked.
     pub fn of_query(source: Source<'_>, attributes: &Attributes) -> Result<StartKey> {
         check_names(source, attributes)?;
         check_table_part(source, attributes)?;
         Ok(StartKey::locate(source, attributes))
     }
 
-    /// The start key of a Scan, of which [`check_names`] and [`check_index_part`] had nothing to say.
+    /// The start key of a Scan, after [`check_names`] and [`check_index_part`].
     pub fn of_scan(source: Source<'_>, attributes: &Attributes) -> Result<StartKey> {
         check_table_part(source, attributes)?;
         check_values(source.keys().attributes(), attributes)?;
@@ -58,13 +59,14 @@ impl StartKey {
         StartKey { partition, rest, key }
     }
 
-    /// The part of `range` that lies strictly behind this key.
+    /// The part of `range` strictly after this key, in scan direction.
     pub fn cut(&self, range: KeyRange, direction: Direction) -> KeyRange {
         after(&self.key, range, direction)
     }
 }
 
-/// The part of `range` strictly behind `key`. No entry's key is the beginning of another's.
+/// The part of `range` strictly after `key`, in scan direction. No entry's key is a prefix of
+/// another's.
 pub(super) fn after(key: &[u8], range: KeyRange, direction: Direction) -> KeyRange {
     match direction {
         Direction::Forward => {
@@ -79,7 +81,7 @@ pub(super) fn after(key: &[u8], range: KeyRange, direction: Direction) -> KeyRan
     }
 }
 
-/// As many attributes as the keys of the table and of the index have.
+/// The number of attributes must match the keys of the table and the index.
 pub(super) fn check_count(source: Source<'_>, attributes: &Attributes) -> Result<(), PageError> {
     match attributes.len() == source.page_keys().count() {
         true => Ok(()),
@@ -87,7 +89,7 @@ pub(super) fn check_count(source: Source<'_>, attributes: &Attributes) -> Result
     }
 }
 
-/// The attributes are those of the keys.
+/// The attributes must be those of the keys.
 pub(super) fn check_names(source: Source<'_>, attributes: &Attributes) -> Result<(), PageError> {
     check_count(source, attributes)?;
     match source.page_keys().all(|key| attributes.contains_key(&key.name)) {
@@ -96,7 +98,8 @@ pub(super) fn check_names(source: Source<'_>, attributes: &Attributes) -> Result
     }
 }
 
-/// One attribute of the queried schema, as a Query looks at it before the condition on that attribute.
+/// Checks one attribute of the queried schema, as a Query does before the condition on that
+/// attribute.
 pub(super) fn check_attribute(key: &KeyAttribute, attributes: &Attributes) -> Result<()> {
     match attributes.get(&key.name) {
         None => Err(PageError::StartKeyInvalid.into()),

@@ -1,13 +1,14 @@
-//! Turns on a thread. A store that never waits would let a costly filter keep everybody else out for a whole page.
+//! A turn is a filter's time slice on its thread. The memory store never waits, so without turns a
+//! costly filter would block everything else on the thread for a whole page.
 
 use zenobe_expression::{Condition, Cost};
 use zenobe_store::yield_now;
 use zenobe_value::ItemRef;
 
-/// About a millisecond's worth of a filter's steps.
+/// About a millisecond of a filter's work.
 const STEPS_PER_TURN: u64 = 2_000_000;
 
-/// Measures a filter's work and says when it is somebody else's turn.
+/// Measures a filter's work and decides when its turn is over.
 pub(super) struct Turn {
     cost: Cost,
     steps_left: u64,
@@ -19,19 +20,19 @@ impl Turn {
         Turn { cost, steps_left: STEPS_PER_TURN }
     }
 
-    /// Whether the filter can take more than a turn for this item alone.
+    /// Whether the filter may take more than a turn for this item alone.
     pub fn is_too_short_for(&self, item: ItemRef<'_>) -> bool {
         self.cost.of_item(item.size_bytes() as u64) > STEPS_PER_TURN
     }
 
-    /// Evaluates all of the filter in this turn.
+    /// Evaluates the whole filter in this turn.
     pub fn evaluate(&mut self, filter: &Condition, item: ItemRef<'_>) -> bool {
         self.spend(self.cost, item);
         filter.evaluate(Some(item))
     }
 
-    /// Evaluates the filter in as many turns as it takes. Only the legacy parameters join so many conditions, and
-    /// they join them at the top.
+    /// Evaluates the filter over as many turns as necessary. Only the legacy parameters join that
+    /// many conditions, and they join them at the top.
     pub async fn evaluate_in_turns(&mut self, filter: &Condition, item: ItemRef<'_>) -> bool {
         let (conditions, decisive) = match filter {
             Condition::And(conditions) => (conditions, false),
@@ -57,7 +58,7 @@ impl Turn {
         self.steps_left == 0
     }
 
-    /// Lets others run if the turn is over.
+    /// Yields to other tasks if the turn is over.
     pub async fn pass(&mut self) {
         if self.is_over() {
             yield_now().await;

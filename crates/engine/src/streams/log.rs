@@ -1,4 +1,5 @@
-//! The log of one shard. Its entries are numbered without gaps, from the first that is left to the last.
+//! The log of one shard. Its entries are numbered without gaps, from the first remaining one to the
+//! last.
 
 use std::ops::ControlFlow;
 
@@ -13,7 +14,7 @@ pub(super) struct Log<'r> {
 
 pub(super) struct Entry {
     pub number: u64,
-    /// When it was committed. Within a log, no entry is older than the one before it.
+    /// The commit time. Within a log, no entry is older than the one before it.
     pub at_ms: u64,
     pub value: Value,
 }
@@ -38,13 +39,14 @@ impl<'r> Log<'r> {
         self.end(Direction::Reverse).await
     }
 
-    /// The time of an entry, if it is there.
+    /// The time of an entry, if it exists.
     pub async fn time_of(&self, number: u64) -> Result<Option<u64>> {
         let value = self.reader.get(&log_entry_key(&self.key, number)).await?;
         value.map(|entry| Ok(decode(&entry)?.0)).transpose()
     }
 
-    /// The number of the first entry made at `since_ms` or later: that of the next entry if there is none yet.
+    /// The number of the first entry at `since_ms` or later. If there is none yet, the number of
+    /// the next entry.
     pub async fn first_since(&self, since_ms: u64) -> Result<u64> {
         let (Some(first), Some(last)) = (self.first().await?, self.last().await?) else {
             return Ok(1);
@@ -62,7 +64,8 @@ impl<'r> Log<'r> {
         Ok(low)
     }
 
-    /// Entries from number `first` on, up to so many, and so many bytes unless it is a single one.
+    /// Entries from number `first` on, up to these limits on count and bytes. A single entry may
+    /// exceed the latter.
     pub async fn read(&self, first: u64, count_max: usize, bytes_max: usize) -> Result<Entries> {
         let (mut entries, mut bytes, mut more) = (Vec::new(), 0, false);
         let mut range = log_range(&self.key);

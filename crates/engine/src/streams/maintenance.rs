@@ -1,5 +1,5 @@
-//! Rolls shards over and removes what is past its retention. Whole shards go at once, each a range of the
-//! store; until then, reading leaves out what is too old.
+//! Rolls shards over and removes what is past its retention. Whole shards are removed at once, each
+//! as a range of the store; until then reads skip what is too old.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -18,16 +18,16 @@ use crate::keyspace;
 use crate::schema::{StreamSettings, TableDefinition};
 use crate::timeline::Moment;
 
-/// How often to look at streams that something is due on, at most.
+/// The shortest interval between checks of streams.
 const LOOK_DELAY: Duration = Duration::from_millis(500);
 
-/// Does what is due on all streams. One stream's failure doesn't keep the others waiting.
+/// Does what is due on all streams. If one stream fails, the others still proceed.
 pub(crate) async fn maintain(engine: &Engine) -> Result<()> {
     let mut outcome = Ok(());
     for table in engine.catalog.tables().values() {
         let Some(stream) = &table.definition().stream else { continue };
         let maintained = match maintain_enabled(engine, table, stream).await {
-            // A table that is deleted meanwhile has retired its stream.
+            // A table that is deleted in the meantime has retired its stream.
             Err(Error::TableNotFound { .. }) => Ok(()),
             maintained => maintained,
         };
@@ -36,8 +36,8 @@ pub(crate) async fn maintain(engine: &Engine) -> Result<()> {
     outcome.and(remove_past(engine).await)
 }
 
-/// How long to wait before looking again: until the next shard is old enough, but no longer than `longest`. What fills up
-/// is looked at all the time.
+/// How long to wait before the next check: until the next shard is old enough, but no longer than
+/// `longest`. Shards with a limit on records are checked all the time.
 pub(crate) fn rest(engine: &Engine, longest: Duration) -> Duration {
     // Not what a clock that has jumped shows: nothing is done by it, so nothing is due.
     let now_ms = engine.timeline.read().past_ms;
@@ -71,14 +71,14 @@ async fn maintain_enabled(
     let decide = |before: &TableDefinition| {
         let mut edit = Edit::new(before.clone());
         dropped.clear();
-        // The name may stand for another table by now, or the table have another stream.
+        // The name may belong to another table by now, or the table may have another stream.
         let same = before.id == table.definition().id;
         let Some(settings) =
             edit.definition.stream.as_mut().filter(|now| same && now.label == stream.label)
         else {
             return Ok(edit);
         };
-        // Another engine may have been here first.
+        // Another engine may have done it first.
         if rolls_over && settings.generations.last().copied() == open {
             settings.roll_over(now_ms);
         }
@@ -92,7 +92,7 @@ async fn maintain_enabled(
         Ok(edit)
     };
     engine.catalog.change(&*engine.store, table.name(), decide).await?;
-    // Whoever waits at the end of a shard should learn that it is closed.
+    // Consumers that wait at the end of a shard should learn that it is closed.
     engine.announcements.announce(table.name());
     engine.background.reclaim_later(dropped.iter().map(|log| log_range(log)).collect());
     Ok(())
@@ -113,7 +113,7 @@ async fn is_full(engine: &Engine, table: &Table, stream: &StreamSettings) -> Res
     Ok(false)
 }
 
-/// Removes streams that ended longer ago than the retention.
+/// Removes streams that ended before the retention period.
 async fn remove_past(engine: &Engine) -> Result<()> {
     if engine.timeline.read().is_paused {
         return Ok(());
@@ -126,7 +126,7 @@ async fn remove_past(engine: &Engine) -> Result<()> {
     outcome
 }
 
-/// The rows of streams that are past. A damaged one is reported, and stays.
+/// The rows of streams past their retention. A damaged row is logged and stays.
 async fn past_rows(engine: &Engine, horizon_ms: u64) -> Result<Vec<StreamRow>> {
     let mut past = Vec::new();
     let mut visit = |key: &[u8], row: &[u8]| {
@@ -151,7 +151,7 @@ async fn remove(engine: &Engine, row: &StreamRow) -> Result<()> {
     let logs: Vec<Key> = logs.collect();
     let set = WriteSet { guards: &[], keys: &keys };
     let decision = write_with(&*engine.store, set, |_| {
-        // The row of a stream that ended never changes again, so there is nothing to look at.
+        // The row of an ended stream never changes again, so there is nothing to check.
         let mut batch = Batch::new();
         batch.delete(keys[0].clone());
         batch.delete_range(records.clone());

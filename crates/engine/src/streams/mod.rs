@@ -1,13 +1,14 @@
 //! Streams: every change of an item as a record, in commit order.
 //!
-//! The record is appended in the batch that changes the item ([`crate::change`]), so there is exactly one per
-//! change, whatever happens in between. A stream is divided by the hash of the partition key into slots; the
-//! records of a slot go to its one open shard. From time to time all open shards close and their children
-//! take over ([`maintenance`]). That is a change of the table's definition, which every write guards: no
-//! record can land in a closed shard.
+//! The batch that changes the item also appends the record ([`crate::change`]), so there is exactly
+//! one per change, whatever happens in between. The hash of the partition key divides a stream into
+//! slots, and the records of a slot go to its one open shard. From time to time all open shards
+//! close and their children take over ([`maintenance`]). That is a change of the table's
+//! definition, which every write guards: no record can land in a closed shard.
 //!
-//! The settings of an enabled stream are part of its table's definition. A row of its own, written along with
-//! the definition, keeps a stream readable after it was disabled and after its table was deleted.
+//! The settings of an enabled stream are part of its table's definition. A separate row, written
+//! together with the definition, keeps a stream readable after it was disabled and after its table
+//! was deleted.
 
 mod log;
 mod maintenance;
@@ -34,7 +35,7 @@ pub use statistics::StreamStatistics;
 pub(crate) use maintenance::{maintain, rest};
 pub(crate) use row::{put_row, retire};
 
-/// Tells whoever waits for a table's records that there are new ones.
+/// Notifies those who wait for a table's records of new ones.
 #[derive(Default)]
 pub(crate) struct Announcements {
     /// Only tables that somebody waits for.
@@ -42,7 +43,8 @@ pub(crate) struct Announcements {
 }
 
 impl Announcements {
-    /// To be called after a commit with records of the table, and after shards of its streams were closed.
+    /// Call this after a commit with records of the table, and after shards of its streams were
+    /// closed.
     pub(crate) fn announce(&self, table: &TableName) {
         if let Some(commits) = self.tables.read().get(table) {
             commits.send_modify(|commits| *commits += 1);
@@ -57,8 +59,9 @@ impl Announcements {
 }
 
 impl Engine {
-    /// Changes whenever this engine has committed stream records of a table of that name. A hint to look, for
-    /// consumers that would have to poll otherwise: records of other engines on the same store don't show.
+    /// Changes whenever this engine has committed stream records of a table with that name. It is a
+    /// hint for consumers that would have to poll otherwise; it does not show records of other
+    /// engines on the same store.
     pub fn stream_notify(&self, table: &TableName) -> watch::Receiver<u64> {
         self.announcements.subscribe(table)
     }

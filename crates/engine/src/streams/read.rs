@@ -1,5 +1,5 @@
-//! Reading streams. Every call works on one snapshot of durable state: when a shard shows as closed, its last
-//! record shows, too.
+//! Reads streams. Every call works on one snapshot of durable state: when a shard shows as closed,
+//! its last record shows as well.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -22,12 +22,12 @@ use crate::keyspace;
 use crate::schema::{StreamSettings, StreamViewType};
 use crate::tables::stream_label;
 
-/// How long a position can be used.
+/// How long a position stays valid.
 const POSITION_AGE_MS_MAX: u64 = 15 * 60 * 1_000;
 const PAGE_BYTES_MAX: usize = 1 << 20;
 
 impl Engine {
-    /// Streams in the order of their tables' names and their labels.
+    /// Streams sorted by their tables' names, then by their labels.
     pub async fn list_streams(&self, command: &ListStreams) -> Result<StreamPage> {
         let horizon_ms = self.stream_horizon_ms();
         let prefix = match &command.table {
@@ -40,7 +40,7 @@ impl Engine {
             range.start = range.start.max([&start, &[0][..]].concat().into());
         }
         let is_readable = |row: &StreamRow| !row.is_past(horizon_ms);
-        // One more than asked for tells whether there are more.
+        // Reads one more than requested, to see whether there are more.
         let mut rows = rows(&*self.store, range, is_readable, command.limit + 1).await?;
         let more = rows.len() > command.limit;
         rows.truncate(command.limit);
@@ -82,7 +82,7 @@ impl Engine {
         })
     }
 
-    /// A position in a shard, to be used within fifteen minutes.
+    /// A position in a shard, valid for fifteen minutes.
     pub async fn shard_iterator(
         &self,
         stream: &StreamName,
@@ -101,7 +101,7 @@ impl Engine {
                 let entry = entry_in(&log, shard, number).await?.max(1);
                 readable_from(&log, entry, horizon_ms).await?
             }
-            // The record itself may be trimmed: whoever has read it misses nothing.
+            // The record itself may be trimmed: a consumer that has read it misses nothing.
             IteratorStart::After(number) => {
                 let entry = entry_in(&log, shard, number).await? + 1;
                 readable_from(&log, entry, horizon_ms).await?
@@ -118,7 +118,8 @@ impl Engine {
         Ok(StreamPosition { stream: stream.clone(), shard, next_entry, created_at_ms })
     }
 
-    /// The records from a position on, in order. Without a further position the shard is at its end.
+    /// The records from a position on, in order. The outcome has no next position at the end of a
+    /// closed shard.
     pub async fn get_records(&self, position: &StreamPosition, limit: usize) -> Result<RecordPage> {
         let now_ms = self.clock.now_ms();
         if now_ms.saturating_sub(position.created_at_ms) > POSITION_AGE_MS_MAX {
@@ -142,14 +143,14 @@ impl Engine {
         Ok(RecordPage { records, next: (!at_end).then_some(next) })
     }
 
-    /// The latest label among the streams that tables of that name have had and that are still there. Earlier
-    /// tables count: a stream is known by name and label.
+    /// The latest label among the existing streams of tables with that name. Earlier tables count,
+    /// because a stream is identified by name and label.
     pub(crate) async fn latest_stream_label(&self, table: &TableName) -> Result<Option<String>> {
         let range = KeyRange::prefix(keyspace::table_streams_prefix(&table.namespace, &table.name));
         Ok(last_row(&*self.store, range).await?.map(|row| row.settings.label))
     }
 
-    /// The settings of a stream to be enabled, with a label after `latest`.
+    /// The settings of a stream to enable, with a label after `latest`.
     pub(crate) fn new_stream(
         &self,
         view_type: StreamViewType,
@@ -160,7 +161,7 @@ impl Engine {
         StreamSettings::new(view_type, label, self.streams.shards, now_ms)
     }
 
-    /// Records from before this moment are no longer shown.
+    /// Older records are no longer shown.
     pub(super) fn stream_horizon_ms(&self) -> u64 {
         self.timeline.read().past_ms.saturating_sub(self.streams.retention_ms)
     }
@@ -179,7 +180,7 @@ impl Engine {
     }
 }
 
-/// The entry that a sequence number stands for, which must lie within the shard as it is now.
+/// The entry of a sequence number, which must lie within the shard as it is now.
 async fn entry_in(log: &Log<'_>, shard: ShardId, number: SequenceNumber) -> Result<u64> {
     let last = log.last().await?.unwrap_or(0);
     if number.shard != shard.number || number.entry > last {
@@ -188,7 +189,7 @@ async fn entry_in(log: &Log<'_>, shard: ShardId, number: SequenceNumber) -> Resu
     Ok(number.entry)
 }
 
-/// The entry, unless it or others after it are past their retention. It may have yet to be written.
+/// The entry, unless it or later ones are past their retention. It need not have been written yet.
 async fn readable_from(log: &Log<'_>, entry: u64, horizon_ms: u64) -> Result<u64> {
     let is_written = log.last().await?.is_some_and(|last| entry <= last);
     if is_written && log.time_of(entry).await?.is_none_or(|at_ms| at_ms < horizon_ms) {
@@ -234,7 +235,7 @@ fn stream_record(row: &StreamRow, shard: u32, entry: &Entry) -> Result<StreamRec
     })
 }
 
-/// The first rows in a range of them that are wanted.
+/// The first wanted rows in a range.
 pub(super) async fn rows(
     reader: &dyn Reader,
     range: KeyRange,

@@ -1,10 +1,10 @@
-//! A stream record as it is stored. `docs/store-format/keyspace.md` shows the layout.
+//! A stream record in its stored form. `docs/store-format/keyspace.md` shows the layout.
 //!
-//! When the change was made is the stamp of the log's entry, not a part of the record: the store keeps stamps in the order
-//! of the commits.
+//! The time of the change is the stamp of the log entry, not part of the record: the store keeps
+//! stamps in commit order.
 //!
-//! Images are the stored bytes of the items, copied whole. The keys are stored by themselves only if the record
-//! has no image to find them in.
+//! Images are copies of the items' stored bytes. The keys are stored separately only if the record
+//! has no image that contains them.
 
 use zenobe_store::Value;
 use zenobe_value::{EncodedItem, ItemRef};
@@ -31,7 +31,7 @@ pub enum StreamEvent {
     Remove,
 }
 
-/// A change as its record tells it.
+/// A change as its record shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Record {
     pub event: StreamEvent,
@@ -41,7 +41,7 @@ pub(crate) struct Record {
     pub old: Option<EncodedItem>,
 }
 
-/// A change of an item; one of the images is there.
+/// A change of an item; at least one of the images is set.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Images<'a> {
     pub old: Option<&'a EncodedItem>,

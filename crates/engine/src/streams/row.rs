@@ -1,4 +1,4 @@
-//! The row of a stream: all that is needed to read it, even without its table.
+//! The row of a stream: everything needed to read it, even without its table.
 
 use bytes::Bytes;
 use zenobe_store::{Batch, Key, Reader, Value};
@@ -19,22 +19,22 @@ pub(crate) struct StreamRow {
     pub namespace: Namespace,
     pub table_name: String,
     pub table_id: TableId,
-    /// The table's id that clients see.
+    /// The table's id as clients see it.
     pub table_uuid: String,
     pub keys: KeySchema,
     pub settings: StreamSettings,
     pub disabled_at_ms: Option<u64>,
 }
 
-/// Writes the row of the definition's stream, if it has one. Whoever holds the table's rows may: the row
-/// of an enabled stream follows from them.
+/// Writes the row of the definition's stream, if it has one. A caller that holds the table's rows
+/// may do so, because they determine the row of an enabled stream.
 pub(crate) fn put_row(definition: &TableDefinition, batch: &mut Batch) {
     if let Some(row) = StreamRow::of(definition, None) {
         batch.put(row.key(), row.encode());
     }
 }
 
-/// Writes the row of a stream that ends here: its table's definition loses it, or goes altogether.
+/// Writes the row of a stream that ends now because it was disabled or its table was deleted.
 pub(crate) fn retire(before: &TableDefinition, now_ms: u64, batch: &mut Batch) {
     if let Some(row) = StreamRow::of(before, Some(now_ms)) {
         batch.put(row.key(), row.encode());
@@ -158,7 +158,7 @@ mod tests {
         }
     }
 
-    /// The bytes of a row as they were first released. If this fails, streams written before can't be read.
+    /// The bytes of a row as first released. If this fails, existing streams can't be read.
     #[test]
     fn the_stored_form_is_pinned() {
         let path =

@@ -1,15 +1,17 @@
-//! Sequence numbers: unique within a stream, and rising from parent to child as well as within a shard.
+//! Sequence numbers: unique within a stream, and rising within a shard and from parent to child.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Shard numbers start at 1, so every sequence number has the 21 digits that clients expect at least.
+/// Shard numbers start at 1, so every sequence number has at least the 21 digits that clients
+/// expect.
 const SHARD_FACTOR: u128 = 100_000_000_000_000_000_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SequenceNumber {
     pub shard: u32,
-    /// The number of the entry in the shard's log. Entries start at 1; 0 stands for the start of the shard.
+    /// The number of the entry in the shard's log. Entries start at 1; 0 means the start of the
+    /// shard.
     pub entry: u64,
 }
 
@@ -59,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_refused() {
+    fn other_texts_are_rejected() {
         for text in ["", "-1", "+1", " 1", "x", "99999999999999999999", "9".repeat(40).as_str()] {
             assert_eq!(text.parse::<SequenceNumber>(), Err(NotASequenceNumber), "{text}");
         }

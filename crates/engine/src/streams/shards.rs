@@ -1,5 +1,6 @@
-//! How a stream is divided: slots by the hash of the partition key, generations in time. A shard is one slot
-//! of one generation, and the child of the same slot's shard in the generation before.
+//! How a stream is divided: into slots by the hash of the partition key, and into generations by
+//! time. A shard is one slot of one generation, and the child of the same slot's shard in the
+//! generation before.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,10 +10,10 @@ use zenobe_store::Key;
 use crate::keyspace;
 use crate::schema::{ShardGeneration, StreamSettings, StreamViewType, TableId};
 
-/// More would only make streams slow to walk.
+/// More slots would only make streams slow to read.
 const SLOTS_MAX: u32 = 1_000;
 
-/// Names a shard. In the order of their names, shards are in the order of their opening.
+/// Identifies a shard. Sorting shards by name sorts them by their opening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ShardId {
     pub opened_at_ms: u64,
@@ -40,7 +41,7 @@ impl FromStr for ShardId {
             opened_at_ms: opened.parse().map_err(|_| NotAShardId)?,
             number: u32::from_str_radix(number, 16).map_err(|_| NotAShardId)?,
         };
-        // There is one spelling only.
+        // Only one spelling is valid.
         if id.to_string() == text { Ok(id) } else { Err(NotAShardId) }
     }
 }
@@ -71,7 +72,7 @@ impl StreamSettings {
 
     /// The slot of a partition, by the hash of its key.
     pub(crate) fn slot_of(&self, hash: u64) -> u32 {
-        // The product's upper half is less than the number of slots.
+        // The upper half of the product is less than the number of slots.
         ((u128::from(hash) * u128::from(self.slots)) >> 64) as u32
     }
 
@@ -91,7 +92,7 @@ impl StreamSettings {
     pub(crate) fn roll_over(&mut self, now_ms: u64) {
         let next = self.generations.last().map_or(
             ShardGeneration { number: 0, opened_at_ms: now_ms },
-            // Names of shards stay in order even if the clock went back.
+            // Shard names stay in order even if the clock went back.
             |open| ShardGeneration {
                 number: open.number + 1,
                 opened_at_ms: now_ms.max(open.opened_at_ms),
@@ -100,19 +101,19 @@ impl StreamSettings {
         self.generations.push(next);
     }
 
-    /// Takes away the generations that were closed at or before `horizon_ms`, and returns their numbers.
+    /// Removes the generations that closed at or before `horizon_ms`, and returns their numbers.
     pub(crate) fn trim(&mut self, horizon_ms: u64) -> Vec<u32> {
         let trimmed = self.trimmed_count(horizon_ms);
         self.generations.drain(..trimmed).map(|generation| generation.number).collect()
     }
 
-    /// How many generations were closed at or before `horizon_ms`. The open one never was.
+    /// How many generations closed at or before `horizon_ms`. The open one never counts.
     pub(crate) fn trimmed_count(&self, horizon_ms: u64) -> usize {
         let closings = self.generations.iter().skip(1).map(|next| next.opened_at_ms);
         closings.take_while(|&closed_at_ms| closed_at_ms <= horizon_ms).count()
     }
 
-    /// All shards, in the order of their names. `disabled_at_ms` closes those that are open.
+    /// All shards, sorted by name. `disabled_at_ms` closes those that are open.
     pub(crate) fn shards(&self, disabled_at_ms: Option<u64>) -> impl Iterator<Item = Shard> + '_ {
         (0..self.generations.len()).flat_map(move |position| {
             let generation = self.generations[position];

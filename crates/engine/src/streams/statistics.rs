@@ -1,4 +1,4 @@
-//! Figures of streams for operators.
+//! Figures about streams, for operators.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub struct StreamStatistics {
     pub enabled: bool,
     /// Shards that can be read.
     pub shards: u64,
-    /// The age of the oldest record that is still stored; `None` without records.
+    /// The age of the oldest stored record; `None` without records.
     pub oldest_record_age_ms: Option<u64>,
 }
 

@@ -12,7 +12,7 @@ use crate::streams;
 use crate::tables::{encryption, throughput};
 
 impl Engine {
-    /// Creates a table, which is ready for use when this returns.
+    /// Creates a table. It is ready for use when this returns.
     pub async fn create_table(&self, request: CreateTable) -> Result<TableDescription> {
         let now_ms = self.clock.now_ms();
         let uuid = self.random.uuid();
@@ -91,7 +91,7 @@ impl Engine {
     }
 }
 
-/// An index that comes with its table has nothing to be filled with, so it is active at once.
+/// An index created with its table has nothing to backfill, so it is active at once.
 fn new_index(
     index: &CreateIndex,
     id: IndexId,

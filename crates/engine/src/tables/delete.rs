@@ -1,4 +1,5 @@
-//! DeleteTable: the definition, the items and everything derived from them go in one atomic write.
+//! DeleteTable: one atomic write removes the definition, the items and everything derived from
+//! them.
 
 use zenobe_store::{Batch, KeyRange};
 
@@ -10,8 +11,8 @@ use crate::schema::{IndexStatus, TableDefinition, TableDescription, TableId};
 use crate::streams;
 
 impl Engine {
-    /// Deletes a table. The name is free again when this returns; giving the space back is background
-    /// work.
+    /// Deletes a table. The name is free again when this returns; reclaiming the space is
+    /// background work.
     pub async fn delete_table(&self, name: &TableName) -> Result<TableDescription> {
         let last_seen = self.describe_table(name).await?;
         let now_ms = self.timeline.read().stamp_ms;
@@ -39,7 +40,7 @@ fn check_deletable(definition: &TableDefinition) -> Result<()> {
     Ok(())
 }
 
-/// Everything that belongs to a table and not to its streams, which stay readable for a day.
+/// Everything that belongs to a table, except its streams, which stay readable for a day.
 fn ranges_of_table(id: TableId) -> Vec<KeyRange> {
     let prefixes = [
         keyspace::item_prefix(id),

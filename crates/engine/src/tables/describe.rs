@@ -26,7 +26,7 @@ impl Engine {
         }
     }
 
-    /// The names of a namespace's tables in byte order: up to `limit` of those after `start`.
+    /// Up to `limit` names of a namespace's tables after `start`, in byte order.
     pub async fn list_tables(
         &self,
         namespace: &Namespace,
@@ -57,8 +57,9 @@ impl Engine {
         }
     }
 
-    /// A definition with the figures of the moment, whether or not the definition is still current. For
-    /// answers to changes that are committed, which must not fail any more: without figures if need be.
+    /// A definition with its current figures, whether or not the definition is still current. It is
+    /// for responses to committed changes, which must not fail any more: if necessary, the figures
+    /// are left out.
     pub(super) async fn describe_as_is(&self, table: &Table) -> TableDescription {
         let statistics = match self.read_statistics(table).await {
             Ok((_, statistics)) => statistics,
@@ -71,8 +72,8 @@ impl Engine {
         self.describe(table, &statistics)
     }
 
-    /// The value of the table's version row, and the counters of the table and then of each index, all
-    /// from one state of the store.
+    /// The value of the table's version row, and the counters of the table and then of each index,
+    /// all from one state of the store.
     async fn read_statistics(&self, table: &Table) -> Result<(Option<Value>, Vec<[i64; 2]>)> {
         let counters = |keys: &StatisticsKeys| [keys.item_count.clone(), keys.size_bytes.clone()];
         let mut keys: Vec<Key> = vec![table.guard_key().clone()];
@@ -109,8 +110,8 @@ impl Engine {
     }
 }
 
-/// Statistics only inform. One that went astray is a defect to be told of, but no reason to keep a table from
-/// being described.
+/// Statistics are only informative. A negative one is a defect worth logging, but no reason to fail
+/// the description of a table.
 fn unsigned_or_zero(table: &str, index: Option<&str>, count: i64) -> u64 {
     u64::try_from(count).unwrap_or_else(|_| {
         tracing::error!(table, index, count, "a statistic is negative");
@@ -118,7 +119,8 @@ fn unsigned_or_zero(table: &str, index: Option<&str>, count: i64) -> u64 {
     })
 }
 
-/// The definition with decreases of capacity counted for the day of `now_ms`: yesterday's are forgotten.
+/// The definition with the decreases of capacity counted for the day of `now_ms`: earlier ones
+/// expire.
 fn with_current_day(definition: &Arc<TableDefinition>, now_ms: u64) -> Arc<TableDefinition> {
     let aged = |it: &Throughput| it.decreases_today != throughput::decreases_today(it, now_ms);
     let global = &definition.global_indexes;

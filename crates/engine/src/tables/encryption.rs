@@ -1,5 +1,5 @@
-//! Encryption settings. Nothing is encrypted with a KMS key here; the settings are kept and shown as
-//! DynamoDB does.
+//! Encryption settings. Nothing here encrypts with a KMS key; the settings are stored and shown as
+//! on DynamoDB.
 
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -8,14 +8,14 @@ use crate::error::UpdateTableError;
 use crate::random::format_uuid;
 use crate::schema::{Namespace, TableDefinition};
 
-/// The ARN under which a key is shown.
+/// The ARN that represents a key.
 pub(super) fn key_arn(namespace: &Namespace, key: &KmsKey) -> String {
     let Namespace { account, region } = namespace;
     let resource = match key {
         KmsKey::Customer(arn) if arn.starts_with("arn:") => return arn.clone(),
         KmsKey::Customer(alias) if alias.starts_with("alias/") => alias.clone(),
         KmsKey::Customer(id) => format!("key/{id}"),
-        // Every namespace has one such key, so its id follows from the namespace.
+        // Every namespace has one such key, so the namespace determines its id.
         KmsKey::AwsManaged => {
             let id = format_uuid(xxh3_128(format!("aws/dynamodb {account} {region}").as_bytes()));
             format!("key/{id}")

@@ -1,5 +1,5 @@
-//! Adding and removing global indexes with UpdateTable. Here they only change their status; the work is
-//! done by `indexes::backfill`.
+//! Adding and removing global indexes with UpdateTable. This only changes their status;
+//! `indexes::backfill` does the work.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// An attribute that is a key keeps its type.
+/// An attribute that is a key must keep its type.
 pub(super) fn check_types(
     definition: &TableDefinition,
     request: &UpdateTable,
@@ -112,7 +112,7 @@ fn create(
     Ok(())
 }
 
-/// A key attribute has to be in the request's definitions, also if the table knows it.
+/// A key attribute must be in the request's definitions, even if the table knows it.
 fn resolve_keys(
     index: &UnresolvedIndex,
     types: Option<&BTreeMap<String, ScalarType>>,

@@ -15,7 +15,7 @@ pub(crate) use index_changes::prune_attribute_types;
 
 use crate::schema::TableDescription;
 
-/// A table before and after an UpdateTable. DynamoDB's response shows most of what was before.
+/// A table before and after an UpdateTable. DynamoDB's response shows mostly the earlier state.
 #[derive(Debug, Clone)]
 pub struct TableUpdate {
     pub before: TableDescription,

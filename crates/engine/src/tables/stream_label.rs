@@ -1,12 +1,12 @@
-//! Labels of streams: the time of enabling, as in `2026-10-09T05:53:25.330`. Unique per table, because
-//! a stream is known by its table and its label.
+//! Labels of streams: the time of enabling, such as `2026-10-09T05:53:25.330`. Labels are unique
+//! per table, because a table and a label identify a stream.
 
 use time::{Date, OffsetDateTime, PrimitiveDateTime, Time};
 
 use crate::clock::iso8601;
 
-/// The label of a stream enabled now on a table whose latest stream has the label `latest`. Within the
-/// same millisecond, or after a clock that went back, it is the first free one after `latest`.
+/// The label of a stream enabled now on a table whose latest stream has the label `latest`. Within
+/// the same millisecond, or after the clock went back, it is the first free label after `latest`.
 pub(crate) fn next(latest: Option<&str>, now_ms: u64) -> String {
     let after_latest_ms = latest.and_then(parse).map_or(0, |latest_ms| latest_ms + 1);
     iso8601(now_ms.max(after_latest_ms))

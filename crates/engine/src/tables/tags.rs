@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::schema::{Namespace, TableDefinition, table_arn};
 
 impl Engine {
-    /// Adds tags and replaces those of the same key, all or nothing.
+    /// Adds tags and replaces those with the same key, atomically.
     pub async fn tag_resource(
         &self,
         name: &TableName,
@@ -26,7 +26,7 @@ impl Engine {
         .await
     }
 
-    /// Removes tags; keys that aren't there are ignored.
+    /// Removes tags; missing keys are ignored.
     pub async fn untag_resource(&self, name: &TableName, keys: &[String]) -> Result<()> {
         self.change_tags(name, |definition| {
             definition.tags.retain(|key, _| !keys.contains(key));
@@ -56,7 +56,7 @@ impl Engine {
     }
 }
 
-/// Tags are asked for by ARN, and that is how a missing table is named.
+/// Requests name a tagged table by ARN, and so does the error for a missing one.
 fn resource_error(name: &TableName, error: Error) -> Error {
     match error {
         Error::TableNotFound { .. } => {

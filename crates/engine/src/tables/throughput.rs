@@ -1,4 +1,4 @@
-//! The bookkeeping of capacity: what a table or a global index starts with, and how it may change.
+//! Capacity accounting: what a table or a global index starts with, and how it may change.
 
 use crate::command::{OnDemandMaximum, ProvisionedUnits, ThroughputSettings};
 use crate::error::{Error, LimitError, Result, UpdateTableError};
@@ -9,7 +9,7 @@ use crate::schema::{BillingMode, Throughput};
 const ON_DEMAND_WARM_READ_UNITS: u64 = 12_000;
 const ON_DEMAND_WARM_WRITE_UNITS: u64 = 4_000;
 
-/// Decreases are free up to this number per UTC day; after that one per hour.
+/// This many decreases are free per UTC day; after that, one per hour.
 const FREE_DECREASES_PER_DAY: u32 = 4;
 const DECREASE_INTERVAL_MS: u64 = 3_600 * 1_000;
 const DAY_MS: u64 = 24 * 3_600 * 1_000;
@@ -37,7 +37,7 @@ pub(super) fn initial(
     Ok(throughput)
 }
 
-/// Refuses what the account's quota doesn't cover.
+/// Rejects what exceeds the account's quota.
 pub(super) fn check_limits(
     limits: &Limits,
     settings: &ThroughputSettings,
@@ -62,7 +62,7 @@ pub(super) fn check_limits(
     Ok(())
 }
 
-/// Changes the provisioned units of a table or index that has some already.
+/// Changes the provisioned units of a table or index that already has some.
 pub(super) fn change_units(
     throughput: &mut Throughput,
     units: ProvisionedUnits,
@@ -74,7 +74,7 @@ pub(super) fn change_units(
         let index = index.map(str::to_owned);
         return Err(UpdateTableError::ThroughputUnchanged { index, read, write });
     }
-    // Both dimensions in one call count as one decrease.
+    // Decreasing both in one call counts as one decrease.
     if units.read < read || units.write < write {
         count_decrease(throughput, now_ms)?;
     }
@@ -97,7 +97,7 @@ pub(super) fn become_on_demand(throughput: &mut Throughput) {
     warm_up_for_on_demand(throughput);
 }
 
-/// Takes over the on-demand maxima that are given; those not given stay.
+/// Applies the given on-demand maxima; the others stay.
 pub(super) fn merge_on_demand_maximum(throughput: &mut Throughput, settings: &ThroughputSettings) {
     let merge = |current: &mut Option<u64>, given: Option<OnDemandMaximum>| match given {
         Some(OnDemandMaximum::Units(units)) => *current = Some(units),

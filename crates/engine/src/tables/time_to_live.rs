@@ -24,7 +24,7 @@ impl Engine {
             Ok(edit)
         };
         self.catalog.change(&*self.store, &request.table, decide).await?;
-        // Items that are there already get their entries in the background.
+        // Existing items get their entries in the background.
         self.background.wake();
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! UpdateTable: the rules that depend on the table's state, in the order in which they are checked.
-//! What the request alone reveals (members that exclude each other, values out of range) has been
-//! checked by the caller.
+//! The caller has checked what the request alone reveals (members that exclude each other, values
+//! out of range).
 
 use crate::Engine;
 use crate::catalog::change::Edit;
@@ -15,7 +15,7 @@ use crate::tables::{TableUpdate, encryption, index_changes, throughput};
 const TABLE_CLASS_WINDOW_MS: u64 = 30 * 24 * 3_600 * 1_000;
 
 impl Engine {
-    /// Changes a table's settings, all or nothing. They hold when this returns, except that indexes are
+    /// Changes a table's settings atomically. They apply when this returns, except that indexes are
     /// filled and removed in the background.
     pub async fn update_table(&self, request: UpdateTable) -> Result<TableUpdate> {
         let (now_ms, limits) = (self.clock.now_ms(), &self.limits);
@@ -28,7 +28,7 @@ impl Engine {
             None => None,
         };
         let decide = |before: &TableDefinition| {
-            // The table may have had another stream since the earlier ones were looked at.
+            // The table may have had another stream since the earlier labels were read.
             let latest = earlier.as_deref().max(before.latest_stream_label.as_deref());
             let stream = view_type.map(|view_type| self.new_stream(view_type, latest));
             let mut edit = Edit::new(before.clone());
@@ -127,7 +127,7 @@ fn check_limits(request: &UpdateTable, limits: &Limits) -> Result<()> {
     Ok(())
 }
 
-/// The billing mode and all capacity settings, of the table and then of the indexes it has.
+/// The billing mode and all capacity settings, of the table and then of its indexes.
 fn apply_capacity(
     definition: &mut TableDefinition,
     request: &UpdateTable,
@@ -177,7 +177,7 @@ fn provisioned(
 ) -> Result<(), UpdateTableError> {
     throughput::refuse_on_demand_maximum(&request.throughput, None)?;
     let Some(units) = request.throughput.provisioned else {
-        // Who asks for the mode has to say how much, even if the table is in it already.
+        // A request for this mode must give the units, even if the table is in it already.
         return match request.billing_mode {
             Some(_) => Err(throughput::required(None)),
             None => Ok(()),
@@ -216,7 +216,7 @@ fn update_index(
         (BillingMode::PayPerRequest, Some(_)) => {
             return Err(throughput::not_on_demand(Some(name)));
         }
-        // A change of mode has set the index's units along with the table's.
+        // A change of mode has set the index's units together with the table's.
         (BillingMode::Provisioned, Some(units)) if mode_before == mode => {
             throughput::change_units(&mut index.throughput, units, Some(name), now_ms)?;
         }
@@ -231,7 +231,7 @@ fn update_index(
     throughput::raise_warm(&mut index.throughput, settings, Some(name))
 }
 
-/// Enables `new_stream`, or disables the stream without one.
+/// Enables `new_stream`; without one, disables the stream.
 fn apply_stream(
     definition: &mut TableDefinition,
     new_stream: Option<&StreamSettings>,

@@ -17,7 +17,7 @@ use crate::read::{decode_all, project};
 
 use super::{ConsumedByTable, cancelled, replace};
 
-/// What the items of one transaction may add up to, before projection.
+/// The largest total size of one transaction's items, before projection.
 const ITEMS_SIZE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 impl Engine {
@@ -37,7 +37,7 @@ impl Engine {
         }
     }
 
-    /// The items, or a table whose definition is stale: both are read from the same state.
+    /// The items, or a table whose definition is stale. Both are read from the same state.
     async fn transact_get_once(
         &self,
         gets: &[GetItem],
@@ -71,7 +71,7 @@ fn outcome(gets: &[GetItem], items: Vec<Option<EncodedItem>>) -> TransactGetOutc
         let halves = transactional_read_halves(size_bytes(item.as_ref()));
         consumed.of(&get.table).table_halves += halves;
         let item = item.map(|item| project(item, get.projection.as_ref()));
-        // A projection that matches nothing yields no item here, unlike in GetItem.
+        // Unlike in GetItem, a projection that matches nothing yields no item here.
         projected.push(item.filter(|item| get.projection.is_none() || !item.as_item().is_empty()));
     }
     TransactGetOutcome { items: projected, consumed: consumed.tables }

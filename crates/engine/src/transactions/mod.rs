@@ -31,14 +31,14 @@ impl ConsumedByTable {
     }
 }
 
-/// Puts a refreshed definition in the place of the stale one, wherever a transaction mentions the table.
+/// Replaces a stale definition with the refreshed one, wherever a transaction mentions the table.
 fn replace(tables: &mut [Arc<Table>], fresh: &Arc<Table>) {
     for table in tables.iter_mut().filter(|table| table.name() == fresh.name()) {
         *table = Arc::clone(fresh);
     }
 }
 
-/// A cancelled transaction. Every failed condition is reported, but only the first invalid action.
+/// A cancelled transaction. Reports every failed condition, but only the first invalid action.
 fn cancelled(errors: impl IntoIterator<Item = Option<Error>>) -> Error {
     let mut invalid_reported = false;
     let reason = |error: Option<Error>| match error {

@@ -1,8 +1,8 @@
-//! Idempotency tokens: a transaction that was committed with a token is remembered for ten minutes in
-//! the store itself, so the promise survives restarts and holds across nodes.
+//! Idempotency tokens: the store itself remembers a transaction that was committed with a token for
+//! ten minutes, so the promise survives restarts and holds across nodes.
 //!
-//! A row keeps the digest of the parameters, its expiry, and what a replay is charged. A second row, ordered by
-//! expiry, lets old tokens be found and forgotten a few at a time.
+//! A row holds the digest of the parameters, its expiry, and what a replay is charged. A second
+//! row, ordered by expiry, lets old tokens be found and deleted a few at a time.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -21,8 +21,9 @@ use crate::write::commit::Written;
 
 const LIFETIME_MS: u64 = 10 * 60 * 1000;
 
-/// How many expired tokens are forgotten at once, and by one in how many transactions: a few more than come in, so a
-/// backlog shrinks, while most transactions don't have to look.
+/// How many expired tokens to delete at once, and in one of how many transactions. This deletes
+/// slightly more tokens than are added, so a backlog shrinks, while most transactions don't have to
+/// look.
 const FORGOTTEN_AT_ONCE_MAX: usize = 64;
 const FORGETTING_ONE_IN: u8 = 16;
 
@@ -39,7 +40,7 @@ pub(crate) enum TokenState {
     Done(Replay),
 }
 
-/// What a transaction that was done before costs: reads of the items it touched.
+/// What repeating a transaction costs: reads of the items it touched.
 #[derive(Debug)]
 pub(crate) struct Replay {
     pub consumed: Vec<Consumed>,
@@ -55,7 +56,8 @@ impl Token {
         }
     }
 
-    /// Whether it falls to this token's transaction to forget some old ones. Digests are as good as random.
+    /// Whether this token's transaction should delete some old tokens. Digests are as good as
+    /// random.
     pub fn is_cleaner(&self) -> bool {
         self.parameters_digest[0].is_multiple_of(FORGETTING_ONE_IN)
     }
@@ -111,7 +113,7 @@ impl Token {
 }
 
 impl Engine {
-    /// Forgets some tokens that have expired, the oldest first, and says whether there may be more.
+    /// Deletes some expired tokens, oldest first. Returns whether there may be more.
     pub(crate) async fn forget_expired_tokens(&self) -> Result<bool> {
         let moment = self.timeline.read();
         if moment.is_paused {
@@ -126,14 +128,15 @@ impl Engine {
         let set = WriteSet { guards: &[], keys: &keys };
         let decision = write_with(&*self.store, set, |rows| {
             let mut batch = Batch::new();
-            // One by one: a range would take along an expiry that has come in since, and its token would stay.
+            // Deleted one by one: a range would include an expiry that was added since, and its
+            // token would stay.
             expiries.iter().for_each(|expiry| batch.delete(expiry.clone()));
             for (key, row) in keys.iter().zip(rows) {
                 match row.as_ref().map(Row::decode) {
-                    // A token that was used again after its expiry has a new row, and a new expiry.
+                    // A token that was used again after its expiry has a new row and a new expiry.
                     Some(Ok(row)) if row.expires_at_ms < now_ms => batch.delete(key.clone()),
                     Some(Ok(_)) | None => {}
-                    // It stays for whoever looks into it, but does not keep the others.
+                    // The row stays for inspection, but does not block the others.
                     Some(Err(error)) => {
                         tracing::error!(?key, %error, "the row of an expired token is damaged and stays");
                     }
@@ -161,7 +164,8 @@ impl Engine {
     }
 }
 
-/// The rows of the tokens behind some expiries, each once. An expiry that is too short to name a token has none.
+/// The token rows of some expiries, each once. An expiry that is too short to name a token has
+/// none.
 fn token_rows(expiries: &[Key]) -> Vec<Key> {
     let row = |expiry: &Key| keyspace::token_row_of_expiry(expiry).map(Key::copy_from_slice);
     let mut rows: Vec<Key> = expiries.iter().filter_map(row).collect();
@@ -170,7 +174,7 @@ fn token_rows(expiries: &[Key]) -> Vec<Key> {
     rows
 }
 
-/// A token as it is stored: an item in the engine's own encoding.
+/// A token in its stored form: an item in the engine's own encoding.
 #[derive(Debug, PartialEq, Eq)]
 struct Row {
     parameters_digest: [u8; 16],

@@ -53,7 +53,8 @@ impl Engine {
         Ok(outcome)
     }
 
-    /// Transactions with tokens see to it themselves that old tokens can't pile up. The transaction itself is done: a failure here must not look like its failure.
+    /// Transactions with tokens delete old tokens themselves, so that these can't pile up. The
+    /// transaction itself is done: a failure here must not look like its failure.
     async fn forget_some_tokens(&self) {
         if let Err(error) = self.forget_expired_tokens().await {
             tracing::warn!(%error, "expired transaction tokens could not be removed");
@@ -69,7 +70,7 @@ impl Engine {
     }
 }
 
-/// An action with its item encoded once, however often it is prepared.
+/// An action whose item is encoded once, however often the action is prepared.
 struct Step<'c> {
     action: &'c TransactAction,
     item: Option<EncodedItem>,
@@ -110,7 +111,8 @@ impl<'c> Step<'c> {
     }
 }
 
-/// Checks all actions against their tables. Some faults are the request's, others cancel the transaction.
+/// Checks all actions against their tables. Some faults fail the request, others cancel the
+/// transaction.
 fn prepare<'c>(steps: &[Step<'c>], tables: &[Arc<Table>]) -> Result<Vec<Intent<'c>>> {
     let mut prepared = Vec::with_capacity(steps.len());
     for (step, table) in steps.iter().zip(tables) {
@@ -131,7 +133,7 @@ fn prepare<'c>(steps: &[Step<'c>], tables: &[Arc<Table>]) -> Result<Vec<Intent<'
     prepared.into_iter().collect()
 }
 
-/// Empty keys fail the request as a whole; other faults of keys are reasons of a cancellation.
+/// Empty keys fail the whole request; other faults of keys cancel the transaction.
 fn is_request_error(error: &Error) -> bool {
     matches!(
         error,

@@ -1,5 +1,6 @@
-//! Gives items that are older than a table's time-to-live setting their entries in the expiry index, the way
-//! a new index is filled: in key order, in bounded batches, with the progress stored after each.
+//! Gives items older than a table's time-to-live setting their entries in the expiry index, like
+//! the backfill of a new index: in key order, in bounded batches, with the progress stored after
+//! each.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::indexes::backfill::items_after;
 use crate::keyspace;
 use crate::schema::TableDefinition;
 
-/// Finishes the expiry indexes of all tables. One table's failure doesn't keep the others waiting.
+/// Completes the expiry indexes of all tables. If one table fails, the others still proceed.
 pub(crate) async fn finish_pending(engine: &Engine) -> Result<()> {
     let mut outcome = Ok(());
     for table in engine.catalog.tables().values().filter(|table| is_pending(table.definition())) {
@@ -33,7 +34,7 @@ fn is_pending(definition: &TableDefinition) -> bool {
     definition.ttl_attribute.is_some() && !definition.ttl_indexed
 }
 
-/// Whether both definitions have the setting from the same UpdateTimeToLive.
+/// Whether both definitions have the setting of the same UpdateTimeToLive.
 fn is_same_setting(definition: &TableDefinition, other: &TableDefinition) -> bool {
     definition.id == other.id
         && definition.ttl_attribute == other.ttl_attribute

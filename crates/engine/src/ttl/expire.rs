@@ -1,4 +1,4 @@
-//! Deletes items whose time has passed.
+//! Deletes expired items.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -16,18 +16,18 @@ use crate::keyspace;
 use crate::write::commit::{Committed, commit};
 use crate::write::intent::{Action, Intent};
 
-/// A batch holds the locks of its items, so it is kept short. Several run side by side to share the waiting
-/// for the disk.
+/// A batch holds the locks of its items, so it is short. Several run side by side to share the
+/// waits for the disk.
 const BATCH_ITEMS_MAX: usize = 64;
 const BATCHES_AT_ONCE: usize = 8;
 
-/// From this many deletions on, the store is asked to tidy the index up: the next search would otherwise have
-/// to step over what they left behind.
+/// From this many deletions on, the store is asked to reclaim the index's space: otherwise the next
+/// search would step over their tombstones.
 const RECLAIM_ITEMS_MIN: u64 = 10_000;
 
 impl Engine {
-    /// Deletes all items that have expired by now, and counts them. One table's failure doesn't keep the others
-    /// waiting.
+    /// Deletes all items that have expired by now, and counts them. If one table fails, the others
+    /// still proceed.
     pub(crate) async fn expire_items(&self) -> Result<u64> {
         let mut outcome = Ok(0);
         for table in self.catalog.tables().values() {
@@ -47,7 +47,7 @@ impl Engine {
         outcome
     }
 
-    /// How many items this engine has deleted because their time had passed.
+    /// How many items this engine has deleted because they had expired.
     pub fn expired_items(&self) -> u64 {
         self.background.expired_items.load(Ordering::Relaxed)
     }
@@ -59,7 +59,7 @@ impl Engine {
 }
 
 async fn expire_table(engine: &Engine, table: &Arc<Table>) -> Result<u64> {
-    // Looked at for each table: the clock may jump while another one is worked on.
+    // Checked for each table: the clock may jump while another table is being processed.
     let moment = engine.timeline.read();
     if moment.is_paused {
         return Ok(0);
@@ -84,7 +84,8 @@ async fn expire_table(engine: &Engine, table: &Arc<Table>) -> Result<u64> {
     Ok(expired)
 }
 
-/// As [`expire_batch`], but leaves out what can't be decoded: a damaged item must not keep its neighbours.
+/// Like [`expire_batch`], but skips items that don't decode: a damaged item must not protect its
+/// neighbours.
 async fn expire_readable(
     engine: &Engine,
     table: &Arc<Table>,
@@ -108,7 +109,7 @@ async fn expire_readable(
     Ok(expired)
 }
 
-/// Deletes those items of the entries that have still expired, and counts them.
+/// Deletes the items that are still expired, and counts them.
 async fn expire_batch(
     engine: &Engine,
     table: &Arc<Table>,

@@ -1,4 +1,4 @@
-//! Item collections: how large they are, and that they don't grow beyond their limit.
+//! Item collections: their sizes, and the limit on these.
 
 use std::collections::HashMap;
 
@@ -17,8 +17,9 @@ use super::intent::Intent;
 
 /// The sizes of the item collections that the intents write to, read before the write.
 ///
-/// Sizes are counters, which take no locks: writers of one collection run side by side, and each may miss what
-/// others are adding at that moment. The limit holds to within those few writes.
+/// Sizes are counters, which take no locks: writers of one collection run side by side, and each
+/// may miss what others are adding at that moment. The limit therefore holds to within those few
+/// writes.
 pub(super) struct Collections {
     size_bytes_by_key: HashMap<Key, i64>,
     size_bytes_max: i64,
@@ -45,8 +46,8 @@ impl Collections {
         Ok(collections)
     }
 
-    /// The size of each intent's collection after all writes, or which intents make one too large. A write
-    /// that doesn't grow its collection is always welcome. Without collections, nothing.
+    /// The size of each intent's collection after all writes, or which intents make one too large.
+    /// A write that doesn't grow its collection always passes. Empty without collections.
     pub fn after(
         &self,
         intents: &[Intent<'_>],
@@ -78,7 +79,7 @@ impl Collections {
     }
 }
 
-/// The counter of the collection that an intent writes to, on tables that have collections.
+/// The counter of the collection that an intent writes to, on tables with collections.
 fn collection_key(intent: &Intent<'_>) -> Option<Key> {
     (!intent.is_check() && has_collections(&intent.table))
         .then(|| keyspace::collection_size(intent.table.definition().id, intent.key.partition()))

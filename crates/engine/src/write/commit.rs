@@ -1,4 +1,4 @@
-//! Carries out intents: all of them in one atomic, serialisable write, or none.
+//! Commits intents: all of them in one atomic, serialisable write, or none.
 
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ use super::intent::{Action, Intent};
 pub(crate) enum Committed {
     /// What each intent did, in order.
     Written(Vec<Written>),
-    /// Nothing was written: what stands against each intent, in order.
+    /// Nothing was written: the errors of the intents, in order.
     Refused(Vec<Option<Error>>),
     /// Nothing was written: this table's definition has changed since the intents were prepared.
     Stale(Arc<Table>),
-    /// Nothing was written: the token says that it was done before.
+    /// Nothing was written: the token shows that the transaction already happened.
     Replayed(Replay),
 }
 
@@ -41,12 +41,12 @@ impl Written {
         Written { old, new, effect: Effect::default(), collection: None }
     }
 
-    /// The size that reading or writing this item is charged by.
+    /// The size that reading or writing this item is charged for.
     pub fn charged_size_bytes(&self) -> u64 {
         size_bytes(self.old.as_ref()).max(size_bytes(self.new.as_ref()))
     }
 
-    /// Adds what the write costs. Transactions double the table's part, never the indexes'.
+    /// Adds the cost of the write. Transactions double the table's part, never the indexes'.
     pub fn charge(&self, consumed: &mut Consumed, table_factor: u64) {
         consumed.table_halves += table_factor * write_halves(self.charged_size_bytes());
         for index in &self.effect.indexes {
@@ -55,7 +55,8 @@ impl Written {
     }
 }
 
-/// Commits `intents`, which must name different items. With a token, the write happens at most once.
+/// Commits `intents`, which must name different items. With a token, the write happens at most
+/// once.
 pub(crate) async fn commit(
     engine: &Engine,
     intents: &[Intent<'_>],
@@ -86,7 +87,8 @@ pub(crate) async fn commit(
     }
 }
 
-/// Tells who waits for the records of these tables. One without a stream has nobody who waits.
+/// Notifies those who wait for the records of these tables. Nobody waits for a table without a
+/// stream.
 fn announce(engine: &Engine, tables: &[&Arc<Table>]) {
     tables.iter().for_each(|table| engine.announcements.announce(table.name()));
 }
@@ -100,11 +102,11 @@ enum Stop {
     Failed(Error),
 }
 
-/// The write set of one try.
+/// The write set of one attempt.
 ///
-/// Guards: the version row of each table, then the items that are only checked. Keys: the token's row, the
-/// items that are written, then those entries of incomplete indexes whose presence matters. Items come in the order of
-/// their intents.
+/// Guards: the version row of each table, then the items that are only checked. Keys: the token's
+/// row, the items that are written, then those entries of incomplete indexes whose presence
+/// matters. Items are in the order of their intents.
 struct Attempt<'a> {
     intents: &'a [Intent<'a>],
     token: Option<&'a Token>,
@@ -182,7 +184,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Every item before and after; or what stands against the intents, as far as the items tell.
+    /// Every item before and after, or the errors of the intents as far as the items reveal them.
     fn images(
         &self,
         guards: &[Option<Value>],
@@ -191,7 +193,7 @@ impl<'a> Attempt<'a> {
         let mut checked = guards[self.tables.len()..].iter();
         let mut changed = keys[self.token.iter().len()..].iter();
         let mut images = Vec::with_capacity(self.intents.len());
-        // Stays empty, and takes no memory, until there is an error.
+        // Stays empty, without allocating, until there is an error.
         let mut errors: Vec<Option<Error>> = Vec::new();
         for (position, intent) in self.intents.iter().enumerate() {
             let stored = if intent.is_check() { checked.next() } else { changed.next() };
@@ -236,7 +238,7 @@ impl<'a> Attempt<'a> {
         if unknown.is_empty() {
             Ok(batch)
         } else {
-            // Entries that are known already stay declared, or the next try would miss them.
+            // Entries that are already known stay declared, or the next attempt would miss them.
             unknown.extend(known.into_keys());
             Err(Stop::NeedsEntries(unknown))
         }
@@ -248,7 +250,8 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// What the change of an item usually entails: the item, two counters, an index and a stream record.
+/// What the change of an item usually involves: the item, two counters, an index and a stream
+/// record.
 const OPERATIONS_EXPECTED: usize = 6;
 
 fn collection(intent: &Intent<'_>, size_bytes: Option<u64>) -> Result<Option<ItemCollection>> {

@@ -1,4 +1,4 @@
-//! Checks of a delete that need the table but not the old item.
+//! The checks of a delete that need the table but not the old item.
 
 use std::sync::Arc;
 

@@ -31,20 +31,20 @@ pub(crate) enum Action<'c> {
         touched: Vec<&'c str>,
         size_rule: SizeRule,
     },
-    /// A transaction's condition check: the item stays as it is.
+    /// A transaction's condition check: the item does not change.
     Check,
-    /// Deletes the item if its time to live has passed; otherwise it stays as it is.
+    /// Deletes the item if it has expired; otherwise it does not change.
     Expire {
         now_s: u64,
     },
 }
 
-/// How the size of an updated item is measured.
+/// How to measure an updated item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SizeRule {
     /// UpdateItem counts the expression's own overhead, but not the key.
     Update,
-    /// Transactions and PartiQL look at the item alone.
+    /// Transactions and PartiQL measure only the item.
     Flat,
 }
 
@@ -59,7 +59,7 @@ impl<'c> Intent<'c> {
         Intent { table, key, item_key, condition, action }
     }
 
-    /// Whether the item is only looked at.
+    /// Whether the item is only checked.
     pub fn is_check(&self) -> bool {
         matches!(self.action, Action::Check)
     }
@@ -98,7 +98,7 @@ impl<'c> Intent<'c> {
     }
 }
 
-/// Decodes and encodes no more than what the update touches: the rest of the item is copied as it is.
+/// Decodes and encodes only what the update touches: the rest of the item is copied as bytes.
 fn updated(old: &EncodedItem, update: &Update, touched: &[&str]) -> Result<EncodedItem> {
     let old = old.as_item();
     let attributes = update.apply_to(old.decode_some(touched)).map_err(update_error)?;
@@ -115,7 +115,7 @@ fn created(update: &Update, key: &Attributes) -> Result<Option<EncodedItem>> {
     Ok(Some(EncodedItem::encode(&attributes)))
 }
 
-/// What is too large to be computed is too large to be stored.
+/// A value too large to compute is too large to store.
 fn update_error(error: UpdateError) -> Error {
     match error {
         UpdateError::TooLarge => Error::UpdateTooLarge,
@@ -123,7 +123,7 @@ fn update_error(error: UpdateError) -> Error {
     }
 }
 
-/// Only what the update touched can have become deeper.
+/// Only attributes that the update touched can have become deeper.
 fn check_nesting(update: &Update, attributes: &Attributes) -> Result<()> {
     let too_deep = update
         .targets()

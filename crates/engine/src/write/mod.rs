@@ -1,5 +1,5 @@
-//! Writes of single items. A command becomes an [`Intent`] once it is checked against its table;
-//! [`commit`] then carries intents out, one for a plain write, many for a transaction.
+//! Writes of single items. A command becomes an [`Intent`] once it has been checked against its
+//! table; [`commit`] then executes intents, one for a plain write, many for a transaction.
 
 mod collections;
 pub(crate) mod commit;
@@ -51,7 +51,8 @@ impl Engine {
         self.write_item(&command.table, |table| prepare_update(table, &command, size_rule)).await
     }
 
-    /// Prepares a write against the table's definition and commits it; anew if the definition has changed.
+    /// Prepares a write against the table's definition and commits it. Repeats that if the
+    /// definition has changed.
     pub(crate) async fn write_item<'c>(
         &self,
         name: &'c TableName,

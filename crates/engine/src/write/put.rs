@@ -1,4 +1,4 @@
-//! Checks of a put that need the table but not the old item.
+//! The checks of a put that need the table but not the old item.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::keys::{PrimaryKey, check_paths};
 
 use super::intent::{Action, Intent};
 
-/// Comes before the table is looked up.
+/// Comes before the lookup of the table.
 pub(crate) fn check_size(item: &EncodedItem) -> Result<()> {
     if item.as_item().size_bytes() > ITEM_SIZE_BYTES_MAX {
         return Err(Error::ItemTooLarge);

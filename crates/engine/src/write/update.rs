@@ -1,4 +1,4 @@
-//! Checks of an update that need the table but not the old item.
+//! The checks of an update that need the table but not the old item.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(crate) fn prepare_update(
     Ok(Intent::new(table, key, command.condition.as_ref(), action))
 }
 
-/// No action may touch the table's key, not even to set the value it has.
+/// No action may touch the table's key, not even to set its current value.
 fn check_targets(table: &Table, update: &Update) -> Result<()> {
     let is_target = |key: &&KeyAttribute| update.targets().any(|target| target.root() == key.name);
     match table.definition().keys.attributes().find(is_target) {
@@ -43,7 +43,8 @@ fn check_targets(table: &Table, update: &Update) -> Result<()> {
     }
 }
 
-/// What can't be the index key it is meant for is refused before anything is read, if the request alone shows it.
+/// Rejects values that can't be the index keys they are meant for, before anything is read, if the
+/// request alone shows it.
 fn check_results(table: &Table, update: &Update) -> Result<()> {
     index_keys::first_by_name(table, |index| {
         let mut keys = index.keys.attributes();
@@ -69,15 +70,15 @@ fn result_fault(key: &KeyAttribute, update: &Update) -> Option<IndexKeyError> {
     }
 }
 
-/// What the request alone tells of an action's result.
+/// What the request alone reveals about an action's result.
 #[derive(Clone, Copy)]
 enum Foreseen<'u> {
     Literal(&'u AttributeValue),
-    /// Arithmetic yields a number, whatever it is.
+    /// Arithmetic always yields a number.
     Number,
 }
 
-/// What an action would make the value of a key attribute.
+/// The value that an action would give a key attribute.
 fn result_for<'u>(key: &KeyAttribute, action: &'u UpdateAction) -> Option<Foreseen<'u>> {
     let target = action.target();
     if !target.is_top_level() || target.root() != key.name {

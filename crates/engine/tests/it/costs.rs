@@ -1,7 +1,7 @@
-//! Requests that ask for more work than they say. Pages with costly filters hand the thread back again and again, and
-//! still are one state; updates that no item can hold are refused.
+//! Requests that ask for more work than they suggest. Pages with costly filters yield the thread
+//! again and again, and still show one state. Updates with results larger than any item fail.
 //!
-//! The memory store never waits, so every time that a read is pending it has passed its turn.
+//! The memory store never waits, so each time that a read is pending, it has yielded.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -103,7 +103,7 @@ fn a_page_is_one_state_however_many_turns_it_takes() {
 }
 
 #[test]
-fn an_update_that_no_item_can_hold_is_too_large() {
+fn an_update_larger_than_any_item_fails() {
     block_on(async {
         let script = filled().await;
         let literal = Arc::new(AttributeValue::L(vec![AttributeValue::Null; 100_000]));
@@ -124,7 +124,7 @@ fn an_update_that_no_item_can_hold_is_too_large() {
     });
 }
 
-/// As many as a legacy filter has, which knows no limit of operators.
+/// The size of a legacy filter, which has no limit on operators.
 const LEAVES: usize = 30_000;
 
 #[derive(Debug, Clone, Copy)]
@@ -133,7 +133,7 @@ enum Read {
         forward: bool,
     },
     Scan,
-    /// A local index that has to fetch what it returns.
+    /// A local index that must fetch what it returns.
     Index,
 }
 
@@ -152,7 +152,7 @@ async fn filled() -> Script {
     script
 }
 
-/// True on every item, but only its last leaf is.
+/// True for every item, but only because of its last leaf.
 fn filter_on(attribute: &str, leaves: usize) -> Condition {
     let leaf = |number: usize| Condition::Compare {
         left: Operand::Path(Path::top_level(attribute)),

@@ -1,4 +1,5 @@
-//! A store that was tampered with: undecodable bytes are errors, and the consistency check finds the rest.
+//! A store that was tampered with: undecodable bytes are errors, and the consistency check finds
+//! the rest.
 
 use std::sync::Arc;
 
@@ -37,7 +38,7 @@ fn undecodable_bytes_are_an_error_everywhere() {
 }
 
 #[test]
-fn a_damaged_item_does_not_keep_others_from_expiring() {
+fn a_damaged_item_does_not_block_the_expiry_of_others() {
     block_on(async {
         let mut script = filled().await;
         let damaged = only_key(&script, b'T').await;
@@ -83,7 +84,7 @@ fn an_undecodable_statistic_does_not_fail_a_change_that_was_made() {
 }
 
 #[test]
-fn an_entry_without_its_item_is_an_error_for_whoever_needs_the_item() {
+fn an_entry_without_its_item_fails_reads_of_the_item() {
     block_on(async {
         let mut script = filled().await;
         let key = only_key(&script, b'T').await;
@@ -184,7 +185,7 @@ fn the_check_finds_what_does_not_follow_from_the_items() {
 }
 
 #[test]
-fn an_undecodable_record_is_an_error_for_whoever_reads_it() {
+fn an_undecodable_record_fails_its_readers() {
     block_on(async {
         let mut script = filled().await;
         let key = only_key(&script, b'S').await;
@@ -197,7 +198,7 @@ fn an_undecodable_record_is_an_error_for_whoever_reads_it() {
 }
 
 #[test]
-fn an_undecodable_stream_is_an_error_for_whoever_looks_for_it() {
+fn an_undecodable_stream_fails_its_readers() {
     block_on(async {
         let mut script = filled().await;
         let table = script.table("t");
@@ -212,7 +213,7 @@ fn an_undecodable_stream_is_an_error_for_whoever_looks_for_it() {
 }
 
 #[test]
-fn a_damaged_stream_does_not_keep_others_from_being_removed() {
+fn a_damaged_stream_does_not_block_the_removal_of_others() {
     block_on(async {
         let mut script = filled().await;
         script.run(&["create other pk:S"]).await;
@@ -235,7 +236,7 @@ fn a_damaged_stream_does_not_keep_others_from_being_removed() {
 }
 
 #[test]
-fn a_damaged_token_does_not_keep_others_from_being_forgotten() {
+fn a_damaged_token_does_not_block_the_deletion_of_others() {
     block_on(async {
         let mut script = filled().await;
         for token in ["one", "two", "three"] {

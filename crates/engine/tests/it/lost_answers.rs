@@ -1,5 +1,6 @@
-//! A store that commits a change of a definition and then fails to say so, as a disk may that fails while it syncs. The engine can't
-//! know what became of the change, and must not answer reads as if it had not happened.
+//! A store that commits a change of a definition and then fails to say so, like a disk that fails
+//! during a sync. The engine can't know the outcome of the change, and must not answer reads as if
+//! it had not happened.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,7 +33,7 @@ fn reads_notice_a_deletion_whose_answer_was_lost() {
 }
 
 #[test]
-fn a_refused_change_leaves_the_table_readable() {
+fn a_rejected_change_leaves_the_table_readable() {
     block_on(async {
         let (_store, mut script) = exclusive_engine().await;
         expect(&mut script, "create t pk:S", "ok").await;
@@ -55,7 +56,7 @@ async fn expect(script: &mut Script, command: &str, beginning: &str) {
     assert!(text.starts_with(beginning), "{command}: expected {beginning}, found {text}");
 }
 
-/// Commits like the memory store, but answers with an error while it loses answers.
+/// Commits like the memory store, but returns an error while it loses responses.
 #[derive(Default)]
 struct LosingStore {
     inner: MemoryStore,

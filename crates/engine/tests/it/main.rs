@@ -1,4 +1,4 @@
-//! The engine from outside, on the memory store: golden scripts per area, and threads that race.
+//! The engine from outside, on the memory store: golden scripts per area, and racing threads.
 
 mod costs;
 mod damage;

@@ -1,4 +1,5 @@
-//! Queries against a naive model: all items of a partition, filtered by comparing values and sorted.
+//! Queries checked against a naive model: all items of a partition, filtered by comparing values,
+//! and sorted.
 
 use std::cmp::Ordering;
 
@@ -45,7 +46,7 @@ proptest! {
     }
 }
 
-/// All pages of the query, as the values of the sort key that it is about.
+/// All pages of the query, as values of the queried sort key.
 async fn queried(case: &Case) -> Vec<String> {
     let mut script = Script::new().await;
     let sort_type = match case.kind {
@@ -66,7 +67,7 @@ async fn queried(case: &Case) -> Vec<String> {
     assert_eq!(script.run(&create).await, "ok\n");
     for (number, value) in case.stored.iter().enumerate() {
         put(&script, case, number, "p", "g", value).await;
-        // Neighbours that no query should see.
+        // Neighbours that no query may see.
         put(&script, case, number + 100, "other p", "other g", value).await;
     }
     let (index, partition) = match case.target {
@@ -201,7 +202,7 @@ fn case() -> impl Strategy<Value = Case> {
     })
 }
 
-/// Numbers have many texts.
+/// A number can have several texts.
 fn distinct(mut values: Vec<AttributeValue>) -> Vec<AttributeValue> {
     values.sort_by(compare);
     values.dedup();
@@ -229,8 +230,8 @@ fn operator(kind: Kind) -> impl Strategy<Value = KeyOperator> {
     })
 }
 
-/// Values as text: from few characters, so that prefixes and equal values are common, and with the bytes that
-/// key encodings trip over.
+/// Values as text: from few characters, so that prefixes and equal values are common, and with the
+/// bytes that break key encodings.
 fn text_of(kind: Kind) -> BoxedStrategy<String> {
     match kind {
         Kind::Text => "[ab\0\u{1}é]{1,3}".boxed(),

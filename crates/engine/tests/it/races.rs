@@ -1,5 +1,5 @@
-//! Tasks on several threads against one engine: nothing is lost, nothing happens twice, and every table is
-//! consistent afterwards.
+//! Tasks on several threads against one engine: no write is lost or happens twice, and every table
+//! is consistent afterwards.
 
 use std::sync::Arc;
 

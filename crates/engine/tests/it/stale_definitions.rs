@@ -1,4 +1,4 @@
-//! Two engines on one store: each learns of the other's changes of a table inside its own writes.
+//! Two engines on one store: each discovers the other's changes of a table inside its own writes.
 
 use std::sync::Arc;
 

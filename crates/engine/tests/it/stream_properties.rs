@@ -1,4 +1,4 @@
-//! Whatever happens, a copy of the table made from the records alone equals the table.
+//! Whatever happens, a copy of the table built from the records alone equals the table.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ proptest! {
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// A command of the scripts, whatever comes of it.
+    /// A script command, whatever its outcome.
     Run(String),
     /// Opens another engine on the same store.
     Restart,
@@ -48,7 +48,7 @@ struct World {
     clock: Arc<ManualClock>,
     options: EngineOptions,
     script: Script,
-    /// What the table held when each stream began, and when it ended.
+    /// The table's content when each stream started, and when it ended.
     spans: Vec<(Items, Option<Items>)>,
 }
 
@@ -136,7 +136,7 @@ async fn open(store: &Arc<dyn Store>, options: &EngineOptions, clock: &Arc<Manua
     Script::with_fixture(Fixture::with_engine(engine, clock.clone()))
 }
 
-/// Applies the records to a copy. Each must fit what the records before it have made of its item.
+/// Applies the records to a copy. Each must fit the state that the records before it gave its item.
 fn replay(mut copy: Items, records: &[StreamRecord]) -> Items {
     for record in records {
         let key = record.keys.as_bytes().to_vec();

@@ -1,4 +1,5 @@
-//! Writers, roll-over and a consumer at once: the consumer misses nothing and sees every item's changes in order.
+//! Writers, roll-over and a consumer at once: the consumer misses nothing and sees each item's
+//! changes in order.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -65,11 +66,11 @@ async fn a_consumer_follows_writers_across_shards() {
 async fn write(engine: Arc<Engine>, number: u32, rolled: Arc<AtomicBool>) {
     let mut script = Script::with_engine(engine);
     for turn in 0..WRITES {
-        // Or a busy machine would let all be written before anything else happens.
+        // Otherwise, on a busy machine, everything could be written before anything else happens.
         while turn == WRITES / 2 && !rolled.load(Ordering::SeqCst) {
             tokio::task::yield_now().await;
         }
-        // Keys that all writers share, in an order of each writer's own.
+        // Keys that all writers share, in a different order for each writer.
         let key = (turn * (2 * number + 1) + number) % 11;
         let command = match turn % 5 {
             0 => format!(r#"delete t {{"pk": "{key}"}}"#),
@@ -77,7 +78,7 @@ async fn write(engine: Arc<Engine>, number: u32, rolled: Arc<AtomicBool>) {
             _ => format!(r#"update t {{"pk": "{key}"}} ADD n `1`"#),
         };
         script.run(&[&command]).await;
-        // A store in memory never waits; the others get their turns only this way.
+        // The memory store never waits, so the others only run if this task yields.
         tokio::task::yield_now().await;
     }
 }
@@ -100,7 +101,7 @@ async fn roll_over(
     }
 }
 
-/// How far a shard has been read: to a position, or to its end.
+/// How far a shard has been read: to a position, or to its end (`None`).
 type Progress = HashMap<ShardId, Option<StreamPosition>>;
 
 /// Reads the stream as it grows, parents before children, until the writers are done and nothing is left.
@@ -131,7 +132,7 @@ async fn consume(
     }
 }
 
-/// Reads a shard as far as it goes for now, and says whether there was anything.
+/// Reads a shard as far as possible for now. Returns whether there was anything.
 async fn read(
     engine: &Engine,
     stream: &StreamName,

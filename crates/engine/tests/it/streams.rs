@@ -1,4 +1,4 @@
-//! Positions in streams, their errors, paging, and who is told of records.
+//! Positions in streams, their errors, paging, and notifications.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,7 +53,7 @@ impl World {
         self.script.engine().shard_iterator(&self.stream, &shard, start).await
     }
 
-    /// The entries that reading from there yields.
+    /// The entries that reading from this start yields.
     async fn entries(&self, start: IteratorStart) -> Vec<u64> {
         let position = self.position(start).await.unwrap();
         let page = self.script.engine().get_records(&position, 1_000).await.unwrap();
@@ -106,14 +106,14 @@ fn every_kind_of_start_finds_its_place() {
 }
 
 #[test]
-fn what_is_past_its_retention_is_trimmed() {
+fn records_past_their_retention_are_trimmed() {
     block_on(async {
         let mut world = World::new().await;
         world.put(2).await;
         world.advance(23 * HOUR_MS).await;
         world.put(1).await;
         world.advance(HOUR_MS + 1).await;
-        // The background has not run: nothing is removed yet, but it is too old.
+        // The background work has not run: nothing is removed yet, but the records are too old.
         assert_eq!(world.entries(IteratorStart::TrimHorizon).await, [3]);
         assert_eq!(world.entries(IteratorStart::AtTimestamp { at_ms: 0 }).await, [3]);
         for start in [
@@ -125,7 +125,7 @@ fn what_is_past_its_retention_is_trimmed() {
             check_error(world.position(start).await, StreamError::Trimmed);
         }
         assert_eq!(world.entries(IteratorStart::At(world.number(3))).await, [3]);
-        // Who has read the last record that is trimmed has missed nothing.
+        // A consumer that has read the last trimmed record has missed nothing.
         assert_eq!(world.entries(IteratorStart::After(world.number(2))).await, [3]);
         world.advance(24 * HOUR_MS).await;
         assert_eq!(world.entries(IteratorStart::After(world.number(3))).await, []);
@@ -178,7 +178,7 @@ fn a_shard_that_is_removed_under_a_reader_is_trimmed() {
     });
 }
 
-/// A clock that goes with the runtime's, which tests don't wait for.
+/// A clock that follows the runtime's, so tests don't have to wait.
 struct RuntimeClock(Instant);
 
 impl Clock for RuntimeClock {
@@ -187,13 +187,13 @@ impl Clock for RuntimeClock {
     }
 }
 
-/// How many shards a stream has had after each of these times, with the background at work.
+/// How many shards a stream has had after each of these times, with background work running.
 async fn shards_after(streams: StreamOptions, seconds: &[f64]) -> Vec<usize> {
     let clock = Arc::new(RuntimeClock(Instant::now()));
     let options = EngineOptions { clock, streams, ..EngineOptions::default() };
     let engine = Engine::open(Arc::new(MemoryStore::new()), options).await.unwrap();
     let worker = tokio::spawn(Arc::clone(&engine).run_background());
-    // The background has found nothing to do, and rests.
+    // The background work has found nothing to do, and rests.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let mut script = Script::with_engine(Arc::clone(&engine));
     for command in ["create t pk:S", "stream t new", r#"put t {"pk": "a"}"#, r#"put t {"pk": "b"}"#]
@@ -276,7 +276,7 @@ fn streams_and_shards_come_in_pages() {
         command.start_after = Some((last.table.name.clone(), last.label.clone()));
         let page = engine.list_streams(&command).await.unwrap();
         assert_eq!((tables(&page), page.more), (vec!["b".to_owned(), "c".to_owned()], false));
-        // The start may be of a stream that is no more, and of another table.
+        // The start may be a stream that no longer exists, of another table.
         command.start_after = Some(("aa".to_owned(), "x".to_owned()));
         command.table = Some("c".to_owned());
         assert_eq!(tables(&engine.list_streams(&command).await.unwrap()), ["c"]);
@@ -343,7 +343,7 @@ fn pages_are_bounded_in_bytes() {
 }
 
 #[test]
-fn readers_are_told_of_records() {
+fn readers_are_notified_of_records() {
     block_on(async {
         let mut world = World::new().await;
         world.script.run(&["create other pk:S"]).await;
@@ -363,7 +363,7 @@ fn readers_are_told_of_records() {
 }
 
 #[test]
-fn statistics_tell_the_age_of_the_oldest_record() {
+fn statistics_show_the_age_of_the_oldest_record() {
     block_on(async {
         let mut world = World::new().await;
         let engine = Arc::clone(world.script.engine());

@@ -1,4 +1,4 @@
-//! Tables: their life, their settings, and how indexes join and leave them.
+//! Tables: their life cycle, their settings, and how indexes join and leave them.
 
 mod background;
 mod concurrency;

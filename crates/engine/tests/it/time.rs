@@ -1,4 +1,4 @@
-//! Clocks that are wrong: nothing is lost by them.
+//! Wrong clocks: they lose nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ const START_MS: u64 = 1_700_000_000_000;
 const HOUR_MS: u64 = 60 * 60 * 1_000;
 const DAY_MS: u64 = 24 * HOUR_MS;
 
-/// A clock that others set, for whatever reason.
+/// A clock that others set, for any reason.
 struct WallClock(AtomicU64);
 
 impl WallClock {
@@ -95,13 +95,13 @@ fn a_jump_forward_deletes_nothing_until_it_is_confirmed() {
         assert_eq!(items(&script).await, 1);
         assert_eq!(times(&script).await, [START_MS], "readers see what is there");
 
-        // The clock is set right again: as if nothing had been.
+        // The clock is set right again, as if nothing had happened.
         world.clock.set(START_MS + HOUR_MS);
         work(&script).await;
         assert!(!script.engine().clock_status().is_paused);
         assert_eq!((items(&script).await, times(&script).await.len()), (1, 1));
 
-        // This time it is meant.
+        // This time the jump is real.
         world.clock.set(START_MS + 3 * DAY_MS);
         script.run(&["stream t off"]).await;
         work(&script).await;
@@ -146,7 +146,7 @@ fn the_last_time_seen_survives_a_restart() {
 }
 
 #[test]
-fn a_clock_without_a_limit_is_believed() {
+fn a_clock_without_a_limit_is_trusted() {
     block_on(async {
         let world = World::new();
         drop(world.filled().await);
@@ -160,7 +160,7 @@ fn a_clock_without_a_limit_is_believed() {
     });
 }
 
-/// Records that were written while the clock was two days behind are not two days old.
+/// Records written while the clock was two days behind are not two days old.
 #[test]
 fn a_step_back_and_forth_hides_no_record() {
     block_on(async {
@@ -177,7 +177,7 @@ fn a_step_back_and_forth_hides_no_record() {
         assert_eq!(times(&script).await, expected);
         assert!(!script.engine().clock_status().is_paused, "it was there before");
 
-        // Nor is a stream that was disabled meanwhile.
+        // Neither is a stream that was disabled in the meantime.
         world.clock.set(START_MS - 2 * DAY_MS);
         script.run(&["stream t off"]).await;
         world.clock.set(START_MS + 6_000);
@@ -185,7 +185,7 @@ fn a_step_back_and_forth_hides_no_record() {
         assert_eq!(times(&script).await, expected);
         assert!(world.store.logs() > 0);
 
-        // Once their time has passed, the store has nothing left of it.
+        // Once their time has passed, the store keeps nothing of them.
         for hours in 1..30 {
             world.clock.set(START_MS + hours * HOUR_MS);
             work(&script).await;
@@ -195,7 +195,7 @@ fn a_step_back_and_forth_hides_no_record() {
     });
 }
 
-/// Also what closes and goes while the stream itself stays.
+/// This also holds for shards that close and are removed while the stream itself stays.
 #[test]
 fn shards_that_are_trimmed_leave_nothing_behind() {
     block_on(async {
@@ -206,7 +206,7 @@ fn shards_that_are_trimmed_leave_nothing_behind() {
             script.run(&[&format!(r#"put t {{"pk": "{hours}"}}"#)]).await;
             work(&script).await;
         }
-        // Of a day with a shard for every four hours, and the open one.
+        // A day has a shard for every four hours, and the open one.
         assert!((6..=8).contains(&world.store.logs()), "{}", world.store.logs());
     });
 }

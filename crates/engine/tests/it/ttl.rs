@@ -11,7 +11,7 @@ use zenobe_store::memory::MemoryStore;
 use crate::support::commands::Script;
 use crate::support::{Fixture, block_on};
 
-/// Room for the setting to be changed at any time.
+/// Lets the setting change at any time.
 fn options(clock: &Arc<ManualClock>) -> EngineOptions {
     let limits = Limits { time_to_live_change_interval_ms: 0, ..Limits::default() };
     EngineOptions { clock: clock.clone(), limits, ..EngineOptions::default() }
@@ -61,7 +61,7 @@ fn the_setting_can_change_while_its_index_is_filled() {
         clock.advance_ms(1);
         two.run(&["ttl t on f"]).await;
         two.run(&[r#"update t {"pk": "7"} SET f = `9000`"#]).await;
-        // The first engine still believes in the old setting.
+        // The first engine still has the old setting.
         one.run(&["work"]).await;
         two.run(&["work"]).await;
         two.check_consistency().await;
@@ -89,7 +89,7 @@ async fn an_item_that_is_changed_meanwhile_stays() {
     setup.run(&["ttl t on e"]).await;
     setup.run(&[r#"repeat 0..300 put t {"pk": "$i", "e": 1000}"#]).await;
     clock.set_ms(1_005_000);
-    // Every third item gets a new lease while the others expire.
+    // Every third item is renewed while the others expire.
     let engine = Arc::clone(setup.engine());
     let expiring = tokio::spawn({
         let engine = Arc::clone(&engine);
@@ -138,7 +138,7 @@ async fn the_background_expires_items_by_itself() {
     clock.set_ms(1_001_000);
     tokio::time::sleep(std::time::Duration::from_secs(2)).await;
     assert_eq!(count(&script).await, 0);
-    // Without waiting, if somebody says so.
+    // Without waiting, if woken.
     script.run(&[r#"put t {"pk": "b", "e": 1000}"#]).await;
     script.engine().wake_background();
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;

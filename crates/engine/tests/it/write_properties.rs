@@ -1,4 +1,5 @@
-//! Random writes and index changes: whatever happens, entries, counts and sizes follow from the items.
+//! Random writes and index changes: whatever happens, entries, counts and sizes follow from the
+//! items.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -23,7 +24,8 @@ proptest! {
             assert_eq!(script.run(&create).await, "ok\n");
             for command in &commands {
                 let lines: Vec<&str> = command.lines().collect();
-                // Conditions may fail and indexes may be there already; neither may leave anything behind.
+                // Conditions may fail and indexes may exist already; neither may leave anything
+                // behind.
                 script.run(&lines).await;
             }
             script.check_consistency().await;

@@ -19,12 +19,12 @@ use crate::hesitant::HesitantStore;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {
     Memory,
-    /// In memory, and every write is decided on old values before it is decided for real.
+    /// In memory; every write is decided on old values before it is decided for real.
     Retrying,
     Embedded,
 }
 
-/// A store that can be closed and opened again.
+/// A store that can be closed and reopened.
 pub struct Disk {
     backend: Backend,
     memory: Option<Arc<MemoryStore>>,
@@ -39,7 +39,7 @@ impl Disk {
         Disk { backend, memory, directory: TemporaryDirectory::new("model"), remains: None }
     }
 
-    /// Whoever holds an embedded store must let go of it before it can be opened again.
+    /// An embedded store can only be reopened after everybody has dropped it.
     pub fn open(&self) -> Arc<dyn Store> {
         match (self.backend, &self.memory) {
             (Backend::Memory, Some(store)) => Arc::clone(store) as Arc<dyn Store>,
@@ -47,7 +47,7 @@ impl Disk {
             _ => {
                 let options = Options {
                     durability: Durability::Os,
-                    // Small enough that histories reach the files, not only the log.
+                    // Small enough that histories reach the table files, not only the log.
                     write_buffer_bytes: 1 << 20,
                     cache_bytes: 16 << 20,
                     grouping: Some(Grouping::by::<Collections>()),
@@ -59,11 +59,12 @@ impl Disk {
         }
     }
 
-    /// Keeps what is on the disk at this moment, as the death of the process would. Memory just stays.
+    /// Saves the current content of the disk, as if the process died now. Memory is unaffected.
     pub fn crash(&mut self) {
         if self.backend == Backend::Embedded {
             let remains = TemporaryDirectory::new("model-crashed");
-            // A flush or a compaction may be running. What did not change meanwhile was copied as it was.
+            // A flush or a compaction may be running. Files that did not change in the meantime
+            // were copied correctly.
             loop {
                 let before = files(self.directory.path());
                 copy(&before, self.directory.path(), remains.path());
@@ -76,7 +77,7 @@ impl Disk {
         }
     }
 
-    /// Goes on with what a crash has left. Whoever held the store must have let go of it.
+    /// Continues with what a crash has left. Everybody must have dropped the store.
     pub fn recover(&mut self) {
         if let Some(remains) = self.remains.take() {
             self.directory = remains;
@@ -87,7 +88,7 @@ impl Disk {
         engine_on(self.open(), clock, limits).await
     }
 
-    /// An engine whose requests meet each other in the middle.
+    /// An engine whose requests interleave.
     pub async fn hesitant_engine(&self, clock: &Arc<ManualClock>, limits: Limits) -> Arc<Engine> {
         engine_on(Arc::new(HesitantStore::new(self.open())), clock, limits).await
     }
@@ -98,7 +99,7 @@ fn files(directory: &Path) -> BTreeMap<PathBuf, u64> {
     let mut found = BTreeMap::new();
     for below in ["", "rocksdb"] {
         for entry in fs::read_dir(directory.join(below)).expect("a directory").flatten() {
-            // It may be gone by now, which the next look shows.
+            // The file may be gone by now; the next listing will show it.
             let Ok(metadata) = entry.metadata() else { continue };
             if metadata.is_file() {
                 found.insert(Path::new(below).join(entry.file_name()), metadata.len());
@@ -123,7 +124,7 @@ fn clear(directory: &Path) {
 
 async fn engine_on(store: Arc<dyn Store>, clock: &Arc<ManualClock>, limits: Limits) -> Arc<Engine> {
     let clock = Arc::clone(clock) as Arc<dyn zenobe_engine::clock::Clock>;
-    // Small shards, so that histories walk over several generations of them.
+    // Small shards, so that histories go through several generations of them.
     let streams =
         StreamOptions { shards: 2, shard_records_max: Some(6), ..StreamOptions::default() };
     let options =
@@ -131,7 +132,7 @@ async fn engine_on(store: Arc<dyn Store>, clock: &Arc<ManualClock>, limits: Limi
     Engine::open(store, options).await.expect("the engine opens")
 }
 
-/// A runtime for one test: with threads if its tasks are to run side by side.
+/// A runtime for one test, with threads if its tasks must run side by side.
 pub fn runtime(threads: bool) -> tokio::runtime::Runtime {
     let mut builder = if threads {
         tokio::runtime::Builder::new_multi_thread()

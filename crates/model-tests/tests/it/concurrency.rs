@@ -1,4 +1,4 @@
-//! Many tasks on few items: what each of them sees is as if all had taken turns.
+//! Many tasks on few items: what each of them sees is as if all had run one after the other.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,8 @@ use crate::linearizability::{Event, Operation, Response, State, Told};
 
 const TASKS: usize = 8;
 
-/// Items are as if there were one copy of each, whoever does what to them, alone or in transactions.
+/// Each item behaves as if there were one copy of it, whoever does what to it, alone or in
+/// transactions.
 #[test]
 fn every_item_is_linearizable() {
     on_every_backend("every_item_is_linearizable", async |store| {
@@ -46,7 +47,8 @@ fn every_item_is_linearizable() {
     });
 }
 
-/// Money moves between accounts in transactions of two and three; none appears or disappears, for anyone at any time.
+/// Money moves between accounts in transactions of two and three. None appears or disappears, for
+/// anyone at any time.
 #[test]
 fn transactions_are_all_or_nothing() {
     on_every_backend("transactions_are_all_or_nothing", async |store| {
@@ -76,7 +78,8 @@ fn transactions_are_all_or_nothing() {
     });
 }
 
-/// Reading, adding one and writing back on condition that nobody else did: each success counts once.
+/// Reading, adding one and writing back on condition that nobody else did: each success counts
+/// once.
 #[test]
 fn optimistic_locking_loses_no_update() {
     on_every_backend("optimistic_locking_loses_no_update", async |store| {
@@ -103,7 +106,7 @@ fn optimistic_locking_loses_no_update() {
     });
 }
 
-/// Some want one item, some want it together with another: of all who want it, one gets it.
+/// Some want one item, some want it together with another. Of all who want it, one gets it.
 #[test]
 fn a_contested_item_has_one_creator() {
     on_every_backend("a_contested_item_has_one_creator", async |store| {
@@ -220,7 +223,7 @@ impl Recorder {
     }
 }
 
-/// A table of items with one number each, and an index that every change of a number has to keep up.
+/// A table of items with one number each, and an index that every change of a number must maintain.
 #[derive(Clone)]
 struct Store {
     engine: Arc<Engine>,
@@ -306,8 +309,8 @@ impl Store {
         self.engine.transact_write(command).await.expect("a valid transaction");
     }
 
-    /// Moves some money from one account to one or two others, or tries to create some out of nothing in a transaction
-    /// that is bound to fail.
+    /// Moves some money from one account to one or two others, or tries to create some from nothing
+    /// in a transaction that must fail.
     async fn transfer(&self, accounts: &[String], random: &mut StdRng) {
         let amount = random.random_range(1..20);
         let first = random.random_range(0..accounts.len());

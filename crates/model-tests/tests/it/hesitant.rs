@@ -1,5 +1,5 @@
-//! A store that hesitates: before and after each operation it lets other tasks run, so that whatever can happen in
-//! between does. Without it tasks on an idle machine hardly ever meet in the middle of a request.
+//! A store that yields to other tasks before and after each operation, so that requests interleave.
+//! Without it tasks on an idle machine almost never meet in the middle of a request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ impl HesitantStore {
         HesitantStore { below, hesitations: AtomicUsize::new(0) }
     }
 
-    /// Lets others go first, none to three times in turn.
+    /// Yields to others, in rotation zero to three times.
     async fn hesitate(&self) {
         for _ in 0..self.hesitations.fetch_add(1, Ordering::Relaxed) % 4 {
             tokio::task::yield_now().await;

@@ -21,20 +21,20 @@ pub enum Operation {
     Delete,
 }
 
-/// What the caller was told.
+/// What the caller saw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Response {
     /// Done, or read; with the state before.
     Before(State),
     /// Done; with the state after.
     After(State),
-    /// Done, and nothing was said about the state, as in a transaction.
+    /// Done, without any information about the state, as in a transaction.
     Done,
     /// The condition failed on this state.
     Refused(State),
 }
 
-/// An operation and what the caller was told.
+/// An operation and what the caller saw.
 #[derive(Debug, Clone, Copy)]
 pub struct Told {
     pub operation: Operation,
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_answered_may_have_happened_or_not() {
+    fn an_unanswered_operation_may_have_happened_or_not() {
         let put = (0, NEVER, Put(5), Done);
         check(true, &[put, (1, 2, Get, Before(None)), (3, 4, Get, Before(Some(5)))]);
         check(true, &[put, (1, 2, Get, Before(None)), (3, 4, Get, Before(None))]);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_of_what_was_never_written_is_found() {
+    fn a_read_of_a_value_never_written_is_found() {
         check(false, &[(0, 9, Put(5), Before(None)), (1, 8, Get, Before(Some(6)))]);
     }
 
@@ -152,10 +152,10 @@ mod tests {
         check(false, &events);
     }
 
-    /// Callers of a register that forgets to lock: each reads, and writes in a later turn what it made of it. The same
-    /// callers of a register that doesn't forget are fine.
+    /// Callers of a register that forgets to lock: each reads, and later writes a value based on
+    /// that. The same callers of a register that locks are fine.
     #[test]
-    fn a_register_without_locks_is_found_out() {
+    fn a_register_without_locks_is_detected() {
         for (locked, expected) in [(true, true), (false, false)] {
             let (mut state, mut now, mut events) = (0, 0, Vec::new());
             for _ in 0..20 {

@@ -1,9 +1,9 @@
-//! The engine against what it should be.
+//! The engine checked against a model.
 //!
-//! [`model`] runs random histories of every data-plane operation against the engine and against a [`twin`]: a
-//! naive database in memory, written from the specification, that shares nothing with the engine but the types of
-//! values, commands and outcomes. [`concurrency`] lets many tasks loose on few items and checks what they saw
-//! with [`linearizability`].
+//! [`model`] runs random histories of every data-plane operation against the engine and against a
+//! [`twin`]: a naive in-memory database, written from the specification, that shares only the types
+//! of values, commands and outcomes with the engine. [`concurrency`] runs many tasks on few items
+//! and checks what they saw with [`linearizability`].
 
 mod backend;
 mod concurrency;

@@ -1,7 +1,7 @@
 //! Random histories on the engine and on its twin.
 //!
-//! `ZENOBE_SEED` replays a failure; `ZENOBE_STEPS` sets how many steps each test makes in all, for long runs by
-//! hand.
+//! `ZENOBE_SEED` replays a failure; `ZENOBE_STEPS` sets how many steps each test makes in total,
+//! for long runs by hand.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use crate::run::Counts;
 use crate::shrink::{attempt, shrink};
 use crate::step::Step;
 
-/// Histories are of this length: long enough for interesting states, short enough for many beginnings.
+/// The length of a history: long enough for interesting states, short enough for many starts.
 const HISTORY_STEPS: usize = 400;
 
 /// How steps must have ended in a run: one that saw less would not be a test. Some are rare enough that a few histories

@@ -25,14 +25,14 @@ use crate::twin::transaction::Get;
 use crate::twin::value::{Key, key_of};
 use crate::twin::write::{Action, BatchRequest, Write};
 
-/// Where a history went wrong, and how.
+/// Where a history diverged, and how.
 #[derive(Debug, Clone)]
 pub struct Divergence {
     pub position: usize,
     pub what: String,
 }
 
-/// A page more than any history needs: a start key that doesn't advance must not run forever.
+/// More pages than any history needs: a start key that doesn't advance must not run forever.
 const PAGES_MAX: usize = 200;
 pub const START_MS: u64 = 1_700_000_000_000;
 
@@ -46,7 +46,7 @@ pub async fn run(
     for (position, step) in steps.iter().enumerate() {
         world.step(step).await.map_err(at(position))?;
     }
-    // Whatever the history did, this must hold at its end, and still hold after a restart.
+    // Whatever the history did, this must hold at its end and after a restart.
     for step in [Step::Check, Step::Work, Step::Check, Step::Reopen, Step::Check] {
         let at_the_end = |what| format!("at the end, {step}: {what}");
         world.step(&step).await.map_err(at_the_end).map_err(at(steps.len().saturating_sub(1)))?;
@@ -54,8 +54,8 @@ pub async fn run(
     Ok(world.counts)
 }
 
-/// How often both sides accepted each kind of request, and refused one for each kind of reason: a test that is
-/// refused everything tests nothing.
+/// How often both sides accepted each kind of request, and rejected one for each kind of reason: a
+/// test in which everything fails tests nothing.
 #[derive(Debug, Clone, Default)]
 pub struct Counts(pub BTreeMap<String, usize>);
 
@@ -70,7 +70,7 @@ impl Counts {
         *self.0.entry(name.into()).or_default() += 1;
     }
 
-    /// The beginning of a fault's debug text says which it is.
+    /// The start of a fault's debug text identifies it.
     fn count_fault(&mut self, fault: &Fault) {
         let text = format!("{fault:?}");
         let end = text.find([' ', '{', '[', ')']).unwrap_or(text.len());
@@ -91,7 +91,7 @@ pub struct World {
 
 pub type Outcome = Result<(), String>;
 
-/// What a batch brings from one table: items, cost, and the keys that were left out.
+/// A batch's result for one table: items, cost, and the keys that were left out.
 type BatchGot = (Vec<Attributes>, Consumed, Vec<usize>);
 
 impl World {
@@ -170,7 +170,7 @@ impl World {
             Step::CreateTable { table } => match shapes().iter().find(|shape| shape.name == *table)
             {
                 Some(shape) => self.create(shape).await,
-                // One that no history has.
+                // A table that no history has.
                 None => Ok(()),
             },
             Step::DeleteTable { table } => {
@@ -210,7 +210,7 @@ impl World {
         }
     }
 
-    /// Both accept with equal outcomes, or the engine refuses for a reason that the model allows.
+    /// Both accept with equal outcomes, or the engine rejects for a reason that the model allows.
     fn agree<T: PartialEq + Debug>(
         &mut self,
         request: &str,
@@ -401,7 +401,8 @@ impl World {
             requests: requests.iter().map(request).collect(),
         });
         let command = BatchWrite { tables: tables.collect() };
-        // The sizes of collections depend on which write of the batch came last, so they are not compared here.
+        // The size of a collection depends on which write of the batch came last, so it is not
+        // compared here.
         let actual = self.engine().batch_write(command).await.map(|outcome| {
             outcome.tables.into_iter().map(|table| table.consumed).collect::<Vec<_>>()
         });
@@ -526,7 +527,7 @@ impl World {
         self.agree("stream", &expected, actual)
     }
 
-    /// Every stream tells every change, those of an item in their order.
+    /// Every stream shows every change, and an item's changes in order.
     async fn check_streams(&mut self) -> Outcome {
         for shape in shapes() {
             let expected: Vec<_> = self
@@ -546,7 +547,7 @@ impl World {
         Ok(())
     }
 
-    /// What is stored, counted and described is what the twin's items say.
+    /// What is stored, counted and described must match the twin's items.
     async fn check(&mut self) -> Outcome {
         self.check_streams().await?;
         for (name, table) in &self.twin.tables {
@@ -615,7 +616,7 @@ fn create_table(table: TableName, shape: &Shape) -> CreateTable {
     }
 }
 
-/// The records of items, each item's in their order. Those of different items have none.
+/// The records by item, each item's in order. Records of different items have no order.
 fn by_item(records: &[Record]) -> BTreeMap<String, Vec<Record>> {
     let mut items: BTreeMap<String, Vec<Record>> = BTreeMap::new();
     for record in records {
@@ -624,7 +625,8 @@ fn by_item(records: &[Record]) -> BTreeMap<String, Vec<Record>> {
     items
 }
 
-/// The records of all streams of a table, in the order of the streams. Their times must never descend.
+/// The records of all streams of a table, in the order of the streams. Their times must never
+/// descend.
 async fn stream_records(engine: &Engine, table: &TableName) -> Result<Vec<Vec<Record>>, Error> {
     let namespace = Arc::clone(&table.namespace);
     let list =

@@ -1,4 +1,4 @@
-//! Makes a failing history short: what can be left out without the failure going away is left out.
+//! Shortens a failing history: removes every step without which it still fails.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use crate::step::Step;
 
 const TIME_MAX: Duration = Duration::from_secs(20);
 
-/// Runs a history; a panic on the way is a divergence, too.
+/// Runs a history; a panic counts as a divergence.
 pub fn attempt(backend: Backend, settings: Settings, steps: &[Step]) -> Result<Counts, Divergence> {
     let outcome =
         catch_unwind(AssertUnwindSafe(|| runtime(false).block_on(run(backend, settings, steps))));
@@ -32,7 +32,7 @@ pub fn shrink(
     steps: &[Step],
     divergence: Divergence,
 ) -> (Vec<Step>, Divergence) {
-    // Memory is faster; only what fails nowhere else is shrunk on the disk.
+    // Memory is faster; only failures that need the disk are shrunk there.
     let cut = &steps[..=divergence.position.min(steps.len() - 1)];
     let (backend, first) = match attempt(Backend::Memory, settings, cut) {
         Err(divergence) => (Backend::Memory, divergence),

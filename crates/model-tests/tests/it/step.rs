@@ -1,5 +1,5 @@
-//! What a history is made of. A step knows nothing of the state it will meet, so any part of a history is a
-//! history.
+//! The steps of a history. A step knows nothing about the state it will meet, so any part of a
+//! history is a history.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -25,7 +25,7 @@ pub enum Step {
         consistent: bool,
     },
     Query(Query),
-    /// With segments, all of them are scanned.
+    /// With segments, scans all of them.
     Scan {
         table: String,
         reading: Reading,
@@ -38,7 +38,7 @@ pub enum Step {
         writes: Vec<(String, Write)>,
     },
     TransactGet(Vec<Get>),
-    /// A write, a get, a query or a transaction, said in PartiQL.
+    /// A write, a get, a query or a transaction, in PartiQL.
     Statement(Box<Step>),
     AddIndex {
         table: String,
@@ -48,7 +48,7 @@ pub enum Step {
         table: String,
         index: String,
     },
-    /// As it was at the beginning.
+    /// Creates the table as it was at the start.
     CreateTable {
         table: String,
     },
@@ -59,21 +59,21 @@ pub enum Step {
         table: String,
         enabled: bool,
     },
-    /// Enables a stream, or disables the one there is.
+    /// Enables a stream, or disables the existing one.
     SetStream {
         table: String,
         view_type: Option<StreamViewType>,
     },
-    /// What is pending in the background happens.
+    /// Runs the pending background work.
     Work,
     AdvanceClock {
         by_ms: u64,
     },
-    /// Everything derived from the items is compared with the items.
+    /// Compares everything derived from the items with the items.
     Check,
     /// A new engine on the same store.
     Reopen,
-    /// The process dies: a new engine on what is on the disk at that moment.
+    /// The process dies: a new engine on what the disk holds at that moment.
     Crash,
 }
 
@@ -85,7 +85,7 @@ pub struct BatchGetTable {
     pub consistent: bool,
 }
 
-/// What a client library would send along to recognise a repetition.
+/// The digest that a client library would send to identify a repetition.
 pub fn digest(writes: &[(String, Write)]) -> [u8; 16] {
     let mut digest = [0; 16];
     for (half, salt) in digest.chunks_exact_mut(8).zip(0_u8..) {

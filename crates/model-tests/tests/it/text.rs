@@ -1,4 +1,4 @@
-//! The model's trees as expression text, bound as a client's text would be.
+//! The model's trees as expression text, bound like a client's text.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub struct Text {
     values: BTreeMap<String, AttributeValue>,
 }
 
-/// What came out of binding; whatever was not asked for is `None`.
+/// The bound expressions; `None` for those that were not requested.
 #[derive(Debug, Default)]
 pub struct Bound {
     pub update: Option<Update>,
@@ -42,7 +42,7 @@ pub struct Trees<'m> {
 
 impl Trees<'_> {
     /// # Panics
-    /// If an expression is refused: the generator only makes valid ones.
+    /// If an expression is rejected: the generator only creates valid ones.
     pub fn bind(self) -> Bound {
         let mut text = Text::default();
         let update = self.update.map(|update| text.update(update));
@@ -74,7 +74,7 @@ fn valid<T>(text: &str, bound: Result<T, ExpressionError>) -> T {
 }
 
 impl Text {
-    /// For people: the text of a condition with its values in place.
+    /// The text of a condition with its values inline, for people.
     pub fn describe_test(test: &Test) -> String {
         let mut text = Text::default();
         let rendered = text.test(test);
@@ -250,7 +250,7 @@ impl Text {
         text
     }
 
-    /// The name as it is if the grammar allows it, and every other time if it does.
+    /// The name itself, every other time, if the grammar allows it. Otherwise a placeholder.
     fn name(&mut self, name: &str) -> String {
         let is_plain = name.starts_with(|first: char| first.is_ascii_alphabetic())
             && name.chars().all(|character| character.is_ascii_alphanumeric())
@@ -281,7 +281,7 @@ fn symbol(comparison: Comparison) -> &'static str {
     }
 }
 
-/// A value for people to read: the type as a letter where it isn't plain, and long ones cut.
+/// A value for people: with a letter for its type where it isn't obvious, and long ones truncated.
 pub fn show(value: &AttributeValue) -> String {
     let list = |elements: Vec<String>| elements.join(", ");
     let text = match value {

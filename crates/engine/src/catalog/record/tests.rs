@@ -39,7 +39,7 @@ fn a_later_version_may_add_attributes_but_not_drop_any() {
 }
 
 #[test]
-fn what_others_rely_on_is_never_empty() {
+fn lists_that_others_rely_on_are_never_empty() {
     type Damage = fn(&mut TableDefinition);
     let cases: [(&str, Damage); 4] = [
         ("no partition key", |it| it.keys.partition.clear()),
@@ -55,8 +55,8 @@ fn what_others_rely_on_is_never_empty() {
     }
 }
 
-/// The bytes of a row as they were first released. If this fails, stores written before can't be read:
-/// the change needs a new format number and a way to read the old one.
+/// The bytes of a row as first released. If this fails, existing stores can't be read: the change
+/// needs a new format number and code that reads the old one.
 #[test]
 fn the_stored_form_is_pinned() {
     let path =
@@ -73,7 +73,7 @@ fn the_stored_form_is_pinned() {
     assert_eq!(actual, std::fs::read_to_string(&path).unwrap());
 }
 
-/// A table that has everything.
+/// A table with every setting.
 fn sample() -> TableDefinition {
     let key = |name: &str, scalar_type| KeyAttribute { name: name.to_owned(), scalar_type };
     let keys = |partition, sort| KeySchema { partition: vec![partition], sort: vec![sort] };
@@ -239,14 +239,14 @@ prop_compose! {
     }
 }
 
-// Boxed, because the generators of a whole definition would otherwise be one value too large for the
-// stack of a test.
+// Boxed, because the generators of a whole definition would otherwise form one value too large for
+// a test's stack.
 
 fn named<T: Copy + std::fmt::Debug + 'static>(names: Names<T>) -> BoxedStrategy<T> {
     select(names).prop_map(|(_, value)| value).boxed()
 }
 
-/// Every number of a definition is a time, a size or a count: far below 2^63.
+/// Every number in a definition is a time, a size or a count: far below 2^63.
 fn numbers() -> BoxedStrategy<u64> {
     prop_oneof![Just(0), 0..100_u64, 0..=i64::MAX as u64].boxed()
 }

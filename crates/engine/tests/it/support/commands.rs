@@ -414,7 +414,7 @@ fn option<'l>(options: &[&'l str], name: &str) -> Option<&'l str> {
     options.iter().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
 }
 
-/// The lines of each action: the first one begins with one of the verbs.
+/// The lines of each action; the first starts with one of the verbs.
 fn groups<'o, 'l>(options: &'o [&'l str], verbs: &[&str]) -> Vec<&'o [&'l str]> {
     let starts = |line: &str| verbs.contains(&split_word(line).0);
     let mut groups = Vec::new();

@@ -1,4 +1,5 @@
-//! The store's content, readable: keys decoded by the schema of their table, hashes left out.
+//! The store's content in readable form: keys decoded by the schema of their table, hashes left
+//! out.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -14,7 +15,7 @@ const HASH: usize = keyspace::KeyHash::LENGTH;
 
 pub type Entries = BTreeMap<Key, Value>;
 
-/// Everything in the store but the catalogue, which has tests of its own.
+/// Everything in the store except the catalogue, which has its own tests.
 pub async fn entries(store: &dyn Reader) -> Entries {
     let mut entries = Entries::new();
     let mut visit = |key: &[u8], value: &[u8]| {
@@ -27,7 +28,7 @@ pub async fn entries(store: &dyn Reader) -> Entries {
     entries
 }
 
-/// What has changed from one state to another.
+/// The changes from one state to another.
 pub fn difference(
     tables: &[std::sync::Arc<TableDefinition>],
     old: &Entries,
@@ -64,7 +65,7 @@ fn print(key: &Key, value: &Value) -> String {
     }
 }
 
-/// The header in hexadecimal, then each section with its item.
+/// The header in hexadecimal, then each section and its item.
 fn print_record(value: &Value) -> String {
     let (header, mut rest) = value.split_at(10);
     let mut text: String = header.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -149,7 +150,7 @@ fn values(bytes: &[u8], keys: &[&KeyAttribute]) -> String {
     text
 }
 
-/// The values of these keys, and what follows them.
+/// The values of these keys, and the rest.
 fn leading_values<'b>(mut bytes: &'b [u8], keys: &[&KeyAttribute]) -> (String, &'b [u8]) {
     let mut texts = Vec::new();
     for key in keys {

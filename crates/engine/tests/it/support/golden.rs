@@ -1,14 +1,15 @@
 //! Golden scripts: `tests/cases/engine/<area>/*.txt`.
 //!
-//! A block is one command (lines that begin with `> `; further lines of it are its options) and the
-//! output below it, up to an empty line. Lines with `#` are comments. `ZENOBE_BLESS=1` rewrites the output.
+//! A block is one command (lines that start with `> `; its further lines are options) and the
+//! output below it, up to an empty line. Lines with `#` are comments. `ZENOBE_BLESS=1` rewrites the
+//! output.
 
 use std::path::{Path, PathBuf};
 
 use super::block_on;
 use super::commands::Script;
 
-/// Runs every script of an area; at the end of each, every table must be consistent.
+/// Runs every script of an area. At the end of each, every table must be consistent.
 pub fn run(area: &str) {
     let directory =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases/engine").join(area);

@@ -21,7 +21,7 @@ pub struct Fixture {
     pub namespace: Arc<Namespace>,
 }
 
-/// Ten kilobytes are enough to run into the limit of an item collection.
+/// Small enough for tests to reach the limit of an item collection.
 pub const COLLECTION_SIZE_BYTES_MAX: u64 = 10_000;
 
 impl Fixture {
@@ -33,7 +33,7 @@ impl Fixture {
         Fixture::with_options(EngineOptions { limits, streams, ..EngineOptions::default() }).await
     }
 
-    /// The clock and the randomness are the fixture's.
+    /// The fixture replaces the clock and the randomness.
     pub async fn with_options(options: EngineOptions) -> Fixture {
         let clock = Arc::new(ManualClock::new(1_000_000));
         let options = EngineOptions { clock: clock.clone(), random_seed: Some(1), ..options };

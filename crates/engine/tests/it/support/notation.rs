@@ -22,7 +22,7 @@ pub fn parse_value(text: &str) -> AttributeValue {
     value
 }
 
-/// Splits a text that begins with an item behind the item.
+/// Splits a text that starts with an item after that item.
 pub fn split_item(text: &str) -> (Attributes, &str) {
     let mut parser = Parser { text, position: 0 };
     let AttributeValue::M(item) = parser.value() else { panic!("expected an item: {text:?}") };

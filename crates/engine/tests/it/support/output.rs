@@ -1,4 +1,4 @@
-//! Outcomes as scripts print them.
+//! Outcomes in the form that scripts print.
 
 use std::fmt::Write;
 

@@ -57,7 +57,7 @@ async fn work_that_panicked_is_retried() {
 
 struct Faulty {
     harness: Harness,
-    /// How many scans of items are still to go wrong.
+    /// How many more scans of items will fail.
     faults: Arc<AtomicU64>,
 }
 

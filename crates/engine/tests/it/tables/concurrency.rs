@@ -1,7 +1,7 @@
 //! Changes of tables against each other and against writers.
 //!
-//! The store below gives way to other tasks around each of its operations, a varying number of times, so a
-//! run on one thread walks through many interleavings; each seed is another walk.
+//! The store below yields to other tasks around each of its operations, a varying number of times,
+//! so a run on one thread covers many interleavings; each seed gives another.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ async fn no_two_streams_share_a_label() {
                 let enable = StreamChange::Enable(StreamViewType::KeysOnly);
                 let enabled = engine.update(|request| request.stream = Some(enable)).await;
                 labels.extend(enabled.ok().and_then(|it| it.after.definition.stream.clone()));
-                // The other may have done it already.
+                // The other engine may have done it already.
                 let disable = Some(StreamChange::Disable);
                 let _ = engine.update(|request| request.stream = disable).await;
             }
@@ -156,7 +156,7 @@ async fn an_index_is_complete_however_writers_interfere() {
         for number in 0..200 {
             harness.put(item(&format!("{number}"), &[("owner", "before")])).await.unwrap();
         }
-        // The other engine starts out with a definition without the index.
+        // The other engine starts with a definition without the index.
         other.describe().await;
         let work = async {
             harness.update(|request| add_index(request, "by-owner", "owner")).await.unwrap();
@@ -181,7 +181,7 @@ async fn an_index_is_complete_however_writers_interfere() {
 }
 
 #[tokio::test]
-async fn an_index_deleted_under_way_leaves_nothing() {
+async fn an_index_deleted_during_its_backfill_leaves_nothing() {
     for seed in SEEDS {
         let harness = yielding(seed).await;
         harness.create(create("t")).await;
@@ -222,7 +222,7 @@ async fn a_backfill_that_stops_anywhere_is_finished_by_the_next_engine() {
 }
 
 #[tokio::test]
-async fn a_request_dropped_half_way_leaves_no_half() {
+async fn a_request_dropped_halfway_leaves_nothing_half_done() {
     for turns in 0..24 {
         let harness = yielding(turns).await;
         stop_after(turns, harness.engine.create_table(create("t"))).await;
@@ -238,7 +238,7 @@ async fn a_request_dropped_half_way_leaves_no_half() {
     }
 }
 
-/// Both the definition and the version row are there, or neither; and the engine knows which.
+/// The definition and the version row exist both or neither, and the engine knows which.
 async fn check_halves(harness: &Harness) {
     let keys = harness.keys().await;
     let of_kind = |kind: u8| keys.iter().filter(|key| key[0] == kind).count();
@@ -249,7 +249,7 @@ async fn check_halves(harness: &Harness) {
     assert_eq!(is_not_found(&described), tables == 0);
 }
 
-/// Polls a future for a number of turns, then drops it.
+/// Polls a future a number of times, then drops it.
 async fn stop_after<T>(turns: u64, future: impl Future<Output = T>) {
     let give_up = async {
         for _ in 0..turns {

@@ -1,4 +1,5 @@
-//! What the tests of tables share: an engine on a store in memory, and requests in their shortest form.
+//! Shared by the tests of tables: an engine on the memory store, and requests in their shortest
+//! form.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -70,7 +71,7 @@ impl Harness {
         self.describe().await.definition
     }
 
-    /// The status of an index of table `t`, or `None` if it has no such index.
+    /// The status of an index of table `t`; `None` if there is no such index.
     pub async fn index_status(&self, index: &str) -> Option<IndexStatus> {
         self.definition().await.index(index).map(|index| index.status)
     }
@@ -96,12 +97,12 @@ impl Harness {
         keys
     }
 
-    /// Scans table `t` (or an index of it) to its end.
+    /// Scans table `t` (or one of its indexes) to its end.
     pub async fn scan(&self, index: Option<&str>) -> Result<Vec<Attributes>> {
         scan(&self.engine, index).await
     }
 
-    /// Checks that the counters of table `t` and of its active indexes say what is really there.
+    /// Checks that the counters of table `t` and of its active indexes match the stored items.
     pub async fn check_statistics(&self) {
         let description = self.describe().await;
         let really = |items: &[Attributes]| ItemStatistics {
@@ -266,8 +267,8 @@ pub fn ids(items: &[Attributes]) -> Vec<String> {
     ids
 }
 
-/// Checks that a request was refused for this reason.
-// The reason is taken by value so that callers can write it in place.
+/// Checks that a request failed for this reason.
+// The reason is taken by value so that callers can write it inline.
 #[allow(clippy::needless_pass_by_value)]
 pub fn check_refused<T: std::fmt::Debug>(result: Result<T>, expected: UpdateTableError) {
     match result {

@@ -83,7 +83,7 @@ async fn a_backfill_goes_on_after_a_restart_where_it_stopped() {
         harness.put(item(&format!("{number:03}"), &[("owner", "o")])).await.unwrap();
     }
     harness.update(|request| add_index(request, "by-owner", "owner")).await.unwrap();
-    // Progress as an interrupted backfill leaves it: the first 100 items are said to be done.
+    // Progress as an interrupted backfill leaves it: the first 100 items count as done.
     let table = harness.engine.table(&name("t")).await.unwrap();
     let items = zenobe_store::KeyRange::prefix(table.item_prefix().clone());
     let keys = harness.keys().await;
@@ -142,7 +142,7 @@ async fn a_deleted_index_leaves_nothing() {
     harness.update(|request| delete_index(request, "by-owner")).await.unwrap();
     assert_eq!(harness.index_status("by-owner").await, Some(IndexStatus::Deleting));
     assert!(harness.scan(Some("by-owner")).await.is_err());
-    // No longer maintained: this write must leave no entry behind.
+    // The index is no longer maintained: this write must leave no entry behind.
     harness.put(item("b", &[("owner", "o")])).await.unwrap();
     harness.delete("b").await;
     harness.engine.run_pending_work().await.unwrap();
@@ -150,7 +150,7 @@ async fn a_deleted_index_leaves_nothing() {
     assert_eq!(harness.keys().await, before);
     let definition = harness.definition().await;
     assert_eq!(definition.attribute_types.keys().collect::<Vec<_>>(), ["id"]);
-    // The name is free, the number is not.
+    // The name is free again, the number is not.
     harness.update(|request| add_index(request, "by-owner", "owner")).await.unwrap();
     assert_eq!(harness.definition().await.index("by-owner").unwrap().id, IndexId(2));
     harness.engine.run_pending_work().await.unwrap();
@@ -215,7 +215,7 @@ async fn other_changes_wait_for_indexes() {
     blocked(billing, BlockedChange::Throughput, false).await;
     blocked(maximum, BlockedChange::OnDemandMaximum, false).await;
     assert!(matches!(harness.engine.delete_table(&name("t")).await, Err(Error::IndexesInFlux)));
-    // Neither tags nor deletion protection do.
+    // Tags and deletion protection don't wait.
     let tags = [("key".to_owned(), "value".to_owned())].into();
     harness.engine.tag_resource(&name("t"), tags).await.unwrap();
     harness.update(|request| request.deletion_protection = Some(true)).await.unwrap();
@@ -226,7 +226,7 @@ async fn other_changes_wait_for_indexes() {
 }
 
 #[tokio::test]
-async fn requests_for_indexes_have_to_make_sense() {
+async fn invalid_requests_for_indexes_fail() {
     let harness = Harness::new().await;
     let local = CreateIndex {
         keys: KeySchema {

@@ -174,13 +174,13 @@ async fn engines_that_share_a_store_agree() {
     one.create(create("t")).await;
     other.put(item("a", &[("owner", "o")])).await.unwrap();
     one.update(|request| add_index(request, "by-owner", "owner")).await.unwrap();
-    // The other engine learns of the index when its next write is decided.
+    // The other engine learns about the index when its next write is decided.
     other.put(item("b", &[("owner", "o")])).await.unwrap();
     assert_eq!(other.describe().await.index_statistics["by-owner"].item_count, 1);
     one.engine.run_pending_work().await.unwrap();
     assert_eq!(other.index_status("by-owner").await, Some(IndexStatus::Active));
     other.check_statistics().await;
-    // Deleted and created again behind its back.
+    // Deleted and created again without the other engine's knowledge.
     one.engine.delete_table(&name("t")).await.unwrap();
     one.create(create("t")).await;
     other.put(item("c", &[])).await.unwrap();
@@ -193,7 +193,7 @@ async fn engines_that_share_a_store_agree() {
 }
 
 #[tokio::test]
-async fn a_definition_that_does_not_decode_keeps_the_engine_from_opening() {
+async fn a_definition_that_does_not_decode_prevents_opening() {
     let harness = Harness::new().await;
     harness.create(create("t")).await;
     let row = keyspace::table_row(&namespace(), "t");
@@ -207,7 +207,7 @@ async fn a_definition_that_does_not_decode_keeps_the_engine_from_opening() {
 }
 
 #[tokio::test]
-async fn a_definition_under_another_name_keeps_the_engine_from_opening() {
+async fn a_definition_under_another_name_prevents_opening() {
     let harness = Harness::new().await;
     harness.create(create("t")).await;
     let definition = harness.store.get(&keyspace::table_row(&namespace(), "t")).await.unwrap();

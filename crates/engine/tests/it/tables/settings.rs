@@ -26,7 +26,7 @@ async fn every_enabling_makes_a_new_stream() {
         (disabled.stream.as_ref(), &disabled.latest_stream_label),
         (None, &Some(first.label))
     );
-    // The clock stands still, and yet the label is a new one.
+    // The clock stands still, but the label is new.
     change(other_view).await.unwrap();
     let second = harness.definition().await.stream.clone().unwrap();
     assert_eq!(second.label, "2026-10-09T05:53:25.331");
@@ -97,7 +97,7 @@ async fn time_to_live_is_set_once_per_interval() {
     check(set(false, "expires").await, TimeToLiveError::AlreadyDisabled);
     set(true, "expires").await.unwrap();
     assert_eq!(shown().await.as_deref(), Some("expires"));
-    // What is wrong at any time is reported before what is too early.
+    // Faults that don't depend on time are reported before a change that comes too early.
     check(set(true, "expires").await, TimeToLiveError::AlreadyEnabled);
     check(set(true, "until").await, other());
     check(set(false, "until").await, other());
@@ -115,7 +115,7 @@ async fn time_to_live_is_set_once_per_interval() {
 }
 
 #[tokio::test]
-async fn a_refused_update_changes_nothing() {
+async fn a_rejected_update_changes_nothing() {
     let harness = Harness::new().await;
     harness.create(create("t")).await;
     let before = harness.definition().await;

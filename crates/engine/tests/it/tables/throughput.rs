@@ -68,7 +68,7 @@ async fn a_change_of_units_is_recorded() {
     assert_eq!((raised.read_units, raised.last_increase_ms), (20, Some(START_MS + 2)));
     assert_eq!((raised.last_decrease_ms, raised.decreases_today), (None, 0));
     set(5, 5).await.unwrap();
-    // Up and down in one call is both.
+    // Raising one and lowering the other in one call counts as both.
     set(4, 6).await.unwrap();
     let throughput = harness.definition().await.throughput.clone();
     assert_eq!(throughput.last_increase_ms, Some(START_MS + 4));
@@ -98,7 +98,7 @@ async fn four_decreases_a_day_and_then_one_an_hour() {
     let last_ms = day_start_ms + HOUR_MS;
     check_refused(decrease(40).await, too_many(5, last_ms, last_ms + HOUR_MS));
     assert_eq!(harness.definition().await.throughput.decreases_today, 5);
-    // Late in the day, the next day comes before the hour is over.
+    // Late in the day, the next day starts before the hour is over.
     let late_ms = day_start_ms + DAY_MS - 1_000;
     harness.clock.set_ms(late_ms);
     decrease(40).await.unwrap();
@@ -131,7 +131,7 @@ async fn indexes_have_budgets_of_their_own() {
         both,
         Err(Error::UpdateTable(UpdateTableError::TooManyDecreases { decreases_today: 4, .. }))
     ));
-    // Refused as a whole: the table is as it was.
+    // Rejected as a whole: the table is unchanged.
     assert_eq!(harness.definition().await.throughput.read_units, 100);
     harness.update(|request| request.throughput = units(50, 50)).await.unwrap();
     let definition = harness.definition().await;
@@ -198,7 +198,7 @@ async fn switching_to_on_demand_and_back() {
     assert_eq!(definition.billing_mode, BillingMode::Provisioned);
     assert_eq!(definition.throughput.on_demand_max_read_units, None);
     assert_eq!((of_index.read_units, of_index.write_units), (2, 3));
-    // It once was on demand, and stays as warm as it got.
+    // The table was once on demand, and stays as warm as it got.
     assert_eq!(definition.on_demand_since_ms, Some(START_MS + 1));
     assert_eq!(definition.throughput.warm_read_units, 12_000);
     let alone =

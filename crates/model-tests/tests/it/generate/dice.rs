@@ -1,4 +1,4 @@
-//! Luck in small words.
+//! Random choices with short names.
 
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -10,7 +10,7 @@ impl Dice {
         self.0.random_range(0..end)
     }
 
-    /// From `low` to `high`, both included.
+    /// From `low` to `high`, inclusive.
     pub fn between(&mut self, low: usize, high: usize) -> usize {
         self.0.random_range(low..=high)
     }

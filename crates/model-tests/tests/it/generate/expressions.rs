@@ -1,4 +1,4 @@
-//! Routes, conditions, projections and updates. All are valid as far as their text goes.
+//! Routes, conditions, projections and updates. The text of each is valid.
 
 use zenobe_value::limits::NESTING_LEVELS_MAX;
 use zenobe_value::{AttributeType, AttributeValue, PathElement};
@@ -44,7 +44,7 @@ impl Generator {
         self.test(2, 12)
     }
 
-    /// A filter of a query leaves keys alone, except for the rare one that doesn't.
+    /// A query's filter avoids keys, with rare exceptions.
     pub fn filter(&mut self) -> Test {
         let attributes = if self.dice.one_in(30) { 12 } else { 10 };
         self.test(2, attributes)
@@ -181,7 +181,7 @@ impl Generator {
 
     pub fn update(&mut self) -> Update {
         let mut update = Update::default();
-        // Keys are no targets, except for the rare update that is refused for it.
+        // Updates avoid keys as targets; the rare one that doesn't must fail.
         let attributes = if self.dice.one_in(40) { 12 } else { 10 };
         for _ in 0..self.dice.between(1, 4) {
             let target = self.route(attributes);
@@ -227,7 +227,7 @@ impl Generator {
 
     fn new_value(&mut self, target: &Route) -> AttributeValue {
         if self.dice.one_in(60) {
-            // As deep as an item may be at this place, or a level deeper.
+            // As deep as an item may be here, or one level deeper.
             let levels = NESTING_LEVELS_MAX + 1 - target.0.len() + self.dice.below(2);
             return self.nested(levels);
         }

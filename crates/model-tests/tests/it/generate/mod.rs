@@ -1,4 +1,4 @@
-//! Random histories: few keys and few names, so that steps keep meeting each other, and values of every type.
+//! Random histories: few keys and few names, so that steps interact, and values of every type.
 
 mod dice;
 mod expressions;
@@ -18,14 +18,14 @@ use crate::twin::write::Write;
 use self::dice::Dice;
 pub use self::shape::{IndexShape, Shape, shapes};
 
-/// The settings that a whole history shares, drawn with it.
+/// The settings of a whole history, drawn with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// A small limit makes writes run into it; the default is never reached.
+    /// A small limit makes writes reach it; the default is never reached.
     pub collection_size_bytes_max: u64,
 }
 
-/// Around the ten minutes for which a token is remembered, mostly.
+/// Most are around the ten minutes for which a token is remembered.
 const INTERVALS_MS: [u64; 5] =
     [1_000, 300_000, TOKEN_LIFETIME_MS - 1, TOKEN_LIFETIME_MS - 1, TOKEN_LIFETIME_MS];
 
@@ -36,7 +36,7 @@ pub struct History {
 
 pub fn history(seed: Seed, part: u64, length: usize) -> History {
     let mut generator = Generator::new(seed.generator(part));
-    // What every history should have for a while.
+    // Every history should have these for a while.
     let first = [
         Step::SetTimeToLive { table: "hash".to_owned(), enabled: true },
         Step::SetStream {
@@ -53,7 +53,7 @@ pub struct Generator {
     dice: Dice,
     shapes: Vec<Shape>,
     settings: Settings,
-    /// Transactions that had a token, to be repeated.
+    /// Transactions with a token, to be repeated.
     tokened: Vec<(String, Vec<(String, Write)>)>,
 }
 

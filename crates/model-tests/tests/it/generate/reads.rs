@@ -69,7 +69,7 @@ impl Generator {
         Step::Query(Query { table: shape.name, reading, conditions, forward, start })
     }
 
-    /// What to read from, with its keys.
+    /// A source to read from, and its keys.
     fn source(&mut self, shape: &Shape) -> (Option<String>, KeySchema) {
         match self.dice.below(100) {
             0..35 => (None, shape.keys.clone()),
@@ -107,7 +107,7 @@ impl Generator {
             _ => {
                 reading.select = self.dice.chance(50).then_some(Select::SpecificAttributes);
                 reading.projection = Some(self.projection());
-                // Most projections name something that a global index lacks; few of them are enough.
+                // Most projections name something that a global index lacks; few of them suffice.
                 if is_global && !self.dice.one_in(6) {
                     let key = shape.keys.partition[0].name.clone();
                     let routes = reading.projection.iter_mut().flatten();
@@ -167,7 +167,7 @@ impl Generator {
         }
     }
 
-    /// Makes conditions that no key schema, or not this one, can use.
+    /// Adds conditions that no key schema, or not this one, can use.
     fn spoil(&mut self, conditions: &mut Vec<(String, KeyTest)>) {
         let scalar_type = *self.dice.pick(&[ScalarType::S, ScalarType::N, ScalarType::B]);
         let test = self.key_test(scalar_type);
@@ -178,7 +178,7 @@ impl Generator {
         }
     }
 
-    /// Somewhere in the partition that is queried, mostly.
+    /// Usually somewhere in the queried partition.
     fn start_key(
         &mut self,
         shape: &Shape,

@@ -24,7 +24,7 @@ pub struct IndexShape {
     pub projection: IndexProjection,
 }
 
-/// The types of the attributes that are keys of something. Others have values of any type.
+/// The types of attributes that are keys of something. Others have values of any type.
 pub fn key_type(name: &str) -> Option<ScalarType> {
     match name {
         "a" => Some(ScalarType::S),
@@ -71,7 +71,7 @@ pub fn shapes() -> Vec<Shape> {
     ]
 }
 
-/// Indexes on attributes that hold anything: what can't be a key must stay out of them.
+/// Indexes on attributes that hold any type: values that can't be keys must stay out of them.
 pub fn late_indexes() -> Vec<NewIndex> {
     use ScalarType::{B, N, S};
     let attributes = |list: &[(&str, ScalarType)]| {
@@ -114,7 +114,7 @@ impl Generator {
 }
 
 impl Generator {
-    /// A step that concerns a table as a whole.
+    /// A step that concerns a whole table.
     pub fn table_step(&mut self) -> Step {
         use StreamViewType::{KeysOnly, NewAndOldImages, NewImage, OldImage};
         let table = self.shape().name;

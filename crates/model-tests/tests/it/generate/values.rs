@@ -14,7 +14,7 @@ use super::Generator;
 use super::dice::Dice;
 use super::shape::{Shape, key_type};
 
-/// Neighbours in key order, and bytes that an encoding could trip over.
+/// Neighbours in key order, and bytes that could break an encoding.
 const TEXTS: [&str; 8] = ["a", "ab", "b", "a\0", "a\0\u{1}", "a\u{1}", "é", "\u{10000}"];
 const BINARIES: [&[u8]; 7] = [&[0], &[0, 0], &[0, 255], &[0, 1], &[1], &[255], &[255, 255]];
 const NUMBERS: [&str; 14] = [
@@ -38,7 +38,7 @@ const TEXT_SIZES: [usize; 6] = [900, 1024, 1100, 3000, 4096, 9000];
 const HUGE_TEXT_SIZES: [usize; 2] = [200_000, 300_000];
 
 impl Generator {
-    /// A key of the table's, or something close to one.
+    /// A key of the table, or something close to one.
     pub fn key(&mut self, shape: &Shape) -> Attributes {
         let mut key = self.valid_key(shape);
         if self.dice.one_in(60) {
@@ -64,7 +64,8 @@ impl Generator {
 
     pub fn item(&mut self, shape: &Shape) -> Attributes {
         let mut item = self.key(shape);
-        // Others than the key are missing as often as not, which keeps indexes sparse.
+        // Attributes other than the key are missing about half of the time, which keeps indexes
+        // sparse.
         for name in ["a", "b", "c", "x", "y", "m", "l", "t", "n", "odd.name"] {
             if self.dice.chance(45) {
                 let value = self.attribute(name);
@@ -78,7 +79,7 @@ impl Generator {
         item
     }
 
-    /// A second that passes while the history runs, mostly.
+    /// Usually a second that passes while the history runs.
     fn expiry(&mut self) -> AttributeValue {
         match self.dice.below(10) {
             0 => self.any_value(),
@@ -90,7 +91,7 @@ impl Generator {
         }
     }
 
-    /// An item that hardly any update can make larger, or that is too large already.
+    /// An item that is too large, or that almost no update can make larger.
     pub fn nearly_too_large(&mut self, shape: &Shape) -> Attributes {
         let mut item = self.valid_key(shape);
         let name = "odd.name";
@@ -105,7 +106,7 @@ impl Generator {
         (1..levels).fold(AttributeValue::Null, |value, _| AttributeValue::L(vec![value]))
     }
 
-    /// A value such as the attribute usually has.
+    /// A value that the attribute usually has.
     pub fn attribute(&mut self, name: &str) -> AttributeValue {
         if let Some(scalar_type) = key_type(name) {
             return match self.dice.below(100) {
@@ -181,7 +182,7 @@ impl Generator {
     }
 }
 
-/// So few that two of them are often the same.
+/// So few that two draws are often equal.
 pub fn few_scalars(dice: &mut Dice, scalar_type: ScalarType) -> AttributeValue {
     match scalar_type {
         ScalarType::S => AttributeValue::S((*dice.pick(&TEXTS[..4])).to_owned()),
@@ -203,7 +204,7 @@ pub fn number(dice: &mut Dice) -> AttributeValue {
 }
 
 fn some_number(dice: &mut Dice) -> Number {
-    // Mostly small ones, with which arithmetic goes well.
+    // Usually small ones, for which arithmetic succeeds.
     let choices = if dice.one_in(20) { &NUMBERS[..] } else { &NUMBERS[..11] };
     parse(dice.pick::<&str>(choices))
 }

@@ -13,7 +13,7 @@ impl Generator {
         Step::Write { table: shape.name, write }
     }
 
-    /// One of the first `kinds` hundredths of actions; the last ten are checks.
+    /// An action drawn from the first `kinds` of a hundred; the last ten are checks.
     fn write(&mut self, shape: &Shape, kinds: usize) -> Write {
         let action = match self.dice.below(kinds) {
             0..2 => Action::Put(self.nearly_too_large(shape)),
@@ -42,8 +42,8 @@ impl Generator {
                 continue;
             }
             let mut requests = Vec::new();
-            // The writes of a batch race each other. Where they might fill a collection, the outcome would
-            // be a matter of luck, so such a batch has one request.
+            // The writes of a batch race each other. Where they might fill a collection, the
+            // outcome would be random, so such a batch has one request.
             let is_luck =
                 shape.name == "range" && self.settings.collection_size_bytes_max < 1 << 30;
             let count = if is_luck { 1 } else { self.dice.between(1, 6) };
@@ -55,7 +55,7 @@ impl Generator {
                 };
                 let is_repeated =
                     requests.iter().any(|other| key_of(&shape, other) == key_of(&shape, &request));
-                // Duplicates refuse the whole batch, so they must not be the rule.
+                // Duplicates fail the whole batch, so they must be rare.
                 if !is_repeated || self.dice.one_in(20) {
                     requests.push(request);
                 }
@@ -73,7 +73,7 @@ impl Generator {
         for _ in 0..self.dice.between(1, 4) {
             let shape = self.shape();
             let mut write = self.write(&shape, 100);
-            // Conditions mostly fail, and one is enough to cancel everything.
+            // Most conditions fail, and one failure cancels everything.
             if !matches!(write.action, Action::Check(_)) && self.dice.chance(85) {
                 write.condition = None;
             }

@@ -1,4 +1,4 @@
-//! PartiQL steps: what the twin does with a command, the API must do with a statement that says the same.
+//! PartiQL steps: the API must do with a statement what the twin does with the equivalent command.
 
 mod render;
 mod values;
@@ -20,14 +20,14 @@ use crate::twin::route::Route;
 use crate::twin::transaction::Get;
 use crate::twin::write::{Action, SizeRule, Write};
 
-/// A page more than any history needs.
+/// More pages than any history needs.
 const PAGES_MAX: usize = 200;
 
-/// An answer: its items, whether more follow, and what it cost; or an exception.
+/// A response: its items, whether more follow, and what it cost; or an exception.
 type Answer = Result<(Vec<Attributes>, bool, f64), String>;
 
 impl World {
-    /// What PartiQL can't say is passed over.
+    /// Skips what PartiQL can't express.
     pub async fn statement(&mut self, step: &Step) -> Outcome {
         match step {
             Step::Write { table, write } => self.write_statement(table, write).await,
@@ -158,7 +158,8 @@ impl World {
         self.compare_answers("statement query", &statement, &expected, &answers)
     }
 
-    /// Only what reads whole rows by keys of the right types: the rest has rules of its own.
+    /// Only queries that read whole rows by keys of the right types: the others have their own
+    /// rules.
     fn query_said(&self, query: &Query) -> Option<Statement> {
         let table = self.twin.tables.get(&query.table)?;
         let keys = match &query.reading.index {
@@ -212,7 +213,8 @@ impl World {
             }
             _ => Err(exception(&answer)),
         };
-        // Which of several faults cancels a transaction, and which refuses it, is specified for items, not for keys.
+        // Which of several faults cancels a transaction, and which fails the request, is specified
+        // for items, not for keys.
         let agreed = match (&expected, &actual) {
             (Ok((consumed, _)), Ok(actual)) => consumed.iter().map(units).sum::<f64>() == *actual,
             (Err(_), Err(actual)) => {
@@ -234,8 +236,8 @@ impl World {
     }
 }
 
-/// A write as PartiQL says it, and the write that this means: INSERT never replaces, UPDATE never creates, and a DELETE of
-/// nothing succeeds.
+/// A write in PartiQL, and the write that it means: INSERT never replaces, UPDATE never creates,
+/// and deleting nothing succeeds.
 fn said(table: &str, keys: &KeySchema, write: &Write) -> Option<(&'static str, Statement, Write)> {
     let partition = Route(vec![PathElement::Name(keys.partition[0].name.as_str().into())]);
     let condition = write.condition.clone();
@@ -275,7 +277,7 @@ fn said(table: &str, keys: &KeySchema, write: &Write) -> Option<(&'static str, S
     (!statement.is_too_deep()).then_some((request, statement, write))
 }
 
-/// Whether it has the attributes of the key, of the right types, and no others.
+/// Whether it has exactly the attributes of the key, with the right types.
 fn is_key(keys: &KeySchema, key: &Attributes) -> bool {
     keys.attributes().count() == key.len()
         && keys.attributes().all(|attribute| {
@@ -304,7 +306,7 @@ fn exception(answer: &Value) -> String {
     name.rsplit('#').next().unwrap_or(name).to_owned()
 }
 
-/// What the API calls what a model allows.
+/// The API's exceptions for the faults that a model allows.
 fn exceptions(refusal: &Refusal, is_insert: bool) -> Vec<&'static str> {
     let Refusal::AnyOf(faults) = refusal else { return vec!["TransactionCanceledException"] };
     let exception = |fault: &Fault| match fault {

@@ -35,7 +35,7 @@ impl Statement {
         request
     }
 
-    /// Whether a value nests deeper than the API lets through, whatever the item it is meant for.
+    /// Whether a value nests deeper than the API allows, whatever the item.
     pub fn is_too_deep(&self) -> bool {
         self.values.iter().any(|value| value.depth() > NESTING_LEVELS_MAX)
     }
@@ -128,7 +128,7 @@ impl Statement {
         let order = match (query.forward, sort) {
             (true, Some(sort)) => format!(" ORDER BY \"{partition}\", \"{sort}\" ASC"),
             (true, None) => String::new(),
-            // What ORDER BY doesn't name descends.
+            // Keys that ORDER BY doesn't name descend.
             (false, _) => format!(" ORDER BY \"{partition}\""),
         };
         let table = &query.table;
@@ -137,7 +137,8 @@ impl Statement {
         statement
     }
 
-    /// A condition that mentions a key is compared with true: otherwise it could be taken for the key.
+    /// Compares a condition that mentions a key with true: otherwise it could be mistaken for the
+    /// key.
     fn key_and_condition(&mut self, keys: &KeySchema, key: &Attributes, condition: Option<&Test>) {
         let mut tests: Vec<String> =
             key.iter().map(|(name, value)| format!("\"{name}\" = {}", self.value(value))).collect();

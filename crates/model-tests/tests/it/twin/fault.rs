@@ -1,4 +1,4 @@
-//! What can go wrong, in a form that can be compared.
+//! Faults in a form that can be compared.
 
 use zenobe_engine::error::{
     CancellationReason, Error, IndexKeyError, KeyError, PageError, TimeToLiveError,
@@ -38,7 +38,7 @@ pub enum Fault {
     TableExists,
     IndexesInFlux,
     TimeToLive(TimeToLiveError),
-    /// Nothing that a model expects, ever.
+    /// No model ever expects this.
     Unexpected(String),
 }
 
@@ -88,12 +88,13 @@ fn decoded(item: Option<EncodedItem>) -> Option<Attributes> {
     item.map(|item| item.as_item().decode())
 }
 
-/// What a model says about a request that fails.
+/// The model's prediction for a request that fails.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Refusal {
-    /// One of these; the specification leaves open which.
+    /// One of these; the specification does not say which.
     AnyOf(Vec<Fault>),
-    /// A cancelled transaction, with what stands against each action, nothing or any of these.
+    /// A cancelled transaction, with the possible faults of each action; none for an action that
+    /// did not cause it.
     Cancelled(Vec<Vec<Fault>>),
 }
 

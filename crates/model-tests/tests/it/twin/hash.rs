@@ -1,4 +1,5 @@
-//! AWS's hash of key values, worked out from the text of the specification and the decimal digits of numbers.
+//! AWS's hash of key values, derived from the text of the specification and the decimal digits of
+//! numbers.
 
 use md5::{Digest, Md5};
 
@@ -62,7 +63,7 @@ mod tests {
 
     /// The worked examples of the specification.
     #[test]
-    fn hashes_and_segments_are_those_that_were_recorded() {
+    fn hashes_and_segments_match_the_recorded_ones() {
         let text = |text: &str| Scalar::S(text.into());
         for (values, expected, of_four, of_ten) in [
             (vec![text("user#1")], 0x8b542929238862fe7069b842ce6b6946, 2, 5),

@@ -1,4 +1,4 @@
-//! What happens to whole tables: they come and go, their items expire, and their changes are recorded.
+//! What happens to whole tables: creation and deletion, expiry, and the recording of changes.
 
 use zenobe_engine::error::{BlockedChange, TimeToLiveError, UpdateTableError};
 use zenobe_engine::schema::StreamViewType;
@@ -11,10 +11,10 @@ use super::schema::IndexState;
 use super::table::{Table, nothing_consumed};
 use super::value::{Key, key_of};
 
-/// The attribute that says when an item expires, in seconds.
+/// The attribute that holds an item's expiry in seconds.
 pub const EXPIRY: &str = "e";
 
-/// What should have expired longer ago is taken for a mistake, and stays.
+/// Items that expired longer ago than this stay, because the time looks like a mistake.
 const AGE_S_MAX: u64 = 5 * 365 * 24 * 60 * 60;
 
 #[derive(Debug, Clone)]
@@ -55,13 +55,13 @@ impl Twin {
         Ok(())
     }
 
-    /// All streams that tables of that name have had, in the order of their beginnings.
+    /// All streams that tables with that name have had, in the order in which they started.
     pub fn streams(&self, name: &str) -> Vec<&Stream> {
         let past = self.past_streams.get(name).into_iter().flatten();
         past.chain(self.tables.get(name).into_iter().flat_map(|table| &table.streams)).collect()
     }
 
-    /// Deletes what has expired, and counts it.
+    /// Deletes expired items, and counts them.
     pub fn expire(&mut self) -> usize {
         let now_s = self.now_ms / 1_000;
         self.tables.values_mut().map(|table| table.expire(now_s)).sum()
@@ -142,7 +142,7 @@ impl Table {
         count
     }
 
-    /// Notes a change in the stream, if there is one.
+    /// Records a change in the stream, if there is one.
     pub fn record(&mut self, old: Option<&Attributes>, new: Option<&Attributes>) {
         let attributes = self.key_attributes();
         let Some(stream) = self.streams.iter_mut().find(|stream| stream.is_enabled) else { return };

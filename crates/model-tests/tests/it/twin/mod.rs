@@ -1,5 +1,5 @@
-//! A database of plain maps that is as simple as the specification allows: every answer is computed from all
-//! items, every time.
+//! A database of plain maps, as simple as the specification allows: every result is computed from
+//! all items, every time.
 
 pub mod condition;
 pub mod fault;
@@ -21,11 +21,11 @@ use self::life::Stream;
 use self::table::Table;
 use self::transaction::TokenMemory;
 
-/// Everything there is: the tables by name, and the transactions that a token may ask for again.
+/// The whole state: the tables by name, and the transactions that a token may repeat.
 #[derive(Debug, Clone, Default)]
 pub struct Twin {
     pub tables: BTreeMap<String, Table>,
-    /// Of tables that were deleted, by their names.
+    /// Streams of deleted tables, by table name.
     pub past_streams: BTreeMap<String, Vec<Stream>>,
     pub tokens: BTreeMap<String, TokenMemory>,
     pub now_ms: u64,

@@ -1,4 +1,4 @@
-//! Reads: single items, and what each page of a query or scan holds.
+//! Reads: single items, and the pages of a query or scan.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ use super::value::{has_type, is_empty, item_size_bytes, key_of, size_bytes};
 
 const PAGE_SIZE_BYTES: u64 = 1024 * 1024;
 
-/// What a query and a scan have in common.
+/// What a query and a scan share.
 #[derive(Debug, Clone, Default)]
 pub struct Reading {
     pub index: Option<String>,
@@ -110,7 +110,7 @@ impl Twin {
         }
         let mut pages = source.pages(&entries, &query.reading, None);
         if source.index.is_none() && source.keys().sort.is_empty() {
-            // At most one item can be found, so there is nothing to go on to.
+            // At most one item can be found, so nothing can follow.
             pages.truncate(1);
             pages[0].last_evaluated_key = None;
         }
@@ -142,7 +142,7 @@ impl Twin {
     }
 }
 
-/// A table or an index, as something to read from.
+/// A table or an index as a source for reads.
 pub struct Source<'t> {
     pub table: &'t Table,
     pub index: Option<&'t Index>,
@@ -210,7 +210,7 @@ impl Source<'_> {
         }
     }
 
-    /// What is left: the table's keys.
+    /// Checks the rest: the table's keys.
     fn check_rest_of_start(&self, start: &Attributes) -> Result<(), Refusal> {
         if !self.page_keys().iter().all(|key| start.contains_key(&key.name)) {
             return Err(PageError::StartKeyInvalid.into());
@@ -317,7 +317,7 @@ impl Source<'_> {
         }
     }
 
-    /// A query's filter has no business with the keys that its conditions are about.
+    /// A query's filter may not use the keys of its conditions.
     fn check_filter(&self, reading: &Reading) -> Result<(), Refusal> {
         let routes = reading.filter.iter().flat_map(Test::routes);
         let faults: Vec<Fault> = routes
@@ -328,7 +328,7 @@ impl Source<'_> {
         if faults.is_empty() { Ok(()) } else { Err(Refusal::AnyOf(faults)) }
     }
 
-    /// A query of an index filters by what the index has.
+    /// A query of an index may only filter by attributes that the index has.
     fn check_filter_is_projected(&self, reading: &Reading) -> Result<(), Refusal> {
         let routes = reading.filter.iter().flat_map(Test::routes);
         let lacking = routes.map(|route| route.root().to_owned()).filter(|root| self.lacks(root));
@@ -343,7 +343,7 @@ impl Source<'_> {
         }
     }
 
-    /// A global index can't show what it doesn't have.
+    /// A global index can't return attributes that it doesn't have.
     fn check_selection(&self, reading: &Reading) -> Result<(), Refusal> {
         let Some(index) = self.index.filter(|index| index.kind == IndexKind::Global) else {
             return Ok(());
@@ -383,7 +383,7 @@ impl Source<'_> {
         }
     }
 
-    /// Cuts entries into pages. After each full page comes another, be it an empty one.
+    /// Cuts entries into pages. Another page, possibly empty, follows each full one.
     fn pages(
         &self,
         entries: &[Entry],
@@ -492,8 +492,8 @@ impl Source<'_> {
     }
 }
 
-/// The quarters of the hash space that a page of an on-demand table may come through; what it reads in each of them is
-/// rounded up.
+/// The quarters of the hash space that a page of an on-demand table may pass through. What it reads
+/// in each of them is rounded up.
 #[derive(Debug, Clone, Copy)]
 struct Quarters {
     first: u32,
@@ -502,7 +502,7 @@ struct Quarters {
 
 impl Quarters {
     fn of_segment(number: u32, total: u32) -> Quarters {
-        // A segment's first and last hash, by trying: quarters and segments are few.
+        // A segment's first and last quarter, by enumeration: quarters and segments are few.
         let touched: Vec<u32> =
             (0..4 * total).filter(|part| part / 4 == number).map(|part| part / total).collect();
         Quarters { first: touched[0], last: touched[touched.len() - 1] }

@@ -1,4 +1,4 @@
-//! Projections: an item with nothing but what some routes lead to.
+//! Projections: an item reduced to the values at some routes.
 
 use zenobe_value::{AttributeValue, Attributes, PathElement};
 
@@ -20,7 +20,7 @@ fn select_members(routes: &[&[PathElement]], members: &Attributes) -> Attributes
     selected
 }
 
-/// What is left of a value when only these ways lead into it. An empty way leads to all of it.
+/// The part of a value that these routes select. An empty route selects all of it.
 fn select(routes: &[&[PathElement]], value: &AttributeValue) -> Option<AttributeValue> {
     if routes.iter().any(|route| route.is_empty()) {
         return Some(value.clone());

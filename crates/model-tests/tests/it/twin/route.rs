@@ -1,10 +1,10 @@
-//! Ways into an item: document paths.
+//! Routes into an item: document paths.
 
 use std::fmt;
 
 use zenobe_value::{AttributeValue, Attributes, PathElement};
 
-/// Begins with a name.
+/// Starts with a name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Route(pub Vec<PathElement>);
 
@@ -32,8 +32,8 @@ impl Route {
         Some(value.clone())
     }
 
-    /// Whether the two can't stand in one projection or be targets of one update: one leads to or through the other,
-    /// or they disagree about what a common ancestor is.
+    /// Whether the two can't be in one projection or be targets of one update: one leads to or
+    /// through the other, or they disagree about the type of a common ancestor.
     pub fn clashes(&self, other: &Route) -> bool {
         let common = self.0.iter().zip(&other.0).take_while(|(one, other)| one == other).count();
         match (self.0.get(common), other.0.get(common)) {

@@ -1,4 +1,4 @@
-//! What tables and indexes look like to the model.
+//! Tables and indexes, as the model sees them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ pub struct Index {
 #[derive(Debug, Clone, PartialEq)]
 pub enum IndexState {
     Active,
-    /// Being filled: holds entries of items that changed since it was added, which are these.
+    /// Being filled. Holds the entries of these items, which changed since it was added.
     Creating {
         reached: BTreeSet<Key>,
     },
@@ -119,7 +119,7 @@ impl Table {
         }
     }
 
-    /// What the background does: indexes become complete or go.
+    /// Simulates the background work: indexes become complete or are removed.
     pub fn finish_index_work(&mut self) {
         self.indexes.retain(Index::is_maintained);
         for index in &mut self.indexes {

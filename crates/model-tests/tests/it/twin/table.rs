@@ -1,4 +1,4 @@
-//! A table: its items, and everything that follows from them.
+//! A table: its items, and everything derived from them.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub struct Table {
     pub collection_size_bytes_max: u64,
     /// Whether items expire.
     pub expires: bool,
-    /// In the order of their beginnings; only the last may be enabled.
+    /// In the order in which they started; only the last may be enabled.
     pub streams: Vec<Stream>,
 }
 
@@ -39,7 +39,8 @@ pub struct Entry {
     pub primary: Key,
 }
 
-/// What entries of a partition are ordered by: the sort attributes, then the hash of the table's key.
+/// The order of entries within a partition: by the sort attributes, then by the hash of the table's
+/// key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     pub sort: Key,
@@ -55,7 +56,7 @@ impl Table {
         self.keys.attributes().cloned().collect()
     }
 
-    /// The entry of an item in an index, or the item itself as the table's own entry.
+    /// An item's entry in an index, or the item itself as the table's own entry.
     pub fn entry(&self, index: Option<&Index>, item: &Attributes) -> Option<Entry> {
         let keys = index.map_or(&self.keys, |index| &index.keys);
         let partition = key_of(&keys.partition, item)?;
@@ -88,7 +89,7 @@ impl Table {
         self.check_key_values(key)
     }
 
-    /// Checks the keys of an item to be put.
+    /// Checks the keys of an item to put.
     pub fn check_item_keys(&self, item: &Attributes) -> Result<Key, KeyError> {
         for KeyAttribute { name, scalar_type } in self.key_attributes() {
             match item.get(&name) {
@@ -123,7 +124,7 @@ impl Table {
         Ok(key_of(&self.key_attributes(), item).expect("the keys were checked"))
     }
 
-    /// Keys are scalars: no route leads below one, be it the table's or that of an index.
+    /// Keys are scalars: no route may lead below a key of the table or of an index.
     pub fn check_routes<'r>(
         &self,
         routes: impl IntoIterator<Item = &'r Route>,
@@ -140,7 +141,8 @@ impl Table {
         Ok(())
     }
 
-    /// Makes `new` the item of `key` and adds what that costs: the table's part times `table_factor`.
+    /// Makes `new` the item of `key` and adds the cost, with the table's part multiplied by
+    /// `table_factor`.
     pub fn change(
         &mut self,
         key: &Key,
@@ -198,7 +200,7 @@ impl Table {
         self.indexes.iter().any(|index| index.kind == IndexKind::Local)
     }
 
-    /// The collection that an item belongs to, on a table that has collections.
+    /// The collection that an item belongs to, on a table with collections.
     pub fn collection(&self, key: &Key) -> Option<ItemCollection> {
         if !self.has_collections() {
             return None;
@@ -242,7 +244,7 @@ impl Table {
     }
 }
 
-/// Whatever order attributes are looked at in, one that can't be a key is a fault.
+/// The size of the key attributes together.
 pub fn key_size_bytes(key: &Key) -> u64 {
     key.iter().map(|scalar| size_bytes(&scalar.value())).sum()
 }

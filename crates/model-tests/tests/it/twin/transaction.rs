@@ -1,4 +1,4 @@
-//! Transactions: many writes from one state, all or nothing, and tokens that keep them from happening twice.
+//! Transactions: many writes from one state, all or nothing, and tokens that prevent repetition.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub struct Get {
 pub type TransactionalWrites = (Vec<Consumed>, Vec<(String, Attributes, u64)>);
 
 impl Twin {
-    /// What each table's writes cost, and the collections that were written to.
+    /// Returns the cost of each table's writes, and the collections that were written to.
     pub fn transact_write(
         &mut self,
         token: Option<(&str, [u8; 16])>,
@@ -89,7 +89,7 @@ impl Twin {
         all_or_cancelled(writes.iter().zip(keys).map(image).collect())
     }
 
-    /// Each write adds to the collections that the ones before it left.
+    /// Each write adds to the collections as the earlier ones left them.
     fn check_collections(
         &self,
         writes: &[(String, Write)],
@@ -108,7 +108,7 @@ impl Twin {
         all_or_cancelled(checks).map(drop)
     }
 
-    /// Asking again costs reads of what the transaction touched.
+    /// A repetition costs reads of what the transaction touched.
     fn replay(
         &self,
         writes: &[(String, Write)],
@@ -188,7 +188,7 @@ impl Twin {
     }
 }
 
-/// Empty keys make the request invalid; other faults are reasons to cancel.
+/// Empty keys fail the request; other faults cancel the transaction.
 fn is_request_fault(refusal: &Refusal) -> bool {
     let Refusal::AnyOf(faults) = refusal else { return false };
     faults.iter().any(|fault| {

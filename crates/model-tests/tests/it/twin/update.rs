@@ -1,4 +1,4 @@
-//! Updates: what becomes of an item, computed by rebuilding it from the top.
+//! Updates: the new item, computed by rebuilding it from the top.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,8 @@ enum Effect {
     Remove,
 }
 
-/// Everything that is wrong with an update of an item; which of it is reported is not specified.
+/// Everything that is wrong with an update of an item; the specification does not say which fault
+/// is reported.
 pub type Faults = Vec<UpdateError>;
 
 impl Update {
@@ -48,7 +49,7 @@ impl Update {
         sets.chain(&self.removes).chain(adds).chain(deletes).collect()
     }
 
-    /// The targets and what the right-hand sides refer to.
+    /// The targets and the routes on right-hand sides.
     pub fn routes(&self) -> Vec<&Route> {
         let mut routes = self.targets();
         for (_, source) in &self.sets {
@@ -71,7 +72,7 @@ impl Update {
     ) -> Result<Option<Attributes>, Faults> {
         let mut faults = Faults::new();
         let mut effects = BTreeMap::new();
-        // Of an item that is yet to be, right-hand sides see the key.
+        // For an item that does not exist yet, right-hand sides see the key.
         let seen = Some(old.unwrap_or(key));
         for (target, source) in &self.sets {
             match source.value(seen) {
@@ -260,7 +261,7 @@ fn rebuild_elements(
     faults: &mut Faults,
 ) -> Vec<AttributeValue> {
     let mut rebuilt: Vec<Option<AttributeValue>> = elements.iter().cloned().map(Some).collect();
-    // Groups come in the order of their indexes, so what is appended is in that order, too.
+    // Groups are sorted by index, so appended elements are in that order as well.
     for (first, below) in grouped(effects) {
         let PathElement::Index(index) = *first else {
             faults.push(UpdateError::InvalidPath);
@@ -291,12 +292,12 @@ fn rebuild(value: &AttributeValue, effects: &Effects<'_>, faults: &mut Faults) -
     }
 }
 
-/// The effect on a value itself; then there is no other, as targets don't clash.
+/// The effect on the value itself. It is then the only one, because targets don't clash.
 fn here<'e>(effects: &Effects<'e>) -> Option<&'e Effect> {
     effects.iter().find(|(route, _)| route.is_empty()).map(|(_, effect)| *effect)
 }
 
-/// The effects by the first step of their way, without that step.
+/// The effects by the first element of their route, without that element.
 fn grouped<'e>(
     effects: &Effects<'e>,
 ) -> BTreeMap<&'e PathElement, Vec<(&'e [PathElement], &'e Effect)>> {

@@ -1,12 +1,12 @@
-//! Values: order, size, depth and what can be a key.
+//! Values: order, size, depth, and which can be keys.
 
 use std::cmp::Ordering;
 
 use zenobe_engine::schema::{KeyAttribute, ScalarType};
 use zenobe_value::{AttributeType, AttributeValue, Attributes, Number};
 
-/// A value that can be a key. The derived order compares text and binary by bytes and numbers as numbers;
-/// values of one key attribute are never of two types.
+/// A value that can be a key. The derived order compares strings and binaries by bytes and numbers
+/// numerically; values of one key attribute always have one type.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scalar {
     S(String),
@@ -33,10 +33,10 @@ impl Scalar {
     }
 }
 
-/// The values of key attributes, in the order of a key schema.
+/// The values of key attributes, in schema order.
 pub type Key = Vec<Scalar>;
 
-/// The key values of an item, if it has them all and all are fit to be keys.
+/// The key values of an item, if it has all of them and all can be keys.
 pub fn key_of(attributes: &[KeyAttribute], item: &Attributes) -> Option<Key> {
     let scalar = |attribute: &KeyAttribute| {
         let value = item.get(&attribute.name)?;
@@ -73,7 +73,7 @@ pub fn is_empty(value: &AttributeValue) -> bool {
     }
 }
 
-/// How two values compare, if they are of one type that has an order.
+/// How two values compare, if they have the same type and it has an order.
 pub fn order(one: &AttributeValue, other: &AttributeValue) -> Option<Ordering> {
     match (one, other) {
         (AttributeValue::S(one), AttributeValue::S(other)) => {
@@ -112,8 +112,8 @@ pub fn size_bytes(value: &AttributeValue) -> u64 {
     }
 }
 
-/// One byte, one for a sign, and one for each pair of digits around the decimal point, without the pairs of
-/// zeros at both ends.
+/// One byte, one for a sign, and one for each pair of digits aligned at the decimal point, without
+/// pairs of zeros at either end.
 fn number_size_bytes(text: &str) -> u64 {
     let digits = text.trim_start_matches('-');
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
@@ -147,9 +147,9 @@ pub fn depth(value: &AttributeValue) -> usize {
 mod tests {
     use super::*;
 
-    /// The captures of the specification.
+    /// The sizes captured in the specification.
     #[test]
-    fn numbers_have_the_size_that_was_observed() {
+    fn numbers_have_the_observed_size() {
         for (text, expected) in [
             ("0", 1),
             ("1", 2),

@@ -1,4 +1,4 @@
-//! Writes of items: what is checked, in which order, and what they leave behind.
+//! Writes of items: the checks in order, and the effects.
 
 use zenobe_engine::command::{Consumed, ItemCollection};
 use zenobe_engine::error::{IndexKeyError, KeyError};
@@ -30,7 +30,7 @@ pub enum Action {
     Check(Attributes),
 }
 
-/// How the size of an updated item is measured: with the quirks of UpdateItem, or as it is.
+/// How to measure an updated item: with the quirks of UpdateItem, or plainly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SizeRule {
     Quirky,
@@ -78,7 +78,8 @@ impl Twin {
         Ok(Written { old, new, consumed, collection: table.collection(&key) })
     }
 
-    /// What each table's writes cost, or the first refusal. After the checks every request is on its own.
+    /// Returns the cost of each table's writes, or the first fault. After the checks every request
+    /// runs on its own.
     pub fn batch_write(
         &mut self,
         batch: &[(String, Vec<BatchRequest>)],
@@ -144,7 +145,7 @@ impl BatchRequest {
 }
 
 impl Write {
-    /// Only puts bring an item whose size is known before anything else is.
+    /// Only puts have an item whose size is known before everything else.
     pub fn check_size(&self) -> Result<(), Refusal> {
         match &self.action {
             Action::Put(item) if item_size_bytes(item) > ITEM_SIZE_BYTES_MAX as u64 => {
@@ -208,10 +209,10 @@ impl Table {
         self.check_routes(update.routes())
     }
 
-    /// What is meant for an index key has to be fit for it, as far as the request tells.
+    /// A value meant for an index key must be valid for it, as far as the request shows.
     fn check_index_results(&self, update: &Update) -> Result<(), Refusal> {
         let literal = |name: &str| {
-            // Whatever a sum is, it is a number.
+            // Any sum is a number.
             let some_number = AttributeValue::N(Number::from(1_u64));
             let sets = update.sets.iter().filter_map(|(target, source)| match source {
                 Source::Operand(Operand::Literal(value)) => Some((target, value.clone())),
@@ -272,7 +273,7 @@ impl Table {
         Ok(Some(item))
     }
 
-    /// Those attributes of an item that are index keys, and `relevant`, must be fit to be keys.
+    /// The attributes of an item that are index keys, and `relevant`, must be valid keys.
     fn check_index_keys(
         &self,
         item: &Attributes,
@@ -320,7 +321,7 @@ impl Table {
         Ok(())
     }
 
-    /// A collection that is full takes nothing that makes it larger.
+    /// A full collection rejects everything that makes it larger.
     pub fn check_collection(&self, key: &Key, new: Option<&Attributes>) -> Result<(), Refusal> {
         if !self.has_collections() {
             return Ok(());
