@@ -24,8 +24,8 @@ pub trait Backend: Send + Sync {
     /// Whether closing and opening again keeps the content.
     fn survives_reopening(&self) -> bool;
 
-    /// A second store on the content of the one that is open, as another process would have it; `None` if there
-    /// can be only one.
+    /// A second store on the data of the open one, as another process would have it; `None` if only
+    /// one store can be open.
     fn open_beside(&self) -> Option<Arc<dyn Store>> {
         None
     }

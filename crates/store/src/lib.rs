@@ -65,9 +65,9 @@ pub trait Reader: Send + Sync {
         visit: &'a mut Visitor<'a>,
     ) -> BoxFuture<'a, Result<()>>;
 
-    /// Scans, then reads `keys`: their values are from the state of the scan or from a later one. At most
-    /// `entries_max` entries are visited. A store across a network answers with one exchange, and fetches no more
-    /// than is wanted.
+    /// Scans, then reads `keys`: their values are from the state of the scan or from a later one.
+    /// Visits at most `entries_max` entries. A store across a network does this in one exchange,
+    /// and fetches no more than necessary.
     fn scan_then_get<'a>(
         &'a self,
         range: KeyRange,
@@ -95,9 +95,10 @@ pub trait Reader: Send + Sync {
 /// A store. Its own [`Reader`] methods read the latest *durable* state: what a reader sees has been
 /// or is being acknowledged under the store's durability, and is never lost afterwards.
 pub trait Store: Reader + 'static {
-    /// A stable view of the latest durable state, for long scans, backups and multi-key reads. It is the state at
-    /// this call, or at the view's first read: a store across a network need not be asked before. Such a store may
-    /// also end a view that is held for long, whose reads then answer [`Error::Unavailable`].
+    /// A stable view of the latest durable state, for long scans, backups and multi-key reads. It
+    /// is the state at this call or at the view's first read: a store across a network need not be
+    /// asked earlier. Such a store may also end a view that is held for long; its reads then return
+    /// [`Error::Unavailable`].
     fn snapshot(&self) -> Arc<dyn Reader>;
 
     /// Runs one serialisable read-decide-write cycle and resolves when its batch is durable.
@@ -111,7 +112,7 @@ pub trait Store: Reader + 'static {
     /// If the returned future is dropped, the batch is either never decided or committed as usual.
     ///
     /// # Errors
-    /// Every error but [`Error::Uncertain`] says that nothing was written.
+    /// Every error except [`Error::Uncertain`] means that nothing was written.
     fn write<'a>(
         &'a self,
         set: WriteSet<'a>,
@@ -370,13 +371,16 @@ pub enum Error {
     Unsupported { detail: String },
     #[error("the data directory cannot be opened: {detail}")]
     Open { detail: String },
-    /// A write that met others on its keys in each of its tries. It wrote nothing, and may be tried again.
+    /// Every attempt of this write conflicted with others on its keys. It wrote nothing and may be
+    /// retried.
     #[error("the write met others on its keys in each of its tries")]
     Conflict,
-    /// The store could not be reached in time. Nothing was decided or written, and the request may be tried again.
+    /// The store could not be reached in time. Nothing was decided or written, and the request may
+    /// be retried.
     #[error("the store is unavailable: {detail}")]
     Unavailable { detail: String },
-    /// A write was sent, the store could not be reached since, and so nobody here knows whether it was committed.
+    /// The write was sent, but the store could not be reached since, so it is unknown whether it
+    /// was committed.
     #[error("the outcome of the write is unknown: {detail}")]
     Uncertain { detail: String },
 }

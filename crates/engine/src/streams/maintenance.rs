@@ -39,7 +39,7 @@ pub(crate) async fn maintain(engine: &Engine) -> Result<()> {
 /// How long to wait before the next check: until the next shard is old enough, but no longer than
 /// `longest`. Shards with a limit on records are checked all the time.
 pub(crate) fn rest(engine: &Engine, longest: Duration) -> Duration {
-    // Not what a clock that has jumped shows: nothing is done by it, so nothing is due.
+    // Not the time of a clock that has jumped: nothing is done by it, so nothing is due.
     let now_ms = engine.timeline.read().past_ms;
     let tables = engine.catalog.tables();
     let streams = tables.values().filter_map(|table| table.definition().stream.as_ref());

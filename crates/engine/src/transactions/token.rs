@@ -22,7 +22,7 @@ use crate::write::commit::Written;
 const LIFETIME_MS: u64 = 10 * 60 * 1000;
 
 /// How many expired tokens to delete at once, and in one of how many transactions. This deletes
-/// slightly more tokens than are added, so a backlog shrinks, while most transactions don't have to
+/// more tokens than are added, so a backlog shrinks, while most transactions don't have to
 /// look.
 const FORGOTTEN_AT_ONCE_MAX: usize = 64;
 const FORGETTING_ONE_IN: u8 = 16;

@@ -37,8 +37,8 @@ impl Position {
 #[derive(Debug, Clone, PartialEq)]
 pub enum StatementFault {
     // The text is not a statement.
-    /// An unterminated quote or comment, a character without a meaning, or a number too long for
-    /// any type.
+    /// An unterminated quote or comment, a character without a meaning, or a number whose exponent
+    /// or scale exceeds 32 bits.
     Unreadable,
     ExpectedStatement,
     /// Something follows a complete statement.

@@ -1,5 +1,5 @@
-//! DynamoDB's PartiQL: from a statement's text to a syntax tree, and from the tree to commands
-//! bound to a request's parameters.
+//! DynamoDB's PartiQL: parses a statement's text into a syntax tree, and binds the tree to a
+//! request's parameters.
 //!
 //! [`parse`] reads a text and reports its first fault: a syntax fault if there is one, otherwise a
 //! fault of meaning that depends on no parameter and no table. A [`Statement`] therefore holds no

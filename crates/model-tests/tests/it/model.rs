@@ -16,8 +16,8 @@ use crate::step::Step;
 /// The length of a history: long enough for interesting states, short enough for many starts.
 const HISTORY_STEPS: usize = 400;
 
-/// How steps must have ended in a run: one that saw less would not be a test. Some are rare enough that a few histories
-/// may lack them; such a run goes on.
+/// The outcomes that a run must see: with fewer it would not be a test. Some are so rare that a few
+/// histories may lack them; the run then continues.
 const DEMANDED: [&str; 40] = [
     "add-index",
     "batch-get",
@@ -61,7 +61,7 @@ const DEMANDED: [&str; 40] = [
     "Update(OperandType",
 ];
 
-/// How much longer than planned a run may go on for what it lacks.
+/// How much longer than planned a run may continue to see the missing outcomes.
 const LENGTH_FACTOR_MAX: usize = 10;
 
 #[test]

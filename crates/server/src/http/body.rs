@@ -191,7 +191,7 @@ impl Source {
         }
     }
 
-    /// Makes room for what has arrived. While that waits for others, the client cannot send.
+    /// Reserves memory for what has arrived. While that waits for others, the client cannot send.
     async fn cover(&mut self, share: &mut Share<'_>, size_bytes: usize) -> Result<(), BodyError> {
         let Some(pace) = &mut self.pace else { return share.cover(size_bytes).await };
         let since = Instant::now();

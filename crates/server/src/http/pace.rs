@@ -49,7 +49,8 @@ impl Pace {
         self.moved_bytes += bytes as u64;
     }
 
-    /// Leaves out a time during which the peer could do nothing, because the server itself was waiting.
+    /// Excludes a time during which the peer could do nothing, because the server itself was
+    /// waiting.
     pub fn excuse(&mut self, waited: Duration) {
         self.began += waited;
         self.moved_at += waited;

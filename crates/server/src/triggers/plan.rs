@@ -43,7 +43,7 @@ pub fn plan(streams: &[KnownStream], checkpoints: &BTreeMap<ShardName, Checkpoin
     Plan { runnable, forgotten: forgotten(streams, checkpoints) }
 }
 
-/// The shards of a stream that are ready, or `None` if all are finished.
+/// The shards of a stream that are ready. Empty if all are finished.
 fn unfinished_shards(
     stream: &KnownStream,
     checkpoints: &BTreeMap<ShardName, Checkpoint>,

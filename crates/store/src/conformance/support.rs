@@ -110,7 +110,7 @@ pub(super) fn get(reader: &dyn Reader, key: &[u8]) -> Option<Value> {
     block_on(reader.get(key)).expect("the read succeeds")
 }
 
-/// A snapshot of the present state. It may begin with its first read only, so this makes one.
+/// A snapshot of the current state. A snapshot may start at its first read, so this makes one.
 pub(super) fn snapshot(store: &dyn Store) -> Arc<dyn Reader> {
     let snapshot = store.snapshot();
     get(&*snapshot, b"");

@@ -30,8 +30,8 @@ pub fn items(client: &mut Client, ledgers: &mut [Ledger], round: u64) {
     assert_eq!(accounted, stored.len(), "round {round}: items that nobody wrote");
 }
 
-/// The stream tells the table's whole story: each record continues the one before, and together they yield the table.
-/// Ends the stream.
+/// The stream holds the table's whole history: each record continues the one before, and together
+/// they yield the table. Ends the stream.
 pub fn stream(client: &mut Client) {
     let described = client.expect("DescribeTable", &json!({"TableName": TABLE}));
     let stream = described["Table"]["LatestStreamArn"].as_str().expect("a stream has an ARN");

@@ -134,7 +134,8 @@ pub fn keeps_large_values(backend: &dyn Backend) {
     assert!(found[0].1 == large, "the large value differs in a scan");
 }
 
-/// A scan that also reads keys visits no more entries than it was told, and nothing it reads is older than the scan.
+/// A scan that also reads keys visits at most the given number of entries, and reads nothing older
+/// than the scan.
 pub fn scans_then_gets(backend: &dyn Backend) {
     let store = backend.open();
     for name in ["a", "b", "c", "d"] {

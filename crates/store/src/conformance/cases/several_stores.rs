@@ -1,5 +1,5 @@
-//! Several stores on the same data, as several processes have them. A backend that allows only one runs those cases on
-//! one store that make sense there.
+//! Several stores on the same data, as in several processes. A backend that allows only one store
+//! runs the cases that make sense on one.
 
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -13,8 +13,8 @@ use crate::{
     Batch, Decision, Direction, Key, KeyRange, Store, Value, WriteSet, decode_counter, write_with,
 };
 
-/// Two writes that each want the other's key to be absent: one of them finds it there. It does not matter whether the
-/// key is declared as a key or as a guard.
+/// Two writes that each require the other's key to be absent: one of them finds it. It makes no
+/// difference whether the key is declared as a key or as a guard.
 pub fn absence_is_not_skewed(backend: &dyn Backend) {
     let one = backend.open();
     let other = backend.open_beside().unwrap_or_else(|| Arc::clone(&one));
@@ -56,7 +56,7 @@ fn put_if_absent(store: &dyn Store, name: &Key, rival: &Key, as_guard: bool) {
     block_on(store.write(set, &mut decide)).expect("the write answers");
 }
 
-/// A decision that is made again forgets what it decided before.
+/// A decision that runs again forgets what it decided before.
 pub fn decisions_made_again_start_afresh(backend: &dyn Backend) {
     let store = RetryingStore::new(backend.open());
     on_threads(4, |_| {
@@ -79,7 +79,8 @@ pub fn decisions_made_again_start_afresh(backend: &dyn Backend) {
     assert_eq!(decode_counter(get(&store, b"count").as_deref()).unwrap(), 80);
 }
 
-/// Writers of both stores count the same keys up, append to the same log and add to the same counter.
+/// Writers of both stores increment the same keys, append to the same log and add to the same
+/// counter.
 pub fn stores_on_the_same_data_lose_no_update(backend: &dyn Backend) {
     let one = backend.open();
     let Some(other) = backend.open_beside() else { return };
@@ -109,7 +110,7 @@ pub fn stores_on_the_same_data_lose_no_update(backend: &dyn Backend) {
         assert_eq!((sum, number(get(&**store, b"all").as_ref())), (120, 120));
         assert_eq!(decode_counter(get(&**store, b"count").as_deref()).unwrap(), 120);
         let log = entries(&**store, KeyRange::prefix("log/"), Direction::Forward);
-        // Behind an entry's stamp is the number that was counted to when it was appended.
+        // After its stamp, each entry holds the number that was current when it was appended.
         let values: Vec<i64> =
             log.iter().map(|(_, entry)| number(Some(&entry[8..].to_vec().into()))).collect();
         assert_eq!(values, (1..=120).collect::<Vec<_>>());
@@ -117,7 +118,8 @@ pub fn stores_on_the_same_data_lose_no_update(backend: &dyn Backend) {
     }
 }
 
-/// What one store acknowledges, the other reads and decides on at once, whatever it remembers.
+/// When one store acknowledges a write, the other reads it and decides on it at once, whatever it
+/// has cached.
 pub fn stores_on_the_same_data_see_each_other(backend: &dyn Backend) {
     let one = backend.open();
     let Some(other) = backend.open_beside() else { return };
