@@ -40,7 +40,7 @@ use zenobe_engine::Engine;
 use zenobe_engine::keyspace::Collections;
 use zenobe_store::Store;
 use zenobe_store::memory::MemoryStore;
-use zenobe_store_embedded::{EmbeddedStore, Grouping};
+use zenobe_store_embedded::{EmbeddedStore, PrefixExtractor};
 
 pub use call::CallError;
 pub use options::{Location, Options};
@@ -192,7 +192,7 @@ fn open_store(options: &Options) -> Result<Arc<dyn Store>, OpenError> {
         durability: *durability,
         cache_bytes: options.cache_size_bytes,
         accept_log_damage: options.accept_log_damage,
-        grouping: Some(Grouping::by::<Collections>()),
+        prefixes: Some(PrefixExtractor::of::<Collections>()),
         ..Default::default()
     };
     let store = EmbeddedStore::open(path, store_options)

@@ -11,7 +11,7 @@
 
 mod hash;
 
-use zenobe_store::{Key, KeyGroups, KeyRange, prefix_end};
+use zenobe_store::{Key, KeyPrefixes, KeyRange, prefix_end};
 
 use crate::schema::{IndexId, KeyAttribute, Namespace, TableId};
 
@@ -122,16 +122,15 @@ pub fn hash_range(prefix: &[u8], first: u128, end: Option<u128>) -> KeyRange {
     KeyRange { start: at(first), end: end.map(at).or_else(|| prefix_end(prefix)) }
 }
 
-/// Groups the entries of a table or index by their partition key: an item collection is read
-/// together.
+/// The entries of a table or index with one partition key: an item collection is read together.
 pub struct Collections;
 
-impl KeyGroups for Collections {
+impl KeyPrefixes for Collections {
     const NAME: &'static str = "zenobe.collections.2";
 
-    /// The group is the key up to the end of the hash. Two partitions with the same hash share a
-    /// group, which does no harm.
-    fn group_of(key: &[u8]) -> Option<&[u8]> {
+    /// The prefix is the key up to the end of the hash. Two partitions with the same hash share a
+    /// prefix, which does no harm.
+    fn prefix_of(key: &[u8]) -> Option<&[u8]> {
         let prefix_length = match *key.first()? {
             kind::ITEM => ITEM_PREFIX_LENGTH,
             kind::LOCAL_INDEX | kind::GLOBAL_INDEX => INDEX_PREFIX_LENGTH,
@@ -561,7 +560,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_collection_is_a_group() {
+    fn an_item_collection_has_one_prefix() {
         let (table, index) = (TableId(1), IndexId(2));
         let prefixes = [
             item_prefix(table),
@@ -571,22 +570,22 @@ mod tests {
         let hash = |partition: u8| KeyHash::from_bytes([partition; KeyHash::LENGTH]);
         for prefix in prefixes {
             let collection = KeyRange::prefix(entry_key(&prefix, hash(1), b"p"));
-            let group = Collections::group_of(&collection.start).expect("entries are grouped");
-            // A Query is one range, and a store can see that it lies in one group.
-            assert_eq!(Collections::group_of(&collection.end.unwrap()), Some(group));
+            let shared = Collections::prefix_of(&collection.start).expect("entries have prefixes");
+            // A Query is one range, and a store can see that it has one prefix.
+            assert_eq!(Collections::prefix_of(&collection.end.unwrap()), Some(shared));
             for (partition, is_same) in [(1, true), (2, false)] {
                 let key = entry_key(&prefix, hash(partition), b"p, sort and tail");
-                assert_eq!(Collections::group_of(&key) == Some(group), is_same);
+                assert_eq!(Collections::prefix_of(&key) == Some(shared), is_same);
             }
-            // A Scan's segment, and the whole table, span more than one group.
+            // A Scan's segment, and the whole table, span more than one prefix.
             let segment = hash_range(&prefix, 1, Some(2));
             let ends = [&segment.start, segment.end.as_ref().unwrap()]
-                .map(|key| Collections::group_of(key));
+                .map(|key| Collections::prefix_of(key));
             assert_ne!(ends[0], ends[1]);
-            assert_eq!(Collections::group_of(&prefix), None);
+            assert_eq!(Collections::prefix_of(&prefix), None);
         }
-        assert_eq!(Collections::group_of(&[]), None);
-        assert_eq!(Collections::group_of(&expiry_prefix(table)), None);
+        assert_eq!(Collections::prefix_of(&[]), None);
+        assert_eq!(Collections::prefix_of(&expiry_prefix(table)), None);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use zenobe_engine::schema::Namespace;
 use zenobe_engine::{Engine, EngineOptions};
 use zenobe_store::Store;
 use zenobe_store::memory::MemoryStore;
-use zenobe_store_embedded::{Durability, EmbeddedStore, Grouping, Options};
+use zenobe_store_embedded::{Durability, EmbeddedStore, Options, PrefixExtractor};
 use zenobe_testing::TemporaryDirectory;
 
 use crate::case;
@@ -108,7 +108,7 @@ impl Database {
 fn store_options() -> Options {
     Options {
         durability: Durability::Os,
-        grouping: Some(Grouping::by::<Collections>()),
+        prefixes: Some(PrefixExtractor::of::<Collections>()),
         ..Options::default()
     }
 }

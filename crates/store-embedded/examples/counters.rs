@@ -1,4 +1,4 @@
-//! Counters by RocksDB's merge operator, against counters that the committer keeps in memory and writes as sums.
+//! Counters by RocksDB's merge operator, against counters that the leader keeps in memory and writes as sums.
 //!
 //! `cargo run --profile quick -p zenobe-store-embedded --example counters` prints what docs/performance.md cites. A group is
 //! one RocksDB write of an item of 300 bytes and additions to two counters, as a PutItem makes it.

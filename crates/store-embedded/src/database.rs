@@ -12,9 +12,9 @@ use rocksdb::{
 use zenobe_store::{Error, Result};
 
 use crate::directory::Directory;
-use crate::groups::Grouping;
 use crate::log::{self, AcceptDamage};
 use crate::options::{Durability, Options, entries_options, rocksdb_options};
+use crate::prefix_extractor::PrefixExtractor;
 
 /// Where the end of each log lies, apart from the caller's keys: it stays after the log's entries, or all entries, have
 /// been deleted.
@@ -23,7 +23,7 @@ const LOG_ENDS: &str = "sequences";
 pub(crate) struct Database {
     rocks: DB,
     durability: Durability,
-    grouping: Option<Grouping>,
+    prefixes: Option<PrefixExtractor>,
     /// The last sequence number that a sync of the log is known to have covered.
     synced: AtomicU64,
     /// Dropped after the database is closed, so that nobody else opens it earlier.
@@ -59,16 +59,16 @@ impl Database {
         directory.sync()?;
         // What was replayed has been moved into tables, which are synced.
         let synced = AtomicU64::new(rocks.latest_sequence_number());
-        let Options { durability, grouping, .. } = *options;
-        Ok(Database { rocks, durability, grouping, synced, directory })
+        let Options { durability, prefixes, .. } = *options;
+        Ok(Database { rocks, durability, prefixes, synced, directory })
     }
 
     pub fn rocks(&self) -> &DB {
         &self.rocks
     }
 
-    pub fn grouping(&self) -> Option<&Grouping> {
-        self.grouping.as_ref()
+    pub fn prefixes(&self) -> Option<&PrefixExtractor> {
+        self.prefixes.as_ref()
     }
 
     pub fn directory(&self) -> &Arc<Directory> {
@@ -90,8 +90,8 @@ impl Database {
         written.map_err(|error| rocksdb_error(&error))
     }
 
-    /// Like [`Database::write`], unless writes are being held up: then nothing is written, and `false`.
-    pub fn write_at_once(&self, write: WriteBatch) -> Result<bool> {
+    /// Like [`Database::write`], unless RocksDB stalls writes: then nothing is written, and `false`.
+    pub fn write_unless_stalled(&self, write: WriteBatch) -> Result<bool> {
         let mut options = WriteOptions::default();
         options.set_no_slowdown(true);
         match self.rocks.write_opt(write, &options) {

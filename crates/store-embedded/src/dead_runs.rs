@@ -11,7 +11,7 @@ use rocksdb::perf::{PerfContext, PerfStatsLevel, set_perf_stats};
 use zenobe_store::{Direction, Error, Key, KeyRange, Result};
 
 use crate::reclaim::Reclaimer;
-use crate::view::View;
+use crate::snapshot::Snapshot;
 
 /// From this many dead entries on, their range is compacted: the next scan would meet them again.
 const RECLAIMED_MIN: u64 = 10_000;
@@ -28,7 +28,7 @@ struct Thread {
 }
 
 struct Request {
-    view: Arc<View>,
+    snapshot: Arc<Snapshot>,
     range: KeyRange,
     direction: Direction,
     answer: oneshot::Sender<Result<Option<Key>>>,
@@ -42,13 +42,13 @@ impl DeadRuns {
     /// The first entry of a range that begins with a run of dead ones.
     pub async fn end(
         &self,
-        view: Arc<View>,
+        snapshot: Arc<Snapshot>,
         range: KeyRange,
         direction: Direction,
     ) -> Result<Option<Key>> {
         let ended = || Error::Io { detail: "the thread that passes over tombstones ended".into() };
         let (answer, answered) = oneshot::channel();
-        let request = Request { view, range, direction, answer };
+        let request = Request { snapshot, range, direction, answer };
         self.requests()?.send(request).map_err(|_| ended())?;
         answered.await.unwrap_or_else(|_| Err(ended()))
     }
@@ -79,13 +79,13 @@ impl DeadRuns {
 fn work(requests: &mpsc::Receiver<Request>, reclaimer: &Reclaimer) {
     set_perf_stats(PerfStatsLevel::EnableCount);
     let mut counts = PerfContext::default();
-    while let Ok(Request { view, range, direction, answer }) = requests.recv() {
+    while let Ok(Request { snapshot, range, direction, answer }) = requests.recv() {
         // Whoever asked may have gone since.
         if answer.is_canceled() {
             continue;
         }
         counts.reset();
-        let found = view.first_key(&range, direction);
+        let found = snapshot.first_key(&range, direction);
         let dead =
             counts.metric(InternalDeleteSkippedCount) + counts.metric(InternalKeySkippedCount);
         if let Ok(found) = &found
@@ -93,12 +93,12 @@ fn work(requests: &mpsc::Receiver<Request>, reclaimer: &Reclaimer) {
         {
             let run = run(range, found.as_ref(), direction);
             // It is only a hint, and whoever scans has no use for its failure.
-            if let Err(error) = reclaimer.request_if_idle(view.database(), run) {
+            if let Err(error) = reclaimer.request_if_idle(snapshot.database(), run) {
                 tracing::warn!("a range of tombstones cannot be compacted: {error}");
             }
         }
         // Before the answer, so that who waits for it and then closes the store does not find it in use.
-        drop(view);
+        drop(snapshot);
         let _ = answer.send(found);
     }
 }

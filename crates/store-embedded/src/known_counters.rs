@@ -1,6 +1,6 @@
 //! Refusing an addition to something that is not a counter before it takes its place in the commit order.
 //!
-//! Once a batch has its place, later decisions build on it, so the commit could only fail all of them.
+//! Once a write has its place, later decisions build on it, so the commit could only fail all of them.
 //! Looking first costs a read per counter; hence the counters that are known to be sound are remembered.
 
 use std::collections::HashSet;
@@ -9,8 +9,8 @@ use parking_lot::Mutex;
 use xxhash_rust::xxh3::xxh3_64;
 use zenobe_store::{Key, Operation, Result, Value, decode_counter};
 
-use crate::overlay::Overlay;
-use crate::written::Written;
+use crate::in_flight::InFlight;
+use crate::last_writes::LastWrites;
 
 const SHARDS: usize = 64;
 
@@ -28,23 +28,23 @@ impl KnownCounters {
         KnownCounters { shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
     }
 
-    /// Fails if a batch adds to something that is not a counter. `published` reads the published state,
+    /// Fails if a write adds to something that is not a counter. `published` reads the published snapshot,
     /// which must not be older than this call.
     pub fn check(
         &self,
         operations: &[Operation],
-        overlay: &Overlay,
+        in_flight: &InFlight,
         published: impl Fn(&Key) -> Result<Option<Value>>,
     ) -> Result<()> {
         if !operations.iter().any(|operation| matches!(operation, Operation::Add { .. })) {
             return Ok(());
         }
-        let mut earlier = Written::default();
+        let mut earlier = LastWrites::default();
         for operation in operations {
             if let Operation::Add { key, .. } = operation {
                 match earlier.get(key) {
                     Some(value) => decode_counter(value.map(|value| &value[..])).map(drop)?,
-                    None => self.check_counter(key, overlay, &published)?,
+                    None => self.check_counter(key, in_flight, &published)?,
                 }
             }
             earlier.record(operation);
@@ -55,7 +55,7 @@ impl KnownCounters {
     fn check_counter(
         &self,
         key: &Key,
-        overlay: &Overlay,
+        in_flight: &InFlight,
         published: impl Fn(&Key) -> Result<Option<Value>>,
     ) -> Result<()> {
         // Locked until it is remembered, so that a value that replaces this one meanwhile is not missed.
@@ -63,8 +63,8 @@ impl KnownCounters {
         if shard.contains(key) {
             return Ok(());
         }
-        let value = match overlay.get(key) {
-            Some(in_flight) => in_flight.value,
+        let value = match in_flight.get(key) {
+            Some(newest) => newest.value,
             None => published(key)?,
         };
         decode_counter(value.as_deref())?;
@@ -75,7 +75,7 @@ impl KnownCounters {
         Ok(())
     }
 
-    /// Looks again at what a batch has replaced. Called after the batch has become visible in the overlay.
+    /// Looks again at what a write has replaced. Called after the write has become visible as in flight.
     pub fn forget_replaced(&self, operations: &[Operation]) {
         for operation in operations {
             // A deleted counter is zero, which is as sound as any.

@@ -1,42 +1,44 @@
 //! The embedded durable backend: RocksDB with group commit.
 //!
-//! A write locks its keys (`key_locks`), reads their values, through the writes still in flight (`overlay`),
-//! decides, takes its place in the commit order (`queue`) and releases its locks. Then the first whose turn it is (`turn`)
-//! turns everything that waits into one RocksDB write (`log_writer`); a thread (`settler`) syncs the log, publishes the new
-//! state to readers and only then acknowledges. So the next group is written while the one before it is being synced, and
-//! readers never see what could be lost. What a writer would have to wait for it leaves to another thread (`committer`).
+//! `commit` tells how a write gets to disk, to readers and back to its caller. Start there.
 //!
 //! **Invariant:** no write needs an async runtime, and nothing is awaited while a key is locked.
 //!
-//! When the disk fails (`failure`), writes answer [`Error::WritesDisabled`] and reads go on from the last
-//! durable state; the store recovers by itself once the disk takes writes again. The files, and what
-//! exactly survives what, are described in `docs/store-format/directory.md`.
+//! | module | what it does |
+//! |---|---|
+//! | `commit` | the commit path, from [`Store::write`] to its answer, and the threads behind it |
+//! | `key_locks`, `in_flight`, `known_counters` | deciding: locks, values that are not published yet, sound counters |
+//! | `counters`, `last_writes` | encoding a group: sums, the ends of logs, what earlier operations leave behind |
+//! | `published`, `snapshot`, `value_cache` | what readers see |
+//! | `scan`, `dead_runs`, `reclaim` | walking over ranges, and over what was deleted in them |
+//! | `recovery` | reopening the database after a failure |
+//! | `directory`, `database`, `options`, `prefix_extractor` | files, RocksDB and its settings |
+//! | `log` | telling a damaged log from a torn one |
+//!
+//! When the disk fails, writes answer [`Error::WritesDisabled`] and reads go on from the last durable state; the store
+//! recovers by itself once the disk takes writes again. `docs/store-format/directory.md` describes the files, and what
+//! exactly survives what.
 
-mod committer;
+mod commit;
 mod counters;
 mod database;
 mod dead_runs;
 mod directory;
-mod failure;
-mod group;
-mod groups;
+mod in_flight;
+mod inner;
 mod key_locks;
 mod known_counters;
+mod last_writes;
 mod log;
-mod log_writer;
 mod options;
-mod overlay;
-mod pending_view;
-mod queue;
+mod prefix_extractor;
+mod published;
 mod reclaim;
+mod recovery;
 mod scan;
-mod settler;
-mod shared;
-mod turn;
+mod snapshot;
+mod snapshot_reader;
 mod value_cache;
-mod view;
-mod write;
-mod written;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -50,22 +52,20 @@ use zenobe_store::{
     WriteOutcome, WriteSet,
 };
 
-use crate::committer::Committer;
-use crate::pending_view::PendingView;
-use crate::scan::HeldView;
-use crate::shared::Shared;
+use crate::inner::Inner;
+use crate::snapshot_reader::SnapshotReader;
 
 pub use crate::directory::FORMAT_VERSION;
-pub use crate::groups::Grouping;
 pub use crate::options::{Durability, Options};
+pub use crate::prefix_extractor::PrefixExtractor;
 
 pub struct EmbeddedStore {
-    shared: Arc<Shared>,
-    committer: Arc<CommitterThread>,
+    inner: Arc<Inner>,
+    commit_thread: Arc<CommitThread>,
 }
 
 /// Locked by whoever closes the store until it is closed, so that whoever closes it too waits for that.
-type CommitterThread = Mutex<Option<JoinHandle<()>>>;
+type CommitThread = Mutex<Option<JoinHandle<()>>>;
 
 impl EmbeddedStore {
     /// Opens the store in `directory`, which is created if it does not exist.
@@ -75,37 +75,42 @@ impl EmbeddedStore {
     /// something else; [`Error::Corrupt`] if its content is damaged, or if acknowledged writes cannot be
     /// replayed from its log and [`Options::accept_log_damage`] does not say to go on without them.
     pub fn open(directory: impl AsRef<Path>, options: Options) -> Result<EmbeddedStore> {
-        let shared = Arc::new(Shared::open(directory.as_ref(), options)?);
-        let committer = Committer::new(Arc::clone(&shared))?;
-        let thread = spawn("zenobe-commit", move || committer.run())?;
-        Ok(EmbeddedStore { shared, committer: Arc::new(Mutex::new(Some(thread))) })
+        let inner = Arc::new(Inner::open(directory.as_ref(), options)?);
+        let thread = commit::start(&inner)?;
+        Ok(EmbeddedStore { inner, commit_thread: Arc::new(Mutex::new(Some(thread))) })
+    }
+
+    /// For tests: waits until nothing is in flight and the log says that all of it is durable, as an idle store sees to.
+    #[doc(hidden)]
+    pub fn wait_until_idle(&self) {
+        self.inner.queue.wait_until_idle();
     }
 }
 
 /// Waits until what was accepted has been committed, and ends reading.
-fn finish(shared: &Shared, committer: &CommitterThread) {
-    let mut committer = committer.lock();
-    if let Some(thread) = committer.take() {
-        // The committer reports its own failures; a panic of it has been turned into one of them.
+fn finish(inner: &Inner, commit_thread: &CommitThread) {
+    let mut commit_thread = commit_thread.lock();
+    if let Some(thread) = commit_thread.take() {
+        // The thread reports its own failures; a panic has been turned into one of them.
         let _ = thread.join();
-        shared.unpublish();
+        inner.finish();
     }
 }
 
 impl Drop for EmbeddedStore {
     fn drop(&mut self) {
-        self.shared.queue.close();
-        finish(&self.shared, &self.committer);
+        self.inner.queue.close();
+        finish(&self.inner, &self.commit_thread);
     }
 }
 
 impl Reader for EmbeddedStore {
     fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Value>>> {
-        async move { self.shared.get(key).await }.boxed()
+        async move { self.inner.published.read(key).await }.boxed()
     }
 
     fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
-        async move { self.shared.view().await?.read_many(keys) }.boxed()
+        async move { self.inner.published.wait().await?.read_many(keys) }.boxed()
     }
 
     fn scan<'a>(
@@ -115,8 +120,8 @@ impl Reader for EmbeddedStore {
         visit: &'a mut Visitor<'a>,
     ) -> BoxFuture<'a, Result<()>> {
         async move {
-            let view = self.shared.view().await?;
-            scan::scan(&view, &self.shared.dead_runs, range, direction, visit).await
+            let snapshot = self.inner.published.wait().await?;
+            scan::scan(&snapshot, &self.inner.dead_runs, range, direction, visit).await
         }
         .boxed()
     }
@@ -124,13 +129,7 @@ impl Reader for EmbeddedStore {
 
 impl Store for EmbeddedStore {
     fn snapshot(&self) -> Arc<dyn Reader> {
-        match self.shared.published() {
-            Some(view) => {
-                let dead_runs = Arc::clone(&self.shared.dead_runs);
-                Arc::new(HeldView { view, dead_runs })
-            }
-            None => Arc::new(PendingView::new(Arc::clone(&self.shared))),
-        }
+        Arc::new(SnapshotReader::new(Arc::clone(&self.inner)))
     }
 
     fn write<'a>(
@@ -138,15 +137,15 @@ impl Store for EmbeddedStore {
         set: WriteSet<'a>,
         decide: &'a mut Decide<'a>,
     ) -> BoxFuture<'a, Result<WriteOutcome>> {
-        write::write(&self.shared, set, decide).boxed()
+        commit::write(&self.inner, set, decide).boxed()
     }
 
     fn checkpoint<'a>(&'a self, directory: &'a Path) -> BoxFuture<'a, Result<()>> {
         async move {
             let target = directory.to_path_buf();
-            let view = self.shared.view().await?;
+            let snapshot = self.inner.published.wait().await?;
             in_background("zenobe-checkpoint", move || {
-                directory::write_checkpoint(view.database(), &target)
+                directory::write_checkpoint(snapshot.database(), &target)
             })
             .await
         }
@@ -154,19 +153,19 @@ impl Store for EmbeddedStore {
     }
 
     fn reclaim<'a>(&'a self, range: KeyRange) -> BoxFuture<'a, Result<()>> {
-        async move { self.shared.reclaim(range).await }.boxed()
+        async move { self.inner.reclaim(range).await }.boxed()
     }
 
     fn statistics(&self) -> Statistics {
-        self.shared.statistics()
+        self.inner.statistics()
     }
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {
         // Refuses new writes at once, even if the future is never polled.
-        self.shared.queue.close();
-        let (shared, committer) = (Arc::clone(&self.shared), Arc::clone(&self.committer));
+        self.inner.queue.close();
+        let (inner, commit_thread) = (Arc::clone(&self.inner), Arc::clone(&self.commit_thread));
         in_background("zenobe-close", move || {
-            finish(&shared, &committer);
+            finish(&inner, &commit_thread);
             Ok(())
         })
         .boxed()
@@ -193,4 +192,45 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
         .name(name.to_owned())
         .spawn(work)
         .map_err(|error| Error::Io { detail: format!("cannot start a thread: {error}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{EmbeddedStore, Options};
+    use futures_util::FutureExt;
+    use std::sync::mpsc;
+    use zenobe_store::Store;
+    use zenobe_store::conformance::{block_on, commit};
+
+    /// Whoever is told that the store is closed can open the directory, also if another one closed it.
+    #[test]
+    fn closing_twice_at_once_waits_for_the_end() {
+        let directory = tempfile::tempdir().unwrap();
+        let open = || EmbeddedStore::open(directory.path(), Options::default()).unwrap();
+        let store = open();
+        commit(&store, |batch| batch.put("row", vec![1; 1_000_000]));
+        // The commit thread cannot end while somebody else leads.
+        let leader = store.inner.leader.lock();
+        let mut first = store.close();
+        assert!((&mut first).now_or_never().is_none());
+        while store.commit_thread.try_lock().is_some() {
+            std::thread::yield_now();
+        }
+        let (begun, second_has_begun) = mpsc::channel();
+        std::thread::scope(|scope| {
+            let second = scope.spawn(|| {
+                let mut close = store.close();
+                let is_closed = (&mut close).now_or_never().is_some();
+                begun.send(is_closed).unwrap();
+                if !is_closed {
+                    block_on(close).unwrap();
+                }
+                drop(open());
+            });
+            assert!(!second_has_begun.recv().unwrap(), "the first is still closing it");
+            store.inner.leader.unlock(leader);
+            second.join().unwrap();
+        });
+        block_on(first).unwrap();
+    }
 }

@@ -5,7 +5,7 @@ use rocksdb::{
     WriteBufferManager,
 };
 
-use crate::groups::Grouping;
+use crate::prefix_extractor::PrefixExtractor;
 
 /// What an acknowledged write survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -31,8 +31,8 @@ pub struct Options {
     /// Opens a database whose log is damaged, without the acknowledged writes that lie behind the damage. This holds
     /// for the opening alone: a store that recovers from a failure later refuses what is damaged then.
     pub accept_log_damage: bool,
-    /// Which keys are read together. A store may be opened with another grouping than before.
-    pub grouping: Option<Grouping>,
+    /// Which keys are read together. A store may be opened with another rule than before.
+    pub prefixes: Option<PrefixExtractor>,
 }
 
 impl Default for Options {
@@ -44,7 +44,7 @@ impl Default for Options {
             in_flight_batches_max: 16 * 1024,
             in_flight_bytes_max: 64 << 20,
             accept_log_damage: false,
-            grouping: None,
+            prefixes: None,
         }
     }
 }
@@ -71,7 +71,7 @@ const WRITE_BUFFERS_MAX: usize = 3;
 const ENTRY_SIZES_VARY: usize = 0;
 
 /// The part of a memtable's memory that its filter takes, from the start: 512 KiB, or about 14 bits for a key or
-/// group where items have 400 bytes.
+/// prefix where items have 400 bytes.
 const MEMTABLE_FILTER_PART: f64 = 1.0 / 128.0;
 
 /// Arenas grow in blocks of this size, so a small one keeps an idle store small.
@@ -90,8 +90,8 @@ pub(crate) fn rocksdb_options(options: &Options) -> rocksdb::Options {
 /// As `rocks`, and with its cache, for the caller's keys.
 pub(crate) fn entries_options(rocks: &rocksdb::Options, options: &Options) -> rocksdb::Options {
     let mut rocks = rocks.clone();
-    if let Some(grouping) = &options.grouping {
-        rocks.set_prefix_extractor(grouping.prefix_extractor());
+    if let Some(prefixes) = &options.prefixes {
+        rocks.set_prefix_extractor(prefixes.slice_transform());
         rocks.set_memtable_prefix_bloom_ratio(MEMTABLE_FILTER_PART);
         rocks.set_memtable_whole_key_filtering(true);
     }

@@ -1,27 +1,26 @@
-//! Scans in turns: no thread is kept for long, whatever lies in a range.
+//! Scans that give their thread back every millisecond, whatever lies in the range.
 //!
-//! RocksDB steps over dead entries (tombstones, overwritten versions) inside of one call, a million of them in tenths of
-//! seconds, and with them waits everybody else whom that thread serves. A drained queue looks like that. So a walk stops at
-//! a run of dead entries, and a thread of its own ([`DeadRuns`]) finds where the run ends, as the task waits.
+//! RocksDB steps over dead entries (tombstones, overwritten versions) inside one call: a million of them take tenths
+//! of a second, and everybody else on that thread waits. A drained queue looks like that. So a walk stops at a run of
+//! dead entries, and another thread ([`DeadRuns`]) finds the end of the run while the task waits.
 
 use std::sync::Arc;
 
-use futures_util::future::{BoxFuture, FutureExt};
-use zenobe_store::{Direction, Key, KeyRange, Reader, Result, Value, Visitor, yield_now};
+use zenobe_store::{Direction, Key, KeyRange, Result, Visitor, yield_now};
 
 use crate::dead_runs::DeadRuns;
-use crate::view::{View, Walk};
+use crate::snapshot::{Snapshot, Walk};
 
-/// Visits the entries of a range in one state, in as many turns as it takes.
+/// Visits the entries of a range in one snapshot, in as many walks as it takes.
 pub(crate) async fn scan(
-    view: &Arc<View>,
+    snapshot: &Arc<Snapshot>,
     dead_runs: &DeadRuns,
     mut range: KeyRange,
     direction: Direction,
     visit: &mut Visitor<'_>,
 ) -> Result<()> {
     loop {
-        match view.walk(&range, direction, visit)? {
+        match snapshot.walk(&range, direction, visit)? {
             Walk::Ended => return Ok(()),
             Walk::TurnOver { last } => {
                 range = after(&last, range, direction);
@@ -31,7 +30,7 @@ pub(crate) async fn scan(
                 if let Some(last) = last {
                     range = after(&last, range, direction);
                 }
-                let found = dead_runs.end(Arc::clone(view), range.clone(), direction).await?;
+                let found = dead_runs.end(Arc::clone(snapshot), range.clone(), direction).await?;
                 let Some(next) = found else { return Ok(()) };
                 range = from(next, range, direction);
             }
@@ -59,31 +58,6 @@ fn successor(key: &[u8]) -> Key {
     [key, &[0]].concat().into()
 }
 
-/// A state that its holder reads for as long as it likes.
-pub(crate) struct HeldView {
-    pub view: Arc<View>,
-    pub dead_runs: Arc<DeadRuns>,
-}
-
-impl Reader for HeldView {
-    fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Value>>> {
-        async move { self.view.read(key) }.boxed()
-    }
-
-    fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
-        async move { self.view.read_many(keys) }.boxed()
-    }
-
-    fn scan<'a>(
-        &'a self,
-        range: KeyRange,
-        direction: Direction,
-        visit: &'a mut Visitor<'a>,
-    ) -> BoxFuture<'a, Result<()>> {
-        scan(&self.view, &self.dead_runs, range, direction, visit).boxed()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::ops::ControlFlow;
@@ -98,7 +72,7 @@ mod tests {
     use zenobe_store::{Direction, Key, KeyRange, Reader, Store};
 
     use super::{from, successor};
-    use crate::view::DEAD_ENTRIES_MAX;
+    use crate::snapshot::DEAD_ENTRIES_MAX;
     use crate::{Durability, EmbeddedStore, Options};
 
     const DELETED: u32 = 200_000;
@@ -209,17 +183,17 @@ mod tests {
         assert_eq!(scan(&store, range(), Direction::Forward, 1).0, Vec::<Key>::new());
         // Closing would cut it short.
         let begun = std::time::Instant::now();
-        while store.shared.is_reclaiming() {
+        while store.inner.is_reclaiming() {
             assert!(begun.elapsed() < std::time::Duration::from_secs(60), "it never ends");
             thread::sleep(std::time::Duration::from_millis(5));
         }
         // What is read from now on is read from a state after the compaction.
         commit(&store, |batch| batch.put("other", "x"));
-        let view = store.shared.published().unwrap();
+        let snapshot = store.inner.published.get().unwrap();
         let mut counts = PerfContext::default();
         counts.reset();
         set_perf_stats(PerfStatsLevel::EnableCount);
-        assert_eq!(view.first_key(&range(), Direction::Forward).unwrap(), None);
+        assert_eq!(snapshot.first_key(&range(), Direction::Forward).unwrap(), None);
         set_perf_stats(PerfStatsLevel::Disable);
         assert!(counts.metric(InternalDeleteSkippedCount) < DEAD_ENTRIES_MAX);
         block_on(store.close()).unwrap();

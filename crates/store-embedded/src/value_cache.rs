@@ -1,12 +1,13 @@
-//! Values of single keys as the published state has them, so that reading what is used all the time asks neither
-//! memtables nor files.
+//! A cache of single values in front of memtables and files.
 //!
-//! Published states are numbered in the order in which they are published. An entry says from which state on its
-//! value holds; it is changed or removed *before* a state with another value is published. So an entry that is
-//! not newer than a reader's state is what the reader would find there, and any other is ignored.
+//! A reader cannot tell the cache from the snapshot that it reads. Snapshots carry *versions*, numbers in the order
+//! in which they are published. An entry says since which version its value holds, and is replaced or removed before
+//! a snapshot with another value is published. So an entry that is not newer than a reader's snapshot is what the
+//! reader would find there; any other is ignored.
 //!
-//! Whoever has read a value from a state may leave it here, unless the key has changed since then: for each of many
-//! stripes of keys the last state that changed one of them is known, whether it had an entry or not.
+//! A reader may leave a value here, unless the key has changed since its snapshot. Keys are divided into stripes, and
+//! for each stripe the cache knows the last version that changed one of its keys, whether the key had an entry or
+//! not.
 //!
 //! Only values that exist are kept. A key that gets its first value therefore has no entry that could be wrong.
 //!
@@ -26,8 +27,8 @@ use zenobe_store::{Key, KeyRange, Operation, Value};
 const SHARDS: usize = 64;
 const STRIPES_PER_SHARD: usize = 256;
 
-/// What an entry takes beside its key and value, roughly: its places in the cache's tables, which are half empty after they
-/// have grown, those of keys that were evicted, and what the allocator rounds up.
+/// What an entry takes beside its key and value, roughly: its places in the cache's tables, which are half empty
+/// after they have grown, those of keys that were evicted, and what the allocator rounds up.
 const ENTRY_OVERHEAD_BYTES: usize = 256;
 
 /// So that uses are remembered over a few times as many keys as the cache holds.
@@ -38,22 +39,22 @@ const VALUE_BYTES_MAX: usize = 16 << 10;
 
 pub(crate) struct ValueCache {
     shards: Box<[Mutex<Shard>]>,
-    last_state: AtomicU64,
-    /// The last state that deleted a range of keys, or after which nothing is known. What was read before it must not be
-    /// left here.
+    last_version: AtomicU64,
+    /// The last version that deleted a range of keys, or after which nothing is known. What was read before it must
+    /// not be left here.
     last_range_deletion: AtomicU64,
 }
 
 struct Shard {
     entries: Cache<Key, Entry, ByBytes, RandomState>,
     used: UsedOnce,
-    /// The last state that changed a key of each stripe.
+    /// The last version that changed a key of each stripe.
     changed: Box<[u64; STRIPES_PER_SHARD]>,
 }
 
 #[derive(Clone)]
 struct Entry {
-    /// The first state in which the key has this value, as far as is known.
+    /// The first version in which the key has this value, as far as is known.
     since: u64,
     value: Value,
 }
@@ -72,65 +73,60 @@ impl ValueCache {
         let shard = |_| Mutex::new(Shard::new(capacity_bytes / SHARDS));
         Arc::new(ValueCache {
             shards: (0..SHARDS).map(shard).collect(),
-            last_state: AtomicU64::new(0),
+            last_version: AtomicU64::new(0),
             last_range_deletion: AtomicU64::new(0),
         })
     }
 
-    /// The number of a state that will be published after all states before it.
-    pub fn next_state(&self) -> u64 {
-        self.last_state.fetch_add(1, Ordering::Relaxed) + 1
+    /// The number of a version that will be published after all versions before it.
+    pub fn next_version(&self) -> u64 {
+        self.last_version.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// The value of a key in a state, if it is known.
-    pub fn get(&self, key: &[u8], state: u64) -> Option<Value> {
+    /// The value of a key in a version, if it is known.
+    pub fn get(&self, key: &[u8], version: u64) -> Option<Value> {
         let shard = self.shard(xxh3_64(key)).lock();
         let entry = shard.entries.get(key)?;
-        (entry.since <= state).then(|| entry.value.clone())
+        (entry.since <= version).then(|| entry.value.clone())
     }
 
     /// Keeps a value that was read from a state.
-    pub fn keep(&self, key: &[u8], state: u64, value: &Value) {
+    pub fn keep(&self, key: &[u8], version: u64, value: &Value) {
         if value.len() > VALUE_BYTES_MAX {
             return;
         }
         let hash = xxh3_64(key);
         let mut shard = self.shard(hash).lock();
-        if self.is_unchanged_in(&shard, hash, state)
+        if self.is_unchanged(&shard, hash, version)
             && shard.used.again(hash)
             && !shard.entries.contains_key(key)
         {
-            let entry = Entry { since: state, value: value.clone() };
+            let entry = Entry { since: version, value: value.clone() };
             shard.entries.insert(Key::copy_from_slice(key), entry);
         }
     }
 
-    /// Whether a key is known to be what it was in a state, in all states that are published by now.
-    pub fn is_unchanged(&self, key: &[u8], state: u64) -> bool {
-        let hash = xxh3_64(key);
-        self.is_unchanged_in(&self.shard(hash).lock(), hash, state)
+    /// Whether no key of a stripe has changed since a version, in all versions that are published by now.
+    fn is_unchanged(&self, shard: &Shard, hash: u64, version: u64) -> bool {
+        shard.changed[stripe(hash)] <= version
+            && self.last_range_deletion.load(Ordering::Acquire) <= version
     }
 
-    fn is_unchanged_in(&self, shard: &Shard, hash: u64, state: u64) -> bool {
-        shard.changed[stripe(hash)] <= state
-            && self.last_range_deletion.load(Ordering::Acquire) <= state
-    }
-
-    /// Takes note of what a state changes, before that state is published. Each operation comes with whether it puts a
-    /// declared key: such a key is likely to be read, or to be written again. Others, like entries of indexes, are
-    /// scanned and not read one by one.
+    /// Takes note of what a version changes, before that version is published. Each operation comes with whether it
+    /// puts a declared key: such a key is likely to be read, or to be written again. Others, like entries of indexes,
+    /// are scanned and not read one by one.
     pub fn change<'a>(
         &self,
-        state: u64,
+        version: u64,
         operations: impl IntoIterator<Item = (&'a Operation, bool)>,
     ) {
         let mut operations = operations.into_iter().peekable();
         while let Some((operation, is_declared)) = operations.next() {
             match operation {
                 Operation::Put { key, value } => {
-                    self.change_key(state, key, Some(value), is_declared);
+                    self.change_key(version, key, Some(value), is_declared);
                 }
-                Operation::Delete { key } => self.change_key(state, key, None, false),
+                Operation::Delete { key } => self.change_key(version, key, None, false),
                 Operation::DeleteRange { range } => {
                     // Ranges come in rows, as when a table is deleted, and each look at all entries takes time.
                     let mut ranges = vec![range];
@@ -138,7 +134,7 @@ impl ValueCache {
                         ranges.push(range);
                         operations.next();
                     }
-                    self.delete_ranges(state, &ranges);
+                    self.delete_ranges(version, &ranges);
                 }
                 // Counters are summed when they are committed, and told of then; a log's entries are new.
                 Operation::Add { .. } | Operation::Append { .. } | Operation::ForgetLog { .. } => {}
@@ -147,14 +143,14 @@ impl ValueCache {
     }
 
     /// Takes note of a change to an unknown value.
-    pub fn forget(&self, state: u64, key: &Key) {
-        self.change_key(state, key, None, false);
+    pub fn forget(&self, version: u64, key: &Key) {
+        self.change_key(version, key, None, false);
     }
 
-    fn change_key(&self, state: u64, key: &Key, value: Option<&Value>, is_used: bool) {
+    fn change_key(&self, version: u64, key: &Key, value: Option<&Value>, is_used: bool) {
         let hash = xxh3_64(key);
         let mut shard = self.shard(hash).lock();
-        shard.changed[stripe(hash)] = state;
+        shard.changed[stripe(hash)] = version;
         let is_new_kept = is_used && shard.used.again(hash);
         if !is_new_kept && !shard.entries.contains_key(key) {
             return;
@@ -162,7 +158,7 @@ impl ValueCache {
         match value.filter(|value| value.len() <= VALUE_BYTES_MAX) {
             Some(value) => {
                 // Copied, since the writer's buffers may be much larger than what they hold.
-                let entry = Entry { since: state, value: Value::copy_from_slice(value) };
+                let entry = Entry { since: version, value: Value::copy_from_slice(value) };
                 shard.entries.insert(Key::copy_from_slice(key), entry);
             }
             None => {
@@ -171,17 +167,17 @@ impl ValueCache {
         }
     }
 
-    fn delete_ranges(&self, state: u64, ranges: &[&KeyRange]) {
-        self.last_range_deletion.store(state, Ordering::Release);
+    fn delete_ranges(&self, version: u64, ranges: &[&KeyRange]) {
+        self.last_range_deletion.store(version, Ordering::Release);
         for shard in &self.shards {
             shard.lock().entries.retain(|key, _| !ranges.iter().any(|range| range.contains(key)));
         }
     }
 
-    /// Forgets everything. Nobody may be reading a state that was published before, and nothing that was read from one is
-    /// known to be unchanged: the states after this may hold what was never told.
+    /// Forgets everything. Nobody may be reading a version that was published before, and nothing that was read from
+    /// one is known to be unchanged: later versions may hold what was never told.
     pub fn clear(&self) {
-        self.last_range_deletion.fetch_max(self.next_state(), Ordering::AcqRel);
+        self.last_range_deletion.fetch_max(self.next_version(), Ordering::AcqRel);
         self.shards.iter().for_each(|shard| shard.lock().entries.clear());
     }
 
@@ -258,20 +254,20 @@ mod tests {
         Value::from_static(text.as_bytes())
     }
 
-    fn change(cache: &ValueCache, state: u64, fill: impl FnOnce(&mut Batch)) {
+    fn change(cache: &ValueCache, version: u64, fill: impl FnOnce(&mut Batch)) {
         let mut batch = Batch::new();
         fill(&mut batch);
-        cache.change(state, batch.operations.iter().map(|operation| (operation, true)));
+        cache.change(version, batch.operations.iter().map(|operation| (operation, true)));
     }
 
     /// Leaves a value in the cache as two reads do.
-    fn keep(cache: &ValueCache, key: &[u8], state: u64, value: &Value) {
-        cache.keep(key, state, value);
-        cache.keep(key, state, value);
+    fn keep(cache: &ValueCache, key: &[u8], version: u64, value: &Value) {
+        cache.keep(key, version, value);
+        cache.keep(key, version, value);
     }
 
-    fn check(cache: &ValueCache, state: u64, expected: Option<&'static str>) {
-        assert_eq!(cache.get(KEY, state), expected.map(value), "in state {state}");
+    fn check(cache: &ValueCache, version: u64, expected: Option<&'static str>) {
+        assert_eq!(cache.get(KEY, version), expected.map(value), "in version {version}");
     }
 
     #[test]
@@ -336,14 +332,11 @@ mod tests {
     #[test]
     fn nothing_read_before_a_clearing_is_known_afterwards() {
         let cache = ValueCache::new(1 << 20);
-        let before = cache.next_state();
-        assert!(cache.is_unchanged(KEY, before));
+        let before = cache.next_version();
         cache.clear();
-        assert!(!cache.is_unchanged(KEY, before));
         keep(&cache, KEY, before, &value("old"));
-        let after = cache.next_state();
+        let after = cache.next_version();
         check(&cache, after, None);
-        assert!(cache.is_unchanged(KEY, after));
         keep(&cache, KEY, after, &value("new"));
         check(&cache, after, Some("new"));
     }

@@ -26,17 +26,17 @@ pub type Value = Bytes;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// How a caller groups its keys. Keys of one group are read together, so a backend may track which
-/// of its parts hold a group at all and skip the others. Grouping never changes the result of a
-/// read.
-pub trait KeyGroups {
-    /// A backend may store this with the data that it groups, so rules that differ must have
-    /// different names. Contains no NUL.
+/// Which of a caller's keys are read together: those with the same prefix. A backend may track
+/// which of its parts hold a prefix at all and skip the others. The rule never changes the result
+/// of a read.
+pub trait KeyPrefixes {
+    /// A backend may store this with the data, so rules that differ must have different names.
+    /// Contains no NUL.
     const NAME: &'static str;
 
-    /// The prefix of a key that names its group, if it is in one. All keys with this prefix are in
-    /// that group, and no others. Must not panic.
-    fn group_of(key: &[u8]) -> Option<&[u8]>;
+    /// The prefix of a key, if the rule gives it one. All keys that begin with this prefix must
+    /// have it. Must not panic.
+    fn prefix_of(key: &[u8]) -> Option<&[u8]>;
 }
 
 /// Called once per entry of a scan, in scan order; [`ControlFlow::Break`] ends the scan after this

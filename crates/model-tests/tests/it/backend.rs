@@ -11,7 +11,7 @@ use zenobe_engine::{Engine, EngineOptions, Limits, StreamOptions};
 use zenobe_store::Store;
 use zenobe_store::memory::MemoryStore;
 use zenobe_store::retrying::RetryingStore;
-use zenobe_store_embedded::{Durability, EmbeddedStore, Grouping, Options};
+use zenobe_store_embedded::{Durability, EmbeddedStore, Options, PrefixExtractor};
 use zenobe_testing::TemporaryDirectory;
 
 use crate::hesitant::HesitantStore;
@@ -50,7 +50,7 @@ impl Disk {
                     // Small enough that histories reach the table files, not only the log.
                     write_buffer_bytes: 1 << 20,
                     cache_bytes: 16 << 20,
-                    grouping: Some(Grouping::by::<Collections>()),
+                    prefixes: Some(PrefixExtractor::of::<Collections>()),
                     ..Options::default()
                 };
                 let store = EmbeddedStore::open(self.directory.path(), options);

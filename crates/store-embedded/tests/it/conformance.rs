@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 use zenobe_store::conformance::Backend;
-use zenobe_store::{KeyGroups, Store};
-use zenobe_store_embedded::{Durability, EmbeddedStore, Grouping, Options};
+use zenobe_store::{KeyPrefixes, Store};
+use zenobe_store_embedded::{Durability, EmbeddedStore, Options, PrefixExtractor};
 
 struct Embedded {
     directory: TempDir,
@@ -65,23 +65,23 @@ mod with_small_memtables {
     }));
 }
 
-/// The same, with keys in groups: scans find no less where filters say where not to look.
-mod with_groups {
-    use super::{Embedded, FirstBytes, Grouping, Options};
+/// The same, with filters for prefixes: scans find no less where filters say where not to look.
+mod with_prefixes {
+    use super::{Embedded, FirstBytes, Options, PrefixExtractor};
     zenobe_store::conformance_tests!(Embedded::new(Options {
         write_buffer_bytes: 64 << 10,
         cache_bytes: 256 << 10,
-        grouping: Some(Grouping::by::<FirstBytes>()),
+        prefixes: Some(PrefixExtractor::of::<FirstBytes>()),
         ..Options::default()
     }));
 }
 
 struct FirstBytes;
 
-impl KeyGroups for FirstBytes {
+impl KeyPrefixes for FirstBytes {
     const NAME: &'static str = "first-bytes";
 
-    fn group_of(key: &[u8]) -> Option<&[u8]> {
+    fn prefix_of(key: &[u8]) -> Option<&[u8]> {
         key.get(..1)
     }
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use rocksdb::{DB, WriteBatch};
 use tempfile::tempdir;
@@ -33,7 +32,7 @@ fn crashed(parent: &Path, options: &Options) -> (PathBuf, Progress) {
         }
     });
     // An idle store says in its log that all of it is durable.
-    std::thread::sleep(Duration::from_millis(500));
+    store.wait_until_idle();
     copy(&running, &crashed);
     (crashed, ledger::check(&store).unwrap())
 }
@@ -135,7 +134,7 @@ fn damaged_horizons_are_reported() {
     let store = EmbeddedStore::open(&directory, Options::default()).unwrap();
     for _ in 0..4 {
         ledger::step(&store, 0).unwrap();
-        std::thread::sleep(Duration::from_millis(500));
+        store.wait_until_idle();
     }
     let damaged = parent.path().join("damaged");
     copy(&directory, &damaged);

@@ -49,24 +49,6 @@ fn an_open_directory_cannot_be_opened_again() {
     drop(store);
 }
 
-/// Whoever is told that the store is closed can open the directory, also if another one closed it.
-#[test]
-fn closing_twice_at_once_waits_for_the_end() {
-    let directory = tempdir().unwrap();
-    for round in 0..5 {
-        let store = open(directory.path());
-        commit(&store, |batch| batch.put(format!("row/{round}"), vec![1; 1_000_000]));
-        let mut first = store.close();
-        // Polled once, so that it has begun.
-        let _ = futures_util::FutureExt::now_or_never(&mut first);
-        // Nothing runs before its thread does.
-        std::thread::sleep(Duration::from_millis(round));
-        block_on(store.close()).unwrap();
-        drop(open(directory.path()));
-        block_on(first).unwrap();
-    }
-}
-
 #[test]
 fn dropping_a_store_finishes_its_writes() {
     let directory = tempdir().unwrap();

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
 use tempfile::tempdir;
 use zenobe_store::conformance::{block_on, commit};
@@ -49,14 +48,14 @@ fn crashed(parent: &Path, is_followed: bool) -> std::path::PathBuf {
     let (running, crashed) = (parent.join("running"), parent.join("crashed"));
     let store = EmbeddedStore::open(&running, Options::default()).unwrap();
     put(&store, "before", b"value");
-    std::thread::sleep(Duration::from_millis(500));
+    store.wait_until_idle();
     let name = files(&running.join("rocksdb"), "log").pop().unwrap();
     let number = name.file_stem().unwrap().to_str().unwrap().parse().unwrap();
     let forged = forged(number);
     put(&store, "forged", &forged);
     if is_followed {
         put(&store, "after", b"value");
-        std::thread::sleep(Duration::from_millis(500));
+        store.wait_until_idle();
     }
     copy(&running, &crashed);
     let log = crashed.join("rocksdb").join(name.file_name().unwrap());

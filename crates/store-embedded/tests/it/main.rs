@@ -11,9 +11,9 @@ mod disk_failure;
 #[cfg(target_os = "linux")]
 mod faults;
 mod forged_log;
-mod groups;
 mod ledger;
 mod overlap;
 #[cfg(target_os = "linux")]
 mod power_cuts;
+mod prefixes;
 mod process;

@@ -1,11 +1,11 @@
-//! What operations that come before, and are not in the database yet, leave at a key.
+//! What operations that are not in the database yet leave at each key: the last one counts.
 
 use std::collections::HashMap;
 
 use zenobe_store::{Key, KeyRange, Operation, Value};
 
 #[derive(Default)]
-pub(crate) struct Written<'a> {
+pub(crate) struct LastWrites<'a> {
     /// The last operation on each key: its place, and what it leaves there.
     keys: HashMap<&'a Key, (usize, Option<&'a Value>)>,
     /// With their places, ascending.
@@ -13,7 +13,7 @@ pub(crate) struct Written<'a> {
     count: usize,
 }
 
-impl<'a> Written<'a> {
+impl<'a> LastWrites<'a> {
     pub fn record(&mut self, operation: &'a Operation) {
         match operation {
             Operation::Put { key, value } => {
@@ -49,7 +49,7 @@ impl<'a> Written<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::Written;
+    use super::LastWrites;
     use zenobe_store::{Batch, Key, KeyRange};
 
     #[test]
@@ -64,9 +64,9 @@ mod tests {
         batch.put("x", "1");
         batch.delete("x");
         batch.add("y", 1);
-        let mut written = Written::default();
-        batch.operations.iter().for_each(|operation| written.record(operation));
-        assert_eq!(written.count(), batch.operations.len());
+        let mut last_writes = LastWrites::default();
+        batch.operations.iter().for_each(|operation| last_writes.record(operation));
+        assert_eq!(last_writes.count(), batch.operations.len());
         let expected = [
             ("a", Some(None)),
             ("b", Some(Some("1"))),
@@ -77,7 +77,7 @@ mod tests {
             ("y", None),
         ];
         for (key, expected) in expected {
-            let found = written.get(&Key::from(key));
+            let found = last_writes.get(&Key::from(key));
             let found = found.map(|value| value.map(|value| &value[..]));
             let expected = expected.map(|value| value.map(str::as_bytes));
             assert_eq!(found, expected, "{key}");

@@ -1,4 +1,4 @@
-//! A durable state that readers see: a RocksDB snapshot together with the database it belongs to.
+//! A state of the store: a RocksDB snapshot together with the database it belongs to.
 #![allow(unsafe_code)]
 
 use std::ops::ControlFlow;
@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use rocksdb::{DB, DBRawIteratorWithThreadMode, ErrorKind, ReadOptions, Snapshot};
+use rocksdb::{DB, DBRawIteratorWithThreadMode, ErrorKind, ReadOptions};
 use zenobe_store::{Direction, Key, KeyRange, Result, Value, Visitor};
 
 use crate::database::{Database, rocksdb_error};
-use crate::groups::Grouping;
+use crate::prefix_extractor::PrefixExtractor;
 use crate::value_cache::ValueCache;
 
 /// How many dead entries (tombstones, and versions that were overwritten) a walk steps over at once.
@@ -31,51 +31,53 @@ pub(crate) enum Walk {
     DeadRun { last: Option<Key> },
 }
 
-pub(crate) struct View {
+pub(crate) struct Snapshot {
     /// Refers to the snapshot, and is dropped before it.
     point_reads: ReadOptions,
     /// Borrows from the database, and is dropped before it.
-    snapshot: Snapshot<'static>,
+    snapshot: rocksdb::Snapshot<'static>,
     database: Arc<Database>,
     values: Arc<ValueCache>,
-    /// The number of this state for the cache.
-    state: u64,
+    /// What the value cache knows this state by.
+    version: u64,
 }
 
-impl View {
-    /// The state of the database as it is now. Must be published, if at all, after the views made before it.
-    pub fn new(database: Arc<Database>, values: Arc<ValueCache>) -> View {
-        let state = values.next_state();
+impl Snapshot {
+    /// The state of the database as it is now. Must be published, if at all, after the snapshots made before it.
+    pub fn new(database: Arc<Database>, values: Arc<ValueCache>) -> Snapshot {
+        let version = values.next_version();
         let snapshot = database.rocks().snapshot();
         // SAFETY: the snapshot borrows the `DB` inside the `Arc`, whose address does not change and which
-        // lives at least as long as this view, because the view owns a reference to it and fields are
+        // lives at least as long as this, because this owns a reference to it and fields are
         // dropped in the order of their declaration. No borrow of the longer lifetime leaves this file.
-        let snapshot = unsafe { std::mem::transmute::<Snapshot<'_>, Snapshot<'static>>(snapshot) };
+        let snapshot = unsafe {
+            std::mem::transmute::<rocksdb::Snapshot<'_>, rocksdb::Snapshot<'static>>(snapshot)
+        };
         let mut point_reads = ReadOptions::default();
         point_reads.set_snapshot(&snapshot);
-        View { point_reads, snapshot, database, values, state }
+        Snapshot { point_reads, snapshot, database, values, version }
     }
 
     pub fn database(&self) -> &Arc<Database> {
         &self.database
     }
 
-    pub fn state(&self) -> u64 {
-        self.state
+    pub fn version(&self) -> u64 {
+        self.version
     }
 
-    /// Whether dropping this view closes the database.
+    /// Whether dropping this snapshot closes the database.
     pub fn is_last(&self) -> bool {
         Arc::strong_count(&self.database) == 1
     }
 
     pub fn read(&self, key: &[u8]) -> Result<Option<Value>> {
-        if let Some(value) = self.values.get(key, self.state) {
+        if let Some(value) = self.values.get(key, self.version) {
             return Ok(Some(value));
         }
         let value = self.read_stored(key)?;
         if let Some(value) = &value {
-            self.values.keep(key, self.state, value);
+            self.values.keep(key, self.version, value);
         }
         Ok(value)
     }
@@ -157,7 +159,7 @@ impl View {
         if let Some(count) = dead_entries_max {
             options.set_max_skippable_internal_keys(count);
         }
-        Grouping::set_filters(self.database.grouping(), range, &mut options);
+        PrefixExtractor::set_filters(self.database.prefixes(), range, &mut options);
         self.snapshot.raw_iterator_opt(options)
     }
 }
@@ -246,15 +248,15 @@ mod tests {
         let mut random = Random::new(seed);
         let mut hits = 0;
         while !is_done.load(Ordering::Relaxed) {
-            let view = store.shared.published().unwrap();
+            let snapshot = store.inner.published.get().unwrap();
             for _ in 0..10 {
                 let key = match random.below(KEYS + 1) {
                     KEYS => Key::from_static(b"counter"),
                     number => key(number),
                 };
-                hits += usize::from(view.values.get(&key, view.state).is_some());
-                let read = view.read(&key).unwrap();
-                assert_eq!(read, view.read_stored(&key).unwrap(), "{key:?}");
+                hits += usize::from(snapshot.values.get(&key, snapshot.version).is_some());
+                let read = snapshot.read(&key).unwrap();
+                assert_eq!(read, snapshot.read_stored(&key).unwrap(), "{key:?}");
             }
         }
         hits

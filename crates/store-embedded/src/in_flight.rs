@@ -1,9 +1,9 @@
-//! The values of writes in flight: enqueued, not yet durable, but already what the next decision must see.
+//! The values of writes in flight: queued, not yet published, but already what the next decision must see.
 //!
-//! Each operation has its place in the commit order. `settled` is the place up to which everything is
-//! durable and published to readers (or lost, and never to be seen); what lies at or before it is no longer in
-//! flight, whether or not it has been removed from here yet. That one number makes the rest free of races:
-//! an entry inserted late is not inserted at all, and one removed late is ignored.
+//! Each operation has its place in the commit order. `retired` is the place up to which everything has been published
+//! (or lost, and never to be seen). An entry at or before it no longer counts, whether or not it has been removed
+//! from here yet. That one number makes the rest free of races: an entry that would be inserted late is not inserted
+//! at all, and one that is removed late is ignored.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,15 +14,15 @@ use zenobe_store::{Key, KeyRange, Operation, Value};
 
 const SHARDS: usize = 64;
 
-pub(crate) struct Overlay {
-    settled: AtomicU64,
-    shards: Box<[Mutex<HashMap<Key, InFlight>>]>,
+pub(crate) struct InFlight {
+    retired: AtomicU64,
+    shards: Box<[Mutex<HashMap<Key, InFlightValue>>]>,
     deleted_ranges: RwLock<Vec<DeletedRange>>,
 }
 
 /// The newest operation in flight on a key: its place in the commit order, and what it leaves there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct InFlight {
+pub(crate) struct InFlightValue {
     pub order: u64,
     pub value: Option<Value>,
 }
@@ -32,26 +32,26 @@ struct DeletedRange {
     range: KeyRange,
 }
 
-impl Overlay {
-    pub fn new() -> Overlay {
-        Overlay {
-            settled: AtomicU64::new(0),
+impl InFlight {
+    pub fn new() -> InFlight {
+        InFlight {
+            retired: AtomicU64::new(0),
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             deleted_ranges: RwLock::default(),
         }
     }
 
-    /// What is in flight on a key, or `None` if its published value is the newest. The published state must
-    /// be taken after this call, since it may have come to hold the key in the meantime.
-    pub fn get(&self, key: &Key) -> Option<InFlight> {
+    /// What is in flight on a key, or `None` if its published value is the newest. Load the published snapshot after
+    /// this call: it may have come to hold the key in the meantime.
+    pub fn get(&self, key: &Key) -> Option<InFlightValue> {
         let deletion = self.newest_deletion(key);
         let entry = self.shard(key).lock().get(key).cloned();
         let newest = match (deletion, entry) {
             (Some(order), Some(entry)) if entry.order > order => entry,
-            (Some(order), _) => InFlight { order, value: None },
+            (Some(order), _) => InFlightValue { order, value: None },
             (None, entry) => entry?,
         };
-        (newest.order > self.settled.load(Ordering::Acquire)).then_some(newest)
+        (newest.order > self.retired.load(Ordering::Acquire)).then_some(newest)
     }
 
     fn newest_deletion(&self, key: &[u8]) -> Option<u64> {
@@ -63,7 +63,7 @@ impl Overlay {
             .max()
     }
 
-    /// Makes a batch visible to later decisions. Its operations have the places from `first_order` on.
+    /// Makes a write visible to later decisions. Its operations have the places from `first_order` on.
     pub fn insert(&self, first_order: u64, operations: &[Operation]) {
         for (order, operation) in (first_order..).zip(operations) {
             match operation {
@@ -71,7 +71,7 @@ impl Overlay {
                 Operation::Delete { key } => self.insert_key(order, key, None),
                 Operation::DeleteRange { range } => {
                     let mut ranges = self.deleted_ranges.write();
-                    if order > self.settled.load(Ordering::Acquire) {
+                    if order > self.retired.load(Ordering::Acquire) {
                         ranges.push(DeletedRange { order, range: range.clone() });
                     }
                 }
@@ -83,33 +83,33 @@ impl Overlay {
 
     fn insert_key(&self, order: u64, key: &Key, value: Option<Value>) {
         let mut shard = self.shard(key).lock();
-        // Looked at under the shard's lock, which removal takes after advancing it.
-        if order <= self.settled.load(Ordering::Acquire) {
+        // Loaded under the shard's lock, which removal takes after it has advanced.
+        if order <= self.retired.load(Ordering::Acquire) {
             return;
         }
-        // Two batches may write a key that neither has locked (one derived from their keys), and get here
-        // in another order than the commit order.
+        // Two writes may put a key that neither has locked (one derived from their keys), and get here in another
+        // order than the commit order.
         let newer = shard.get(key).is_some_and(|present| present.order > order);
         if !newer {
-            shard.insert(key.clone(), InFlight { order, value });
+            shard.insert(key.clone(), InFlightValue { order, value });
         }
     }
 
     /// Says that everything up to `order` has been published, or is lost.
-    pub fn settle(&self, order: u64) {
+    pub fn retire(&self, order: u64) {
         // Never backwards: a group may be published while a failure behind it gives up all the rest.
-        self.settled.fetch_max(order, Ordering::AcqRel);
+        self.retired.fetch_max(order, Ordering::AcqRel);
     }
 
-    /// Frees the memory of settled operations.
+    /// Frees the memory of retired operations.
     pub fn remove(&self, operations: &[Operation]) {
-        let settled = self.settled.load(Ordering::Acquire);
+        let retired = self.retired.load(Ordering::Acquire);
         let mut has_ranges = false;
         for operation in operations {
             match operation {
                 Operation::Put { key, .. } | Operation::Delete { key } => {
                     let mut shard = self.shard(key).lock();
-                    if shard.get(key).is_some_and(|present| present.order <= settled) {
+                    if shard.get(key).is_some_and(|present| present.order <= retired) {
                         shard.remove(key);
                     }
                 }
@@ -118,11 +118,11 @@ impl Overlay {
             }
         }
         if has_ranges {
-            self.deleted_ranges.write().retain(|deleted| deleted.order > settled);
+            self.deleted_ranges.write().retain(|deleted| deleted.order > retired);
         }
     }
 
-    /// Forgets everything, after the store has failed: see [`crate::failure`].
+    /// Forgets everything, after the store has failed: see [`crate::recovery`].
     pub fn clear(&self) {
         for shard in &self.shards {
             shard.lock().clear();
@@ -130,14 +130,14 @@ impl Overlay {
         self.deleted_ranges.write().clear();
     }
 
-    fn shard(&self, key: &[u8]) -> &Mutex<HashMap<Key, InFlight>> {
+    fn shard(&self, key: &[u8]) -> &Mutex<HashMap<Key, InFlightValue>> {
         &self.shards[xxh3_64(key) as usize % SHARDS]
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{InFlight, Overlay};
+    use super::{InFlight, InFlightValue};
     use zenobe_store::{Batch, Key, KeyRange};
 
     fn batch(fill: impl FnOnce(&mut Batch)) -> Batch {
@@ -146,15 +146,19 @@ mod tests {
         batch
     }
 
-    fn check(overlay: &Overlay, key: &'static str, expected: Option<(u64, Option<&'static str>)>) {
+    fn check(
+        in_flight: &InFlight,
+        key: &'static str,
+        expected: Option<(u64, Option<&'static str>)>,
+    ) {
         let expected =
-            expected.map(|(order, value)| InFlight { order, value: value.map(Key::from) });
-        assert_eq!(overlay.get(&Key::from(key)), expected, "{key}");
+            expected.map(|(order, value)| InFlightValue { order, value: value.map(Key::from) });
+        assert_eq!(in_flight.get(&Key::from(key)), expected, "{key}");
     }
 
     #[test]
     fn the_newest_operation_counts() {
-        let overlay = Overlay::new();
+        let in_flight = InFlight::new();
         let first = batch(|batch| {
             batch.put("a", "1");
             batch.put("b", "1");
@@ -162,32 +166,32 @@ mod tests {
             batch.put("b", "2");
             batch.delete("z");
         });
-        overlay.insert(1, &first.operations);
-        check(&overlay, "a", Some((3, None)));
-        check(&overlay, "aa", Some((3, None)));
-        check(&overlay, "b", Some((4, Some("2"))));
-        check(&overlay, "z", Some((5, None)));
-        check(&overlay, "c", None);
+        in_flight.insert(1, &first.operations);
+        check(&in_flight, "a", Some((3, None)));
+        check(&in_flight, "aa", Some((3, None)));
+        check(&in_flight, "b", Some((4, Some("2"))));
+        check(&in_flight, "z", Some((5, None)));
+        check(&in_flight, "c", None);
 
         // An operation that comes in late does not replace a newer one.
         let late = batch(|batch| batch.put("z", "old"));
-        overlay.insert(2, &late.operations);
-        check(&overlay, "z", Some((5, None)));
+        in_flight.insert(2, &late.operations);
+        check(&in_flight, "z", Some((5, None)));
 
-        overlay.settle(4);
-        check(&overlay, "a", None);
-        check(&overlay, "b", None);
-        check(&overlay, "z", Some((5, None)));
-        overlay.remove(&first.operations);
-        check(&overlay, "z", Some((5, None)));
-        overlay.settle(5);
-        overlay.remove(&first.operations);
-        assert!(overlay.shards.iter().all(|shard| shard.lock().is_empty()));
-        assert!(overlay.deleted_ranges.read().is_empty());
+        in_flight.retire(4);
+        check(&in_flight, "a", None);
+        check(&in_flight, "b", None);
+        check(&in_flight, "z", Some((5, None)));
+        in_flight.remove(&first.operations);
+        check(&in_flight, "z", Some((5, None)));
+        in_flight.retire(5);
+        in_flight.remove(&first.operations);
+        assert!(in_flight.shards.iter().all(|shard| shard.lock().is_empty()));
+        assert!(in_flight.deleted_ranges.read().is_empty());
 
-        // What is settled before it is inserted would never be removed again.
-        overlay.insert(1, &first.operations);
-        assert!(overlay.shards.iter().all(|shard| shard.lock().is_empty()));
-        assert!(overlay.deleted_ranges.read().is_empty());
+        // What is retired before it is inserted would never be removed again.
+        in_flight.insert(1, &first.operations);
+        assert!(in_flight.shards.iter().all(|shard| shard.lock().is_empty()));
+        assert!(in_flight.deleted_ranges.read().is_empty());
     }
 }

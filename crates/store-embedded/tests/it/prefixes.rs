@@ -1,14 +1,14 @@
-//! Keys in groups: what filters leave out must not be missed.
+//! Keys with prefixes: what filters leave out must not be missed.
 
 use std::path::Path;
 
 use tempfile::tempdir;
 use zenobe_store::conformance::{Model, Random, block_on, commit, entries};
-use zenobe_store::{Batch, Direction, Key, KeyGroups, KeyRange, Reader, Store};
-use zenobe_store_embedded::{Durability, EmbeddedStore, Grouping, Options};
+use zenobe_store::{Batch, Direction, Key, KeyPrefixes, KeyRange, Reader, Store};
+use zenobe_store_embedded::{Durability, EmbeddedStore, Options, PrefixExtractor};
 
-const GROUPS: usize = 400;
-const GROUP_ENTRIES: usize = 30;
+const COLLECTIONS: usize = 400;
+const COLLECTION_ENTRIES: usize = 30;
 const ROUNDS: usize = 30;
 
 /// How much is written, and into tables of which size.
@@ -26,13 +26,13 @@ const SMALL_TABLES: Scale =
 const LARGE_TABLES: Scale =
     Scale { write_buffer_bytes: 4 << 20, value_bytes: 4, batch_entries: 600 };
 
-/// `g`, the group's number, and the rest.
+/// `g`, the collection's number, and the rest.
 struct Numbered;
 
-impl KeyGroups for Numbered {
+impl KeyPrefixes for Numbered {
     const NAME: &'static str = "numbered";
 
-    fn group_of(key: &[u8]) -> Option<&[u8]> {
+    fn prefix_of(key: &[u8]) -> Option<&[u8]> {
         key.strip_prefix(b"g").and(key.get(..4))
     }
 }
@@ -40,49 +40,49 @@ impl KeyGroups for Numbered {
 /// Another rule, under another name.
 struct Coarse;
 
-impl KeyGroups for Coarse {
+impl KeyPrefixes for Coarse {
     const NAME: &'static str = "coarse";
 
-    fn group_of(key: &[u8]) -> Option<&[u8]> {
+    fn prefix_of(key: &[u8]) -> Option<&[u8]> {
         key.get(..3)
     }
 }
 
-fn open(directory: &Path, scale: &Scale, grouping: Option<Grouping>) -> EmbeddedStore {
+fn open(directory: &Path, scale: &Scale, prefixes: Option<PrefixExtractor>) -> EmbeddedStore {
     let options = Options {
         durability: Durability::Os,
         write_buffer_bytes: scale.write_buffer_bytes,
         cache_bytes: 1 << 20,
-        grouping,
+        prefixes,
         ..Options::default()
     };
     EmbeddedStore::open(directory, options).unwrap()
 }
 
-fn group_start(group: usize) -> Key {
-    format!("g{group:03}").into()
+fn collection_start(collection: usize) -> Key {
+    format!("g{collection:03}").into()
 }
 
-fn key(group: usize, entry: usize) -> Key {
-    format!("g{group:03}/{entry:02}").into()
+fn key(collection: usize, entry: usize) -> Key {
+    format!("g{collection:03}/{entry:02}").into()
 }
 
 /// Every scan finds what a sorted map holds, while tables with one rule, with another and with none lie side by side.
 #[test]
-fn scans_find_everything_under_any_grouping() {
-    let mut random = Random::announced("scans_find_everything_under_any_grouping");
+fn scans_find_everything_under_any_rule() {
+    let mut random = Random::announced("scans_find_everything_under_any_rule");
     for scale in [SMALL_TABLES, LARGE_TABLES] {
         let directory = tempdir().unwrap();
         let mut model = Model::default();
-        let groupings = [
+        let rules = [
             None,
-            Some(Grouping::by::<Numbered>()),
-            Some(Grouping::by::<Coarse>()),
-            Some(Grouping::by::<Numbered>()),
+            Some(PrefixExtractor::of::<Numbered>()),
+            Some(PrefixExtractor::of::<Coarse>()),
+            Some(PrefixExtractor::of::<Numbered>()),
             None,
         ];
-        for grouping in groupings {
-            let store = open(directory.path(), &scale, grouping);
+        for prefixes in rules {
+            let store = open(directory.path(), &scale, prefixes);
             // A reader of this state meets more and more that is newer.
             let (old_state, old_model) = (store.snapshot(), model.clone());
             for _ in 0..ROUNDS {
@@ -108,12 +108,15 @@ fn scans_find_everything_under_any_grouping() {
 fn write_some(store: &EmbeddedStore, model: &mut Model, scale: &Scale, random: &mut Random) {
     let mut batch = Batch::new();
     for _ in 0..scale.batch_entries {
-        let group = random_group(random);
-        let key = key(group, random.below(GROUP_ENTRIES));
+        let collection = random_collection(random);
+        let key = key(collection, random.below(COLLECTION_ENTRIES));
         match random.below(300) {
-            // Over several groups, as when a table is deleted.
+            // Over several collections, as when a table is deleted.
             0 => {
-                batch.delete_range(KeyRange::new(key, group_start(group + 1 + random.below(5))));
+                batch.delete_range(KeyRange::new(
+                    key,
+                    collection_start(collection + 1 + random.below(5)),
+                ));
             }
             1..=75 => batch.delete(key),
             _ => batch.put(key, random.bytes(scale.value_bytes)),
@@ -124,27 +127,27 @@ fn write_some(store: &EmbeddedStore, model: &mut Model, scale: &Scale, random: &
 }
 
 /// Some come so often that a scan steps over many versions of their entries.
-fn random_group(random: &mut Random) -> usize {
+fn random_collection(random: &mut Random) -> usize {
     const OFTEN: usize = 3;
     match random.below(4) {
-        0 => random.below(OFTEN) * (GROUPS / OFTEN),
-        _ => random.below(GROUPS),
+        0 => random.below(OFTEN) * (COLLECTIONS / OFTEN),
+        _ => random.below(COLLECTIONS),
     }
 }
 
 fn random_range(random: &mut Random) -> KeyRange {
-    let group = random_group(random);
-    let [first, second] = [0; 2].map(|_| random.below(GROUP_ENTRIES));
+    let collection = random_collection(random);
+    let [first, second] = [0; 2].map(|_| random.below(COLLECTION_ENTRIES));
     match random.below(6) {
-        // One group: all of it, from an entry on, and between two.
-        0 => KeyRange::prefix(format!("g{group:03}/")),
-        1 => KeyRange::new(key(group, first), format!("g{group:03}0")),
-        2 => KeyRange::new(key(group, first.min(second)), key(group, first.max(second))),
-        // One that begins or ends outside of every group, or where a group does.
-        3 => KeyRange::prefix(group_start(group)),
-        4 => KeyRange::new("g", key(group, first)),
+        // One collection: all of it, from an entry on, and between two.
+        0 => KeyRange::prefix(format!("g{collection:03}/")),
+        1 => KeyRange::new(key(collection, first), format!("g{collection:03}0")),
+        2 => KeyRange::new(key(collection, first.min(second)), key(collection, first.max(second))),
+        // One that begins or ends outside of every collection, or where a collection does.
+        3 => KeyRange::prefix(collection_start(collection)),
+        4 => KeyRange::new("g", key(collection, first)),
         // Several.
-        _ => KeyRange::new(key(group, first), key(group + 1 + random.below(5), second)),
+        _ => KeyRange::new(key(collection, first), key(collection + 1 + random.below(5), second)),
     }
 }
 

@@ -1,0 +1,536 @@
+//! The commit path: how a write gets into the log, onto the disk, to readers, and back to its caller.
+//!
+//! This file tells the whole story, in the order in which it happens:
+//!
+//! ```text
+//! writer        admit → lock keys → read → decide → queue → unlock → yield → lead?
+//! leader                                            take the queue → write the log → snapshot
+//! sync thread                                                         collect → sync → publish → answer
+//! ```
+//!
+//! 1. **A write arrives** ([`write`]). It waits until the queue admits it: what is in flight is bounded. It holds no
+//!    lock yet, so it blocks nobody.
+//! 2. **It decides** ([`decide_and_queue`]). It locks its keys, reads them, and asks the caller's closure what to
+//!    write. A write that is queued but not published yet is *in flight*. A key that such a write has changed is read
+//!    from [`crate::in_flight`], any other key from the published snapshot. The new operations take their place in
+//!    the commit order ([`Queue`]) and are in flight themselves, so the next decision sees them. Then the locks are
+//!    released. Nothing is awaited under a lock.
+//! 3. **A leader commits** ([`lead_if_free`]). The write yields once, so that other tasks on its thread can queue
+//!    theirs. Then it tries to become the leader, of which there is one at a time. The leader takes everything that
+//!    is queued, its own write and those of others, as one [`CommitGroup`]. It writes the group to RocksDB's log and
+//!    memtable in one atomic write, and takes a snapshot of the result that nobody sees yet.
+//! 4. **The sync thread makes groups durable** ([`sync_groups`]). It collects groups for a short *commit window*. One
+//!    `fdatasync` covers them all, while the next leader writes the next group. Under [`Durability::Os`] there is no
+//!    sync thread: what RocksDB has written, the operating system has, and the leader publishes it.
+//! 5. **Groups are published and answered** ([`publish`]). Readers get the snapshot of the last group, and each
+//!    waiting write gets its answer.
+//!
+//! A leader that is a writer must not keep its thread for long: the thread serves other requests. So the **commit
+//! thread** ([`commit_thread`]) leads when the queue holds much, when RocksDB stalls writes, after a slow commit, and
+//! when a write finds another leader at work. It also writes the *durable horizon* ([`crate::log`]) into the log of
+//! an idle store, and recovers the store after a failure.
+//!
+//! # What always holds
+//!
+//! - **One order.** Whoever holds the leader lock takes a group from the queue, writes it, and hands it on. So the
+//!   queue, the log, the syncs and the publications have the same order. If a write survives a crash, so does every
+//!   write before it.
+//! - **Readers see durable state only.** A snapshot is published after the sync that covers it.
+//! - **Writers see what is in flight.** So a decision may rest on a write that can still be lost. But then its own
+//!   write comes later in the log, and is lost with it.
+//! - **An answer never rests on a lost write.** A write is answered after its group is durable. A write that changes
+//!   nothing, because its condition failed, is queued all the same if anything that it read was in flight: its answer
+//!   waits for the groups before it.
+//! - **A failure fails everything behind it** ([`fail`]). When writing or syncing fails, every write without an
+//!   answer fails, the in-flight values are dropped, and new writes are refused. The *epoch* changes: a write that
+//!   was admitted before the failure cannot be queued after it, and a group from an earlier epoch is not published.
+//!   The commit thread closes the database and opens it again ([`crate::recovery`]). From then on decisions rest on
+//!   what the disk really holds.
+//! - **A defect is a failure.** If any of these steps panics, the waiting writes fail instead of waiting for ever.
+
+mod encode;
+mod leader_lock;
+mod queue;
+mod sync_thread;
+#[cfg(test)]
+mod tests;
+
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use futures_channel::oneshot;
+use parking_lot::MutexGuard;
+use rocksdb::WriteBatch;
+use zenobe_store::{
+    Decide, Decision, Error, Key, Operation, Result, Value, WriteOutcome, WriteSet, yield_now,
+};
+
+use crate::counters::Numbers;
+use crate::database::Database;
+use crate::in_flight::InFlightValue;
+use crate::inner::Inner;
+use crate::options::Durability;
+use crate::recovery;
+use crate::snapshot::Snapshot;
+
+pub(crate) use self::leader_lock::LeaderLock;
+pub(crate) use self::queue::Queue;
+use self::queue::{Answer, QueuedWrite, Task};
+use self::sync_thread::{SyncQueue, SyncThread};
+
+/// A commit that takes longer than this has blocked everything else on its writer's thread.
+const SLOW_COMMIT: Duration = Duration::from_millis(20);
+
+/// After a slow commit or a stall, writers leave leading to the commit thread for this long.
+const CAUTION: Duration = Duration::from_secs(1);
+
+/// After this long without a publication, the commit thread writes the durable horizon into the log.
+const IDLE_AFTER: Duration = Duration::from_millis(100);
+
+// --- 1 and 2: a write arrives, decides, and is queued ---
+
+pub(crate) async fn write(
+    store: &Inner,
+    set: WriteSet<'_>,
+    decide: &mut Decide<'_>,
+) -> Result<WriteOutcome> {
+    let epoch = poll_fn(|context| store.queue.poll_admission(context)).await?;
+    let Some(mut answer) = decide_and_queue(store, epoch, set, decide)? else {
+        return Ok(WriteOutcome::default());
+    };
+    let unattended = CommitOnDrop(store);
+    yield_now().await;
+    std::mem::forget(unattended);
+    let lost = |oneshot::Canceled| {
+        Err(Error::Io { detail: "the commit ended without an answer".to_owned() })
+    };
+    match answer.try_recv() {
+        Ok(Some(outcome)) => return outcome,
+        Ok(None) => lead_if_free(store),
+        Err(canceled) => return lost(canceled),
+    }
+    answer.await.unwrap_or_else(lost)
+}
+
+/// Held while a queued write has not tried to lead yet. If the caller drops the write then, the commit thread commits
+/// it.
+struct CommitOnDrop<'a>(&'a Inner);
+
+impl Drop for CommitOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.queue.wake_commit_thread();
+    }
+}
+
+/// Everything that happens under the key locks. `None` if the write is finished: it changes nothing, and rests on
+/// nothing that could still be lost.
+fn decide_and_queue(
+    store: &Inner,
+    epoch: u64,
+    set: WriteSet<'_>,
+    decide: &mut Decide<'_>,
+) -> Result<Option<Answer>> {
+    let _locks = store.locks.lock(set);
+    let (values, is_any_in_flight) = read(store, set)?;
+    let operations = match decide(&values) {
+        Decision::Commit(batch) => batch.operations,
+        Decision::Abort => Vec::new(),
+    };
+    if operations.is_empty() && !is_any_in_flight {
+        return Ok(None);
+    }
+    let published = |key: &Key| store.published.for_decision()?.read(key);
+    store.known_counters.check(&operations, &store.in_flight, published)?;
+    let are_declared = operations.iter().map(|operation| is_declared(set, operation)).collect();
+    let operations: Arc<Vec<Operation>> = Arc::new(operations);
+    let (first_order, answer) = store.queue.push(epoch, Arc::clone(&operations), are_declared)?;
+    store.in_flight.insert(first_order, &operations);
+    store.known_counters.forget_replaced(&operations);
+    Ok(Some(answer))
+}
+
+/// The values of guards and keys, and whether one of them is still in flight.
+fn read(store: &Inner, set: WriteSet<'_>) -> Result<(Vec<Option<Value>>, bool)> {
+    let keys = || set.guards.iter().chain(set.keys);
+    let in_flight: Vec<Option<InFlightValue>> =
+        keys().map(|key| store.in_flight.get(key)).collect();
+    // Loaded after the look at what is in flight: whatever has been published since is in it.
+    let snapshot = store.published.for_decision()?;
+    let value = |(key, in_flight): (&Key, &Option<InFlightValue>)| match in_flight {
+        Some(newest) => Ok(newest.value.clone()),
+        None => snapshot.read(key),
+    };
+    let values = keys().zip(&in_flight).map(value).collect::<Result<_>>()?;
+    Ok((values, in_flight.iter().any(Option::is_some)))
+}
+
+/// Whether an operation puts a key that the write declared, and not one that the decision derived from it.
+fn is_declared(set: WriteSet<'_>, operation: &Operation) -> bool {
+    match operation {
+        Operation::Put { key, .. } => set.keys.contains(key),
+        _ => false,
+    }
+}
+
+// --- 3: a leader writes a group to the log ---
+
+/// The writes that are committed together: one RocksDB write, one sync, one publication.
+pub(crate) struct CommitGroup {
+    writes: Vec<QueuedWrite>,
+    /// The outcome of each write, in the same order.
+    outcomes: Vec<WriteOutcome>,
+    /// The counters that the group changes.
+    counters: Vec<Key>,
+    /// The durable horizon that the group carries into the log.
+    horizon: u64,
+    /// The state right after the group, or `None` if the group changes nothing.
+    snapshot: Option<Arc<Snapshot>>,
+}
+
+/// What only the leader touches. It lies in the leader lock: whoever holds the lock leads.
+pub(crate) struct Leader {
+    database: Arc<Database>,
+    numbers: Numbers,
+    /// The horizon that was last written to the log.
+    logged_horizon: u64,
+    /// A group that RocksDB would have stalled. Its numbers have been given out, so it must be written next, as it
+    /// is.
+    stalled: Option<(CommitGroup, WriteBatch)>,
+    /// `None` where a write is durable once it is written.
+    sync_thread: Option<SyncThread>,
+    /// When a writer's commit was last slow or stalled.
+    slow_at: Option<Instant>,
+}
+
+/// A writer leads, unless somebody else does. That leader wakes the commit thread when it is done.
+fn lead_if_free(store: &Inner) {
+    if let Some(leader) = store.leader.try_lock() {
+        lead(store, leader, |leader| leader.commit_briefly(store));
+    }
+}
+
+/// The commit thread leads.
+fn lead_patiently(store: &Inner) {
+    lead(store, store.leader.lock(), |leader| leader.commit_patiently(store));
+}
+
+fn lead(
+    store: &Inner,
+    mut leader: MutexGuard<'_, Option<Leader>>,
+    commit: impl FnOnce(&mut Leader),
+) {
+    // While the store recovers there is none. Recovery wakes the commit thread when it has made one.
+    if let Some(leader) = &mut *leader
+        && catch_unwind(AssertUnwindSafe(|| commit(leader))).is_err()
+    {
+        // Still under the lock, so that nobody commits what the defect left behind.
+        fail_after_panic(store, "a commit panicked");
+    }
+    unlock(store, leader);
+}
+
+fn unlock(store: &Inner, leader: MutexGuard<'_, Option<Leader>>) {
+    if store.leader.unlock(leader) {
+        store.queue.wake_commit_thread();
+    }
+}
+
+impl Leader {
+    fn new(database: Arc<Database>, sync_thread: Option<SyncThread>) -> Leader {
+        let logged_horizon = database.rocks().latest_sequence_number();
+        let numbers = Numbers::default();
+        Leader { database, numbers, logged_horizon, stalled: None, sync_thread, slow_at: None }
+    }
+
+    /// Commits what is queued, or leaves it to the commit thread if that could block this thread.
+    fn commit_briefly(&mut self, store: &Inner) {
+        let begin = Instant::now();
+        let is_cautious = self.slow_at.is_some_and(|slow_at| begin < slow_at + CAUTION);
+        let writes = match is_cautious || self.stalled.is_some() {
+            true => None,
+            false => store.queue.take_if_small(),
+        };
+        let Some(writes) = writes else { return store.queue.wake_commit_thread() };
+        let Some((group, batch)) = self.encode(store, writes) else { return };
+        let copy = batch.data().to_vec();
+        let written = self.database.write_unless_stalled(batch);
+        let end = Instant::now();
+        if end - begin > SLOW_COMMIT || matches!(written, Ok(false)) {
+            self.slow_at = Some(end);
+        }
+        match written {
+            Ok(true) => self.finish(store, group),
+            Ok(false) => {
+                self.stalled = Some((group, WriteBatch::from_data(&copy)));
+                store.queue.wake_commit_thread();
+            }
+            Err(error) => fail(store, &error, vec![group]),
+        }
+    }
+
+    /// Commits the stalled group, or else what is queued, however long it takes.
+    fn commit_patiently(&mut self, store: &Inner) {
+        let next = match self.stalled.take() {
+            Some(stalled) => Some(stalled),
+            None => self.encode(store, store.queue.take()),
+        };
+        let Some((group, batch)) = next else { return };
+        match self.database.write(batch) {
+            Ok(()) => self.finish(store, group),
+            Err(error) => fail(store, &error, vec![group]),
+        }
+    }
+
+    /// Turns writes into a group and one RocksDB write. `None` if nothing is left to write.
+    fn encode(
+        &mut self,
+        store: &Inner,
+        writes: Vec<QueuedWrite>,
+    ) -> Option<(CommitGroup, WriteBatch)> {
+        if writes.is_empty() {
+            return None;
+        }
+        let horizon = self.database.horizon();
+        let mut group = CommitGroup::new(writes, horizon);
+        match encode::encode(&mut group, &self.database, &mut self.numbers) {
+            Ok(Some(batch)) => return Some((group, batch)),
+            // Aborted writes only. They wait for the groups before them, and no longer.
+            Ok(None) => self.hand_on(store, group),
+            Err(error) => fail(store, &error, vec![group]),
+        }
+        None
+    }
+
+    /// Takes the snapshot of a group that has been written.
+    fn finish(&mut self, store: &Inner, mut group: CommitGroup) {
+        self.logged_horizon = group.horizon;
+        self.numbers.trim();
+        let snapshot = Snapshot::new(Arc::clone(&self.database), Arc::clone(&store.values));
+        group.snapshot = Some(Arc::new(snapshot));
+        self.hand_on(store, group);
+    }
+
+    fn hand_on(&self, store: &Inner, group: CommitGroup) {
+        match &self.sync_thread {
+            Some(sync_thread) => sync_thread.push(group),
+            None => publish(store, vec![group]),
+        }
+    }
+
+    /// Writes the horizon by itself: no later group may come that would carry it. Without it, damage to the last
+    /// groups would look like a torn end of the log.
+    fn log_horizon(&mut self) -> Result<()> {
+        let horizon = self.database.horizon();
+        if horizon != self.logged_horizon {
+            self.database.write_horizon(horizon)?;
+            self.logged_horizon = horizon;
+        }
+        Ok(())
+    }
+}
+
+impl CommitGroup {
+    fn new(writes: Vec<QueuedWrite>, horizon: u64) -> CommitGroup {
+        let (outcomes, counters) = (Vec::with_capacity(writes.len()), Vec::new());
+        CommitGroup { writes, outcomes, counters, horizon, snapshot: None }
+    }
+
+    fn size_bytes(&self) -> usize {
+        self.writes.iter().map(|write| write.size_bytes).sum()
+    }
+}
+
+// --- 4: the sync thread makes groups durable ---
+
+fn start_sync_thread(store: &Arc<Inner>) -> Result<Option<SyncThread>> {
+    if store.options.durability == Durability::Os {
+        return Ok(None);
+    }
+    let [store, panicked] = [Arc::clone(store), Arc::clone(store)];
+    let after_panic = move || fail_after_panic(&panicked, "the thread that syncs the log panicked");
+    SyncThread::start(move |queue| sync_groups(&store, queue), after_panic).map(Some)
+}
+
+fn sync_groups(store: &Inner, queue: &SyncQueue) {
+    while let Some(groups) = queue.next(|| store.queue.in_flight_writes()) {
+        let synced = match newest_snapshot(&groups) {
+            Some(snapshot) => snapshot.database().sync_log(),
+            // Aborted writes only, and the groups before them are durable.
+            None => Ok(()),
+        };
+        match synced {
+            Ok(()) => publish(store, groups),
+            Err(error) => fail(store, &error, groups),
+        }
+    }
+}
+
+fn newest_snapshot(groups: &[CommitGroup]) -> Option<&Arc<Snapshot>> {
+    groups.iter().rev().find_map(|group| group.snapshot.as_ref())
+}
+
+// --- 5: groups are published, and their writes answered ---
+
+/// Shows durable groups to readers and answers their writes. All groups before them have been published.
+///
+/// The order matters. The cache changes before the snapshot is published, so that it never shows a reader an older
+/// value. The in-flight values retire after that, so that every decision finds a value in one of the two. Answers
+/// come last, so that callers read what they wrote.
+fn publish(store: &Inner, groups: Vec<CommitGroup>) {
+    let epoch = store.queue.epoch();
+    let is_current = |group: &CommitGroup| group.writes.iter().all(|write| write.epoch == epoch);
+    let (groups, stale): (Vec<CommitGroup>, Vec<CommitGroup>) =
+        groups.into_iter().partition(is_current);
+    if !stale.is_empty() {
+        // A failure came in between. These may be durable or not, but they follow what has failed.
+        let detail = store.queue.failure().unwrap_or_else(|| "an earlier write failed".to_owned());
+        answer_with_error(store, &Error::Io { detail }, stale);
+    }
+    if let Some(snapshot) = newest_snapshot(&groups) {
+        groups.iter().for_each(|group| update_value_cache(store, group));
+        store.published.publish(Arc::clone(snapshot));
+    }
+    if let Some(last) = groups.last().and_then(|group| group.writes.last()) {
+        store.in_flight.retire(last.last_order);
+    }
+    groups.into_iter().for_each(|group| answer(store, group));
+}
+
+/// The cache must not hold anything older than the snapshot that is about to be published.
+fn update_value_cache(store: &Inner, group: &CommitGroup) {
+    let Some(snapshot) = &group.snapshot else { return };
+    for write in &group.writes {
+        let operations = write.operations.iter().zip(write.are_declared.iter().copied());
+        store.values.change(snapshot.version(), operations);
+    }
+    for counter in &group.counters {
+        store.values.forget(snapshot.version(), counter);
+    }
+}
+
+fn answer(store: &Inner, group: CommitGroup) {
+    let (count, size_bytes) = (group.writes.len(), group.size_bytes());
+    // Counted before the answers, so that statistics are never behind what a caller knows.
+    let changing = group.writes.iter().filter(|write| !write.operations.is_empty()).count();
+    store.commit_groups.fetch_add(u64::from(group.snapshot.is_some()), Ordering::Relaxed);
+    store.commit_batches.fetch_add(changing as u64, Ordering::Relaxed);
+    let mut retired = Vec::with_capacity(count);
+    for (write, outcome) in group.writes.into_iter().zip(group.outcomes) {
+        // Nobody listens if the caller has dropped its write.
+        let _ = write.answer.send(Ok(outcome));
+        retired.push(write.operations);
+    }
+    // After the answers: only memory is left to be freed.
+    retired.iter().for_each(|operations| store.in_flight.remove(operations));
+    store.queue.release(count, size_bytes);
+}
+
+// --- Failure and recovery ---
+
+/// Fails every write that has no answer, these groups among them, and refuses new ones until the store has recovered.
+fn fail(store: &Inner, error: &Error, groups: Vec<CommitGroup>) {
+    tracing::error!("writing failed, so the store refuses writes until it has recovered: {error}");
+    let (queued, last_order) = store.queue.fail(error.to_string());
+    // No decision rests on lost values from here on.
+    store.in_flight.retire(last_order);
+    store.in_flight.clear();
+    store.known_counters.clear();
+    let error = Error::Io { detail: error.to_string() };
+    answer_with_error(store, &error, groups);
+    answer_with_error(store, &error, vec![CommitGroup::new(queued, 0)]);
+}
+
+/// A defect must leave nobody waiting. It disables writes as a failing disk does.
+fn fail_after_panic(store: &Inner, detail: &str) {
+    fail(store, &Error::Io { detail: detail.to_owned() }, Vec::new());
+}
+
+/// Whether these writes are on disk is unknown: they may turn up after recovery, or not.
+fn answer_with_error(store: &Inner, error: &Error, groups: Vec<CommitGroup>) {
+    for group in groups {
+        let (count, size_bytes) = (group.writes.len(), group.size_bytes());
+        for write in group.writes {
+            let _ = write.answer.send(Err(error.clone()));
+        }
+        store.queue.release(count, size_bytes);
+    }
+}
+
+/// Makes the first leader and starts the commit thread.
+pub(crate) fn start(store: &Arc<Inner>) -> Result<JoinHandle<()>> {
+    let database = Arc::clone(store.published.for_decision()?.database());
+    replace_leader(store, Some(Leader::new(database, start_sync_thread(store)?)));
+    let theirs = Arc::clone(store);
+    crate::spawn("zenobe-commit", move || run_commit_thread(&theirs))
+        .inspect_err(|_| drop(replace_leader(store, None)))
+}
+
+fn run_commit_thread(store: &Arc<Inner>) {
+    if catch_unwind(AssertUnwindSafe(|| commit_thread(store))).is_err() {
+        fail_after_panic(store, "the commit thread panicked; restart the server");
+    }
+    // Publishes what has been written, ends the sync thread, and lets go of the database.
+    drop(replace_leader(store, None));
+}
+
+fn commit_thread(store: &Arc<Inner>) {
+    loop {
+        match store.queue.next_task(IDLE_AFTER) {
+            Task::Lead => lead_patiently(store),
+            Task::LogHorizon { published } => log_horizon(store, published),
+            Task::Recover => match recover(store) {
+                Some(()) => {}
+                None => return,
+            },
+            // A stalled group is no longer in the queue.
+            Task::Stop => return lead_patiently(store),
+        }
+    }
+}
+
+fn log_horizon(store: &Inner, published: u64) {
+    let mut leader = store.leader.lock();
+    let logged = leader.as_mut().map_or(Ok(()), Leader::log_horizon);
+    unlock(store, leader);
+    match logged {
+        Ok(()) => store.queue.horizon_is_logged(published),
+        Err(error) => fail(store, &error, Vec::new()),
+    }
+}
+
+/// Replaces the failed leader by one on a database that was opened anew. `None` if the store is closed first.
+fn recover(store: &Arc<Inner>) -> Option<()> {
+    let Leader { database, sync_thread, .. } = replace_leader(store, None)?;
+    // Once the sync thread has ended, nothing of the failed database is published any more.
+    drop(sync_thread);
+    let sync_thread = restart_sync_thread(store)?;
+    let database = recovery::reopen_when_possible(store, database)?;
+    replace_leader(store, Some(Leader::new(database, sync_thread)));
+    // For writes that were queued before there was a leader.
+    store.queue.wake_commit_thread();
+    Some(())
+}
+
+fn restart_sync_thread(store: &Arc<Inner>) -> Option<Option<SyncThread>> {
+    loop {
+        match start_sync_thread(store) {
+            Ok(sync_thread) => return Some(sync_thread),
+            Err(error) => tracing::warn!("not recovered yet: {error}"),
+        }
+        if store.queue.wait_unless_closed(recovery::ATTEMPT_INTERVAL) {
+            return None;
+        }
+    }
+}
+
+/// Puts a leader into the leader lock, and takes the one that was there.
+fn replace_leader(store: &Inner, next: Option<Leader>) -> Option<Leader> {
+    let mut leader = store.leader.lock();
+    let replaced = std::mem::replace(&mut *leader, next);
+    unlock(store, leader);
+    replaced
+}

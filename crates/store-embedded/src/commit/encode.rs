@@ -1,0 +1,159 @@
+//! How a commit group becomes one RocksDB write: operations in the commit order, appends numbered, counters summed.
+
+use std::borrow::Cow;
+
+use rocksdb::{ReadOptions, WriteBatch};
+use zenobe_store::{
+    Key, KeyRange, Operation, Result, WriteOutcome, encode_log_entry, log_entry_key,
+};
+
+use super::CommitGroup;
+use super::queue::QueuedWrite;
+use crate::counters::Numbers;
+use crate::database::{Database, rocksdb_error};
+use crate::last_writes::LastWrites;
+use crate::log;
+
+/// Encodes a group, with its horizon in front, and fills in its outcomes and counters. `None` if there is nothing to
+/// write.
+pub(super) fn encode(
+    group: &mut CommitGroup,
+    database: &Database,
+    numbers: &mut Numbers,
+) -> Result<Option<WriteBatch>> {
+    let size_bytes = group.size_bytes();
+    let CommitGroup { writes, outcomes, counters, horizon, .. } = group;
+    let writes: &[QueuedWrite] = writes;
+    let batch = log::write_with(database.directory().nonce(), *horizon, size_bytes);
+    let all = writes.iter().flat_map(|write| write.operations.iter());
+    let earlier = Earlier { unread: Box::new(all), last_writes: LastWrites::default() };
+    let mut encoder =
+        Encoder { database, numbers, writes, earlier, done: 0, batch, entry: Vec::new() };
+    for write in writes {
+        outcomes.push(encoder.add(write)?);
+    }
+    let Encoder { mut batch, numbers, .. } = encoder;
+    *counters = numbers.write_changes(database, &mut batch);
+    // The horizon does not count as an entry.
+    Ok((!batch.is_empty()).then_some(batch))
+}
+
+struct Encoder<'a> {
+    database: &'a Database,
+    numbers: &'a mut Numbers,
+    writes: &'a [QueuedWrite],
+    earlier: Earlier<'a>,
+    /// How many operations of the group have been added.
+    done: usize,
+    batch: WriteBatch,
+    /// An entry of a log while it is put together.
+    entry: Vec<u8>,
+}
+
+impl Encoder<'_> {
+    fn add(&mut self, write: &QueuedWrite) -> Result<WriteOutcome> {
+        let mut outcome = WriteOutcome::default();
+        for operation in write.operations.iter() {
+            match operation {
+                Operation::Put { key, value } => {
+                    self.numbers.forget(key);
+                    self.batch.put(key, value);
+                }
+                Operation::Delete { key } => {
+                    self.numbers.forget(key);
+                    self.batch.delete(key);
+                }
+                Operation::DeleteRange { range } => self.delete_range(range)?,
+                Operation::Append { log, stamp, value } => {
+                    let end = self.numbers.append(log, *stamp, self.database)?;
+                    self.entry.clear();
+                    encode_log_entry(end.stamp, value, &mut self.entry);
+                    self.batch.put(log_entry_key(log, end.sequence), &self.entry);
+                    outcome.sequences.push(end.sequence);
+                }
+                Operation::ForgetLog { log } => {
+                    self.numbers.forget_log(log);
+                    self.batch.delete_cf(self.database.log_ends(), log);
+                }
+                Operation::Add { key, delta } => {
+                    let Encoder { database, earlier, done, .. } = self;
+                    self.numbers
+                        .add(key, *delta, || load_counter(key, database, earlier.up_to(*done)))?;
+                }
+            }
+            self.done += 1;
+        }
+        Ok(outcome)
+    }
+
+    fn delete_range(&mut self, range: &KeyRange) -> Result<()> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        self.numbers.forget_range(range);
+        let end = match &range.end {
+            Some(end) => end.clone(),
+            None => {
+                let all = self.writes.iter().flat_map(|write| write.operations.iter());
+                end_of_keys(self.database, all.take(self.done))?
+            }
+        };
+        if range.start < end {
+            self.batch.delete_range(&range.start, &end);
+        }
+        Ok(())
+    }
+}
+
+/// The operations of the group that have been added, looked at only once a counter is not in memory, and each of them
+/// once however many counters are not.
+struct Earlier<'a> {
+    unread: Box<dyn Iterator<Item = &'a Operation> + 'a>,
+    last_writes: LastWrites<'a>,
+}
+
+impl<'a> Earlier<'a> {
+    fn up_to(&mut self, count: usize) -> &LastWrites<'a> {
+        let missing = count - self.last_writes.count();
+        self.unread.by_ref().take(missing).for_each(|operation| self.last_writes.record(operation));
+        &self.last_writes
+    }
+}
+
+/// The stored value of a counter that is not in memory: what this group has already written, or else what the
+/// database holds.
+fn load_counter<'a>(
+    key: &Key,
+    database: &Database,
+    earlier: &LastWrites<'a>,
+) -> Result<Option<Cow<'a, [u8]>>> {
+    match earlier.get(key) {
+        Some(value) => Ok(value.map(|value| Cow::Borrowed(&value[..]))),
+        None => {
+            let stored = database.rocks().get(key).map_err(|error| rocksdb_error(&error))?;
+            Ok(stored.map(Cow::Owned))
+        }
+    }
+}
+
+/// A key after every key that exists: RocksDB cannot delete up to the end of its key space.
+fn end_of_keys<'a>(
+    database: &Database,
+    earlier: impl Iterator<Item = &'a Operation>,
+) -> Result<Key> {
+    let mut reads = ReadOptions::default();
+    reads.set_total_order_seek(true);
+    let mut entries = database.rocks().raw_iterator_opt(reads);
+    entries.seek_to_last();
+    let mut last = entries.key().unwrap_or_default().to_vec();
+    entries.status().map_err(|error| rocksdb_error(&error))?;
+    for operation in earlier {
+        match operation {
+            Operation::Put { key, .. } => last = last.max(key.to_vec()),
+            Operation::Append { log, .. } => last = last.max(log_entry_key(log, u64::MAX).to_vec()),
+            _ => {}
+        }
+    }
+    last.push(0);
+    Ok(last.into())
+}

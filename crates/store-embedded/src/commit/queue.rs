@@ -1,0 +1,304 @@
+//! The commit queue: decided writes wait here for a leader, in the commit order.
+//!
+//! The queue also says whether the store takes writes at all, bounds what is in flight, and tells the commit thread
+//! what to do.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use futures_channel::oneshot;
+use parking_lot::{Condvar, Mutex};
+use zenobe_store::{Error, Operation, Result, WriteOutcome};
+
+use crate::options::Options;
+
+/// The largest group. A larger one makes everyone wait longer without making the sync any cheaper.
+const GROUP_BYTES_MAX: usize = 8 << 20;
+const GROUP_WRITES_MAX: usize = 4096;
+
+/// The largest group that a writer commits: some hundred items, in about a millisecond.
+pub(super) const SMALL_GROUP_BYTES_MAX: usize = 256 << 10;
+
+/// What an operation takes in memory beside its key and value, roughly.
+const OPERATION_OVERHEAD_BYTES: usize = 128;
+
+pub(crate) struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+    in_flight_writes_max: usize,
+    in_flight_bytes_max: usize,
+}
+
+#[derive(Default)]
+struct State {
+    is_closed: bool,
+    /// Why writes are refused since a failure.
+    failure: Option<String>,
+    /// Changes with every failure. What was admitted before one must not be committed after it.
+    epoch: u64,
+    queued: VecDeque<QueuedWrite>,
+    queued_bytes: usize,
+    /// Queued, or committed and not yet answered.
+    in_flight_writes: usize,
+    in_flight_bytes: usize,
+    /// The last place given out in the commit order.
+    last_order: u64,
+    /// Writes that wait for admission.
+    blocked: Vec<Waker>,
+    /// Whether the commit thread has to lead.
+    is_leader_wanted: bool,
+    /// How many groups have been answered, and how many of them the horizon in the log is known to cover.
+    published: u64,
+    covered: u64,
+}
+
+/// A decided write with its place in the commit order.
+pub(super) struct QueuedWrite {
+    pub operations: Arc<Vec<Operation>>,
+    /// Which of the operations put a key that the write declared.
+    pub are_declared: Vec<bool>,
+    pub last_order: u64,
+    pub epoch: u64,
+    pub size_bytes: usize,
+    pub answer: oneshot::Sender<Result<WriteOutcome>>,
+}
+
+/// Where a queued write gets its outcome.
+pub(super) type Answer = oneshot::Receiver<Result<WriteOutcome>>;
+
+/// What the commit thread has to do next.
+pub(super) enum Task {
+    Lead,
+    /// Write the horizon, which is to cover so many published groups.
+    LogHorizon {
+        published: u64,
+    },
+    Recover,
+    Stop,
+}
+
+impl Queue {
+    pub fn new(options: &Options) -> Queue {
+        Queue {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            in_flight_writes_max: options.in_flight_batches_max.max(1),
+            in_flight_bytes_max: options.in_flight_bytes_max.max(1),
+        }
+    }
+
+    /// Resolves to the current epoch as soon as one more write may be in flight.
+    pub fn poll_admission(&self, context: &mut Context<'_>) -> Poll<Result<u64>> {
+        let mut state = self.state.lock();
+        if let Err(error) = state.check_open() {
+            return Poll::Ready(Err(error));
+        }
+        let has_room = state.in_flight_writes < self.in_flight_writes_max
+            && state.in_flight_bytes < self.in_flight_bytes_max;
+        if has_room {
+            return Poll::Ready(Ok(state.epoch));
+        }
+        // A task that is polled again for another reason is woken twice, which does no harm.
+        state.blocked.push(context.waker().clone());
+        Poll::Pending
+    }
+
+    /// Gives a decided write its place in the commit order. Yields the place of its first operation.
+    pub(super) fn push(
+        &self,
+        epoch: u64,
+        operations: Arc<Vec<Operation>>,
+        are_declared: Vec<bool>,
+    ) -> Result<(u64, Answer)> {
+        let (answer, receiver) = oneshot::channel();
+        let size_bytes = operations.iter().map(operation_size_bytes).sum();
+        let mut state = self.state.lock();
+        state.check_open()?;
+        if state.epoch != epoch {
+            let detail = "the store recovered from a failure while this write was being decided";
+            return Err(Error::Io { detail: detail.to_owned() });
+        }
+        let first_order = state.last_order + 1;
+        // A write without operations has a place too: it waits for what comes before it.
+        state.last_order += operations.len().max(1) as u64;
+        state.in_flight_writes += 1;
+        state.in_flight_bytes += size_bytes;
+        state.queued_bytes += size_bytes;
+        let last_order = state.last_order;
+        let write = QueuedWrite { operations, are_declared, last_order, epoch, size_bytes, answer };
+        state.queued.push_back(write);
+        Ok((first_order, receiver))
+    }
+
+    /// Takes the writes of the next group. Only the leader calls this.
+    pub(super) fn take(&self) -> Vec<QueuedWrite> {
+        let mut state = self.state.lock();
+        let writes = state.take();
+        // The commit thread goes on with what was too much for one group.
+        state.is_leader_wanted = !state.queued.is_empty();
+        writes
+    }
+
+    /// Takes all queued writes, unless they are more than a writer should commit. Only the leader calls this.
+    pub(super) fn take_if_small(&self) -> Option<Vec<QueuedWrite>> {
+        let mut state = self.state.lock();
+        if state.queued_bytes > SMALL_GROUP_BYTES_MAX {
+            return None;
+        }
+        state.queued_bytes = 0;
+        Some(state.queued.drain(..).collect())
+    }
+
+    /// Has the commit thread lead.
+    pub fn wake_commit_thread(&self) {
+        self.state.lock().is_leader_wanted = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits for something that the commit thread has to do.
+    pub(super) fn next_task(&self, idle_after: Duration) -> Task {
+        let mut state = self.state.lock();
+        loop {
+            if state.failure.is_some() && !state.is_closed {
+                return Task::Recover;
+            }
+            if state.is_leader_wanted || state.is_closed && !state.queued.is_empty() {
+                return Task::Lead;
+            }
+            if state.is_closed {
+                return Task::Stop;
+            }
+            let published = state.published;
+            if published == state.covered {
+                self.changed.wait(&mut state);
+            } else if self.changed.wait_for(&mut state, idle_after).timed_out()
+                && published == state.published
+            {
+                return Task::LogHorizon { published };
+            }
+        }
+    }
+
+    /// Says that the log's horizon covers so many published groups.
+    pub(super) fn horizon_is_logged(&self, published: u64) {
+        self.state.lock().covered = published;
+        self.changed.notify_all();
+    }
+
+    /// Waits until nothing is in flight and the log says that all of it is durable, or until writes are refused.
+    pub fn wait_until_idle(&self) {
+        let mut state = self.state.lock();
+        let is_idle =
+            |state: &State| state.in_flight_writes == 0 && state.published == state.covered;
+        while state.check_open().is_ok() && !is_idle(&state) {
+            self.changed.wait(&mut state);
+        }
+    }
+
+    /// Says that a group has been answered, and is in flight no longer.
+    pub fn release(&self, writes: usize, size_bytes: usize) {
+        let mut state = self.state.lock();
+        state.in_flight_writes -= writes;
+        state.in_flight_bytes -= size_bytes;
+        // With nothing to cover, the commit thread sleeps without looking at the time.
+        let was_covered = state.published == state.covered;
+        state.published += 1;
+        let blocked = std::mem::take(&mut state.blocked);
+        drop(state);
+        if was_covered {
+            self.changed.notify_all();
+        }
+        blocked.into_iter().for_each(Waker::wake);
+    }
+
+    /// Refuses writes from now on. Yields what was queued, and the last place that was given out.
+    pub(super) fn fail(&self, detail: String) -> (Vec<QueuedWrite>, u64) {
+        let mut state = self.state.lock();
+        state.failure = Some(detail);
+        state.epoch += 1;
+        let queued = Vec::from(std::mem::take(&mut state.queued));
+        state.queued_bytes = 0;
+        let blocked = std::mem::take(&mut state.blocked);
+        let last_order = state.last_order;
+        drop(state);
+        self.changed.notify_all();
+        blocked.into_iter().for_each(Waker::wake);
+        (queued, last_order)
+    }
+
+    /// Takes writes again after a failure. Nothing is in flight then, whatever a defect left uncounted.
+    pub fn recover(&self) {
+        let mut state = self.state.lock();
+        state.failure = None;
+        state.in_flight_writes = 0;
+        state.in_flight_bytes = 0;
+    }
+
+    /// Refuses writes from now on. What is queued is still committed.
+    pub fn close(&self) {
+        let mut state = self.state.lock();
+        state.is_closed = true;
+        let blocked = std::mem::take(&mut state.blocked);
+        drop(state);
+        self.changed.notify_all();
+        blocked.into_iter().for_each(Waker::wake);
+    }
+
+    /// Waits, but not after the store has been closed. Says whether it has been.
+    pub fn wait_unless_closed(&self, duration: Duration) -> bool {
+        let end = Instant::now() + duration;
+        let mut state = self.state.lock();
+        while !state.is_closed && !self.changed.wait_until(&mut state, end).timed_out() {}
+        state.is_closed
+    }
+
+    pub fn in_flight_writes(&self) -> usize {
+        self.state.lock().in_flight_writes
+    }
+
+    pub fn epoch(&self) -> u64 {
+        self.state.lock().epoch
+    }
+
+    pub fn failure(&self) -> Option<String> {
+        self.state.lock().failure.clone()
+    }
+}
+
+impl State {
+    fn check_open(&self) -> Result<()> {
+        match &self.failure {
+            _ if self.is_closed => Err(Error::Closed),
+            Some(detail) => Err(Error::WritesDisabled { detail: detail.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    fn take(&mut self) -> Vec<QueuedWrite> {
+        let mut size_bytes = 0;
+        let fits = |write: &&QueuedWrite| {
+            let fits = size_bytes < GROUP_BYTES_MAX;
+            size_bytes += write.size_bytes;
+            fits
+        };
+        let count = self.queued.iter().take(GROUP_WRITES_MAX).take_while(fits).count();
+        let writes: Vec<QueuedWrite> = self.queued.drain(..count).collect();
+        self.queued_bytes -= writes.iter().map(|write| write.size_bytes).sum::<usize>();
+        writes
+    }
+}
+
+fn operation_size_bytes(operation: &Operation) -> usize {
+    OPERATION_OVERHEAD_BYTES
+        + match operation {
+            Operation::Put { key, value } => key.len() + value.len(),
+            Operation::Append { log, value, .. } => log.len() + value.len(),
+            Operation::ForgetLog { log } => log.len(),
+            Operation::Delete { key } | Operation::Add { key, .. } => key.len(),
+            Operation::DeleteRange { range } => {
+                range.start.len() + range.end.as_ref().map_or(0, |end| end.len())
+            }
+        }
+}

@@ -1,0 +1,105 @@
+//! What the store's handle and its threads share.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use zenobe_store::{KeyRange, Result, Statistics};
+
+use crate::commit::{Leader, LeaderLock, Queue};
+use crate::database::Database;
+use crate::dead_runs::DeadRuns;
+use crate::directory::{self, Directory};
+use crate::in_flight::InFlight;
+use crate::key_locks::KeyLocks;
+use crate::known_counters::KnownCounters;
+use crate::log::AcceptDamage;
+use crate::options::Options;
+use crate::published::{Absence, Published};
+use crate::reclaim::Reclaimer;
+use crate::snapshot::Snapshot;
+use crate::value_cache::ValueCache;
+
+pub(crate) struct Inner {
+    pub options: Options,
+    pub locks: KeyLocks,
+    pub in_flight: InFlight,
+    pub known_counters: KnownCounters,
+    pub queue: Queue,
+    /// Empty until the commit thread starts, while it recovers the store, and after its end.
+    pub leader: LeaderLock<Option<Leader>>,
+    pub published: Published,
+    pub values: Arc<ValueCache>,
+    pub commit_groups: AtomicU64,
+    pub commit_batches: AtomicU64,
+    pub dead_runs: Arc<DeadRuns>,
+    reclaimer: Arc<Reclaimer>,
+}
+
+impl Inner {
+    pub fn open(path: &Path, options: Options) -> Result<Inner> {
+        let directory = Arc::new(Directory::open(path)?);
+        let accept_damage = match options.accept_log_damage {
+            true => AcceptDamage::Yes,
+            false => AcceptDamage::No,
+        };
+        let database = Arc::new(Database::open(directory, &options, accept_damage)?);
+        let values = ValueCache::new(options.value_cache_bytes());
+        let reclaimer = Arc::new(Reclaimer::default());
+        Ok(Inner {
+            locks: KeyLocks::new(),
+            in_flight: InFlight::new(),
+            known_counters: KnownCounters::new(),
+            queue: Queue::new(&options),
+            leader: LeaderLock::default(),
+            published: Published::new(Snapshot::new(database, Arc::clone(&values))),
+            values,
+            commit_groups: AtomicU64::new(0),
+            commit_batches: AtomicU64::new(0),
+            dead_runs: Arc::new(DeadRuns::new(Arc::clone(&reclaimer))),
+            reclaimer,
+            options,
+        })
+    }
+
+    /// Ends reading and background work, once the commit thread has ended.
+    pub fn finish(&self) {
+        let Some(snapshot) = self.published.withdraw(Absence::Closed) else { return };
+        self.dead_runs.stop();
+        // The next start then has no log to replay, and no tail of it to doubt. A log that failed is left as it is.
+        if self.queue.failure().is_none()
+            && let Err(error) = snapshot.database().flush()
+        {
+            tracing::warn!("the memtables stay in the log, which the next start replays: {error}");
+        }
+        self.reclaimer.stop(|| snapshot.database().rocks().cancel_all_background_work(false));
+    }
+
+    /// Ends the background work in a database that is about to be closed, and that it would keep open.
+    pub fn cancel_background_work(&self) {
+        self.dead_runs.stop();
+        if let Some(snapshot) = self.published.get() {
+            self.reclaimer.stop(|| snapshot.database().rocks().cancel_all_background_work(false));
+        }
+    }
+
+    #[cfg(test)]
+    pub fn is_reclaiming(&self) -> bool {
+        self.reclaimer.is_working()
+    }
+
+    pub async fn reclaim(&self, range: KeyRange) -> Result<()> {
+        self.reclaimer.request(Arc::clone(self.published.wait().await?.database()), range)
+    }
+
+    pub fn statistics(&self) -> Statistics {
+        let snapshot = self.published.get();
+        let path = snapshot.map(|snapshot| snapshot.database().directory().rocksdb_path());
+        Statistics {
+            size_bytes: path.map_or(0, |path| directory::size_bytes(&path)),
+            commit_groups: self.commit_groups.load(Ordering::Relaxed),
+            commit_batches: self.commit_batches.load(Ordering::Relaxed),
+            write_failure: self.queue.failure(),
+        }
+    }
+}
