@@ -1,6 +1,7 @@
 //! The thread that steps over long runs of dead entries, one after the other. See [`crate::scan`].
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
@@ -24,6 +25,7 @@ pub(crate) struct DeadRuns {
 
 struct Thread {
     requests: mpsc::Sender<Request>,
+    is_stopping: Arc<AtomicBool>,
     handle: JoinHandle<()>,
 }
 
@@ -31,7 +33,13 @@ struct Request {
     snapshot: Arc<Snapshot>,
     range: KeyRange,
     direction: Direction,
-    answer: oneshot::Sender<Result<Option<Key>>>,
+    answer: oneshot::Sender<Answer>,
+}
+
+enum Answer {
+    Found(Result<Option<Key>>),
+    /// The thread was stopped before it came to this request.
+    AskAgain,
 }
 
 impl DeadRuns {
@@ -47,10 +55,17 @@ impl DeadRuns {
         direction: Direction,
     ) -> Result<Option<Key>> {
         let ended = || Error::Io { detail: "the thread that passes over tombstones ended".into() };
-        let (answer, answered) = oneshot::channel();
-        let request = Request { snapshot, range, direction, answer };
-        self.requests()?.send(request).map_err(|_| ended())?;
-        answered.await.unwrap_or_else(|_| Err(ended()))
+        loop {
+            let (answer, answered) = oneshot::channel();
+            let (snapshot, range) = (Arc::clone(&snapshot), range.clone());
+            let request = Request { snapshot, range, direction, answer };
+            self.requests()?.send(request).map_err(|_| ended())?;
+            match answered.await {
+                Ok(Answer::Found(found)) => return found,
+                Ok(Answer::AskAgain) => {}
+                Err(oneshot::Canceled) => return Err(ended()),
+            }
+        }
     }
 
     fn requests(&self) -> Result<mpsc::Sender<Request>> {
@@ -59,16 +74,22 @@ impl DeadRuns {
             return Ok(thread.requests.clone());
         }
         let (requests, received) = mpsc::channel();
-        let reclaimer = Arc::clone(&self.reclaimer);
-        let handle = crate::spawn("zenobe-skip", move || work(&received, &reclaimer))?;
-        *thread = Some(Thread { requests: requests.clone(), handle });
+        let is_stopping = Arc::new(AtomicBool::new(false));
+        let (reclaimer, stopping) = (Arc::clone(&self.reclaimer), Arc::clone(&is_stopping));
+        let handle = crate::spawn("zenobe-skip", move || {
+            set_perf_stats(PerfStatsLevel::EnableCount);
+            work(&received, &stopping, |request| find(request, &reclaimer));
+        })?;
+        *thread = Some(Thread { requests: requests.clone(), is_stopping, handle });
         Ok(requests)
     }
 
-    /// Waits until nothing uses the database any more. A scan that is still under way starts the thread again.
+    /// Waits for the run that the thread is stepping over, and no longer. A scan that is still under way starts the
+    /// thread again.
     pub fn stop(&self) {
         let thread = self.thread.lock().take();
-        if let Some(Thread { requests, handle }) = thread {
+        if let Some(Thread { requests, is_stopping, handle }) = thread {
+            is_stopping.store(true, Ordering::Release);
             drop(requests);
             // What was asked of a thread that panicked has been answered by its end.
             let _ = handle.join();
@@ -76,31 +97,41 @@ impl DeadRuns {
     }
 }
 
-fn work(requests: &mpsc::Receiver<Request>, reclaimer: &Reclaimer) {
-    set_perf_stats(PerfStatsLevel::EnableCount);
-    let mut counts = PerfContext::default();
-    while let Ok(Request { snapshot, range, direction, answer }) = requests.recv() {
+fn work(
+    requests: &mpsc::Receiver<Request>,
+    is_stopping: &AtomicBool,
+    mut find: impl FnMut(&Request) -> Result<Option<Key>>,
+) {
+    while let Ok(request) = requests.recv() {
         // Whoever asked may have gone since.
-        if answer.is_canceled() {
+        if request.answer.is_canceled() {
             continue;
         }
-        counts.reset();
-        let found = snapshot.first_key(&range, direction);
-        let dead =
-            counts.metric(InternalDeleteSkippedCount) + counts.metric(InternalKeySkippedCount);
-        if let Ok(found) = &found
-            && dead >= RECLAIMED_MIN
-        {
-            let run = run(range, found.as_ref(), direction);
-            // It is only a hint, and whoever scans has no use for its failure.
-            if let Err(error) = reclaimer.request_if_idle(snapshot.database(), run) {
-                tracing::warn!("a range of tombstones cannot be compacted: {error}");
-            }
-        }
+        let found = match is_stopping.load(Ordering::Acquire) {
+            true => Answer::AskAgain,
+            false => Answer::Found(find(&request)),
+        };
+        let Request { snapshot, answer, .. } = request;
         // Before the answer, so that who waits for it and then closes the store does not find it in use.
         drop(snapshot);
         let _ = answer.send(found);
     }
+}
+
+fn find(request: &Request, reclaimer: &Reclaimer) -> Result<Option<Key>> {
+    let Request { snapshot, range, direction, .. } = request;
+    let mut counts = PerfContext::default();
+    counts.reset();
+    let found = snapshot.first_key(range, *direction)?;
+    let dead = counts.metric(InternalDeleteSkippedCount) + counts.metric(InternalKeySkippedCount);
+    if dead >= RECLAIMED_MIN {
+        let run = run(range.clone(), found.as_ref(), *direction);
+        // It is only a hint, and whoever scans has no use for its failure.
+        if let Err(error) = reclaimer.request(Arc::clone(snapshot.database()), run) {
+            tracing::warn!("a range of tombstones cannot be compacted: {error}");
+        }
+    }
+    Ok(found)
 }
 
 /// The part of a range before the entry that was found.
@@ -109,5 +140,70 @@ fn run(range: KeyRange, found: Option<&Key>, direction: Direction) -> KeyRange {
         (None, _) => range,
         (Some(key), Direction::Forward) => KeyRange { end: Some(key.clone()), ..range },
         (Some(key), Direction::Reverse) => KeyRange { start: key.clone(), ..range },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Answer, DeadRuns, Request, work};
+    use crate::inner::Inner;
+    use crate::options::Options;
+    use futures_channel::oneshot;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc;
+    use zenobe_store::conformance::block_on;
+    use zenobe_store::{Direction, KeyRange};
+
+    /// Each run can take tenths of a second. Whoever closes the store waits for one of them, not for all.
+    #[test]
+    fn stopping_does_not_work_through_the_queue() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Inner::open(directory.path(), Options::default()).unwrap();
+        let (requests, received) = mpsc::channel();
+        let mut answers: Vec<oneshot::Receiver<Answer>> = Vec::new();
+        for _ in 0..3 {
+            let (answer, answered) = oneshot::channel();
+            let snapshot = store.published.get().unwrap();
+            let (range, direction) = (KeyRange::all(), Direction::Forward);
+            requests.send(Request { snapshot, range, direction, answer }).unwrap();
+            answers.push(answered);
+        }
+        drop(requests);
+        let is_stopping = AtomicBool::new(false);
+        let mut count = 0;
+        work(&received, &is_stopping, |_| {
+            count += 1;
+            is_stopping.store(true, Ordering::Release);
+            Ok(None)
+        });
+        assert_eq!(count, 1);
+        let answers: Vec<Answer> =
+            answers.into_iter().map(|answered| block_on(answered).unwrap()).collect();
+        assert!(matches!(answers[..], [Answer::Found(_), Answer::AskAgain, Answer::AskAgain]));
+    }
+
+    /// A scan that a stop has turned away goes on.
+    #[test]
+    fn a_scan_under_way_survives_a_stop() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Inner::open(directory.path(), Options::default()).unwrap();
+        let dead_runs = DeadRuns::new(Arc::default());
+        let end = || {
+            let snapshot = store.published.get().unwrap();
+            dead_runs.end(snapshot, KeyRange::all(), Direction::Forward)
+        };
+        let is_done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let scans = scope.spawn(|| {
+                let found = (0..500).map(|_| block_on(end())).collect::<Vec<_>>();
+                is_done.store(true, Ordering::Release);
+                found
+            });
+            while !is_done.load(Ordering::Acquire) {
+                dead_runs.stop();
+            }
+            assert!(scans.join().unwrap().into_iter().all(|found| matches!(found, Ok(None))));
+        });
     }
 }

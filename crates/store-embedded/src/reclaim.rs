@@ -1,13 +1,14 @@
 //! Giving back the space of deleted entries, in the background.
 //!
-//! A range is compacted, and nothing more. RocksDB could also drop files that lie wholly inside the range,
-//! without reading them, but that would take entries away from snapshots that still see them, and from
-//! ranges that are not entirely deleted.
+//! A range is compacted, and nothing more. RocksDB could also drop files that lie wholly inside the range, without
+//! reading them, but that would take entries away from snapshots that still see them, and from ranges that are not
+//! entirely deleted.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Instant;
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use rocksdb::{BottommostLevelCompaction, CompactOptions};
 use zenobe_store::{KeyRange, Result};
 
@@ -16,14 +17,27 @@ use crate::database::Database;
 /// Hints beyond this many are dropped; ordinary compaction gets there in time.
 const PENDING_MAX: usize = 256;
 
+/// After a compaction the thread rests this many times as long, so that hints cannot keep a processor or the disk
+/// busy.
+const REST_FACTOR: u32 = 2;
+
 #[derive(Default)]
 pub(crate) struct Reclaimer {
-    state: Arc<Mutex<State>>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// Notified when nothing is pending any more.
+    stopped: Condvar,
 }
 
 #[derive(Default)]
 struct State {
+    /// No two of them overlap or touch.
     pending: Vec<KeyRange>,
+    rest_until: Option<Instant>,
     /// Present while a thread works through what is pending.
     thread: Option<JoinHandle<()>>,
     is_working: bool,
@@ -31,64 +45,146 @@ struct State {
 
 impl Reclaimer {
     pub fn request(&self, database: Arc<Database>, range: KeyRange) -> Result<()> {
-        let mut state = self.state.lock();
-        if range.is_empty() || state.pending.len() >= PENDING_MAX {
+        let mut state = self.shared.state.lock();
+        if range.is_empty() {
             return Ok(());
         }
-        state.pending.push(range);
+        coalesce(&mut state.pending, range);
+        state.pending.truncate(PENDING_MAX);
         if !state.is_working {
-            let shared = Arc::clone(&self.state);
+            let shared = Arc::clone(&self.shared);
             state.thread = Some(crate::spawn("zenobe-reclaim", move || work(&shared, &database))?);
             state.is_working = true;
         }
         Ok(())
     }
 
-    /// As [`Reclaimer::request`], unless there is something to do already.
-    pub fn request_if_idle(&self, database: &Arc<Database>, range: KeyRange) -> Result<()> {
-        match self.is_working() {
-            true => Ok(()),
-            false => self.request(Arc::clone(database), range),
-        }
-    }
-
+    #[cfg(test)]
     pub fn is_working(&self) -> bool {
-        self.state.lock().is_working
+        self.shared.state.lock().is_working
     }
 
     /// Forgets what is pending and waits for what is running, which `cancel` should cut short.
     pub fn stop(&self, cancel: impl FnOnce()) {
-        let mut state = self.state.lock();
+        let mut state = self.shared.state.lock();
         state.pending.clear();
         let thread = state.thread.take();
         drop(state);
+        self.shared.stopped.notify_all();
         cancel();
         if let Some(thread) = thread {
             // A compaction that panicked has lost nothing: reclaiming is only a hint.
             if thread.join().is_err() {
-                self.state.lock().is_working = false;
+                self.shared.state.lock().is_working = false;
             }
         }
     }
 }
 
-fn work(state: &Mutex<State>, database: &Database) {
-    loop {
-        let range = {
-            let mut state = state.lock();
-            match state.pending.pop() {
-                Some(range) => range,
-                None => {
-                    state.is_working = false;
-                    return;
-                }
+fn work(shared: &Shared, database: &Database) {
+    while let Some(range) = next(shared) {
+        let begin = Instant::now();
+        compact(database, &range);
+        shared.state.lock().rest_until = Some(Instant::now() + begin.elapsed() * REST_FACTOR);
+    }
+}
+
+/// The next range, after the rest that the one before it asks for. `None` if there is none, or none any more.
+fn next(shared: &Shared) -> Option<KeyRange> {
+    let mut state = shared.state.lock();
+    while let Some(rest_until) = state.rest_until
+        && !state.pending.is_empty()
+        && rest_until > Instant::now()
+    {
+        shared.stopped.wait_until(&mut state, rest_until);
+    }
+    let range = state.pending.pop();
+    state.is_working = range.is_some();
+    range
+}
+
+fn compact(database: &Database, range: &KeyRange) {
+    let mut options = CompactOptions::default();
+    // Ordinary compactions go on beside this one.
+    options.set_exclusive_manual_compaction(false);
+    // Otherwise files are moved down as they are where nothing lies below them, tombstones and all.
+    options.set_bottommost_level_compaction(BottommostLevelCompaction::ForceOptimized);
+    database.rocks().compact_range_opt(Some(&range.start), range.end.as_ref(), &options);
+}
+
+/// Adds a range, as one with those that it overlaps or touches: what lies in several hints is compacted once.
+fn coalesce(pending: &mut Vec<KeyRange>, mut range: KeyRange) {
+    let reaches =
+        |one: &KeyRange, other: &KeyRange| one.end.as_ref().is_none_or(|end| *end >= other.start);
+    // The union with one that touches the range touches no other: those were apart from each other before.
+    pending.retain(|other| {
+        let is_apart = !(reaches(other, &range) && reaches(&range, other));
+        if !is_apart {
+            range.start = other.start.clone().min(range.start.clone());
+            range.end = match (&other.end, &range.end) {
+                (Some(one), Some(other)) => Some(one.max(other).clone()),
+                _ => None,
+            };
+        }
+        is_apart
+    });
+    pending.push(range);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PENDING_MAX, Reclaimer, coalesce};
+    use crate::inner::Inner;
+    use crate::options::Options;
+    use std::sync::Arc;
+    use std::time::{Duration, Instant};
+    use zenobe_store::{Key, KeyRange};
+
+    #[test]
+    fn ranges_that_overlap_or_touch_are_compacted_as_one() {
+        let check = |ranges: &[(&'static str, &'static str)], expected: &[(&str, &str)]| {
+            let mut pending = Vec::new();
+            for (start, end) in ranges {
+                coalesce(&mut pending, KeyRange::new(*start, *end));
             }
+            pending.sort_by(|one: &KeyRange, other| one.start.cmp(&other.start));
+            let found: Vec<_> =
+                pending.iter().map(|range| (&range.start[..], range.end.as_deref())).collect();
+            let expected: Vec<_> = expected
+                .iter()
+                .map(|(start, end)| (start.as_bytes(), Some(end.as_bytes())))
+                .collect();
+            assert_eq!(found, expected, "{ranges:?}");
         };
-        let mut options = CompactOptions::default();
-        // Ordinary compactions go on beside this one.
-        options.set_exclusive_manual_compaction(false);
-        // Otherwise files are moved down as they are where nothing lies below them, tombstones and all.
-        options.set_bottommost_level_compaction(BottommostLevelCompaction::ForceOptimized);
-        database.rocks().compact_range_opt(Some(&range.start), range.end.as_ref(), &options);
+        check(&[("a", "c"), ("d", "f")], &[("a", "c"), ("d", "f")]);
+        check(&[("a", "c"), ("c", "f")], &[("a", "f")]);
+        check(&[("c", "f"), ("a", "c")], &[("a", "f")]);
+        check(&[("a", "d"), ("c", "f")], &[("a", "f")]);
+        check(&[("a", "z"), ("c", "f")], &[("a", "z")]);
+        check(&[("c", "f"), ("a", "z")], &[("a", "z")]);
+        // One in the middle joins those on both sides, and leaves others alone.
+        check(&[("a", "c"), ("d", "f"), ("x", "z"), ("b", "e")], &[("a", "f"), ("x", "z")]);
+
+        let mut pending = vec![KeyRange::new("a", "c"), KeyRange::new("x", "z")];
+        coalesce(&mut pending, KeyRange { start: Key::from("b"), end: None });
+        assert_eq!(pending, [KeyRange { start: Key::from("a"), end: None }]);
+    }
+
+    /// Whoever closes the store does not wait until the thread has rested, or has worked through what is pending.
+    #[test]
+    fn stopping_ends_the_rest() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Inner::open(directory.path(), Options::default()).unwrap();
+        let database = Arc::clone(store.published.get().unwrap().database());
+        let reclaimer = Reclaimer::default();
+        reclaimer.shared.state.lock().rest_until = Some(Instant::now() + Duration::from_secs(3600));
+        for number in 0..2 * PENDING_MAX {
+            let [start, end] = [0, 1].map(|last| format!("{number:05}{last}"));
+            reclaimer.request(Arc::clone(&database), KeyRange::new(start, end)).unwrap();
+        }
+        assert_eq!(reclaimer.shared.state.lock().pending.len(), PENDING_MAX, "it is bounded");
+        // Would wait for an hour.
+        reclaimer.stop(|| {});
+        assert!(!reclaimer.is_working());
     }
 }
