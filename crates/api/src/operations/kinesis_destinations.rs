@@ -11,7 +11,7 @@ use crate::error::ApiError;
 use crate::json::Writer;
 use crate::json::decode::{request, shape};
 use crate::messages::kinesis;
-use crate::{Context, Operation, Reply};
+use crate::{Context, Reply};
 
 pub(crate) async fn describe(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
     let input: DescribeKinesisStreamingDestinationInput = request(body)?;
@@ -25,47 +25,37 @@ pub(crate) async fn describe(context: &Context<'_>, body: &[u8]) -> Result<Reply
     Ok(Reply(writer.finish()))
 }
 
-/// EnableKinesisStreamingDestination and DisableKinesisStreamingDestination, which share a shape.
-pub(crate) async fn enable_or_disable(
-    context: &Context<'_>,
-    body: &[u8],
-) -> Result<Reply, ApiError> {
-    let input: KinesisStreamingDestinationInput = request(body)?;
-    let table = context.table_name(input.table_name.as_deref(), TableNameRule::Settings)?;
-    let mut violations = Violations::new();
-    let stream = stream_arn(input.stream_arn, &mut violations);
-    let configuration = input.enable_kinesis_streaming_configuration.unwrap_or_default();
-    let precision = configuration.approximate_creation_date_time_precision;
-    let path = "enableKinesisStreamingConfiguration.approximateCreationDateTimePrecision";
-    violations.enumeration(precision.as_deref(), path, &CREATION_TIME_PRECISION);
-    violations.finish()?;
-    if context.operation == Operation::DisableKinesisStreamingDestination {
-        if precision.is_some() {
-            return Err(kinesis::configuration_while_disabling());
-        }
-        check_exists(context, &table).await?;
-        return Err(kinesis::not_active_to_disable());
+pub(crate) async fn enable(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
+    let destination = Destination::enabled_or_disabled(context, body)?;
+    check_stream_arn(&destination.stream)?;
+    check_exists(context, &destination.table).await?;
+    Err(kinesis::stream_not_found(&destination.stream))
+}
+
+pub(crate) async fn disable(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
+    let destination = Destination::enabled_or_disabled(context, body)?;
+    if destination.has_precision {
+        return Err(kinesis::configuration_while_disabling());
     }
-    check_stream_arn(&stream)?;
-    check_exists(context, &table).await?;
-    Err(kinesis::stream_not_found(&stream))
+    check_exists(context, &destination.table).await?;
+    Err(kinesis::not_active_to_disable())
 }
 
 pub(crate) async fn update(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
     let input: UpdateKinesisStreamingDestinationInput = request(body)?;
-    let table = context.table_name(input.table_name.as_deref(), TableNameRule::Settings)?;
-    let mut violations = Violations::new();
-    let stream = stream_arn(input.stream_arn, &mut violations);
     let configuration = input.update_kinesis_streaming_configuration.unwrap_or_default();
-    let precision = configuration.approximate_creation_date_time_precision;
-    let path = "updateKinesisStreamingConfiguration.approximateCreationDateTimePrecision";
-    violations.enumeration(precision.as_deref(), path, &CREATION_TIME_PRECISION);
-    violations.finish()?;
-    if precision.is_none() {
+    let destination = Destination::check(
+        context,
+        input.table_name.as_deref(),
+        input.stream_arn,
+        configuration.approximate_creation_date_time_precision.as_deref(),
+        "updateKinesisStreamingConfiguration",
+    )?;
+    if !destination.has_precision {
         return Err(kinesis::nothing_to_update());
     }
-    check_exists(context, &table).await?;
-    Err(kinesis::not_active_to_update(&table.name, &stream))
+    check_exists(context, &destination.table).await?;
+    Err(kinesis::not_active_to_update(&destination.table.name, &destination.stream))
 }
 
 shape! {
@@ -96,11 +86,44 @@ shape! {
     }
 }
 
-/// The constraints of a `StreamArn` member. ARNs of Kinesis streams have the same length limits as
-/// those of table streams.
-fn stream_arn(arn: Option<String>, violations: &mut Violations) -> String {
-    constrain_arn(arn.as_deref(), "streamArn", violations);
-    violations.required(arn, "streamArn")
+/// The table and the stream that a request names.
+struct Destination {
+    table: TableName,
+    stream: String,
+    has_precision: bool,
+}
+
+impl Destination {
+    /// EnableKinesisStreamingDestination and DisableKinesisStreamingDestination share a shape.
+    fn enabled_or_disabled(context: &Context<'_>, body: &[u8]) -> Result<Destination, ApiError> {
+        let input: KinesisStreamingDestinationInput = request(body)?;
+        let configuration = input.enable_kinesis_streaming_configuration.unwrap_or_default();
+        Destination::check(
+            context,
+            input.table_name.as_deref(),
+            input.stream_arn,
+            configuration.approximate_creation_date_time_precision.as_deref(),
+            "enableKinesisStreamingConfiguration",
+        )
+    }
+
+    fn check(
+        context: &Context<'_>,
+        table_name: Option<&str>,
+        stream_arn: Option<String>,
+        precision: Option<&str>,
+        configuration: &str,
+    ) -> Result<Destination, ApiError> {
+        let table = context.table_name(table_name, TableNameRule::Settings)?;
+        let mut violations = Violations::new();
+        // The ARN of a Kinesis stream may be as long as that of a table's stream.
+        constrain_arn(stream_arn.as_deref(), "streamArn", &mut violations);
+        let stream = violations.required(stream_arn, "streamArn");
+        let path = format!("{configuration}.approximateCreationDateTimePrecision");
+        violations.enumeration(precision, &path, &CREATION_TIME_PRECISION);
+        violations.finish()?;
+        Ok(Destination { table, stream, has_precision: precision.is_some() })
+    }
 }
 
 fn check_stream_arn(arn: &str) -> Result<(), ApiError> {

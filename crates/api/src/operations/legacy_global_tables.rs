@@ -6,13 +6,34 @@ use crate::error::ApiError;
 use crate::json::Writer;
 use crate::json::decode::{request, shape};
 use crate::messages;
-use crate::{Context, Operation, Reply};
+use crate::{Context, Reply};
 
-pub(crate) fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
-    let input: GlobalTableInput = request(body)?;
-    if context.operation == Operation::ListGlobalTables {
-        return Ok(empty_list());
+pub(crate) async fn list(_: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
+    let _: GlobalTableInput = request(body)?;
+    let mut writer = Writer::new();
+    writer.object(|writer| writer.name("GlobalTables").array::<()>([], |_, ()| {}));
+    Ok(Reply(writer.finish()))
+}
+
+pub(crate) async fn create(_: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
+    checked_name(body)?;
+    Err(messages::request::legacy_global_tables())
+}
+
+/// What describes or updates a table that can't exist.
+pub(crate) async fn find(_: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
+    let name = checked_name(body)?;
+    Err(messages::request::global_table_not_found(&name))
+}
+
+shape! {
+    struct GlobalTableInput {
+        "GlobalTableName" => global_table_name: String,
     }
+}
+
+fn checked_name(body: &[u8]) -> Result<String, ApiError> {
+    let input: GlobalTableInput = request(body)?;
     let mut violations = Violations::new();
     if let Some(name) = &input.global_table_name {
         // The length has DescribeTable's text, and comes before the pattern.
@@ -23,20 +44,5 @@ pub(crate) fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiErr
     }
     let name = violations.required(input.global_table_name, "globalTableName");
     violations.finish()?;
-    Err(match context.operation {
-        Operation::CreateGlobalTable => messages::request::legacy_global_tables(),
-        _ => messages::request::global_table_not_found(&name),
-    })
-}
-
-shape! {
-    struct GlobalTableInput {
-        "GlobalTableName" => global_table_name: String,
-    }
-}
-
-fn empty_list() -> Reply {
-    let mut writer = Writer::new();
-    writer.object(|writer| writer.name("GlobalTables").array::<()>([], |_, ()| {}));
-    Reply(writer.finish())
+    Ok(name)
 }

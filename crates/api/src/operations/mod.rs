@@ -1,4 +1,7 @@
-//! One file per operation.
+//! The operations of DynamoDB's API, one module for each or for a few that belong together.
+//!
+//! `operations!` is the list of them: it decides which names a client can call and which function answers each. The modules
+//! are declared beside it, because rustfmt doesn't see what a macro declares.
 
 mod batch_execute_statement;
 mod batch_get_item;
@@ -42,73 +45,159 @@ use std::future::ready;
 use std::pin::Pin;
 
 use crate::error::ApiError;
-use crate::{Context, Operation, Reply, messages};
+use crate::{Context, Reply, messages};
 
 /// A running operation.
 pub(crate) type Running<'a> = Pin<Box<dyn Future<Output = Result<Reply, ApiError>> + Send + 'a>>;
 
-/// Starts the operation. Operations that are known but not supported say so.
-///
-/// Each operation has its own future on the heap. A common one would be as large as the largest,
-/// some kilobytes, and would be copied at every level between here and the connection.
-pub(crate) fn dispatch<'a>(context: &'a Context<'a>, body: &'a [u8]) -> Running<'a> {
-    match context.operation {
-        Operation::CreateGlobalTable
-        | Operation::DescribeGlobalTable
-        | Operation::DescribeGlobalTableSettings
-        | Operation::ListGlobalTables
-        | Operation::UpdateGlobalTable
-        | Operation::UpdateGlobalTableSettings => {
-            Box::pin(ready(legacy_global_tables::handle(context, body)))
+/// Declares the operations of both services, each with the function that answers it. One without a function is known by
+/// name and answers that it is not supported.
+macro_rules! operations {
+    ($($service:literal { $($operation:ident $(=> $module:ident::$handler:ident)?;)* })*) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Operation {
+            $($($operation,)*)*
         }
-        Operation::BatchExecuteStatement => {
-            Box::pin(batch_execute_statement::handle(context, body))
+
+        impl Operation {
+            pub const ALL: &'static [Operation] = &[$($(Operation::$operation,)*)*];
+
+            /// The operation that an `X-Amz-Target` header names.
+            pub fn from_target(target: &str) -> Option<Operation> {
+                match target {
+                    $($(concat!($service, ".", stringify!($operation)) => {
+                        Some(Operation::$operation)
+                    })*)*
+                    _ => None,
+                }
+            }
+
+            /// The operation of a name, such as `PutItem`. No two operations of the services share one.
+            pub fn from_name(name: &str) -> Option<Operation> {
+                match name {
+                    $($(stringify!($operation) => Some(Operation::$operation),)*)*
+                    _ => None,
+                }
+            }
+
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $($(Operation::$operation => stringify!($operation),)*)*
+                }
+            }
         }
-        Operation::BatchGetItem => Box::pin(batch_get_item::handle(context, body)),
-        Operation::BatchWriteItem => Box::pin(batch_write_item::handle(context, body)),
-        Operation::CreateTable => Box::pin(create_table::handle(context, body)),
-        Operation::DeleteItem => Box::pin(delete_item::handle(context, body)),
-        Operation::DeleteTable => Box::pin(delete_table::handle(context, body)),
-        Operation::DescribeEndpoints => Box::pin(describe_endpoints::handle(context, body)),
-        Operation::DescribeKinesisStreamingDestination => {
-            Box::pin(kinesis_destinations::describe(context, body))
+
+        /// Starts the operation that the context names.
+        ///
+        /// Each operation has its own future on the heap. A common one would be as large as the largest,
+        /// some kilobytes, and would be copied at every level between here and the connection.
+        pub(crate) fn dispatch<'a>(context: &'a Context<'a>, body: &'a [u8]) -> Running<'a> {
+            match context.operation {
+                $($(Operation::$operation => {
+                    operations!(@start context, body, $($module::$handler)?)
+                })*)*
+            }
         }
-        Operation::DescribeLimits => Box::pin(describe_limits::handle(context, body)),
-        Operation::DescribeStream => Box::pin(describe_stream::handle(context, body)),
-        Operation::DescribeTable => Box::pin(describe_table::handle(context, body)),
-        Operation::DescribeTableReplicaAutoScaling => {
-            Box::pin(replica_auto_scaling::describe(context, body))
+    };
+    (@start $context:ident, $body:ident, $module:ident::$handler:ident) => {
+        Box::pin($module::$handler($context, $body))
+    };
+    (@start $context:ident, $body:ident,) => {
+        Box::pin(ready(Err(messages::operation_not_supported($context.operation.name()))))
+    };
+}
+
+operations! {
+    "DynamoDB_20120810" {
+        BatchExecuteStatement => batch_execute_statement::handle;
+        BatchGetItem => batch_get_item::handle;
+        BatchWriteItem => batch_write_item::handle;
+        CancelBulkOperation;
+        CreateBackup;
+        CreateGlobalTable => legacy_global_tables::create;
+        CreateTable => create_table::handle;
+        DeleteBackup;
+        DeleteItem => delete_item::handle;
+        DeleteResourcePolicy;
+        DeleteTable => delete_table::handle;
+        DescribeBackup;
+        DescribeBulkOperation;
+        DescribeContinuousBackups;
+        DescribeContributorInsights;
+        DescribeEndpoints => describe_endpoints::handle;
+        DescribeExport;
+        DescribeGlobalTable => legacy_global_tables::find;
+        DescribeGlobalTableSettings => legacy_global_tables::find;
+        DescribeImport;
+        DescribeKinesisStreamingDestination => kinesis_destinations::describe;
+        DescribeLimits => describe_limits::handle;
+        DescribeTable => describe_table::handle;
+        DescribeTableReplicaAutoScaling => replica_auto_scaling::describe;
+        DescribeTimeToLive => describe_time_to_live::handle;
+        DisableKinesisStreamingDestination => kinesis_destinations::disable;
+        EnableKinesisStreamingDestination => kinesis_destinations::enable;
+        ExecuteStatement => execute_statement::handle;
+        ExecuteTransaction => execute_transaction::handle;
+        ExportTableToPointInTime;
+        GetItem => get_item::handle;
+        GetResourcePolicy;
+        ImportTable;
+        ListBackups;
+        ListBulkOperations;
+        ListContributorInsights;
+        ListExports;
+        ListGlobalTables => legacy_global_tables::list;
+        ListImports;
+        ListTables => list_tables::handle;
+        ListTagsOfResource => list_tags_of_resource::handle;
+        PutItem => put_item::handle;
+        PutResourcePolicy;
+        Query => query::handle;
+        RestoreTableFromBackup;
+        RestoreTableToPointInTime;
+        Scan => scan::handle;
+        SearchVectors => search_vectors::handle;
+        StartBulkPutItems;
+        TagResource => tag_resource::handle;
+        TransactGetItems => transact_get_items::handle;
+        TransactWriteItems => transact_write_items::handle;
+        UntagResource => untag_resource::handle;
+        UpdateContinuousBackups;
+        UpdateContributorInsights;
+        UpdateGlobalTable => legacy_global_tables::find;
+        UpdateGlobalTableSettings => legacy_global_tables::find;
+        UpdateItem => update_item::handle;
+        UpdateKinesisStreamingDestination => kinesis_destinations::update;
+        UpdateTable => update_table::handle;
+        UpdateTableReplicaAutoScaling => replica_auto_scaling::update;
+        UpdateTimeToLive => update_time_to_live::handle;
+    }
+    "DynamoDBStreams_20120810" {
+        DescribeStream => describe_stream::handle;
+        GetRecords => get_records::handle;
+        GetShardIterator => get_shard_iterator::handle;
+        ListStreams => list_streams::handle;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_name_operations_case_sensitively() {
+        assert_eq!(Operation::ALL.len(), 66);
+        let parse = Operation::from_target;
+        assert_eq!(parse("DynamoDB_20120810.PutItem"), Some(Operation::PutItem));
+        assert_eq!(parse("DynamoDBStreams_20120810.GetRecords"), Some(Operation::GetRecords));
+        for unknown in ["", "PutItem", "DynamoDB_20120810.putItem", "DynamoDB_20111205.PutItem"] {
+            assert_eq!(parse(unknown), None, "{unknown}");
         }
-        Operation::DescribeTimeToLive => Box::pin(describe_time_to_live::handle(context, body)),
-        Operation::DisableKinesisStreamingDestination
-        | Operation::EnableKinesisStreamingDestination => {
-            Box::pin(kinesis_destinations::enable_or_disable(context, body))
+        assert_eq!(parse("DynamoDBStreams_20120810.PutItem"), None);
+        assert_eq!(Operation::UpdateTimeToLive.name(), "UpdateTimeToLive");
+        for operation in Operation::ALL {
+            assert_eq!(Operation::from_name(operation.name()), Some(*operation));
         }
-        Operation::ExecuteStatement => Box::pin(execute_statement::handle(context, body)),
-        Operation::ExecuteTransaction => Box::pin(execute_transaction::handle(context, body)),
-        Operation::GetItem => Box::pin(get_item::handle(context, body)),
-        Operation::GetRecords => Box::pin(get_records::handle(context, body)),
-        Operation::GetShardIterator => Box::pin(get_shard_iterator::handle(context, body)),
-        Operation::ListStreams => Box::pin(list_streams::handle(context, body)),
-        Operation::ListTables => Box::pin(list_tables::handle(context, body)),
-        Operation::ListTagsOfResource => Box::pin(list_tags_of_resource::handle(context, body)),
-        Operation::PutItem => Box::pin(put_item::handle(context, body)),
-        Operation::Query => Box::pin(query::handle(context, body)),
-        Operation::Scan => Box::pin(scan::handle(context, body)),
-        Operation::SearchVectors => Box::pin(search_vectors::handle(context, body)),
-        Operation::TagResource => Box::pin(tag_resource::handle(context, body)),
-        Operation::TransactGetItems => Box::pin(transact_get_items::handle(context, body)),
-        Operation::TransactWriteItems => Box::pin(transact_write_items::handle(context, body)),
-        Operation::UntagResource => Box::pin(untag_resource::handle(context, body)),
-        Operation::UpdateItem => Box::pin(update_item::handle(context, body)),
-        Operation::UpdateKinesisStreamingDestination => {
-            Box::pin(kinesis_destinations::update(context, body))
-        }
-        Operation::UpdateTable => Box::pin(update_table::handle(context, body)),
-        Operation::UpdateTableReplicaAutoScaling => {
-            Box::pin(replica_auto_scaling::update(context, body))
-        }
-        Operation::UpdateTimeToLive => Box::pin(update_time_to_live::handle(context, body)),
-        other => Box::pin(ready(Err(messages::operation_not_supported(other.name())))),
+        assert_eq!(Operation::from_name("DynamoDB_20120810.PutItem"), None);
     }
 }

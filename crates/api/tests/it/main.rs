@@ -1,6 +1,7 @@
 //! Runs the golden cases of `tests/cases/api` against an engine on the memory store.
 
 mod cases;
+mod compat;
 mod item_limits;
 mod item_properties;
 mod memory;
