@@ -6,6 +6,7 @@
 mod batch_execute_statement;
 mod batch_get_item;
 mod batch_write_item;
+mod contributor_insights;
 mod create_table;
 mod delete_item;
 mod delete_table;
@@ -144,7 +145,7 @@ operations! {
         ImportTable;
         ListBackups;
         ListBulkOperations;
-        ListContributorInsights;
+        ListContributorInsights => contributor_insights::list;
         ListExports;
         ListGlobalTables => legacy_global_tables::list;
         ListImports;
