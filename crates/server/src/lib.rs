@@ -38,6 +38,8 @@ mod open_files;
 #[cfg(feature = "server")]
 pub mod outbound;
 #[cfg(feature = "server")]
+pub mod prometheus;
+#[cfg(feature = "server")]
 pub mod request_id;
 #[cfg(feature = "server")]
 pub mod serve;

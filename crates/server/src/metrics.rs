@@ -1,15 +1,17 @@
-//! Counters for `/metrics`, in Prometheus' text format.
+//! What the server counts for `/metrics`.
 //!
 //! Recording a success touches a few atomics and takes no lock; only errors, which have names, do.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use zenobe_api::Operation;
 use zenobe_store::Statistics;
+
+use crate::prometheus::MetricType::{Counter, Gauge, Histogram};
+use crate::prometheus::{Exposition, Seconds};
 
 /// Upper bounds of the latency histogram, in microseconds, with the texts of their labels.
 const BUCKETS: [(u64, &str); 14] = [
@@ -98,32 +100,26 @@ impl Metrics {
         add(&self.connections_refused_total, 1);
     }
 
-    pub fn render(&self, store: &Statistics) -> String {
-        let mut out = String::new();
-        self.render_requests(&mut out);
-        self.render_durations(&mut out);
-        let plain = [
-            ("zenobe_connections", "gauge", load(&self.connections)),
-            ("zenobe_connections_total", "counter", load(&self.connections_total)),
-            ("zenobe_connections_refused_total", "counter", load(&self.connections_refused_total)),
-            ("zenobe_panics_total", "counter", load(&self.panics_total)),
-            ("zenobe_store_size_bytes", "gauge", store.size_bytes),
-            ("zenobe_store_commit_groups_total", "counter", store.commit_groups),
-            ("zenobe_store_commit_batches_total", "counter", store.commit_batches),
-            ("zenobe_store_writes_refused", "gauge", u64::from(store.write_failure.is_some())),
-        ];
-        for (name, kind, value) in plain {
-            line(&mut out, format_args!("# TYPE {name} {kind}\n{name} {value}"));
-        }
-        out
+    pub fn render(&self, store: &Statistics, out: &mut Exposition) {
+        self.render_requests(out);
+        self.render_durations(out);
+        out.single("zenobe_connections", Gauge, load(&self.connections));
+        out.single("zenobe_connections_total", Counter, load(&self.connections_total));
+        let refused = load(&self.connections_refused_total);
+        out.single("zenobe_connections_refused_total", Counter, refused);
+        out.single("zenobe_panics_total", Counter, load(&self.panics_total));
+        out.single("zenobe_store_size_bytes", Gauge, store.size_bytes);
+        out.single("zenobe_store_commit_groups_total", Counter, store.commit_groups);
+        out.single("zenobe_store_commit_batches_total", Counter, store.commit_batches);
+        let refuses_writes = u64::from(store.write_failure.is_some());
+        out.single("zenobe_store_writes_refused", Gauge, refuses_writes);
     }
 
-    fn render_requests(&self, out: &mut String) {
-        line(out, format_args!("# TYPE zenobe_requests_total counter"));
+    fn render_requests(&self, out: &mut Exposition) {
+        let mut requests = out.metric("zenobe_requests_total", Counter);
         for (operation, metrics) in self.used() {
             let mut count = |code: &str, count: u64| {
-                let labels = format!("operation=\"{operation}\",code=\"{code}\"");
-                line(out, format_args!("zenobe_requests_total{{{labels}}} {count}"));
+                requests.sample(&[("operation", operation), ("code", code)], count);
             };
             let succeeded = load(&metrics.succeeded);
             if succeeded > 0 {
@@ -133,23 +129,20 @@ impl Metrics {
         }
     }
 
-    fn render_durations(&self, out: &mut String) {
-        const NAME: &str = "zenobe_request_duration_seconds";
-        line(out, format_args!("# TYPE {NAME} histogram"));
+    fn render_durations(&self, out: &mut Exposition) {
+        let mut durations = out.metric("zenobe_request_duration_seconds", Histogram);
         for (operation, metrics) in self.used() {
+            let operation = ("operation", operation);
             let mut cumulative = 0;
             for ((_, bound), bucket) in BUCKETS.iter().zip(&metrics.buckets) {
                 cumulative += load(bucket);
-                let labels = format!("operation=\"{operation}\",le=\"{bound}\"");
-                line(out, format_args!("{NAME}_bucket{{{labels}}} {cumulative}"));
+                durations.sample_of("_bucket", &[operation, ("le", bound)], cumulative);
             }
             let count = load(&metrics.duration_count);
-            let sum_us = load(&metrics.duration_sum_us);
-            let (seconds, rest_us) = (sum_us / 1_000_000, sum_us % 1_000_000);
-            let label = format!("operation=\"{operation}\"");
-            line(out, format_args!("{NAME}_bucket{{{label},le=\"+Inf\"}} {count}"));
-            line(out, format_args!("{NAME}_sum{{{label}}} {seconds}.{rest_us:06}"));
-            line(out, format_args!("{NAME}_count{{{label}}} {count}"));
+            let sum = Seconds::FromMicroseconds(load(&metrics.duration_sum_us));
+            durations.sample_of("_bucket", &[operation, ("le", "+Inf")], count);
+            durations.sample_of("_sum", &[operation], sum);
+            durations.sample_of("_count", &[operation], count);
         }
     }
 
@@ -178,10 +171,6 @@ fn load(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
 }
 
-fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
-    writeln!(out, "{text}").expect("writing to a string cannot fail");
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -196,7 +185,12 @@ mod tests {
         metrics.record(Some(Operation::GetItem), Some("ValidationException"), Duration::ZERO);
         metrics.record(None, Some("UnknownOperationException"), Duration::ZERO);
         let guard = metrics.connection_opened();
-        let text = metrics.render(&Statistics::default());
+        let rendered = || {
+            let mut out = Exposition::default();
+            metrics.render(&Statistics::default(), &mut out);
+            out.into_text()
+        };
+        let text = rendered();
         for expected in [
             "zenobe_requests_total{operation=\"GetItem\",code=\"OK\"} 2",
             "zenobe_requests_total{operation=\"GetItem\",code=\"ValidationException\"} 1",
@@ -212,6 +206,6 @@ mod tests {
             assert!(text.lines().any(|line| line == expected), "{expected} in\n{text}");
         }
         drop(guard);
-        assert!(metrics.render(&Statistics::default()).contains("\nzenobe_connections 0\n"));
+        assert!(rendered().contains("\nzenobe_connections 0\n"));
     }
 }

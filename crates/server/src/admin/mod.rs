@@ -24,6 +24,8 @@ use zenobe_engine::schema::Namespace;
 
 use crate::access::AdminRefusal;
 use crate::http::response::Answer;
+use crate::prometheus::Exposition;
+use crate::prometheus::MetricType::{Counter, Gauge};
 use crate::triggers::Triggers;
 
 /// The path of admin requests.
@@ -80,25 +82,14 @@ impl Admin {
         }
     }
 
-    pub fn render_metrics(&self) -> String {
-        let counters = [
-            ("zenobe_expired_items_total", self.engine.expired_items()),
-            ("zenobe_background_panics_total", self.engine.background_panics()),
-        ];
+    pub fn render_metrics(&self, out: &mut Exposition) {
+        out.single("zenobe_expired_items_total", Counter, self.engine.expired_items());
+        out.single("zenobe_background_panics_total", Counter, self.engine.background_panics());
         let clock = self.engine.clock_status();
         let jump_ms = clock.now_ms.saturating_sub(clock.expected_ms);
-        let gauges = [
-            ("zenobe_expiry_paused", u64::from(clock.is_paused)),
-            ("zenobe_clock_jump_seconds", jump_ms / 1_000),
-        ];
-        let counters = counters.map(|(name, value)| (name, "counter", value));
-        let gauges = gauges.map(|(name, value)| (name, "gauge", value));
-        let mut text = String::new();
-        for (name, kind, value) in counters.into_iter().chain(gauges) {
-            text.push_str(&format!("# TYPE {name} {kind}\n{name} {value}\n"));
-        }
-        text.push_str(&self.triggers.render_metrics());
-        text
+        out.single("zenobe_expiry_paused", Gauge, u64::from(clock.is_paused));
+        out.single("zenobe_clock_jump_seconds", Gauge, jump_ms / 1_000);
+        self.triggers.render_metrics(out);
     }
 }
 

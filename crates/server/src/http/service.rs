@@ -25,6 +25,7 @@ use crate::access::{self, Access};
 use crate::admin::{self, Admin};
 use crate::dispatch::Handler;
 use crate::metrics::Metrics;
+use crate::prometheus::{Exposition, MetricType};
 
 /// Everything needed to handle a request; shared by all connections.
 pub struct Service<H> {
@@ -109,15 +110,14 @@ impl<H: Handler> Service<H> {
         if let Err(error) = self.access.admit_metrics(parts) {
             return admin::refuse(&error.into());
         }
-        let mut text = self.metrics.render(&self.handler.statistics());
+        let mut out = Exposition::default();
+        self.metrics.render(&self.handler.statistics(), &mut out);
         let used = self.body_memory.used_size_bytes();
-        text.push_str(&format!(
-            "# TYPE zenobe_body_memory_bytes gauge\nzenobe_body_memory_bytes {used}\n"
-        ));
+        out.single("zenobe_body_memory_bytes", MetricType::Gauge, used);
         if let Some(admin) = &self.admin {
-            text.push_str(&admin.render_metrics());
+            admin.render_metrics(&mut out);
         }
-        Answer::text(text)
+        Answer::text(out.into_text())
     }
 
     async fn answer_probe(&self, parts: &request::Parts) -> Answer {

@@ -21,6 +21,7 @@ use super::definition::{DeadLetterDestination, DeadLetterRefusal, TriggerDefinit
 use super::metrics::{self, TriggerMetrics};
 use super::source::{InProcess, Streams};
 use super::worker::Trigger;
+use crate::prometheus::Exposition;
 use crate::shutdown;
 
 /// More would be a mistake, and each costs some memory and polling.
@@ -227,19 +228,19 @@ impl Triggers {
         self.describe(&trigger, origin).await
     }
 
-    /// All triggers for `/metrics`.
-    pub fn render_metrics(&self) -> String {
+    /// All triggers for `/metrics`. The caller of a namespace chooses its account and its region; [`TRIGGERS_MAX`] bounds how
+    /// many there are.
+    pub fn render_metrics(&self, out: &mut Exposition) {
         let running = self.running.lock();
         let labelled: Vec<_> = running
             .iter()
             .map(|(ConsumerName { namespace, name }, running)| {
                 let Namespace { account, region } = &**namespace;
-                let labels =
-                    format!("trigger=\"{name}\",account=\"{account}\",region=\"{region}\"");
-                (labels, &*running.trigger.metrics)
+                let labels = [("trigger", name), ("account", account), ("region", region)];
+                (labels.map(|(label, value)| (label, value.as_str())), &*running.trigger.metrics)
             })
             .collect();
-        metrics::render(&labelled, self.engine.clock().now_ms())
+        metrics::render(&labelled, self.engine.clock().now_ms(), out);
     }
 
     /// Stops all triggers. Deliveries in progress are repeated after the next start.

@@ -1,11 +1,12 @@
 //! The counters of a trigger.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use zenobe_engine::consumers::ShardName;
+
+use crate::prometheus::{Exposition, MetricType, Seconds};
 
 #[derive(Default)]
 pub struct TriggerMetrics {
@@ -73,31 +74,26 @@ fn load(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
 }
 
-/// All triggers in Prometheus' text format, given with the text of their labels.
-pub fn render(triggers: &[(String, &TriggerMetrics)], now_ms: u64) -> String {
-    let mut out = String::new();
+/// A trigger's metrics with the labels of its samples.
+pub type Labelled<'a> = ([(&'static str, &'a str); 3], &'a TriggerMetrics);
+
+/// Writes the metrics of all triggers.
+pub fn render(triggers: &[Labelled<'_>], now_ms: u64, out: &mut Exposition) {
     if triggers.is_empty() {
-        return out;
+        return;
     }
-    let mut line = |text: std::fmt::Arguments<'_>| {
-        writeln!(out, "{text}").expect("writing to a string cannot fail");
-    };
-    line(format_args!("# TYPE zenobe_trigger_iterator_age_seconds gauge"));
+    let mut ages = out.metric("zenobe_trigger_iterator_age_seconds", MetricType::Gauge);
     for (labels, metrics) in triggers {
-        let age_ms = metrics.iterator_age_ms(now_ms);
-        let (seconds, rest_ms) = (age_ms / 1_000, age_ms % 1_000);
-        line(format_args!(
-            "zenobe_trigger_iterator_age_seconds{{{labels}}} {seconds}.{rest_ms:03}"
-        ));
+        ages.sample(labels, Seconds::FromMilliseconds(metrics.iterator_age_ms(now_ms)));
     }
     for (index, (name, _)) in TriggerMetrics::default().counters().iter().enumerate() {
-        line(format_args!("# TYPE zenobe_trigger_{name}_total counter"));
+        let name = format!("zenobe_trigger_{name}_total");
+        let mut counts = out.metric(&name, MetricType::Counter);
         for (labels, metrics) in triggers {
             let (_, value) = metrics.counters()[index];
-            line(format_args!("zenobe_trigger_{name}_total{{{labels}}} {value}"));
+            counts.sample(labels, value);
         }
     }
-    out
 }
 
 #[cfg(test)]
@@ -111,17 +107,23 @@ mod tests {
         let shard = |shard: &str| ShardName { stream: "s".into(), shard: shard.into() };
         metrics.set_oldest_pending(&shard("a"), Some(8_500));
         metrics.set_oldest_pending(&shard("b"), Some(9_000));
-        let text = render(&[("trigger=\"t\"".into(), &metrics)], 10_000);
+        let rendered = |triggers: &[Labelled<'_>]| {
+            let mut out = Exposition::default();
+            render(triggers, 10_000, &mut out);
+            out.into_text()
+        };
+        let labels = [("trigger", "t"), ("account", "a"), ("region", "r")];
+        let text = rendered(&[(labels, &metrics)]);
         for expected in [
-            "zenobe_trigger_iterator_age_seconds{trigger=\"t\"} 1.500",
-            "zenobe_trigger_records_delivered_total{trigger=\"t\"} 3",
-            "zenobe_trigger_records_trimmed_total{trigger=\"t\"} 0",
+            "zenobe_trigger_iterator_age_seconds{trigger=\"t\",account=\"a\",region=\"r\"} 1.500",
+            "zenobe_trigger_records_delivered_total{trigger=\"t\",account=\"a\",region=\"r\"} 3",
+            "zenobe_trigger_records_trimmed_total{trigger=\"t\",account=\"a\",region=\"r\"} 0",
         ] {
             assert!(text.lines().any(|line| line == expected), "{expected} in\n{text}");
         }
         metrics.set_oldest_pending(&shard("a"), None);
         metrics.set_oldest_pending(&shard("b"), None);
         assert_eq!(metrics.iterator_age_ms(10_000), 0);
-        assert_eq!(render(&[], 0), "");
+        assert_eq!(rendered(&[]), "");
     }
 }

@@ -67,6 +67,24 @@ fn triggers_run_on_a_thread_of_their_own() {
     }
 }
 
+/// Where namespaces come from credentials, callers choose the values of two labels.
+#[test]
+fn callers_cannot_forge_metrics_with_the_names_of_their_namespaces() {
+    let process = serve(&["--memory", "--namespaces-from-credentials"]);
+    let authorization = "AWS4-HMAC-SHA256 \
+        Credential=a\"b\\c/20260101/eu\"}/dynamodb/aws4_request, SignedHeaders=host, Signature=00";
+    let headers = [("Authorization", authorization), ("X-Amz-Date", "20260101T000000Z")];
+    let trigger = json!({"name": "t", "table": "none", "url": "http://127.0.0.1:9/"}).to_string();
+    let mut client = Client::new(process.address);
+    let added = client.send("POST", "/_zenobe/triggers", &headers, trigger.as_bytes()).unwrap();
+    assert_eq!(added.status, 200, "{}", added.body);
+    let metrics = client.send("GET", "/metrics", &[], b"").unwrap();
+    let metrics = String::from_utf8(metrics.bytes).unwrap();
+    let labels = r#"trigger="t",account="a\"b\\c",region="eu\"}""#;
+    let line = format!("zenobe_trigger_records_delivered_total{{{labels}}} 0");
+    assert!(metrics.lines().any(|found| found == line), "{metrics}");
+}
+
 fn status(process: &Process, name: &str) -> Value {
     let (status, body) = admin(process, "GET", &format!("/_zenobe/triggers/{name}"), &Value::Null);
     assert_eq!(status, 200, "{body}");
