@@ -6,7 +6,7 @@ use zenobe_expression::{
 };
 use zenobe_value::AttributeValue;
 
-use super::{INVALID, texts};
+use super::{INVALID, language, texts};
 use crate::error::{ApiError, Exception};
 use crate::json::attribute_value::{NameFault, ValueFault};
 use crate::messages::value::{name_fault_text, value_fault, value_fault_text};
@@ -126,12 +126,8 @@ fn fault_text(fault: &Fault) -> String {
         Fault::ReservedWord { word } => {
             format!("Attribute name is a reserved keyword; reserved keyword: {word}")
         }
-        Fault::PathTooDeep { levels } => {
-            format!("The document path has too many nesting levels; nesting levels: {levels}")
-        }
-        Fault::IndexOutOfRange { index } => {
-            format!("List index is not within the allowable range; index: [{index}]")
-        }
+        Fault::PathTooDeep { levels } => language::path_too_deep(*levels),
+        Fault::IndexOutOfRange { index } => language::index_out_of_range(index),
         Fault::UndefinedName { placeholder } => format!(
             "An expression attribute name used in the document path is not defined; \
              attribute name: {placeholder}"
@@ -141,22 +137,9 @@ fn fault_text(fault: &Fault) -> String {
              attribute value: {placeholder}"
         ),
         // DynamoDB stops counting at the first one too many.
-        Fault::TooManyOperators => format!(
-            "The expression contains too many operators; operator count: {}",
-            OPERATORS_MAX + 1
-        ),
-        Fault::PathsOverlap { one, two } => format!(
-            "Two document paths overlap with each other; must remove or rewrite one of these \
-             paths; path one: {}, path two: {}",
-            ListedPath(one),
-            ListedPath(two)
-        ),
-        Fault::PathsConflict { one, two } => format!(
-            "Two document paths conflict with each other; must remove or rewrite one of these \
-             paths; path one: {}, path two: {}",
-            ListedPath(one),
-            ListedPath(two)
-        ),
+        Fault::TooManyOperators => language::too_many_operators(OPERATORS_MAX + 1),
+        Fault::PathsOverlap { one, two } => language::paths_overlap(one, two),
+        Fault::PathsConflict { one, two } => language::paths_conflict(one, two),
         Fault::RepeatedSection { section } => {
             format!("The \"{section}\" section can only be used once in an update expression;")
         }
@@ -168,34 +151,25 @@ fn fault_text(fault: &Fault) -> String {
         Fault::FunctionNotAllowed { function } => format!(
             "The function is not allowed to be used this way in an expression; function: {function}"
         ),
-        Fault::OperandCount { operator, count } => format!(
-            "Incorrect number of operands for operator or function; \
-             operator or function: {operator}, number of operands: {count}"
-        ),
-        Fault::TooManyListed { count } => format!(
-            "The IN operator is provided with too many operands; number of operands: {count}"
-        ),
+        Fault::OperandCount { operator, count } => language::operand_count(operator, *count),
+        Fault::TooManyListed { count } => language::too_many_listed(*count),
         Fault::FirstOperandNotDistinct { operator, path } => format!(
             "The first operand must be distinct from the remaining operands for this operator \
              or function; operator: {operator}, first operand: {}",
             ListedPath(path)
         ),
-        Fault::PathRequired { operator } => format!(
-            "Operator or function requires a document path; operator or function: {operator}"
-        ),
-        Fault::OperandType { operator, operand_type } => format!(
-            "Incorrect operand type for operator or function; \
-             operator or function: {operator}, operand type: {operand_type}"
-        ),
+        Fault::PathRequired { operator } => language::path_required(operator),
+        Fault::OperandType { operator, operand_type } => {
+            language::operand_type(operator, *operand_type)
+        }
         Fault::ActionOperandType { section, operand_type } => format!(
             "Incorrect operand type for operator or function; \
              operator: {section}, operand type: {}, typeSet: ALLOWED_FOR_{section}_OPERAND",
             long_type_name(*operand_type)
         ),
-        Fault::InvalidAttributeTypeName { name } => format!(
-            "Invalid attribute type name found; type: {name}, \
-             valid types: {{B,NULL,SS,BOOL,L,BS,N,NS,S,M}}"
-        ),
+        Fault::InvalidAttributeTypeName { name } => {
+            language::invalid_attribute_type_name(name, "B,NULL,SS,BOOL,L,BS,N,NS,S,M")
+        }
         Fault::BetweenTypesDiffer { low, high } => format!(
             "The BETWEEN operator requires same data type for lower and upper bounds; {}",
             bounds(low, high)

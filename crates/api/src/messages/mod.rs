@@ -10,6 +10,7 @@ pub(crate) mod engine;
 pub(crate) mod expression;
 pub(crate) mod item;
 pub(crate) mod kinesis;
+mod language;
 pub(crate) mod legacy;
 pub(crate) mod page;
 pub(crate) mod partiql;

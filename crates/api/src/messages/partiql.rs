@@ -1,15 +1,16 @@
 //! Texts about PartiQL statements.
 
-use zenobe_expression::ListedPath;
 use zenobe_expression::partiql::{Position, StatementFault, Unsupported, range_error};
 
 use super::value::{name_fault_text, number_error_text, value_fault};
-use super::{INVALID, texts};
+use super::{INVALID, language, texts};
 use crate::error::{ApiError, Exception};
 use crate::json::attribute_value::{NameFault, ValueFault};
 
 /// The prefix for texts that are not statements.
 const NOT_WELL_FORMED: &str = "Statement wasn't well formed, can't be processed: ";
+
+const NESTING_LEVELS: &str = "Nesting Levels have exceeded supported limits";
 
 /// A bad value among the parameters. The rules for numbers differ from those for items.
 pub(crate) fn parameter_fault(fault: &ValueFault) -> ApiError {
@@ -56,7 +57,7 @@ texts! {
             "Where clause does not contain a mandatory equality on all key attributes";
         key_equality_repeated(attribute: &str) "Multiple conditions on same key {attribute}. \
             Only single item Update/Insert/Delete are supported";
-        nested_too_deeply() "Nesting Levels have exceeded supported limits";
+        nested_too_deeply() "{NESTING_LEVELS}";
         order_attribute(attribute: &str)
             "Attribute {attribute} in ORDER BY clause must be part of the primary key";
         order_without_partition() "Must have at least one non-optional hash key condition in \
@@ -130,14 +131,11 @@ fn fault_text(fault: &StatementFault) -> String {
         StatementFault::UnexpectedPathComponent { position } => {
             format!("Unexpected path component at {}", at(position))
         }
-        StatementFault::IndexOutOfRange { index, position } => format!(
-            "List index is not within the allowable range; index: [{index}] at {}",
-            at(position)
-        ),
-        StatementFault::EmptyName => name_fault_text(NameFault::Empty).to_owned(),
-        StatementFault::PathTooDeep { levels } => {
-            format!("The document path has too many nesting levels; nesting levels: {levels}")
+        StatementFault::IndexOutOfRange { index, position } => {
+            format!("{} at {}", language::index_out_of_range(index), at(position))
         }
+        StatementFault::EmptyName => name_fault_text(NameFault::Empty).to_owned(),
+        StatementFault::PathTooDeep { levels } => language::path_too_deep(*levels),
         StatementFault::TooManySourceComponents => {
             "A path may contain at most 2 components in the FROM clause".to_owned()
         }
@@ -157,24 +155,10 @@ fn fault_text(fault: &StatementFault) -> String {
             "Invalid returning clause: RETURNING {clause}. Only RETURNING ALL OLD * is allowed \
              in DELETE statements."
         ),
-        StatementFault::TooManyOperators { count } => {
-            format!("The expression contains too many operators; operator count: {count}")
-        }
-        StatementFault::NestedTooDeeply => {
-            "Nesting Levels have exceeded supported limits".to_owned()
-        }
-        StatementFault::PathsOverlap { one, two } => format!(
-            "Two document paths overlap with each other; must remove or rewrite one of these \
-             paths; path one: {}, path two: {}",
-            ListedPath(one),
-            ListedPath(two)
-        ),
-        StatementFault::PathsConflict { one, two } => format!(
-            "Two document paths conflict with each other; must remove or rewrite one of these \
-             paths; path one: {}, path two: {}",
-            ListedPath(one),
-            ListedPath(two)
-        ),
+        StatementFault::TooManyOperators { count } => language::too_many_operators(*count),
+        StatementFault::NestedTooDeeply => NESTING_LEVELS.to_owned(),
+        StatementFault::PathsOverlap { one, two } => language::paths_overlap(one, two),
+        StatementFault::PathsConflict { one, two } => language::paths_conflict(one, two),
         StatementFault::ParameterCount => {
             "Number of parameters in request and statement don't match.".to_owned()
         }
@@ -213,7 +197,7 @@ fn literal_text(fault: &StatementFault) -> Option<String> {
             format!("{} under {path}", number_error_text(*error, ""))
         }
         StatementFault::LiteralTooDeep { path } => {
-            format!("Nesting Levels have exceeded supported limits under {path}")
+            format!("{NESTING_LEVELS} under {path}")
         }
         _ => return None,
     })
@@ -224,24 +208,17 @@ fn function_text(fault: &StatementFault) -> String {
         StatementFault::UnknownFunction { function, position } => {
             format!("Unrecognized function: {function} at {}", at(position))
         }
-        StatementFault::OperandCount { operator, count } => format!(
-            "Incorrect number of operands for operator or function; \
-             operator or function: {operator}, number of operands: {count}"
-        ),
-        StatementFault::TooManyOperands { count } => format!(
-            "The IN operator is provided with too many operands; number of operands: {count}"
-        ),
-        StatementFault::PathRequired { operator } => format!(
-            "Operator or function requires a document path; operator or function: {operator}"
-        ),
-        StatementFault::OperandType { operator, operand_type } => format!(
-            "Incorrect operand type for operator or function; \
-             operator or function: {operator}, operand type: {operand_type}"
-        ),
-        StatementFault::InvalidAttributeTypeName { name } => format!(
-            "Invalid attribute type name found; type: {name}, \
-             valid types: {{N,BS,L,B,NULL,M,S,SS,NS,BOOL}}"
-        ),
+        StatementFault::OperandCount { operator, count } => {
+            language::operand_count(operator, *count)
+        }
+        StatementFault::TooManyListed { count } => language::too_many_listed(*count),
+        StatementFault::PathRequired { operator } => language::path_required(operator),
+        StatementFault::OperandType { operator, operand_type } => {
+            language::operand_type(operator, *operand_type)
+        }
+        StatementFault::InvalidAttributeTypeName { name } => {
+            language::invalid_attribute_type_name(name, "N,BS,L,B,NULL,M,S,SS,NS,BOOL")
+        }
         StatementFault::SetTarget { function, position } => format!(
             "The first argument to {function} must equal the assignment value at {}",
             at(position)

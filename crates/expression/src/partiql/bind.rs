@@ -176,7 +176,7 @@ fn listed(collection: &AttributeValue) -> Result<Vec<PredicateOperand<'_>>, Stat
     match list.len() {
         0 => Err(StatementFault::OperandCount { operator: "IN", count: 1 }),
         1..=LISTED_OPERANDS_MAX => Ok(list),
-        count => Err(StatementFault::TooManyOperands { count }),
+        count => Err(StatementFault::TooManyListed { count }),
     }
 }
 

@@ -128,7 +128,7 @@ pub enum StatementFault {
         operator: &'static str,
         count: usize,
     },
-    TooManyOperands {
+    TooManyListed {
         count: usize,
     },
     PathRequired {

@@ -57,7 +57,7 @@ impl Parser<'_> {
         match elements.len() {
             0 => self.keep(StatementFault::OperandCount { operator: "IN", count: 1 }),
             1..=LISTED_OPERANDS_MAX => {}
-            count => self.keep(StatementFault::TooManyOperands { count }),
+            count => self.keep(StatementFault::TooManyListed { count }),
         }
         let list = elements.into_iter().map(|element| self.test_operand(element)).collect();
         Test::In { operand, list }
