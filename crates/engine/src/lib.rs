@@ -97,6 +97,11 @@ impl Engine {
         &self.clock
     }
 
+    /// The quotas of each account.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
     /// The table with this name, as this engine knows it. Writers check the handle inside the write
     /// ([`Table::check_guard`]) and call [`Engine::refresh`] if it is stale.
     pub async fn table(&self, name: &TableName) -> Result<Arc<Table>> {

@@ -107,6 +107,10 @@ pub enum BillingMode {
     PayPerRequest,
 }
 
+/// What an on-demand table or index serves from the start, per second.
+pub const ON_DEMAND_INITIAL_READ_UNITS: u64 = 12_000;
+pub const ON_DEMAND_INITIAL_WRITE_UNITS: u64 = 4_000;
+
 /// Capacity settings of a table or a global index.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Throughput {

@@ -255,8 +255,7 @@ fn update_table_error(error: UpdateTableError, subject: Subject<'_>) -> ApiError
             table::update_index_on_demand_maximum_provisioned(member, &index)
         }
         UpdateTableError::IndexesBusy { change, indexes, deleting } => {
-            let verb = if deleting { "deleted" } else { "created" };
-            indexes_busy(change, table, &indexes.join(", "), verb)
+            indexes_busy(change, table, &indexes.join(", "), deleting)
         }
         UpdateTableError::WarmThroughputDecrease { write, index } => {
             table::warm_decrease(units_per_second(write), &warm_place(index.as_deref()))
@@ -295,14 +294,13 @@ fn printed_schema(keys: &KeySchema) -> String {
     format!("Schema:[{}]", elements.join(", "))
 }
 
-fn indexes_busy(change: BlockedChange, table: &str, indexes: &str, verb: &str) -> ApiError {
+fn indexes_busy(change: BlockedChange, table: &str, indexes: &str, deleting: bool) -> ApiError {
+    let (participle, noun) =
+        if deleting { ("deleted", "deletion") } else { ("created", "creation") };
     match change {
-        BlockedChange::Throughput => table::throughput_while_index(verb, table, indexes),
-        BlockedChange::Stream => table::stream_while_index(verb),
-        BlockedChange::OnDemandMaximum => {
-            let work = if verb == "deleted" { "deletion" } else { "creation" };
-            table::on_demand_maximum_while_index(work, indexes)
-        }
+        BlockedChange::Throughput => table::throughput_while_index(participle, table, indexes),
+        BlockedChange::Stream => table::stream_while_index(participle),
+        BlockedChange::OnDemandMaximum => table::on_demand_maximum_while_index(noun, indexes),
     }
 }
 

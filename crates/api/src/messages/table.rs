@@ -177,11 +177,12 @@ texts! {
     ResourceInUse, "Attempt to change a resource which is still in use: " => {
         indexes_in_flux()
             "Cannot delete table while indexes are being created, updated, or deleted.";
-        throughput_while_index(verb: &str, table: &str, indexes: &str) "Can't change table IOPS \
-            when an index is being {verb}. Table: {table} Indexes: [{indexes}]";
-        stream_while_index(verb: &str) "Can't change stream status when an index is being {verb}";
-        on_demand_maximum_while_index(work: &str, indexes: &str) "OnDemandThroughput cannot be \
-            updated while index {work} is in progress for indexes: [{indexes}]";
+        throughput_while_index(participle: &str, table: &str, indexes: &str) "Can't change table IOPS \
+            when an index is being {participle}. Table: {table} Indexes: [{indexes}]";
+        stream_while_index(participle: &str)
+            "Can't change stream status when an index is being {participle}";
+        on_demand_maximum_while_index(noun: &str, indexes: &str) "OnDemandThroughput cannot be \
+            updated while index {noun} is in progress for indexes: [{indexes}]";
         index_being_deleted(table: &str, index: &str)
             "Index is being deleted. Table: {table} Index: {index}";
     }

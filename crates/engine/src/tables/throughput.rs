@@ -3,11 +3,9 @@
 use crate::command::{OnDemandMaximum, ProvisionedUnits, ThroughputSettings};
 use crate::error::{Error, LimitError, Result, UpdateTableError};
 use crate::options::Limits;
-use crate::schema::{BillingMode, Throughput};
-
-/// What an on-demand table serves from the start.
-const ON_DEMAND_WARM_READ_UNITS: u64 = 12_000;
-const ON_DEMAND_WARM_WRITE_UNITS: u64 = 4_000;
+use crate::schema::{
+    BillingMode, ON_DEMAND_INITIAL_READ_UNITS, ON_DEMAND_INITIAL_WRITE_UNITS, Throughput,
+};
 
 /// This many decreases are free per UTC day; after that, one per hour.
 const FREE_DECREASES_PER_DAY: u32 = 4;
@@ -176,8 +174,8 @@ fn set_units(throughput: &mut Throughput, units: ProvisionedUnits) {
 }
 
 fn warm_up_for_on_demand(throughput: &mut Throughput) {
-    throughput.warm_read_units = throughput.warm_read_units.max(ON_DEMAND_WARM_READ_UNITS);
-    throughput.warm_write_units = throughput.warm_write_units.max(ON_DEMAND_WARM_WRITE_UNITS);
+    throughput.warm_read_units = throughput.warm_read_units.max(ON_DEMAND_INITIAL_READ_UNITS);
+    throughput.warm_write_units = throughput.warm_write_units.max(ON_DEMAND_INITIAL_WRITE_UNITS);
 }
 
 fn count_decrease(throughput: &mut Throughput, now_ms: u64) -> Result<(), UpdateTableError> {

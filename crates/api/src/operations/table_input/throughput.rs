@@ -1,7 +1,9 @@
 //! Capacity members of tables and global indexes.
 
 use zenobe_engine::command::{OnDemandMaximum, ProvisionedUnits, ThroughputSettings};
-use zenobe_engine::schema::BillingMode;
+use zenobe_engine::schema::{
+    BillingMode, ON_DEMAND_INITIAL_READ_UNITS, ON_DEMAND_INITIAL_WRITE_UNITS,
+};
 
 use super::shapes::{OnDemandThroughput, ProvisionedThroughput, WarmThroughput};
 use crate::constraints::Violations;
@@ -11,16 +13,21 @@ use crate::messages::table;
 
 const CAPACITY_UNITS_BOUND: i64 = 1_000_000_000_000;
 
-/// What an on-demand table serves from the start: read and write units per second.
-const ON_DEMAND_INITIAL_UNITS: (i64, i64) = (12_000, 4_000);
-
 /// The capacity members of a table or an index, after their constraints.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Capacity {
-    /// Read and write units.
-    pub(crate) provisioned: Option<(i64, i64)>,
-    pub(crate) on_demand: Option<(Option<i64>, Option<i64>)>,
-    pub(crate) warm: Option<(Option<i64>, Option<i64>)>,
+    pub(crate) provisioned: Option<Units<i64>>,
+    /// Maxima; `-1` stands for none.
+    pub(crate) on_demand: Option<Units<Option<i64>>>,
+    /// Per second.
+    pub(crate) warm: Option<Units<Option<i64>>>,
+}
+
+/// The two members of every structure about capacity.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Units<T> {
+    read: T,
+    write: T,
 }
 
 /// Whose capacity a rule is about.
@@ -51,11 +58,16 @@ impl Capacity {
             );
             let read =
                 constrain_units(given.read_capacity_units, &path, "readCapacityUnits", violations);
-            (read, write)
+            Units { read, write }
         });
-        let on_demand =
-            on_demand.map(|given| (given.max_read_request_units, given.max_write_request_units));
-        let warm = warm.map(|given| (given.read_units_per_second, given.write_units_per_second));
+        let on_demand = on_demand.map(|given| Units {
+            read: given.max_read_request_units,
+            write: given.max_write_request_units,
+        });
+        let warm = warm.map(|given| Units {
+            read: given.read_units_per_second,
+            write: given.write_units_per_second,
+        });
         Capacity { provisioned, on_demand, warm }
     }
 
@@ -82,7 +94,7 @@ impl Capacity {
     }
 
     pub(crate) fn check_bounds(&self) -> Result<(), ApiError> {
-        let (read, write) = self.provisioned.unwrap_or_default();
+        let Units { read, write } = self.provisioned.unwrap_or_default();
         for (units, is_write) in [(read, false), (write, true)] {
             if units > CAPACITY_UNITS_BOUND {
                 return Err(table::capacity_out_of_bounds(units, capacity_units(is_write)));
@@ -126,12 +138,15 @@ impl Capacity {
         place: Place<'_>,
         billing_mode: BillingMode,
     ) -> Result<(), ApiError> {
-        let (read_min, write_min) = match billing_mode {
-            BillingMode::PayPerRequest => ON_DEMAND_INITIAL_UNITS,
+        let min = match billing_mode {
+            BillingMode::PayPerRequest => Units {
+                read: ON_DEMAND_INITIAL_READ_UNITS as i64,
+                write: ON_DEMAND_INITIAL_WRITE_UNITS as i64,
+            },
             BillingMode::Provisioned => self.provisioned.unwrap_or_default(),
         };
         for (units, is_write) in given_members(self.warm) {
-            if units >= if is_write { write_min } else { read_min } {
+            if units >= if is_write { min.write } else { min.read } {
                 continue;
             }
             let (member, place) = (units_per_second(is_write), warm_place(place.index()));
@@ -152,16 +167,17 @@ impl Capacity {
             -1 => OnDemandMaximum::Unlimited,
             given => OnDemandMaximum::Units(units(given)),
         };
-        let (max_read, max_write) = self.on_demand.unwrap_or_default();
-        let (warm_read, warm_write) = self.warm.unwrap_or_default();
+        let on_demand = self.on_demand.unwrap_or_default();
+        let warm = self.warm.unwrap_or_default();
         ThroughputSettings {
-            provisioned: self
-                .provisioned
-                .map(|(read, write)| ProvisionedUnits { read: units(read), write: units(write) }),
-            on_demand_max_read_units: max_read.map(maximum),
-            on_demand_max_write_units: max_write.map(maximum),
-            warm_read_units: warm_read.map(units),
-            warm_write_units: warm_write.map(units),
+            provisioned: self.provisioned.map(|given| ProvisionedUnits {
+                read: units(given.read),
+                write: units(given.write),
+            }),
+            on_demand_max_read_units: on_demand.read.map(maximum),
+            on_demand_max_write_units: on_demand.write.map(maximum),
+            warm_read_units: warm.read.map(units),
+            warm_write_units: warm.write.map(units),
         }
     }
 
@@ -184,8 +200,8 @@ impl<'a> Place<'a> {
 }
 
 /// The given ones of a read and a write member, reads first, each with whether it is the write one.
-fn given_members(members: Option<(Option<i64>, Option<i64>)>) -> impl Iterator<Item = (i64, bool)> {
-    let (read, write) = members.unwrap_or_default();
+fn given_members(members: Option<Units<Option<i64>>>) -> impl Iterator<Item = (i64, bool)> {
+    let Units { read, write } = members.unwrap_or_default();
     let tagged = |units: Option<i64>, is_write| units.map(|units| (units, is_write));
     tagged(read, false).into_iter().chain(tagged(write, true))
 }
