@@ -1,19 +1,20 @@
 //! What the store keeps for consumers of streams: each consumer's definition, which only its owner
 //! interprets, and its progress in each shard.
 //!
-//! Rows are items in the engine's own encoding and repeat everything in their keys, so nobody has
-//! to parse a key.
+//! Rows repeat everything in their keys, so nobody has to parse a key.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use zenobe_store::{Batch, Direction, Key, KeyRange, WriteSet, write_with};
-use zenobe_value::{AttributeValue, Attributes, EncodedItem, Number};
+use zenobe_store::{Batch, Direction, Key, KeyRange, Value, WriteSet, write_with};
 
 use crate::Engine;
 use crate::error::{Error, Result};
 use crate::keyspace;
+use crate::row::{Fields, corrupt};
 use crate::schema::Namespace;
+
+const WHAT: &str = "the row of a stream's consumer";
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConsumerName {
@@ -45,13 +46,13 @@ impl Engine {
     /// Every consumer and its definition. A row that does not decode is logged and does not hide
     /// the others.
     pub async fn consumers(&self) -> Result<Vec<(ConsumerName, String)>> {
-        let values = self.values_of_consumers(keyspace::consumers_prefix()).await?;
-        let consumers = values.into_iter().filter_map(|value| {
-            let consumer = decode_row(value).ok().and_then(|row| decode_consumer(&row));
-            if consumer.is_none() {
-                tracing::error!("the row of a stream's consumer does not decode and is left alone");
+        let rows = self.rows_of_consumers(keyspace::consumers_prefix()).await?;
+        let consumers = rows.into_iter().filter_map(|row| {
+            let consumer = decode_consumer(&row);
+            if let Err(error) = &consumer {
+                tracing::error!(%error, "the row of a stream's consumer is damaged and left alone");
             }
-            consumer
+            consumer.ok()
         });
         Ok(consumers.collect())
     }
@@ -60,7 +61,7 @@ impl Engine {
     pub async fn save_consumer(&self, consumer: &ConsumerName, definition: &str) -> Result<()> {
         let key = keyspace::consumer_row(&consumer.namespace, &consumer.name);
         let mut row = encode_name(consumer);
-        row.insert(attribute::DEFINITION.into(), text(definition));
+        row.text("definition", definition);
         self.write_consumer_rows(vec![(key, Some(row))], None).await
     }
 
@@ -78,7 +79,7 @@ impl Engine {
     ) -> Result<Vec<(ShardName, Checkpoint)>> {
         let prefix = keyspace::checkpoints_prefix(&consumer.namespace, &consumer.name);
         let rows = self.rows_of_consumers(prefix).await?;
-        rows.iter().map(|row| decode_checkpoint(row).ok_or_else(corrupt)).collect()
+        rows.iter().map(|row| decode_checkpoint(row)).collect()
     }
 
     /// Stores a consumer's progress in some shards, atomically. Durable when it returns.
@@ -104,23 +105,19 @@ impl Engine {
         self.write_consumer_rows(rows, None).await
     }
 
-    async fn rows_of_consumers(&self, prefix: Key) -> Result<Vec<Attributes>> {
-        self.values_of_consumers(prefix).await?.into_iter().map(decode_row).collect()
-    }
-
-    async fn values_of_consumers(&self, prefix: Key) -> Result<Vec<Key>> {
-        let mut values = Vec::new();
-        let mut visit = |_: &[u8], value: &[u8]| {
-            values.push(Key::copy_from_slice(value));
+    async fn rows_of_consumers(&self, prefix: Key) -> Result<Vec<Value>> {
+        let mut rows = Vec::new();
+        let mut visit = |_: &[u8], row: &[u8]| {
+            rows.push(Value::copy_from_slice(row));
             ControlFlow::Continue(())
         };
         self.store.scan(KeyRange::prefix(prefix), Direction::Forward, &mut visit).await?;
-        Ok(values)
+        Ok(rows)
     }
 
     async fn write_consumer_rows(
         &self,
-        rows: Vec<(Key, Option<Attributes>)>,
+        rows: Vec<(Key, Option<Fields>)>,
         deleted: Option<KeyRange>,
     ) -> Result<()> {
         let keys: Vec<Key> = rows.iter().map(|(key, _)| key.clone()).collect();
@@ -132,9 +129,7 @@ impl Engine {
             }
             for (key, row) in &rows {
                 match row {
-                    Some(row) => {
-                        batch.put(key.clone(), EncodedItem::encode(row).as_bytes().clone());
-                    }
+                    Some(row) => batch.put(key.clone(), row.encode()),
                     None => batch.delete(key.clone()),
                 }
             }
@@ -143,18 +138,6 @@ impl Engine {
         decision.await??;
         Ok(())
     }
-}
-
-mod attribute {
-    pub const ACCOUNT: &str = "account";
-    pub const REGION: &str = "region";
-    pub const NAME: &str = "name";
-    pub const DEFINITION: &str = "definition";
-    pub const STREAM: &str = "stream";
-    pub const SHARD: &str = "shard";
-    pub const STATE: &str = "state";
-    pub const SEQUENCE: &str = "sequence";
-    pub const TIMESTAMP_MS: &str = "timestamp_ms";
 }
 
 mod state {
@@ -169,83 +152,59 @@ fn checkpoint_key(consumer: &ConsumerName, shard: &ShardName) -> Key {
     keyspace::checkpoint_row(namespace, name, &shard.stream, &shard.shard)
 }
 
-fn encode_name(consumer: &ConsumerName) -> Attributes {
-    Attributes::from([
-        (attribute::ACCOUNT.into(), text(&consumer.namespace.account)),
-        (attribute::REGION.into(), text(&consumer.namespace.region)),
-        (attribute::NAME.into(), text(&consumer.name)),
-    ])
+fn encode_name(consumer: &ConsumerName) -> Fields {
+    let mut fields = Fields::default();
+    fields.text("account", &consumer.namespace.account);
+    fields.text("region", &consumer.namespace.region);
+    fields.text("name", &consumer.name);
+    fields
 }
 
 fn encode_checkpoint(
     consumer: &ConsumerName,
     shard: &ShardName,
     checkpoint: &Checkpoint,
-) -> Attributes {
-    let mut row = encode_name(consumer);
-    row.insert(attribute::STREAM.into(), text(&shard.stream));
-    row.insert(attribute::SHARD.into(), text(&shard.shard));
+) -> Fields {
+    let mut fields = encode_name(consumer);
+    fields.text("stream", &shard.stream);
+    fields.text("shard", &shard.shard);
     let state = match checkpoint {
         Checkpoint::Oldest => state::OLDEST,
         Checkpoint::From { timestamp_ms } => {
-            let timestamp = AttributeValue::N(Number::from(*timestamp_ms));
-            row.insert(attribute::TIMESTAMP_MS.into(), timestamp);
+            fields.number("timestamp_ms", *timestamp_ms);
             state::FROM
         }
         Checkpoint::After { sequence } => {
-            row.insert(attribute::SEQUENCE.into(), text(sequence));
+            fields.text("sequence", sequence);
             state::AFTER
         }
         Checkpoint::Finished => state::FINISHED,
     };
-    row.insert(attribute::STATE.into(), text(state));
-    row
+    fields.text("state", state);
+    fields
 }
 
-fn decode_row(value: Key) -> Result<Attributes> {
-    let item = EncodedItem::from_bytes(value).map_err(|_| corrupt())?;
-    Ok(item.as_item().decode())
-}
-
-fn decode_consumer(row: &Attributes) -> Option<(ConsumerName, String)> {
-    let account = text_of(row, attribute::ACCOUNT)?;
-    let region = text_of(row, attribute::REGION)?;
+fn decode_consumer(row: &[u8]) -> Result<(ConsumerName, String)> {
+    let mut fields = Fields::decode(row, WHAT)?;
+    let account = fields.take_text("account")?;
+    let region = fields.take_text("region")?;
     let namespace = Arc::new(Namespace { account, region });
-    let consumer = ConsumerName { namespace, name: text_of(row, attribute::NAME)? };
-    Some((consumer, text_of(row, attribute::DEFINITION)?))
+    let consumer = ConsumerName { namespace, name: fields.take_text("name")? };
+    Ok((consumer, fields.take_text("definition")?))
 }
 
-fn decode_checkpoint(row: &Attributes) -> Option<(ShardName, Checkpoint)> {
-    let stream = text_of(row, attribute::STREAM)?;
-    let shard = text_of(row, attribute::SHARD)?;
-    let checkpoint = match text_of(row, attribute::STATE)?.as_str() {
+fn decode_checkpoint(row: &[u8]) -> Result<(ShardName, Checkpoint)> {
+    let mut fields = Fields::decode(row, WHAT)?;
+    let stream = fields.take_text("stream")?;
+    let shard = fields.take_text("shard")?;
+    let checkpoint = match fields.take_text("state")?.as_str() {
         state::OLDEST => Checkpoint::Oldest,
-        state::FROM => match row.get(attribute::TIMESTAMP_MS)? {
-            AttributeValue::N(number) => {
-                Checkpoint::From { timestamp_ms: u64::try_from(number.to_i64()?).ok()? }
-            }
-            _ => return None,
-        },
-        state::AFTER => Checkpoint::After { sequence: text_of(row, attribute::SEQUENCE)? },
+        state::FROM => Checkpoint::From { timestamp_ms: fields.take_number("timestamp_ms")? },
+        state::AFTER => Checkpoint::After { sequence: fields.take_text("sequence")? },
         state::FINISHED => Checkpoint::Finished,
-        _ => return None,
+        other => return Err(corrupt(format!("the state {other:?} in {WHAT}"))),
     };
-    Some((ShardName { stream, shard }, checkpoint))
-}
-
-fn text(value: &str) -> AttributeValue {
-    AttributeValue::S(value.to_owned())
-}
-
-fn text_of(row: &Attributes, name: &str) -> Option<String> {
-    match row.get(name)? {
-        AttributeValue::S(text) => Some(text.clone()),
-        _ => None,
-    }
-}
-
-fn corrupt() -> Error {
-    Error::Corrupt { detail: "the row of a stream's consumer does not decode".into() }
+    Ok((ShardName { stream, shard }, checkpoint))
 }
 
 #[cfg(test)]

@@ -1,10 +1,8 @@
 //! Checks whether the store reads and writes, by doing both as requests do.
 
-use zenobe_store::{Batch, Value, WriteSet, write_with};
-
 use crate::Engine;
-use crate::error::{Error, Result};
-use crate::keyspace;
+use crate::error::Result;
+use crate::{keyspace, row};
 
 impl Engine {
     pub async fn check_reads(&self) -> Result<()> {
@@ -14,15 +12,7 @@ impl Engine {
 
     /// Writes a dedicated row. Durable when it returns, like any write.
     pub async fn check_writes(&self) -> Result<()> {
-        let keys = [keyspace::health_row()];
-        let now_ms = self.clock.now_ms();
-        let set = WriteSet { guards: &[], keys: &keys };
-        let written = write_with(&*self.store, set, |_| {
-            let mut batch = Batch::new();
-            batch.put(keys[0].clone(), Value::copy_from_slice(&now_ms.to_be_bytes()));
-            Ok::<_, Error>((batch, ()))
-        });
-        written.await??;
-        Ok(())
+        let now = row::encode_number(self.clock.now_ms());
+        row::put(&*self.store, keyspace::health_row(), now).await
     }
 }

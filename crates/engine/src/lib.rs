@@ -22,6 +22,7 @@ pub mod options;
 mod pace;
 mod random;
 mod read;
+mod row;
 pub mod schema;
 pub mod streams;
 mod tables;

@@ -1,5 +1,5 @@
 //! The definition of a table: keys, indexes and settings. It is pure data, shared by the catalogue,
-//! the item paths and the API; `catalog::record` stores it.
+//! the item paths and the API; `catalog::definition_row` stores it.
 
 use std::collections::BTreeMap;
 

@@ -13,12 +13,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use zenobe_store::{Batch, Reader, Value, WriteSet, write_with};
+use zenobe_store::Reader;
 
 use crate::Engine;
 use crate::clock::{Clock, iso8601};
-use crate::error::{Error, Result};
-use crate::keyspace;
+use crate::error::Result;
+use crate::{keyspace, row};
 
 /// How far the last time seen may be ahead of the stored one.
 const SAVED_EVERY_MS: u64 = 60 * 60 * 1_000;
@@ -71,7 +71,7 @@ impl Timeline {
         jump_ms_max: Option<u64>,
     ) -> Result<Timeline> {
         let saved_ms = match reader.get(&keyspace::last_time()).await? {
-            Some(row) => Some(decode(&row)?),
+            Some(row) => Some(row::decode_number(&row)?),
             None => None,
         };
         let at_ms = saved_ms.unwrap_or_else(|| clock.now_ms());
@@ -146,11 +146,6 @@ fn report(has_jumped: bool, expected_ms: u64, now_ms: u64) {
     }
 }
 
-fn decode(row: &Value) -> Result<u64> {
-    let corrupt = || Error::Corrupt { detail: "the row of the last time seen".to_owned() };
-    row[..].try_into().map(u64::from_be_bytes).map_err(|_| corrupt())
-}
-
 impl Engine {
     pub fn clock_status(&self) -> ClockStatus {
         let Moment { now_ms, past_ms, is_paused, .. } = self.timeline.read();
@@ -169,14 +164,7 @@ impl Engine {
     pub(crate) async fn remember_time(&self) -> Result<()> {
         self.timeline.read();
         let Some(at_ms) = self.timeline.unsaved_ms() else { return Ok(()) };
-        let keys = [keyspace::last_time()];
-        let set = WriteSet { guards: &[], keys: &keys };
-        let decision = write_with(&*self.store, set, |_| {
-            let mut batch = Batch::new();
-            batch.put(keys[0].clone(), Value::copy_from_slice(&at_ms.to_be_bytes()));
-            Ok::<_, Error>((batch, ()))
-        });
-        decision.await??;
+        row::put(&*self.store, keyspace::last_time(), row::encode_number(at_ms)).await?;
         self.timeline.seen.lock().saved_ms = Some(at_ms);
         Ok(())
     }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use zenobe_store::{Batch, Key, Store, Value, WriteSet, write_with};
 
-use super::{Catalog, Table, record};
+use super::{Catalog, Table, definition_row};
 use crate::command::TableName;
 use crate::error::{Error, LimitError, Result};
 use crate::keyspace;
+use crate::row::{corrupt, decode_number, encode_number};
 use crate::schema::{TableDefinition, TableId};
 
 /// A changed definition. The version is set when it is written.
@@ -65,15 +66,15 @@ impl Catalog {
             if reads[0].is_some() {
                 return Err(Error::TableExists { name: name.name.clone() });
             }
-            let id = decode_row_u64(reads[1].as_ref())? + 1;
+            let id = stored_number(reads[1].as_ref())? + 1;
             let Edit { definition, mut batch } = build(TableId(id))?;
-            let count = decode_row_u64(reads[2].as_ref())?;
+            let count = stored_number(reads[2].as_ref())?;
             if count >= tables_max {
                 return Err(Error::Limit(LimitError::Tables));
             }
             put_definition(&mut batch, &keys[0], &definition);
-            batch.put(keys[1].clone(), encode_row_u64(id));
-            batch.put(keys[2].clone(), encode_row_u64(count + 1));
+            batch.put(keys[1].clone(), encode_number(id));
+            batch.put(keys[2].clone(), encode_number(count + 1));
             Ok((batch, definition))
         };
         let set = WriteSet { guards: &[], keys: &keys };
@@ -142,13 +143,13 @@ impl Catalog {
             let remove = |reads: &[Option<Value>]| {
                 let definition = stored_definition(reads, &known)?;
                 let mut batch = decide(&definition)?;
-                let count = decode_row_u64(reads[2].as_ref())?;
+                let count = stored_number(reads[2].as_ref())?;
                 let count = count.checked_sub(1).ok_or_else(|| {
                     corrupt(format!("no tables are counted, but there is {}", name.name))
                 })?;
                 batch.delete(keys[0].clone());
                 batch.delete(keys[1].clone());
-                batch.put(keys[2].clone(), encode_row_u64(count));
+                batch.put(keys[2].clone(), encode_number(count));
                 Ok((batch, definition))
             };
             known.put_in_question();
@@ -197,7 +198,7 @@ fn stored_definition(reads: &[Option<Value>], known: &Table) -> Result<TableDefi
     let Some(row) = &reads[0] else {
         return Err(Error::TableNotFound { name: known.name().name.clone() }.into());
     };
-    let definition = record::decode_row(row)?;
+    let definition = definition_row::decode_row(row)?;
     if definition.id != known.definition().id {
         return Err(Refusal::OtherTable);
     }
@@ -209,23 +210,11 @@ fn stored_definition(reads: &[Option<Value>], known: &Table) -> Result<TableDefi
 }
 
 fn put_definition(batch: &mut Batch, row_key: &Key, definition: &TableDefinition) {
-    batch.put(row_key.clone(), record::encode_row(definition));
-    batch.put(keyspace::version_row(definition.id), encode_row_u64(definition.version));
+    batch.put(row_key.clone(), definition_row::encode_row(definition));
+    batch.put(keyspace::version_row(definition.id), encode_number(definition.version));
 }
 
-fn encode_row_u64(number: u64) -> Value {
-    Value::copy_from_slice(&number.to_be_bytes())
-}
-
-fn decode_row_u64(row: Option<&Value>) -> Result<u64> {
-    match row {
-        None => Ok(0),
-        Some(bytes) => bytes[..].try_into().map(u64::from_be_bytes).map_err(|_| {
-            corrupt(format!("a row of {} bytes in place of a number of 8", bytes.len()))
-        }),
-    }
-}
-
-fn corrupt(detail: String) -> Error {
-    Error::Corrupt { detail }
+/// The number in a row that may be missing.
+fn stored_number(row: Option<&Value>) -> Result<u64> {
+    row.map_or(Ok(0), |row| decode_number(row))
 }

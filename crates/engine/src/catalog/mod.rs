@@ -6,7 +6,7 @@
 //! missing from the map is looked up in the store.
 
 pub(crate) mod change;
-pub(crate) mod record;
+pub(crate) mod definition_row;
 mod table;
 
 use std::collections::HashMap;
@@ -119,7 +119,7 @@ impl Catalog {
             self.remove(name);
             return Err(Error::TableNotFound { name: name.name.clone() });
         };
-        let table = Arc::new(Table::new(Arc::new(record::decode_row(&row)?)));
+        let table = Arc::new(Table::new(Arc::new(definition_row::decode_row(&row)?)));
         self.insert(Arc::clone(&table));
         Ok(table)
     }
@@ -138,7 +138,7 @@ impl Catalog {
 }
 
 fn loaded_table(key: &[u8], row: &[u8]) -> Result<Table> {
-    let definition = record::decode_row(row)?;
+    let definition = definition_row::decode_row(row)?;
     if keyspace::table_row(&definition.namespace, &definition.name) != key {
         let detail = format!("the row of table {} is under another name", definition.name);
         return Err(Error::Corrupt { detail });

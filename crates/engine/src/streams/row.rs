@@ -1,18 +1,18 @@
 //! The row of a stream: everything needed to read it, even without its table.
 
-use bytes::Bytes;
 use zenobe_store::{Batch, Key, Reader, Value};
-use zenobe_value::EncodedItem;
 
-use crate::catalog::record::{Record, decode_keys, decode_stream, encode_keys, encode_stream};
+use crate::catalog::definition_row::{decode_keys, decode_stream, encode_keys, encode_stream};
 use crate::command::StreamName;
 use crate::error::{Error, Result, StreamError};
 use crate::keyspace;
+use crate::row::Fields;
 use crate::schema::{KeySchema, Namespace, StreamSettings, TableDefinition, TableId};
 
 use super::shards::Shard;
 
 const FORMAT: u64 = 1;
+const WHAT: &str = "a stream's row";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StreamRow {
@@ -82,39 +82,33 @@ impl StreamRow {
     }
 
     fn encode(&self) -> Value {
-        let mut record = Record::default();
-        record.number("format", FORMAT);
-        record.text("account", &self.namespace.account);
-        record.text("region", &self.namespace.region);
-        record.text("table_name", &self.table_name);
-        record.number("table_id", self.table_id.0);
-        record.text("table_uuid", &self.table_uuid);
-        record.map("keys", encode_keys(&self.keys));
-        record.map("stream", encode_stream(&self.settings));
-        record.optional_number("disabled_at_ms", self.disabled_at_ms);
-        EncodedItem::encode(&record.0).as_bytes().clone()
+        let mut fields = Fields::default();
+        fields.number("format", FORMAT);
+        fields.text("account", &self.namespace.account);
+        fields.text("region", &self.namespace.region);
+        fields.text("table_name", &self.table_name);
+        fields.number("table_id", self.table_id.0);
+        fields.text("table_uuid", &self.table_uuid);
+        fields.map("keys", encode_keys(&self.keys));
+        fields.map("stream", encode_stream(&self.settings));
+        fields.optional_number("disabled_at_ms", self.disabled_at_ms);
+        fields.encode()
     }
 
     pub fn decode(row: &[u8]) -> Result<StreamRow> {
-        let item = EncodedItem::from_bytes(Bytes::copy_from_slice(row))
-            .map_err(|error| Error::Corrupt { detail: format!("a stream row: {error}") })?;
-        let mut record = Record(item.as_item().decode());
-        let format = record.take_number("format")?;
-        if format != FORMAT {
-            let detail = format!("a stream row of format {format}, expected {FORMAT}");
-            return Err(Error::Corrupt { detail });
-        }
+        let mut fields = Fields::decode(row, WHAT)?;
+        fields.check_format(WHAT, FORMAT)?;
         Ok(StreamRow {
             namespace: Namespace {
-                account: record.take_text("account")?,
-                region: record.take_text("region")?,
+                account: fields.take_text("account")?,
+                region: fields.take_text("region")?,
             },
-            table_name: record.take_text("table_name")?,
-            table_id: TableId(record.take_number("table_id")?),
-            table_uuid: record.take_text("table_uuid")?,
-            keys: decode_keys(record.take_map("keys")?)?,
-            settings: decode_stream(record.take_map("stream")?)?,
-            disabled_at_ms: record.take_optional_number("disabled_at_ms")?,
+            table_name: fields.take_text("table_name")?,
+            table_id: TableId(fields.take_number("table_id")?),
+            table_uuid: fields.take_text("table_uuid")?,
+            keys: decode_keys(fields.take_map("keys")?)?,
+            settings: decode_stream(fields.take_map("stream")?)?,
+            disabled_at_ms: fields.take_optional_number("disabled_at_ms")?,
         })
     }
 }
@@ -123,7 +117,7 @@ impl StreamRow {
 mod tests {
     use std::path::Path;
 
-    use zenobe_value::{AttributeValue, Number};
+    use zenobe_value::{AttributeValue, EncodedItem, Number};
 
     use super::*;
     use crate::schema::{KeyAttribute, ScalarType, ShardGeneration, StreamViewType};

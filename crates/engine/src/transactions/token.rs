@@ -8,7 +8,6 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use zenobe_store::{Batch, Direction, Key, Value, WriteSet, write_with};
-use zenobe_value::{AttributeValue, Attributes, EncodedItem, Number};
 
 use crate::Engine;
 use crate::capacity::transactional_read_halves;
@@ -16,6 +15,7 @@ use crate::catalog::Table;
 use crate::command::{Consumed, TableName, TransactionToken, TransactionalUnits};
 use crate::error::{Error, Result};
 use crate::keyspace;
+use crate::row::{Fields, corrupt};
 use crate::schema::Namespace;
 use crate::write::commit::Written;
 
@@ -70,7 +70,7 @@ impl Token {
         let Some(row) = row else {
             return Ok(TokenState::Unused);
         };
-        let row = Row::decode(row)?;
+        let row = TokenRow::decode(row)?;
         if row.expires_at_ms <= self.now_ms {
             return Ok(TokenState::Unused);
         }
@@ -102,7 +102,7 @@ impl Token {
                 None => read_halves.push((name.clone(), halves)),
             }
         }
-        let row = Row {
+        let row = TokenRow {
             parameters_digest: self.parameters_digest,
             expires_at_ms: self.now_ms + LIFETIME_MS,
             read_halves,
@@ -132,7 +132,7 @@ impl Engine {
             // token would stay.
             expiries.iter().for_each(|expiry| batch.delete(expiry.clone()));
             for (key, row) in keys.iter().zip(rows) {
-                match row.as_ref().map(Row::decode) {
+                match row.as_ref().map(TokenRow::decode) {
                     // A token that was used again after its expiry has a new row and a new expiry.
                     Some(Ok(row)) if row.expires_at_ms < now_ms => batch.delete(key.clone()),
                     Some(Ok(_)) | None => {}
@@ -174,67 +174,43 @@ fn token_rows(expiries: &[Key]) -> Vec<Key> {
     rows
 }
 
-/// A token in its stored form: an item in the engine's own encoding.
+/// A token in its stored form.
 #[derive(Debug, PartialEq, Eq)]
-struct Row {
+struct TokenRow {
     parameters_digest: [u8; 16],
     expires_at_ms: u64,
     /// What a replay is charged on each table, in the order of first mention.
     read_halves: Vec<(String, u64)>,
 }
 
-mod attribute {
-    pub const DIGEST: &str = "digest";
-    pub const EXPIRES_AT_MS: &str = "expires_at_ms";
-    pub const READS: &str = "reads";
-    pub const TABLE: &str = "table";
-    pub const HALVES: &str = "halves";
-}
-
-impl Row {
+impl TokenRow {
     fn encode(&self) -> Value {
         let read = |(name, halves): &(String, u64)| {
-            AttributeValue::M(Attributes::from([
-                (attribute::TABLE.into(), AttributeValue::S(name.clone())),
-                (attribute::HALVES.into(), AttributeValue::N(Number::from(*halves))),
-            ]))
+            let mut read = Fields::default();
+            read.text("table", name);
+            read.number("halves", *halves);
+            read.0
         };
-        let row = Attributes::from([
-            (attribute::DIGEST.into(), AttributeValue::B(self.parameters_digest.to_vec())),
-            (attribute::EXPIRES_AT_MS.into(), AttributeValue::N(Number::from(self.expires_at_ms))),
-            (
-                attribute::READS.into(),
-                AttributeValue::L(self.read_halves.iter().map(read).collect()),
-            ),
-        ]);
-        EncodedItem::encode(&row).as_bytes().clone()
+        let mut fields = Fields::default();
+        fields.bytes("digest", &self.parameters_digest);
+        fields.number("expires_at_ms", self.expires_at_ms);
+        fields.list("reads", self.read_halves.iter().map(read));
+        fields.encode()
     }
 
-    fn decode(row: &Value) -> Result<Row> {
-        let corrupt = || Error::Corrupt { detail: "a token's row does not decode".into() };
-        let item = EncodedItem::from_bytes(row.clone()).map_err(|_| corrupt())?;
-        Row::from_attributes(&item.as_item().decode()).ok_or_else(corrupt)
-    }
-
-    fn from_attributes(row: &Attributes) -> Option<Row> {
-        let AttributeValue::B(digest) = row.get(attribute::DIGEST)? else { return None };
-        let AttributeValue::L(reads) = row.get(attribute::READS)? else { return None };
-        let read = |read: &AttributeValue| {
-            let AttributeValue::M(read) = read else { return None };
-            let AttributeValue::S(name) = read.get(attribute::TABLE)? else { return None };
-            Some((name.clone(), number(read, attribute::HALVES)?))
+    fn decode(row: &Value) -> Result<TokenRow> {
+        let mut fields = Fields::decode(row, "a token's row")?;
+        let digest = fields.take_bytes("digest")?;
+        let read = |read| {
+            let mut read = Fields(read);
+            Ok((read.take_text("table")?, read.take_number("halves")?))
         };
-        Some(Row {
-            parameters_digest: digest.as_slice().try_into().ok()?,
-            expires_at_ms: number(row, attribute::EXPIRES_AT_MS)?,
-            read_halves: reads.iter().map(read).collect::<Option<_>>()?,
+        Ok(TokenRow {
+            parameters_digest: digest
+                .try_into()
+                .map_err(|_| corrupt("a digest of another length in a token's row".to_owned()))?,
+            expires_at_ms: fields.take_number("expires_at_ms")?,
+            read_halves: fields.take_list("reads", read)?,
         })
-    }
-}
-
-fn number(attributes: &Attributes, name: &str) -> Option<u64> {
-    match attributes.get(name)? {
-        AttributeValue::N(number) => u64::try_from(number.to_i64()?).ok(),
-        _ => None,
     }
 }

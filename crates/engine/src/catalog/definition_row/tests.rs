@@ -4,8 +4,10 @@ use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
+use zenobe_value::Number;
 
 use super::*;
+use crate::error::Error;
 
 proptest! {
     #[test]
@@ -26,16 +28,16 @@ proptest! {
 #[test]
 fn a_later_version_may_add_attributes_but_not_drop_any() {
     let definition = sample();
-    let mut attributes = encode(&definition);
+    let Fields(mut attributes) = encode(&definition);
     attributes.insert("from_the_future".to_owned(), AttributeValue::Bool(true));
-    assert_eq!(decode(attributes.clone()).unwrap(), definition);
+    assert_eq!(decode(Fields(attributes.clone())).unwrap(), definition);
     for required in ["id", "keys", "throughput", "tags", "format", "global_indexes"] {
         let mut attributes = attributes.clone();
         attributes.remove(required);
-        assert!(matches!(decode(attributes), Err(Error::Corrupt { .. })), "{required}");
+        assert!(matches!(decode(Fields(attributes)), Err(Error::Corrupt { .. })), "{required}");
     }
     attributes.insert("format".to_owned(), AttributeValue::N(Number::from(2_u64)));
-    assert!(matches!(decode(attributes), Err(Error::Corrupt { .. })));
+    assert!(matches!(decode(Fields(attributes)), Err(Error::Corrupt { .. })));
 }
 
 #[test]

@@ -1,0 +1,310 @@
+//! A table's definition as a stored row.
+
+use std::collections::BTreeMap;
+
+use zenobe_store::Value;
+use zenobe_value::{AttributeValue, Attributes};
+
+use crate::error::Result;
+use crate::row::{Fields, corrupt, into_text, unexpected};
+use crate::schema::{
+    BillingMode, IndexDefinition, IndexId, IndexKind, IndexProjection, IndexStatus, KeyAttribute,
+    KeySchema, Namespace, ScalarType, ShardGeneration, StreamSettings, StreamViewType, TableClass,
+    TableDefinition, TableId, Throughput,
+};
+
+/// Rises when older readers must not touch a row.
+const FORMAT: u64 = 1;
+const WHAT: &str = "a table's row";
+
+pub(crate) fn encode_row(definition: &TableDefinition) -> Value {
+    encode(definition).encode()
+}
+
+pub(crate) fn decode_row(row: &[u8]) -> Result<TableDefinition> {
+    decode(Fields::decode(row, WHAT)?)
+}
+
+fn encode(definition: &TableDefinition) -> Fields {
+    let TableDefinition { namespace, throughput, .. } = definition;
+    let mut fields = Fields::default();
+    fields.number("format", FORMAT);
+    fields.number("id", definition.id.0);
+    fields.text("uuid", &definition.uuid);
+    fields.text("account", &namespace.account);
+    fields.text("region", &namespace.region);
+    fields.text("name", &definition.name);
+    fields.number("created_at_ms", definition.created_at_ms);
+    fields.number("version", definition.version);
+    fields.map("attribute_types", encode_types(&definition.attribute_types));
+    fields.map("keys", encode_keys(&definition.keys));
+    fields.list("local_indexes", definition.local_indexes.iter().map(encode_index));
+    fields.list("global_indexes", definition.global_indexes.iter().map(encode_index));
+    fields.number("next_index_id", u64::from(definition.next_index_id));
+    fields.text("billing_mode", name_of(BILLING_MODES, definition.billing_mode));
+    fields.optional_number("on_demand_since_ms", definition.on_demand_since_ms);
+    fields.map("throughput", encode_throughput(throughput));
+    if let Some(stream) = &definition.stream {
+        fields.map("stream", encode_stream(stream));
+    }
+    fields.optional_text("latest_stream_label", definition.latest_stream_label.as_deref());
+    fields.optional_text("kms_key_arn", definition.kms_key_arn.as_deref());
+    if let Some((class, changed_at_ms)) = definition.table_class {
+        fields.text("table_class", name_of(TABLE_CLASSES, class));
+        fields.optional_number("table_class_changed_at_ms", changed_at_ms);
+    }
+    fields.optional_number(
+        "previous_table_class_change_ms",
+        definition.previous_table_class_change_ms,
+    );
+    fields.flag("deletion_protection", definition.deletion_protection);
+    fields.map("tags", encode_texts(&definition.tags));
+    fields.optional_text("ttl_attribute", definition.ttl_attribute.as_deref());
+    fields.optional_number("ttl_changed_at_ms", definition.ttl_changed_at_ms);
+    fields.flag("ttl_indexed", definition.ttl_indexed);
+    fields
+}
+
+fn decode(mut fields: Fields) -> Result<TableDefinition> {
+    fields.check_format(WHAT, FORMAT)?;
+    Ok(TableDefinition {
+        id: TableId(fields.take_number("id")?),
+        uuid: fields.take_text("uuid")?,
+        namespace: Namespace {
+            account: fields.take_text("account")?,
+            region: fields.take_text("region")?,
+        },
+        name: fields.take_text("name")?,
+        created_at_ms: fields.take_number("created_at_ms")?,
+        version: fields.take_number("version")?,
+        attribute_types: decode_types(fields.take_map("attribute_types")?)?,
+        keys: decode_keys(fields.take_map("keys")?)?,
+        local_indexes: fields.take_list("local_indexes", decode_index)?,
+        global_indexes: fields.take_list("global_indexes", decode_index)?,
+        next_index_id: fields.take_u32("next_index_id")?,
+        billing_mode: value_of(BILLING_MODES, &fields.take_text("billing_mode")?)?,
+        on_demand_since_ms: fields.take_optional_number("on_demand_since_ms")?,
+        throughput: decode_throughput(fields.take_map("throughput")?)?,
+        stream: fields.take_optional_map("stream")?.map(decode_stream).transpose()?,
+        latest_stream_label: fields.take_optional_text("latest_stream_label")?,
+        kms_key_arn: fields.take_optional_text("kms_key_arn")?,
+        table_class: take_table_class(&mut fields)?,
+        previous_table_class_change_ms: fields
+            .take_optional_number("previous_table_class_change_ms")?,
+        deletion_protection: fields.take_flag("deletion_protection")?,
+        tags: decode_texts(fields.take_map("tags")?)?,
+        ttl_attribute: fields.take_optional_text("ttl_attribute")?,
+        ttl_changed_at_ms: fields.take_optional_number("ttl_changed_at_ms")?,
+        ttl_indexed: fields.take_flag("ttl_indexed")?,
+    })
+}
+
+fn encode_index(index: &IndexDefinition) -> Attributes {
+    let mut fields = Fields::default();
+    fields.number("id", u64::from(index.id.0));
+    fields.text("name", &index.name);
+    fields.text("kind", name_of(INDEX_KINDS, index.kind));
+    fields.map("keys", encode_keys(&index.keys));
+    fields.text("status", name_of(INDEX_STATUSES, index.status));
+    fields.map("throughput", encode_throughput(&index.throughput));
+    match &index.projection {
+        IndexProjection::All => fields.text("projection", "ALL"),
+        IndexProjection::KeysOnly => fields.text("projection", "KEYS_ONLY"),
+        IndexProjection::Include(names) => {
+            let names = names.iter().cloned().map(AttributeValue::S).collect();
+            fields.text("projection", "INCLUDE");
+            fields.put("included", AttributeValue::L(names));
+        }
+    }
+    fields.0
+}
+
+fn decode_index(attributes: Attributes) -> Result<IndexDefinition> {
+    let mut fields = Fields(attributes);
+    let projection = match fields.take_text("projection")?.as_str() {
+        "ALL" => IndexProjection::All,
+        "KEYS_ONLY" => IndexProjection::KeysOnly,
+        "INCLUDE" => match fields.take("included")? {
+            AttributeValue::L(names) => {
+                IndexProjection::Include(names.into_iter().map(into_text).collect::<Result<_>>()?)
+            }
+            other => return Err(unexpected("included", &other)),
+        },
+        other => return Err(corrupt(format!("projection {other:?} in a row"))),
+    };
+    Ok(IndexDefinition {
+        id: IndexId(fields.take_u32("id")?),
+        name: fields.take_text("name")?,
+        kind: value_of(INDEX_KINDS, &fields.take_text("kind")?)?,
+        keys: decode_keys(fields.take_map("keys")?)?,
+        projection,
+        status: value_of(INDEX_STATUSES, &fields.take_text("status")?)?,
+        throughput: decode_throughput(fields.take_map("throughput")?)?,
+    })
+}
+
+pub(crate) fn encode_keys(keys: &KeySchema) -> Attributes {
+    let encode_attribute = |attribute: &KeyAttribute| {
+        let mut fields = Fields::default();
+        fields.text("name", &attribute.name);
+        fields.text("type", name_of(SCALAR_TYPES, attribute.scalar_type));
+        fields.0
+    };
+    let mut fields = Fields::default();
+    fields.list("partition", keys.partition.iter().map(encode_attribute));
+    fields.list("sort", keys.sort.iter().map(encode_attribute));
+    fields.0
+}
+
+pub(crate) fn decode_keys(attributes: Attributes) -> Result<KeySchema> {
+    let decode_attribute = |attributes: Attributes| {
+        let mut fields = Fields(attributes);
+        Ok(KeyAttribute {
+            name: fields.take_text("name")?,
+            scalar_type: value_of(SCALAR_TYPES, &fields.take_text("type")?)?,
+        })
+    };
+    let mut fields = Fields(attributes);
+    Ok(KeySchema {
+        partition: fields.take_filled_list("partition", decode_attribute)?,
+        sort: fields.take_list("sort", decode_attribute)?,
+    })
+}
+
+fn encode_throughput(throughput: &Throughput) -> Attributes {
+    let mut fields = Fields::default();
+    fields.number("read_units", throughput.read_units);
+    fields.number("write_units", throughput.write_units);
+    fields.optional_number("last_increase_ms", throughput.last_increase_ms);
+    fields.optional_number("last_decrease_ms", throughput.last_decrease_ms);
+    fields.number("decreases_today", u64::from(throughput.decreases_today));
+    fields.optional_number("on_demand_max_read_units", throughput.on_demand_max_read_units);
+    fields.optional_number("on_demand_max_write_units", throughput.on_demand_max_write_units);
+    fields.number("warm_read_units", throughput.warm_read_units);
+    fields.number("warm_write_units", throughput.warm_write_units);
+    fields.0
+}
+
+fn decode_throughput(attributes: Attributes) -> Result<Throughput> {
+    let mut fields = Fields(attributes);
+    Ok(Throughput {
+        read_units: fields.take_number("read_units")?,
+        write_units: fields.take_number("write_units")?,
+        last_increase_ms: fields.take_optional_number("last_increase_ms")?,
+        last_decrease_ms: fields.take_optional_number("last_decrease_ms")?,
+        decreases_today: fields.take_u32("decreases_today")?,
+        on_demand_max_read_units: fields.take_optional_number("on_demand_max_read_units")?,
+        on_demand_max_write_units: fields.take_optional_number("on_demand_max_write_units")?,
+        warm_read_units: fields.take_number("warm_read_units")?,
+        warm_write_units: fields.take_number("warm_write_units")?,
+    })
+}
+
+pub(crate) fn encode_stream(stream: &StreamSettings) -> Attributes {
+    let encode_generation = |generation: &ShardGeneration| {
+        let mut fields = Fields::default();
+        fields.number("number", u64::from(generation.number));
+        fields.number("opened_at_ms", generation.opened_at_ms);
+        fields.0
+    };
+    let mut fields = Fields::default();
+    fields.text("view_type", name_of(VIEW_TYPES, stream.view_type));
+    fields.text("label", &stream.label);
+    fields.number("created_at_ms", stream.created_at_ms);
+    fields.number("slots", u64::from(stream.slots));
+    fields.list("generations", stream.generations.iter().map(encode_generation));
+    fields.0
+}
+
+pub(crate) fn decode_stream(attributes: Attributes) -> Result<StreamSettings> {
+    let decode_generation = |attributes: Attributes| {
+        let mut fields = Fields(attributes);
+        Ok(ShardGeneration {
+            number: fields.take_u32("number")?,
+            opened_at_ms: fields.take_number("opened_at_ms")?,
+        })
+    };
+    let mut fields = Fields(attributes);
+    Ok(StreamSettings {
+        view_type: value_of(VIEW_TYPES, &fields.take_text("view_type")?)?,
+        label: fields.take_text("label")?,
+        created_at_ms: fields.take_number("created_at_ms")?,
+        slots: take_slots(&mut fields)?,
+        generations: fields.take_filled_list("generations", decode_generation)?,
+    })
+}
+
+fn take_slots(fields: &mut Fields) -> Result<u32> {
+    match fields.take_u32("slots")? {
+        0 => Err(corrupt("a stream without slots in a row".to_owned())),
+        slots => Ok(slots),
+    }
+}
+
+fn take_table_class(fields: &mut Fields) -> Result<Option<(TableClass, Option<u64>)>> {
+    let Some(class) = fields.take_optional_text("table_class")? else { return Ok(None) };
+    let changed_at_ms = fields.take_optional_number("table_class_changed_at_ms")?;
+    Ok(Some((value_of(TABLE_CLASSES, &class)?, changed_at_ms)))
+}
+
+fn encode_types(types: &BTreeMap<String, ScalarType>) -> Attributes {
+    let encode = |scalar_type| AttributeValue::S(name_of(SCALAR_TYPES, scalar_type).to_owned());
+    types.iter().map(|(name, &scalar_type)| (name.clone(), encode(scalar_type))).collect()
+}
+
+fn decode_types(attributes: Attributes) -> Result<BTreeMap<String, ScalarType>> {
+    let decode = |value| value_of(SCALAR_TYPES, &into_text(value)?);
+    attributes.into_iter().map(|(name, value)| Ok((name, decode(value)?))).collect()
+}
+
+fn encode_texts(texts: &BTreeMap<String, String>) -> Attributes {
+    texts.iter().map(|(key, text)| (key.clone(), AttributeValue::S(text.clone()))).collect()
+}
+
+fn decode_texts(attributes: Attributes) -> Result<BTreeMap<String, String>> {
+    attributes.into_iter().map(|(key, value)| Ok((key, into_text(value)?))).collect()
+}
+
+// ---- names of enumerated values -----------------------------------------------------------------
+
+type Names<T> = &'static [(&'static str, T)];
+
+const SCALAR_TYPES: Names<ScalarType> =
+    &[("S", ScalarType::S), ("N", ScalarType::N), ("B", ScalarType::B)];
+
+const BILLING_MODES: Names<BillingMode> =
+    &[("PROVISIONED", BillingMode::Provisioned), ("PAY_PER_REQUEST", BillingMode::PayPerRequest)];
+
+const INDEX_KINDS: Names<IndexKind> = &[("LOCAL", IndexKind::Local), ("GLOBAL", IndexKind::Global)];
+
+const INDEX_STATUSES: Names<IndexStatus> = &[
+    ("ALLOCATING", IndexStatus::Creating { backfilling: false }),
+    ("BACKFILLING", IndexStatus::Creating { backfilling: true }),
+    ("ACTIVE", IndexStatus::Active),
+    ("DELETING", IndexStatus::Deleting),
+];
+
+const VIEW_TYPES: Names<StreamViewType> = &[
+    ("KEYS_ONLY", StreamViewType::KeysOnly),
+    ("NEW_IMAGE", StreamViewType::NewImage),
+    ("OLD_IMAGE", StreamViewType::OldImage),
+    ("NEW_AND_OLD_IMAGES", StreamViewType::NewAndOldImages),
+];
+
+const TABLE_CLASSES: Names<TableClass> = &[
+    ("STANDARD", TableClass::Standard),
+    ("STANDARD_INFREQUENT_ACCESS", TableClass::StandardInfrequentAccess),
+];
+
+fn name_of<T: Copy + PartialEq>(names: Names<T>, value: T) -> &'static str {
+    let named = names.iter().find(|(_, named)| *named == value);
+    named.map(|(name, _)| *name).expect("every value of an enumeration has a name")
+}
+
+fn value_of<T: Copy>(names: Names<T>, name: &str) -> Result<T> {
+    let named = names.iter().find(|(named, _)| *named == name);
+    named.map(|(_, value)| *value).ok_or_else(|| corrupt(format!("{name:?} in a row")))
+}
+
+#[cfg(test)]
+mod tests;
