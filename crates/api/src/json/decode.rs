@@ -193,19 +193,23 @@ pub(crate) fn model_class(shape: &str) -> String {
     format!("class com.amazonaws.dynamodb.v20120810.{shape}")
 }
 
+/// Enters a list, if there is one.
+pub(crate) fn begin_list(reader: &mut Reader<'_>, position: Position) -> Result<(), DecodeError> {
+    match (reader.peek()?, position) {
+        (Kind::Array, _) => Ok(reader.begin_array()?),
+        (Kind::Object, _) => Err(TypeFault::StructureNotExpected.into()),
+        (_, Position::Member) => Err(TypeFault::UnexpectedMember.into()),
+        (_, Position::Element) => Err(TypeFault::NestedGeneric.into()),
+    }
+}
+
 impl<T: Decode> Decode for Vec<T> {
     fn collection_type() -> String {
         format!("java.util.List<{}>", without_class(&T::collection_type()))
     }
 
     fn decode(reader: &mut Reader<'_>, position: Position) -> Result<Self, DecodeError> {
-        match (reader.peek()?, position) {
-            (Kind::Array, _) => {}
-            (Kind::Object, _) => return Err(TypeFault::StructureNotExpected.into()),
-            (_, Position::Member) => return Err(TypeFault::UnexpectedMember.into()),
-            (_, Position::Element) => return Err(TypeFault::NestedGeneric.into()),
-        }
-        reader.begin_array()?;
+        begin_list(reader, position)?;
         let mut elements = Vec::new();
         while reader.next_element(elements.is_empty())? {
             let element = element(reader)?;

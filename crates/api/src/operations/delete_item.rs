@@ -1,20 +1,18 @@
 //! DeleteItem.
 
-use zenobe_engine::command::{DeleteItem, TableName, WriteOutcome};
+use zenobe_engine::command::{DeleteItem, TableName};
 
-use super::enumerations::ReturnValues;
 use crate::constraints::Violations;
 use crate::error::ApiError;
 use crate::json::attribute_value::WireAttributes;
 use crate::json::decode::{OrderedMap, request, shape};
-use crate::json::write_item;
 use crate::legacy::conditions::conditional_operator;
 use crate::legacy::expected::{self, ExpectedAttributeValue};
 use crate::parameters::returns::{
     WriteReturns, return_capacity, return_collection_metrics, return_item_on_failure, return_values,
 };
 use crate::parameters::{ConditionParameters, items};
-use crate::render::write_reply;
+use crate::render::write_reply_with_old;
 use crate::{Context, Reply};
 
 pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
@@ -27,7 +25,7 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
     let command = lowered(table, parameters)?;
     let outcome =
         context.engine.delete_item(command).await.map_err(|error| returns.failure(error))?;
-    Ok(render(&outcome, &returns))
+    Ok(write_reply_with_old(&outcome, &returns))
 }
 
 shape! {
@@ -88,12 +86,4 @@ fn lowered(table: TableName, parameters: Parameters) -> Result<DeleteItem, ApiEr
     returns.check_old_or_none()?;
     let condition = condition.bind()?;
     Ok(DeleteItem { table, key, condition })
-}
-
-fn render(outcome: &WriteOutcome, returns: &WriteReturns) -> Reply {
-    write_reply(outcome, returns, |writer| {
-        if let (ReturnValues::AllOld, Some(old)) = (returns.values, &outcome.old) {
-            write_item(writer.name("Attributes"), old.as_item());
-        }
-    })
 }

@@ -1,20 +1,18 @@
 //! PutItem.
 
-use zenobe_engine::command::{PutItem, TableName, WriteOutcome};
+use zenobe_engine::command::{PutItem, TableName};
 
-use super::enumerations::ReturnValues;
 use crate::constraints::Violations;
 use crate::error::ApiError;
 use crate::json::attribute_value::WireAttributes;
 use crate::json::decode::{OrderedMap, request, shape};
-use crate::json::write_item;
 use crate::legacy::conditions::conditional_operator;
 use crate::legacy::expected::{self, ExpectedAttributeValue};
 use crate::parameters::returns::{
     WriteReturns, return_capacity, return_collection_metrics, return_item_on_failure, return_values,
 };
 use crate::parameters::{ConditionParameters, items};
-use crate::render::write_reply;
+use crate::render::write_reply_with_old;
 use crate::{Context, Reply};
 
 pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
@@ -26,7 +24,7 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
     let returns = parameters.returns;
     let command = lowered(table, parameters, body.len())?;
     let outcome = context.engine.put_item(command).await.map_err(|error| returns.failure(error))?;
-    Ok(render(&outcome, &returns))
+    Ok(write_reply_with_old(&outcome, &returns))
 }
 
 shape! {
@@ -93,12 +91,4 @@ fn lowered(
     items::check_size(&item, request_size_bytes)?;
     let condition = condition.bind()?;
     Ok(PutItem { table, item, condition })
-}
-
-fn render(outcome: &WriteOutcome, returns: &WriteReturns) -> Reply {
-    write_reply(outcome, returns, |writer| {
-        if let (ReturnValues::AllOld, Some(old)) = (returns.values, &outcome.old) {
-            write_item(writer.name("Attributes"), old.as_item());
-        }
-    })
 }

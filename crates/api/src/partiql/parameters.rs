@@ -37,13 +37,7 @@ impl Decode for ParameterList {
     }
 
     fn decode(reader: &mut Reader<'_>, position: Position) -> Result<Self, DecodeError> {
-        match (reader.peek()?, position) {
-            (Kind::Array, _) => {}
-            (Kind::Object, _) => return Err(TypeFault::StructureNotExpected.into()),
-            (_, Position::Member) => return Err(TypeFault::UnexpectedMember.into()),
-            (_, Position::Element) => return Err(TypeFault::NestedGeneric.into()),
-        }
-        reader.begin_array()?;
+        begin_list(reader, position)?;
         let mut list = ParameterList { is_empty: true, ..ParameterList::default() };
         while reader.next_element(list.is_empty)? {
             list.is_empty = false;

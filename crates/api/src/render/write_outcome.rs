@@ -4,8 +4,18 @@ use zenobe_engine::command::WriteOutcome;
 
 use super::{write_consumed_member, write_item_collection};
 use crate::Reply;
-use crate::json::Writer;
+use crate::json::{Writer, write_item};
+use crate::operations::enumerations::ReturnValues;
 use crate::parameters::returns::WriteReturns;
+
+/// Shows the item that was there before, if the request asks for it.
+pub(crate) fn write_reply_with_old(outcome: &WriteOutcome, returns: &WriteReturns) -> Reply {
+    write_reply(outcome, returns, |writer| {
+        if let (ReturnValues::AllOld, Some(old)) = (returns.values, &outcome.old) {
+            write_item(writer.name("Attributes"), old.as_item());
+        }
+    })
+}
 
 /// `write_attributes` writes the member `Attributes`, or nothing.
 pub(crate) fn write_reply(
