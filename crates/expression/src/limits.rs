@@ -7,7 +7,7 @@ pub const EXPRESSION_SIZE_BYTES_MAX: usize = 4096;
 /// that `SET a = :val1 + :val2 + :val3` has two operators.
 pub const OPERATORS_MAX: usize = 300;
 
-/// Values that `IN` may list.
+/// Values that `IN` may list, in an expression or in a statement.
 pub const IN_LISTED_MAX: usize = 100;
 
 /// Elements of a document path.
@@ -24,6 +24,3 @@ pub const PLACEHOLDER_SIZE_BYTES_MAX: usize = 255;
 
 /// Longest PartiQL statement, in characters.
 pub const STATEMENT_LENGTH_MAX: usize = 8192;
-
-/// Values that `IN` may list in a PartiQL statement.
-pub const LISTED_OPERANDS_MAX: usize = 100;

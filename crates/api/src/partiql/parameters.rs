@@ -4,9 +4,9 @@ use zenobe_expression::limits::STATEMENT_LENGTH_MAX;
 use zenobe_value::AttributeValue;
 
 use crate::error::ApiError;
+use crate::json::Reader;
 use crate::json::attribute_value::{ValueFault, WireValue};
-use crate::json::decode::{Decode, DecodeError, Position, TypeFault, element};
-use crate::json::{Kind, Reader};
+use crate::json::decode::{Decode, DecodeError, Position, begin_list, element};
 use crate::messages;
 
 /// Values in order. All are checked, but only as many are kept as the longest statement could use.

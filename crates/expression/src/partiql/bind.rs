@@ -12,7 +12,6 @@ use super::statement::{
 };
 use crate::error::OperandType;
 use crate::evaluate::size_of;
-use crate::limits::LISTED_OPERANDS_MAX;
 use crate::projection::Projection;
 use crate::update::{Action, SetOperand, SetValue};
 
@@ -173,11 +172,8 @@ fn listed(collection: &AttributeValue) -> Result<Vec<PredicateOperand<'_>>, Stat
         }
         other => return Err(operand_type("IN", other.attribute_type())),
     };
-    match list.len() {
-        0 => Err(StatementFault::OperandCount { operator: "IN", count: 1 }),
-        1..=LISTED_OPERANDS_MAX => Ok(list),
-        count => Err(StatementFault::TooManyListed { count }),
-    }
+    StatementFault::check_listed(list.len())?;
+    Ok(list)
 }
 
 fn type_test<'s>(

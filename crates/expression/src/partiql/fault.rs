@@ -3,6 +3,7 @@
 use zenobe_value::{AttributeType, NumberError, Path};
 
 use crate::error::OperandType;
+use crate::limits::IN_LISTED_MAX;
 use crate::syntax::Span;
 
 /// The position of a token, in characters from 1.
@@ -170,6 +171,17 @@ pub enum StatementFault {
     ItemNotMap {
         actual: AttributeType,
     },
+}
+
+impl StatementFault {
+    /// The rule about how many operands IN lists, literally or in a parameter.
+    pub(super) fn check_listed(count: usize) -> Result<(), StatementFault> {
+        match count {
+            0 => Err(StatementFault::OperandCount { operator: "IN", count: 1 }),
+            1..=IN_LISTED_MAX => Ok(()),
+            count => Err(StatementFault::TooManyListed { count }),
+        }
+    }
 }
 
 /// What was found in place of a literal.

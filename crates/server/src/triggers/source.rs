@@ -157,24 +157,17 @@ impl Streams {
     pub async fn of_table(&self, table: &str) -> Result<Vec<StreamSummary>, SourceError> {
         let operation = Operation::ListStreams;
         let mut streams = Vec::new();
-        let mut start = Value::Null;
-        loop {
-            let mut body = json!({ "TableName": table });
-            if !start.is_null() {
-                body["ExclusiveStartStreamArn"] = start;
-            }
-            let answer = self.api.call(operation, body).await?;
+        let body = json!({ "TableName": table });
+        self.pages(operation, body, "ExclusiveStartStreamArn", |answer| {
             for stream in list(&answer["Streams"], operation)? {
                 streams.push(StreamSummary {
                     arn: text(&stream["StreamArn"], operation)?,
                     label: text(&stream["StreamLabel"], operation)?,
                 });
             }
-            start = answer["LastEvaluatedStreamArn"].clone();
-            if start.is_null() {
-                break;
-            }
-        }
+            Ok(answer["LastEvaluatedStreamArn"].clone())
+        })
+        .await?;
         // Labels are the times of enabling, and sort as text.
         streams.sort_by(|one, other| one.label.cmp(&other.label));
         Ok(streams)
@@ -183,13 +176,8 @@ impl Streams {
     pub async fn describe(&self, arn: &str) -> Result<StreamDetail, SourceError> {
         let operation = Operation::DescribeStream;
         let mut detail = StreamDetail { is_enabled: false, shards: Vec::new() };
-        let mut start = Value::Null;
-        loop {
-            let mut body = json!({ "StreamArn": arn });
-            if !start.is_null() {
-                body["ExclusiveStartShardId"] = start;
-            }
-            let answer = self.api.call(operation, body).await?;
+        let body = json!({ "StreamArn": arn });
+        self.pages(operation, body, "ExclusiveStartShardId", |answer| {
             let description = &answer["StreamDescription"];
             detail.is_enabled = description["StreamStatus"] == "ENABLED";
             for shard in list(&description["Shards"], operation)? {
@@ -199,9 +187,25 @@ impl Streams {
                     is_closed: shard["SequenceNumberRange"]["EndingSequenceNumber"].is_string(),
                 });
             }
-            start = description["LastEvaluatedShardId"].clone();
-            if start.is_null() {
-                return Ok(detail);
+            Ok(description["LastEvaluatedShardId"].clone())
+        })
+        .await?;
+        Ok(detail)
+    }
+
+    /// Calls an operation for one page after the other. `take` uses an answer and says where the next one starts; `Null` ends.
+    async fn pages(
+        &self,
+        operation: Operation,
+        mut body: Value,
+        start_member: &str,
+        mut take: impl FnMut(&Value) -> Result<Value, SourceError>,
+    ) -> Result<(), SourceError> {
+        loop {
+            let answer = self.api.call(operation, body.clone()).await?;
+            match take(&answer)? {
+                Value::Null => return Ok(()),
+                start => body[start_member] = start,
             }
         }
     }

@@ -148,17 +148,13 @@ impl Parser<'_> {
 
     fn operand(&mut self, expression: Expression) -> AssignmentOperand {
         let span = expression.span;
+        if expression.node.is_literal() {
+            return AssignmentOperand::Term(Term::Literal(self.literal(expression)));
+        }
         match expression.node {
             Node::Path(path) => AssignmentOperand::Path(path),
             Node::Parameter(parameter) => AssignmentOperand::Term(Term::Parameter(parameter)),
             Node::Call { arguments } => self.function_operand(span, arguments),
-            Node::Text(_)
-            | Node::Number { .. }
-            | Node::Bool(_)
-            | Node::Null
-            | Node::List(_)
-            | Node::Bag(_)
-            | Node::Map(_) => AssignmentOperand::Term(Term::Literal(self.literal(expression))),
             other => {
                 self.keep(StatementFault::UnsupportedOperation { operation: operation(&other) });
                 faulty_operand()

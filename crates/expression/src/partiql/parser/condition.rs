@@ -6,7 +6,6 @@ use zenobe_value::{AttributeValue, Path};
 
 use super::Parser;
 use super::expression::{Expression, Node};
-use crate::limits::LISTED_OPERANDS_MAX;
 use crate::partiql::fault::StatementFault;
 use crate::partiql::statement::{Term, Test, TestOperand};
 use crate::syntax::Span;
@@ -54,10 +53,8 @@ impl Parser<'_> {
                 Vec::new()
             }
         };
-        match elements.len() {
-            0 => self.keep(StatementFault::OperandCount { operator: "IN", count: 1 }),
-            1..=LISTED_OPERANDS_MAX => {}
-            count => self.keep(StatementFault::TooManyListed { count }),
+        if let Err(fault) = StatementFault::check_listed(elements.len()) {
+            self.keep(fault);
         }
         let list = elements.into_iter().map(|element| self.test_operand(element)).collect();
         Test::In { operand, list }
@@ -65,16 +62,12 @@ impl Parser<'_> {
 
     pub(super) fn test_operand(&mut self, expression: Expression) -> TestOperand {
         let span = expression.span;
+        if expression.node.is_literal() {
+            return TestOperand::Term(Term::Literal(self.literal(expression)));
+        }
         match expression.node {
             Node::Path(path) => TestOperand::Path(path),
             Node::Parameter(parameter) => TestOperand::Term(Term::Parameter(parameter)),
-            Node::Text(_)
-            | Node::Number { .. }
-            | Node::Bool(_)
-            | Node::Null
-            | Node::List(_)
-            | Node::Bag(_)
-            | Node::Map(_) => TestOperand::Term(Term::Literal(self.literal(expression))),
             Node::Call { arguments } if self.text_of(span).eq_ignore_ascii_case("size") => {
                 match self.arguments("size", arguments) {
                     Some([operand]) => TestOperand::Size(Box::new(operand)),
@@ -90,14 +83,8 @@ impl Parser<'_> {
                 self.keep(StatementFault::UnsupportedOperation { operation });
                 faulty_operand()
             }
-            Node::And(_)
-            | Node::Or(_)
-            | Node::Not(_)
-            | Node::Compare { .. }
-            | Node::Between { .. }
-            | Node::In { .. }
-            | Node::Is { .. }
-            | Node::Call { .. } => TestOperand::Test(Box::new(self.test(expression))),
+            // What is left yields a condition.
+            _ => TestOperand::Test(Box::new(self.test(expression))),
         }
     }
 

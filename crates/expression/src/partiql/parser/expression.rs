@@ -71,6 +71,21 @@ pub(super) enum Node {
     Unsupported(&'static str),
 }
 
+impl Node {
+    pub(super) fn is_literal(&self) -> bool {
+        matches!(
+            self,
+            Node::Text(_)
+                | Node::Number { .. }
+                | Node::Bool(_)
+                | Node::Null
+                | Node::List(_)
+                | Node::Bag(_)
+                | Node::Map(_)
+        )
+    }
+}
+
 /// How tightly operators bind, loosest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Precedence {
