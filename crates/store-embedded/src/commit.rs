@@ -5,7 +5,7 @@
 //! ```text
 //! writer        admit → lock keys → read → decide → queue → unlock → yield → lead?
 //! leader                                            take the queue → write the log → snapshot
-//! sync thread                                                         collect → sync → publish → answer
+//! sync thread                                                                   sync → publish → answer
 //! ```
 //!
 //! 1. **A write arrives** ([`write`]). It waits until the queue admits it: what is in flight is bounded. It holds no
@@ -19,9 +19,10 @@
 //!    theirs. Then it tries to become the leader, of which there is one at a time. The leader takes everything that
 //!    is queued, its own write and those of others, as one [`CommitGroup`]. It writes the group to RocksDB's log and
 //!    memtable in one atomic write, and takes a snapshot of the result that nobody sees yet.
-//! 4. **The sync thread makes groups durable** ([`sync_groups`]). It collects groups for a short *commit window*. One
-//!    `fdatasync` covers them all, while the next leader writes the next group. Under [`Durability::Os`] there is no
-//!    sync thread: what RocksDB has written, the operating system has, and the leader publishes it.
+//! 4. **The sync thread makes groups durable** ([`sync_groups`]). One `fdatasync` covers all groups that were written
+//!    during the sync before it. Meanwhile the next leader writes the next group. So the slower the disk, the more
+//!    writes share a sync, without a timer. Under [`Durability::Os`] there is no sync thread: what RocksDB has
+//!    written, the operating system has, and the leader publishes it.
 //! 5. **Groups are published and answered** ([`publish`]). Readers get the snapshot of the last group, and each
 //!    waiting write gets its answer.
 //!
@@ -56,9 +57,11 @@ mod sync_thread;
 mod tests;
 
 use std::future::poll_fn;
+use std::iter;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -80,7 +83,7 @@ use crate::snapshot::Snapshot;
 pub(crate) use self::leader_lock::LeaderLock;
 pub(crate) use self::queue::Queue;
 use self::queue::{Answer, QueuedWrite, Task};
-use self::sync_thread::{SyncQueue, SyncThread};
+use self::sync_thread::SyncThread;
 
 /// A commit that takes longer than this has blocked everything else on its writer's thread.
 const SLOW_COMMIT: Duration = Duration::from_millis(20);
@@ -103,6 +106,7 @@ pub(crate) async fn write(
         return Ok(WriteOutcome::default());
     };
     let unattended = CommitOnDrop(store);
+    // Other tasks on this thread queue their writes now, and one commit serves them all.
     yield_now().await;
     std::mem::forget(unattended);
     let lost = |oneshot::Canceled| {
@@ -168,7 +172,8 @@ fn read(store: &Inner, set: WriteSet<'_>) -> Result<(Vec<Option<Value>>, bool)> 
     Ok((values, in_flight.iter().any(Option::is_some)))
 }
 
-/// Whether an operation puts a key that the write declared, and not one that the decision derived from it.
+/// Whether an operation puts a key that the write declared, and not one that the decision derived from it. Only the
+/// value cache asks.
 fn is_declared(set: WriteSet<'_>, operation: &Operation) -> bool {
     match operation {
         Operation::Put { key, .. } => set.keys.contains(key),
@@ -185,7 +190,8 @@ pub(crate) struct CommitGroup {
     outcomes: Vec<WriteOutcome>,
     /// The counters that the group changes.
     counters: Vec<Key>,
-    /// The durable horizon that the group carries into the log.
+    /// The last RocksDB sequence number that was known to be durable when the group was encoded. The log carries it,
+    /// so that damage can be told from a torn end.
     horizon: u64,
     /// The state right after the group, or `None` if the group changes nothing.
     snapshot: Option<Arc<Snapshot>>,
@@ -194,6 +200,7 @@ pub(crate) struct CommitGroup {
 /// What only the leader touches. It lies in the leader lock: whoever holds the lock leads.
 pub(crate) struct Leader {
     database: Arc<Database>,
+    /// Counters and the ends of logs, which only commits change.
     numbers: Numbers,
     /// The horizon that was last written to the log.
     logged_horizon: u64,
@@ -352,11 +359,13 @@ fn start_sync_thread(store: &Arc<Inner>) -> Result<Option<SyncThread>> {
     }
     let [store, panicked] = [Arc::clone(store), Arc::clone(store)];
     let after_panic = move || fail_after_panic(&panicked, "the thread that syncs the log panicked");
-    SyncThread::start(move |queue| sync_groups(&store, queue), after_panic).map(Some)
+    SyncThread::start(move |written| sync_groups(&store, written), after_panic).map(Some)
 }
 
-fn sync_groups(store: &Inner, queue: &SyncQueue) {
-    while let Some(groups) = queue.next(|| store.queue.in_flight_writes()) {
+fn sync_groups(store: &Inner, written: &mpsc::Receiver<CommitGroup>) {
+    while let Ok(first) = written.recv() {
+        // All that were written during the last sync.
+        let groups: Vec<CommitGroup> = iter::once(first).chain(written.try_iter()).collect();
         let synced = match newest_snapshot(&groups) {
             Some(snapshot) => snapshot.database().sync_log(),
             // Aborted writes only, and the groups before them are durable.

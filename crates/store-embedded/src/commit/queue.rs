@@ -57,9 +57,11 @@ struct State {
 /// A decided write with its place in the commit order.
 pub(super) struct QueuedWrite {
     pub operations: Arc<Vec<Operation>>,
-    /// Which of the operations put a key that the write declared.
+    /// Which of the operations put a key that the write declared: the value cache keeps those.
     pub are_declared: Vec<bool>,
+    /// The place of its last operation. Every operation of every write has a place of its own.
     pub last_order: u64,
+    /// The epoch in which it was admitted.
     pub epoch: u64,
     pub size_bytes: usize,
     pub answer: oneshot::Sender<Result<WriteOutcome>>,
@@ -254,6 +256,7 @@ impl Queue {
         state.is_closed
     }
 
+    #[cfg(test)]
     pub fn in_flight_writes(&self) -> usize {
         self.state.lock().in_flight_writes
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use zenobe_store::{Batch, Decision, Error, Value, WriteSet};
 
 use super::queue::SMALL_GROUP_BYTES_MAX;
 use super::{
-    CAUTION, Leader, SLOW_COMMIT, SyncThread, fail_after_panic, lead, replace_leader,
+    CAUTION, CommitGroup, Leader, SLOW_COMMIT, SyncThread, fail_after_panic, lead, replace_leader,
     run_commit_thread, start_sync_thread, unlock, write,
 };
 use crate::inner::Inner;
@@ -229,8 +230,8 @@ fn the_store_recovers_from_the_end_of_its_sync_thread() {
     let options = Options { in_flight_batches_max: 2, ..Options::default() };
     let mut opened = Opened::with_sync_thread(options, |store| {
         let store = Arc::clone(store);
-        let defect = |queue: &super::SyncQueue| {
-            let _groups = queue.next(|| 0).unwrap();
+        let defect = |written: &mpsc::Receiver<CommitGroup>| {
+            let _group = written.recv().unwrap();
             panic!("a defect, as this test wants it");
         };
         Some(SyncThread::start(defect, move || fail_after_panic(&store, "a defect")).unwrap())
