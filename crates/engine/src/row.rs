@@ -1,10 +1,11 @@
-//! How rows are stored, but for those of items and streams' records.
+//! The form of stored rows, except those of items and stream records.
 //!
-//! A row with fields is an item in the engine's own item encoding, so that it describes itself and a later version can add
-//! fields. A row that is a single number, such as a table's version, is its eight bytes.
+//! A row with fields is an item in the engine's own item encoding, so it describes itself and a
+//! later version can add fields. A row that holds a single number, such as a table's version, is
+//! its eight bytes.
 //!
-//! Reading is strict about known fields and ignores unknown ones: a missing or mistyped field is an error, a field from a
-//! later version is skipped.
+//! Reading is strict about known fields and ignores unknown ones: a missing or mistyped field is an
+//! error, a field from a later version is skipped.
 
 use zenobe_store::{Batch, Key, Store, Value, WriteSet, write_with};
 use zenobe_value::{AttributeValue, Attributes, EncodedItem, ItemRef, Number};
@@ -21,7 +22,7 @@ pub(crate) fn decode_number(row: &[u8]) -> Result<u64> {
         .map_err(|_| corrupt(format!("a row of {} bytes in place of a number of 8", row.len())))
 }
 
-/// Writes one row, whatever was there. Durable when it returns.
+/// Writes one row and replaces any previous one. Durable when it returns.
 pub(crate) async fn put(store: &dyn Store, key: Key, row: Value) -> Result<()> {
     let keys = [key];
     let set = WriteSet { guards: &[], keys: &keys };
@@ -46,12 +47,12 @@ impl Fields {
         Ok(Fields(item.decode()))
     }
 
-    /// The row to be stored.
+    /// The bytes to store.
     pub(crate) fn encode(&self) -> Value {
         EncodedItem::encode(&self.0).as_bytes().clone()
     }
 
-    /// Refuses a row that only another version understands.
+    /// Rejects a row that only another version understands.
     pub(crate) fn check_format(&mut self, what: &str, expected: u64) -> Result<()> {
         match self.take_number("format")? {
             format if format == expected => Ok(()),

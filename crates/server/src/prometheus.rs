@@ -1,11 +1,11 @@
 //! Prometheus's text format, for `/metrics`.
 //!
-//! Label values may come from clients, so they are escaped here and nowhere else. Whoever adds a label that a client chooses
-//! bounds how many values it can have: each is a time series of its own.
+//! Label values may come from clients, so they are escaped here and nowhere else. Code that adds a
+//! label chosen by clients must bound its number of values: each is a separate time series.
 
 use std::fmt::{self, Display, Write};
 
-/// The text that `/metrics` answers with, as it is written.
+/// The text of `/metrics`, under construction.
 #[derive(Debug, Default)]
 pub struct Exposition(String);
 
@@ -29,7 +29,7 @@ impl Exposition {
         self.metric(name, metric_type).sample(&[], value);
     }
 
-    /// Begins a metric, whose samples follow.
+    /// Starts a metric; its samples follow.
     pub fn metric<'e>(&'e mut self, name: &'e str, metric_type: MetricType) -> Metric<'e> {
         self.write(format_args!("# TYPE {name} {metric_type}\n"));
         Metric { exposition: self, name }

@@ -56,7 +56,7 @@ pub(super) fn path_required(operator: impl Display) -> String {
     format!("Operator or function requires a document path; operator or function: {operator}")
 }
 
-/// The order of the types depends on who says it.
+/// The order of the types differs between the two languages.
 pub(super) fn invalid_attribute_type_name(name: &str, valid: &str) -> String {
     format!("Invalid attribute type name found; type: {name}, valid types: {{{valid}}}")
 }

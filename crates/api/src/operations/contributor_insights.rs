@@ -1,4 +1,5 @@
-//! ListContributorInsights. Contributor Insights can't be enabled here, and DynamoDB lists only where they are.
+//! ListContributorInsights. Contributor Insights can't be enabled here, and DynamoDB lists only
+//! those that are.
 
 use crate::constraints::{TableNameRule, Violations};
 use crate::error::ApiError;
@@ -25,7 +26,7 @@ pub(crate) async fn list(context: &Context<'_>, body: &[u8]) -> Result<Reply, Ap
         found.map_err(|error| context.table(&table.name, error))?;
     }
     if input.next_token.is_some() {
-        // No page is ever followed by another, so no token is ours.
+        // The first page is always the last, so no token is valid.
         return Err(invalid_next_token());
     }
     let mut writer = Writer::new();

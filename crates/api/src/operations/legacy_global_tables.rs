@@ -20,7 +20,7 @@ pub(crate) async fn create(_: &Context<'_>, body: &[u8]) -> Result<Reply, ApiErr
     Err(messages::request::legacy_global_tables())
 }
 
-/// What describes or updates a table that can't exist.
+/// Describes or updates a table that can't exist.
 pub(crate) async fn find(_: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
     let name = checked_name(body)?;
     Err(messages::request::global_table_not_found(&name))

@@ -1,7 +1,7 @@
 //! The operations of DynamoDB's API, one module for each or for a few that belong together.
 //!
-//! `operations!` is the list of them: it decides which names a client can call and which function answers each. The modules
-//! are declared beside it, because rustfmt doesn't see what a macro declares.
+//! `operations!` lists them: it decides which names a client can call and which function handles
+//! each. The modules are declared beside it, because rustfmt doesn't see what a macro declares.
 
 mod batch_execute_statement;
 mod batch_get_item;
@@ -51,8 +51,8 @@ use crate::{Context, Reply, messages};
 /// A running operation.
 pub(crate) type Running<'a> = Pin<Box<dyn Future<Output = Result<Reply, ApiError>> + Send + 'a>>;
 
-/// Declares the operations of both services, each with the function that answers it. One without a function is known by
-/// name and answers that it is not supported.
+/// Declares the operations of both services, each with the function that handles it. An operation
+/// without a function is known by name, and calling it fails as not supported.
 macro_rules! operations {
     ($($service:literal { $($operation:ident $(=> $module:ident::$handler:ident)?;)* })*) => {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -73,7 +73,8 @@ macro_rules! operations {
                 }
             }
 
-            /// The operation of a name, such as `PutItem`. No two operations of the services share one.
+            /// The operation with this name, such as `PutItem`. No two operations of the services
+            /// share one.
             pub fn from_name(name: &str) -> Option<Operation> {
                 match name {
                     $($(stringify!($operation) => Some(Operation::$operation),)*)*

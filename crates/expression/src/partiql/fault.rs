@@ -174,7 +174,7 @@ pub enum StatementFault {
 }
 
 impl StatementFault {
-    /// The rule about how many operands IN lists, literally or in a parameter.
+    /// Limits how many operands IN lists, literally or in a parameter.
     pub(super) fn check_listed(count: usize) -> Result<(), StatementFault> {
         match count {
             0 => Err(StatementFault::OperandCount { operator: "IN", count: 1 }),

@@ -193,7 +193,8 @@ impl Streams {
         Ok(detail)
     }
 
-    /// Calls an operation for one page after the other. `take` uses an answer and says where the next one starts; `Null` ends.
+    /// Calls an operation page by page. `take` uses a response and returns where the next one
+    /// starts; `Null` ends.
     async fn pages(
         &self,
         operation: Operation,

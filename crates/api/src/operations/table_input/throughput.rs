@@ -17,7 +17,7 @@ const CAPACITY_UNITS_BOUND: i64 = 1_000_000_000_000;
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Capacity {
     pub(crate) provisioned: Option<Units<i64>>,
-    /// Maxima; `-1` stands for none.
+    /// Maxima; `-1` means none.
     pub(crate) on_demand: Option<Units<Option<i64>>>,
     /// Per second.
     pub(crate) warm: Option<Units<Option<i64>>>,

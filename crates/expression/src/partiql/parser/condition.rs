@@ -83,7 +83,7 @@ impl Parser<'_> {
                 self.keep(StatementFault::UnsupportedOperation { operation });
                 faulty_operand()
             }
-            // What is left yields a condition.
+            // Everything else yields a condition.
             _ => TestOperand::Test(Box::new(self.test(expression))),
         }
     }
