@@ -215,14 +215,13 @@ fn describe(options: &Options, peers: &[Installation]) -> Result<Run> {
 
 fn method(effort: &Effort) -> String {
     format!(
-        "The figures of reads and writes are medians of {} rounds of {} s in which everything that is compared takes its \
-         turn (reads in three times as many rounds, each a third as long); the other sections say how often and how long they measured. \
-         A ratio is the median of the ratios of single rounds, not the ratio of two medians, because the machine is not equally fast \
-         all the time; behind it stands where it mostly lay: in half of the rounds, or in all of three. Another run should \
-         find most of its ratios there. Client and server share the machine, and the client (the library behind `zenobe bench`) has one thread. \
-         Absolute rates differ from machine to machine and from minute to minute; ratios less so. Items have about 400 bytes; \
-         tables hold {} items before anything is measured, keys are drawn evenly from all of them, and every write \
-         writes new values. The large table has {} items.",
+        "Reads and writes are medians of {} rounds of {} s in which everything that is compared is measured in turn (reads in three \
+         times as many rounds, each a third as long); the other sections say how often and how long they measured. A ratio is the median of the \
+         ratios of single rounds, not the ratio of two medians, because the machine's speed varies. The range after it covers the middle \
+         half of the rounds, or all of three. Another run should find most of its ratios there. Client and server share the machine, \
+         and the client (the library behind `zenobe bench`) has one thread. Absolute rates differ from machine to machine and from minute to \
+         minute; ratios less so. Items have about 400 bytes, tables hold {} items before anything is measured, keys are drawn evenly from \
+         all of them, and every write writes new values. The large table has {} items.",
         effort.rounds,
         effort.duration.as_secs_f64(),
         crate::outcome::count(effort.items as f64),

@@ -67,7 +67,7 @@ impl Finding {
             what: what.into(),
             target: format!("≥ {:.0} % of {of}", share * 100.0),
             measured: format!(
-                "{:.0} % (mostly {:.0} to {:.0}; {} of {}/s)",
+                "{:.0} % (range {:.0} to {:.0}; {} of {}/s)",
                 ratio.median * 100.0,
                 ratio.low * 100.0,
                 ratio.high * 100.0,

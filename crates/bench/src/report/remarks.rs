@@ -1,55 +1,50 @@
-//! Why a target is missed. A remark shows only while its row misses its target, so a stale one does
-//! no harm.
+//! Why a target is missed. A remark shows only while its row misses its target. It holds no figures: those of one
+//! machine would be wrong on another.
 
 /// Names of rows, and the remark on them.
 const REMARKS: &[(&[&str], &str)] = &[
     (
         &["query"],
-        "45 % of the bare server's rate leaves 53 µs of the two cores for a page. The client takes about 13, and the server about 40: \
-         12 in the system, 10 to walk RocksDB, 6 to validate items and render JSON, the rest is spread. Some pages lie in the \
-         memtable and others in a file; with smaller tables, as among the peers below, a page is cheaper (docs/performance.md)",
+        "A page costs more processor time than the target leaves beside the client's: the system, walking RocksDB, validating items and \
+         rendering JSON. With smaller tables, as among the peers below, a page is cheaper (docs/performance.md)",
     ),
     (
         &["put-os"],
-        "half of the bare server's rate leaves 40 µs of the two cores for a request, of which the client takes about 8 and the server \
-         25 when nothing else runs (docs/performance.md)",
+        "client and server together need more processor time for a request than the target leaves (docs/performance.md)",
     ),
     (
         &["put-sync"],
-        "processor time, not the disk: 60 % of the bare server's rate leaves 29 µs of the two cores for a request, of which the \
-         client takes 8. The workers take 24 with the commit, syncing 3, flushes and compactions 2: together 37, which is about half \
-         of the bare server's rate (docs/performance.md)",
+        "The limit is processor time, not the disk: client, workers, syncs, flushes and compactions together need more of it than the \
+         target leaves (docs/performance.md)",
     ),
     (
         &["update-os", "update-sync"],
-        "its condition and its arithmetic take 21,000 instructions beside the 42,000 of a PutItem (`cargo xtask instructions`), about \
-         5 µs beside the 37 of client and server",
+        "the condition and the arithmetic add instructions to those of a PutItem (`cargo xtask instructions` counts both)",
     ),
     (
         &["peers-get"],
-        "the limit is the machine's: client and server share two cores, and the bare server itself, which does nothing, is only about 3 × \
-         the best peer. In the server's processor time per request, below, it is more than 3 ×",
+        "The limit is the machine: client and server share its cores, and the bare server below, which does nothing, bounds every program. \
+         The processor time per request, below, shows the difference without that limit",
     ),
     (
         &["peers-query", "peers-put-memory", "peers-put-os"],
-        "client and server share two cores: the bare server below is the most that this machine answers",
+        "client and server share the cores: the bare server below is the most that this machine answers",
     ),
     (
         &["growth-get-open", "growth-query-open", "growth-get-closed", "growth-query-closed"],
-        "keys are drawn evenly from 20 times as much data as the cache holds, so nearly every read fetches and decompresses a block, or \
-         two to three for a page: 20 µs of processor time each beside the 15 of a GetItem, on cores that the client needs too. That alone \
-         is 2.3 ×; less is reached only while cores are idle (docs/performance.md)",
+        "Keys are drawn evenly from far more data than the cache holds, so nearly every read fetches and decompresses a block, or two to \
+         three for a page, on cores that the client needs too (docs/performance.md)",
     ),
     (
         &["memory"],
-        "all that the process has allocated, with what its allocator keeps of memory that was given back",
+        "everything the process has allocated, including freed memory that its allocator keeps",
     ),
     (&["load"], "flushes and compactions share the cores with requests (docs/performance.md)"),
     (
         &["tail-os", "tail-sync"],
-        "the machine has a tail of its own: that of the bare server, which has nothing to flush, to compact or to wait for, and which the \
-         row shows too. What the store adds is a queue, not a stall: its commits take 8 ms at most, but while a flush and a compaction run, two \
-         cores are too few for requests that come one by one (docs/performance.md)",
+        "The machine has a tail of its own: the row also shows that of the bare server, which never flushes, compacts or waits. The store \
+         adds a queue, not a stall: while a flush and a compaction run, too few cores are left for requests that arrive one by one \
+         (docs/performance.md)",
     ),
 ];
 

@@ -75,7 +75,7 @@ mod tests {
         assert_eq!(
             updated,
             "top\n<!-- benchmarks -->\n| | |\n|---|---|\n\
-             | GetItem | 70 % (mostly 70 to 70; 70 of 100/s) of the bare server |\n\n\
+             | GetItem | 70 % (range 70 to 70; 70 of 100/s) of the bare server |\n\n\
              Measured on 2026-01-01 at commit abc on a machine.\n<!-- /benchmarks -->\nbottom\n"
         );
         assert!(update("no marks", &run, &[]).is_err());

@@ -147,9 +147,9 @@ fn tail_finding(
 
 fn describe(loaded: &Loaded, rate: f64, wire: f64) -> String {
     format!(
-        "1 million items were loaded in {:.1} s ({} items/s). The median second brought {} items, the slowest {} (of whole seconds, \
-         without the rest of one at the end): where compactions stall writes, these two lie far apart. A bare server that throws the same batches away takes {} \
-         items/s.",
+        "1 million items were loaded in {:.1} s ({} items/s). The median second brought {} items, the slowest {} (the last, \
+         incomplete second not counted); compactions that stall writes would drive the two apart. A bare server that discards the same batches \
+         takes {} items/s.",
         loaded.elapsed.as_secs_f64(),
         count(rate),
         count(median(loaded.rates.iter().copied())),

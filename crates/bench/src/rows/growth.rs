@@ -67,9 +67,9 @@ pub fn measure(context: &Context<'_>) -> Result<Outcome> {
     let what = format!("first answer with {} items after a clean stop", millions(items));
     findings.push(Finding::at_most("start-large", what, START_MAX_MS, "ms", start_ms));
     let note = format!(
-        "A table of {} items with a partition key and one of as many with a sort key were loaded in {:.0} s ({} items/s) and \
-         take {:.1} GB on disk, against {} items each in a second server. Both have the default cache of {CACHE_MIB_DEFAULT} MiB. \
-         The large server never had more than {:.0} MiB of its own in memory while it was loaded and {:.0} MiB while it was read \
+        "Two tables of {} items each, one with a sort key, were loaded in {:.0} s ({} items/s) and take \
+         {:.1} GB on disk. A second server has {} items in each. Both servers have the default cache of {CACHE_MIB_DEFAULT} MiB. The large \
+         server's own memory never exceeded {:.0} MiB during loading and {:.0} MiB during reading \
          (resident, with mapped files: {:.0} and {:.0} MiB).",
         millions(items),
         load_time.as_secs_f64(),
@@ -160,7 +160,7 @@ fn slowdowns(series: &[Series], rows: [&'static str; 2], load: &str) -> Vec<Find
 fn slowdown(ratio: Ratio, large: f64, small: f64) -> String {
     let Ratio { median, low, high } = ratio;
     let (large, small) = (milliseconds(large), milliseconds(small));
-    format!("{median:.2} × (mostly {low:.2} to {high:.2}; {large} against {small})")
+    format!("{median:.2} × (range {low:.2} to {high:.2}; {large} against {small})")
 }
 
 fn memory(while_loading: Memory, while_reading: Memory, items: u64) -> Finding {

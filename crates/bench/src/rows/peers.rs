@@ -131,13 +131,13 @@ pub fn measure(context: &Context<'_>) -> Result<Outcome> {
 }
 
 const INTRODUCTION: &str = "\
-Each program runs in every mode that it has, with its own defaults otherwise, and is measured with as many connections as suit it \
-best. Reads are compared with all modes, writes among those that promise the same for an acknowledged write, \
-as found by watching their system calls: Dynoxide on a file syncs once per write and DynamoDB Local four times, so both \
+Each program runs in every mode that it has, otherwise with its own defaults, and with the number of connections that suits it \
+best. Reads are compared with all modes, writes only with modes that promise the same for an acknowledged write, \
+as their system calls show: Dynoxide on a file syncs once per write and DynamoDB Local four times, so both \
 survive power loss; dynalite on a file does not sync, so it survives a crash of the process; moto has only its memory. \
-Dynoxide is compiled for speed instead of for size, which is its default. moto keeps its tables in one process and \
-can't have more; it runs with 16 threads. The bare server answers the same bytes without doing anything: client and server share \
-the cores, so no program can be faster here, and the processor time that each server takes per request tells more than the rates.";
+Dynoxide is compiled for speed instead of for size, which is its default. moto keeps its tables in a single process; \
+it runs with 16 threads. The bare server answers the same bytes without doing anything: client and server share \
+the cores, so no program can be faster here, and the processor time per request says more than the rates.";
 
 /// A program that is running and loaded.
 struct Contestant {
@@ -344,7 +344,7 @@ fn finding(contest: &Contest, standings: &[Standing<'_>]) -> Finding {
         what,
         target: format!("≥ {factor} ×"),
         measured: format!(
-            "{:.1} × {} (mostly {:.1} to {:.1}; {} of {}/s){}",
+            "{:.1} × {} (range {:.1} to {:.1}; {} of {}/s){}",
             multiple.median,
             peer.name,
             multiple.low,

@@ -41,7 +41,7 @@ pub fn measure(context: &Context<'_>) -> Result<Outcome> {
         ],
         sections: vec![Section::of_series(
             "Reads and the bare server",
-            "64 connections, durability `sync` (which reads don't notice). The bare server is `hyper` with a single-threaded \
+            "64 connections, durability `sync` (which does not affect reads). The bare server is `hyper` with a single-threaded \
              runtime per core, as the server has; it reads each request and answers with the bytes that the server answered with.",
             &series,
         )],

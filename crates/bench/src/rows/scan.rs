@@ -39,8 +39,8 @@ pub fn measure(context: &Context<'_>) -> Result<Outcome> {
     };
     let note = format!(
         "{SEGMENTS} segments of a table of {} items ({:.0} MB as DynamoDB counts item bytes), in pages of 1 MB. The server \
-         delivers {per_core:.0} MB of items per second of processor time that it uses, and {wall:.0} MB/s by the clock while \
-         the client takes its share of the cores.",
+         delivers {per_core:.0} MB of items per second of its processor time, and {wall:.0} MB/s by the clock, while the client \
+         takes its share of the cores.",
         count(effort.items as f64),
         table_bytes as f64 / 1e6,
     );

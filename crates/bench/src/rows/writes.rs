@@ -17,7 +17,7 @@ use super::Context;
 
 /// The response to a write without returned values.
 const ANSWER: &str = "{}";
-const AT_REST: &str = "Each run begins when the server is at rest, so that none pays for what another has left to compact.";
+const AT_REST: &str = "Each run begins when the server is idle, so that none pays for compactions that another left behind.";
 const OS_CONNECTIONS: usize = 64;
 const SYNC_CONNECTIONS: usize = 256;
 
@@ -79,8 +79,8 @@ pub fn measure_sync(context: &Context<'_>) -> Result<Outcome> {
     findings.push(Finding::share("counter", counter, 0.6, PUT, of(COUNTER)?, of(PUT)?));
     let note = format!(
         "{SYNC_CONNECTIONS} connections. An acknowledged write survives power loss. The bare loop writes as much as a PutItem \
-         adds to the server's log (measured: {} bytes) and makes all waiting writers durable with one fdatasync. Of the \
-         ways to do that, all are tried and the fastest counts, which here was: {}. {AT_REST}",
+         adds to the server's log (measured: {} bytes) and makes all waiting writers durable with one fdatasync. All \
+         ways to do that are tried, and the fastest counts; here it was: {}. {AT_REST}",
         count(bytes as f64),
         commits.describe()
     );

@@ -112,7 +112,7 @@ impl Verdict {
         }
         let _ = writeln!(
             text,
-            " and a scan that goes round all the while. {} items expired. The backfill of an index on all attributes took \
+            " and a scan that runs all the time. {} items expired. The backfill of an index on all attributes took \
              {}.\n",
             count(self.expired as f64),
             self.backfill_s.map_or("no time".to_owned(), |seconds| format!("{seconds:.1} s")),
@@ -132,9 +132,9 @@ impl Verdict {
         let _ = writeln!(
             text,
             "Checked: in every part, no error, no lost connection, at most {} % of the requests not sent in time, and a scan that \
-             goes on; the index is filled and all items expire; at most {:.0} MiB of memory \
-             ({memory_at_start_mib:.0} at the start, {cache_mib:.0} of cache, {MEMORY_ALLOWANCE_MIB} besides); p99 of the last \
-             third at most {END_FACTOR_MAX} × the first third's, and of the middle third, while an index is filled and kept, at \
+             continues; the index is filled and all items expire; at most {:.0} MiB of memory \
+             ({memory_at_start_mib:.0} at the start, {cache_mib:.0} of cache, {MEMORY_ALLOWANCE_MIB} more); p99 of the last \
+             third at most {END_FACTOR_MAX} × the first third's, and of the middle third, while an index is filled and maintained, at \
              most {MIDDLE_FACTOR_MAX} × (differences below {NOISE_MS} ms don't count).\n",
             UNSENT_PART_MAX * 100.0,
             self.limits.memory_mib(),
