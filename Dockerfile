@@ -21,8 +21,8 @@ RUN apt-get update \
  && apt-get install --yes --no-install-recommends libstdc++6 \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin zenobe \
-# A new volume takes over owner and mode of the directory that it is mounted on, so any user that
-# the container is run as can write to it.
+# A new volume inherits owner and mode of the directory it is mounted on, so any user that the container
+# runs as can write to it.
  && install --directory --owner=zenobe --group=zenobe --mode=1777 /data
 COPY --from=build /stage/bin/zenobe /usr/bin/zenobe
 COPY --from=build /stage/share/ /usr/share/
@@ -30,8 +30,8 @@ USER 10001:10001
 WORKDIR /data
 VOLUME /data
 EXPOSE 8000
-# Inside a container every address is the network's. The server therefore asks for ZENOBE_CREDENTIALS, or for
-# ZENOBE_INSECURE_ACCEPT_ANY_CREDENTIALS=true where only this machine reaches the port.
+# Inside a container, other machines can reach every address. So the server needs ZENOBE_CREDENTIALS, or
+# ZENOBE_INSECURE_ACCEPT_ANY_CREDENTIALS=true where only this machine can reach the port.
 ENV ZENOBE_LISTEN=0.0.0.0:8000 \
     ZENOBE_DATA=/data/zenobe
 STOPSIGNAL SIGTERM
