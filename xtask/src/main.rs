@@ -105,76 +105,77 @@ const HELP: &str = "\
 Usage: cargo xtask <command>
 
   serve [--release] [-- <options>]
-      Builds the server and runs `zenobe serve` with the options. The build is a quick one unless
-      --release asks for what packages ship, which takes twice as long to build and is faster.
+      Builds the server and runs `zenobe serve` with the options. The build is a quick one;
+      --release builds what packages ship, which is faster but takes twice as long to build.
       Example: cargo xtask serve -- --memory --listen 127.0.0.1:8000
 
   test
-      Runs everything that must pass before a change is merged: formatting, lints,
-      the Rust tests, a short run of each fuzz target, instruction counts, the AWS SDK tests
-      in Python and the commands in the documents.
+      Runs everything that must pass before a change is merged: formatting, lints, the Rust
+      tests, a short run of each fuzz target, instruction counts, the client packages and
+      examples, the AWS SDK tests in Python, and the commands in the documents.
       Example: cargo xtask test
 
   documents [<page>...]
-      Checks the documents, or the named ones, and runs the commands in them with the binary that
-      ZENOBE_BINARY names, or else with the release build. Part of `test`.
+      Checks the documents, or the named ones, and runs the commands in them, with the binary
+      that ZENOBE_BINARY names or else the quick build. Part of `test`.
       Example: cargo xtask documents docs/streams.md
 
   clients
-      Runs the tests of the packages below clients/ and the programs below examples/, with the same
+      Runs the tests of the packages in clients/ and the programs in examples/, with the same
       binary as `documents`. Part of `test`.
       Example: ZENOBE_BINARY=/usr/bin/zenobe cargo xtask clients
 
   fuzz [--seconds <n>] [<target>]
-      Runs one fuzz target, or all of them in turn, for 12 seconds each or as long as told.
+      Runs one fuzz target, or all in turn, for 12 seconds each or for the given time.
       Example: cargo xtask fuzz --seconds 600 requests
 
   power-cuts [--cuts <n>] [--seed <n>]
-      Cuts the power of a recorded store at 400 moments, or as many as told, and of a recorded
-      server at a tenth of them, and checks that nothing acknowledged is lost.
+      Simulates power cuts of a recorded store (400, or the given number) and of a recorded
+      server (a tenth as many), and checks that nothing acknowledged is lost.
       Example: cargo xtask power-cuts --cuts 10000 --seed 1
 
   histories [--count <n>] [--seed <n>]
-      Records what concurrent clients see of a server that is killed and started again, 24 times
-      or as often as told, and checks it with two checkers. Needs Go for the second, porcupine.
+      Records what concurrent clients see while a server is killed and restarted, 24 times or
+      the given number, and checks it with two checkers. The second, porcupine, needs Go.
       Example: cargo xtask histories --count 500 --seed 1
 
   compare [--rounds <n>] [--seconds <n>] [--quick] [--only <rows>] [--without-peers]
           [--items <n>] [--large-items <n>] [--data-dir <directory>]
-      Measures the release server against its limits and against other programs that speak
-      the same API, which it installs, and writes docs/benchmarks.md. About 25 minutes on two
-      cores that do nothing else, 8 with --quick. The rows come in groups: reads, writes-os,
-      writes-sync, peers, growth, scan, load, rest, expiry; with --only they are just printed.
+      Measures the release server against its limits and against other programs with the same
+      API, which it installs, and writes docs/benchmarks.md. Takes about 25 minutes on two idle
+      cores, 8 with --quick. The rows come in groups: reads, writes-os, writes-sync, peers,
+      growth, scan, load, rest, expiry. --only measures some groups and only prints the results.
       Example: cargo xtask compare --only reads,writes-os --without-peers
 
   soak [--minutes <n>]
-      Loads the release server for ten minutes, or as long as told, with all kinds of work at
-      once, and checks that nothing fails, grows or slows down. Writes docs/soak.md.
+      Puts the release server under mixed load for ten minutes or the given time, checks that
+      nothing fails, grows or slows down, and writes docs/soak.md.
       Example: cargo xtask soak --minutes 2
 
   instructions [--bless | --profile] [<case>...]
-      Counts the instructions of the hot paths and compares them with the recorded
-      baseline; --bless records new counts, --profile shows where they are spent.
+      Counts the instructions of the hot paths and compares them with the baseline.
+      --bless records new counts; --profile shows where they are spent.
       Example: cargo xtask instructions --profile get-item.memory
 
   licences [--write | --texts <file>]
-      Checks that deny.toml allows the licences of everything that the binary contains, and that NOTICE
-      names it all; --write brings NOTICE up to date, --texts collects the texts. Part of `test`.
+      Checks that deny.toml allows the licences of everything in the binary and that NOTICE
+      lists it all. --write updates NOTICE; --texts collects the licence texts. Part of `test`.
       Example: cargo xtask licences --write
 
   package [--check | --deb | --stage <directory>]
-      Builds what is released: target/package/zenobe-VERSION-TARGET.tar.gz with the binary, man pages,
-      completions and licences, and its checksum; a Debian package with --deb, which needs cargo-deb;
-      or only the files, in a directory. --check packs the crates as for a registry; part of `test`.
+      Builds the release archive, target/package/zenobe-VERSION-TARGET.tar.gz, with the binary,
+      man pages, completions and licences, and its checksum. --deb builds a Debian package (needs
+      cargo-deb); --stage only puts the files into a directory. --check packs the crates as for a
+      registry; part of `test`.
       Example: cargo xtask package --stage /tmp/zenobe
 
   env
-      Prints the variables under which plain cargo builds the workspace quickly.
+      Prints the variables that let plain cargo use the compiled RocksDB.
       Example: eval \"$(cargo xtask env)\" && cargo build
 
   help
       Prints this text.
 
-The first run on a machine compiles RocksDB, about 3 minutes on two cores. The result
+The first run on a machine compiles RocksDB, which takes about 3 minutes on two cores. The result
 is kept in ${XDG_CACHE_HOME:-~/.cache}/zenobe and shared by all clones.
 ";

@@ -22,24 +22,24 @@ pub struct Arguments {
 pub enum Command {
     /// Run the server
     Serve(Box<ServeArguments>),
-    /// Run the server in place of DynamoDB Local, with its flags
+    /// Run the server as a replacement for DynamoDB Local, with its flags
     Local(Box<LocalArguments>),
     /// Deliver a table's stream to an HTTP endpoint
     #[command(subcommand)]
     Trigger(TriggerCommand),
-    /// Look at streams
+    /// Watch streams
     #[command(subcommand)]
     Stream(StreamCommand),
-    /// Look at the server's time, and confirm it after a jump
+    /// Show the server's clock, and confirm it after a jump
     #[command(subcommand)]
     Clock(ClockCommand),
-    /// Load any DynamoDB endpoint and measure it
+    /// Measure any DynamoDB endpoint under load
     Bench(Box<BenchArguments>),
-    /// Ask a server whether it reads and writes
+    /// Check whether a server can read and write
     Health(HealthArguments),
     /// Query tables with PartiQL, in a shell or from a script
     Sql(Box<SqlArguments>),
-    /// Print completions for a shell
+    /// Print shell completions
     #[command(after_help = "Example:\n  zenobe completions bash > /etc/bash_completion.d/zenobe")]
     Completions { shell: Shell },
     /// Print a man page, or write all of them
@@ -54,8 +54,8 @@ pub enum Command {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Every option can also be set by its environment variable or by its name in the TOML file \
-(for example `cache-mb = 512`). A flag wins over the environment, the environment over the file.\n\n\
+    after_help = "Each option can also be set by its environment variable or by its name in the TOML file \
+(for example `cache-mb = 512`). Flags override the environment, which overrides the file.\n\n\
 Example:\n  zenobe serve --listen 127.0.0.1:8000 --data ./zenobe-data\n  \
 aws dynamodb list-tables --endpoint-url http://127.0.0.1:8000 --region us-east-1"
 )]
@@ -69,9 +69,9 @@ pub struct ServeArguments {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "DynamoDB Local's flags may have one dash, and what Java is told before them is ignored. In this mode requests need no \
-signature, from wherever they come, and GET / answers 400, which tools wait for. The options of `zenobe serve` work as well. \
-docs/dynamodb-local.md has the differences.\n\n\
+    after_help = "DynamoDB Local's flags work with one dash, and Java's own arguments before them are ignored. In this mode no request needs a \
+signature, and GET / answers 400, as start-up probes expect. All options of `zenobe serve` work too. \
+docs/dynamodb-local.md lists the differences.\n\n\
 Examples:\n  zenobe local -inMemory -sharedDb -port 8000\n  \
 zenobe -Djava.library.path=./DynamoDBLocal_lib -jar DynamoDBLocal.jar -sharedDb -dbPath ./data"
 )]
@@ -84,9 +84,9 @@ pub struct LocalArguments {
 
 #[derive(Debug, Args)]
 pub struct ManArguments {
-    /// Command whose page is printed, such as `serve` or `trigger add`
+    /// Command to print the page of, such as `serve` or `trigger add`
     pub command: Vec<String>,
-    /// Directory that all pages are written to, one file each
+    /// Write all pages to this directory, one file each
     #[arg(long, value_name = "DIRECTORY", conflicts_with = "command")]
     pub output: Option<PathBuf>,
 }

@@ -41,16 +41,16 @@ impl Switch {
 pub const NAMES: [&str; 9] =
     ["\\?", "\\consistent", "\\d", "\\format", "\\i", "\\o", "\\q", "\\timing", "\\x"];
 
-pub const HELP: &str = r"Statements are PartiQL and end with a semicolon; they may have several lines.
+pub const HELP: &str = r"Statements are PartiQL and end with a semicolon; they may span several lines.
   \d                  tables
   \d TABLE            keys, indexes, sizes, billing, time to live and stream of a table
   \x [on|off]         each row as a list of its attributes
   \format [FORMAT]    table, json, dynamodb-json or csv
-  \o [FILE]           write results to a file, or to the terminal again
-  \i FILE             run the statements of a file
-  \timing [on|off]    how long statements take
+  \o [FILE]           write results to a file; without a file, to the terminal
+  \i FILE             run the statements in a file
+  \timing [on|off]    print how long each statement takes
   \consistent [on|off]  strongly consistent reads, at twice the units
-  \q                  leave, as does Ctrl-D
+  \q                  quit, like Ctrl-D
 Ctrl-C cancels a statement. Tab completes tables, attributes and keywords.
 ";
 

@@ -10,13 +10,13 @@ use crate::time::iso8601;
 
 #[derive(Debug, Subcommand)]
 pub enum ClockCommand {
-    /// Show the server's time, and whether expiry waits because it has jumped
+    /// Show the server's time, and whether a clock jump has paused expiry
     #[command(after_help = "Example:\n  zenobe clock status")]
     Status {
         #[command(flatten)]
         connection: ConnectionArguments,
     },
-    /// Say that the server's time is right after it has jumped; items expire by it from then on
+    /// Confirm the server's time after a jump; expiry then resumes
     #[command(after_help = "Example:\n  zenobe clock confirm")]
     Confirm {
         #[command(flatten)]
@@ -41,8 +41,8 @@ fn describe(status: &Value) -> String {
     let now = time("now_ms");
     match status["expiry_paused"].as_bool() {
         Some(true) => format!(
-            "{now}, but {} was expected: nothing expires and no stream is trimmed until `zenobe clock confirm`, or \
-             until the clock is set right",
+            "{now}, but {} was expected: nothing expires and no stream is trimmed until you run `zenobe clock confirm` or \
+             correct the clock",
             time("expected_ms")
         ),
         _ => format!("{now}, as expected"),

@@ -14,7 +14,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exits with 0 if the server reads and writes, and with 1 otherwise.\n\nExample:\n  \
+    after_help = "Exits with 0 if the server can read and write, and with 1 otherwise.\n\nExample:\n  \
 zenobe health --endpoint http://127.0.0.1:8000"
 )]
 pub struct HealthArguments {
@@ -26,7 +26,7 @@ pub struct HealthArguments {
         value_name = "URL"
     )]
     endpoint: String,
-    /// Only ask whether the server answers at all
+    /// Only check whether the server answers at all
     #[arg(long)]
     live: bool,
 }

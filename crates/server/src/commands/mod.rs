@@ -39,7 +39,7 @@ pub enum CommandError {
     Outbound(#[from] OutboundError),
     #[error("{0}")]
     Refused(String),
-    #[error("the stream cannot be read: {0}")]
+    #[error("cannot read the stream: {0}")]
     Source(#[from] SourceError),
     #[error("cannot print: {0}")]
     Output(std::io::Error),

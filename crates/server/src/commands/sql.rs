@@ -18,8 +18,8 @@ const AWS: &str = "aws";
   echo 'SELECT * FROM Music' | zenobe sql --format csv --max-rows 0 > music.csv
   zenobe sql --endpoint aws --region eu-west-1 --profile work
 
-Before a statement that reads a whole table or index comes a warning with its size and what it will take; after each statement \
-comes what it took. Results go to standard output, the rest to standard error, unless the format is `table`. The exit code is \
+Before a statement reads a whole table or index, the shell warns and shows the size and the cost. After each statement it shows the \
+units consumed. Results go to standard output, the rest to standard error, unless the format is `table`. The exit code is \
 1 if a statement failed.")]
 pub struct SqlArguments {
     /// Address of the server, or `aws` [default: AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL or http://127.0.0.1:8000]
@@ -28,34 +28,34 @@ pub struct SqlArguments {
     /// Region to sign requests for [default: AWS_DEFAULT_REGION, the profile's or us-east-1]; access keys come from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN
     #[arg(long, env = "AWS_REGION", value_name = "REGION")]
     region: Option<String>,
-    /// Profile of the AWS CLI whose access keys are used instead
+    /// AWS CLI profile to take access keys from instead
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// Run these statements and end
+    /// Run these statements and exit
     #[arg(long = "command", short, value_name = "STATEMENTS", action = ArgAction::Append)]
     commands: Vec<String>,
-    /// Run the statements of a file and end; - is standard input
+    /// Run the statements in a file and exit; - is standard input
     #[arg(long, short, value_name = "FILE", conflicts_with = "commands")]
     file: Option<PathBuf>,
-    /// How rows are printed: columns, objects without or with DynamoDB's types, or RFC 4180
+    /// Output format: columns, JSON objects without or with DynamoDB's types, or RFC 4180 CSV
     #[arg(long, default_value = "table", value_parser = format_parser(), value_name = "FORMAT")]
     format: Format,
     /// Print each row as a list of its attributes
     #[arg(long, short = 'x')]
     expanded: bool,
-    /// Print how long statements take
+    /// Print how long each statement takes
     #[arg(long)]
     timing: bool,
     /// Read strongly consistently, at twice the units
     #[arg(long)]
     consistent_read: bool,
-    /// Most rows that a statement prints where nobody can be asked for more; 0 is all
+    /// Maximum rows per statement where the shell can't ask for more; 0 means all
     #[arg(long, default_value_t = 10_000, value_name = "NUMBER")]
     max_rows: usize,
-    /// Print neither warnings nor what statements took
+    /// Print no warnings and no consumed units
     #[arg(long, short)]
     quiet: bool,
-    /// Go on with the next statement after one has failed
+    /// Continue with the next statement after a failure
     #[arg(long, short)]
     keep_going: bool,
 }

@@ -23,12 +23,12 @@ Examples:
   zenobe stream tail Orders
   zenobe stream tail Orders --from TRIM_HORIZON --json | jq .dynamodb.NewImage")]
 pub struct TailArguments {
-    /// Table whose stream is printed
+    /// Table whose stream to print
     table: String,
     /// Print each change as a line of JSON, as a trigger delivers it
     #[arg(long)]
     json: bool,
-    /// Where to begin
+    /// Where to start
     #[arg(long, value_enum, default_value = "LATEST", ignore_case = true, value_name = "POSITION")]
     from: TailStart,
     #[command(flatten)]
@@ -37,10 +37,10 @@ pub struct TailArguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TailStart {
-    /// With the oldest change that is kept
+    /// At the oldest change still kept
     #[value(name = "TRIM_HORIZON")]
     TrimHorizon,
-    /// With the next change
+    /// At the next change
     #[value(name = "LATEST")]
     Latest,
 }

@@ -9,7 +9,7 @@ use super::{CommandError, print_line};
 
 #[derive(Debug, Subcommand)]
 pub enum TriggerCommand {
-    /// Add a trigger; it begins at once and survives restarts of the server
+    /// Add a trigger; it starts at once and survives server restarts
     #[command(after_help = ADD_EXAMPLES)]
     Add(Box<AddArguments>),
     /// List the triggers
@@ -21,7 +21,7 @@ pub enum TriggerCommand {
         #[command(flatten)]
         connection: ConnectionArguments,
     },
-    /// Remove a trigger and forget how far it had come
+    /// Remove a trigger and its checkpoints
     #[command(after_help = "Example:\n  zenobe trigger remove order-mails")]
     Remove {
         name: String,
@@ -52,13 +52,13 @@ Examples:
 pub struct AddArguments {
     /// Name of the trigger
     name: String,
-    /// Table whose stream is delivered
+    /// Table whose stream to deliver
     #[arg(long)]
     table: String,
     /// Endpoint that receives {"Records":[…]} by POST
     #[arg(long)]
     url: String,
-    /// Records in a delivery at most, 1 to 10000 [default: 100]
+    /// Maximum records per delivery, 1 to 10000 [default: 100]
     #[arg(long, value_name = "COUNT")]
     batch_size: Option<u64>,
     /// How long to wait for a batch to fill [default: 0]
@@ -70,31 +70,31 @@ pub struct AddArguments {
     /// Seconds since the epoch, for AT_TIMESTAMP
     #[arg(long, value_name = "SECONDS")]
     starting_timestamp: Option<f64>,
-    /// Pattern in Lambda's event filtering syntax; one of several is enough
+    /// Pattern in Lambda's event filtering syntax; may be repeated, and any match delivers the record
     #[arg(long = "filter", value_name = "JSON")]
     filters: Vec<String>,
-    /// Retries before a batch is given up; -1 for no end [default: -1]
+    /// Retries before a batch is given up; -1 for no limit [default: -1]
     #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     maximum_retry_attempts: Option<i64>,
-    /// Age at which records are given up; -1 for none [default: -1]
+    /// Age at which records are given up; -1 for no limit [default: -1]
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     maximum_record_age_seconds: Option<i64>,
-    /// Split a batch that fails and try its halves
+    /// Split a failing batch and try each half
     #[arg(long)]
     bisect_on_error: bool,
     /// Read {"batchItemFailures":[{"itemIdentifier":"…"}]} in answers
     #[arg(long)]
     report_batch_item_failures: bool,
-    /// Where records go that are given up: a URL, or a file (JSON lines) below the server's --dead-letter-directory
+    /// Where given-up records go: a URL, or a file (JSON lines) below the server's --dead-letter-directory
     #[arg(long, value_name = "FILE|URL")]
     dead_letter: Option<String>,
-    /// How long the endpoint may take for an answer [default: 30000]
+    /// How long the endpoint may take to answer [default: 30000]
     #[arg(long, value_name = "MS")]
     timeout_ms: Option<u64>,
-    /// Pause after the first failure; it doubles with each further one [default: 200]
+    /// Pause after the first failure; it doubles with each further failure [default: 200]
     #[arg(long, value_name = "MS")]
     backoff_ms: Option<u64>,
-    /// The longest pause between attempts [default: 30000]
+    /// Longest pause between attempts [default: 30000]
     #[arg(long, value_name = "MS")]
     backoff_max_ms: Option<u64>,
     #[command(flatten)]

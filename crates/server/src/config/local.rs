@@ -25,13 +25,13 @@ pub struct LocalFlags {
     /// Keep everything in memory
     #[arg(long = "inMemory", conflicts_with = "db_path")]
     in_memory: bool,
-    /// Directory below which the data is kept, in zenobe-data
+    /// Keep the data in zenobe-data below this directory
     #[arg(long = "dbPath", value_name = "PATH")]
     db_path: Option<PathBuf>,
-    /// Show all callers the same tables, whatever their access key and region
+    /// Share tables between all access keys and regions
     #[arg(long = "sharedDb")]
     shared_db: bool,
-    /// Origins of web pages that may call, separated by commas, or * for any
+    /// Origins whose web pages may call the server, separated by commas, or * for any
     #[arg(
         long = "cors",
         value_delimiter = ',',
@@ -39,13 +39,13 @@ pub struct LocalFlags {
         value_name = "ORIGINS"
     )]
     cors: Vec<CorsOrigin>,
-    /// Hold each status of an index that is added or deleted for 15 seconds
+    /// Hold each status of a new or deleted index for 15 seconds
     #[arg(long = "delayTransientStatuses")]
     delay_transient_statuses: bool,
-    /// Accepted and without effect: the store keeps itself in shape
+    /// Accepted, without effect: the store needs no optimising
     #[arg(long = "optimizeDbBeforeStartup", requires = "db_path")]
     optimize_db_before_startup: bool,
-    /// Accepted and without effect: there is no telemetry
+    /// Accepted, without effect: there is no telemetry
     #[arg(long = "disableTelemetry")]
     disable_telemetry: bool,
 }

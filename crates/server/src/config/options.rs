@@ -26,11 +26,11 @@ pub struct Options {
         help_heading = NETWORK
     )]
     pub listen: ListenAddress,
-    /// Port to listen on, instead of the one in --listen; 0 takes any that is free
+    /// Port to listen on, instead of the one in --listen; 0 picks a free one
     // No variable: for a service of that name Kubernetes sets ZENOBE_PORT to a URL.
     #[arg(long, value_name = "PORT", help_heading = NETWORK)]
     pub port: Option<u16>,
-    /// Connections served at once; more wait
+    /// Maximum number of connections; more wait
     #[arg(
         long,
         env = "ZENOBE_MAX_CONNECTIONS",
@@ -40,8 +40,8 @@ pub struct Options {
         help_heading = NETWORK
     )]
     pub max_connections: u32,
-    /// Connections served at once to one address; more are closed. If not set, half of all, and to this
-    /// machine any number
+    /// Maximum number of connections per client address; more are closed. If not set, half of
+    /// --max-connections, and no limit for this machine
     #[arg(
         long,
         env = "ZENOBE_MAX_CONNECTIONS_PER_PEER",
@@ -50,7 +50,7 @@ pub struct Options {
         help_heading = NETWORK
     )]
     pub max_connections_per_peer: Option<u32>,
-    /// Seconds until a connection without a whole request head is closed
+    /// Seconds after which a connection without a complete request head is closed
     #[arg(
         long,
         env = "ZENOBE_IDLE_TIMEOUT_SECONDS",
@@ -60,7 +60,7 @@ pub struct Options {
         help_heading = NETWORK
     )]
     pub idle_timeout_seconds: u32,
-    /// Seconds that a peer may stall while a body is sent or an answer is read
+    /// Seconds that a client may stall while it sends a body or reads an answer
     #[arg(
         long,
         env = "ZENOBE_STALL_TIMEOUT_SECONDS",
@@ -70,7 +70,7 @@ pub struct Options {
         help_heading = NETWORK
     )]
     pub stall_timeout_seconds: u32,
-    /// Seconds that requests get to finish when the server is stopped
+    /// Seconds that running requests get to finish when the server stops
     #[arg(
         long,
         env = "ZENOBE_SHUTDOWN_TIMEOUT_SECONDS",
@@ -81,7 +81,7 @@ pub struct Options {
     )]
     pub shutdown_timeout_seconds: u32,
 
-    /// Directory of the data, created if missing
+    /// Data directory, created if missing
     #[arg(
         long,
         env = "ZENOBE_DATA",
@@ -90,7 +90,7 @@ pub struct Options {
         help_heading = STORAGE
     )]
     pub data: PathBuf,
-    /// Keep everything in memory; nothing survives the process
+    /// Keep everything in memory; nothing outlives the process
     #[arg(
         long,
         env = "ZENOBE_MEMORY",
@@ -123,7 +123,7 @@ pub struct Options {
         help_heading = STORAGE
     )]
     pub cache_mb: u32,
-    /// Start once with a damaged log, without the acknowledged writes behind the damage
+    /// Start once with a damaged log, and lose the acknowledged writes after the damage
     #[arg(
         long,
         env = "ZENOBE_ACCEPT_DAMAGED_LOG",
@@ -137,11 +137,11 @@ pub struct Options {
     )]
     pub accept_damaged_log: bool,
 
-    /// File of accepted access keys, a line `id:secret` each; signatures are then verified. The variable
+    /// File of accepted access keys, one line `id:secret` each; turns on signature verification. The variable
     /// holds the keys themselves: id:secret[,id:secret]
     #[arg(long, env = "ZENOBE_CREDENTIALS", value_name = "FILE", help_heading = ACCESS)]
     pub credentials: Option<CredentialsSource>,
-    /// Let anybody who reaches the address read and write, even beyond loopback
+    /// Let anyone who can reach the address read and write, even beyond loopback
     #[arg(
         long,
         env = "ZENOBE_INSECURE_ACCEPT_ANY_CREDENTIALS",
@@ -154,8 +154,7 @@ pub struct Options {
         help_heading = ACCESS
     )]
     pub insecure_accept_any_credentials: bool,
-    /// Host name by which clients call the server besides those that are known, *.NAME, or * for any; may be
-    /// repeated
+    /// Another host name that clients may call the server by, *.NAME, or * for any; may be repeated
     #[arg(
         long,
         env = "ZENOBE_ALLOWED_HOST",
@@ -165,8 +164,8 @@ pub struct Options {
         help_heading = ACCESS
     )]
     pub allowed_host: Vec<AllowedHost>,
-    /// Origin of web pages that may call the server, such as http://localhost:3000, or * for any; may be repeated.
-    /// If not set, none may
+    /// Origin whose web pages may call the server, such as http://localhost:3000, or * for any; may be repeated.
+    /// If not set, no page may
     #[arg(
         long,
         env = "ZENOBE_CORS_ORIGIN",
@@ -177,7 +176,7 @@ pub struct Options {
     )]
     pub cors_origin: Vec<CorsOrigin>,
 
-    /// Region of the tables, as it appears in ARNs
+    /// Region of the tables, as shown in ARNs
     #[arg(
         long,
         env = "ZENOBE_REGION",
@@ -187,7 +186,7 @@ pub struct Options {
         help_heading = IDENTITY
     )]
     pub region: String,
-    /// Account of the tables, as it appears in ARNs
+    /// Account of the tables, as shown in ARNs
     #[arg(
         long,
         env = "ZENOBE_ACCOUNT",
@@ -197,7 +196,7 @@ pub struct Options {
         help_heading = IDENTITY
     )]
     pub account: String,
-    /// Give each access key and region tables of its own
+    /// Give each access key and region its own tables
     #[arg(
         long,
         env = "ZENOBE_NAMESPACES_FROM_CREDENTIALS",
@@ -211,7 +210,7 @@ pub struct Options {
     )]
     pub namespaces_from_credentials: bool,
 
-    /// Tables that an account may have in a region; the default is AWS's
+    /// Maximum number of tables per account and region; the default is AWS's
     #[arg(
         long,
         env = "ZENOBE_MAX_TABLES",
@@ -221,7 +220,7 @@ pub struct Options {
         help_heading = BEHAVIOUR
     )]
     pub max_tables: u32,
-    /// Error texts where AWS has two
+    /// Which error texts to use where AWS has two
     #[arg(
         long,
         env = "ZENOBE_WORDING",
@@ -244,8 +243,18 @@ pub struct Options {
         help_heading = BEHAVIOUR
     )]
     pub refuse_scans: bool,
+    /// Seconds that the clock may jump forward. After a larger jump, nothing expires and no stream is trimmed
+    /// until `zenobe clock confirm`, or until the clock is corrected; 0 accepts any jump
+    #[arg(
+        long,
+        env = "ZENOBE_CLOCK_JUMP_SECONDS",
+        default_value = "86400",
+        value_name = "SECONDS",
+        help_heading = BEHAVIOUR
+    )]
+    pub clock_jump_seconds: u32,
 
-    /// Open shards of each stream, which consumers read in parallel
+    /// Open shards per stream, which consumers can read in parallel
     #[arg(
         long,
         env = "ZENOBE_STREAM_SHARDS",
@@ -255,7 +264,7 @@ pub struct Options {
         help_heading = STREAMS
     )]
     pub stream_shards: u32,
-    /// Seconds until the shards of a stream close and their children take over
+    /// Seconds after which a stream's shards close and their children take over
     #[arg(
         long,
         env = "ZENOBE_STREAM_ROLLOVER_SECONDS",
@@ -274,7 +283,7 @@ pub struct Options {
         help_heading = STREAMS
     )]
     pub stream_shard_records: Option<u32>,
-    /// Hours that stream records can be read
+    /// Hours that stream records stay readable
     #[arg(
         long,
         env = "ZENOBE_STREAM_RETENTION_HOURS",
@@ -284,7 +293,7 @@ pub struct Options {
         help_heading = STREAMS
     )]
     pub stream_retention_hours: u32,
-    /// Directory below which triggers that commands add may write dead letters. If not set, they cannot
+    /// Directory below which triggers added by command may write dead letters. If not set, they can't
     #[arg(
         long,
         env = "ZENOBE_DEAD_LETTER_DIRECTORY",
@@ -302,7 +311,7 @@ pub struct Options {
         help_heading = LOGGING
     )]
     pub log: String,
-    /// Format of the log
+    /// Log format
     #[arg(
         long,
         env = "ZENOBE_LOG_FORMAT",
@@ -313,18 +322,7 @@ pub struct Options {
     )]
     pub log_format: LogFormat,
 
-    /// Seconds that the clock may jump forward. After a longer jump nothing expires and no stream is trimmed
-    /// until `zenobe clock confirm`, or until the clock is set right; 0 believes every clock
-    #[arg(
-        long,
-        env = "ZENOBE_CLOCK_JUMP_SECONDS",
-        default_value = "86400",
-        value_name = "SECONDS",
-        help_heading = BEHAVIOUR
-    )]
-    pub clock_jump_seconds: u32,
-
-    /// Let time stand still but for POST /_zenobe/clock
+    /// Stop the clock; only POST /_zenobe/clock moves it
     #[arg(
         long,
         env = "ZENOBE_DRIVEN_CLOCK",

@@ -11,9 +11,9 @@ use zenobe_database::{Durability, Wording};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// A line for people
+    /// Plain lines
     Text,
-    /// A JSON object per line
+    /// One JSON object per line
     Json,
 }
 
@@ -130,8 +130,8 @@ pub fn durability_parser() -> impl TypedValueParser<Value = Durability> {
 
 pub fn wording_parser() -> impl TypedValueParser<Value = Wording> {
     let values = [
-        PossibleValue::new("classic").help("As they have been for years"),
-        PossibleValue::new("newer").help("As they are being rolled out since 2026"),
+        PossibleValue::new("classic").help("The long-standing texts"),
+        PossibleValue::new("newer").help("The texts that AWS has been rolling out since 2026"),
     ];
     PossibleValuesParser::new(values).map(|word| match word.as_str() {
         "newer" => Wording::Newer,

@@ -14,28 +14,27 @@ use crate::commands::connection::ConnectionArguments;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   zenobe bench get                                   the highest rate of reads
-  zenobe bench put --rate 5000 --duration 60s        latency at a load that should be borne
+  zenobe bench put --rate 5000 --duration 60s        latency at a fixed rate
   zenobe bench ycsb-a --plot ycsb-a.html             a mix, with a page of plots
   zenobe bench query --keys zipfian --json -         for a program to read
   zenobe bench update --rate 500 --retry-throttled --drop \\
     --endpoint https://dynamodb.eu-west-1.amazonaws.com --region eu-west-1
 
-The table is made and loaded first and is kept for the next run, which finds it by an item in it; --drop deletes it at \
-the end. A table that zenobe bench did not make is never touched. Ctrl-C ends a run early and prints what was \
-measured so far. The exit code is 1 if operations failed.")]
+The table is created and loaded first, and kept for the next run; --drop deletes it at the end. zenobe bench never touches \
+a table that it did not create. Ctrl-C ends a run early and prints the results so far. The exit code is 1 if operations failed.")]
 pub struct BenchArguments {
-    /// What to send
+    /// Workload
     #[arg(default_value = "get", value_parser = workload_parser())]
     workload: Workload,
     #[command(flatten)]
     connection: ConnectionArguments,
-    /// Connections, each with one request under way
+    /// Connections, each with one request in flight
     #[arg(long, short, default_value_t = 64, value_name = "NUMBER")]
     connections: usize,
     /// Threads that drive the connections [default: one for every four cores]
     #[arg(long, short, value_name = "NUMBER")]
     threads: Option<usize>,
-    /// Send on a fixed schedule of so many requests per second, and measure latency from the scheduled time
+    /// Send this many requests per second on a fixed schedule, and measure latency from the scheduled time
     #[arg(long, short, value_name = "REQUESTS")]
     rate: Option<f64>,
     /// How long to measure: seconds, or a number with ms, s, m or h
@@ -44,37 +43,37 @@ pub struct BenchArguments {
     /// How long to send load before measuring
     #[arg(long, short, default_value = "2s", value_parser = parse_duration, value_name = "TIME")]
     warmup: Duration,
-    /// End after so many operations instead of a time, without warm-up
+    /// Stop after this many operations instead of after a time, without warm-up
     #[arg(long, value_name = "NUMBER")]
     operations: Option<u64>,
-    /// Items that the table is loaded with
+    /// Items to load into the table
     #[arg(long, short, default_value_t = 100_000, value_name = "NUMBER")]
     items: u64,
     /// Size of an item: its names and values
     #[arg(long, default_value_t = 400, value_name = "BYTES")]
     item_bytes: usize,
-    /// Which items: uniform, zipfian[:CONSTANT], latest, hot[:OPERATIONS:KEYS] or single [default: by workload]
+    /// Key distribution: uniform, zipfian[:CONSTANT], latest, hot[:OPERATIONS:KEYS] or single [default: by workload]
     #[arg(long, short, value_name = "DISTRIBUTION")]
     keys: Option<Distribution>,
-    /// The table to use [default: zenobe-bench, zenobe-bench-sorted or zenobe-bench-indexed, by workload]
+    /// Table to use [default: zenobe-bench, zenobe-bench-sorted or zenobe-bench-indexed, by workload]
     #[arg(long, value_name = "NAME")]
     table: Option<String>,
     /// Delete the table at the end instead of keeping it for the next run
     #[arg(long)]
     pub drop: bool,
-    /// Send throttled requests again after a pause, instead of counting them as errors
+    /// Retry throttled requests after a pause instead of counting them as errors
     #[arg(long)]
     retry_throttled: bool,
     /// How long to wait for the last answers
     #[arg(long, default_value = "10s", value_parser = parse_duration, value_name = "TIME")]
     timeout: Duration,
-    /// Where the random numbers start: the same seed sends the same requests [default: another one each time]
+    /// Random seed; the same seed sends the same requests [default: a new one each time]
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
-    /// Write everything as JSON into a file, or to standard output if it is -
+    /// Write all results as JSON to a file; - is standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<JsonOutput>,
-    /// Draw latency by percentile and over time into a file that ends in .svg or .html
+    /// Plot latency by percentile and over time to a .svg or .html file
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PlotOutput>,
     /// Exit with 0 even if operations failed
@@ -164,7 +163,7 @@ fn parse_duration(text: &str) -> Result<Duration, &'static str> {
     let number: f64 = digits.parse().map_err(|_| "a time begins with a number")?;
     let time = Duration::try_from_secs_f64(number * seconds);
     // A year is far more than the clock's arithmetic and anybody's patience allow.
-    time.ok().filter(|time| time.as_secs() < 365 * 24 * 3600).ok_or("there is no such time")
+    time.ok().filter(|time| time.as_secs() < 365 * 24 * 3600).ok_or("the time is out of range")
 }
 
 #[cfg(test)]
