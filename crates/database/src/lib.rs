@@ -71,11 +71,11 @@ struct Open {
 
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    #[error("cannot open the data in {}: {}", path.display(), problem(error))]
+    #[error("cannot open the data directory {}: {}", path.display(), problem(error))]
     Store { path: PathBuf, error: zenobe_store::Error },
     #[error("cannot load the catalogue: {0}")]
     Engine(#[from] zenobe_engine::error::Error),
-    #[error("cannot start the upkeep's thread: {0}")]
+    #[error("cannot start the background thread: {0}")]
     Upkeep(std::io::Error),
 }
 

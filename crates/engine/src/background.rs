@@ -118,12 +118,12 @@ impl Engine {
                 }
                 Ok(Err(Error::Store(zenobe_store::Error::Closed))) => return,
                 Ok(Err(error)) => {
-                    tracing::error!(?work, %error, "background work failed and will be retried");
+                    tracing::error!(?work, %error, "background work failed; retrying");
                 }
                 Err(panic) => {
                     self.background.panics.fetch_add(1, Ordering::Relaxed);
                     let panic = panic_message(&*panic);
-                    tracing::error!(?work, panic, "background work panicked and will be retried");
+                    tracing::error!(?work, panic, "background work panicked; retrying");
                 }
             }
             tokio::time::sleep(RETRY_DELAY).await;

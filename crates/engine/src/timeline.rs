@@ -110,7 +110,7 @@ impl Timeline {
         let now_ms = self.clock.now_ms();
         let mut seen = self.seen.lock();
         if seen.is_paused {
-            tracing::warn!("the time {} is confirmed: items expire again", iso8601(now_ms));
+            tracing::warn!("the time {} is confirmed; items expire again", iso8601(now_ms));
         }
         *seen = Seen { at_ms: now_ms, since: Instant::now(), saved_ms: None, is_paused: false };
     }
@@ -139,10 +139,10 @@ fn report(has_jumped: bool, expected_ms: u64, now_ms: u64) {
     let (expected, now) = (iso8601(expected_ms), iso8601(now_ms));
     match has_jumped {
         true => tracing::warn!(
-            "the clock says {now}, but should not be far from {expected}. Until this is confirmed (`zenobe clock confirm`), \
-             or the clock is set right, no item expires and no stream is trimmed"
+            "the clock says {now}, but about {expected} was expected. No item expires and no stream is trimmed until you \
+             correct the clock or run `zenobe clock confirm`"
         ),
-        false => tracing::warn!("the clock is plausible again at {now}: items expire as before"),
+        false => tracing::warn!("the clock is plausible again at {now}; items expire again"),
     }
 }
 

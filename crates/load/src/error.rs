@@ -8,14 +8,14 @@ pub enum LoadError {
     Endpoint { url: String, fault: &'static str },
     #[error(
         "{endpoint} is not on this machine, so requests must be signed: set AWS_ACCESS_KEY_ID and \
-         AWS_SECRET_ACCESS_KEY (any values will do where the endpoint does not check them)"
+         AWS_SECRET_ACCESS_KEY (any values work if the endpoint does not check them)"
     )]
     NoCredentials { endpoint: String },
     #[error("the {what} cannot be sent in a header")]
     Header { what: &'static str },
     #[error("{host} has no address: {error}")]
     Resolve { host: String, error: io::Error },
-    #[error("cannot prepare the encryption for {endpoint}: {error}")]
+    #[error("cannot set up TLS for {endpoint}: {error}")]
     Security { endpoint: String, error: io::Error },
     #[error("cannot connect to {endpoint}: {error}; is the server running?")]
     Connect { endpoint: String, error: io::Error },
@@ -23,10 +23,10 @@ pub enum LoadError {
     Exchange { operation: String, error: io::Error },
     #[error("{operation} was refused with {name}: {message}")]
     Refused { operation: String, name: String, message: String },
-    #[error("{operation} was answered with something else than expected: {answer}")]
+    #[error("{operation} got an unexpected answer: {answer}")]
     Unexpected { operation: String, answer: String },
     #[error(
-        "the table {table} exists, but the load generator did not make it and will not touch it; choose another \
+        "the table {table} exists and was not created by the load generator, which won't touch it; choose another \
          name with --table"
     )]
     ForeignTable { table: String },

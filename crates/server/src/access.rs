@@ -28,11 +28,11 @@ pub struct Access {
 #[derive(Debug, thiserror::Error)]
 pub enum AdminRefusal {
     #[error(
-        "admin requests are answered on a loopback address, or with signatures that are verified \
+        "admin requests need a server on a loopback address, or verified signatures \
          (--credentials)"
     )]
     Open,
-    #[error("admin requests are not answered to web pages")]
+    #[error("web pages may not send admin requests")]
     WebPage,
     #[error(transparent)]
     Site(#[from] SiteRefusal),

@@ -21,7 +21,7 @@ pub fn raise_limit(connections_max: usize) {
         tracing::warn!(
             allowed,
             needed,
-            "few files may be open at once; raise the limit (ulimit -n) or lower --max-connections"
+            "the open-file limit is low; raise it (ulimit -n) or lower --max-connections"
         );
     }
 }

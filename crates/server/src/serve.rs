@@ -42,7 +42,7 @@ pub enum ServeError {
     Triggers(TriggerError),
     #[error("cannot use the dead-letter directory: {0}")]
     DeadLetterDirectory(std::io::Error),
-    #[error("cannot close the data: {0}")]
+    #[error("cannot close the data directory: {0}")]
     Close(zenobe_store::Error),
 }
 
@@ -120,7 +120,7 @@ fn warn_if_open_to_others(path: &Path) {
     let mode = std::fs::metadata(path).map_or(0, |metadata| metadata.permissions().mode());
     if mode & 0o077 != 0 {
         let (path, mode) = (path.display(), format!("{:04o}", mode & 0o7777));
-        tracing::warn!(%path, mode, "other users of this machine reach the data directory; chmod 700 keeps them out");
+        tracing::warn!(%path, mode, "other users of this machine can access the data directory; run chmod 700 on it");
     }
 }
 
@@ -200,7 +200,7 @@ fn connection_options(settings: &Settings) -> ConnectionOptions {
 fn print_welcome(settings: &Settings, address: SocketAddr) {
     let version = env!("CARGO_PKG_VERSION");
     let (data, durability) = match &settings.location {
-        Location::Memory => ("in memory".to_owned(), "none: nothing survives the process"),
+        Location::Memory => ("in memory".to_owned(), "none: nothing outlives the process"),
         Location::Directory { path, durability } => {
             let durability = match durability {
                 Durability::Sync => "sync: an acknowledged write survives power loss",

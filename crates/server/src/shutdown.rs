@@ -100,7 +100,7 @@ impl StopSignals {
     /// Acknowledged writes survive that as they survive any crash.
     pub async fn exit_at_next(mut self) {
         let signal = self.next().await;
-        tracing::warn!(signal = signal.name(), "ending at once");
+        tracing::warn!(signal = signal.name(), "stopping at once, without waiting for requests");
         std::process::exit(signal.exit_code());
     }
 }

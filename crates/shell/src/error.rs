@@ -12,11 +12,9 @@ pub enum ShellError {
     /// The endpoint's own message.
     #[error("{name}: {message}")]
     Refused { name: String, message: String },
-    #[error("{operation} was not answered within {seconds} s")]
+    #[error("{operation} got no answer within {seconds} s")]
     TimedOut { operation: String, seconds: u64 },
-    #[error(
-        "{operation} was answered with something that is not JSON; is this a DynamoDB endpoint?"
-    )]
+    #[error("{operation} got an answer that is not JSON; is this a DynamoDB endpoint?")]
     NotJson { operation: String },
     #[error("cancelled")]
     Cancelled,
@@ -28,21 +26,21 @@ pub enum ShellError {
     Write { path: PathBuf, error: io::Error },
     #[error("cannot print: {0}")]
     Output(io::Error),
-    #[error("the terminal cannot be used: {0}")]
+    #[error("cannot use the terminal: {0}")]
     Terminal(#[from] rustyline::error::ReadlineError),
     #[error("the text ends inside {0}")]
     Unfinished(&'static str),
     #[error(
-        "a statement, with its comments, may have {max} bytes; is a ; or a closing quote missing?"
+        "a statement with its comments may have at most {max} bytes; is a ; or a closing quote missing?"
     )]
     TooLong { max: usize },
     #[error("{0}")]
     Command(String),
     #[error(
-        "the statement has {count} of ? in it, but the shell has no parameters; write the values as literals"
+        "the shell takes no parameters; replace each ? ({count} in this statement) with a literal"
     )]
     Parameters { count: usize },
-    #[error("files that include each other are nested more than {max} deep")]
+    #[error("included files are nested more than {max} deep")]
     Includes { max: usize },
     #[error("{place}: {error}")]
     At { place: String, error: Box<ShellError> },

@@ -13,7 +13,7 @@ pub struct Profile {
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
     #[error(
-        "there is no home directory to look for the profile in; name the file in AWS_SHARED_CREDENTIALS_FILE"
+        "there is no home directory to read the profile from; set AWS_SHARED_CREDENTIALS_FILE to the file"
     )]
     NoHome,
     #[error("cannot read {}: {error}", path.display())]
@@ -21,8 +21,8 @@ pub enum ProfileError {
     #[error("{} has no profile {name}", path.display())]
     Missing { path: PathBuf, name: String },
     #[error(
-        "the profile {name} in {} has no access key; for one with a role or single sign-on run \
-         `eval \"$(aws configure export-credentials --profile {name} --format env)\"` and leave --profile out",
+        "the profile {name} in {} has no access key; for a role or single sign-on run \
+         `eval \"$(aws configure export-credentials --profile {name} --format env)\"` and omit --profile",
         path.display()
     )]
     NoKeys { path: PathBuf, name: String },

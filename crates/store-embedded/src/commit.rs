@@ -442,7 +442,7 @@ fn answer(store: &Inner, group: CommitGroup) {
 
 /// Fails every write that has no answer, these groups among them, and refuses new ones until the store has recovered.
 fn fail(store: &Inner, error: &Error, groups: Vec<CommitGroup>) {
-    tracing::error!("writing failed, so the store refuses writes until it has recovered: {error}");
+    tracing::error!("a write to disk failed; the store refuses writes until it recovers: {error}");
     let (queued, last_order) = store.queue.fail(error.to_string());
     // No decision rests on lost values from here on.
     store.in_flight.retire(last_order);
@@ -528,7 +528,7 @@ fn restart_sync_thread(store: &Arc<Inner>) -> Option<Option<SyncThread>> {
     loop {
         match start_sync_thread(store) {
             Ok(sync_thread) => return Some(sync_thread),
-            Err(error) => tracing::warn!("not recovered yet: {error}"),
+            Err(error) => tracing::warn!("recovery failed; trying again in a second: {error}"),
         }
         if store.queue.wait_unless_closed(recovery::ATTEMPT_INTERVAL) {
             return None;

@@ -54,7 +54,7 @@ impl DeadRuns {
         range: KeyRange,
         direction: Direction,
     ) -> Result<Option<Key>> {
-        let ended = || Error::Io { detail: "the thread that passes over tombstones ended".into() };
+        let ended = || Error::Io { detail: "the thread that skips tombstones has ended".into() };
         loop {
             let (answer, answered) = oneshot::channel();
             let (snapshot, range) = (Arc::clone(&snapshot), range.clone());

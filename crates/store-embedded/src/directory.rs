@@ -191,12 +191,12 @@ fn in_use(lock: &mut File) -> String {
         None => "another process has it open".to_owned(),
         // In a container most servers are process 1.
         Some(id) if id == std::process::id() => {
-            "this process has it open already, or one in another container".to_owned()
+            "this process has it open already, or a process in another container does".to_owned()
         }
         Some(id) => match fs::read_to_string(format!("/proc/{id}/comm")) {
             Ok(name) => format!("process {id} ({}) has it open", name.trim()),
             // There is no such file on other systems than Linux, and none for a process in another container.
-            Err(_) => format!("another process has it open, whose id is or was {id}"),
+            Err(_) => format!("another process has it open (its id is or was {id})"),
         },
     }
 }
@@ -339,7 +339,10 @@ mod tests {
         let format = fs::read_to_string(path.join(FORMAT_FILE)).unwrap();
         let nonce = directory.nonce();
         assert_eq!(format, format!("zenobe-store 3\nlog-nonce {:016x}\n", nonce.0));
-        assert_eq!(problem(&path), "this process has it open already, or one in another container");
+        assert_eq!(
+            problem(&path),
+            "this process has it open already, or a process in another container does"
+        );
         drop(directory);
         let directory = Directory::open(&path).unwrap();
         assert!(!directory.holds_database().unwrap());

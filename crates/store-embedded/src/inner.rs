@@ -70,7 +70,9 @@ impl Inner {
         if self.queue.failure().is_none()
             && let Err(error) = snapshot.database().flush()
         {
-            tracing::warn!("the memtables stay in the log, which the next start replays: {error}");
+            tracing::warn!(
+                "the memtables could not be flushed; the next start replays the log: {error}"
+            );
         }
         self.reclaimer.stop(|| snapshot.database().rocks().cancel_all_background_work(false));
     }

@@ -51,7 +51,7 @@ pub(crate) fn reopen_when_possible(
             .and_then(|()| reopen(store, &directory, insists));
         match reopened {
             Ok(database) => {
-                tracing::warn!("the database has been reopened; the store takes writes again");
+                tracing::warn!("the store has recovered and accepts writes again");
                 store.queue.recover();
                 return Some(database);
             }
@@ -59,7 +59,7 @@ pub(crate) fn reopen_when_possible(
                 // Once per cause, not once per second.
                 let text = error.to_string();
                 if reported.as_ref() != Some(&text) {
-                    tracing::warn!("not recovered yet: {text}");
+                    tracing::warn!("recovery failed; trying again in a second: {text}");
                     reported = Some(text);
                 }
             }

@@ -359,11 +359,11 @@ pub struct Statistics {
 
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    #[error("input or output failed: {detail}")]
+    #[error("I/O failed: {detail}")]
     Io { detail: String },
     #[error("stored data is corrupt: {detail}")]
     Corrupt { detail: String },
-    #[error("the store refuses writes since an earlier failure: {detail}")]
+    #[error("the store refuses writes because of an earlier failure: {detail}")]
     WritesDisabled { detail: String },
     #[error("the store is closed")]
     Closed,

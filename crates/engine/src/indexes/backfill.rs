@@ -41,7 +41,7 @@ pub(crate) async fn finish_pending(engine: &Engine) -> Result<()> {
             };
             if let Err(error) = &finished {
                 let (table, index) = (&definition.name, &index.name);
-                tracing::error!(table, index, %error, "work on an index failed");
+                tracing::error!(table, index, %error, "building or deleting an index failed; retrying");
             }
             outcome = outcome.and(finished);
         }

@@ -133,7 +133,7 @@ async fn past_rows(engine: &Engine, horizon_ms: u64) -> Result<Vec<StreamRow>> {
         match StreamRow::decode(row) {
             Ok(row) if row.is_past(horizon_ms) => past.push(row),
             Ok(_) => {}
-            Err(error) => tracing::error!(?key, %error, "the row of a stream is damaged and stays"),
+            Err(error) => tracing::error!(?key, %error, "a stream's row is damaged; keeping it"),
         }
         ControlFlow::Continue(())
     };

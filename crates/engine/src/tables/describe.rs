@@ -65,7 +65,7 @@ impl Engine {
             Ok((_, statistics)) => statistics,
             Err(error) => {
                 let table = &table.definition().name;
-                tracing::error!(table, %error, "the statistics of a changed table are unknown");
+                tracing::error!(table, %error, "the statistics of a changed table could not be read");
                 Vec::new()
             }
         };

@@ -138,7 +138,7 @@ impl Engine {
                     Some(Ok(_)) | None => {}
                     // The row stays for inspection, but does not block the others.
                     Some(Err(error)) => {
-                        tracing::error!(?key, %error, "the row of an expired token is damaged and stays");
+                        tracing::error!(?key, %error, "an expired token's row is damaged; keeping it");
                     }
                 }
             }

@@ -101,7 +101,7 @@ async fn expire_readable(
         match expire_batch(engine, table, std::slice::from_ref(entry), now_s).await {
             Err(error @ Error::Corrupt { .. }) => {
                 let table = &table.definition().name;
-                tracing::error!(table, ?entry, %error, "an expired item is damaged and stays");
+                tracing::error!(table, ?entry, %error, "an expired item is damaged; keeping it");
             }
             one => expired += one?,
         }

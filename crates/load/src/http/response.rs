@@ -25,7 +25,7 @@ pub enum Fault {
     Chunks,
     #[error("the answer is too large")]
     Size,
-    #[error("the connection was closed within an answer")]
+    #[error("the connection was closed in the middle of an answer")]
     Closed,
 }
 

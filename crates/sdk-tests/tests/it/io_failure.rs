@@ -85,7 +85,7 @@ fn a_full_disk_shows_in_the_health_checks_and_once_in_the_log() {
         assert!(!write(client, WRITES_MAX + number));
     }
     let lines = |text: &str| server.output().lines().filter(|line| line.contains(text)).count();
-    assert_eq!(lines("the store refuses writes until it has recovered"), 1, "{}", server.output());
+    assert_eq!(lines("the store refuses writes until it recovers"), 1, "{}", server.output());
     // The one that discovered the failure.
     assert!(lines("request failed") <= 1, "{}", server.output());
 
@@ -96,7 +96,7 @@ fn a_full_disk_shows_in_the_health_checks_and_once_in_the_log() {
         assert!(Instant::now() < deadline, "it is never ready again:\n{}", server.output());
         thread::sleep(Duration::from_millis(100));
     }
-    assert_eq!(lines("the store takes writes again"), 1, "{}", server.output());
+    assert_eq!(lines("the store has recovered and accepts writes again"), 1, "{}", server.output());
 }
 
 /// Starts a server that may not write large files, and writes until it rejects a write.

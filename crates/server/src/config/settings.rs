@@ -62,26 +62,28 @@ pub struct Settings {
 
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    #[error("--memory and --data exclude each other")]
+    #[error("--memory and --data exclude each other; remove one of them")]
     MemoryAndData,
-    #[error("--memory keeps nothing, so --durability has no meaning with it")]
+    #[error("--durability has no effect with --memory; remove one of them")]
     MemoryAndDurability,
     #[error("cannot read the credentials file {}: {error}", path.display())]
     CredentialsFile { path: PathBuf, error: std::io::Error },
     #[error(
-        "every user of this machine can read the credentials file {} (its mode is {mode:04o}): \
-         take that away with `chmod 600`, or, if it is a mounted secret, mount it with mode 0400",
+        "every user of this machine can read or write the credentials file {} (mode {mode:04o}): \
+         run `chmod 600` on it, or mount the secret with mode 0400",
         path.display()
     )]
     CredentialsFileOpen { path: PathBuf, mode: u32 },
     #[error(transparent)]
     Credentials(#[from] CredentialsError),
     #[error(
-        "{listen} can be reached from other machines, so the server needs credentials to verify signatures: \
-         give --credentials, or --insecure-accept-any-credentials to let anybody read and write"
+        "other machines can reach {listen}, so the server needs credentials to verify signatures: \
+         give --credentials, or --insecure-accept-any-credentials to let anyone read and write"
     )]
     Open { listen: SocketAddr },
-    #[error("--credentials and --insecure-accept-any-credentials exclude each other")]
+    #[error(
+        "--credentials and --insecure-accept-any-credentials exclude each other; remove one of them"
+    )]
     CredentialsAndAcceptAny,
     #[error("`{log}` is not a log filter: {detail}")]
     LogFilter { log: String, detail: String },
@@ -279,11 +281,11 @@ mod tests {
         assert_eq!(location("--data x", "memory = true"), directory("x", Durability::Sync));
         assert_eq!(
             refusal("", "memory = true\ndata = 'x'"),
-            "--memory and --data exclude each other"
+            "--memory and --data exclude each other; remove one of them"
         );
         assert_eq!(
             refusal("", file),
-            "--memory keeps nothing, so --durability has no meaning with it"
+            "--durability has no effect with --memory; remove one of them"
         );
     }
 
@@ -309,7 +311,7 @@ mod tests {
     #[test]
     fn beyond_loopback_credentials_are_required() {
         let open = "listen = '0.0.0.0:8000'";
-        assert!(refusal("", open).starts_with("0.0.0.0:8000 can be reached from other machines"));
+        assert!(refusal("", open).starts_with("other machines can reach 0.0.0.0:8000"));
         let accepted = resolve("--insecure-accept-any-credentials", open).unwrap();
         assert_eq!(accepted.credentials, None);
         assert!(resolve("--listen [::1]:0", "").is_ok());
@@ -342,8 +344,8 @@ mod tests {
         for mode in [0o644, 0o602] {
             let message = resolve(mode).unwrap_err().to_string();
             let expected = format!(
-                "every user of this machine can read the credentials file {} (its mode is {mode:04o}): \
-                 take that away with `chmod 600`",
+                "every user of this machine can read or write the credentials file {} (mode {mode:04o}): \
+                 run `chmod 600` on it",
                 path.display()
             );
             assert!(message.starts_with(&expected), "{message}");

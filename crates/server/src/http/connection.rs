@@ -61,10 +61,10 @@ pub async fn serve<H: Handler>(
         return;
     }
     let open = connections.len();
-    tracing::warn!(open, "connections did not finish in time and are cut");
+    tracing::warn!(open, "connections did not finish in time; closing them");
     connections.abort_all();
     if tokio::time::timeout(CUT_TIMEOUT, ended(&mut connections)).await.is_err() {
-        tracing::warn!(open = connections.len(), "connections could not be cut");
+        tracing::warn!(open = connections.len(), "connections could not be closed");
     }
 }
 
@@ -123,7 +123,7 @@ async fn serve_connection<H: Handler>(
 ) {
     // Responses are written in one piece; waiting for more data would only delay them.
     if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "a connection is gone already");
+        tracing::debug!(%error, "a connection was already closed");
         return;
     }
     let stream = GuardedStream::new(stream, options.stall_timeout, service.body_memory.clone());

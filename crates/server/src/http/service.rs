@@ -71,7 +71,7 @@ impl<H: Handler> Service<H> {
         let answer = AssertUnwindSafe(self.answer(&parts, body)).catch_unwind().await;
         let answer = answer.unwrap_or_else(|_| {
             self.metrics.record_panic();
-            tracing::error!("a request made its handler panic");
+            tracing::error!("a request handler panicked");
             api_answer(ApiError::internal_server_error().into_response(), ContentType::AmzJson)
         });
         Ok(answer.render(&parts, self.sites.granted(&parts), &self.body_memory))

@@ -58,7 +58,7 @@ pub enum SiteRefusal {
     )]
     Host { host: String, known: &'static str },
     #[error(
-        "pages of the origin `{origin}` are not answered: start the server with --cors-origin {origin} \
+        "web pages from `{origin}` may not call this server: start it with --cors-origin {origin} \
          to allow them"
     )]
     Origin { origin: String },
@@ -361,8 +361,8 @@ mod tests {
         let refusal = strict.check(&parts("localhost", Some("http://a"))).unwrap_err();
         assert_eq!(
             refusal.to_string(),
-            "pages of the origin `http://a` are not answered: start the server with --cors-origin \
-             http://a to allow them"
+            "web pages from `http://a` may not call this server: start it with --cors-origin http://a \
+             to allow them"
         );
     }
 

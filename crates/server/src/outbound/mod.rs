@@ -43,13 +43,13 @@ impl Answered {
 pub enum OutboundError {
     #[error("cannot connect to {authority}: {error}")]
     Connect { authority: String, error: std::io::Error },
-    #[error("{authority} gave no answer within {} ms", timeout.as_millis())]
+    #[error("{authority} did not answer within {} ms", timeout.as_millis())]
     Timeout { authority: String, timeout: Duration },
-    #[error("{authority} broke off: {error}")]
+    #[error("{authority} closed the connection early: {error}")]
     Broken { authority: String, error: hyper::Error },
-    #[error("{authority} answered more than {ANSWER_SIZE_BYTES_MAX} bytes")]
+    #[error("{authority} answered with more than {ANSWER_SIZE_BYTES_MAX} bytes")]
     TooLarge { authority: String },
-    #[error("`{authority}` cannot stand in a request")]
+    #[error("`{authority}` is not valid in a request")]
     Unsendable { authority: String },
 }
 

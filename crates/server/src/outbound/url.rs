@@ -17,7 +17,9 @@ pub struct Url {
 pub enum UrlError {
     #[error("`{0}` is not a URL such as http://127.0.0.1:9000/path")]
     Malformed(String),
-    #[error("`{0}` needs TLS, which is not available here: use http:// to a proxy on this machine")]
+    #[error(
+        "`{0}` needs TLS, which is not available here: use http:// and a proxy on this machine"
+    )]
     Tls(String),
 }
 

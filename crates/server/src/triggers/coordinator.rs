@@ -46,7 +46,7 @@ async fn coordinate(trigger: &Arc<Trigger>, workers: &mut Workers) {
             Ok(()) => REFRESH_DELAY,
             Err(error) => {
                 let name = &trigger.definition.name;
-                tracing::warn!(trigger = name, %error, "a trigger's stream cannot be looked at");
+                tracing::warn!(trigger = name, %error, "a trigger's stream cannot be read");
                 trigger.metrics.set_problem(Some(error.to_string()));
                 WAITING_DELAY
             }
@@ -84,7 +84,7 @@ impl Workers {
             Ok((id, ())) => id,
             Err(error) => {
                 let name = &trigger.definition.name;
-                tracing::error!(trigger = name, %error, "a trigger's worker failed and is restarted");
+                tracing::error!(trigger = name, %error, "a trigger's worker failed; restarting it");
                 error.id()
             }
         };

@@ -82,7 +82,7 @@ pub enum TriggerError {
     Configured(String),
     #[error("there are {TRIGGERS_MAX} triggers already")]
     TooMany,
-    #[error("cannot start the thread of the triggers: {0}")]
+    #[error("cannot start the trigger thread: {0}")]
     Thread(std::io::Error),
     #[error(transparent)]
     DeadLetter(#[from] DeadLetterRefusal),
@@ -121,7 +121,10 @@ impl Triggers {
         for (consumer, text) in triggers.engine.consumers().await? {
             if triggers.running.lock().contains_key(&consumer) {
                 let name = &consumer.name;
-                tracing::warn!(trigger = name, "the configuration overrides a stored trigger");
+                tracing::warn!(
+                    trigger = name,
+                    "the configuration file overrides a stored trigger of the same name"
+                );
                 continue;
             }
             triggers.launch_stored(consumer, &text)?;
@@ -276,7 +279,7 @@ impl Triggers {
                 tracing::error!(
                     trigger = name,
                     why,
-                    "a stored trigger is not valid and does not run; add it again, or remove it"
+                    "a stored trigger is invalid and does not run; add it again or remove it"
                 );
                 self.broken.lock().insert(consumer, Broken { stored, why });
             }

@@ -149,7 +149,7 @@ impl ShardWorker {
                 }
             }
             Err(error) => {
-                self.note_problem(&format!("the stream cannot be read: {error}"));
+                self.note_problem(&format!("cannot read the stream: {error}"));
                 tokio::time::sleep(RETRY_DELAY).await;
             }
         }
@@ -227,7 +227,7 @@ impl ShardWorker {
             reason = why.condition(),
             first = records[0].sequence,
             last = last.sequence,
-            "records could not be delivered and are given up"
+            "giving up records that could not be delivered"
         );
         match &self.trigger.dead_letter {
             None => add(&metrics.records_discarded, count),
@@ -269,7 +269,7 @@ impl ShardWorker {
             shard = self.shard.shard,
             records = count,
             is_shard_gone,
-            "the stream's retention passed what was not delivered yet; it is lost to the trigger"
+            "stream records passed their retention before they were delivered; this trigger has lost them"
         );
     }
 

@@ -99,7 +99,7 @@ fn admin_requests_need_loopback_or_a_verified_signature() {
     let process = Process::start(&mut zenobe(&insecure));
     let (status, error) = get(&mut reached(&process), &[]);
     assert_eq!(status, 403);
-    assert!(error.starts_with("admin requests are answered on a loopback address"), "{error}");
+    assert!(error.starts_with("admin requests need a server on a loopback address"), "{error}");
 
     let process = Process::start(zenobe(&open).env("ZENOBE_CREDENTIALS", "AKID:secret"));
     let (status, error) = get(&mut reached(&process), &[]);
@@ -117,6 +117,6 @@ fn admin_requests_need_loopback_or_a_verified_signature() {
     let process = serve(&["--memory"]);
     let own = format!("http://{}", process.address);
     let (status, error) = get(&mut reached(&process), &[("Origin", &own)]);
-    assert_eq!((status, error.as_str()), (403, "admin requests are not answered to web pages"));
+    assert_eq!((status, error.as_str()), (403, "web pages may not send admin requests"));
     assert_eq!(get(&mut reached(&process), &[]).0, 200);
 }

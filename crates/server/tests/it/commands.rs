@@ -117,7 +117,8 @@ fn the_welcome_names_address_data_durability_and_a_command() {
     );
     let mut second = zenobe(&arguments);
     let holder = process.child.id();
-    let expected = format!("cannot open the data in {data}: process {holder} (zenobe) has it open");
+    let expected =
+        format!("cannot open the data directory {data}: process {holder} (zenobe) has it open");
     check_refusal(&mut second, 1, &expected);
     process.stop("-TERM");
     // The store was closed properly and opens again.
@@ -182,7 +183,7 @@ fn bad_configuration_is_a_usage_error() {
     let keys = file(&directory, "keys", "a:b");
     fs::set_permissions(&keys, fs::Permissions::from_mode(0o644)).unwrap();
     let mut open = zenobe(&["serve", "--memory", "--credentials", keys.to_str().unwrap()]);
-    check_refusal(&mut open, 2, "(its mode is 0644): take that away with `chmod 600`");
+    check_refusal(&mut open, 2, "(mode 0644): run `chmod 600` on it");
     for (name, value, expected) in [
         ("ZENOBE_MEMORY", "perhaps", "ZENOBE_MEMORY: `perhaps` is not valid: "),
         ("ZENOBE_DURABILITY", "no", "ZENOBE_DURABILITY: `no` is not valid: expected sync or os"),
@@ -272,7 +273,8 @@ fn errors_of_the_system_take_one_line() {
     let data = file.join("data");
     let arguments = ["serve", "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()];
     let (data, file) = (data.display(), file.display());
-    let expected = format!("zenobe: cannot open the data in {data}: {file} is not a directory\n");
+    let expected =
+        format!("zenobe: cannot open the data directory {data}: {file} is not a directory\n");
     check_refusal(&mut zenobe(&arguments), 1, &expected);
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn check(
         return Err(Error::Corrupt { detail: gap.describe() });
     }
     if gap.is_acknowledged() {
-        tracing::error!("the loss is accepted: {}", gap.describe());
+        tracing::error!("--accept-damaged-log accepts this loss: {}", gap.describe());
     } else {
         tracing::warn!("{}", gap.describe());
     }
@@ -170,12 +170,12 @@ impl Gap<'_> {
         let place = format!("{} is damaged at byte {damage_offset}", self.damaged.display());
         match self.is_acknowledged() {
             true => format!(
-                "{place}, and acknowledged writes lie there or behind it (sequence numbers {first_missing} \
-                 to {horizon}). Nothing has been changed. Restore a backup or a checkpoint; or accept the \
-                 loss of everything from there on by starting once with --accept-damaged-log"
+                "{place}, and acknowledged writes from there on cannot be replayed (sequence numbers \
+                 {first_missing} to {horizon}). Nothing has been changed. Restore a backup, or start once with \
+                 --accept-damaged-log and lose everything from there on"
             ),
             false => format!(
-                "{place}, where a crash interrupted writes that nobody had been told of; replay ends there"
+                "{place}, where a crash interrupted unacknowledged writes; replay ends there"
             ),
         }
     }

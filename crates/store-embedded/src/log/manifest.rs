@@ -39,7 +39,7 @@ pub(crate) fn mend_manifest(database: &Path, nonce: Nonce, options: &Options) ->
     remove(&trial).map_err(failed)?;
     if is_whole {
         tracing::warn!(
-            "{} is torn at byte {end}, where a crash interrupted a change that nothing hangs on; its end is dropped",
+            "{} is torn at byte {end}, where a crash interrupted a change that nothing depends on; dropping its end",
             manifest.display()
         );
         truncate(&manifest, end as u64).map_err(failed)?;

@@ -42,7 +42,7 @@ fn an_open_directory_cannot_be_opened_again() {
     else {
         panic!("opened twice");
     };
-    assert_eq!(detail, "this process has it open already, or one in another container");
+    assert_eq!(detail, "this process has it open already, or a process in another container does");
     block_on(store.close()).unwrap();
     // Closing frees the directory, although the closed store is still there.
     drop(open(directory.path()));
