@@ -520,7 +520,7 @@ mod tests {
         );
         check(
             with("url", json!("https://h/")),
-            "`url`: `https://h/` needs TLS, which is not available here: use http:// to a proxy on \
+            "`url`: `https://h/` needs TLS, which is not available here: use http:// and a proxy on \
              this machine",
         );
         check(with("dead_letter", json!("file:")), "`dead_letter` must be a file or a URL");
