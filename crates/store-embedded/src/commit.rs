@@ -197,15 +197,15 @@ pub(crate) struct CommitGroup {
     snapshot: Option<Arc<Snapshot>>,
 }
 
-/// What only the leader touches. It lies in the leader lock: whoever holds the lock leads.
-pub(crate) struct Leader {
+/// What only the leader touches. It lies in the leader lock ([`Inner::leader`]): whoever holds the lock leads.
+pub(crate) struct LeaderState {
     database: Arc<Database>,
     /// Counters and the ends of logs, which only commits change.
     numbers: Numbers,
     /// The horizon that was last written to the log.
     logged_horizon: u64,
-    /// A group that RocksDB would have stalled. Its numbers have been given out, so it must be written next, as it
-    /// is.
+    /// A group that RocksDB did not write, because it stalls writes. Its numbers have been given out, so the commit
+    /// thread must write it as it is, before any other.
     stalled: Option<(CommitGroup, WriteBatch)>,
     /// `None` where a write is durable once it is written.
     sync_thread: Option<SyncThread>,
@@ -227,8 +227,8 @@ fn lead_patiently(store: &Inner) {
 
 fn lead(
     store: &Inner,
-    mut leader: MutexGuard<'_, Option<Leader>>,
-    commit: impl FnOnce(&mut Leader),
+    mut leader: MutexGuard<'_, Option<LeaderState>>,
+    commit: impl FnOnce(&mut LeaderState),
 ) {
     // While the store recovers there is none. Recovery wakes the commit thread when it has made one.
     if let Some(leader) = &mut *leader
@@ -240,17 +240,17 @@ fn lead(
     unlock(store, leader);
 }
 
-fn unlock(store: &Inner, leader: MutexGuard<'_, Option<Leader>>) {
+fn unlock(store: &Inner, leader: MutexGuard<'_, Option<LeaderState>>) {
     if store.leader.unlock(leader) {
         store.queue.wake_commit_thread();
     }
 }
 
-impl Leader {
-    fn new(database: Arc<Database>, sync_thread: Option<SyncThread>) -> Leader {
+impl LeaderState {
+    fn new(database: Arc<Database>, sync_thread: Option<SyncThread>) -> LeaderState {
         let logged_horizon = database.rocks().latest_sequence_number();
         let numbers = Numbers::default();
-        Leader { database, numbers, logged_horizon, stalled: None, sync_thread, slow_at: None }
+        LeaderState { database, numbers, logged_horizon, stalled: None, sync_thread, slow_at: None }
     }
 
     /// Commits what is queued, or leaves it to the commit thread if that could block this thread.
@@ -263,6 +263,7 @@ impl Leader {
         };
         let Some(writes) = writes else { return store.queue.wake_commit_thread() };
         let Some((group, batch)) = self.encode(store, writes) else { return };
+        // RocksDB takes the batch even if it does not write it.
         let copy = batch.data().to_vec();
         let written = self.database.write_unless_stalled(batch);
         let end = Instant::now();
@@ -305,7 +306,7 @@ impl Leader {
         let mut group = CommitGroup::new(writes, horizon);
         match encode::encode(&mut group, &self.database, &mut self.numbers) {
             Ok(Some(batch)) => return Some((group, batch)),
-            // Aborted writes only. They wait for the groups before them, and no longer.
+            // Writes that change nothing. They take the way of a group too, to be answered after those before them.
             Ok(None) => self.hand_on(store, group),
             Err(error) => fail(store, &error, vec![group]),
         }
@@ -472,7 +473,7 @@ fn answer_with_error(store: &Inner, error: &Error, groups: Vec<CommitGroup>) {
 /// Makes the first leader and starts the commit thread.
 pub(crate) fn start(store: &Arc<Inner>) -> Result<JoinHandle<()>> {
     let database = Arc::clone(store.published.for_decision()?.database());
-    replace_leader(store, Some(Leader::new(database, start_sync_thread(store)?)));
+    replace_leader(store, Some(LeaderState::new(database, start_sync_thread(store)?)));
     let theirs = Arc::clone(store);
     crate::spawn("zenobe-commit", move || run_commit_thread(&theirs))
         .inspect_err(|_| drop(replace_leader(store, None)))
@@ -503,7 +504,7 @@ fn commit_thread(store: &Arc<Inner>) {
 
 fn log_horizon(store: &Inner, published: u64) {
     let mut leader = store.leader.lock();
-    let logged = leader.as_mut().map_or(Ok(()), Leader::log_horizon);
+    let logged = leader.as_mut().map_or(Ok(()), LeaderState::log_horizon);
     unlock(store, leader);
     match logged {
         Ok(()) => store.queue.horizon_is_logged(published),
@@ -513,12 +514,12 @@ fn log_horizon(store: &Inner, published: u64) {
 
 /// Replaces the failed leader by one on a database that was opened anew. `None` if the store is closed first.
 fn recover(store: &Arc<Inner>) -> Option<()> {
-    let Leader { database, sync_thread, .. } = replace_leader(store, None)?;
+    let LeaderState { database, sync_thread, .. } = replace_leader(store, None)?;
     // Once the sync thread has ended, nothing of the failed database is published any more.
     drop(sync_thread);
     let sync_thread = restart_sync_thread(store)?;
     let database = recovery::reopen_when_possible(store, database)?;
-    replace_leader(store, Some(Leader::new(database, sync_thread)));
+    replace_leader(store, Some(LeaderState::new(database, sync_thread)));
     // For writes that were queued before there was a leader.
     store.queue.wake_commit_thread();
     Some(())
@@ -537,7 +538,7 @@ fn restart_sync_thread(store: &Arc<Inner>) -> Option<Option<SyncThread>> {
 }
 
 /// Puts a leader into the leader lock, and takes the one that was there.
-fn replace_leader(store: &Inner, next: Option<Leader>) -> Option<Leader> {
+fn replace_leader(store: &Inner, next: Option<LeaderState>) -> Option<LeaderState> {
     let mut leader = store.leader.lock();
     let replaced = std::mem::replace(&mut *leader, next);
     unlock(store, leader);

@@ -1,7 +1,7 @@
 //! The numbers that commits give out: counters, and the end of each log.
 //!
-//! They are read from the database once, kept in memory, and written at the end of each group that
-//! changes them: once per group, however many batches add to them.
+//! They are read from the database once and kept in memory. Each group writes the numbers that it changes once, at its
+//! end, however many writes add to them.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -44,7 +44,7 @@ impl Numbers {
         self.log_ends.numbers.insert(log.clone(), new);
     }
 
-    /// A counter's key is being written by other means, so what is known of it no longer holds.
+    /// A put or a delete replaces a counter, so its sum is no longer known.
     pub fn forget(&mut self, key: &Key) {
         self.counters.numbers.remove(key);
     }
@@ -111,7 +111,7 @@ impl<T: Copy> Table<T> {
         Ok(number.value)
     }
 
-    /// Which half is as good as random, so what is used all the time is mostly kept, or soon back.
+    /// An arbitrary half: hot numbers are kept, or are read again at once.
     fn forget_half(&mut self) {
         let mut keep = false;
         self.numbers.retain(|_, _| {

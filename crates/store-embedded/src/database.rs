@@ -16,8 +16,8 @@ use crate::log::{self, AcceptDamage};
 use crate::options::{Durability, Options, entries_options, rocksdb_options};
 use crate::prefix_extractor::PrefixExtractor;
 
-/// Where the end of each log lies, apart from the caller's keys: it stays after the log's entries, or all entries, have
-/// been deleted.
+/// The column family with the end of each log. It is apart from the caller's keys, because an end must outlive the
+/// entries of its log.
 const LOG_ENDS: &str = "sequences";
 
 pub(crate) struct Database {
@@ -31,7 +31,7 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// [`Options::accept_log_damage`] is the caller's to consider: it holds for one opening, not for all of a process.
+    /// The caller decides about [`Options::accept_log_damage`], because it applies to one opening only.
     pub fn open(
         directory: Arc<Directory>,
         options: &Options,
@@ -55,7 +55,7 @@ impl Database {
         ];
         let rocks = DB::open_cf_descriptors(&rocks, &path, families)
             .map_err(|error| open_error(&path, &error))?;
-        // Not only when it is new: whoever created it may have been interrupted before.
+        // Not only when it is new: the process that created it may have been interrupted before this.
         directory.sync()?;
         // What was replayed has been moved into tables, which are synced.
         let synced = AtomicU64::new(rocks.latest_sequence_number());
@@ -110,7 +110,7 @@ impl Database {
         Ok(())
     }
 
-    /// Writes the horizon by itself, for the groups that no other group follows. It need not be durable.
+    /// Writes the horizon by itself, for groups that no other group follows. It need not be durable.
     pub fn write_horizon(&self, horizon: u64) -> Result<()> {
         self.write(log::write_with(self.directory.nonce(), horizon, 0))?;
         self.rocks.flush_wal(false).map_err(|error| rocksdb_error(&error))
@@ -138,7 +138,7 @@ pub(crate) fn open_error(path: &Path, error: &rocksdb::Error) -> Error {
     }
 }
 
-/// RocksDB's status as ours. What is not corruption is a failure of input or output to a caller.
+/// RocksDB's error as ours. To a caller, everything but corruption is a failure of input or output.
 pub(crate) fn rocksdb_error(error: &rocksdb::Error) -> Error {
     let detail = error.to_string();
     match error.kind() {

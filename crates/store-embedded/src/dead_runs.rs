@@ -33,10 +33,11 @@ struct Request {
     snapshot: Arc<Snapshot>,
     range: KeyRange,
     direction: Direction,
-    answer: oneshot::Sender<Answer>,
+    answer: oneshot::Sender<RunEnd>,
 }
 
-enum Answer {
+/// What became of a request.
+enum RunEnd {
     Found(Result<Option<Key>>),
     /// The thread was stopped before it came to this request.
     AskAgain,
@@ -61,8 +62,8 @@ impl DeadRuns {
             let request = Request { snapshot, range, direction, answer };
             self.requests()?.send(request).map_err(|_| ended())?;
             match answered.await {
-                Ok(Answer::Found(found)) => return found,
-                Ok(Answer::AskAgain) => {}
+                Ok(RunEnd::Found(found)) => return found,
+                Ok(RunEnd::AskAgain) => {}
                 Err(oneshot::Canceled) => return Err(ended()),
             }
         }
@@ -108,8 +109,8 @@ fn work(
             continue;
         }
         let found = match is_stopping.load(Ordering::Acquire) {
-            true => Answer::AskAgain,
-            false => Answer::Found(find(&request)),
+            true => RunEnd::AskAgain,
+            false => RunEnd::Found(find(&request)),
         };
         let Request { snapshot, answer, .. } = request;
         // Before the answer, so that who waits for it and then closes the store does not find it in use.
@@ -145,7 +146,7 @@ fn run(range: KeyRange, found: Option<&Key>, direction: Direction) -> KeyRange {
 
 #[cfg(test)]
 mod tests {
-    use super::{Answer, DeadRuns, Request, work};
+    use super::{DeadRuns, Request, RunEnd, work};
     use crate::inner::Inner;
     use crate::options::Options;
     use futures_channel::oneshot;
@@ -161,7 +162,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let store = Inner::open(directory.path(), Options::default()).unwrap();
         let (requests, received) = mpsc::channel();
-        let mut answers: Vec<oneshot::Receiver<Answer>> = Vec::new();
+        let mut answers: Vec<oneshot::Receiver<RunEnd>> = Vec::new();
         for _ in 0..3 {
             let (answer, answered) = oneshot::channel();
             let snapshot = store.published.get().unwrap();
@@ -178,9 +179,9 @@ mod tests {
             Ok(None)
         });
         assert_eq!(count, 1);
-        let answers: Vec<Answer> =
+        let answers: Vec<RunEnd> =
             answers.into_iter().map(|answered| block_on(answered).unwrap()).collect();
-        assert!(matches!(answers[..], [Answer::Found(_), Answer::AskAgain, Answer::AskAgain]));
+        assert!(matches!(answers[..], [RunEnd::Found(_), RunEnd::AskAgain, RunEnd::AskAgain]));
     }
 
     /// A scan that a stop has turned away goes on.

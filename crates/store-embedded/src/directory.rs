@@ -11,8 +11,8 @@ use zenobe_store::{Error, Result};
 use crate::database::{Database, io_error, rocksdb_error};
 use crate::log::horizon::Nonce;
 
-/// The version of everything in the directory: its layout, what this crate itself stores, and the order of the keys that it
-/// is given. Whoever changes one of them counts up, and tells what changed in `docs/store-format/directory.md`.
+/// The version of everything in the directory: its layout, what this crate itself stores, and the order of the keys that
+/// it is given. A change to any of them increments it, and `docs/store-format/directory.md` says what changed.
 pub const FORMAT_VERSION: u32 = 3;
 
 const FORMAT_FILE: &str = "FORMAT";
@@ -23,11 +23,11 @@ const LOCK_FILE: &str = "LOCK";
 const PROBE_FILE: &str = "PROBE";
 const ROCKSDB_DIRECTORY: &str = "rocksdb";
 
-/// A data directory that this process has to itself for as long as the value lives.
+/// A data directory, locked for this process until the value is dropped.
 pub(crate) struct Directory {
     path: PathBuf,
     nonce: Nonce,
-    /// Unlocked by the system when the file is closed, also if the process dies.
+    /// The system unlocks it when the file is closed, even if the process dies.
     _lock: File,
 }
 
@@ -42,7 +42,7 @@ impl Directory {
             check_nothing_foreign(path)?;
         }
         let lock = lock(path)?;
-        // Looked at again: another process may have created everything before this one got the lock.
+        // Read again: another process may have created everything before this one got the lock.
         let nonce = match read_format(path)? {
             Some(nonce) => nonce,
             None => {
@@ -68,13 +68,12 @@ impl Directory {
         self.path.join(ROCKSDB_DIRECTORY)
     }
 
-    /// Makes it durable that the database's own directory exists, and the one around it. RocksDB syncs what is in there
-    /// only.
+    /// Makes the entries of the database's directory and of its parent durable. RocksDB syncs only what is inside.
     pub fn sync(&self) -> Result<()> {
         let failed = |error| io_error(self.path.display(), &error);
         sync_directory(&self.path).map_err(failed)?;
         match self.path.parent().map_or(Ok(()), sync_directory) {
-            // Who may not read the directory above has not created this one.
+            // A process that may not read the parent directory has not created this one.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
             synced => synced.map_err(failed),
         }
@@ -100,7 +99,7 @@ impl Directory {
     }
 }
 
-/// Whoever opens a directory knows its path, and says it.
+/// The caller adds the path, which it knows.
 fn open_error(problem: impl std::fmt::Display) -> Error {
     Error::Open { detail: problem.to_string() }
 }
@@ -174,7 +173,7 @@ fn lock(path: &Path) -> Result<File> {
         .map_err(failed)?;
     match file.try_lock() {
         Ok(()) => {
-            // Only for the message to whoever comes second, so it need not last or succeed.
+            // Only for the error message of a second process, so it need not be durable, or succeed.
             let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
             Ok(file)
         }
@@ -183,7 +182,7 @@ fn lock(path: &Path) -> Result<File> {
     }
 }
 
-/// Who has the directory, as far as the lock file tells.
+/// The process that has the directory, as far as the lock file tells.
 fn in_use(lock: &mut File) -> String {
     let mut text = String::new();
     let read = lock.read_to_string(&mut text).ok();
@@ -201,7 +200,7 @@ fn in_use(lock: &mut File) -> String {
     }
 }
 
-/// Writes the format file so that it is there wholly or not at all, whenever the machine stops.
+/// Writes the format file atomically: after a crash it is complete or absent.
 fn write_format(path: &Path, nonce: Nonce) -> io::Result<()> {
     let new = path.join(FORMAT_FILE_NEW);
     let mut file = File::create(&new)?;
@@ -233,7 +232,7 @@ fn create_directories(path: &Path) -> io::Result<()> {
     sync_directory(parent)
 }
 
-/// What is stored is its owner's alone.
+/// Only the owner may read what is stored.
 fn create_private_directory(path: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
@@ -273,7 +272,7 @@ pub(crate) fn write_checkpoint(database: &Database, target: &Path) -> Result<()>
     copied
 }
 
-/// Writes and syncs a file of `size_bytes`, and removes it: fails while the disk has no such room.
+/// Writes and syncs a file of `size_bytes`, and removes it. Fails while the disk lacks the space.
 pub(crate) fn probe_room(path: &Path, size_bytes: usize) -> io::Result<()> {
     let probe = path.join(PROBE_FILE);
     let written = File::create(&probe).and_then(|mut file| {

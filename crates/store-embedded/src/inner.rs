@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use zenobe_store::{KeyRange, Result, Statistics};
 
-use crate::commit::{Leader, LeaderLock, Queue};
+use crate::commit::{LeaderLock, LeaderState, Queue};
 use crate::database::Database;
 use crate::dead_runs::DeadRuns;
 use crate::directory::{self, Directory};
@@ -27,7 +27,7 @@ pub(crate) struct Inner {
     pub known_counters: KnownCounters,
     pub queue: Queue,
     /// Empty until the commit thread starts, while it recovers the store, and after its end.
-    pub leader: LeaderLock<Option<Leader>>,
+    pub leader: LeaderLock<Option<LeaderState>>,
     pub published: Published,
     pub values: Arc<ValueCache>,
     pub commit_groups: AtomicU64,

@@ -1,7 +1,7 @@
 //! Locks on keys, for the moment in which a write reads, decides and takes its place in the commit order.
 //!
-//! Keys share a fixed number of stripes. A write takes its stripes in ascending order, so no two writes can
-//! wait for each other in a circle, and it never awaits anything while it holds them.
+//! Keys share a fixed number of stripes. A write locks its stripes in ascending order, so writes cannot deadlock. It
+//! awaits nothing while it holds them.
 
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use xxhash_rust::xxh3::xxh3_64;

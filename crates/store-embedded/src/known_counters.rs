@@ -1,7 +1,7 @@
-//! Refusing an addition to something that is not a counter before it takes its place in the commit order.
+//! Refuses an addition to something that is not a counter before the write is queued.
 //!
-//! Once a write has its place, later decisions build on it, so the commit could only fail all of them.
-//! Looking first costs a read per counter; hence the counters that are known to be sound are remembered.
+//! Once a write is queued, later decisions build on it, so its commit could only fail all of them. The check costs a
+//! read per counter, so counters that are known to be sound are remembered.
 
 use std::collections::HashSet;
 

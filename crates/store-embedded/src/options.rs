@@ -20,7 +20,7 @@ pub enum Durability {
 #[derive(Debug, Clone)]
 pub struct Options {
     pub durability: Durability,
-    /// The memory for blocks read from disk, in which memtables are counted too, and for single values.
+    /// The memory for cached blocks (memtables count too) and cached values.
     pub cache_bytes: usize,
     /// How much is written before a memtable goes to disk. Also the size of a log file, roughly.
     pub write_buffer_bytes: usize,
@@ -28,8 +28,8 @@ pub struct Options {
     pub in_flight_batches_max: usize,
     /// The bytes that may be in flight together, exceeded at most by the batches being decided.
     pub in_flight_bytes_max: usize,
-    /// Opens a database whose log is damaged, without the acknowledged writes that lie behind the damage. This holds
-    /// for the opening alone: a store that recovers from a failure later refuses what is damaged then.
+    /// Opens a database whose log is damaged, without the acknowledged writes behind the damage. This applies to the
+    /// opening only: a store that recovers from a later failure refuses a log that is damaged then.
     pub accept_log_damage: bool,
     /// Which keys are read together. A store may be opened with another rule than before.
     pub prefixes: Option<PrefixExtractor>,
@@ -49,8 +49,8 @@ impl Default for Options {
     }
 }
 
-/// How the cache's memory is divided. The rest is left to the allocator: what it rounds up, and the holes of
-/// evicted blocks that it can't give back while a memtable grows in their stead.
+/// How the cache's memory is divided. The rest is for the allocator: what it rounds up, and the holes of evicted blocks
+/// that it can't return while a memtable grows.
 const VALUE_CACHE_SIXTEENTHS: usize = 5;
 const BLOCK_CACHE_SIXTEENTHS: usize = 9;
 
@@ -156,7 +156,7 @@ fn set_layout(rocks: &mut rocksdb::Options, options: &Options) {
 }
 
 fn set_background(rocks: &mut rocksdb::Options) {
-    // Compactions take the time that requests leave them; flushes, which writes may have to wait for, do not.
+    // Compactions run at a low priority. Flushes do not, because writes may have to wait for them.
     if let Ok(mut threads) = rocksdb::Env::new() {
         threads.lower_thread_pool_cpu_priority();
         rocks.set_env(&threads);
@@ -172,7 +172,7 @@ fn set_background(rocks: &mut rocksdb::Options) {
     rocks.set_info_logger(rocksdb::InfoLogger::new_callback_logger(LogLevel::Warn, log));
 }
 
-/// Half of what the process may open, so that connections find room beside the tables.
+/// Half of what the process may open, so that enough files are left for connections.
 fn open_files_max() -> i32 {
     #[cfg(unix)]
     let allowed = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;

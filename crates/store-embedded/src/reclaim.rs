@@ -23,18 +23,18 @@ const REST_FACTOR: u32 = 2;
 
 #[derive(Default)]
 pub(crate) struct Reclaimer {
-    shared: Arc<Shared>,
+    shared: Arc<SharedWork>,
 }
 
 #[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
+struct SharedWork {
+    work: Mutex<Work>,
     /// Notified when nothing is pending any more.
     stopped: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct Work {
     /// No two of them overlap or touch.
     pending: Vec<KeyRange>,
     rest_until: Option<Instant>,
@@ -45,61 +45,61 @@ struct State {
 
 impl Reclaimer {
     pub fn request(&self, database: Arc<Database>, range: KeyRange) -> Result<()> {
-        let mut state = self.shared.state.lock();
+        let mut work = self.shared.work.lock();
         if range.is_empty() {
             return Ok(());
         }
-        coalesce(&mut state.pending, range);
-        state.pending.truncate(PENDING_MAX);
-        if !state.is_working {
+        coalesce(&mut work.pending, range);
+        work.pending.truncate(PENDING_MAX);
+        if !work.is_working {
             let shared = Arc::clone(&self.shared);
-            state.thread = Some(crate::spawn("zenobe-reclaim", move || work(&shared, &database))?);
-            state.is_working = true;
+            work.thread = Some(crate::spawn("zenobe-reclaim", move || run(&shared, &database))?);
+            work.is_working = true;
         }
         Ok(())
     }
 
     #[cfg(test)]
     pub fn is_working(&self) -> bool {
-        self.shared.state.lock().is_working
+        self.shared.work.lock().is_working
     }
 
     /// Forgets what is pending and waits for what is running, which `cancel` should cut short.
     pub fn stop(&self, cancel: impl FnOnce()) {
-        let mut state = self.shared.state.lock();
-        state.pending.clear();
-        let thread = state.thread.take();
-        drop(state);
+        let mut work = self.shared.work.lock();
+        work.pending.clear();
+        let thread = work.thread.take();
+        drop(work);
         self.shared.stopped.notify_all();
         cancel();
         if let Some(thread) = thread {
             // A compaction that panicked has lost nothing: reclaiming is only a hint.
             if thread.join().is_err() {
-                self.shared.state.lock().is_working = false;
+                self.shared.work.lock().is_working = false;
             }
         }
     }
 }
 
-fn work(shared: &Shared, database: &Database) {
+fn run(shared: &SharedWork, database: &Database) {
     while let Some(range) = next(shared) {
         let begin = Instant::now();
         compact(database, &range);
-        shared.state.lock().rest_until = Some(Instant::now() + begin.elapsed() * REST_FACTOR);
+        shared.work.lock().rest_until = Some(Instant::now() + begin.elapsed() * REST_FACTOR);
     }
 }
 
 /// The next range, after the rest that the one before it asks for. `None` if there is none, or none any more.
-fn next(shared: &Shared) -> Option<KeyRange> {
-    let mut state = shared.state.lock();
-    while let Some(rest_until) = state.rest_until
-        && !state.pending.is_empty()
+fn next(shared: &SharedWork) -> Option<KeyRange> {
+    let mut work = shared.work.lock();
+    while let Some(rest_until) = work.rest_until
+        && !work.pending.is_empty()
         && rest_until > Instant::now()
     {
-        shared.stopped.wait_until(&mut state, rest_until);
+        shared.stopped.wait_until(&mut work, rest_until);
     }
-    let range = state.pending.pop();
-    state.is_working = range.is_some();
+    let range = work.pending.pop();
+    work.is_working = range.is_some();
     range
 }
 
@@ -177,12 +177,12 @@ mod tests {
         let store = Inner::open(directory.path(), Options::default()).unwrap();
         let database = Arc::clone(store.published.get().unwrap().database());
         let reclaimer = Reclaimer::default();
-        reclaimer.shared.state.lock().rest_until = Some(Instant::now() + Duration::from_secs(3600));
+        reclaimer.shared.work.lock().rest_until = Some(Instant::now() + Duration::from_secs(3600));
         for number in 0..2 * PENDING_MAX {
             let [start, end] = [0, 1].map(|last| format!("{number:05}{last}"));
             reclaimer.request(Arc::clone(&database), KeyRange::new(start, end)).unwrap();
         }
-        assert_eq!(reclaimer.shared.state.lock().pending.len(), PENDING_MAX, "it is bounded");
+        assert_eq!(reclaimer.shared.work.lock().pending.len(), PENDING_MAX, "it is bounded");
         // Would wait for an hour.
         reclaimer.stop(|| {});
         assert!(!reclaimer.is_working());

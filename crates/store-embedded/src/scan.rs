@@ -22,7 +22,7 @@ pub(crate) async fn scan(
     loop {
         match snapshot.walk(&range, direction, visit)? {
             Walk::Ended => return Ok(()),
-            Walk::TurnOver { last } => {
+            Walk::TimeOver { last } => {
                 range = after(&last, range, direction);
                 yield_now().await;
             }

@@ -13,20 +13,20 @@ use crate::database::{Database, rocksdb_error};
 use crate::prefix_extractor::PrefixExtractor;
 use crate::value_cache::ValueCache;
 
-/// How many dead entries (tombstones, and versions that were overwritten) a walk steps over at once.
+/// How many dead entries (tombstones and overwritten versions) a walk steps over at once.
 pub(crate) const DEAD_ENTRIES_MAX: u64 = 1_000;
 
-/// How long a walk keeps its thread, and after how many entries it looks at the time.
-const TURN: Duration = Duration::from_millis(1);
+/// How long a walk keeps its thread, and after how many entries it looks at the clock.
+const WALK_MAX: Duration = Duration::from_millis(1);
 const ENTRIES_PER_LOOK: usize = 16;
 
-/// Why a walk has ended, with the last entry that was visited if it is to go on after it.
+/// Why a walk has ended, and the last entry that it visited if the scan continues after it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Walk {
     /// All that the visitor wants to see has been visited.
     Ended,
-    /// Others on the thread have waited long enough.
-    TurnOver { last: Key },
+    /// Other tasks on the thread have waited long enough.
+    TimeOver { last: Key },
     /// More dead entries follow than may be stepped over here.
     DeadRun { last: Option<Key> },
 }
@@ -115,8 +115,8 @@ impl Snapshot {
             last.clear();
             last.extend_from_slice(key);
             count += 1;
-            if count.is_multiple_of(ENTRIES_PER_LOOK) && begin.elapsed() > TURN {
-                return Ok(Walk::TurnOver { last: last.into() });
+            if count.is_multiple_of(ENTRIES_PER_LOOK) && begin.elapsed() > WALK_MAX {
+                return Ok(Walk::TimeOver { last: last.into() });
             }
             match direction {
                 Direction::Forward => entries.next(),
@@ -183,7 +183,7 @@ mod tests {
     const WRITES: usize = 3_000;
     const KEYS: usize = 40;
 
-    /// The cache must not be told apart from the state behind it, whatever is written meanwhile.
+    /// Nobody can tell the cache from the snapshot behind it, whatever is written meanwhile.
     #[test]
     fn reads_find_in_the_cache_what_their_state_holds() {
         // The smallest cache forgets all the time, the others mostly keep everything.

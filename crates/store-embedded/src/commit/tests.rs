@@ -12,8 +12,8 @@ use zenobe_store::{Batch, Decision, Error, Value, WriteSet};
 
 use super::queue::SMALL_GROUP_BYTES_MAX;
 use super::{
-    CAUTION, CommitGroup, Leader, SLOW_COMMIT, SyncThread, fail_after_panic, lead, replace_leader,
-    run_commit_thread, start_sync_thread, unlock, write,
+    CAUTION, CommitGroup, LeaderState, SLOW_COMMIT, SyncThread, fail_after_panic, lead,
+    replace_leader, run_commit_thread, start_sync_thread, unlock, write,
 };
 use crate::inner::Inner;
 use crate::options::{Durability, Options};
@@ -37,7 +37,7 @@ impl Opened {
         let directory = tempfile::tempdir().unwrap();
         let store = Arc::new(Inner::open(directory.path(), options).unwrap());
         let database = Arc::clone(store.published.get().unwrap().database());
-        replace_leader(&store, Some(Leader::new(database, start(&store))));
+        replace_leader(&store, Some(LeaderState::new(database, start(&store))));
         Opened { store, commit_thread: None, _directory: directory }
     }
 
@@ -50,7 +50,7 @@ impl Opened {
         self.store.published.get().unwrap().read(key.as_bytes()).unwrap()
     }
 
-    fn with_leader<T>(&self, look: impl FnOnce(&mut Leader) -> T) -> T {
+    fn with_leader<T>(&self, look: impl FnOnce(&mut LeaderState) -> T) -> T {
         let mut leader = self.store.leader.lock();
         let seen = look(leader.as_mut().unwrap());
         unlock(&self.store, leader);

@@ -1,9 +1,9 @@
-//! Whether replaying the logs would lose what was acknowledged.
+//! Whether replaying the logs would lose acknowledged writes.
 //!
-//! The sequence numbers of intact records follow each other without gaps, across files too. Replay leaves a
-//! file at the first place that it cannot read, and goes on with a later file only if its numbers follow. So
-//! what cannot be read at the end of a file (of a reused one, that is the rule) matters only if numbers are
-//! missing afterwards; in the middle of a file it always does.
+//! Intact records have consecutive sequence numbers, across files too. Replay leaves a file at the first byte that it
+//! cannot read, and continues with a later file only if its numbers are consecutive. So unreadable bytes at the end of
+//! a file, which every reused file has, matter only if numbers are missing afterwards. Unreadable bytes in the middle
+//! always matter.
 
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -20,9 +20,8 @@ use crate::options::{Options, entries_options, rocksdb_options};
 /// The header of a fragment without data, with a checksum that is not its own.
 const BROKEN_HEADER: [u8; 7] = [0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 1];
 
-/// Looks at the logs of a database before RocksDB opens it, and refuses it if acknowledged writes would be
-/// lost, without having changed anything, unless that is accepted. A gap that may stay is marked, so that replay does
-/// end there.
+/// Reads the logs of a database before RocksDB opens it. If acknowledged writes would be lost, it refuses the database
+/// and changes nothing, unless the loss is accepted. A gap that is acceptable is marked, so that replay ends there.
 pub(crate) fn check(
     database: &Path,
     nonce: Nonce,
@@ -36,7 +35,7 @@ pub(crate) fn check(
     if find_gap(&logs).is_none() {
         return Ok(());
     }
-    // Logs that are no longer needed may follow no order. Rarely there are any, and asking is not cheap.
+    // Logs that are no longer needed may have any numbers. They are rare, and finding out which are needed is slow.
     let oldest_needed = oldest_needed_log(database, options)?;
     logs.retain(|log| log.number >= oldest_needed);
     let Some(gap) = find_gap(&logs) else { return Ok(()) };
@@ -55,7 +54,7 @@ pub(crate) fn check(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AcceptDamage {
     No,
-    /// Somebody said so, for this one time.
+    /// The operator accepts the loss, for this one opening.
     Yes,
 }
 
@@ -74,7 +73,7 @@ struct Run {
     /// Where the damage before it begins, if it follows some.
     damage: Option<u64>,
     first: u64,
-    /// The sequence number that would go on.
+    /// The sequence number that would come next.
     next: u64,
     /// The last sequence number that a record of this run knew to be durable.
     horizon: u64,

@@ -1,9 +1,9 @@
 //! The durable horizon: the last RocksDB sequence number that was known to be durable when a group was
 //! written. It is the first entry of the group's write, as data that only the log keeps.
 //!
-//! Beside it stands the store's nonce, a random number that no client gets to see. The reader of a damaged log looks
-//! for records wherever they may begin, also inside of values; without the nonce, a client could store bytes there that
-//! pass for a record, and have it claim that something durable is missing.
+//! The store's nonce stands beside it, a random number that no client ever sees. The reader of a damaged log searches
+//! for records at every byte, even inside values. Without the nonce, a client could store a value that passes for a
+//! record and claims that something durable is missing.
 //!
 //! This module and [`super::reader`] know nothing of RocksDB's library: they are fuzzed without it.
 
@@ -19,7 +19,7 @@ pub(crate) const WRITE_PREFIX_BYTES: usize = WRITE_HEADER_BYTES + 2 + HORIZON_BY
 
 /// RocksDB's tag of data that only the log keeps. Its length and the data follow.
 const LOG_DATA_TAG: u8 = 3;
-/// Tells the horizon from whatever else may once be put there. Without a nonce, it was 1.
+/// Tells the horizon from other data that later versions may put there. Kind 1 had no nonce.
 const HORIZON_KIND: u8 = 2;
 const HORIZON_BYTES: usize = 1 + 8 + 8;
 

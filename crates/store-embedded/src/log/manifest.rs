@@ -1,11 +1,11 @@
 //! A torn end of the manifest, which says what tables and logs there are.
 //!
-//! RocksDB adds records to the manifest, and syncs it before anything else happens on their account. If the power goes
-//! in between, the disk may hold the file's new length and only some of its new sectors. RocksDB takes the record there
-//! for damage and refuses the database for ever, although nothing hangs on it. So such an end is cut off, but only if the
-//! database is whole without it: all of its tables are there, and so is the oldest log that it then needs (logs
-//! are deleted or reused in their order, and only once the manifest has been synced). Otherwise it is damage indeed; nothing
-//! is changed, and RocksDB says so.
+//! RocksDB appends records to the manifest, and syncs it before it acts on them. If the power fails in between, the disk
+//! may hold the file's new length and only some of its new sectors. RocksDB takes such a record for damage and refuses
+//! the database for ever, although nothing depends on the record. So a torn end is cut off, but only if the database
+//! is complete without it: all of its tables are there, and so is the oldest log that it then needs. (Logs are deleted
+//! or reused in order, and only after the manifest has been synced.) Otherwise it is real damage: nothing is changed,
+//! and RocksDB reports it.
 
 use std::fs::{self, File};
 use std::io;
@@ -18,7 +18,7 @@ use super::horizon::Nonce;
 use super::reader::{BLOCK_BYTES, HEADER_BYTES, Part, parse_fragment};
 use crate::options::Options;
 
-/// Beside the database, and only for moments: the database as it would be without the manifest's end.
+/// A short-lived copy beside the database: the database as it would be without the torn end of its manifest.
 const TRIAL_DIRECTORY: &str = "TRIAL";
 
 /// Cuts off a torn end of a database's manifest, before RocksDB opens it.

@@ -1,10 +1,10 @@
-//! RocksDB's write-ahead log, as far as this crate looks into it: to tell a damaged log from a torn one.
+//! What this crate reads in RocksDB's write-ahead log, to tell a damaged log from a torn one.
 //!
-//! Replay ends at the first record that is not intact, since a crash leaves such records at the log's end.
-//! Damage in the middle looks the same to RocksDB, and everything acknowledged behind it would be lost
-//! without a word. So each group carries the [`horizon`] up to which the log was durable when the group was
-//! written, and before RocksDB opens a database, [`check`] reads its logs ([`reader`]): records that are
-//! missing although a later one says that they were durable are damage.
+//! Replay ends at the first record that is not intact, because a crash leaves such records at the end of the log. Damage
+//! in the middle looks the same to RocksDB, and every acknowledged write behind it would be lost silently. So each commit
+//! group carries the [`horizon`]: how far the log was durable when the group was written. Before RocksDB opens a
+//! database, [`check`] reads its logs ([`reader`]). A record that is missing, although a later one says that it was
+//! durable, is damage.
 
 mod check;
 pub(crate) mod horizon;

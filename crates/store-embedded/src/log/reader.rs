@@ -86,7 +86,7 @@ impl Reader {
     /// Says whether the log may go on after this block.
     fn read_block(&mut self, block: &[u8], visit: &mut impl FnMut(Record)) -> bool {
         let mut position = 0;
-        // What is found by searching may lie inside of a value, and stand for nothing but itself.
+        // A fragment that was found by searching may lie inside a value.
         let mut is_found = false;
         while block.len() - position >= HEADER_BYTES {
             match parse_fragment(&block[position..]) {
@@ -146,8 +146,8 @@ impl Reader {
     fn finish(&mut self) -> Option<Record> {
         let Unfinished { offset, prefix } = self.unfinished.take()?;
         let parts = prefix.split_first_chunk::<WRITE_HEADER_BYTES>();
-        // After a torn log, RocksDB begins the next one with a write of its own, which is empty. Only there: no client gets
-        // to say what a log begins with.
+        // After a torn log, RocksDB begins the next log with an empty write of its own. It counts only there: no client
+        // decides what a log begins with.
         let is_own = self.is_at_beginning && self.damage.is_none();
         let parts = parts.and_then(|(header, entries)| match entries {
             [] if is_own => Some((header, 0)),
