@@ -8,22 +8,22 @@ use tokio::sync::watch;
 use tokio::task::unconstrained;
 
 /// Tells listeners to stop. So does dropping it.
-pub struct Trigger {
+pub struct StopHandle {
     sender: watch::Sender<bool>,
 }
 
-/// Listens for a [`Trigger`].
+/// Listens for a [`StopHandle`].
 #[derive(Clone)]
 pub struct Listener {
     receiver: watch::Receiver<bool>,
 }
 
-pub fn channel() -> (Trigger, Listener) {
+pub fn channel() -> (StopHandle, Listener) {
     let (sender, receiver) = watch::channel(false);
-    (Trigger { sender }, Listener { receiver })
+    (StopHandle { sender }, Listener { receiver })
 }
 
-impl Trigger {
+impl StopHandle {
     pub fn stop(&self) {
         self.sender.send_replace(true);
     }
@@ -39,7 +39,7 @@ impl Listener {
         poll_fn(|context| {
             // Connections poll this with every request, and registering again would take a lock
             // that they share. A task that is sure to be woken only checks the flag. A dropped
-            // trigger, which is an error here, counts as a stop.
+            // handle, which is an error here, counts as a stop.
             let waits = woken.as_ref().is_some_and(|waker| waker.will_wake(context.waker()));
             if waits && matches!(flag.has_changed(), Ok(false)) {
                 return Poll::Pending;

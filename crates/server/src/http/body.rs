@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 use super::BODY_SIZE_BYTES_MAX;
 use super::head::{self, ContentEncoding};
 use super::memory::{BodyMemory, Share, UNIT_SIZE_BYTES};
-use super::pace::{Pace, Verdict};
+use super::transfer::{TransferProgress, TransferVerdict};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyError {
@@ -169,7 +169,7 @@ struct Source {
     body: Incoming,
     stall_timeout: Duration,
     /// Starts when a read first had to wait.
-    pace: Option<Pace>,
+    pace: Option<TransferProgress>,
 }
 
 impl Source {
@@ -210,7 +210,8 @@ impl Source {
         if let Poll::Ready(frame) = first {
             return Ok(frame);
         }
-        let pace = pace.get_or_insert_with(|| Pace::new(*stall_timeout, Instant::now()));
+        let pace =
+            pace.get_or_insert_with(|| TransferProgress::new(*stall_timeout, Instant::now()));
         loop {
             let look = pace.next_look(Instant::now(), !share.is_empty());
             if let Ok(frame) = timeout_at(look, frame.as_mut()).await {
@@ -221,11 +222,11 @@ impl Source {
     }
 }
 
-fn check(verdict: Verdict) -> Result<(), BodyError> {
+fn check(verdict: TransferVerdict) -> Result<(), BodyError> {
     match verdict {
-        Verdict::GoOn => Ok(()),
-        Verdict::TooSlow => Err(BodyError::Stalled),
-        Verdict::Displaced => Err(BodyError::NoRoom),
+        TransferVerdict::GoOn => Ok(()),
+        TransferVerdict::TooSlow => Err(BodyError::Stalled),
+        TransferVerdict::Displaced => Err(BodyError::NoRoom),
     }
 }
 

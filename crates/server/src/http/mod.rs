@@ -6,13 +6,13 @@ pub mod connection;
 mod date;
 mod head;
 mod memory;
-mod pace;
 mod peers;
 pub mod response;
 pub mod service;
 pub mod sites;
 mod stream;
 mod timer;
+mod transfer;
 pub mod workers;
 
 use std::task::Poll;

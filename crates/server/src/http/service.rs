@@ -54,7 +54,7 @@ pub enum Root {
 }
 
 /// A response, with what the log and the metrics record about it.
-struct Outcome {
+struct LoggedAnswer {
     answer: Answer,
     operation: Option<Operation>,
     error: Option<&'static str>,
@@ -149,7 +149,7 @@ impl<H: Handler> Service<H> {
             // A caller that cannot be admitted gets no memory. Its body is read only so that the
             // caller reads the response.
             let is_read = self.body_memory.discard(&parts.headers, body, self.stall_timeout).await;
-            let Outcome { answer, operation, error } = refused(parts, &error);
+            let LoggedAnswer { answer, operation, error } = refused(parts, &error);
             self.metrics.record(operation, error, Duration::ZERO);
             return Answer { close: !is_read, ..answer };
         }
@@ -160,7 +160,7 @@ impl<H: Handler> Service<H> {
         };
         // Timing starts once the request has arrived: how fast clients send is not our latency.
         let started = Instant::now();
-        let Outcome { answer, operation, error } = self.answer_api(parts, &mut body).await;
+        let LoggedAnswer { answer, operation, error } = self.answer_api(parts, &mut body).await;
         let elapsed = started.elapsed();
         self.metrics.record(operation, error, elapsed);
         let name = operation.map_or("none", |operation| operation.name());
@@ -170,9 +170,13 @@ impl<H: Handler> Service<H> {
         answer
     }
 
-    async fn answer_api(&self, parts: &request::Parts, sent: &mut ReceivedBody<'_>) -> Outcome {
+    async fn answer_api(
+        &self,
+        parts: &request::Parts,
+        sent: &mut ReceivedBody<'_>,
+    ) -> LoggedAnswer {
         let Some(content_type) = content_type(parts, sent.bytes.is_empty()) else {
-            return Outcome::unknown_operation();
+            return LoggedAnswer::unknown_operation();
         };
         let operation = head::operation(&parts.headers);
         let mut reserved = None;
@@ -187,12 +191,12 @@ impl<H: Handler> Service<H> {
             }
             Err(Refusal::Error(error)) => error.into_response(),
             Err(Refusal::Rejection(error)) => {
-                return Outcome { answer: rejection(error), operation, error: None };
+                return LoggedAnswer { answer: rejection(error), operation, error: None };
             }
         };
         let error = response.error;
         let answer = Answer { reserved, ..api_answer(response, content_type) };
-        Outcome { answer, operation, error }
+        LoggedAnswer { answer, operation, error }
     }
 
     /// The checks between the head and the operation. DynamoDB first checks that the body is JSON.
@@ -252,19 +256,19 @@ fn content_type(parts: &request::Parts, is_body_empty: bool) -> Option<ContentTy
 }
 
 /// The response to a request whose head alone rules it out.
-fn refused(parts: &request::Parts, error: &AuthError) -> Outcome {
+fn refused(parts: &request::Parts, error: &AuthError) -> LoggedAnswer {
     let Some(content_type) = content_type(parts, !head::has_body(&parts.headers)) else {
-        return Outcome::unknown_operation();
+        return LoggedAnswer::unknown_operation();
     };
     let response = access::refusal(error).into_response();
     let (operation, error) = (head::operation(&parts.headers), response.error);
-    Outcome { answer: api_answer(response, content_type), operation, error }
+    LoggedAnswer { answer: api_answer(response, content_type), operation, error }
 }
 
-impl Outcome {
-    fn unknown_operation() -> Outcome {
+impl LoggedAnswer {
+    fn unknown_operation() -> LoggedAnswer {
         let error = Some(Exception::UnknownOperation.name());
-        Outcome { answer: Answer::unknown_operation(), operation: None, error }
+        LoggedAnswer { answer: Answer::unknown_operation(), operation: None, error }
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::memory::BodyMemory;
-use super::pace::{Pace, Verdict};
+use super::transfer::{TransferProgress, TransferVerdict};
 
 /// Responses up to this size are joined before they are written. Sending one piece saves the kernel
 /// more work than copying so few bytes costs.
@@ -23,7 +23,7 @@ pub struct GuardedStream<S = TcpStream> {
     /// The memory that unread responses hold.
     memory: BodyMemory,
     /// The pace of the current response, from when a write first had to wait for the peer.
-    pace: Option<Pace>,
+    pace: Option<TransferProgress>,
     /// Runs while a write waits for the peer.
     stalled: Option<Pin<Box<Sleep>>>,
 }
@@ -51,7 +51,7 @@ impl<S> GuardedStream<S> {
             return Poll::Ready(Ok(count));
         }
         let now = Instant::now();
-        let pace = self.pace.get_or_insert_with(|| Pace::new(self.stall_timeout, now));
+        let pace = self.pace.get_or_insert_with(|| TransferProgress::new(self.stall_timeout, now));
         let clock = self
             .stalled
             .get_or_insert_with(|| Box::pin(sleep_until(pace.next_look(now, HOLDS_MEMORY))));
@@ -67,11 +67,11 @@ impl<S> GuardedStream<S> {
 /// A response that the system does not accept at once is large enough to be counted.
 const HOLDS_MEMORY: bool = true;
 
-fn check(verdict: Verdict) -> io::Result<()> {
+fn check(verdict: TransferVerdict) -> io::Result<()> {
     let why = match verdict {
-        Verdict::GoOn => return Ok(()),
-        Verdict::TooSlow => "the client does not read",
-        Verdict::Displaced => "the client reads slowly while others wait for memory",
+        TransferVerdict::GoOn => return Ok(()),
+        TransferVerdict::TooSlow => "the client does not read",
+        TransferVerdict::Displaced => "the client reads slowly while others wait for memory",
     };
     Err(io::Error::new(io::ErrorKind::TimedOut, why))
 }

@@ -31,7 +31,7 @@ enum CoordinatorError {
 /// Runs a trigger until it is stopped. Afterwards no worker is left that could still write a
 /// checkpoint.
 pub async fn run(trigger: Arc<Trigger>, mut stop: shutdown::Listener) {
-    let mut workers = Workers::default();
+    let mut workers = ShardWorkers::default();
     tokio::select! {
         () = coordinate(&trigger, &mut workers) => {}
         () = stop.stopped() => {}
@@ -39,7 +39,7 @@ pub async fn run(trigger: Arc<Trigger>, mut stop: shutdown::Listener) {
     workers.tasks.shutdown().await;
 }
 
-async fn coordinate(trigger: &Arc<Trigger>, workers: &mut Workers) {
+async fn coordinate(trigger: &Arc<Trigger>, workers: &mut ShardWorkers) {
     loop {
         let delay = match refresh(trigger, workers).await {
             Ok(()) if workers.shards.is_empty() => WAITING_DELAY,
@@ -56,12 +56,12 @@ async fn coordinate(trigger: &Arc<Trigger>, workers: &mut Workers) {
 }
 
 #[derive(Default)]
-struct Workers {
+struct ShardWorkers {
     tasks: JoinSet<()>,
     shards: HashMap<Id, ShardName>,
 }
 
-impl Workers {
+impl ShardWorkers {
     fn start(&mut self, trigger: &Arc<Trigger>, shard: ShardName, from: Checkpoint) {
         if self.shards.values().any(|running| *running == shard) {
             return;
@@ -92,7 +92,10 @@ impl Workers {
     }
 }
 
-async fn refresh(trigger: &Arc<Trigger>, workers: &mut Workers) -> Result<(), CoordinatorError> {
+async fn refresh(
+    trigger: &Arc<Trigger>,
+    workers: &mut ShardWorkers,
+) -> Result<(), CoordinatorError> {
     let streams = streams(trigger).await?;
     let mut checkpoints = checkpoints(trigger).await?;
     if checkpoints.is_empty() {

@@ -30,7 +30,7 @@ pub struct TriggerDefinition {
     pub url: Url,
     pub batch: BatchSettings,
     pub starting_position: StartingPosition,
-    pub filters: Vec<Filter>,
+    pub filters: Vec<RecordFilter>,
     pub rules: DeliveryRules,
     pub reports_batch_item_failures: bool,
     pub dead_letter: Option<DeadLetterDestination>,
@@ -53,7 +53,7 @@ pub enum StartingPosition {
 
 /// A pattern and its text, to be shown and stored as given.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Filter {
+pub struct RecordFilter {
     pub text: String,
     pub pattern: Pattern,
 }
@@ -118,7 +118,7 @@ impl DefinitionError {
 
 impl TriggerDefinition {
     pub fn parse(value: &Value) -> Result<TriggerDefinition, DefinitionError> {
-        let mut settings = Settings::new(value)?;
+        let mut settings = GivenSettings::new(value)?;
         let definition = TriggerDefinition {
             name: settings.text("name")?.ok_or(DefinitionError::Missing("name"))?,
             table: settings.text("table")?.ok_or(DefinitionError::Missing("table"))?,
@@ -284,12 +284,12 @@ fn is_in_names(byte: u8) -> bool {
 }
 
 /// The given settings, taken one by one.
-struct Settings {
+struct GivenSettings {
     left: Map<String, Value>,
 }
 
-impl Settings {
-    fn new(value: &Value) -> Result<Settings, DefinitionError> {
+impl GivenSettings {
+    fn new(value: &Value) -> Result<GivenSettings, DefinitionError> {
         let given = value.as_object().ok_or(DefinitionError::NotAnObject)?;
         let left = given.iter().filter(|(_, value)| !value.is_null());
         let left: Map<String, Value> =
@@ -297,7 +297,7 @@ impl Settings {
         // Checked first, because a missing setting may only be misspelt.
         match left.keys().find(|name| !SETTINGS.contains(&name.as_str())) {
             Some(unknown) => Err(DefinitionError::Unknown(unknown.clone())),
-            None => Ok(Settings { left }),
+            None => Ok(GivenSettings { left }),
         }
     }
 
@@ -395,7 +395,7 @@ impl Settings {
     }
 
     /// Patterns are JSON texts, as in Lambda, or the JSON itself.
-    fn filters(&mut self) -> Result<Vec<Filter>, DefinitionError> {
+    fn filters(&mut self) -> Result<Vec<RecordFilter>, DefinitionError> {
         let expected = || format!("a list of at most {FILTERS_MAX} patterns");
         let given = match self.left.remove("filters") {
             None => return Ok(Vec::new()),
@@ -410,7 +410,7 @@ impl Settings {
                 value => value.to_string(),
             };
             let fault = |error| DefinitionError::Filter { number: index + 1, error };
-            Ok(Filter { pattern: Pattern::parse(&text).map_err(fault)?, text })
+            Ok(RecordFilter { pattern: Pattern::parse(&text).map_err(fault)?, text })
         };
         given.into_iter().enumerate().map(parse).collect()
     }

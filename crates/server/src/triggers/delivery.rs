@@ -25,7 +25,7 @@ pub struct Backoff {
 
 /// The endpoint's verdict on the records it received.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum DeliveryOutcome {
     Delivered,
     /// Everything before the record with this index was delivered.
     DeliveredBefore(usize),
@@ -40,7 +40,7 @@ pub enum GivenUp {
 }
 
 #[derive(Debug, PartialEq)]
-pub enum Step {
+pub enum NextAction {
     /// Send these records.
     Send,
     /// Store these records as dead letters, then continue.
@@ -50,7 +50,7 @@ pub enum Step {
 }
 
 #[derive(Debug, PartialEq)]
-pub enum Verdict {
+pub enum DeliveryVerdict {
     /// These were delivered; continue with the next step.
     Delivered { count: usize, last_sequence: String },
     /// Continue with the next step after a pause.
@@ -63,13 +63,13 @@ pub enum Verdict {
 pub struct Delivery {
     rules: DeliveryRules,
     /// The unsettled parts, the next one last.
-    parts: Vec<Part>,
+    parts: Vec<Subbatch>,
     /// Failures since the last success; they determine the back-off.
     failures_in_a_row: u32,
 }
 
 #[derive(Debug)]
-struct Part {
+struct Subbatch {
     records: Vec<Record>,
     /// Failures that count as retries.
     failures: u32,
@@ -77,7 +77,7 @@ struct Part {
 
 impl Delivery {
     pub fn new(rules: DeliveryRules, records: Vec<Record>) -> Delivery {
-        Delivery { rules, parts: vec![Part { records, failures: 0 }], failures_in_a_row: 0 }
+        Delivery { rules, parts: vec![Subbatch { records, failures: 0 }], failures_in_a_row: 0 }
     }
 
     /// The records to send, if the next step is to send.
@@ -90,11 +90,11 @@ impl Delivery {
         self.parts.iter().all(|part| part.records.is_empty())
     }
 
-    pub fn next(&mut self, now_ms: u64) -> Step {
+    pub fn next(&mut self, now_ms: u64) -> NextAction {
         while self.parts.last().is_some_and(|part| part.records.is_empty()) {
             self.parts.pop();
         }
-        let Some(part) = self.parts.last_mut() else { return Step::Done };
+        let Some(part) = self.parts.last_mut() else { return NextAction::Done };
         let attempts = part.failures;
         if let Some(age_ms_max) = self.rules.record_age_ms_max {
             let is_old = |record: &Record| now_ms.saturating_sub(record.created_at_ms) > age_ms_max;
@@ -102,22 +102,26 @@ impl Delivery {
             let old = part.records.iter().take_while(|record| is_old(record)).count();
             if old > 0 {
                 let records = part.records.drain(..old).collect();
-                return Step::GiveUp { records, why: GivenUp::MaximumRecordAgeExceeded, attempts };
+                return NextAction::GiveUp {
+                    records,
+                    why: GivenUp::MaximumRecordAgeExceeded,
+                    attempts,
+                };
             }
         }
         if self.rules.retries_max.is_some_and(|retries_max| part.failures > retries_max) {
             let records = std::mem::take(&mut part.records);
-            return Step::GiveUp { records, why: GivenUp::RetryAttemptsExhausted, attempts };
+            return NextAction::GiveUp { records, why: GivenUp::RetryAttemptsExhausted, attempts };
         }
-        Step::Send
+        NextAction::Send
     }
 
     /// Takes the outcome of sending [`Delivery::records`]. `jitter` is random, in 0..1.
-    pub fn settle(&mut self, outcome: &Outcome, jitter: f64) -> Verdict {
+    pub fn settle(&mut self, outcome: &DeliveryOutcome, jitter: f64) -> DeliveryVerdict {
         let count = match outcome {
-            Outcome::Delivered => self.records().len(),
-            Outcome::DeliveredBefore(index) => (*index).min(self.records().len()),
-            Outcome::Failed => 0,
+            DeliveryOutcome::Delivered => self.records().len(),
+            DeliveryOutcome::DeliveredBefore(index) => (*index).min(self.records().len()),
+            DeliveryOutcome::Failed => 0,
         };
         match count {
             0 => self.settle_failure(jitter),
@@ -125,31 +129,32 @@ impl Delivery {
         }
     }
 
-    fn settle_success(&mut self, count: usize) -> Verdict {
+    fn settle_success(&mut self, count: usize) -> DeliveryVerdict {
         self.failures_in_a_row = 0;
         let part = self.parts.last_mut().expect("records were sent");
         // The rest becomes a batch of its own, with all its retries.
         part.failures = 0;
         let delivered: Vec<Record> = part.records.drain(..count).collect();
         let last = delivered.last().expect("at least one record was delivered");
-        Verdict::Delivered { count, last_sequence: last.sequence.clone() }
+        DeliveryVerdict::Delivered { count, last_sequence: last.sequence.clone() }
     }
 
-    fn settle_failure(&mut self, jitter: f64) -> Verdict {
+    fn settle_failure(&mut self, jitter: f64) -> DeliveryVerdict {
         let after = self.rules.backoff.delay(self.failures_in_a_row, jitter);
         self.failures_in_a_row = self.failures_in_a_row.saturating_add(1);
         let part = self.parts.last_mut().expect("records were sent");
         if self.rules.bisects_on_error && part.records.len() > 1 {
             // Splitting does not count as a retry.
             let rest = part.records.split_off(part.records.len() / 2);
-            let first = std::mem::replace(part, Part { records: rest, failures: part.failures });
+            let first =
+                std::mem::replace(part, Subbatch { records: rest, failures: part.failures });
             self.parts.push(first);
-            return Verdict::Retry { after };
+            return DeliveryVerdict::Retry { after };
         }
         part.failures = part.failures.saturating_add(1);
         match self.rules.retries_max {
-            Some(retries_max) if part.failures > retries_max => Verdict::Exhausted,
-            _ => Verdict::Retry { after },
+            Some(retries_max) if part.failures > retries_max => DeliveryVerdict::Exhausted,
+            _ => DeliveryVerdict::Retry { after },
         }
     }
 }
@@ -181,26 +186,26 @@ mod tests {
     fn run(
         rules: DeliveryRules,
         count: u64,
-        mut endpoint: impl FnMut(&[u64]) -> Outcome,
+        mut endpoint: impl FnMut(&[u64]) -> DeliveryOutcome,
     ) -> Vec<String> {
         let records = (1..=count).map(|sequence| sample(sequence, sequence * 1000)).collect();
         let mut delivery = Delivery::new(rules, records);
         let mut log = Vec::new();
         loop {
             match delivery.next(3_500) {
-                Step::Done => return log,
-                Step::GiveUp { records, why, .. } => {
+                NextAction::Done => return log,
+                NextAction::GiveUp { records, why, .. } => {
                     log.push(format!("given up {} {why:?}", span(&sequences(&records))));
                 }
-                Step::Send => {
+                NextAction::Send => {
                     let sent = sequences(delivery.records());
                     let outcome = endpoint(&sent);
                     let what = match delivery.settle(&outcome, 0.0) {
-                        Verdict::Delivered { count, last_sequence } => {
+                        DeliveryVerdict::Delivered { count, last_sequence } => {
                             format!("delivered {count} to {last_sequence}")
                         }
-                        Verdict::Retry { after } => format!("wait {}", after.as_millis()),
-                        Verdict::Exhausted => "exhausted".into(),
+                        DeliveryVerdict::Retry { after } => format!("wait {}", after.as_millis()),
+                        DeliveryVerdict::Exhausted => "exhausted".into(),
                     };
                     log.push(format!("{} {what}", span(&sent)));
                 }
@@ -219,20 +224,20 @@ mod tests {
 
     #[test]
     fn a_willing_endpoint_gets_everything_at_once() {
-        assert_eq!(run(RULES, 5, |_| Outcome::Delivered), ["1-5 delivered 5 to 5"]);
+        assert_eq!(run(RULES, 5, |_| DeliveryOutcome::Delivered), ["1-5 delivered 5 to 5"]);
         assert_eq!(run(RULES, 0, |_| unreachable!("nothing is sent")), [""; 0]);
     }
 
     #[test]
     fn a_failing_endpoint_is_retried_with_growing_delays_and_then_given_up() {
         assert_eq!(
-            run(RULES, 3, |_| Outcome::Failed),
+            run(RULES, 3, |_| DeliveryOutcome::Failed),
             ["1-3 wait 50", "1-3 wait 100", "1-3 exhausted", "given up 1-3 RetryAttemptsExhausted"]
         );
         let mut calls = 0;
         let recovers = |_: &[u64]| {
             calls += 1;
-            if calls < 8 { Outcome::Failed } else { Outcome::Delivered }
+            if calls < 8 { DeliveryOutcome::Failed } else { DeliveryOutcome::Delivered }
         };
         let patient = DeliveryRules { retries_max: None, ..RULES };
         let log = run(patient, 1, recovers);
@@ -246,8 +251,8 @@ mod tests {
     fn bisecting_isolates_the_poison_and_keeps_the_order() {
         let rules = DeliveryRules { bisects_on_error: true, retries_max: Some(0), ..RULES };
         let poisoned = |sent: &[u64]| match sent.contains(&3) {
-            true => Outcome::Failed,
-            false => Outcome::Delivered,
+            true => DeliveryOutcome::Failed,
+            false => DeliveryOutcome::Delivered,
         };
         assert_eq!(
             run(rules, 4, poisoned),
@@ -265,8 +270,8 @@ mod tests {
     #[test]
     fn a_partial_answer_settles_what_came_before_it() {
         let stops_at_three = |sent: &[u64]| match sent.iter().position(|sequence| *sequence == 3) {
-            Some(index) => Outcome::DeliveredBefore(index),
-            None => Outcome::Delivered,
+            Some(index) => DeliveryOutcome::DeliveredBefore(index),
+            None => DeliveryOutcome::Delivered,
         };
         let rules = DeliveryRules { retries_max: Some(1), ..RULES };
         assert_eq!(
@@ -290,7 +295,7 @@ mod tests {
     fn records_that_are_too_old_are_given_up_before_they_are_sent() {
         let rules = DeliveryRules { record_age_ms_max: Some(2_000), ..RULES };
         assert_eq!(
-            run(rules, 3, |_| Outcome::Delivered),
+            run(rules, 3, |_| DeliveryOutcome::Delivered),
             ["given up 1-1 MaximumRecordAgeExceeded", "2-3 delivered 2 to 3"]
         );
     }

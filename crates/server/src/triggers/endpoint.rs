@@ -7,7 +7,7 @@ use hyper::Method;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::Value;
 
-use super::delivery::Outcome;
+use super::delivery::DeliveryOutcome;
 use super::record::{Record, event_of};
 use crate::outbound::{self, Answered, OutboundError, Outgoing, Url};
 
@@ -20,8 +20,8 @@ pub struct Endpoint {
 
 /// The result of a delivery, for the state machine and for people.
 #[derive(Debug)]
-pub struct Response {
-    pub outcome: Outcome,
+pub struct EndpointResponse {
+    pub outcome: DeliveryOutcome,
     /// `None` if there was no response at all.
     pub status: Option<u16>,
     /// Why not everything was delivered.
@@ -29,12 +29,12 @@ pub struct Response {
 }
 
 impl Endpoint {
-    pub async fn deliver(&self, records: &[Record]) -> Response {
+    pub async fn deliver(&self, records: &[Record]) -> EndpointResponse {
         let body = event_of(records);
         match post_json(&self.url, body, self.timeout).await {
             Ok(answered) => judge(&answered, records, self.reports_batch_item_failures),
-            Err(error) => Response {
-                outcome: Outcome::Failed,
+            Err(error) => EndpointResponse {
+                outcome: DeliveryOutcome::Failed,
                 status: None,
                 problem: Some(error.to_string()),
             },
@@ -58,10 +58,13 @@ pub async fn post_json(
 }
 
 /// Interprets a response.
-pub fn judge(answered: &Answered, records: &[Record], reports_failures: bool) -> Response {
+pub fn judge(answered: &Answered, records: &[Record], reports_failures: bool) -> EndpointResponse {
     let status = Some(answered.status);
-    let failed =
-        |problem: String| Response { outcome: Outcome::Failed, status, problem: Some(problem) };
+    let failed = |problem: String| EndpointResponse {
+        outcome: DeliveryOutcome::Failed,
+        status,
+        problem: Some(problem),
+    };
     if !answered.is_success() {
         return failed(format!("the endpoint answered {}", answered.status));
     }
@@ -74,16 +77,20 @@ pub fn judge(answered: &Answered, records: &[Record], reports_failures: bool) ->
     }
     let failures = match &body["batchItemFailures"] {
         Value::Array(failures) if reports_failures => failures,
-        Value::Null => return Response { outcome: Outcome::Delivered, status, problem: None },
+        Value::Null => {
+            return EndpointResponse { outcome: DeliveryOutcome::Delivered, status, problem: None };
+        }
         _ if !reports_failures => {
-            return Response { outcome: Outcome::Delivered, status, problem: None };
+            return EndpointResponse { outcome: DeliveryOutcome::Delivered, status, problem: None };
         }
         _ => return failed("`batchItemFailures` is not a list".into()),
     };
     match first_failure(failures, records) {
-        Some(None) => Response { outcome: Outcome::Delivered, status, problem: None },
-        Some(Some(index)) => Response {
-            outcome: Outcome::DeliveredBefore(index),
+        Some(None) => {
+            EndpointResponse { outcome: DeliveryOutcome::Delivered, status, problem: None }
+        }
+        Some(Some(index)) => EndpointResponse {
+            outcome: DeliveryOutcome::DeliveredBefore(index),
             status,
             problem: Some(format!("record {} failed", records[index].sequence)),
         },
@@ -110,42 +117,42 @@ mod tests {
     #[test]
     fn answers_mean_what_they_mean_in_lambda() {
         let records: Vec<Record> = (1..=3).map(|sequence| sample(sequence, 0)).collect();
-        let check = |status: u16, body: &str, expected: Outcome| {
+        let check = |status: u16, body: &str, expected: DeliveryOutcome| {
             let body = Bytes::copy_from_slice(body.as_bytes());
             let answered = Answered { status, headers: HeaderMap::new(), body };
             assert_eq!(judge(&answered, &records, true).outcome, expected, "{answered:?}");
         };
-        check(200, "", Outcome::Delivered);
-        check(204, "", Outcome::Delivered);
-        check(200, "ok", Outcome::Delivered);
-        check(200, "null", Outcome::Delivered);
-        check(200, "{}", Outcome::Delivered);
-        check(200, r#"{"batchItemFailures":null}"#, Outcome::Delivered);
-        check(200, r#"{"batchItemFailures":[]}"#, Outcome::Delivered);
+        check(200, "", DeliveryOutcome::Delivered);
+        check(204, "", DeliveryOutcome::Delivered);
+        check(200, "ok", DeliveryOutcome::Delivered);
+        check(200, "null", DeliveryOutcome::Delivered);
+        check(200, "{}", DeliveryOutcome::Delivered);
+        check(200, r#"{"batchItemFailures":null}"#, DeliveryOutcome::Delivered);
+        check(200, r#"{"batchItemFailures":[]}"#, DeliveryOutcome::Delivered);
         let second = r#"{"batchItemFailures":[{"itemIdentifier":"3"},{"itemIdentifier":"2"}]}"#;
-        check(200, second, Outcome::DeliveredBefore(1));
+        check(200, second, DeliveryOutcome::DeliveredBefore(1));
         let first = r#"{"batchItemFailures":[{"itemIdentifier":"1"}]}"#;
-        check(200, first, Outcome::DeliveredBefore(0));
-        check(200, r#"{"batchItemFailures":[{"itemIdentifier":""}]}"#, Outcome::Failed);
-        check(200, r#"{"batchItemFailures":[{"itemIdentifier":"9"}]}"#, Outcome::Failed);
-        check(200, r#"{"batchItemFailures":[{}]}"#, Outcome::Failed);
-        check(200, r#"{"batchItemFailures":"1"}"#, Outcome::Failed);
-        check(200, r#"{"errorMessage":"x","errorType":"ValueError"}"#, Outcome::Failed);
-        check(200, r#"{"errorMessage":"a field of mine"}"#, Outcome::Delivered);
-        check(301, "", Outcome::Failed);
-        check(500, r#"{"batchItemFailures":[]}"#, Outcome::Failed);
+        check(200, first, DeliveryOutcome::DeliveredBefore(0));
+        check(200, r#"{"batchItemFailures":[{"itemIdentifier":""}]}"#, DeliveryOutcome::Failed);
+        check(200, r#"{"batchItemFailures":[{"itemIdentifier":"9"}]}"#, DeliveryOutcome::Failed);
+        check(200, r#"{"batchItemFailures":[{}]}"#, DeliveryOutcome::Failed);
+        check(200, r#"{"batchItemFailures":"1"}"#, DeliveryOutcome::Failed);
+        check(200, r#"{"errorMessage":"x","errorType":"ValueError"}"#, DeliveryOutcome::Failed);
+        check(200, r#"{"errorMessage":"a field of mine"}"#, DeliveryOutcome::Delivered);
+        check(301, "", DeliveryOutcome::Failed);
+        check(500, r#"{"batchItemFailures":[]}"#, DeliveryOutcome::Failed);
     }
 
     #[test]
     fn reports_count_only_where_they_are_asked_for() {
         let body = Bytes::from_static(br#"{"batchItemFailures":[{"itemIdentifier":"1"}]}"#);
         let answered = Answered { status: 200, headers: HeaderMap::new(), body };
-        assert_eq!(judge(&answered, &[sample(1, 0)], false).outcome, Outcome::Delivered);
+        assert_eq!(judge(&answered, &[sample(1, 0)], false).outcome, DeliveryOutcome::Delivered);
         let headers = HeaderMap::from_iter([(
             "x-amz-function-error".parse().unwrap(),
             HeaderValue::from_static("Unhandled"),
         )]);
         let answered = Answered { headers, ..answered };
-        assert_eq!(judge(&answered, &[sample(1, 0)], false).outcome, Outcome::Failed);
+        assert_eq!(judge(&answered, &[sample(1, 0)], false).outcome, DeliveryOutcome::Failed);
     }
 }

@@ -19,7 +19,7 @@ use zenobe_engine::schema::Namespace;
 use super::coordinator;
 use super::definition::{DeadLetterDestination, DeadLetterRefusal, TriggerDefinition};
 use super::metrics::{self, TriggerMetrics};
-use super::source::{InProcess, Streams};
+use super::source::{InProcessStreams, Streams};
 use super::worker::Trigger;
 use crate::prometheus::Exposition;
 use crate::shutdown;
@@ -33,7 +33,7 @@ pub struct Triggers {
     /// The thread of all triggers, apart from requests and background work. Started with the first
     /// trigger.
     thread: Mutex<Option<RuntimeThread>>,
-    running: Mutex<BTreeMap<ConsumerName, Running>>,
+    running: Mutex<BTreeMap<ConsumerName, RunningTrigger>>,
     /// Stored triggers that cannot run, with their stored text and the reason.
     broken: Mutex<BTreeMap<ConsumerName, Broken>>,
     /// Where triggers added by command may write files.
@@ -48,14 +48,14 @@ struct Broken {
     why: String,
 }
 
-struct Running {
+struct RunningTrigger {
     trigger: Arc<Trigger>,
     origin: Origin,
-    stop: shutdown::Trigger,
+    stop: shutdown::StopHandle,
     task: JoinHandle<()>,
 }
 
-impl Running {
+impl RunningTrigger {
     /// Returns once no part of the trigger runs any more.
     async fn stop(self) {
         self.stop.stop();
@@ -249,7 +249,7 @@ impl Triggers {
     /// Stops all triggers. Deliveries in progress are repeated after the next start.
     pub async fn stop(&self) {
         let running = std::mem::take(&mut *self.running.lock());
-        futures_util::future::join_all(running.into_values().map(Running::stop)).await;
+        futures_util::future::join_all(running.into_values().map(RunningTrigger::stop)).await;
     }
 
     fn runtime(&self) -> Result<Handle, TriggerError> {
@@ -304,7 +304,7 @@ impl Triggers {
         origin: Origin,
     ) -> Result<(), TriggerError> {
         let runtime = self.runtime()?;
-        let api = InProcess { api: self.api.clone(), namespace: consumer.namespace.clone() };
+        let api = InProcessStreams { api: self.api.clone(), namespace: consumer.namespace.clone() };
         let trigger = Arc::new(Trigger {
             consumer: consumer.clone(),
             definition,
@@ -315,7 +315,7 @@ impl Triggers {
         });
         let (stop, stopping) = shutdown::channel();
         let task = runtime.spawn(coordinator::run(trigger.clone(), stopping));
-        self.running.lock().insert(consumer, Running { trigger, origin, stop, task });
+        self.running.lock().insert(consumer, RunningTrigger { trigger, origin, stop, task });
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use zenobe_engine::consumers::{Checkpoint, ShardName};
 
-use super::source::{Shard, StreamDetail};
+use super::source::{ShardSummary, StreamDetail};
 
 /// A stream of the trigger's table.
 #[derive(Debug, Clone)]
@@ -18,7 +18,7 @@ pub struct KnownStream {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct WorkPlan {
     /// Shards that are ready, and where to start in each.
     pub runnable: Vec<(ShardName, Checkpoint)>,
     /// Checkpoints of shards that are gone.
@@ -28,7 +28,7 @@ pub struct Plan {
 /// `streams` are sorted, oldest first. A shard without a checkpoint was created after the trigger
 /// and starts with its first record. Streams before the first one with a checkpoint are older than
 /// the trigger.
-pub fn plan(streams: &[KnownStream], checkpoints: &BTreeMap<ShardName, Checkpoint>) -> Plan {
+pub fn plan(streams: &[KnownStream], checkpoints: &BTreeMap<ShardName, Checkpoint>) -> WorkPlan {
     let has_checkpoints = |arn: &str| checkpoints.keys().any(|shard| shard.stream == arn);
     let first = streams.iter().position(|stream| has_checkpoints(&stream.arn)).unwrap_or(0);
     let mut runnable = Vec::new();
@@ -40,7 +40,7 @@ pub fn plan(streams: &[KnownStream], checkpoints: &BTreeMap<ShardName, Checkpoin
         runnable = unfinished;
         break;
     }
-    Plan { runnable, forgotten: forgotten(streams, checkpoints) }
+    WorkPlan { runnable, forgotten: forgotten(streams, checkpoints) }
 }
 
 /// The shards of a stream that are ready. Empty if all are finished.
@@ -53,7 +53,7 @@ fn unfinished_shards(
         checkpoints.get(&name).cloned().unwrap_or(Checkpoint::Oldest)
     };
     let is_listed = |id: &str| stream.detail.shards.iter().any(|shard| shard.id == id);
-    let is_ready = |shard: &Shard| {
+    let is_ready = |shard: &ShardSummary| {
         shard
             .parent
             .as_deref()
@@ -92,7 +92,7 @@ mod tests {
     fn stream(arn: &str, is_enabled: bool, shards: &str) -> KnownStream {
         let shard = |text: &str| {
             let (id, parent) = text.split_once('<').map_or((text, None), |(id, p)| (id, Some(p)));
-            Shard { id: id.into(), parent: parent.map(str::to_owned), is_closed: false }
+            ShardSummary { id: id.into(), parent: parent.map(str::to_owned), is_closed: false }
         };
         let shards = shards.split_whitespace().map(shard).collect();
         KnownStream { arn: arn.into(), detail: StreamDetail { is_enabled, shards } }

@@ -19,7 +19,7 @@ pub struct ShardReader {
 
 /// Records in order, and what retention removed before them.
 #[derive(Debug, Default)]
-pub struct Batch {
+pub struct RecordBatch {
     pub records: Vec<Record>,
     pub trimmed: u64,
     /// The rest of the shard is gone; how much that was is unknown.
@@ -46,7 +46,7 @@ impl ShardReader {
     }
 
     /// The next records; empty if there are none yet.
-    pub async fn read(&mut self) -> Result<Batch, SourceError> {
+    pub async fn read(&mut self) -> Result<RecordBatch, SourceError> {
         let ShardName { stream, shard } = &self.shard;
         let iterator = match self.iterator.take() {
             Some(iterator) => iterator,
@@ -67,7 +67,7 @@ impl ShardReader {
                 Ok(self.advance(page.records))
             }
             // The next call gets a fresh iterator.
-            Err(SourceError::Expired | SourceError::Trimmed) => Ok(Batch::default()),
+            Err(SourceError::Expired | SourceError::Trimmed) => Ok(RecordBatch::default()),
             Err(SourceError::NotFound) => Ok(self.end()),
             Err(error) => {
                 self.iterator = Some(iterator);
@@ -77,12 +77,12 @@ impl ShardReader {
     }
 
     /// Retention has removed the whole shard.
-    fn end(&mut self) -> Batch {
+    fn end(&mut self) -> RecordBatch {
         self.is_at_end = true;
-        Batch { is_gone: true, ..Batch::default() }
+        RecordBatch { is_gone: true, ..RecordBatch::default() }
     }
 
-    fn advance(&mut self, records: Vec<Record>) -> Batch {
+    fn advance(&mut self, records: Vec<Record>) -> RecordBatch {
         let trimmed = records.first().map_or(0, |first| gap(&self.position, first));
         // At the end of a shard no further record shows how many were lost.
         let is_gone = self.has_lost_place && self.is_at_end && records.is_empty();
@@ -90,7 +90,7 @@ impl ShardReader {
             self.has_lost_place = false;
             self.position = Checkpoint::After { sequence: last.sequence.clone() };
         }
-        Batch { records, trimmed, is_gone }
+        RecordBatch { records, trimmed, is_gone }
     }
 }
 

@@ -27,7 +27,7 @@ pub trait StreamsApi: Send + Sync {
         &'a self,
         arn: &'a str,
         iterator: &'a str,
-    ) -> BoxFuture<'a, Result<Page, SourceError>> {
+    ) -> BoxFuture<'a, Result<FetchedRecords, SourceError>> {
         Box::pin(async move {
             let operation = Operation::GetRecords;
             let body = json!({ "ShardIterator": iterator, "Limit": PAGE_RECORDS_MAX });
@@ -36,7 +36,10 @@ pub trait StreamsApi: Send + Sync {
             let records = list(&answer["Records"], operation)?.iter().map(record);
             let records = records.collect::<Option<_>>();
             let next = answer["NextShardIterator"].as_str().map(str::to_owned);
-            Ok(Page { records: records.ok_or_else(|| SourceError::shape(operation))?, next })
+            Ok(FetchedRecords {
+                records: records.ok_or_else(|| SourceError::shape(operation))?,
+                next,
+            })
         })
     }
 }
@@ -71,12 +74,12 @@ impl SourceError {
 }
 
 /// The API of this process, as a caller in a namespace sees it.
-pub struct InProcess {
+pub struct InProcessStreams {
     pub api: Arc<Api>,
     pub namespace: Arc<Namespace>,
 }
 
-impl StreamsApi for InProcess {
+impl StreamsApi for InProcessStreams {
     fn call(&self, operation: Operation, body: Value) -> BoxFuture<'_, Result<Value, SourceError>> {
         Box::pin(async move {
             let body = body.to_string();
@@ -90,12 +93,12 @@ impl StreamsApi for InProcess {
         &'a self,
         _arn: &'a str,
         iterator: &'a str,
-    ) -> BoxFuture<'a, Result<Page, SourceError>> {
+    ) -> BoxFuture<'a, Result<FetchedRecords, SourceError>> {
         Box::pin(async move {
             match self.api.read_records(&self.namespace, iterator, PAGE_RECORDS_MAX).await {
                 Ok(RecordsRead { stream, records, next }) => {
                     let records = records.iter().map(|record| Record::new(&stream, record));
-                    Ok(Page { records: records.collect(), next })
+                    Ok(FetchedRecords { records: records.collect(), next })
                 }
                 Err(response) => match answer(Operation::GetRecords, &response) {
                     Ok(_) => Err(SourceError::shape(Operation::GetRecords)),
@@ -125,18 +128,18 @@ pub struct StreamSummary {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamDetail {
     pub is_enabled: bool,
-    pub shards: Vec<Shard>,
+    pub shards: Vec<ShardSummary>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shard {
+pub struct ShardSummary {
     pub id: String,
     pub parent: Option<String>,
     pub is_closed: bool,
 }
 
 #[derive(Debug)]
-pub struct Page {
+pub struct FetchedRecords {
     pub records: Vec<Record>,
     /// `None` at the end of a closed shard.
     pub next: Option<String>,
@@ -181,7 +184,7 @@ impl Streams {
             let description = &answer["StreamDescription"];
             detail.is_enabled = description["StreamStatus"] == "ENABLED";
             for shard in list(&description["Shards"], operation)? {
-                detail.shards.push(Shard {
+                detail.shards.push(ShardSummary {
                     id: text(&shard["ShardId"], operation)?,
                     parent: shard["ParentShardId"].as_str().map(str::to_owned),
                     is_closed: shard["SequenceNumberRange"]["EndingSequenceNumber"].is_string(),
@@ -238,7 +241,7 @@ impl Streams {
     }
 
     /// The records from an iterator on, in the stream with this ARN.
-    pub async fn read(&self, arn: &str, iterator: &str) -> Result<Page, SourceError> {
+    pub async fn read(&self, arn: &str, iterator: &str) -> Result<FetchedRecords, SourceError> {
         self.api.read(arn, iterator).await
     }
 }

@@ -13,7 +13,7 @@ use zenobe_engine::consumers::{Checkpoint, ConsumerName, ShardName};
 use super::batcher::Batcher;
 use super::dead_letter::{self, Failure};
 use super::definition::{DeadLetterDestination, TriggerDefinition};
-use super::delivery::{Delivery, GivenUp, Step, Verdict};
+use super::delivery::{Delivery, DeliveryVerdict, GivenUp, NextAction};
 use super::endpoint::Endpoint;
 use super::filter::{self, Pattern};
 use super::metrics::{TriggerMetrics, add};
@@ -178,11 +178,11 @@ impl ShardWorker {
             let oldest = delivery.records().first().map(|record| record.created_at_ms);
             self.trigger.metrics.set_oldest_pending(&self.shard, oldest);
             match step {
-                Step::Done => break,
-                Step::GiveUp { records, why, attempts } => {
+                NextAction::Done => break,
+                NextAction::GiveUp { records, why, attempts } => {
                     self.give_up(&records, why, attempts, status).await;
                 }
-                Step::Send => status = self.send(&mut delivery).await,
+                NextAction::Send => status = self.send(&mut delivery).await,
             }
         }
         self.save_looked_at().await;
@@ -198,7 +198,7 @@ impl ShardWorker {
         }
         let jitter = rand::rng().random();
         match delivery.settle(&response.outcome, jitter) {
-            Verdict::Delivered { count, last_sequence } => {
+            DeliveryVerdict::Delivered { count, last_sequence } => {
                 add(&metrics.records_delivered, count as u64);
                 if response.problem.is_none() {
                     metrics.set_problem(None);
@@ -208,8 +208,8 @@ impl ShardWorker {
                     self.write(Checkpoint::After { sequence: last_sequence }).await;
                 }
             }
-            Verdict::Retry { after } => tokio::time::sleep(after).await,
-            Verdict::Exhausted => {}
+            DeliveryVerdict::Retry { after } => tokio::time::sleep(after).await,
+            DeliveryVerdict::Exhausted => {}
         }
         response.status
     }

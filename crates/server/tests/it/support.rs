@@ -20,7 +20,7 @@ use zenobe::http::service::{Root, Service};
 use zenobe::http::sites::Sites;
 use zenobe::http::workers::Workers;
 use zenobe::metrics::Metrics;
-use zenobe::shutdown::{self, Trigger};
+use zenobe::shutdown::{self, StopHandle};
 use zenobe_api::{Operation, Response};
 use zenobe_auth::Credentials;
 use zenobe_engine::schema::Namespace;
@@ -81,7 +81,7 @@ impl Handler for Script {
 pub struct TestServer {
     pub address: SocketAddr,
     pub script: Script,
-    trigger: Trigger,
+    stop: StopHandle,
     serving: Option<JoinHandle<()>>,
     runtime: Runtime,
 }
@@ -136,11 +136,11 @@ impl TestServer {
             body_memory: BodyMemory::default(),
             stall_timeout: options.connections.stall_timeout,
         });
-        let (trigger, listening) = shutdown::channel();
+        let (stop, listening) = shutdown::channel();
         let workers = Workers::start().unwrap();
         let serving = connection::serve(listener, workers, service, options.connections, listening);
         let serving = Some(runtime.spawn(serving));
-        TestServer { address, script, trigger, serving, runtime }
+        TestServer { address, script, stop, serving, runtime }
     }
 
     pub fn connect(&self) -> Connection {
@@ -153,7 +153,7 @@ impl TestServer {
     }
 
     pub fn stop(&self) {
-        self.trigger.stop();
+        self.stop.stop();
     }
 
     /// Waits until the server has ended, which it must within `timeout`.

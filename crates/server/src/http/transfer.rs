@@ -22,7 +22,7 @@ const STALL_TIMEOUTS_MAX: u32 = 10;
 
 /// The progress of one body or response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pace {
+pub struct TransferProgress {
     stall_timeout: Duration,
     began: Instant,
     moved_at: Instant,
@@ -32,16 +32,22 @@ pub struct Pace {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum TransferVerdict {
     GoOn,
     TooSlow,
     /// Fast enough, if others did not wait for its memory.
     Displaced,
 }
 
-impl Pace {
-    pub fn new(stall_timeout: Duration, now: Instant) -> Pace {
-        Pace { stall_timeout, began: now, moved_at: now, moved_bytes: 0, contended: None }
+impl TransferProgress {
+    pub fn new(stall_timeout: Duration, now: Instant) -> TransferProgress {
+        TransferProgress {
+            stall_timeout,
+            began: now,
+            moved_at: now,
+            moved_bytes: 0,
+            contended: None,
+        }
     }
 
     pub fn moved(&mut self, bytes: usize, now: Instant) {
@@ -58,18 +64,18 @@ impl Pace {
     }
 
     /// `is_contended` means that others wait for memory while this peer holds some.
-    pub fn judge(&mut self, now: Instant, is_contended: bool) -> Verdict {
+    pub fn judge(&mut self, now: Instant, is_contended: bool) -> TransferVerdict {
         if now >= self.deadline() {
-            return Verdict::TooSlow;
+            return TransferVerdict::TooSlow;
         }
         if !is_contended {
             self.contended = None;
-            return Verdict::GoOn;
+            return TransferVerdict::GoOn;
         }
         let (since, moved_before) = *self.contended.get_or_insert((now, self.moved_bytes));
         let moved_bytes = self.moved_bytes - moved_before;
         let time = CONTENDED_GRACE + at_rate(moved_bytes, CONTENDED_RATE_BYTES_PER_SECOND_MIN);
-        if now >= since + time { Verdict::Displaced } else { Verdict::GoOn }
+        if now >= since + time { TransferVerdict::Displaced } else { TransferVerdict::GoOn }
     }
 
     /// When to judge again, unless something moves before.
@@ -100,13 +106,13 @@ mod tests {
     const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
     /// Moves this many bytes every second, and returns when and why that ends.
-    fn run(bytes_per_second: usize, is_contended: impl Fn(u64) -> bool) -> (u64, Verdict) {
+    fn run(bytes_per_second: usize, is_contended: impl Fn(u64) -> bool) -> (u64, TransferVerdict) {
         let began = Instant::now();
-        let mut pace = Pace::new(STALL_TIMEOUT, began);
+        let mut pace = TransferProgress::new(STALL_TIMEOUT, began);
         for second in 1.. {
             let now = began + Duration::from_secs(second);
             match pace.judge(now, is_contended(second)) {
-                Verdict::GoOn => {}
+                TransferVerdict::GoOn => {}
                 verdict => return (second, verdict),
             }
             if bytes_per_second > 0 {
@@ -118,46 +124,46 @@ mod tests {
 
     #[test]
     fn silence_and_trickles_end_after_a_stall_timeout() {
-        assert_eq!(run(0, |_| false), (30, Verdict::TooSlow));
-        assert_eq!(run(1, |_| false), (31, Verdict::TooSlow));
-        assert_eq!(run(512, |_| false), (59, Verdict::TooSlow));
+        assert_eq!(run(0, |_| false), (30, TransferVerdict::TooSlow));
+        assert_eq!(run(1, |_| false), (31, TransferVerdict::TooSlow));
+        assert_eq!(run(512, |_| false), (59, TransferVerdict::TooSlow));
         // Fast enough, but not forever.
-        assert_eq!(run(2_048, |_| false), (300, Verdict::TooSlow));
+        assert_eq!(run(2_048, |_| false), (300, TransferVerdict::TooSlow));
     }
 
     #[test]
     fn a_peer_that_stops_gets_one_stall_timeout_however_much_has_moved() {
         let began = Instant::now();
-        let mut pace = Pace::new(STALL_TIMEOUT, began);
+        let mut pace = TransferProgress::new(STALL_TIMEOUT, began);
         pace.moved(1 << 30, began);
         assert_eq!(pace.next_look(began, false), began + STALL_TIMEOUT);
-        assert_eq!(pace.judge(began + STALL_TIMEOUT, false), Verdict::TooSlow);
+        assert_eq!(pace.judge(began + STALL_TIMEOUT, false), TransferVerdict::TooSlow);
     }
 
     #[test]
     fn the_servers_own_waits_count_against_nobody() {
         let began = Instant::now();
-        let mut pace = Pace::new(STALL_TIMEOUT, began);
+        let mut pace = TransferProgress::new(STALL_TIMEOUT, began);
         let waited = Duration::from_secs(29);
         for wait in 1..=20 {
             let now = began + waited * wait;
             pace.excuse(waited);
-            assert_eq!(pace.judge(now, true), Verdict::GoOn, "after wait {wait}");
+            assert_eq!(pace.judge(now, true), TransferVerdict::GoOn, "after wait {wait}");
             pace.moved(1, now);
         }
         let resumed = began + waited * 20;
-        assert_eq!(pace.judge(resumed + STALL_TIMEOUT, false), Verdict::TooSlow);
+        assert_eq!(pace.judge(resumed + STALL_TIMEOUT, false), TransferVerdict::TooSlow);
     }
 
     #[test]
     fn slow_peers_yield_when_others_wait() {
         // Counted from the first check that finds somebody waiting.
-        assert_eq!(run(2_048, |second| second >= 10), (12, Verdict::Displaced));
-        assert_eq!(run(100_000, |second| second >= 10), (300, Verdict::TooSlow));
+        assert_eq!(run(2_048, |second| second >= 10), (12, TransferVerdict::Displaced));
+        assert_eq!(run(100_000, |second| second >= 10), (300, TransferVerdict::TooSlow));
         // The waiting peer got its memory in the meantime.
-        assert_eq!(run(2_048, |second| second % 2 == 0), (300, Verdict::TooSlow));
+        assert_eq!(run(2_048, |second| second % 2 == 0), (300, TransferVerdict::TooSlow));
         let now = Instant::now();
-        let pace = Pace::new(STALL_TIMEOUT, now);
+        let pace = TransferProgress::new(STALL_TIMEOUT, now);
         assert_eq!(pace.next_look(now, true), now + LOOK_INTERVAL);
     }
 }
