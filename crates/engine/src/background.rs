@@ -137,7 +137,7 @@ impl Engine {
                 indexes::backfill::finish_pending(self).await?;
                 return Ok(self.status_hold.next_look().unwrap_or(IDLE_DELAY));
             }
-            Work::ExpiryIndexes => ttl::backfill::finish_pending(self).await?,
+            Work::ExpiryIndexes => ttl::expiry_backfill::finish_pending(self).await?,
             Work::Expiry => return self.expire_items_and_rest().await,
             Work::Streams => {
                 streams::maintain(self).await?;
@@ -164,7 +164,7 @@ impl Engine {
     pub async fn run_pending_work(&self) -> Result<()> {
         let time_remembered = self.remember_time().await;
         let indexes_at_rest = indexes::backfill::finish_pending(self).await;
-        let expiries_indexed = ttl::backfill::finish_pending(self).await;
+        let expiries_indexed = ttl::expiry_backfill::finish_pending(self).await;
         let items_expired = self.expire_items().await;
         let streams_maintained = streams::maintain(self).await;
         let tokens_forgotten = self.forget_all_expired_tokens().await;

@@ -29,20 +29,20 @@ impl Pace {
         }
     }
 
-    pub fn begin_step(&self) -> Step<'_> {
+    pub fn begin_step(&self) -> PacedStep<'_> {
         let number = self.steps.fetch_add(1, Ordering::Relaxed) + 1;
-        Step { pace: self, number, begin: Instant::now() }
+        PacedStep { pace: self, number, begin: Instant::now() }
     }
 }
 
 /// A step of a walk.
-pub(crate) struct Step<'a> {
+pub(crate) struct PacedStep<'a> {
     pace: &'a Pace,
     number: u64,
     begin: Instant,
 }
 
-impl Step<'_> {
+impl PacedStep<'_> {
     /// Rests after the step.
     pub async fn rest(self) {
         match self.rest_after(self.begin.elapsed()) {

@@ -19,7 +19,7 @@ use crate::keys::{PrimaryKey, push_checked};
 use crate::keyspace;
 use crate::schema::TableDefinition;
 use crate::write::check_size;
-use crate::write::intent::{Action, Intent};
+use crate::write::intent::{Intent, WriteAction};
 
 impl Engine {
     pub async fn batch_write(&self, command: BatchWrite) -> Result<BatchWriteOutcome> {
@@ -112,9 +112,9 @@ impl<'c> Write<'c> {
             Write::Put { item, encoded } => {
                 let key = PrimaryKey::from_item(keys, item).map_err(batch_key_error)?;
                 index_keys::check_put(&table, encoded.as_item())?;
-                (key, Action::Put(encoded.clone()))
+                (key, WriteAction::Put(encoded.clone()))
             }
-            Write::Delete { key } => (PrimaryKey::from_parameter(keys, key)?, Action::Delete),
+            Write::Delete { key } => (PrimaryKey::from_parameter(keys, key)?, WriteAction::Delete),
         };
         Ok(Intent::new(table, key, None, action))
     }

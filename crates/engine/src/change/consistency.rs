@@ -12,7 +12,7 @@ use crate::Engine;
 use crate::catalog::{StatisticsKeys, Table, TableIndex};
 use crate::command::TableName;
 use crate::error::Result;
-use crate::indexes::entries::{Entry, entry};
+use crate::indexes::entries::{IndexEntry, entry};
 use crate::indexes::{is_incomplete, maintained};
 use crate::keys::PrimaryKey;
 use crate::keyspace;
@@ -155,7 +155,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    async fn expected_entry(&mut self, index: TableIndex<'_>, expected: Entry) -> Result<()> {
+    async fn expected_entry(&mut self, index: TableIndex<'_>, expected: IndexEntry) -> Result<()> {
         let stored = self.reader.get(&expected.key).await?;
         let name = || index.definition.name.clone();
         match stored {

@@ -5,7 +5,7 @@
 //! item's key, reads the old item under the lock, and passes both images to a [`Change`].
 //! Everything that follows from them goes into one atomic batch.
 
-pub(crate) mod backfill;
+pub(crate) mod backfill_entries;
 mod consistency;
 pub(crate) mod expiry;
 pub(crate) mod index_keys;
@@ -17,7 +17,7 @@ use zenobe_value::EncodedItem;
 
 use crate::capacity::{EntryChange, entry_halves};
 use crate::catalog::{StatisticsKeys, Table, TableIndex};
-use crate::indexes::entries::{Entry, entry};
+use crate::indexes::entries::{IndexEntry, entry};
 use crate::indexes::{is_incomplete, maintained};
 use crate::keys::PrimaryKey;
 use crate::keyspace;
@@ -161,8 +161,8 @@ impl Effect {
 
 struct EntryPair<'a> {
     index: TableIndex<'a>,
-    old: Option<Entry>,
-    new: Option<Entry>,
+    old: Option<IndexEntry>,
+    new: Option<IndexEntry>,
 }
 
 impl EntryPair<'_> {

@@ -2,7 +2,7 @@
 //!
 //! Joining: once the index is in the table's definition, every change of an item writes its entry.
 //! The items that have not changed since are left. The backfill walks them in key order, in bounded
-//! batches; [`crate::change::backfill`] writes the missing entries under the items' locks. It
+//! batches; [`crate::change::backfill_entries`] writes the missing entries under the items' locks. It
 //! stores its progress after each batch, so it continues after a restart. At the end of the table
 //! the index is complete and becomes active.
 //!
@@ -17,7 +17,7 @@ use zenobe_store::{Direction, Key, KeyRange, Value};
 use crate::Engine;
 use crate::catalog::change::Edit;
 use crate::catalog::{Table, TableIndex};
-use crate::change::backfill::{Backfilled, backfill};
+use crate::change::backfill_entries::{Backfilled, backfill};
 use crate::error::{Error, Result};
 use crate::keyspace;
 use crate::schema::{IndexDefinition, IndexId, IndexStatus, TableDefinition, TableId};

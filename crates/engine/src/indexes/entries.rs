@@ -12,12 +12,12 @@ use crate::schema::{IndexKind, IndexProjection, KeyAttribute, KeySchema};
 use super::projects;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct IndexEntry {
     pub key: Key,
     pub value: EncodedItem,
 }
 
-impl Entry {
+impl IndexEntry {
     pub fn size_bytes(&self) -> u64 {
         self.value.as_item().size_bytes() as u64
     }
@@ -31,9 +31,9 @@ pub(crate) fn entry(
     index: TableIndex<'_>,
     primary: &PrimaryKey,
     item: &EncodedItem,
-) -> Option<Entry> {
+) -> Option<IndexEntry> {
     let key = entry_key(table, index, primary, item.as_item())?;
-    Some(Entry { key, value: projected(table, index, item) })
+    Some(IndexEntry { key, value: projected(table, index, item) })
 }
 
 /// The key of an item's entry, if the item is in the index.

@@ -26,7 +26,7 @@ const PAGE_SIZE_BYTES: u64 = 1024 * 1024;
 const FETCHED_AT_ONCE: usize = 32;
 
 /// Everything about a page that is known before the first entry is read.
-pub(super) struct Plan<'q> {
+pub(super) struct PagePlan<'q> {
     pub table: &'q TableName,
     pub source: Source<'q>,
     pub selection: Selection<'q>,
@@ -39,7 +39,7 @@ pub(super) struct Plan<'q> {
     pub can_continue: bool,
 }
 
-impl Plan<'_> {
+impl PagePlan<'_> {
     pub async fn read(mut self, engine: &Engine) -> Result<PageOutcome> {
         let partitions = self.partitions.take();
         let mut page = Page::new(&self, partitions);
@@ -84,16 +84,16 @@ impl Plan<'_> {
         reader: &dyn Reader,
         range: KeyRange,
         page: &mut Page<'_>,
-    ) -> Result<Option<Stop>> {
+    ) -> Result<Option<TurnEnd>> {
         let mut outcome = Ok(None);
         let mut visit = |key: &[u8], value: &[u8]| match page.evaluate_bytes(key, value) {
             Ok(Evaluated::Now(ControlFlow::Continue(()))) if page.turn.is_over() => {
-                outcome = Ok(Some(Stop { key: Key::copy_from_slice(key), costly: None }));
+                outcome = Ok(Some(TurnEnd { key: Key::copy_from_slice(key), costly: None }));
                 ControlFlow::Break(())
             }
             Ok(Evaluated::Now(flow)) => flow,
             Ok(Evaluated::Later(item)) => {
-                outcome = Ok(Some(Stop { key: Key::copy_from_slice(key), costly: Some(item) }));
+                outcome = Ok(Some(TurnEnd { key: Key::copy_from_slice(key), costly: Some(item) }));
                 ControlFlow::Break(())
             }
             Err(error) => {
@@ -165,7 +165,7 @@ async fn collect(
 }
 
 /// Where a turn ended.
-struct Stop {
+struct TurnEnd {
     key: Key,
     /// The item there, if evaluating it takes the filter more than a turn.
     costly: Option<EncodedItem>,
@@ -196,7 +196,7 @@ struct Page<'q> {
 }
 
 impl<'q> Page<'q> {
-    fn new(plan: &'q Plan<'_>, partitions: Option<Partitions>) -> Page<'q> {
+    fn new(plan: &'q PagePlan<'_>, partitions: Option<Partitions>) -> Page<'q> {
         Page {
             source: plan.source,
             selection: &plan.selection,
@@ -296,7 +296,7 @@ impl<'q> Page<'q> {
         ControlFlow::Break(())
     }
 
-    fn finish(self, plan: &Plan<'_>) -> PageOutcome {
+    fn finish(self, plan: &PagePlan<'_>) -> PageOutcome {
         let mut consumed = Consumed::none(plan.table, None);
         let halves = match &self.partitions {
             None => read_halves(self.evaluated_size_bytes, self.consistent),

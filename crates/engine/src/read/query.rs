@@ -8,7 +8,7 @@ use crate::command::{Dialect, PageOutcome, PageRequest, Query};
 use crate::error::{PageError, Result};
 
 use super::conditions::QueryRange;
-use super::page::Plan;
+use super::page::PagePlan;
 use super::select::{
     Selection, check_filter_is_projected, check_filter_paths, check_projection_paths,
 };
@@ -66,7 +66,7 @@ impl Engine {
             Some(start) => start.cut(query.range, direction),
             None => query.range,
         };
-        let plan = Plan {
+        let plan = PagePlan {
             table: &command.table,
             source,
             selection,

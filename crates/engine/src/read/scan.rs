@@ -9,7 +9,7 @@ use crate::error::{PageError, Result};
 use crate::keyspace;
 use crate::schema::BillingMode;
 
-use super::page::Plan;
+use super::page::PagePlan;
 use super::partitions::Partitions;
 use super::select::{Selection, check_filter_paths, check_projection_paths};
 use super::source::Source;
@@ -61,7 +61,7 @@ impl Engine {
         let is_charged_by_partition =
             source.index.is_none() && table.definition().billing_mode == BillingMode::PayPerRequest;
         let partitions = is_charged_by_partition.then(|| Partitions::new(source.prefix(), &range));
-        let plan = Plan {
+        let plan = PagePlan {
             table: &command.table,
             source,
             selection,

@@ -7,12 +7,12 @@ use zenobe_store::{Direction, Key, Reader, Value, decode_log_entry, log_entry_ke
 
 use crate::error::{Error, Result};
 
-pub(super) struct Log<'r> {
+pub(super) struct ShardLog<'r> {
     reader: &'r dyn Reader,
     key: Key,
 }
 
-pub(super) struct Entry {
+pub(super) struct LogEntry {
     pub number: u64,
     /// The commit time. Within a log, no entry is older than the one before it.
     pub at_ms: u64,
@@ -20,15 +20,15 @@ pub(super) struct Entry {
 }
 
 /// Entries of a page.
-pub(super) struct Entries {
-    pub entries: Vec<Entry>,
+pub(super) struct LogPage {
+    pub entries: Vec<LogEntry>,
     /// Whether the log may hold more.
     pub more: bool,
 }
 
-impl<'r> Log<'r> {
-    pub fn new(reader: &'r dyn Reader, key: Key) -> Log<'r> {
-        Log { reader, key }
+impl<'r> ShardLog<'r> {
+    pub fn new(reader: &'r dyn Reader, key: Key) -> ShardLog<'r> {
+        ShardLog { reader, key }
     }
 
     pub async fn first(&self) -> Result<Option<u64>> {
@@ -66,7 +66,7 @@ impl<'r> Log<'r> {
 
     /// Entries from number `first` on, up to these limits on count and bytes. A single entry may
     /// exceed the latter.
-    pub async fn read(&self, first: u64, count_max: usize, bytes_max: usize) -> Result<Entries> {
+    pub async fn read(&self, first: u64, count_max: usize, bytes_max: usize) -> Result<LogPage> {
         let (mut entries, mut bytes, mut more) = (Vec::new(), 0, false);
         let mut range = log_range(&self.key);
         range.start = log_entry_key(&self.key, first);
@@ -82,9 +82,9 @@ impl<'r> Log<'r> {
         self.reader.scan(range, Direction::Forward, &mut visit).await?;
         let entry = |(key, stored): (Key, Value)| {
             let (at_ms, value) = decode(&stored)?;
-            Ok(Entry { number: self.number_in(&key)?, at_ms, value })
+            Ok(LogEntry { number: self.number_in(&key)?, at_ms, value })
         };
-        Ok(Entries { entries: entries.into_iter().map(entry).collect::<Result<_>>()?, more })
+        Ok(LogPage { entries: entries.into_iter().map(entry).collect::<Result<_>>()?, more })
     }
 
     async fn end(&self, direction: Direction) -> Result<Option<u64>> {

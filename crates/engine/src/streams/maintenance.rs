@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use zenobe_store::{Batch, Direction, Key, KeyRange, WriteSet, log_range, write_with};
 
-use super::log::Log;
+use super::log::ShardLog;
 use super::put_row;
-use super::row::StreamRow;
+use super::stream_row::StreamRow;
 use crate::Engine;
 use crate::catalog::Table;
 use crate::catalog::change::Edit;
@@ -106,7 +106,7 @@ fn is_old(engine: &Engine, stream: &StreamSettings, now_ms: u64) -> bool {
 async fn is_full(engine: &Engine, table: &Table, stream: &StreamSettings) -> Result<bool> {
     let Some(records_max) = engine.streams.shard_records_max else { return Ok(false) };
     for log in stream.open_logs(table.definition().id) {
-        if Log::new(&*engine.store, log).last().await?.unwrap_or(0) >= records_max {
+        if ShardLog::new(&*engine.store, log).last().await?.unwrap_or(0) >= records_max {
             return Ok(true);
         }
     }

@@ -14,10 +14,10 @@ mod log;
 mod maintenance;
 mod read;
 pub(crate) mod record;
-mod row;
 mod sequence_number;
 mod shards;
 mod statistics;
+mod stream_row;
 
 use std::collections::HashMap;
 
@@ -33,7 +33,7 @@ pub use shards::{NotAShardId, ShardId};
 pub use statistics::StreamStatistics;
 
 pub(crate) use maintenance::{maintain, rest};
-pub(crate) use row::{put_row, retire};
+pub(crate) use stream_row::{put_row, retire};
 
 /// Notifies those who wait for a table's records of new ones.
 #[derive(Default)]

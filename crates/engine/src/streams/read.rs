@@ -7,11 +7,11 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_128;
 use zenobe_store::{Direction, Key, KeyRange, Reader};
 
-use super::log::{Entry, Log};
+use super::log::{LogEntry, ShardLog};
 use super::record;
-use super::row::StreamRow;
 use super::sequence_number::SequenceNumber;
 use super::shards::{Shard, ShardId};
+use super::stream_row::StreamRow;
 use crate::Engine;
 use crate::command::{
     DescribeStream, IteratorStart, ListStreams, RecordPage, ShardDescription, StreamDescription,
@@ -93,7 +93,7 @@ impl Engine {
         let (row, horizon_ms) = self.readable_stream(&*reader, stream).await?;
         let named = |other: &Shard| shard.parse() == Ok(other.id);
         let shard = row.shards_since(horizon_ms).find(named).ok_or(StreamError::ShardNotFound)?.id;
-        let log = Log::new(&*reader, row.log(shard.number));
+        let log = ShardLog::new(&*reader, row.log(shard.number));
         let next_entry = match start {
             IteratorStart::TrimHorizon => log.first_since(horizon_ms).await?,
             IteratorStart::Latest => log.last().await?.unwrap_or(0) + 1,
@@ -131,7 +131,7 @@ impl Engine {
         let Some(shard) = shards.find(|shard| shard.id.number == position.shard) else {
             return Err(StreamError::Trimmed.into());
         };
-        let log = Log::new(&*reader, row.log(position.shard));
+        let log = ShardLog::new(&*reader, row.log(position.shard));
         let page = log.read(position.next_entry, limit, PAGE_BYTES_MAX).await?;
         let mut records = Vec::with_capacity(page.entries.len());
         for entry in &page.entries {
@@ -181,7 +181,7 @@ impl Engine {
 }
 
 /// The entry of a sequence number, which must lie within the shard as it is now.
-async fn entry_in(log: &Log<'_>, shard: ShardId, number: SequenceNumber) -> Result<u64> {
+async fn entry_in(log: &ShardLog<'_>, shard: ShardId, number: SequenceNumber) -> Result<u64> {
     let last = log.last().await?.unwrap_or(0);
     if number.shard != shard.number || number.entry > last {
         return Err(StreamError::SequenceNumberNotInShard.into());
@@ -190,7 +190,7 @@ async fn entry_in(log: &Log<'_>, shard: ShardId, number: SequenceNumber) -> Resu
 }
 
 /// The entry, unless it or later ones are past their retention. It need not have been written yet.
-async fn readable_from(log: &Log<'_>, entry: u64, horizon_ms: u64) -> Result<u64> {
+async fn readable_from(log: &ShardLog<'_>, entry: u64, horizon_ms: u64) -> Result<u64> {
     let is_written = log.last().await?.is_some_and(|last| entry <= last);
     if is_written && log.time_of(entry).await?.is_none_or(|at_ms| at_ms < horizon_ms) {
         return Err(StreamError::Trimmed.into());
@@ -207,7 +207,7 @@ async fn describe_shard(
     let last = match shard.closed_at_ms {
         None => None,
         Some(_) => {
-            let entry = Log::new(reader, row.log(number)).last().await?.unwrap_or(0);
+            let entry = ShardLog::new(reader, row.log(number)).last().await?.unwrap_or(0);
             Some(SequenceNumber { shard: number, entry })
         }
     };
@@ -215,7 +215,7 @@ async fn describe_shard(
     Ok(ShardDescription { id: shard.id, parent: shard.parent, first, last })
 }
 
-fn stream_record(row: &StreamRow, shard: u32, entry: &Entry) -> Result<StreamRecord> {
+fn stream_record(row: &StreamRow, shard: u32, entry: &LogEntry) -> Result<StreamRecord> {
     let sequence_number = SequenceNumber { shard, entry: entry.number };
     let record = record::decode(&entry.value, &row.keys)?;
     let images = [Some(&record.keys), record.new.as_ref(), record.old.as_ref()];

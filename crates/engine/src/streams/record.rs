@@ -33,7 +33,7 @@ pub enum StreamEvent {
 
 /// A change as its record shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Record {
+pub(crate) struct StoredRecord {
     pub event: StreamEvent,
     pub by_service: bool,
     pub keys: EncodedItem,
@@ -82,7 +82,7 @@ pub(crate) fn encode(
     out.into()
 }
 
-pub(crate) fn decode(value: &Value, keys: &KeySchema) -> Result<Record> {
+pub(crate) fn decode(value: &Value, keys: &KeySchema) -> Result<StoredRecord> {
     let Some([VERSION, event]) = value.first_chunk::<HEADER_LENGTH>() else {
         return Err(corrupt());
     };
@@ -110,7 +110,7 @@ pub(crate) fn decode(value: &Value, keys: &KeySchema) -> Result<Record> {
     }
     let image = new.as_ref().or(old.as_ref()).map(|image| key_item(keys, image.as_item()));
     let keys = key_image.or(image).ok_or_else(corrupt)?;
-    Ok(Record { event, by_service, keys, new, old })
+    Ok(StoredRecord { event, by_service, keys, new, old })
 }
 
 fn event_byte(images: Images<'_>) -> u8 {
@@ -169,7 +169,7 @@ mod tests {
                 for by_service in [false, true] {
                     let images = Images { old, new };
                     let value = encode(view_type, &keys(), images, by_service);
-                    let expected = Record {
+                    let expected = StoredRecord {
                         event,
                         by_service,
                         keys: key.clone(),

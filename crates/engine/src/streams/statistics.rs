@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use zenobe_store::KeyRange;
 
-use super::log::Log;
+use super::log::ShardLog;
 use super::read::rows;
 use crate::Engine;
 use crate::command::{StreamName, TableName};
@@ -32,7 +32,7 @@ impl Engine {
             let (mut shards, mut oldest_ms) = (0, None::<u64>);
             for shard in row.shards_since(horizon_ms) {
                 shards += 1;
-                let log = Log::new(&*reader, row.log(shard.id.number));
+                let log = ShardLog::new(&*reader, row.log(shard.id.number));
                 if let Some(first) = log.first().await?
                     && let Some(at_ms) = log.time_of(first).await?
                 {

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::keyspace;
 use crate::row::{Fields, corrupt};
 use crate::schema::Namespace;
-use crate::write::commit::Written;
+use crate::write::commit::WrittenItem;
 
 const LIFETIME_MS: u64 = 10 * 60 * 1000;
 
@@ -27,7 +27,7 @@ const LIFETIME_MS: u64 = 10 * 60 * 1000;
 const FORGOTTEN_AT_ONCE_MAX: usize = 64;
 const FORGETTING_ONE_IN: u8 = 16;
 
-pub(crate) struct Token {
+pub(crate) struct IdempotencyToken {
     namespace: Arc<Namespace>,
     row_key: Key,
     parameters_digest: [u8; 16],
@@ -46,9 +46,9 @@ pub(crate) struct Replay {
     pub consumed: Vec<Consumed>,
 }
 
-impl Token {
-    pub fn new(token: &TransactionToken, now_ms: u64) -> Token {
-        Token {
+impl IdempotencyToken {
+    pub fn new(token: &TransactionToken, now_ms: u64) -> IdempotencyToken {
+        IdempotencyToken {
             namespace: Arc::clone(&token.namespace),
             row_key: keyspace::token_row(&token.namespace, &token.token),
             parameters_digest: token.parameters_digest,
@@ -90,7 +90,7 @@ impl Token {
     /// Adds the token's rows to the batch of its transaction.
     pub fn remember<'w>(
         &self,
-        writes: impl Iterator<Item = (&'w Table, &'w Written)>,
+        writes: impl Iterator<Item = (&'w Table, &'w WrittenItem)>,
         batch: &mut Batch,
     ) {
         let mut read_halves: Vec<(String, u64)> = Vec::new();

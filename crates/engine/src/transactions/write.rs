@@ -13,11 +13,11 @@ use crate::command::{
 };
 use crate::error::{Error, IndexKeyError, KeyError, Result};
 use crate::keys::{PrimaryKey, check_paths};
-use crate::write::commit::{Committed, Written, commit};
-use crate::write::intent::{Action, Intent, SizeRule};
+use crate::write::commit::{Committed, WrittenItem, commit};
+use crate::write::intent::{Intent, SizeRule, WriteAction};
 use crate::write::{check_size, prepare_delete, prepare_put, prepare_update};
 
-use super::token::Token;
+use super::token::IdempotencyToken;
 use super::{ConsumedByTable, cancelled, replace};
 
 /// Transactional writes cost twice as much on the table.
@@ -25,9 +25,13 @@ const TABLE_FACTOR: u64 = 2;
 
 impl Engine {
     pub async fn transact_write(&self, command: TransactWrite) -> Result<TransactWriteOutcome> {
-        let steps = command.actions.iter().map(Step::new).collect::<Result<Vec<Step<'_>>>>()?;
+        let steps = command
+            .actions
+            .iter()
+            .map(PreparedAction::new)
+            .collect::<Result<Vec<PreparedAction<'_>>>>()?;
         let now_ms = self.clock.now_ms();
-        let token = command.token.as_ref().map(|token| Token::new(token, now_ms));
+        let token = command.token.as_ref().map(|token| IdempotencyToken::new(token, now_ms));
         let mut tables = self.tables_of(&steps).await?;
         let committed = loop {
             let intents = prepare(&steps, &tables)?;
@@ -47,7 +51,7 @@ impl Engine {
             Committed::Refused(errors) => return Err(cancelled(errors)),
             Committed::Stale(_) => unreachable!("a stale definition is refreshed"),
         };
-        if token.as_ref().is_some_and(Token::is_cleaner) {
+        if token.as_ref().is_some_and(IdempotencyToken::is_cleaner) {
             self.forget_some_tokens().await;
         }
         Ok(outcome)
@@ -61,7 +65,7 @@ impl Engine {
         }
     }
 
-    async fn tables_of(&self, steps: &[Step<'_>]) -> Result<Vec<Arc<Table>>> {
+    async fn tables_of(&self, steps: &[PreparedAction<'_>]) -> Result<Vec<Arc<Table>>> {
         let mut tables = Vec::with_capacity(steps.len());
         for step in steps {
             tables.push(self.table(step.table()).await?);
@@ -71,19 +75,19 @@ impl Engine {
 }
 
 /// An action whose item is encoded once, however often the action is prepared.
-struct Step<'c> {
+struct PreparedAction<'c> {
     action: &'c TransactAction,
     item: Option<EncodedItem>,
 }
 
-impl<'c> Step<'c> {
-    fn new(action: &'c TransactAction) -> Result<Step<'c>> {
+impl<'c> PreparedAction<'c> {
+    fn new(action: &'c TransactAction) -> Result<PreparedAction<'c>> {
         let item = match action {
             TransactAction::Put(put) => Some(EncodedItem::encode(&put.item)),
             _ => None,
         };
         item.as_ref().map(check_size).transpose()?;
-        Ok(Step { action, item })
+        Ok(PreparedAction { action, item })
     }
 
     fn table(&self) -> &'c TableName {
@@ -105,7 +109,7 @@ impl<'c> Step<'c> {
             (TransactAction::Check { key, condition, .. }, _) => {
                 let key = PrimaryKey::from_parameter(&table.definition().keys, key)?;
                 check_paths(&table, condition.paths().into_iter())?;
-                Ok(Intent::new(table, key, Some(condition), Action::Check))
+                Ok(Intent::new(table, key, Some(condition), WriteAction::Check))
             }
         }
     }
@@ -113,7 +117,7 @@ impl<'c> Step<'c> {
 
 /// Checks all actions against their tables. Some faults fail the request, others cancel the
 /// transaction.
-fn prepare<'c>(steps: &[Step<'c>], tables: &[Arc<Table>]) -> Result<Vec<Intent<'c>>> {
+fn prepare<'c>(steps: &[PreparedAction<'c>], tables: &[Arc<Table>]) -> Result<Vec<Intent<'c>>> {
     let mut prepared = Vec::with_capacity(steps.len());
     for (step, table) in steps.iter().zip(tables) {
         let intent = step.prepare(table);
@@ -145,7 +149,7 @@ fn is_request_error(error: &Error) -> bool {
     )
 }
 
-fn outcome(steps: &[Step<'_>], written: Vec<Written>) -> TransactWriteOutcome {
+fn outcome(steps: &[PreparedAction<'_>], written: Vec<WrittenItem>) -> TransactWriteOutcome {
     let mut consumed = ConsumedByTable::new(TransactionalUnits::Write);
     let mut collections: Vec<(TableName, ItemCollection)> = Vec::new();
     for (step, written) in steps.iter().zip(written) {

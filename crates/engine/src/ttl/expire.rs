@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::keys::PrimaryKey;
 use crate::keyspace;
 use crate::write::commit::{Committed, commit};
-use crate::write::intent::{Action, Intent};
+use crate::write::intent::{Intent, WriteAction};
 
 /// A batch holds the locks of its items, so it is short. Several run side by side to share the
 /// waits for the disk.
@@ -145,7 +145,7 @@ fn intent(table: &Arc<Table>, entry: &[u8], now_s: u64) -> Result<Intent<'static
     let (expires_at_s, suffix) = keyspace::parts_of_expiry(entry).ok_or_else(corrupt)?;
     debug_assert!(is_due(expires_at_s, now_s));
     let key = PrimaryKey::from_item_key(&table.definition().keys, suffix)?;
-    Ok(Intent::new(Arc::clone(table), key, None, Action::Expire { now_s }))
+    Ok(Intent::new(Arc::clone(table), key, None, WriteAction::Expire { now_s }))
 }
 
 async fn entries(engine: &Engine, range: KeyRange) -> Result<Vec<Key>> {

@@ -5,8 +5,8 @@
 //! older than the setting get their entries in the background ([`backfill`]). Expired items are
 //! deleted in small batches ([`expire`]) like any other write, and only if they are still expired.
 
-pub(crate) mod backfill;
 pub(crate) mod expire;
+pub(crate) mod expiry_backfill;
 
 use zenobe_value::{ItemRef, View};
 

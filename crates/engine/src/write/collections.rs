@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::keys::PrimaryKey;
 use crate::keyspace;
 
-use super::commit::Written;
+use super::commit::WrittenItem;
 use super::intent::Intent;
 
 /// The sizes of the item collections that the intents write to, read before the write.
@@ -20,15 +20,15 @@ use super::intent::Intent;
 /// Sizes are counters, which take no locks: writers of one collection run side by side, and each
 /// may miss what others are adding at that moment. The limit therefore holds to within those few
 /// writes.
-pub(super) struct Collections {
+pub(super) struct CollectionSizes {
     size_bytes_by_key: HashMap<Key, i64>,
     size_bytes_max: i64,
 }
 
-impl Collections {
-    pub async fn read(engine: &Engine, intents: &[Intent<'_>]) -> Result<Collections> {
+impl CollectionSizes {
+    pub async fn read(engine: &Engine, intents: &[Intent<'_>]) -> Result<CollectionSizes> {
         let size_bytes_max = i64::try_from(engine.limits.collection_size_bytes_max);
-        let mut collections = Collections {
+        let mut collections = CollectionSizes {
             size_bytes_by_key: HashMap::new(),
             size_bytes_max: size_bytes_max.unwrap_or(i64::MAX),
         };
@@ -51,7 +51,7 @@ impl Collections {
     pub fn after(
         &self,
         intents: &[Intent<'_>],
-        written: &[Written],
+        written: &[WrittenItem],
     ) -> Result<Vec<Option<u64>>, Vec<Option<Error>>> {
         if self.size_bytes_by_key.is_empty() {
             return Ok(Vec::new());

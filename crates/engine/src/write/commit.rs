@@ -11,15 +11,15 @@ use crate::catalog::{GuardCheck, Table};
 use crate::change::{Cause, Change, Effect, KnownEntries, NeedsEntries, size_bytes};
 use crate::command::{Consumed, ItemCollection};
 use crate::error::{Error, Result};
-use crate::transactions::token::{Replay, Token, TokenState};
+use crate::transactions::token::{IdempotencyToken, Replay, TokenState};
 
-use super::collections::{Collections, partition_attributes};
+use super::collections::{CollectionSizes, partition_attributes};
 use super::decode_stored;
-use super::intent::{Action, Intent};
+use super::intent::{Intent, WriteAction};
 
 pub(crate) enum Committed {
     /// What each intent did, in order.
-    Written(Vec<Written>),
+    Written(Vec<WrittenItem>),
     /// Nothing was written: the errors of the intents, in order.
     Refused(Vec<Option<Error>>),
     /// Nothing was written: this table's definition has changed since the intents were prepared.
@@ -29,16 +29,16 @@ pub(crate) enum Committed {
 }
 
 #[derive(Debug)]
-pub(crate) struct Written {
+pub(crate) struct WrittenItem {
     pub old: Option<EncodedItem>,
     pub new: Option<EncodedItem>,
     pub effect: Effect,
     pub collection: Option<ItemCollection>,
 }
 
-impl Written {
-    fn new(old: Option<EncodedItem>, new: Option<EncodedItem>) -> Written {
-        Written { old, new, effect: Effect::default(), collection: None }
+impl WrittenItem {
+    fn new(old: Option<EncodedItem>, new: Option<EncodedItem>) -> WrittenItem {
+        WrittenItem { old, new, effect: Effect::default(), collection: None }
     }
 
     /// The size that reading or writing this item is charged for.
@@ -60,9 +60,9 @@ impl Written {
 pub(crate) async fn commit(
     engine: &Engine,
     intents: &[Intent<'_>],
-    token: Option<&Token>,
+    token: Option<&IdempotencyToken>,
 ) -> Result<Committed> {
-    let collections = Collections::read(engine, intents).await?;
+    let collections = CollectionSizes::read(engine, intents).await?;
     let mut attempt = Attempt::new(intents, token, engine.clock.now_ms());
     loop {
         let set = WriteSet { guards: &attempt.guards, keys: &attempt.keys };
@@ -75,11 +75,11 @@ pub(crate) async fn commit(
                 }
                 Ok(Committed::Written(written))
             }
-            Err(Stop::Refused(errors)) => Ok(Committed::Refused(errors)),
-            Err(Stop::Stale(table)) => Ok(Committed::Stale(table)),
-            Err(Stop::Replay(replay)) => Ok(Committed::Replayed(replay)),
-            Err(Stop::Failed(error)) => Err(error),
-            Err(Stop::NeedsEntries(entries)) => {
+            Err(NotWritten::Refused(errors)) => Ok(Committed::Refused(errors)),
+            Err(NotWritten::Stale(table)) => Ok(Committed::Stale(table)),
+            Err(NotWritten::Replay(replay)) => Ok(Committed::Replayed(replay)),
+            Err(NotWritten::Failed(error)) => Err(error),
+            Err(NotWritten::NeedsEntries(entries)) => {
                 attempt.declare_entries(entries);
                 continue;
             }
@@ -94,7 +94,7 @@ fn announce(engine: &Engine, tables: &[&Arc<Table>]) {
 }
 
 /// Why a decision writes nothing.
-enum Stop {
+enum NotWritten {
     Refused(Vec<Option<Error>>),
     Stale(Arc<Table>),
     Replay(Replay),
@@ -109,7 +109,7 @@ enum Stop {
 /// matters. Items are in the order of their intents.
 struct Attempt<'a> {
     intents: &'a [Intent<'a>],
-    token: Option<&'a Token>,
+    token: Option<&'a IdempotencyToken>,
     now_ms: u64,
     tables: Vec<&'a Arc<Table>>,
     guards: Vec<Key>,
@@ -118,7 +118,11 @@ struct Attempt<'a> {
 }
 
 impl<'a> Attempt<'a> {
-    fn new(intents: &'a [Intent<'a>], token: Option<&'a Token>, now_ms: u64) -> Attempt<'a> {
+    fn new(
+        intents: &'a [Intent<'a>],
+        token: Option<&'a IdempotencyToken>,
+        now_ms: u64,
+    ) -> Attempt<'a> {
         let mut tables: Vec<&Arc<Table>> = Vec::with_capacity(1);
         for intent in intents {
             if !tables.iter().any(|table| table.guard_key() == intent.table.guard_key()) {
@@ -144,16 +148,16 @@ impl<'a> Attempt<'a> {
     fn decide(
         &self,
         reads: &[Option<Value>],
-        collections: &Collections,
-    ) -> Result<(Batch, Vec<Written>), Stop> {
+        collections: &CollectionSizes,
+    ) -> Result<(Batch, Vec<WrittenItem>), NotWritten> {
         let (guards, keys) = reads.split_at(self.guards.len());
         self.check_tables(guards)?;
         self.check_token(keys)?;
         let mut written = self.images(guards, keys)?;
         let mut batch = self.changes(&mut written, keys)?;
-        let sizes = collections.after(self.intents, &written).map_err(Stop::Refused)?;
+        let sizes = collections.after(self.intents, &written).map_err(NotWritten::Refused)?;
         for ((written, intent), size_bytes) in written.iter_mut().zip(self.intents).zip(sizes) {
-            written.collection = collection(intent, size_bytes).map_err(Stop::Failed)?;
+            written.collection = collection(intent, size_bytes).map_err(NotWritten::Failed)?;
         }
         if let Some(token) = self.token {
             let tables = self.intents.iter().map(|intent| &*intent.table);
@@ -162,25 +166,25 @@ impl<'a> Attempt<'a> {
         Ok((batch, written))
     }
 
-    fn check_tables(&self, guards: &[Option<Value>]) -> Result<(), Stop> {
+    fn check_tables(&self, guards: &[Option<Value>]) -> Result<(), NotWritten> {
         for (table, version) in self.tables.iter().zip(guards) {
             match table.check_guard(version.as_ref()) {
                 GuardCheck::Current => {}
                 GuardCheck::Changed | GuardCheck::Gone => {
-                    return Err(Stop::Stale(Arc::clone(table)));
+                    return Err(NotWritten::Stale(Arc::clone(table)));
                 }
             }
         }
         Ok(())
     }
 
-    fn check_token(&self, keys: &[Option<Value>]) -> Result<(), Stop> {
+    fn check_token(&self, keys: &[Option<Value>]) -> Result<(), NotWritten> {
         let Some(token) = self.token else {
             return Ok(());
         };
-        match token.state(keys[0].as_ref()).map_err(Stop::Failed)? {
+        match token.state(keys[0].as_ref()).map_err(NotWritten::Failed)? {
             TokenState::Unused => Ok(()),
-            TokenState::Done(replay) => Err(Stop::Replay(replay)),
+            TokenState::Done(replay) => Err(NotWritten::Replay(replay)),
         }
     }
 
@@ -189,7 +193,7 @@ impl<'a> Attempt<'a> {
         &self,
         guards: &[Option<Value>],
         keys: &[Option<Value>],
-    ) -> Result<Vec<Written>, Stop> {
+    ) -> Result<Vec<WrittenItem>, NotWritten> {
         let mut checked = guards[self.tables.len()..].iter();
         let mut changed = keys[self.token.iter().len()..].iter();
         let mut images = Vec::with_capacity(self.intents.len());
@@ -198,9 +202,9 @@ impl<'a> Attempt<'a> {
         for (position, intent) in self.intents.iter().enumerate() {
             let stored = if intent.is_check() { checked.next() } else { changed.next() };
             let stored = stored.expect("the item of every intent is declared");
-            let old = stored.as_ref().map(decode_stored).transpose().map_err(Stop::Failed)?;
+            let old = stored.as_ref().map(decode_stored).transpose().map_err(NotWritten::Failed)?;
             match intent.apply(old.as_ref()) {
-                Ok(new) => images.push(Written::new(old, new)),
+                Ok(new) => images.push(WrittenItem::new(old, new)),
                 Err(error) => {
                     errors.resize_with(position, || None);
                     errors.push(Some(error));
@@ -211,10 +215,14 @@ impl<'a> Attempt<'a> {
             return Ok(images);
         }
         errors.resize_with(self.intents.len(), || None);
-        Err(Stop::Refused(errors))
+        Err(NotWritten::Refused(errors))
     }
 
-    fn changes(&self, written: &mut [Written], keys: &[Option<Value>]) -> Result<Batch, Stop> {
+    fn changes(
+        &self,
+        written: &mut [WrittenItem],
+        keys: &[Option<Value>],
+    ) -> Result<Batch, NotWritten> {
         let known = self.known_entries(keys);
         let mut batch = Batch::with_capacity(OPERATIONS_EXPECTED * written.len());
         let mut unknown = Vec::new();
@@ -227,7 +235,7 @@ impl<'a> Attempt<'a> {
                 new: written.new.as_ref(),
                 cause: Cause {
                     at_ms: self.now_ms,
-                    by_service: matches!(intent.action, Action::Expire { .. }),
+                    by_service: matches!(intent.action, WriteAction::Expire { .. }),
                 },
             };
             match change.write(&known, &mut batch) {
@@ -240,7 +248,7 @@ impl<'a> Attempt<'a> {
         } else {
             // Entries that are already known stay declared, or the next attempt would miss them.
             unknown.extend(known.into_keys());
-            Err(Stop::NeedsEntries(unknown))
+            Err(NotWritten::NeedsEntries(unknown))
         }
     }
 

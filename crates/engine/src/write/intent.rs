@@ -18,10 +18,10 @@ pub(crate) struct Intent<'c> {
     pub key: PrimaryKey,
     pub item_key: Key,
     pub condition: Option<&'c Condition>,
-    pub action: Action<'c>,
+    pub action: WriteAction<'c>,
 }
 
-pub(crate) enum Action<'c> {
+pub(crate) enum WriteAction<'c> {
     Put(EncodedItem),
     Delete,
     Update {
@@ -53,7 +53,7 @@ impl<'c> Intent<'c> {
         table: Arc<Table>,
         key: PrimaryKey,
         condition: Option<&'c Condition>,
-        action: Action<'c>,
+        action: WriteAction<'c>,
     ) -> Intent<'c> {
         let item_key = key.item_key(&table);
         Intent { table, key, item_key, condition, action }
@@ -61,7 +61,7 @@ impl<'c> Intent<'c> {
 
     /// Whether the item is only checked.
     pub fn is_check(&self) -> bool {
-        matches!(self.action, Action::Check)
+        matches!(self.action, WriteAction::Check)
     }
 
     /// The item after the write, given the item before it.
@@ -71,19 +71,19 @@ impl<'c> Intent<'c> {
             return Err(Error::ConditionFailed { item: old.cloned() });
         }
         match &self.action {
-            Action::Put(item) => Ok(Some(item.clone())),
-            Action::Delete => Ok(None),
-            Action::Check => Ok(old.cloned()),
-            Action::Expire { now_s } => {
+            WriteAction::Put(item) => Ok(Some(item.clone())),
+            WriteAction::Delete => Ok(None),
+            WriteAction::Check => Ok(old.cloned()),
+            WriteAction::Expire { now_s } => {
                 let expires_at_s =
                     old_item.and_then(|item| expires_at_s(self.table.definition(), item));
                 let is_due = expires_at_s.is_some_and(|expires_at_s| is_due(expires_at_s, *now_s));
                 Ok(old.filter(|_| !is_due).cloned())
             }
-            Action::Update { key, update: None, .. } => {
+            WriteAction::Update { key, update: None, .. } => {
                 Ok(Some(old.cloned().unwrap_or_else(|| EncodedItem::encode(key))))
             }
-            Action::Update { key, update: Some(update), touched, size_rule } => {
+            WriteAction::Update { key, update: Some(update), touched, size_rule } => {
                 let item = match old {
                     Some(old) => Some(updated(old, update, touched)?),
                     None => created(update, key)?,

@@ -17,7 +17,7 @@ use crate::catalog::Table;
 use crate::command::{Consumed, DeleteItem, Dialect, PutItem, TableName, UpdateItem, WriteOutcome};
 use crate::error::{Error, Result};
 
-use self::commit::{Committed, Written, commit};
+use self::commit::{Committed, WrittenItem, commit};
 use self::intent::{Intent, SizeRule};
 
 pub(crate) use delete::prepare_delete;
@@ -73,7 +73,7 @@ impl Engine {
     }
 }
 
-fn outcome(name: &TableName, table: &Table, written: Written) -> WriteOutcome {
+fn outcome(name: &TableName, table: &Table, written: WrittenItem) -> WriteOutcome {
     let mut consumed = Consumed::none(name, None);
     written.charge(&mut consumed, 1);
     WriteOutcome {

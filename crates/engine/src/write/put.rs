@@ -11,7 +11,7 @@ use crate::command::PutItem;
 use crate::error::{Error, Result};
 use crate::keys::{PrimaryKey, check_paths};
 
-use super::intent::{Action, Intent};
+use super::intent::{Intent, WriteAction};
 
 /// Comes before the lookup of the table.
 pub(crate) fn check_size(item: &EncodedItem) -> Result<()> {
@@ -32,5 +32,5 @@ pub(crate) fn prepare_put<'c>(
     if let Some(condition) = &command.condition {
         check_paths(&table, condition.paths().into_iter())?;
     }
-    Ok(Intent::new(table, key, command.condition.as_ref(), Action::Put(item.clone())))
+    Ok(Intent::new(table, key, command.condition.as_ref(), WriteAction::Put(item.clone())))
 }

@@ -12,7 +12,7 @@ use crate::error::{Error, IndexKeyError, Result};
 use crate::keys::{PrimaryKey, check_paths, is_empty};
 use crate::schema::KeyAttribute;
 
-use super::intent::{Action, Intent, SizeRule};
+use super::intent::{Intent, SizeRule, WriteAction};
 
 pub(crate) fn prepare_update(
     table: Arc<Table>,
@@ -30,7 +30,7 @@ pub(crate) fn prepare_update(
     }
     check_paths(&table, command.condition.iter().flat_map(Condition::paths))?;
     let (key_attributes, update) = (&command.key, command.update.as_ref());
-    let action = Action::Update { key: key_attributes, update, touched, size_rule };
+    let action = WriteAction::Update { key: key_attributes, update, touched, size_rule };
     Ok(Intent::new(table, key, command.condition.as_ref(), action))
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::Engine;
 use crate::catalog::Table;
 use crate::catalog::change::Edit;
-use crate::change::backfill::{Backfilled, backfill_expiries};
+use crate::change::backfill_entries::{Backfilled, backfill_expiries};
 use crate::error::{Error, Result};
 use crate::indexes::backfill::items_after;
 use crate::keyspace;

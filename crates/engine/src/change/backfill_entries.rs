@@ -5,7 +5,7 @@ use zenobe_store::{Batch, Key, Store, Value, WriteSet, write_with};
 
 use crate::catalog::{GuardCheck, Table, TableIndex};
 use crate::error::Result;
-use crate::indexes::entries::{Entry, entry};
+use crate::indexes::entries::{IndexEntry, entry};
 use crate::keys::PrimaryKey;
 use crate::write::decode_stored;
 
@@ -45,12 +45,12 @@ pub(crate) async fn backfill(
     let add = |candidate: &Candidate<'_>, read: &[Option<Value>; 2], batch: &mut Batch| {
         let unchanged = read[0].as_ref() == Some(candidate.scanned);
         if unchanged && read[1].is_none() {
-            let Entry { key, value } = &candidate.entry;
+            let IndexEntry { key, value } = &candidate.entry;
             batch.put(key.clone(), value.as_bytes().clone());
             add_statistics(index.statistics, 1, candidate.entry.size_bytes() as i64, batch);
         }
     };
-    let step = Step { store, table, items, progress_key };
+    let step = BackfillBatch { store, table, items, progress_key };
     step.take(&missing, keys, add).await
 }
 
@@ -75,19 +75,19 @@ pub(crate) async fn backfill_expiries(
             batch.put(entry.clone(), Value::new());
         }
     };
-    let step = Step { store, table, items, progress_key };
+    let step = BackfillBatch { store, table, items, progress_key };
     step.take(&missing, keys, add).await
 }
 
 /// Items in one step of a backfill.
-struct Step<'a> {
+struct BackfillBatch<'a> {
     store: &'a dyn Store,
     table: &'a Table,
     items: &'a [(Key, Value)],
     progress_key: &'a Key,
 }
 
-impl Step<'_> {
+impl BackfillBatch<'_> {
     /// Writes the missing entries, a few items at a time, and then the progress. Calls `add` under
     /// the locks of the candidate's `keys`, with their values.
     async fn take<T: Sync, const KEYS: usize>(
@@ -150,7 +150,7 @@ impl Step<'_> {
 struct Candidate<'a> {
     item_key: &'a Key,
     scanned: &'a Value,
-    entry: Entry,
+    entry: IndexEntry,
 }
 
 fn candidates<'a>(
