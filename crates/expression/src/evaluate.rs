@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 
 use memchr::memmem;
-use zenobe_value::{AttributeValue, EncodedValue, ItemRef, Number, Path, ValueRef, View};
+use zenobe_value::{AttributeValue, EncodedValue, ItemRef, Number, Path, ValueRef, ValueView};
 
 use crate::condition::{Comparator, Condition, Operand};
 
@@ -89,12 +89,12 @@ impl Resolved<'_> {
 /// collections. Numbers, booleans and nulls have no size.
 pub(crate) fn size_of(value: ValueRef<'_>) -> Option<u64> {
     let size = match value.view() {
-        View::S(text) => text.chars().map(char::len_utf16).sum(),
-        View::B(bytes) => bytes.len(),
-        View::Ss(members) | View::Ns(members) | View::Bs(members) => members.len(),
-        View::L(elements) => elements.len(),
-        View::M(members) => members.len(),
-        View::N(_) | View::Bool(_) | View::Null => return None,
+        ValueView::S(text) => text.chars().map(char::len_utf16).sum(),
+        ValueView::B(bytes) => bytes.len(),
+        ValueView::Ss(members) | ValueView::Ns(members) | ValueView::Bs(members) => members.len(),
+        ValueView::L(elements) => elements.len(),
+        ValueView::M(members) => members.len(),
+        ValueView::N(_) | ValueView::Bool(_) | ValueView::Null => return None,
     };
     Some(size as u64)
 }
@@ -130,20 +130,22 @@ fn compare(left: &Resolved<'_>, comparator: Comparator, right: &Resolved<'_>) ->
 
 fn begins_with(value: ValueRef<'_>, prefix: ValueRef<'_>) -> bool {
     match (value.view(), prefix.view()) {
-        (View::S(value), View::S(prefix)) => value.starts_with(prefix),
-        (View::B(value), View::B(prefix)) => value.starts_with(prefix),
+        (ValueView::S(value), ValueView::S(prefix)) => value.starts_with(prefix),
+        (ValueView::B(value), ValueView::B(prefix)) => value.starts_with(prefix),
         _ => false,
     }
 }
 
 fn contains(container: ValueRef<'_>, element: ValueRef<'_>) -> bool {
     match (container.view(), element.view()) {
-        (View::S(text), View::S(part)) => contains_bytes(text.as_bytes(), part.as_bytes()),
-        (View::B(bytes), View::B(part)) => contains_bytes(bytes, part),
-        (View::Ss(members), View::S(member)) => members.contains(member.as_bytes()),
-        (View::Ns(members), View::N(member)) => members.contains(member.as_bytes()),
-        (View::Bs(members), View::B(member)) => members.contains(member),
-        (View::L(elements), _) => elements.iter().any(|each| each == element),
+        (ValueView::S(text), ValueView::S(part)) => {
+            contains_bytes(text.as_bytes(), part.as_bytes())
+        }
+        (ValueView::B(bytes), ValueView::B(part)) => contains_bytes(bytes, part),
+        (ValueView::Ss(members), ValueView::S(member)) => members.contains(member.as_bytes()),
+        (ValueView::Ns(members), ValueView::N(member)) => members.contains(member.as_bytes()),
+        (ValueView::Bs(members), ValueView::B(member)) => members.contains(member),
+        (ValueView::L(elements), _) => elements.iter().any(|each| each == element),
         _ => false,
     }
 }

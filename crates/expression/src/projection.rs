@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use zenobe_value::{
-    AttributeValue, Attributes, EncodedItem, ItemRef, Path, PathElement, ValueRef, View,
+    AttributeValue, Attributes, EncodedItem, ItemRef, Path, PathElement, ValueRef, ValueView,
 };
 
 /// The paths to select, and the same paths as a tree to walk alongside an item.
@@ -14,7 +14,7 @@ use zenobe_value::{
 #[derive(Debug, Clone, PartialEq)]
 pub struct Projection {
     paths: Vec<Path>,
-    roots: BTreeMap<Arc<str>, Selection>,
+    roots: BTreeMap<Arc<str>, SelectedPart>,
     /// The names of columns, one for each path. Empty if every value stays in its place.
     columns: Vec<String>,
 }
@@ -74,34 +74,34 @@ pub(crate) fn select_paths<'p>(
 
 /// Which part of a value is selected.
 #[derive(Debug, Clone, PartialEq)]
-enum Selection {
+enum SelectedPart {
     Whole,
-    Members(BTreeMap<Arc<str>, Selection>),
-    Elements(BTreeMap<usize, Selection>),
+    Members(BTreeMap<Arc<str>, SelectedPart>),
+    Elements(BTreeMap<usize, SelectedPart>),
 }
 
-fn selections<'p>(paths: impl IntoIterator<Item = &'p Path>) -> BTreeMap<Arc<str>, Selection> {
-    let mut roots: BTreeMap<Arc<str>, Selection> = BTreeMap::new();
+fn selections<'p>(paths: impl IntoIterator<Item = &'p Path>) -> BTreeMap<Arc<str>, SelectedPart> {
+    let mut roots: BTreeMap<Arc<str>, SelectedPart> = BTreeMap::new();
     for path in paths {
         match roots.get_mut(path.root()) {
             Some(selection) => selection.add(path.below_root()),
             None => {
-                roots.insert(Arc::clone(path.shared_root()), Selection::of(path.below_root()));
+                roots.insert(Arc::clone(path.shared_root()), SelectedPart::of(path.below_root()));
             }
         }
     }
     roots
 }
 
-impl Selection {
-    fn of(path: &[PathElement]) -> Selection {
+impl SelectedPart {
+    fn of(path: &[PathElement]) -> SelectedPart {
         match path.split_first() {
-            None => Selection::Whole,
+            None => SelectedPart::Whole,
             Some((PathElement::Name(name), rest)) => {
-                Selection::Members(BTreeMap::from([(name.clone(), Selection::of(rest))]))
+                SelectedPart::Members(BTreeMap::from([(name.clone(), SelectedPart::of(rest))]))
             }
             Some((PathElement::Index(index), rest)) => {
-                Selection::Elements(BTreeMap::from([(*index, Selection::of(rest))]))
+                SelectedPart::Elements(BTreeMap::from([(*index, SelectedPart::of(rest))]))
             }
         }
     }
@@ -110,20 +110,20 @@ impl Selection {
     /// overlapping paths wins, and the first of two that conflict.
     fn add(&mut self, path: &[PathElement]) {
         match (&mut *self, path.split_first()) {
-            (_, None) => *self = Selection::Whole,
-            (Selection::Members(members), Some((PathElement::Name(name), rest))) => {
+            (_, None) => *self = SelectedPart::Whole,
+            (SelectedPart::Members(members), Some((PathElement::Name(name), rest))) => {
                 match members.get_mut(name) {
                     Some(selection) => selection.add(rest),
                     None => {
-                        members.insert(name.clone(), Selection::of(rest));
+                        members.insert(name.clone(), SelectedPart::of(rest));
                     }
                 }
             }
-            (Selection::Elements(elements), Some((PathElement::Index(index), rest))) => {
+            (SelectedPart::Elements(elements), Some((PathElement::Index(index), rest))) => {
                 match elements.get_mut(index) {
                     Some(selection) => selection.add(rest),
                     None => {
-                        elements.insert(*index, Selection::of(rest));
+                        elements.insert(*index, SelectedPart::of(rest));
                     }
                 }
             }
@@ -134,8 +134,8 @@ impl Selection {
     /// Selected list elements are packed into a dense list, in ascending order.
     fn select<Node: Walk>(&self, node: Node) -> Option<AttributeValue> {
         match self {
-            Selection::Whole => Some(node.to_value()),
-            Selection::Members(members) => {
+            SelectedPart::Whole => Some(node.to_value()),
+            SelectedPart::Members(members) => {
                 let selected = members.iter().filter_map(|(name, selection)| {
                     let value = selection.select(node.member(name)?)?;
                     Some((name.to_string(), value))
@@ -143,7 +143,7 @@ impl Selection {
                 let selected: Attributes = selected.collect();
                 (!selected.is_empty()).then_some(AttributeValue::M(selected))
             }
-            Selection::Elements(elements) => {
+            SelectedPart::Elements(elements) => {
                 let selected = elements
                     .iter()
                     .filter_map(|(index, selection)| selection.select(node.element(*index)?));
@@ -164,14 +164,14 @@ trait Walk: Copy {
 impl Walk for ValueRef<'_> {
     fn member(self, name: &str) -> Option<Self> {
         match self.view() {
-            View::M(members) => members.get(name),
+            ValueView::M(members) => members.get(name),
             _ => None,
         }
     }
 
     fn element(self, index: usize) -> Option<Self> {
         match self.view() {
-            View::L(elements) => elements.get(index),
+            ValueView::L(elements) => elements.get(index),
             _ => None,
         }
     }

@@ -23,7 +23,7 @@ use value_ref::trusted;
 pub use buffer::ItemBuffer;
 use containers::NameSet;
 pub use containers::{ListRef, MapRef, SetRef};
-pub use value_ref::{ValueRef, View};
+pub use value_ref::{ValueRef, ValueView};
 
 /// The first byte of every stored item.
 const VERSION: u8 = 1;

@@ -26,7 +26,7 @@ pub use attribute_type::AttributeType;
 pub use attribute_value::{AttributeValue, Attributes};
 pub use decode_error::DecodeError;
 pub use item_bytes::{
-    EncodedItem, EncodedValue, ItemBuffer, ItemRef, ListRef, MapRef, SetRef, ValueRef, View,
+    EncodedItem, EncodedValue, ItemBuffer, ItemRef, ListRef, MapRef, SetRef, ValueRef, ValueView,
 };
 pub use key_bytes::NotAKey;
 pub use number::{Number, NumberError, NumberText};

@@ -1,7 +1,7 @@
 //! Items and values as DynamoDB JSON, written directly from their encoded bytes.
 
 use zenobe_value::{
-    AttributeType, Attributes, EncodedItem, ItemRef, MapRef, SetRef, ValueRef, View,
+    AttributeType, Attributes, EncodedItem, ItemRef, MapRef, SetRef, ValueRef, ValueView,
 };
 
 use super::writer::Writer;
@@ -28,19 +28,21 @@ fn write_value(writer: &mut Writer, value: ValueRef<'_>) {
     }
 }
 
-fn write_view(writer: &mut Writer, view: View<'_>) {
+fn write_view(writer: &mut Writer, view: ValueView<'_>) {
     match view {
-        View::S(text) => writer.object(|writer| writer.name("S").string(text)),
-        View::N(text) => writer.object(|writer| writer.name("N").string(text)),
-        View::B(bytes) => writer.object(|writer| writer.name("B").base64(bytes)),
-        View::Bool(true) => writer.raw("{\"BOOL\":true}"),
-        View::Bool(false) => writer.raw("{\"BOOL\":false}"),
-        View::Null => writer.raw("{\"NULL\":true}"),
-        View::Ss(set) => write_set(writer, "SS", set, Writer::utf8_string),
-        View::Ns(set) => write_numbers(writer, set),
-        View::Bs(set) => write_set(writer, "BS", set, Writer::base64),
-        View::L(list) => writer.object(|writer| writer.name("L").array(list.iter(), write_value)),
-        View::M(map) => writer.object(|writer| write_members(writer.name("M"), map)),
+        ValueView::S(text) => writer.object(|writer| writer.name("S").string(text)),
+        ValueView::N(text) => writer.object(|writer| writer.name("N").string(text)),
+        ValueView::B(bytes) => writer.object(|writer| writer.name("B").base64(bytes)),
+        ValueView::Bool(true) => writer.raw("{\"BOOL\":true}"),
+        ValueView::Bool(false) => writer.raw("{\"BOOL\":false}"),
+        ValueView::Null => writer.raw("{\"NULL\":true}"),
+        ValueView::Ss(set) => write_set(writer, "SS", set, Writer::utf8_string),
+        ValueView::Ns(set) => write_numbers(writer, set),
+        ValueView::Bs(set) => write_set(writer, "BS", set, Writer::base64),
+        ValueView::L(list) => {
+            writer.object(|writer| writer.name("L").array(list.iter(), write_value));
+        }
+        ValueView::M(map) => writer.object(|writer| write_members(writer.name("M"), map)),
     }
 }
 

@@ -21,7 +21,7 @@ use crate::messages::{batch, partiql as messages};
 use crate::parameters::returns::{return_capacity, return_item_on_failure_at};
 use crate::partiql::parameters::ParameterList;
 use crate::partiql::plan::PlanFault;
-use crate::partiql::{Bound, Prepared, insight, plan, statement_error, write};
+use crate::partiql::{BoundStatement, Prepared, insight, plan, statement_error, write};
 use crate::render::write_batch_consumed_member;
 use crate::{Context, Reply};
 
@@ -32,7 +32,7 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
     let (statements, capacity) = constrained(input)?;
     let prepared: Vec<(Result<Prepared, ApiError>, bool)> =
         statements.into_iter().map(BatchStatementRequest::prepared).collect();
-    let bound: Vec<Result<Bound<'_>, ApiError>> =
+    let bound: Vec<Result<BoundStatement<'_>, ApiError>> =
         prepared.iter().map(|(prepared, _)| bound(prepared)).collect();
     check_kinds(&bound)?;
     let mut lowered = Vec::with_capacity(bound.len());
@@ -44,11 +44,11 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
     }
     check_keys(&lowered)?;
     let mut outcomes = Vec::with_capacity(lowered.len());
-    let mut tables = Tables::default();
+    let mut tables = CostByTable::default();
     for lowered in lowered {
         outcomes.push(match lowered {
             Ok(lowered) => lowered.run(context, &mut tables).await,
-            Err(error) => Outcome { table: None, result: Err(error) },
+            Err(error) => StatementOutcome { table: None, result: Err(error) },
         });
     }
     context.tell(insight::of_many("BatchExecuteStatement", outcomes.len(), tables.total_halves()));
@@ -101,16 +101,16 @@ impl BatchStatementRequest {
     }
 }
 
-fn bound(prepared: &Result<Prepared, ApiError>) -> Result<Bound<'_>, ApiError> {
+fn bound(prepared: &Result<Prepared, ApiError>) -> Result<BoundStatement<'_>, ApiError> {
     match prepared.as_ref().map_err(Clone::clone)?.bind()? {
-        Bound::Exists(_) => Err(messages::exists_outside_transaction()),
+        BoundStatement::Exists(_) => Err(messages::exists_outside_transaction()),
         bound => Ok(bound),
     }
 }
 
 /// Statements that can't be parsed don't count in the rules for the whole batch.
-fn check_kinds(bound: &[Result<Bound<'_>, ApiError>]) -> Result<(), ApiError> {
-    let is_read = |bound: &Bound<'_>| matches!(bound, Bound::Select(_));
+fn check_kinds(bound: &[Result<BoundStatement<'_>, ApiError>]) -> Result<(), ApiError> {
+    let is_read = |bound: &BoundStatement<'_>| matches!(bound, BoundStatement::Select(_));
     let statements = || bound.iter().flatten();
     match statements().any(is_read) && !statements().all(is_read) {
         true => Err(messages::reads_and_writes_in_batch()),
@@ -119,45 +119,49 @@ fn check_kinds(bound: &[Result<Bound<'_>, ApiError>]) -> Result<(), ApiError> {
 }
 
 /// A statement as a command.
-struct Lowered {
+struct LoweredStatement {
     table: TableName,
     /// `None` if an INSERT lacks it.
     key: Option<Attributes>,
-    command: Command,
+    command: StatementCommand,
 }
 
-enum Command {
+enum StatementCommand {
     Get(GetItem),
     Write { action: TransactAction, returned: Returned, is_insert: bool },
 }
 
 async fn lower(
     context: &Context<'_>,
-    bound: Bound<'_>,
+    bound: BoundStatement<'_>,
     consistent: bool,
-) -> Result<Lowered, ApiError> {
+) -> Result<LoweredStatement, ApiError> {
     let table = bound.table(context)?;
     let handle = bound.find(context, &table).await?;
     let definition: &Arc<TableDefinition> = handle.definition();
-    if let Bound::Select(select) = &bound {
+    if let BoundStatement::Select(select) = &bound {
         let plan = plan::plan(definition, select, consistent);
         let mut plan = plan.map_err(PlanFault::error)?;
         let projection = plan.projection.take();
         let key = plan.single_key().filter(|_| plan.index.is_none());
         let key = key.cloned().ok_or_else(messages::batch_select_without_key)?;
         let get = GetItem { table: table.clone(), key: key.clone(), projection, consistent };
-        return Ok(Lowered { table, key: Some(key), command: Command::Get(get) });
+        return Ok(LoweredStatement { table, key: Some(key), command: StatementCommand::Get(get) });
     }
-    let is_insert = matches!(bound, Bound::Insert { .. });
+    let is_insert = matches!(bound, BoundStatement::Insert { .. });
     let returned = Returned::of(&bound);
     let action = write::action(bound, table.clone(), &definition.keys);
     let action = action.map_err(|fault| fault.error())?;
     let action = action.ok_or_else(messages::exists_outside_transaction)?;
     let key = write::written_key(&action, &definition.keys);
-    Ok(Lowered { table, key, command: Command::Write { action, returned, is_insert } })
+    Ok(LoweredStatement {
+        table,
+        key,
+        command: StatementCommand::Write { action, returned, is_insert },
+    })
 }
 
-fn check_keys(lowered: &[Result<Lowered, ApiError>]) -> Result<(), ApiError> {
+fn check_keys(lowered: &[Result<LoweredStatement, ApiError>]) -> Result<(), ApiError> {
     let mut seen: HashSet<(&str, Bytes)> = HashSet::new();
     for lowered in lowered.iter().flatten() {
         let Some(key) = &lowered.key else { continue };
@@ -170,24 +174,24 @@ fn check_keys(lowered: &[Result<Lowered, ApiError>]) -> Result<(), ApiError> {
 }
 
 /// The result of one statement.
-struct Outcome {
+struct StatementOutcome {
     /// Known once the statement has run.
     table: Option<TableName>,
     result: Result<Option<EncodedItem>, ApiError>,
 }
 
-impl Lowered {
-    async fn run(self, context: &Context<'_>, tables: &mut Tables) -> Outcome {
+impl LoweredStatement {
+    async fn run(self, context: &Context<'_>, tables: &mut CostByTable) -> StatementOutcome {
         match self.command {
-            Command::Get(get) => match context.engine.get_item(&get).await {
+            StatementCommand::Get(get) => match context.engine.get_item(&get).await {
                 Ok(outcome) => {
                     tables.add(&outcome.consumed);
                     let item = outcome.item.filter(|item| !item.as_item().is_empty());
-                    Outcome { table: Some(self.table), result: Ok(item) }
+                    StatementOutcome { table: Some(self.table), result: Ok(item) }
                 }
-                Err(error) => Outcome { table: None, result: Err(statement_error(error)) },
+                Err(error) => StatementOutcome { table: None, result: Err(statement_error(error)) },
             },
-            Command::Write { action, returned, is_insert } => {
+            StatementCommand::Write { action, returned, is_insert } => {
                 let sent_size_bytes = match &action {
                     TransactAction::Put(put) => item_size_bytes(&put.item) as u64,
                     _ => 0,
@@ -195,14 +199,20 @@ impl Lowered {
                 match write::run(context.engine, action).await {
                     Ok(outcome) => {
                         tables.add(&outcome.consumed);
-                        Outcome { table: Some(self.table), result: Ok(returned.item(&outcome)) }
+                        StatementOutcome {
+                            table: Some(self.table),
+                            result: Ok(returned.item(&outcome)),
+                        }
                     }
                     Err(error) => {
                         let table = has_run(&error).then_some(self.table);
                         if let Some(table) = &table {
                             tables.add_failure(table, &error, sent_size_bytes);
                         }
-                        Outcome { table, result: Err(write::failure(error, is_insert, false)) }
+                        StatementOutcome {
+                            table,
+                            result: Err(write::failure(error, is_insert, false)),
+                        }
                     }
                 }
             }
@@ -230,12 +240,12 @@ fn has_run(error: &Error) -> bool {
 
 /// What the batch costs on each table.
 #[derive(Default)]
-struct Tables {
+struct CostByTable {
     consumed: Vec<Consumed>,
     failed_halves: BTreeMap<TableName, u64>,
 }
 
-impl Tables {
+impl CostByTable {
     fn add(&mut self, consumed: &Consumed) {
         match self.consumed.iter_mut().find(|known| known.table == consumed.table) {
             Some(known) => known.add(consumed),
@@ -264,7 +274,7 @@ impl Tables {
     }
 }
 
-fn render(outcomes: &[Outcome], tables: &Tables, capacity: ReturnCapacity) -> Reply {
+fn render(outcomes: &[StatementOutcome], tables: &CostByTable, capacity: ReturnCapacity) -> Reply {
     let mut writer = Writer::new();
     writer.object(|writer| {
         writer.name("Responses").array(outcomes, |writer, outcome| {
@@ -275,7 +285,7 @@ fn render(outcomes: &[Outcome], tables: &Tables, capacity: ReturnCapacity) -> Re
     Reply(writer.finish())
 }
 
-fn write_outcome(writer: &mut Writer, outcome: &Outcome) {
+fn write_outcome(writer: &mut Writer, outcome: &StatementOutcome) {
     match &outcome.result {
         Ok(None) => {}
         Ok(Some(item)) => write_item(writer.name("Item"), item.as_item()),

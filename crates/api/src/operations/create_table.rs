@@ -17,17 +17,17 @@ use super::table_input::keys::{
 use super::table_input::shapes::{
     AttributeDefinition, GlobalSecondaryIndex, KeySchemaElement, LocalSecondaryIndex,
     OnDemandThroughput, ProvisionedThroughput, SSESpecification, StreamSpecification, Tag, Unread,
-    WarmThroughput as WarmThroughputShape,
+    WarmThroughput,
 };
 use super::table_input::stream::StreamInput;
 use super::table_input::tags::tags;
-use super::table_input::throughput::{Capacity, Place};
+use super::table_input::throughput::{Capacity, CapacityOwner};
 use crate::constraints::{TableNameRule, Violations};
 use crate::error::ApiError;
 use crate::json::Writer;
 use crate::json::decode::{request, shape};
 use crate::messages::{parameter_not_supported, table};
-use crate::render::{Presentation, WarmThroughput, write_table};
+use crate::render::{Presentation, ShownWarmThroughput, write_table};
 use crate::{Context, Reply};
 
 pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
@@ -56,7 +56,7 @@ shape! {
         "Tags" => tags: Vec<Tag>,
         "TableClass" => table_class: String,
         "DeletionProtectionEnabled" => deletion_protection_enabled: bool,
-        "WarmThroughput" => warm_throughput: WarmThroughputShape,
+        "WarmThroughput" => warm_throughput: WarmThroughput,
         "ResourcePolicy" => resource_policy: String,
         "OnDemandThroughput" => on_demand_throughput: OnDemandThroughput,
         "GlobalTableSourceArn" => global_table_source_arn: String,
@@ -78,11 +78,11 @@ struct Constrained {
     tags: Vec<Tag>,
     table_class: Option<String>,
     deletion_protection: bool,
-    unsupported: Unsupported,
+    unsupported: UnsupportedMembers,
 }
 
 /// Members that only DynamoDB itself supports so far.
-struct Unsupported {
+struct UnsupportedMembers {
     vector_indexes: bool,
     others: Vec<&'static str>,
 }
@@ -145,7 +145,7 @@ fn numbered<T>(
     indexes.into_iter().enumerate().map(constrain).collect()
 }
 
-fn unsupported(input: &CreateTableInput) -> Unsupported {
+fn unsupported(input: &CreateTableInput) -> UnsupportedMembers {
     let members = [
         ("GlobalTableSourceArn", input.global_table_source_arn.is_some()),
         (
@@ -154,7 +154,7 @@ fn unsupported(input: &CreateTableInput) -> Unsupported {
         ),
         ("ResourcePolicy", input.resource_policy.is_some()),
     ];
-    Unsupported {
+    UnsupportedMembers {
         vector_indexes: input.vector_indexes.is_some(),
         others: members.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect(),
     }
@@ -163,7 +163,7 @@ fn unsupported(input: &CreateTableInput) -> Unsupported {
 /// The request's own rules, in DynamoDB's order.
 fn lower(table: TableName, input: Constrained) -> Result<CreateTable, ApiError> {
     let billing_mode = input.billing_mode;
-    input.capacity.check_provisioned(Place::Table, billing_mode)?;
+    input.capacity.check_provisioned(CapacityOwner::Table, billing_mode)?;
     let keys = table_keys(&input.keys, &input.definitions)?;
     let (local_inputs, global_inputs) =
         (input.local_indexes.as_deref(), input.global_indexes.as_deref());
@@ -238,8 +238,8 @@ fn reject_unsupported(input: &Constrained) -> Result<(), ApiError> {
 fn check_on_demand_and_warm(input: &Constrained) -> Result<(), ApiError> {
     let places = || {
         let indexes = input.global_indexes.iter().flatten();
-        let indexes = indexes.map(|index| (Place::Index(&index.name), &index.capacity));
-        std::iter::once((Place::Table, &input.capacity)).chain(indexes)
+        let indexes = indexes.map(|index| (CapacityOwner::Index(&index.name), &index.capacity));
+        std::iter::once((CapacityOwner::Table, &input.capacity)).chain(indexes)
     };
     for (place, capacity) in places() {
         capacity.check_on_demand(place, input.billing_mode)?;
@@ -281,7 +281,7 @@ fn render(created: &TableDescription, warm: &[Option<String>], now_ms: u64) -> R
         index_status: indexes.iter().map(|index| (index.name.clone(), "CREATING")).collect(),
         shows_backfilling: false,
         shows_on_demand_since: false,
-        warm_throughput: WarmThroughput::Only(warm),
+        warm_throughput: ShownWarmThroughput::Only(warm),
         ..Presentation::described(now_ms)
     };
     let mut writer = Writer::new();

@@ -21,7 +21,7 @@ use crate::partiql::parameters::ParameterList;
 use crate::partiql::plan::PlanFault;
 use crate::partiql::read::{PageOptions, SelectedPage};
 use crate::partiql::{
-    Bound, BoundSelect, Prepared, insight, next_token, plan, read, statement_error, write,
+    BoundSelect, BoundStatement, Prepared, insight, next_token, plan, read, statement_error, write,
 };
 use crate::render::write_consumed_member;
 use crate::{Context, Reply};
@@ -36,7 +36,7 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
     let next_token = input.next_token.as_deref();
     let statement = ExecutedStatement { text, prepared, next_token };
     let mut bound = statement.prepared.bind()?;
-    if matches!(bound, Bound::Exists(_)) {
+    if matches!(bound, BoundStatement::Exists(_)) {
         return Err(messages::exists_outside_transaction());
     }
     let name = bound.table(context)?;
@@ -71,14 +71,14 @@ shape! {
 }
 
 #[derive(Clone, Copy)]
-struct Options {
+struct StatementOptions {
     consistent: bool,
     limit: Option<u32>,
     capacity: ReturnCapacity,
     item_on_failure: bool,
 }
 
-fn constrained(input: &ExecuteStatementInput) -> Result<Options, ApiError> {
+fn constrained(input: &ExecuteStatementInput) -> Result<StatementOptions, ApiError> {
     let mut violations = Violations::new();
     let capacity = return_capacity(input.return_consumed_capacity.as_deref(), &mut violations);
     if let Some(limit) = input.limit {
@@ -92,7 +92,7 @@ fn constrained(input: &ExecuteStatementInput) -> Result<Options, ApiError> {
     let on_failure = input.return_values_on_condition_check_failure.as_deref();
     let item_on_failure = return_item_on_failure(on_failure, &mut violations);
     violations.finish()?;
-    Ok(Options {
+    Ok(StatementOptions {
         consistent: input.consistent_read.unwrap_or(false),
         limit: input.limit.map(i32::unsigned_abs),
         capacity,
@@ -129,13 +129,13 @@ impl ExecutedStatement<'_> {
     async fn run(
         &self,
         context: &Context<'_>,
-        bound: Bound<'_>,
+        bound: BoundStatement<'_>,
         table: &TableName,
         definition: &TableDefinition,
-        options: Options,
+        options: StatementOptions,
     ) -> Result<Reply, ApiError> {
         match bound {
-            Bound::Select(select) => {
+            BoundStatement::Select(select) => {
                 self.select(context, &select, table, definition, options).await
             }
             _ if self.next_token.is_some() => Err(messages::next_token_mismatch()),
@@ -149,7 +149,7 @@ impl ExecutedStatement<'_> {
         select: &BoundSelect<'_>,
         table: &TableName,
         definition: &TableDefinition,
-        options: Options,
+        options: StatementOptions,
     ) -> Result<Reply, ApiError> {
         let plan = plan::plan(definition, select, options.consistent);
         let plan = plan.map_err(PlanFault::error)?;
@@ -179,12 +179,12 @@ fn render_page(page: &SelectedPage, next_token: Option<&str>, capacity: ReturnCa
 
 async fn run_write(
     context: &Context<'_>,
-    bound: Bound<'_>,
+    bound: BoundStatement<'_>,
     table: &TableName,
     definition: &TableDefinition,
-    options: Options,
+    options: StatementOptions,
 ) -> Result<Reply, ApiError> {
-    let is_insert = matches!(bound, Bound::Insert { .. });
+    let is_insert = matches!(bound, BoundStatement::Insert { .. });
     let returned = Returned::of(&bound);
     let action = write::action(bound, table.clone(), &definition.keys);
     let action = action.map_err(|fault| fault.error())?;
@@ -211,19 +211,19 @@ pub(crate) struct Returned {
 }
 
 impl Returned {
-    pub(crate) fn of(bound: &Bound<'_>) -> Returned {
+    pub(crate) fn of(bound: &BoundStatement<'_>) -> Returned {
         match bound {
-            Bound::Update { update, returning, .. } => {
+            BoundStatement::Update { update, returning, .. } => {
                 let modified_only = returning.is_some_and(|returning| returning.modified_only);
                 Returned { returning: *returning, update: modified_only.then(|| update.clone()) }
             }
-            Bound::Delete { delete, .. } => {
+            BoundStatement::Delete { delete, .. } => {
                 let all_old = Returning { modified_only: false, image: Image::Old };
                 Returned { returning: delete.returns_old.then_some(all_old), update: None }
             }
-            Bound::Select(_) | Bound::Exists(_) | Bound::Insert { .. } => {
-                Returned { returning: None, update: None }
-            }
+            BoundStatement::Select(_)
+            | BoundStatement::Exists(_)
+            | BoundStatement::Insert { .. } => Returned { returning: None, update: None },
         }
     }
 

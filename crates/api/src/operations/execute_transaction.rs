@@ -24,7 +24,9 @@ use crate::messages::{partiql as messages, table as table_messages, transaction}
 use crate::parameters::returns::{return_capacity, return_item_on_failure_at};
 use crate::partiql::parameters::ParameterList;
 use crate::partiql::plan::PlanFault;
-use crate::partiql::{Bound, BoundSelect, Prepared, insight, plan, statement_error, write};
+use crate::partiql::{
+    BoundSelect, BoundStatement, Prepared, insight, plan, statement_error, write,
+};
 use crate::render::write_transaction_consumed_member;
 use crate::{Context, Reply};
 
@@ -37,7 +39,7 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
         check_payload(&prepared)?;
     }
     let bound = bound(&prepared)?;
-    let is_read = |bound: &Bound<'_>| matches!(bound, Bound::Select(_));
+    let is_read = |bound: &BoundStatement<'_>| matches!(bound, BoundStatement::Select(_));
     let (some_read, all_read) = (bound.iter().any(is_read), bound.iter().all(is_read));
     if some_read && !all_read {
         return Err(messages::reads_and_writes_in_transaction());
@@ -148,7 +150,7 @@ fn check_payload(statements: &[PreparedStatement]) -> Result<(), ApiError> {
     }
 }
 
-fn bound(statements: &[PreparedStatement]) -> Result<Vec<Bound<'_>>, ApiError> {
+fn bound(statements: &[PreparedStatement]) -> Result<Vec<BoundStatement<'_>>, ApiError> {
     let bound = statements.iter().enumerate().map(|(index, statement)| {
         statement.prepared.bind().map_err(|error| messages::in_transaction(index, &error))
     });
@@ -175,14 +177,14 @@ fn digest(statements: &[PreparedStatement]) -> [u8; 16] {
 
 struct Statement<'s> {
     name: TableName,
-    bound: Bound<'s>,
+    bound: BoundStatement<'s>,
     /// `None` if there is no such table.
     table: Option<Arc<Table>>,
 }
 
 async fn with_tables<'s>(
     context: &Context<'_>,
-    bound: Vec<Bound<'s>>,
+    bound: Vec<BoundStatement<'s>>,
 ) -> Result<Vec<Statement<'s>>, ApiError> {
     let mut statements = Vec::with_capacity(bound.len());
     for bound in bound {
@@ -198,7 +200,7 @@ async fn with_tables<'s>(
 }
 
 /// A statement as a command.
-enum Lowered {
+enum LoweredStatement {
     Get(GetItem),
     Write(TransactAction),
 }
@@ -206,24 +208,26 @@ enum Lowered {
 impl Statement<'_> {
     /// The command, or the reason why it cancels the transaction. Some faults fail the request
     /// itself.
-    fn lower(self) -> Result<Result<Lowered, CancellationEntry>, ApiError> {
+    fn lower(self) -> Result<Result<LoweredStatement, CancellationEntry>, ApiError> {
         let Some(table) = self.table else {
             let error = table_messages::requested_resource_not_found();
             return Ok(Err(CancellationEntry::new("ResourceNotFound", &error)));
         };
         let definition = table.definition();
         match &self.bound {
-            Bound::Select(select) => return lower_read(self.name, select, definition),
-            Bound::Exists(select) => check_exists(select, &definition.keys)?,
-            Bound::Update { returning: Some(_), .. } => {
+            BoundStatement::Select(select) => return lower_read(self.name, select, definition),
+            BoundStatement::Exists(select) => check_exists(select, &definition.keys)?,
+            BoundStatement::Update { returning: Some(_), .. } => {
                 return Err(messages::returning_in_transaction());
             }
-            Bound::Delete { delete, .. } if delete.returns_old => {
+            BoundStatement::Delete { delete, .. } if delete.returns_old => {
                 return Err(messages::returning_in_transaction());
             }
-            Bound::Insert { .. } | Bound::Update { .. } | Bound::Delete { .. } => {}
+            BoundStatement::Insert { .. }
+            | BoundStatement::Update { .. }
+            | BoundStatement::Delete { .. } => {}
         }
-        Ok(lower_write(self.name, self.bound, &definition.keys).map(Lowered::Write))
+        Ok(lower_write(self.name, self.bound, &definition.keys).map(LoweredStatement::Write))
     }
 }
 
@@ -232,7 +236,7 @@ fn lower_read(
     table: TableName,
     select: &BoundSelect<'_>,
     definition: &TableDefinition,
-) -> Result<Result<Lowered, CancellationEntry>, ApiError> {
+) -> Result<Result<LoweredStatement, CancellationEntry>, ApiError> {
     check_no_index(select)?;
     let plan = match plan::plan(definition, select, true) {
         Ok(plan) => plan,
@@ -241,7 +245,7 @@ fn lower_read(
     };
     let key = plan.single_key().cloned().ok_or_else(messages::transaction_select_without_key)?;
     let get = GetItem { table, key, projection: plan.projection, consistent: true };
-    Ok(Ok(Lowered::Get(get)))
+    Ok(Ok(LoweredStatement::Get(get)))
 }
 
 fn check_no_index(select: &BoundSelect<'_>) -> Result<(), ApiError> {
@@ -265,10 +269,10 @@ fn check_exists(select: &BoundSelect<'_>, keys: &KeySchema) -> Result<(), ApiErr
 
 fn lower_write(
     table: TableName,
-    bound: Bound<'_>,
+    bound: BoundStatement<'_>,
     keys: &KeySchema,
 ) -> Result<TransactAction, CancellationEntry> {
-    if let Bound::Insert { item, .. } = &bound
+    if let BoundStatement::Insert { item, .. } = &bound
         && let Some(missing) = keys.attributes().find(|key| !item.contains_key(&key.name))
     {
         return Err(invalid(&missing_key(&missing.name)));
@@ -294,12 +298,12 @@ fn invalid(error: &ApiError) -> CancellationEntry {
 
 /// Gives each statement that can't run its reason.
 fn all_or_cancelled(
-    lowered: Vec<Result<Lowered, CancellationEntry>>,
-) -> Result<Vec<Lowered>, ApiError> {
+    lowered: Vec<Result<LoweredStatement, CancellationEntry>>,
+) -> Result<Vec<LoweredStatement>, ApiError> {
     if lowered.iter().all(Result::is_ok) {
         return Ok(lowered.into_iter().flatten().collect());
     }
-    let entry = |lowered: Result<Lowered, CancellationEntry>| match lowered {
+    let entry = |lowered: Result<LoweredStatement, CancellationEntry>| match lowered {
         Ok(_) => CancellationEntry::none(),
         Err(entry) => entry,
     };
@@ -308,12 +312,12 @@ fn all_or_cancelled(
 
 async fn read(
     context: &Context<'_>,
-    lowered: Vec<Lowered>,
+    lowered: Vec<LoweredStatement>,
     capacity: ReturnCapacity,
 ) -> Result<Reply, ApiError> {
     let gets = lowered.into_iter().filter_map(|lowered| match lowered {
-        Lowered::Get(get) => Some(get),
-        Lowered::Write(_) => None,
+        LoweredStatement::Get(get) => Some(get),
+        LoweredStatement::Write(_) => None,
     });
     let command = TransactGet { gets: gets.collect() };
     let outcome = context.engine.transact_get(&command).await.map_err(statement_error)?;
@@ -339,14 +343,14 @@ fn render_read(outcome: &TransactGetOutcome, capacity: ReturnCapacity) -> Reply 
 
 async fn write(
     context: &Context<'_>,
-    lowered: Vec<Lowered>,
+    lowered: Vec<LoweredStatement>,
     token: Option<TransactionToken>,
     shows_item: &[bool],
     capacity: ReturnCapacity,
 ) -> Result<Reply, ApiError> {
     let actions = lowered.into_iter().filter_map(|lowered| match lowered {
-        Lowered::Write(action) => Some(action),
-        Lowered::Get(_) => None,
+        LoweredStatement::Write(action) => Some(action),
+        LoweredStatement::Get(_) => None,
     });
     let actions: Vec<TransactAction> = actions.collect();
     let is_insert: Vec<bool> =

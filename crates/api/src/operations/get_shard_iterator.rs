@@ -33,17 +33,17 @@ shape! {
         "ShardId" => shard_id: String,
         "ShardIteratorType" => shard_iterator_type: String,
         "SequenceNumber" => sequence_number: String,
-        "Timestamp" => timestamp: Timestamp,
+        "Timestamp" => timestamp: WireTimestamp,
     }
 }
 
 /// Seconds since the epoch, possibly with a fraction.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Timestamp {
+pub(crate) struct WireTimestamp {
     at_ms: u64,
 }
 
-impl Decode for Timestamp {
+impl Decode for WireTimestamp {
     fn collection_type() -> String {
         "class java.util.Date".to_owned()
     }
@@ -53,7 +53,7 @@ impl Decode for Timestamp {
             Kind::Integer | Kind::Decimal => {
                 let seconds = reader.number()?.parse::<f64>().unwrap_or_default();
                 // The conversion saturates at both ends of the range.
-                Ok(Timestamp { at_ms: (seconds * 1_000.0).round() as u64 })
+                Ok(WireTimestamp { at_ms: (seconds * 1_000.0).round() as u64 })
             }
             Kind::Object => Err(TypeFault::StructureNotExpected.into()),
             Kind::Array => {
@@ -83,15 +83,15 @@ static SHARD_ITERATOR_TYPE: Enumeration<IteratorType> = Enumeration(&[
 ]);
 
 /// A request that passed its constraints.
-struct Input {
+struct Constrained {
     arn: String,
     shard: String,
     iterator_type: IteratorType,
     sequence_number: Option<String>,
-    timestamp: Option<Timestamp>,
+    timestamp: Option<WireTimestamp>,
 }
 
-fn check(input: GetShardIteratorInput) -> Result<Input, ApiError> {
+fn check(input: GetShardIteratorInput) -> Result<Constrained, ApiError> {
     let mut violations = Violations::new();
     constrain_arn(input.stream_arn.as_deref(), "streamArn", &mut violations);
     let arn = violations.required(input.stream_arn, "streamArn");
@@ -106,7 +106,7 @@ fn check(input: GetShardIteratorInput) -> Result<Input, ApiError> {
         violations.length(number, "sequenceNumber", 21, 40);
     }
     violations.finish()?;
-    Ok(Input {
+    Ok(Constrained {
         arn,
         shard,
         iterator_type: iterator_type.unwrap_or(IteratorType::Latest),
@@ -115,7 +115,7 @@ fn check(input: GetShardIteratorInput) -> Result<Input, ApiError> {
     })
 }
 
-impl Input {
+impl Constrained {
     /// Some types require a sequence number or a time; the others must not have them.
     fn start(&self) -> Result<IteratorStart, ApiError> {
         let name = SHARD_ITERATOR_TYPE.name_of(&self.iterator_type);
@@ -136,7 +136,8 @@ impl Input {
             IteratorType::AtSequenceNumber => IteratorStart::At(self.number(name)?),
             IteratorType::AfterSequenceNumber => IteratorStart::After(self.number(name)?),
             IteratorType::AtTimestamp => {
-                let Timestamp { at_ms } = self.timestamp.ok_or_else(stream::timestamp_required)?;
+                let WireTimestamp { at_ms } =
+                    self.timestamp.ok_or_else(stream::timestamp_required)?;
                 IteratorStart::AtTimestamp { at_ms }
             }
         })

@@ -49,7 +49,8 @@ use crate::error::ApiError;
 use crate::{Context, Reply, messages};
 
 /// A running operation.
-pub(crate) type Running<'a> = Pin<Box<dyn Future<Output = Result<Reply, ApiError>> + Send + 'a>>;
+pub(crate) type RunningOperation<'a> =
+    Pin<Box<dyn Future<Output = Result<Reply, ApiError>> + Send + 'a>>;
 
 /// Declares the operations of both services, each with the function that handles it. An operation
 /// without a function is known by name, and calling it fails as not supported.
@@ -93,7 +94,7 @@ macro_rules! operations {
         ///
         /// Each operation has its own future on the heap. A common one would be as large as the largest,
         /// some kilobytes, and would be copied at every level between here and the connection.
-        pub(crate) fn dispatch<'a>(context: &'a Context<'a>, body: &'a [u8]) -> Running<'a> {
+        pub(crate) fn dispatch<'a>(context: &'a Context<'a>, body: &'a [u8]) -> RunningOperation<'a> {
             match context.operation {
                 $($(Operation::$operation => {
                     operations!(@start context, body, $($module::$handler)?)

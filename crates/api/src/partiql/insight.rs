@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use zenobe_engine::command::{Consumed, TransactAction};
 
-use super::plan::{Access, KeyedRead, ReadPlan};
+use super::plan::{AccessPath, KeyedRead, ReadPlan};
 use super::read::SelectedPage;
 
 /// For example `Query; table=Music; index=ByYear; reads=2; filtered; evaluated=10; returned=3;
@@ -51,8 +51,8 @@ pub(crate) fn write_operation(action: &TransactAction) -> &'static str {
 
 fn operation(plan: &ReadPlan) -> &'static str {
     match &plan.access {
-        Access::Scan { .. } => "Scan",
-        Access::Reads(reads) => {
+        AccessPath::Scan { .. } => "Scan",
+        AccessPath::Reads(reads) => {
             let is_item = |read: &KeyedRead| matches!(read, KeyedRead::Item { .. });
             if reads.iter().all(is_item) { "GetItem" } else { "Query" }
         }
@@ -65,8 +65,8 @@ fn add_source(line: &mut String, table: &str, plan: &ReadPlan) {
         let _ = write!(line, "; index={index}");
     }
     let is_filtered = match &plan.access {
-        Access::Scan { filter } => filter.is_some(),
-        Access::Reads(reads) => {
+        AccessPath::Scan { filter } => filter.is_some(),
+        AccessPath::Reads(reads) => {
             if reads.len() > 1 {
                 let _ = write!(line, "; reads={}", reads.len());
             }

@@ -14,4 +14,4 @@ mod prepare;
 pub(crate) mod read;
 pub(crate) mod write;
 
-pub(crate) use prepare::{Bound, BoundSelect, Prepared, statement_error};
+pub(crate) use prepare::{BoundSelect, BoundStatement, Prepared, statement_error};

@@ -20,7 +20,7 @@ const CHECKSUM_SIZE_BYTES: usize = 8;
 
 /// A position in the result of a SELECT.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Place {
+pub(crate) struct ResumePoint {
     /// The number of the read, in the order of the plan.
     pub(crate) read: usize,
     /// The key of the last row that was evaluated; `None` at the start of the read.
@@ -41,7 +41,7 @@ pub(crate) fn digest(statement: &str, parameters: &[AttributeValue]) -> [u8; DIG
     digest.digest128().to_le_bytes()
 }
 
-pub(crate) fn encode(place: &Place, digest: [u8; DIGEST_SIZE_BYTES]) -> String {
+pub(crate) fn encode(place: &ResumePoint, digest: [u8; DIGEST_SIZE_BYTES]) -> String {
     let mut bytes = vec![VERSION];
     bytes.extend_from_slice(&digest);
     bytes.extend_from_slice(&(place.read as u16).to_le_bytes());
@@ -52,7 +52,10 @@ pub(crate) fn encode(place: &Place, digest: [u8; DIGEST_SIZE_BYTES]) -> String {
     STANDARD.encode(bytes)
 }
 
-pub(crate) fn decode(token: &str, digest: [u8; DIGEST_SIZE_BYTES]) -> Result<Place, ApiError> {
+pub(crate) fn decode(
+    token: &str,
+    digest: [u8; DIGEST_SIZE_BYTES],
+) -> Result<ResumePoint, ApiError> {
     let bytes = STANDARD.decode(token).map_err(|_| messages::invalid_next_token())?;
     let (bound_to, place) = parts(&bytes).ok_or_else(messages::invalid_next_token)?;
     if bound_to != digest {
@@ -61,7 +64,7 @@ pub(crate) fn decode(token: &str, digest: [u8; DIGEST_SIZE_BYTES]) -> Result<Pla
     Ok(place)
 }
 
-fn parts(bytes: &[u8]) -> Option<([u8; DIGEST_SIZE_BYTES], Place)> {
+fn parts(bytes: &[u8]) -> Option<([u8; DIGEST_SIZE_BYTES], ResumePoint)> {
     let (bytes, checksum) = bytes.split_last_chunk::<CHECKSUM_SIZE_BYTES>()?;
     if xxh3_64(bytes).to_le_bytes() != *checksum {
         return None;
@@ -78,22 +81,22 @@ fn parts(bytes: &[u8]) -> Option<([u8; DIGEST_SIZE_BYTES], Place)> {
             Some(EncodedItem::from_bytes(Bytes::copy_from_slice(key)).ok()?.as_item().decode())
         }
     };
-    Some((*digest, Place { read: u16::from_le_bytes(*read).into(), key }))
+    Some((*digest, ResumePoint { read: u16::from_le_bytes(*read).into(), key }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn place() -> Place {
+    fn place() -> ResumePoint {
         let key = Attributes::from([("pk".to_owned(), AttributeValue::S("a".to_owned()))]);
-        Place { read: 3, key: Some(key) }
+        ResumePoint { read: 3, key: Some(key) }
     }
 
     #[test]
     fn tokens_lead_back_to_their_position() {
         let digest = digest("SELECT", &[AttributeValue::Null]);
-        for place in [place(), Place { read: 0, key: None }] {
+        for place in [place(), ResumePoint { read: 0, key: None }] {
             assert_eq!(decode(&encode(&place, digest), digest).unwrap(), place);
         }
     }

@@ -38,28 +38,29 @@ impl Prepared {
         Ok(Prepared { statement, values })
     }
 
-    pub(crate) fn bind(&self) -> Result<Bound<'_>, ApiError> {
-        let bind = || -> Result<Bound<'_>, StatementFault> {
+    pub(crate) fn bind(&self) -> Result<BoundStatement<'_>, ApiError> {
+        let bind = || -> Result<BoundStatement<'_>, StatementFault> {
             let parameters = Parameters::check(&self.statement, &self.values)?;
             Ok(match &self.statement.kind {
                 StatementKind::Select(select) => {
-                    Bound::Select(BoundSelect::new(select, parameters)?)
+                    BoundStatement::Select(BoundSelect::new(select, parameters)?)
                 }
                 StatementKind::Exists(select) => {
-                    Bound::Exists(BoundSelect::new(select, parameters)?)
+                    BoundStatement::Exists(BoundSelect::new(select, parameters)?)
                 }
                 StatementKind::Insert(insert) => {
-                    Bound::Insert { table: &insert.table, item: insert.item(parameters)? }
+                    BoundStatement::Insert { table: &insert.table, item: insert.item(parameters)? }
                 }
-                StatementKind::Update(update) => Bound::Update {
+                StatementKind::Update(update) => BoundStatement::Update {
                     table: &update.table,
                     update: update.bind(parameters)?,
                     predicate: bound(&update.condition, parameters)?,
                     returning: update.returning,
                 },
-                StatementKind::Delete(delete) => {
-                    Bound::Delete { delete, predicate: bound(&delete.condition, parameters)? }
-                }
+                StatementKind::Delete(delete) => BoundStatement::Delete {
+                    delete,
+                    predicate: bound(&delete.condition, parameters)?,
+                },
             })
         };
         bind().map_err(|fault| fault_error(&fault))
@@ -68,7 +69,7 @@ impl Prepared {
 
 /// A statement bound to its parameters.
 #[derive(Debug)]
-pub(crate) enum Bound<'s> {
+pub(crate) enum BoundStatement<'s> {
     Select(BoundSelect<'s>),
     Exists(BoundSelect<'s>),
     Insert {
@@ -110,7 +111,7 @@ impl BoundSelect<'_> {
     }
 }
 
-impl Bound<'_> {
+impl BoundStatement<'_> {
     /// Finds the table. A pending fault of the statement outranks the table's absence.
     pub(crate) async fn find(
         &self,
@@ -118,7 +119,7 @@ impl Bound<'_> {
         name: &TableName,
     ) -> Result<Arc<Table>, ApiError> {
         let waiting = match self {
-            Bound::Select(select) => select.function_column(),
+            BoundStatement::Select(select) => select.function_column(),
             _ => None,
         };
         let table = context.engine.table(name).await;
@@ -128,9 +129,11 @@ impl Bound<'_> {
     /// Resolves the table's name or ARN. A name that no table can have is just not found.
     pub(crate) fn table(&self, context: &Context<'_>) -> Result<TableName, ApiError> {
         let name = match self {
-            Bound::Select(select) | Bound::Exists(select) => &*select.select.source.table,
-            Bound::Insert { table, .. } | Bound::Update { table, .. } => table,
-            Bound::Delete { delete, .. } => &*delete.table,
+            BoundStatement::Select(select) | BoundStatement::Exists(select) => {
+                &*select.select.source.table
+            }
+            BoundStatement::Insert { table, .. } | BoundStatement::Update { table, .. } => table,
+            BoundStatement::Delete { delete, .. } => &*delete.table,
         };
         if name.starts_with("arn:") {
             return context.table_name(Some(name), TableNameRule::Item);

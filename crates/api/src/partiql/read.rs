@@ -10,8 +10,8 @@ use zenobe_engine::error::{Error, PageError};
 use zenobe_expression::{Condition, KeyCondition};
 use zenobe_value::{Attributes, EncodedItem, ItemBuffer, ItemRef};
 
-use super::next_token::Place;
-use super::plan::{Access, KeyedRead, ReadPlan};
+use super::next_token::ResumePoint;
+use super::plan::{AccessPath, KeyedRead, ReadPlan};
 use super::statement_error;
 use crate::error::ApiError;
 use crate::messages::partiql as messages;
@@ -22,14 +22,14 @@ const UNITS_PER_PAGE: u64 = 256;
 pub(crate) struct PageOptions {
     pub(crate) consistent: bool,
     pub(crate) limit: Option<u32>,
-    pub(crate) start: Option<Place>,
+    pub(crate) start: Option<ResumePoint>,
 }
 
 /// A page of a SELECT.
 pub(crate) struct SelectedPage {
     rows: Vec<Rows>,
     pub(crate) evaluated: u64,
-    pub(crate) next: Option<Place>,
+    pub(crate) next: Option<ResumePoint>,
     pub(crate) consumed: Consumed,
 }
 
@@ -89,9 +89,9 @@ pub(crate) async fn run(
     let reading = Reading { engine, table, plan, consistent };
     let (first, mut start_key) = start.map_or((0, None), |place| (place.read, place.key));
     let reads = match &plan.access {
-        Access::Reads(reads) => reads.get(first..).unwrap_or_default(),
-        Access::Scan { .. } if first > 0 => return Err(messages::invalid_next_token()),
-        Access::Scan { filter } => return reading.scan(filter.clone(), limit, start_key).await,
+        AccessPath::Reads(reads) => reads.get(first..).unwrap_or_default(),
+        AccessPath::Scan { .. } if first > 0 => return Err(messages::invalid_next_token()),
+        AccessPath::Scan { filter } => return reading.scan(filter.clone(), limit, start_key).await,
     };
     let mut page: Option<SelectedPage> = None;
     for (number, read) in reads.iter().enumerate() {
@@ -111,7 +111,7 @@ pub(crate) async fn run(
         }
         let is_used_up = limit.is_some_and(|limit| page.evaluated >= u64::from(limit));
         if number + 1 < reads.len() && (is_used_up || page.is_full(consistent)) {
-            page.next = Some(Place { read: first + number + 1, key: None });
+            page.next = Some(ResumePoint { read: first + number + 1, key: None });
             break;
         }
     }
@@ -164,7 +164,7 @@ impl Reading<'_> {
         // A query that reached its limit can't know that nothing follows, unless the table has no
         // sort key.
         let next = (found && limit == Some(1) && key.len() > 1)
-            .then_some(Place { read: number, key: Some(command.key) });
+            .then_some(ResumePoint { read: number, key: Some(command.key) });
         Ok(SelectedPage {
             rows: outcome.item.map(Rows::Item).into_iter().collect(),
             evaluated: u64::from(found),
@@ -228,7 +228,7 @@ impl Reading<'_> {
 }
 
 fn selected(outcome: PageOutcome, read: usize) -> SelectedPage {
-    let next = outcome.last_evaluated_key.map(|key| Place { read, key: Some(key) });
+    let next = outcome.last_evaluated_key.map(|key| ResumePoint { read, key: Some(key) });
     SelectedPage {
         rows: vec![Rows::Page(outcome.items)],
         evaluated: outcome.scanned_count,

@@ -10,7 +10,7 @@ use zenobe_expression::Condition;
 use zenobe_expression::partiql::Predicate;
 use zenobe_value::{AttributeValue, Attributes, EncodedItem, Path};
 
-use super::Bound;
+use super::BoundStatement;
 use crate::error::ApiError;
 use crate::messages::engine::condition_failed;
 use crate::messages::partiql as messages;
@@ -34,25 +34,25 @@ impl KeyFault {
 
 /// The command of a write. `Ok(None)` for a SELECT.
 pub(crate) fn action(
-    bound: Bound<'_>,
+    bound: BoundStatement<'_>,
     table: TableName,
     keys: &KeySchema,
 ) -> Result<Option<TransactAction>, KeyFault> {
     let exists = || Condition::AttributeExists(Path::top_level(&*keys.partition[0].name));
     let is_absent = || Condition::AttributeNotExists(Path::top_level(&*keys.partition[0].name));
     Ok(Some(match bound {
-        Bound::Select(_) => return Ok(None),
-        Bound::Insert { item, .. } => {
+        BoundStatement::Select(_) => return Ok(None),
+        BoundStatement::Insert { item, .. } => {
             TransactAction::Put(PutItem { table, item, condition: Some(is_absent()) })
         }
         // An UPDATE never creates an item.
-        Bound::Update { update, predicate, .. } => {
+        BoundStatement::Update { update, predicate, .. } => {
             let (key, rest) = split(predicate.as_ref(), keys)?;
             let condition = Some(joined([exists()].into_iter().chain(rest)));
             TransactAction::Update(UpdateItem { table, key, update: Some(update), condition })
         }
         // Deleting a missing item succeeds, whatever other conditions there are.
-        Bound::Delete { predicate, .. } => {
+        BoundStatement::Delete { predicate, .. } => {
             let (key, rest) = split(predicate.as_ref(), keys)?;
             let condition = match rest.is_empty() {
                 true => None,
@@ -60,7 +60,7 @@ pub(crate) fn action(
             };
             TransactAction::Delete(DeleteItem { table, key, condition })
         }
-        Bound::Exists(select) => {
+        BoundStatement::Exists(select) => {
             let (key, rest) = split_leniently(select.predicate.as_ref(), keys)?;
             let condition = joined([exists()].into_iter().chain(rest));
             TransactAction::Check { table, key, condition }

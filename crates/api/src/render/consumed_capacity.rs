@@ -41,7 +41,12 @@ pub(crate) fn write_batch_consumed_member<'c>(
     let mut consumed = consumed.into_iter().peekable();
     if asked != ReturnCapacity::None && consumed.peek().is_some() {
         writer.name("ConsumedCapacity").array(consumed, |writer, (consumed, failed_halves)| {
-            write_consumed_in(writer, consumed, asked, Style { failed_halves, ..Style::default() });
+            write_consumed_in(
+                writer,
+                consumed,
+                asked,
+                CapacityStyle { failed_halves, ..CapacityStyle::default() },
+            );
         });
     }
 }
@@ -54,7 +59,7 @@ pub(crate) fn write_transaction_consumed_member(
     asked: ReturnCapacity,
 ) {
     if asked != ReturnCapacity::None {
-        let style = Style { indexes_tell_units: true, ..Style::default() };
+        let style = CapacityStyle { indexes_tell_units: true, ..CapacityStyle::default() };
         writer.name("ConsumedCapacity").array(consumed, |writer, consumed| {
             write_consumed_in(writer, consumed, asked, style);
         });
@@ -62,12 +67,12 @@ pub(crate) fn write_transaction_consumed_member(
 }
 
 fn write_consumed(writer: &mut Writer, consumed: &Consumed, asked: ReturnCapacity) {
-    write_consumed_in(writer, consumed, asked, Style::default());
+    write_consumed_in(writer, consumed, asked, CapacityStyle::default());
 }
 
 /// How PartiQL's operations differ.
 #[derive(Clone, Copy, Default)]
-struct Style {
+struct CapacityStyle {
     failed_halves: u64,
     indexes_tell_units: bool,
 }
@@ -76,7 +81,7 @@ fn write_consumed_in(
     writer: &mut Writer,
     consumed: &Consumed,
     asked: ReturnCapacity,
-    style: Style,
+    style: CapacityStyle,
 ) {
     let transactional = consumed.transactional;
     let index_units = transactional.filter(|_| style.indexes_tell_units);

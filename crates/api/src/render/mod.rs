@@ -11,6 +11,6 @@ pub(crate) use consumed_capacity::{
 };
 pub(crate) use item_collection::{write_item_collection, write_item_collections_member};
 pub(crate) use table_description::{
-    Presentation, WarmThroughput, write_deleted_table, write_key_schema, write_table,
+    Presentation, ShownWarmThroughput, write_deleted_table, write_key_schema, write_table,
 };
 pub(crate) use write_outcome::{write_reply, write_reply_with_old};

@@ -22,7 +22,7 @@ pub(crate) struct Presentation<'a> {
     pub(crate) shows_backfilling: bool,
     /// Whether the summary of an on-demand table says since when it is on demand.
     pub(crate) shows_on_demand_since: bool,
-    pub(crate) warm_throughput: WarmThroughput<'a>,
+    pub(crate) warm_throughput: ShownWarmThroughput<'a>,
     pub(crate) encryption_status: &'static str,
     /// Removed maxima, read and write, are echoed as -1.
     pub(crate) removed_maxima: (bool, bool),
@@ -30,7 +30,7 @@ pub(crate) struct Presentation<'a> {
 }
 
 /// Which warm throughputs to show.
-pub(crate) enum WarmThroughput<'a> {
+pub(crate) enum ShownWarmThroughput<'a> {
     /// All, as settled.
     All,
     /// All. Those of the table (`None`) or of indexes listed here appear as changing.
@@ -47,7 +47,7 @@ impl Presentation<'_> {
             index_status: BTreeMap::new(),
             shows_backfilling: true,
             shows_on_demand_since: true,
-            warm_throughput: WarmThroughput::All,
+            warm_throughput: ShownWarmThroughput::All,
             encryption_status: "ENABLED",
             removed_maxima: (false, false),
             now_ms,
@@ -199,10 +199,10 @@ fn write_warm_throughput(
 ) {
     let listed = |names: &[Option<String>]| names.iter().any(|name| name.as_deref() == index);
     let status = match &presentation.warm_throughput {
-        WarmThroughput::All => "ACTIVE",
-        WarmThroughput::Updating(names) if !listed(names) => "ACTIVE",
-        WarmThroughput::Only(names) if !listed(names) => return,
-        WarmThroughput::Updating(_) | WarmThroughput::Only(_) => "UPDATING",
+        ShownWarmThroughput::All => "ACTIVE",
+        ShownWarmThroughput::Updating(names) if !listed(names) => "ACTIVE",
+        ShownWarmThroughput::Only(names) if !listed(names) => return,
+        ShownWarmThroughput::Updating(_) | ShownWarmThroughput::Only(_) => "UPDATING",
     };
     writer.name("WarmThroughput").object(|writer| {
         writer.name("ReadUnitsPerSecond").integer(throughput.warm_read_units);

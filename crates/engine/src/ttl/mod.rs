@@ -8,7 +8,7 @@
 pub(crate) mod expire;
 pub(crate) mod expiry_backfill;
 
-use zenobe_value::{ItemRef, View};
+use zenobe_value::{ItemRef, ValueView};
 
 use crate::schema::TableDefinition;
 
@@ -20,7 +20,7 @@ const AGE_S_MAX: u64 = 5 * 365 * 24 * 60 * 60;
 /// or out of range.
 pub(crate) fn expires_at_s(definition: &TableDefinition, item: ItemRef<'_>) -> Option<u64> {
     let attribute = definition.ttl_attribute.as_deref()?;
-    let View::N(text) = item.get(attribute)?.view() else { return None };
+    let ValueView::N(text) = item.get(attribute)?.view() else { return None };
     // The text is the number's plain form: digits, possibly with a sign or a fraction.
     let whole = text.split_once('.').map_or(text, |(whole, _)| whole);
     let second = whole.parse::<i64>().ok().filter(|_| !text.starts_with('-'))?;

@@ -10,7 +10,7 @@ use zenobe_engine::command::*;
 use zenobe_engine::{Engine, EngineOptions, Limits, StreamOptions};
 use zenobe_store::Store;
 use zenobe_store::memory::MemoryStore;
-use zenobe_value::{EncodedItem, View};
+use zenobe_value::{EncodedItem, ValueView};
 
 use crate::support::commands::Script;
 use crate::support::streams::{names, records};
@@ -162,7 +162,7 @@ fn replay(mut copy: Items, records: &[StreamRecord]) -> Items {
 
 fn has_expired(record: &StreamRecord) -> bool {
     let expiry = record.old.as_ref().and_then(|item| match item.as_item().get("e")?.view() {
-        View::N(text) => text.parse::<u64>().ok(),
+        ValueView::N(text) => text.parse::<u64>().ok(),
         _ => None,
     });
     record.event == StreamEvent::Remove

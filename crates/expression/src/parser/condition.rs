@@ -25,7 +25,7 @@ struct Level {
 
 /// A term between AND, OR and parentheses. Until a comparator follows, `(a)` could be an operand or
 /// a condition. A function call can be both; which one is legal is not a question of syntax.
-enum Term {
+enum ConditionTerm {
     Operand(RawOperand),
     Condition(RawCondition),
 }
@@ -64,25 +64,25 @@ impl<'t> Parser<'t> {
     /// Leaves one level for each parenthesis that closes after a term.
     fn close_parentheses(
         &mut self,
-        mut term: Term,
+        mut term: ConditionTerm,
         level: &mut Level,
         outer: &mut Vec<Level>,
-    ) -> Result<Term, Fault> {
+    ) -> Result<ConditionTerm, Fault> {
         let mut closed_just_now = false;
         while self.peek() == TokenKind::CloseParenthesis {
             let Some(enclosing) = outer.pop() else { break };
             let inner = std::mem::replace(level, enclosing);
             let grouped = inner.is_plain();
             if !grouped {
-                term = Term::Condition(inner.finish(self.as_condition(term)?));
+                term = ConditionTerm::Condition(inner.finish(self.as_condition(term)?));
             }
             self.position += 1;
             self.redundant_parentheses |= grouped && closed_just_now;
             closed_just_now = true;
-            if let Term::Operand(mut operand) = term {
+            if let ConditionTerm::Operand(mut operand) = term {
                 closed_just_now = !self.extend_grouped_path(&mut operand)?;
                 term = self.after_operand(operand)?;
-                closed_just_now &= matches!(term, Term::Operand(_));
+                closed_just_now &= matches!(term, ConditionTerm::Operand(_));
             }
         }
         Ok(term)
@@ -91,7 +91,7 @@ impl<'t> Parser<'t> {
     /// Returns `None` if AND or OR announces another term. Otherwise this term ends the level.
     fn continue_level(
         &mut self,
-        term: Term,
+        term: ConditionTerm,
         level: &mut Level,
     ) -> Result<Option<RawCondition>, Fault> {
         let condition = self.as_condition(term)?;
@@ -109,16 +109,16 @@ impl<'t> Parser<'t> {
     }
 
     /// Only a function call can be a condition without a comparator.
-    fn as_condition(&self, term: Term) -> Result<RawCondition, Fault> {
+    fn as_condition(&self, term: ConditionTerm) -> Result<RawCondition, Fault> {
         match term {
-            Term::Condition(condition) => Ok(condition),
-            Term::Operand(RawOperand::Call(call)) => Ok(Tree::Leaf(RawLeaf::Call(call))),
-            Term::Operand(_) => Err(self.syntax_error()),
+            ConditionTerm::Condition(condition) => Ok(condition),
+            ConditionTerm::Operand(RawOperand::Call(call)) => Ok(Tree::Leaf(RawLeaf::Call(call))),
+            ConditionTerm::Operand(_) => Err(self.syntax_error()),
         }
     }
 
     /// A comparator, BETWEEN or IN turns an operand into a condition.
-    fn after_operand(&mut self, operand: RawOperand) -> Result<Term, Fault> {
+    fn after_operand(&mut self, operand: RawOperand) -> Result<ConditionTerm, Fault> {
         let (operator, operands) = if let TokenKind::Comparator(comparator) = self.peek() {
             self.position += 1;
             (Operator::Compare(comparator), vec![operand, self.operand()?])
@@ -131,10 +131,10 @@ impl<'t> Parser<'t> {
         } else if self.accept_keyword("IN") {
             (Operator::In, self.in_operands(operand)?)
         } else {
-            return Ok(Term::Operand(operand));
+            return Ok(ConditionTerm::Operand(operand));
         };
         self.count_operator();
-        Ok(Term::Condition(Tree::Leaf(RawLeaf::Operation { operator, operands })))
+        Ok(ConditionTerm::Condition(Tree::Leaf(RawLeaf::Operation { operator, operands })))
     }
 
     fn in_operands(&mut self, tested: RawOperand) -> Result<Vec<RawOperand>, Fault> {

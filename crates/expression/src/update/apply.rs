@@ -30,7 +30,7 @@ pub(super) fn create(
 }
 
 /// What happens to a target.
-enum Effect<'v> {
+enum TargetEffect<'v> {
     Put(Computed<'v>),
     Remove,
 }
@@ -38,7 +38,7 @@ enum Effect<'v> {
 fn effects<'u, 'v>(
     actions: impl IntoIterator<Item = &'u Action>,
     old: &'v Attributes,
-) -> Result<Vec<(&'u Path, Effect<'v>)>, UpdateError>
+) -> Result<Vec<(&'u Path, TargetEffect<'v>)>, UpdateError>
 where
     'u: 'v,
 {
@@ -46,15 +46,17 @@ where
     effects.collect()
 }
 
-fn effect<'v>(action: &'v Action, old: &'v Attributes) -> Result<Effect<'v>, UpdateError> {
+fn effect<'v>(action: &'v Action, old: &'v Attributes) -> Result<TargetEffect<'v>, UpdateError> {
     let existing = action.target().lookup(old);
     let put_or_remove = |value: Option<AttributeValue>| {
-        value.map_or(Effect::Remove, |value| Effect::Put(Computed::Owned(value)))
+        value.map_or(TargetEffect::Remove, |value| TargetEffect::Put(Computed::Owned(value)))
     };
     match (action, existing) {
-        (Action::Set { value, .. }, _) => value.evaluate(old).map(Effect::Put),
-        (Action::Add { value, .. }, existing) => add(existing, value).map(Effect::Put),
-        (Action::LegacyAdd { value, .. }, existing) => legacy_add(existing, value).map(Effect::Put),
+        (Action::Set { value, .. }, _) => value.evaluate(old).map(TargetEffect::Put),
+        (Action::Add { value, .. }, existing) => add(existing, value).map(TargetEffect::Put),
+        (Action::LegacyAdd { value, .. }, existing) => {
+            legacy_add(existing, value).map(TargetEffect::Put)
+        }
         (Action::Delete { value, .. }, Some(existing)) => {
             delete(existing, value).map(put_or_remove)
         }
@@ -63,7 +65,7 @@ fn effect<'v>(action: &'v Action, old: &'v Attributes) -> Result<Effect<'v>, Upd
         }
         // Deleting from a missing attribute leaves it missing.
         (Action::Remove { .. } | Action::Delete { .. } | Action::LegacyDelete { .. }, _) => {
-            Ok(Effect::Remove)
+            Ok(TargetEffect::Remove)
         }
     }
 }
@@ -81,22 +83,22 @@ struct Changes<'u> {
 
 impl<'u> Changes<'u> {
     fn check(
-        effects: Vec<(&'u Path, Effect<'_>)>,
+        effects: Vec<(&'u Path, TargetEffect<'_>)>,
         item: &Attributes,
     ) -> Result<Changes<'u>, UpdateError> {
         effects.iter().try_for_each(|(path, _)| check_place(item, path))?;
         let mut allowance = Allowance::new();
         for (_, effect) in &effects {
-            if let Effect::Put(value) = effect {
+            if let TargetEffect::Put(value) = effect {
                 allowance.take(value)?;
             }
         }
         let mut changes = Changes { puts: Vec::with_capacity(effects.len()), removals: Vec::new() };
         for (path, effect) in effects {
             match effect {
-                Effect::Put(value) => changes.puts.push((path, value.into_value())),
-                Effect::Remove if path.lookup(item).is_some() => changes.removals.push(path),
-                Effect::Remove => {}
+                TargetEffect::Put(value) => changes.puts.push((path, value.into_value())),
+                TargetEffect::Remove if path.lookup(item).is_some() => changes.removals.push(path),
+                TargetEffect::Remove => {}
             }
         }
         changes.puts.sort_by_key(|(path, _)| *path);
@@ -128,13 +130,13 @@ fn check_place(item: &Attributes, path: &Path) -> Result<(), UpdateError> {
 
 fn put(item: &mut Attributes, path: &Path, value: AttributeValue) -> Result<(), UpdateError> {
     match place(item, path)? {
-        Place::Member(members, name) => match members.get_mut(name) {
+        PathEnd::Member(members, name) => match members.get_mut(name) {
             Some(member) => *member = value,
             None => {
                 members.insert(name.to_owned(), value);
             }
         },
-        Place::Element(elements, index) => match elements.get_mut(index) {
+        PathEnd::Element(elements, index) => match elements.get_mut(index) {
             Some(element) => *element = value,
             None => elements.push(value),
         },
@@ -144,10 +146,10 @@ fn put(item: &mut Attributes, path: &Path, value: AttributeValue) -> Result<(), 
 
 fn remove(item: &mut Attributes, path: &Path) -> Result<(), UpdateError> {
     match place(item, path)? {
-        Place::Member(members, name) => {
+        PathEnd::Member(members, name) => {
             members.remove(name);
         }
-        Place::Element(elements, index) => {
+        PathEnd::Element(elements, index) => {
             elements.remove(index);
         }
     }
@@ -156,14 +158,14 @@ fn remove(item: &mut Attributes, path: &Path) -> Result<(), UpdateError> {
 
 /// Where a path ends: in a map under a name, or in a list at an index. The value itself may be
 /// missing.
-enum Place<'i, 'p> {
+enum PathEnd<'i, 'p> {
     Member(&'i mut Attributes, &'p str),
     Element(&'i mut Vec<AttributeValue>, usize),
 }
 
-fn place<'i, 'p>(item: &'i mut Attributes, path: &'p Path) -> Result<Place<'i, 'p>, UpdateError> {
+fn place<'i, 'p>(item: &'i mut Attributes, path: &'p Path) -> Result<PathEnd<'i, 'p>, UpdateError> {
     let Some((last, parents)) = path.below_root().split_last() else {
-        return Ok(Place::Member(item, path.root()));
+        return Ok(PathEnd::Member(item, path.root()));
     };
     let root = item.get_mut(path.root());
     let parent = parents.iter().fold(root, |value, element| match (value?, element) {
@@ -173,10 +175,10 @@ fn place<'i, 'p>(item: &'i mut Attributes, path: &'p Path) -> Result<Place<'i, '
     });
     match (parent, last) {
         (Some(AttributeValue::M(members)), PathElement::Name(name)) => {
-            Ok(Place::Member(members, name))
+            Ok(PathEnd::Member(members, name))
         }
         (Some(AttributeValue::L(elements)), PathElement::Index(index)) => {
-            Ok(Place::Element(elements, *index))
+            Ok(PathEnd::Element(elements, *index))
         }
         _ => Err(UpdateError::InvalidPath),
     }

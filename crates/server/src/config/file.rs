@@ -16,13 +16,13 @@ const TRIGGERS_KEY: &str = "trigger";
 
 #[derive(Debug, Default)]
 pub struct ConfigurationFile {
-    options: Vec<Entry>,
+    options: Vec<FileEntry>,
     pub triggers: Vec<TriggerDefinition>,
 }
 
 /// An option from the file: valid texts for clap.
 #[derive(Debug)]
-struct Entry {
+struct FileEntry {
     id: String,
     texts: Vec<String>,
 }
@@ -32,17 +32,17 @@ struct Entry {
 #[error("{}:{place}: {problem}", path.display())]
 pub struct FileError {
     path: PathBuf,
-    place: Place,
+    place: FilePosition,
     problem: Problem,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct FilePosition {
     line: usize,
     column: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FilePosition {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}:{}", self.line, self.column)
     }
@@ -73,7 +73,7 @@ impl ConfigurationFile {
         text: &str,
         command: &Command,
     ) -> Result<ConfigurationFile, FileError> {
-        let fail = |(offset, problem): Fault| {
+        let fail = |(offset, problem): LocatedProblem| {
             let place = place_of(text, offset);
             FileError { path: path.to_owned(), place, problem }
         };
@@ -92,14 +92,14 @@ impl ConfigurationFile {
 
     /// The command with the file's values as defaults, which flags and variables override.
     pub fn as_defaults(&self, command: Command) -> Command {
-        self.options.iter().fold(command, |command, Entry { id, texts }| {
+        self.options.iter().fold(command, |command, FileEntry { id, texts }| {
             command.mut_arg(id, |option| option.default_values(texts.iter().map(OsStr::from)))
         })
     }
 }
 
 /// A problem and the offset where it starts.
-type Fault = (usize, Problem);
+type LocatedProblem = (usize, Problem);
 
 /// The same table twice: its values and their positions.
 struct ParsedFile<'a> {
@@ -108,7 +108,7 @@ struct ParsedFile<'a> {
 }
 
 impl ParsedFile<'_> {
-    fn options(&self, command: &Command) -> Result<Vec<Entry>, Fault> {
+    fn options(&self, command: &Command) -> Result<Vec<FileEntry>, LocatedProblem> {
         let entries = self.values.iter().filter(|(key, _)| *key != TRIGGERS_KEY);
         let read = |(key, value): (&String, &toml::Value)| {
             read_option(command, key, value)
@@ -118,7 +118,7 @@ impl ParsedFile<'_> {
     }
 
     /// The `[[trigger]]` tables.
-    fn triggers(&self) -> Result<Vec<TriggerDefinition>, Fault> {
+    fn triggers(&self) -> Result<Vec<TriggerDefinition>, LocatedProblem> {
         let entries = match self.values.get(TRIGGERS_KEY) {
             None => return Ok(Vec::new()),
             Some(toml::Value::Array(entries)) => entries.as_slice(),
@@ -150,7 +150,7 @@ impl ParsedFile<'_> {
     }
 }
 
-fn read_option(command: &Command, key: &str, value: &toml::Value) -> Result<Entry, Problem> {
+fn read_option(command: &Command, key: &str, value: &toml::Value) -> Result<FileEntry, Problem> {
     let options = || command.get_arguments().filter(|option| option.get_id() != "config");
     let Some(option) = options().find(|option| option.get_long() == Some(key)) else {
         let suggestion = suggest(key, options().filter_map(Arg::get_long)).map(str::to_owned);
@@ -162,7 +162,7 @@ fn read_option(command: &Command, key: &str, value: &toml::Value) -> Result<Entr
     };
     let texts: Vec<String> = texts.ok_or_else(|| Problem::Kind { key: key.to_owned() })?;
     match value_fault(option, &texts) {
-        None => Ok(Entry { id: option.get_id().to_string(), texts }),
+        None => Ok(FileEntry { id: option.get_id().to_string(), texts }),
         Some(fault) => Err(Problem::Value { key: key.to_owned(), fault }),
     }
 }
@@ -191,11 +191,11 @@ fn json_of(value: &toml::Value) -> serde_json::Value {
     }
 }
 
-fn parse_toml(text: &str) -> Result<toml::Table, Fault> {
+fn parse_toml(text: &str) -> Result<toml::Table, LocatedProblem> {
     text.parse().map_err(|error: toml::de::Error| syntax(text, &error))
 }
 
-fn syntax(text: &str, error: &toml::de::Error) -> Fault {
+fn syntax(text: &str, error: &toml::de::Error) -> LocatedProblem {
     let offset = error.span().map_or(0, |span| span.start);
     let line = text.lines().nth(place_of(text, offset).line - 1).unwrap_or_default();
     let detail = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
@@ -209,13 +209,13 @@ fn key_offset(table: &DeTable<'_>, key: &str) -> usize {
 
 /// Lines and columns count from one. A fault at the end of a line belongs to that line, not to the
 /// next.
-fn place_of(text: &str, offset: usize) -> Place {
+fn place_of(text: &str, offset: usize) -> FilePosition {
     let before = &text.as_bytes()[..offset.min(text.len())];
     let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
     let line_start =
         before.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
     let column = String::from_utf8_lossy(&before[line_start..]).chars().count() + 1;
-    Place { line, column }
+    FilePosition { line, column }
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use crate::triggers::TriggerDefinition;
 
 /// Where an option's value came from, weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Source {
+pub enum OptionSource {
     Default,
     File,
     Environment,
@@ -31,7 +31,7 @@ pub struct Given {
     pub unknown_variables: Vec<UnknownVariable>,
     /// Set by `zenobe local`.
     pub local: Option<LocalMode>,
-    sources: BTreeMap<String, Source>,
+    sources: BTreeMap<String, OptionSource>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -74,15 +74,15 @@ impl Given {
         unknown_variables: Vec<UnknownVariable>,
     ) -> Result<Given, GivenError> {
         let source = |id: &str| match matches.value_source(id) {
-            Some(ValueSource::CommandLine) => Source::Flag,
-            Some(ValueSource::EnvVariable) => Source::Environment,
-            _ if file.gives(id) => Source::File,
-            _ => Source::Default,
+            Some(ValueSource::CommandLine) => OptionSource::Flag,
+            Some(ValueSource::EnvVariable) => OptionSource::Environment,
+            _ if file.gives(id) => OptionSource::File,
+            _ => OptionSource::Default,
         };
-        let sources: BTreeMap<String, Source> =
+        let sources: BTreeMap<String, OptionSource> =
             matches.ids().map(|id| (id.to_string(), source(id.as_str()))).collect();
         let mut options = Options::from_arg_matches(matches)?;
-        if sources.get("credentials") == Some(&Source::Environment) {
+        if sources.get("credentials") == Some(&OptionSource::Environment) {
             options.credentials = options.credentials.map(CredentialsSource::from_environment);
         }
         let triggers = file.triggers;
@@ -93,13 +93,13 @@ impl Given {
         Ok(given)
     }
 
-    pub(super) fn decide(&mut self, id: &str, source: Source) {
+    pub(super) fn decide(&mut self, id: &str, source: OptionSource) {
         self.sources.insert(id.to_owned(), source);
     }
 
     /// The source of the option with this id, which is its flag with underscores.
-    pub fn source(&self, id: &str) -> Source {
-        self.sources.get(id).copied().unwrap_or(Source::Default)
+    pub fn source(&self, id: &str) -> OptionSource {
+        self.sources.get(id).copied().unwrap_or(OptionSource::Default)
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::given::{Given, Source};
+use super::given::{Given, OptionSource};
 use super::values::trimmed;
 use crate::http::sites::CorsOrigin;
 
@@ -62,16 +62,16 @@ impl LocalFlags {
     pub(super) fn apply(self, given: &mut Given) -> LocalMode {
         if self.in_memory {
             given.options.memory = true;
-            given.decide("memory", Source::Flag);
+            given.decide("memory", OptionSource::Flag);
         }
         if let Some(path) = self.db_path {
             given.options.data = path.join(DATA_DIRECTORY);
-            given.decide("data", Source::Flag);
+            given.decide("data", OptionSource::Flag);
         }
-        if given.source("namespaces_from_credentials") == Source::Default {
+        if given.source("namespaces_from_credentials") == OptionSource::Default {
             given.options.namespaces_from_credentials = !self.shared_db;
         }
-        if given.source("region") == Source::Default {
+        if given.source("region") == OptionSource::Default {
             given.options.region = REGION.to_owned();
         }
         given.options.cors_origin.extend(self.cors);

@@ -17,7 +17,7 @@ mod values;
 
 pub use environment::{UnknownVariable, heed};
 pub use fault::environment_fault;
-pub use given::{Given, GivenError, Source};
+pub use given::{Given, GivenError, OptionSource};
 pub use local::{LocalFlags, LocalMode, translate};
 pub use options::Options;
 pub use reference::reference;

@@ -49,7 +49,7 @@ impl BodyMemory {
         stall_timeout: Duration,
     ) -> Result<ReceivedBody<'_>, BodyError> {
         let mut share = self.share(stall_timeout);
-        let bytes = read(headers, Source::new(body, stall_timeout), &mut share).await?;
+        let bytes = read(headers, BodySource::new(body, stall_timeout), &mut share).await?;
         Ok(ReceivedBody { bytes, share })
     }
 
@@ -65,13 +65,13 @@ impl BodyMemory {
         let is_sent = !headers.contains_key(EXPECT);
         let is_bounded = head::content_length(headers).unwrap_or(0) <= DISCARDED_SIZE_BYTES_MAX;
         let share = self.share(stall_timeout);
-        is_sent && is_bounded && discard(Source::new(body, stall_timeout), &share).await
+        is_sent && is_bounded && discard(BodySource::new(body, stall_timeout), &share).await
     }
 }
 
 async fn read(
     headers: &HeaderMap,
-    mut source: Source,
+    mut source: BodySource,
     share: &mut Share<'_>,
 ) -> Result<Bytes, BodyError> {
     let announced = head::content_length(headers).unwrap_or(0);
@@ -109,7 +109,7 @@ async fn read(
 }
 
 /// Returns whether all was read.
-async fn discard(mut source: Source, share: &Share<'_>) -> bool {
+async fn discard(mut source: BodySource, share: &Share<'_>) -> bool {
     let mut discarded = 0;
     loop {
         match source.next_chunk(share).await {
@@ -165,16 +165,16 @@ impl ReceivedBody<'_> {
 }
 
 /// The source of a body, and its pace.
-struct Source {
+struct BodySource {
     body: Incoming,
     stall_timeout: Duration,
     /// Starts when a read first had to wait.
     pace: Option<TransferProgress>,
 }
 
-impl Source {
-    fn new(body: Incoming, stall_timeout: Duration) -> Source {
-        Source { body, stall_timeout, pace: None }
+impl BodySource {
+    fn new(body: Incoming, stall_timeout: Duration) -> BodySource {
+        BodySource { body, stall_timeout, pace: None }
     }
 
     async fn next_chunk(&mut self, share: &Share<'_>) -> Result<Option<Bytes>, BodyError> {
@@ -204,7 +204,7 @@ impl Source {
         &mut self,
         share: &Share<'_>,
     ) -> Result<Option<hyper::Result<Frame<Bytes>>>, BodyError> {
-        let Source { body, stall_timeout, pace } = self;
+        let BodySource { body, stall_timeout, pace } = self;
         let mut frame = pin!(body.frame());
         let first = std::future::poll_fn(|context| Poll::Ready(frame.as_mut().poll(context))).await;
         if let Poll::Ready(frame) = first {

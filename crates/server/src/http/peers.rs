@@ -16,7 +16,7 @@ pub struct Peers {
 }
 
 /// One open connection of a peer. Without a peer it is not counted.
-pub struct Place {
+pub struct PeerConnection {
     peer: Option<IpAddr>,
     connections: Arc<Mutex<HashMap<IpAddr, usize>>>,
 }
@@ -33,14 +33,14 @@ impl Peers {
     }
 
     /// A place for one more connection, unless the peer has as many as it may.
-    pub fn place(&self, address: IpAddr) -> Option<Place> {
+    pub fn place(&self, address: IpAddr) -> Option<PeerConnection> {
         let address = address.to_canonical();
         let max = match address.is_loopback() {
             true => self.local_max,
             false => Some(self.remote_max),
         };
         let connections = Arc::clone(&self.connections);
-        let Some(max) = max else { return Some(Place { peer: None, connections }) };
+        let Some(max) = max else { return Some(PeerConnection { peer: None, connections }) };
         let peer = peer(address);
         let mut counts = self.connections.lock();
         let count = counts.entry(peer).or_default();
@@ -49,11 +49,11 @@ impl Peers {
         }
         *count += 1;
         drop(counts);
-        Some(Place { peer: Some(peer), connections })
+        Some(PeerConnection { peer: Some(peer), connections })
     }
 }
 
-impl Drop for Place {
+impl Drop for PeerConnection {
     fn drop(&mut self) {
         let Some(peer) = self.peer else { return };
         let mut counts = self.connections.lock();
@@ -92,7 +92,7 @@ mod tests {
         })
     }
 
-    fn places(peers: &Peers, address: &str, count: usize) -> Vec<Place> {
+    fn places(peers: &Peers, address: &str, count: usize) -> Vec<PeerConnection> {
         (0..count).filter_map(|_| peers.place(address.parse().unwrap())).collect()
     }
 

@@ -21,7 +21,7 @@ pub struct ValueRef<'a> {
 
 /// What a value holds. Scalars are ready to use; collections are read member by member.
 #[derive(Clone, Copy, Debug)]
-pub enum View<'a> {
+pub enum ValueView<'a> {
     S(&'a str),
     /// The canonical text.
     N(&'a str),
@@ -40,34 +40,36 @@ impl<'a> ValueRef<'a> {
         self.attribute_type
     }
 
-    pub fn view(&self) -> View<'a> {
+    pub fn view(&self) -> ValueView<'a> {
         let payload = self.payload();
         match self.attribute_type {
-            AttributeType::S => View::S(trusted_text(payload)),
-            AttributeType::N => View::N(trusted_text(payload)),
-            AttributeType::B => View::B(payload),
-            AttributeType::Bool => View::Bool(payload == [1]),
-            AttributeType::Null => View::Null,
-            AttributeType::Ss => View::Ss(SetRef::read(payload)),
-            AttributeType::Ns => View::Ns(SetRef::read(payload)),
-            AttributeType::Bs => View::Bs(SetRef::read(payload)),
-            AttributeType::L => View::L(ListRef::read(payload)),
-            AttributeType::M => View::M(MapRef::read(payload)),
+            AttributeType::S => ValueView::S(trusted_text(payload)),
+            AttributeType::N => ValueView::N(trusted_text(payload)),
+            AttributeType::B => ValueView::B(payload),
+            AttributeType::Bool => ValueView::Bool(payload == [1]),
+            AttributeType::Null => ValueView::Null,
+            AttributeType::Ss => ValueView::Ss(SetRef::read(payload)),
+            AttributeType::Ns => ValueView::Ns(SetRef::read(payload)),
+            AttributeType::Bs => ValueView::Bs(SetRef::read(payload)),
+            AttributeType::L => ValueView::L(ListRef::read(payload)),
+            AttributeType::M => ValueView::M(MapRef::read(payload)),
         }
     }
 
     pub fn decode(&self) -> AttributeValue {
         match self.view() {
-            View::S(text) => AttributeValue::S(text.to_owned()),
-            View::N(text) => AttributeValue::N(trusted_number(text.as_bytes())),
-            View::B(bytes) => AttributeValue::B(bytes.to_owned()),
-            View::Bool(flag) => AttributeValue::Bool(flag),
-            View::Null => AttributeValue::Null,
-            View::Ss(set) => AttributeValue::Ss(set.texts().map(str::to_owned).collect()),
-            View::Ns(set) => AttributeValue::Ns(set.iter().map(trusted_number).collect()),
-            View::Bs(set) => AttributeValue::Bs(set.iter().map(<[u8]>::to_owned).collect()),
-            View::L(list) => AttributeValue::L(list.iter().map(|value| value.decode()).collect()),
-            View::M(map) => AttributeValue::M(map.decode()),
+            ValueView::S(text) => AttributeValue::S(text.to_owned()),
+            ValueView::N(text) => AttributeValue::N(trusted_number(text.as_bytes())),
+            ValueView::B(bytes) => AttributeValue::B(bytes.to_owned()),
+            ValueView::Bool(flag) => AttributeValue::Bool(flag),
+            ValueView::Null => AttributeValue::Null,
+            ValueView::Ss(set) => AttributeValue::Ss(set.texts().map(str::to_owned).collect()),
+            ValueView::Ns(set) => AttributeValue::Ns(set.iter().map(trusted_number).collect()),
+            ValueView::Bs(set) => AttributeValue::Bs(set.iter().map(<[u8]>::to_owned).collect()),
+            ValueView::L(list) => {
+                AttributeValue::L(list.iter().map(|value| value.decode()).collect())
+            }
+            ValueView::M(map) => AttributeValue::M(map.decode()),
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use proptest::prelude::*;
 use zenobe_value::{
-    AttributeValue, Attributes, EncodedItem, EncodedValue, ItemBuffer, ItemRef, Number, View,
+    AttributeValue, Attributes, EncodedItem, EncodedValue, ItemBuffer, ItemRef, Number, ValueView,
     item_size_bytes,
 };
 
@@ -173,7 +173,7 @@ fn a_large_item_keeps_its_size_in_the_header() {
 #[test]
 fn sets_and_lists_are_viewed_in_order() {
     let set = EncodedItem::encode(&golden_item("number-set"));
-    let Some(View::Ns(members)) = set.as_item().get("a").map(|value| value.view()) else {
+    let Some(ValueView::Ns(members)) = set.as_item().get("a").map(|value| value.view()) else {
         panic!("a set of numbers");
     };
     assert_eq!(members.texts().collect::<Vec<_>>(), ["-1", "0.5", "9", "10"]);
@@ -181,11 +181,11 @@ fn sets_and_lists_are_viewed_in_order() {
     assert!(members.contains(b"0.5") && !members.contains(b"0.50"));
 
     let list = EncodedItem::encode(&golden_item("list"));
-    let Some(View::L(members)) = list.as_item().get("a").map(|value| value.view()) else {
+    let Some(ValueView::L(members)) = list.as_item().get("a").map(|value| value.view()) else {
         panic!("a list");
     };
     assert_eq!(members.len(), 3);
-    assert!(matches!(members.get(1).map(|value| value.view()), Some(View::S("a"))));
+    assert!(matches!(members.get(1).map(|value| value.view()), Some(ValueView::S("a"))));
     assert!(members.get(3).is_none());
 }
 

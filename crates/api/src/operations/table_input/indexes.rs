@@ -10,7 +10,7 @@ use super::keys::{
     local_index_keys,
 };
 use super::shapes::{GlobalSecondaryIndex, LocalSecondaryIndex, Projection};
-use super::throughput::{Capacity, Place};
+use super::throughput::{Capacity, CapacityOwner};
 use crate::constraints::{Violations, printed_list};
 use crate::error::ApiError;
 use crate::messages::constraint::Constraint;
@@ -167,7 +167,7 @@ pub(crate) fn global_indexes(
     let mut created = Vec::new();
     for (index, keys) in indexes.iter().zip(keys) {
         let projection = index.projection()?;
-        index.capacity.check_provisioned(Place::Index(&index.name), billing_mode)?;
+        index.capacity.check_provisioned(CapacityOwner::Index(&index.name), billing_mode)?;
         names.add(&index.name)?;
         let throughput = index.capacity.settings();
         created.push(CreateIndex { name: index.name.clone(), keys, projection, throughput });

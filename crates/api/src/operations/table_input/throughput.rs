@@ -32,7 +32,7 @@ pub(crate) struct Units<T> {
 
 /// Whose capacity a rule is about.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Place<'a> {
+pub(crate) enum CapacityOwner<'a> {
     Table,
     Index(&'a str),
 }
@@ -74,18 +74,20 @@ impl Capacity {
     /// The rules for provisioned units of a new table or index.
     pub(crate) fn check_provisioned(
         &self,
-        place: Place<'_>,
+        place: CapacityOwner<'_>,
         billing_mode: BillingMode,
     ) -> Result<(), ApiError> {
         match (billing_mode, self.provisioned, place) {
-            (BillingMode::PayPerRequest, Some(_), Place::Table) => {
+            (BillingMode::PayPerRequest, Some(_), CapacityOwner::Table) => {
                 Err(table::throughput_on_demand())
             }
-            (BillingMode::PayPerRequest, Some(_), Place::Index(index)) => {
+            (BillingMode::PayPerRequest, Some(_), CapacityOwner::Index(index)) => {
                 Err(table::index_throughput_on_demand(index))
             }
-            (BillingMode::Provisioned, None, Place::Table) => Err(table::throughput_required()),
-            (BillingMode::Provisioned, None, Place::Index(index)) => {
+            (BillingMode::Provisioned, None, CapacityOwner::Table) => {
+                Err(table::throughput_required())
+            }
+            (BillingMode::Provisioned, None, CapacityOwner::Index(index)) => {
                 Err(table::index_throughput_required(index))
             }
             (BillingMode::PayPerRequest, None, _) => Ok(()),
@@ -106,14 +108,14 @@ impl Capacity {
     /// The rules for on-demand maxima of a new table or index.
     pub(crate) fn check_on_demand(
         &self,
-        place: Place<'_>,
+        place: CapacityOwner<'_>,
         billing_mode: BillingMode,
     ) -> Result<(), ApiError> {
         for (units, is_write) in given_members(self.on_demand) {
             if billing_mode == BillingMode::Provisioned {
                 let place = match place {
-                    Place::Table => String::new(),
-                    Place::Index(index) => format!(" for index: {index}"),
+                    CapacityOwner::Table => String::new(),
+                    CapacityOwner::Index(index) => format!(" for index: {index}"),
                 };
                 let member = max_request_units(is_write);
                 return Err(table::on_demand_maximum_provisioned(member, &place));
@@ -127,7 +129,7 @@ impl Capacity {
     }
 
     /// The range of on-demand maxima; `-1` means none.
-    pub(crate) fn check_on_demand_range(&self, place: Place<'_>) -> Result<(), ApiError> {
+    pub(crate) fn check_on_demand_range(&self, place: CapacityOwner<'_>) -> Result<(), ApiError> {
         given_members(self.on_demand)
             .try_for_each(|(units, is_write)| check_on_demand_range(units, is_write, place))
     }
@@ -135,7 +137,7 @@ impl Capacity {
     /// The rules for warm throughput of a new table or index.
     pub(crate) fn check_warm(
         &self,
-        place: Place<'_>,
+        place: CapacityOwner<'_>,
         billing_mode: BillingMode,
     ) -> Result<(), ApiError> {
         let min = match billing_mode {
@@ -190,11 +192,11 @@ impl Capacity {
     }
 }
 
-impl<'a> Place<'a> {
+impl<'a> CapacityOwner<'a> {
     fn index(self) -> Option<&'a str> {
         match self {
-            Place::Table => None,
-            Place::Index(index) => Some(index),
+            CapacityOwner::Table => None,
+            CapacityOwner::Index(index) => Some(index),
         }
     }
 }
@@ -206,14 +208,18 @@ fn given_members(members: Option<Units<Option<i64>>>) -> impl Iterator<Item = (i
     tagged(read, false).into_iter().chain(tagged(write, true))
 }
 
-fn check_on_demand_range(units: i64, is_write: bool, place: Place<'_>) -> Result<(), ApiError> {
+fn check_on_demand_range(
+    units: i64,
+    is_write: bool,
+    place: CapacityOwner<'_>,
+) -> Result<(), ApiError> {
     if units >= 1 || units == -1 { Ok(()) } else { Err(on_demand_out_of_range(is_write, place)) }
 }
 
-fn on_demand_out_of_range(is_write: bool, place: Place<'_>) -> ApiError {
+fn on_demand_out_of_range(is_write: bool, place: CapacityOwner<'_>) -> ApiError {
     let place = match place {
-        Place::Table => "for table".to_owned(),
-        Place::Index(index) => format!("for index : {index}"),
+        CapacityOwner::Table => "for table".to_owned(),
+        CapacityOwner::Index(index) => format!("for index : {index}"),
     };
     table::on_demand_maximum_range(max_request_units(is_write), &place)
 }

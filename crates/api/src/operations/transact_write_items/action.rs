@@ -3,7 +3,7 @@
 use zenobe_engine::command::{DeleteItem, PutItem, TableName, TransactAction, UpdateItem};
 use zenobe_value::Attributes;
 
-use super::wire::{Action, ActionKind};
+use super::wire::{ActionKind, WireAction};
 use crate::Context;
 use crate::constraints::Violations;
 use crate::error::ApiError;
@@ -16,12 +16,12 @@ use crate::parameters::{ConditionParameters, items};
 /// An action that passed the API model's constraints.
 #[derive(Debug)]
 pub(super) struct ConstrainedAction {
-    action: Action,
+    action: WireAction,
     /// Whether to return the item if the condition fails.
     pub item_on_failure: bool,
 }
 
-impl Action {
+impl WireAction {
     /// `path` is that of the element of TransactItems.
     pub fn constrained(self, path: &str, violations: &mut Violations) -> ConstrainedAction {
         let path = |member: &str| format!("{path}.{}.{member}", self.kind.member());
@@ -75,7 +75,7 @@ impl ActionKind {
 
 impl ConstrainedAction {
     /// The action as sent.
-    pub fn wire(&self) -> &Action {
+    pub fn wire(&self) -> &WireAction {
         &self.action
     }
 
@@ -96,7 +96,7 @@ impl ConstrainedAction {
     }
 }
 
-impl Action {
+impl WireAction {
     fn into_condition(self) -> ConditionParameters {
         ConditionParameters {
             expression: self.condition_expression,
@@ -143,7 +143,7 @@ fn check(
 fn update(
     table: TableName,
     key: WireAttributes,
-    action: Action,
+    action: WireAction,
 ) -> Result<TransactAction, ApiError> {
     let key: Attributes = items::attributes(key)?;
     let placeholders = Placeholders::check(action.names, action.values)?;

@@ -7,11 +7,11 @@
 use xxhash_rust::xxh3::Xxh3;
 use zenobe_value::EncodedValue;
 
-use super::wire::{Action, ActionKind};
+use super::wire::{ActionKind, WireAction};
 use crate::json::attribute_value::WireAttributes;
 use crate::json::decode::OrderedMap;
 
-pub(super) fn of<'a>(actions: impl Iterator<Item = &'a Action>) -> [u8; 16] {
+pub(super) fn of<'a>(actions: impl Iterator<Item = &'a WireAction>) -> [u8; 16] {
     let mut digest = Digest(Xxh3::new());
     for action in actions {
         digest.action(action);
@@ -23,7 +23,7 @@ pub(super) fn of<'a>(actions: impl Iterator<Item = &'a Action>) -> [u8; 16] {
 struct Digest(Xxh3);
 
 impl Digest {
-    fn action(&mut self, action: &Action) {
+    fn action(&mut self, action: &WireAction) {
         self.bytes(match action.kind {
             ActionKind::Check => b"check",
             ActionKind::Put => b"put",
@@ -88,7 +88,8 @@ mod tests {
         let body = format!(r#"{{"TransactItems":[{actions}],"ReturnConsumedCapacity":"TOTAL"}}"#);
         let input: TransactWriteItemsInput = request(body.as_bytes()).unwrap();
         let items = input.transact_items.unwrap();
-        let actions: Vec<Action> = items.into_iter().flat_map(|item| item.into_actions()).collect();
+        let actions: Vec<WireAction> =
+            items.into_iter().flat_map(|item| item.into_actions()).collect();
         of(actions.iter())
     }
 

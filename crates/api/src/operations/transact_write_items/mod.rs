@@ -12,7 +12,7 @@ use zenobe_engine::command::{
 use zenobe_engine::error::Error;
 
 use self::action::ConstrainedAction;
-use self::wire::{Action, TransactWriteItem, TransactWriteItemsInput};
+use self::wire::{TransactWriteItem, TransactWriteItemsInput, WireAction};
 use super::enumerations::ReturnCapacity;
 use crate::constraints::{Violations, printed_list};
 use crate::error::ApiError;
@@ -76,7 +76,7 @@ fn constrained(input: TransactWriteItemsInput) -> Result<Constrained, ApiError> 
     }
     let mut element = |(position, item): (usize, TransactWriteItem)| {
         let path = format!("transactItems.{}.member", position + 1);
-        let actions: Vec<Action> = item.into_actions();
+        let actions: Vec<WireAction> = item.into_actions();
         actions.into_iter().map(|action| action.constrained(&path, &mut violations)).collect()
     };
     let elements = items.into_iter().enumerate().map(&mut element).collect();

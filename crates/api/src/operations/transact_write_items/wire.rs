@@ -66,7 +66,7 @@ pub(super) enum ActionKind {
 
 /// Any action as sent.
 #[derive(Debug)]
-pub(super) struct Action {
+pub(super) struct WireAction {
     pub kind: ActionKind,
     pub table_name: Option<String>,
     /// The item of a put, the key of anything else.
@@ -80,22 +80,22 @@ pub(super) struct Action {
 
 impl TransactWriteItem {
     /// Should return exactly one.
-    pub fn into_actions(self) -> Vec<Action> {
-        let check = self.condition_check.map(Action::from);
-        let put = self.put.map(Action::from);
-        let delete = self.delete.map(Action::from);
-        let update = self.update.map(Action::from);
+    pub fn into_actions(self) -> Vec<WireAction> {
+        let check = self.condition_check.map(WireAction::from);
+        let put = self.put.map(WireAction::from);
+        let delete = self.delete.map(WireAction::from);
+        let update = self.update.map(WireAction::from);
         [check, put, delete, update].into_iter().flatten().collect()
     }
 }
 
-/// Moves a shape's members into an [`Action`].
+/// Moves a shape's members into an [`WireAction`].
 macro_rules! action_from {
     ($shape:ident as $kind:ident, $attributes:ident $(, $update:ident)?) => {
-        impl From<$shape> for Action {
-            fn from(shape: $shape) -> Action {
+        impl From<$shape> for WireAction {
+            fn from(shape: $shape) -> WireAction {
                 let on_failure = shape.return_values_on_condition_check_failure;
-                Action {
+                WireAction {
                     kind: ActionKind::$kind,
                     table_name: shape.table_name,
                     attributes: shape.$attributes,

@@ -12,7 +12,7 @@ use crate::operations::table_input::shapes::{
     DeleteGlobalSecondaryIndexAction, GlobalSecondaryIndex, GlobalSecondaryIndexUpdate,
     UpdateGlobalSecondaryIndexAction,
 };
-use crate::operations::table_input::throughput::{Capacity, Place};
+use crate::operations::table_input::throughput::{Capacity, CapacityOwner};
 
 /// One entry of the list, after its constraints. It should have exactly one action.
 pub(super) struct IndexUpdateInput {
@@ -106,7 +106,7 @@ fn lower_index_update(
     }
     let (name, capacity) = input.update.unwrap_or_default();
     check_billing(&name, &capacity, billing_mode)?;
-    capacity.check_on_demand_range(Place::Index(&name))?;
+    capacity.check_on_demand_range(CapacityOwner::Index(&name))?;
     if capacity.warm.is_some() && !capacity.gives_warm() {
         return Err(table::index_warm_empty(&name));
     }
@@ -142,7 +142,7 @@ fn check_capacity(
 ) -> Result<(), ApiError> {
     check_billing(name, capacity, billing_mode)?;
     capacity.check_bounds()?;
-    capacity.check_on_demand_range(Place::Index(name))
+    capacity.check_on_demand_range(CapacityOwner::Index(name))
 }
 
 fn check_billing(

@@ -20,7 +20,7 @@ use super::table_input::shapes::{
     SSESpecification, StreamSpecification, Unread, WarmThroughput,
 };
 use super::table_input::stream::StreamInput;
-use super::table_input::throughput::{Capacity, Place};
+use super::table_input::throughput::{Capacity, CapacityOwner};
 use crate::constraints::{TableNameRule, Violations, printed_list};
 use crate::error::ApiError;
 use crate::json::decode::{request, shape};
@@ -205,7 +205,7 @@ fn check_capacity(input: &Constrained) -> Result<(), ApiError> {
         _ => {}
     }
     input.capacity.check_bounds()?;
-    input.capacity.check_on_demand_range(Place::Table)
+    input.capacity.check_on_demand_range(CapacityOwner::Table)
 }
 
 /// The response to an index update that no table accepts, whether or not the index exists.

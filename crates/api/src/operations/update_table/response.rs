@@ -10,7 +10,7 @@ use zenobe_engine::schema::{IndexDefinition, TableDefinition, TableDescription, 
 
 use crate::Reply;
 use crate::json::Writer;
-use crate::render::{Presentation, WarmThroughput, write_table};
+use crate::render::{Presentation, ShownWarmThroughput, write_table};
 
 pub(super) fn render(sent: &UpdateTable, update: &TableUpdate, now_ms: u64) -> Reply {
     let (before, after) = (&*update.before.definition, &*update.after.definition);
@@ -23,7 +23,7 @@ pub(super) fn render(sent: &UpdateTable, update: &TableUpdate, now_ms: u64) -> R
     let presentation = Presentation {
         table_status: is_updating(sent, before).then_some("UPDATING"),
         index_status: index_statuses(sent),
-        warm_throughput: WarmThroughput::Updating(&warm),
+        warm_throughput: ShownWarmThroughput::Updating(&warm),
         encryption_status: if sent.encryption.is_some() { "UPDATING" } else { "ENABLED" },
         removed_maxima: (
             removed(sent.throughput.on_demand_max_read_units),

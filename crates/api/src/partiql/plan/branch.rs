@@ -23,20 +23,20 @@ pub(super) struct Branch<'p> {
     partition: &'p AttributeValue,
     partition_bytes: Vec<u8>,
     pub(super) sort: SortRange<'p>,
-    filter: Filter<'p>,
+    filter: ResidualFilter<'p>,
 }
 
 #[derive(Debug)]
-enum Filter<'p> {
+enum ResidualFilter<'p> {
     /// All of these.
-    All(Vec<Part<'p>>),
+    All(Vec<Conjunct<'p>>),
     /// One of these alternatives of the same partition.
-    Any(Vec<Vec<Part<'p>>>),
+    Any(Vec<Vec<Conjunct<'p>>>),
 }
 
 /// A condition that holds in one alternative. IN becomes many equalities.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Part<'p> {
+pub(super) enum Conjunct<'p> {
     PartitionEquals(&'p AttributeValue),
     SortEquals(&'p AttributeValue),
     Other(&'p Predicate<'p>),
@@ -54,11 +54,11 @@ pub(super) fn expand<'p>(
 fn alternatives<'p>(
     predicate: &'p Predicate<'p>,
     keys: &KeySchema,
-) -> Result<Vec<Vec<Part<'p>>>, ApiError> {
+) -> Result<Vec<Vec<Conjunct<'p>>>, ApiError> {
     let mentions_key = || keys.attributes().any(|key| predicate.mentions(&key.name));
     match predicate {
         Predicate::And(parts) => {
-            let mut product: Vec<Vec<Part<'p>>> = vec![Vec::new()];
+            let mut product: Vec<Vec<Conjunct<'p>>> = vec![Vec::new()];
             for part in parts {
                 let choices = alternatives(part, keys)?;
                 check_count(product.len() * choices.len())?;
@@ -84,41 +84,42 @@ fn check_count(count: usize) -> Result<(), ApiError> {
 
 /// Combines each of one kind with each of the other.
 fn multiplied<'p>(
-    mut product: Vec<Vec<Part<'p>>>,
-    mut choices: Vec<Vec<Part<'p>>>,
-) -> Vec<Vec<Part<'p>>> {
+    mut product: Vec<Vec<Conjunct<'p>>>,
+    mut choices: Vec<Vec<Conjunct<'p>>>,
+) -> Vec<Vec<Conjunct<'p>>> {
     if let [choice] = &mut choices[..] {
         let choice = std::mem::take(choice);
         product.iter_mut().for_each(|parts| parts.extend_from_slice(&choice));
         return product;
     }
-    let joined = |parts: &Vec<Part<'p>>, choice: &Vec<Part<'p>>| [&parts[..], &choice[..]].concat();
+    let joined =
+        |parts: &Vec<Conjunct<'p>>, choice: &Vec<Conjunct<'p>>| [&parts[..], &choice[..]].concat();
     let pairs = product.iter().flat_map(|parts| choices.iter().map(move |choice| (parts, choice)));
     pairs.map(|(parts, choice)| joined(parts, choice)).collect()
 }
 
-fn leaf_alternatives<'p>(predicate: &'p Predicate<'p>, keys: &KeySchema) -> Vec<Vec<Part<'p>>> {
+fn leaf_alternatives<'p>(predicate: &'p Predicate<'p>, keys: &KeySchema) -> Vec<Vec<Conjunct<'p>>> {
     let partition = predicate.equalities(&keys.partition[0].name);
     if !partition.is_empty() {
-        return partition.into_iter().map(|value| vec![Part::PartitionEquals(value)]).collect();
+        return partition.into_iter().map(|value| vec![Conjunct::PartitionEquals(value)]).collect();
     }
     let sort = keys.sort.first().map(|sort| predicate.equalities(&sort.name));
     let sort = sort.unwrap_or_default();
     if !sort.is_empty() {
-        return sort.into_iter().map(|value| vec![Part::SortEquals(value)]).collect();
+        return sort.into_iter().map(|value| vec![Conjunct::SortEquals(value)]).collect();
     }
-    vec![vec![Part::Other(predicate)]]
+    vec![vec![Conjunct::Other(predicate)]]
 }
 
 impl<'p> Branch<'p> {
-    fn new(parts: Vec<Part<'p>>, keys: &KeySchema) -> Result<Branch<'p>, PlanFault> {
+    fn new(parts: Vec<Conjunct<'p>>, keys: &KeySchema) -> Result<Branch<'p>, PlanFault> {
         let partition_key = &keys.partition[0];
         let mut partition = None;
         let mut sort = SortRange::default();
         let mut filter = Vec::new();
         for part in parts {
             match part {
-                Part::PartitionEquals(value) => {
+                Conjunct::PartitionEquals(value) => {
                     check_type(partition_key, value)?;
                     check_partition_size(value)?;
                     match partition {
@@ -128,12 +129,12 @@ impl<'p> Branch<'p> {
                         Some(_) => filter.push(part),
                     }
                 }
-                Part::SortEquals(value) => {
+                Conjunct::SortEquals(value) => {
                     keys.sort.first().map_or(Ok(()), |key| check_type(key, value))?;
                     check_sort_size(SortTest::Equal(value))?;
                     sort.add(part, SortTest::Equal(value));
                 }
-                Part::Other(predicate) => match sort_test(predicate, keys.sort.first()) {
+                Conjunct::Other(predicate) => match sort_test(predicate, keys.sort.first()) {
                     Some(test) => {
                         check_sort_size(test)?;
                         sort.add(part, test);
@@ -149,7 +150,7 @@ impl<'p> Branch<'p> {
         let partition = partition.expect("a keyed alternative pins the partition key");
         let mut partition_bytes = Vec::new();
         key_bytes::encode(partition, &mut partition_bytes).expect("the type was checked");
-        Ok(Branch { partition, partition_bytes, sort, filter: Filter::All(filter) })
+        Ok(Branch { partition, partition_bytes, sort, filter: ResidualFilter::All(filter) })
     }
 
     pub(super) fn partition_bytes(&self) -> &[u8] {
@@ -167,8 +168,8 @@ impl<'p> Branch<'p> {
         let mut alternatives = Vec::with_capacity(branches.len());
         for branch in branches {
             let mut parts = match branch.filter {
-                Filter::All(parts) => parts,
-                Filter::Any(_) => unreachable!("branches are merged once"),
+                ResidualFilter::All(parts) => parts,
+                ResidualFilter::Any(_) => unreachable!("branches are merged once"),
             };
             parts.extend(branch.sort.parts());
             alternatives.push(parts);
@@ -176,18 +177,18 @@ impl<'p> Branch<'p> {
                 partition: branch.partition,
                 partition_bytes: branch.partition_bytes,
                 sort: SortRange::default(),
-                filter: Filter::All(Vec::new()),
+                filter: ResidualFilter::All(Vec::new()),
             });
         }
-        merged.map(|branch| Branch { filter: Filter::Any(alternatives), ..branch })
+        merged.map(|branch| Branch { filter: ResidualFilter::Any(alternatives), ..branch })
     }
 
     /// The top-level attributes in the filter that are `wanted`.
     pub(super) fn filtered_attributes(&self, wanted: impl Fn(&str) -> bool) -> Vec<String> {
-        let Filter::All(parts) = &self.filter else { return Vec::new() };
+        let ResidualFilter::All(parts) = &self.filter else { return Vec::new() };
         let mut attributes = Vec::new();
         for part in parts {
-            let Part::Other(predicate) = part else { continue };
+            let Conjunct::Other(predicate) = part else { continue };
             for path in predicate.lower().paths() {
                 let root = path.root();
                 if wanted(root) && !attributes.iter().any(|known| known == root) {
@@ -203,7 +204,7 @@ impl<'p> Branch<'p> {
         keys: &KeySchema,
         is_table: bool,
         forward: bool,
-        lowered: &mut Lowered,
+        lowered: &mut LoweredConditions,
     ) -> KeyedRead {
         let partition = &keys.partition[0].name;
         let sort_key = keys.sort.first().map(|sort| sort.name.as_str());
@@ -232,9 +233,9 @@ impl<'p> Branch<'p> {
         &self,
         partition: &str,
         sort: Option<&str>,
-        lowered: &mut Lowered,
+        lowered: &mut LoweredConditions,
     ) -> Option<Condition> {
-        let mut all = |parts: &[Part<'p>]| {
+        let mut all = |parts: &[Conjunct<'p>]| {
             let mut conditions: Vec<Condition> =
                 parts.iter().map(|part| part.lower(partition, sort, lowered)).collect();
             match conditions.len() {
@@ -243,9 +244,9 @@ impl<'p> Branch<'p> {
             }
         };
         match &self.filter {
-            Filter::All(parts) if parts.is_empty() => None,
-            Filter::All(parts) => Some(all(parts)),
-            Filter::Any(alternatives) => {
+            ResidualFilter::All(parts) if parts.is_empty() => None,
+            ResidualFilter::All(parts) => Some(all(parts)),
+            ResidualFilter::Any(alternatives) => {
                 Some(Condition::Or(alternatives.iter().map(|parts| all(parts)).collect()))
             }
         }
@@ -255,12 +256,17 @@ impl<'p> Branch<'p> {
 /// Lowered conditions by the address of their predicate. Alternatives share them and their values,
 /// which may be large.
 #[derive(Debug, Default)]
-pub(super) struct Lowered {
+pub(super) struct LoweredConditions {
     conditions: BTreeMap<usize, Condition>,
 }
 
-impl Part<'_> {
-    fn lower(&self, partition: &str, sort: Option<&str>, lowered: &mut Lowered) -> Condition {
+impl Conjunct<'_> {
+    fn lower(
+        &self,
+        partition: &str,
+        sort: Option<&str>,
+        lowered: &mut LoweredConditions,
+    ) -> Condition {
         let equals = |attribute: &str, value: &AttributeValue| {
             let path = Path::top_level(attribute);
             Predicate::Compare {
@@ -271,9 +277,9 @@ impl Part<'_> {
             .lower()
         };
         match self {
-            Part::PartitionEquals(value) => equals(partition, value),
-            Part::SortEquals(value) => equals(sort.unwrap_or_default(), value),
-            Part::Other(predicate) => {
+            Conjunct::PartitionEquals(value) => equals(partition, value),
+            Conjunct::SortEquals(value) => equals(sort.unwrap_or_default(), value),
+            Conjunct::Other(predicate) => {
                 let address = std::ptr::from_ref::<Predicate<'_>>(predicate) as usize;
                 lowered.conditions.entry(address).or_insert_with(|| predicate.lower()).clone()
             }

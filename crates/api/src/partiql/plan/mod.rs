@@ -12,7 +12,7 @@ use zenobe_engine::schema::{IndexDefinition, IndexKind, IndexStatus, KeySchema, 
 use zenobe_expression::{Condition, KeyCondition, Projection};
 use zenobe_value::Attributes;
 
-use self::branch::{Branch, Lowered};
+use self::branch::{Branch, LoweredConditions};
 use self::order::ReadOrder;
 use super::BoundSelect;
 use crate::error::ApiError;
@@ -25,11 +25,11 @@ const READS_MAX: usize = 50;
 pub(crate) struct ReadPlan {
     pub(crate) index: Option<String>,
     pub(crate) projection: Option<Projection>,
-    pub(crate) access: Access,
+    pub(crate) access: AccessPath,
 }
 
 #[derive(Debug)]
-pub(crate) enum Access {
+pub(crate) enum AccessPath {
     /// In result order. At least one.
     Reads(Vec<KeyedRead>),
     Scan {
@@ -54,17 +54,17 @@ impl ReadPlan {
     /// Whether the statement reads all of its table or index, which is what the policy key
     /// `dynamodb:FullTableScan` tests.
     pub(crate) fn is_full_table_scan(&self) -> bool {
-        matches!(self.access, Access::Scan { .. })
+        matches!(self.access, AccessPath::Scan { .. })
     }
 
     /// The key, if the statement reads one item of the table without other conditions.
     pub(crate) fn single_key(&self) -> Option<&Attributes> {
         match &self.access {
-            Access::Reads(reads) => match &reads[..] {
+            AccessPath::Reads(reads) => match &reads[..] {
                 [KeyedRead::Item { key }] => Some(key),
                 _ => None,
             },
-            Access::Scan { .. } => None,
+            AccessPath::Scan { .. } => None,
         }
     }
 }
@@ -110,14 +110,14 @@ pub(crate) fn plan(
         return Err(fault.into());
     }
     let order = ReadOrder::check(&bound.select.order, keys)?;
-    let source = Source { definition, index, keys };
+    let source = SelectSource { definition, index, keys };
     let access = match &bound.predicate {
         Some(predicate) if predicate.pins(source.partition()) => {
-            Access::Reads(keyed_reads(source, branch::expand(predicate, keys)?, order)?)
+            AccessPath::Reads(keyed_reads(source, branch::expand(predicate, keys)?, order)?)
         }
         predicate => {
             order.check_unkeyed()?;
-            Access::Scan { filter: predicate.as_ref().map(|predicate| predicate.lower()) }
+            AccessPath::Scan { filter: predicate.as_ref().map(|predicate| predicate.lower()) }
         }
     };
     let projection = bound.select.projection();
@@ -126,13 +126,13 @@ pub(crate) fn plan(
 
 /// What a SELECT reads.
 #[derive(Clone, Copy)]
-struct Source<'t> {
+struct SelectSource<'t> {
     definition: &'t TableDefinition,
     index: Option<&'t IndexDefinition>,
     keys: &'t KeySchema,
 }
 
-impl<'t> Source<'t> {
+impl<'t> SelectSource<'t> {
     fn partition(self) -> &'t str {
         &self.keys.partition[0].name
     }
@@ -152,7 +152,7 @@ fn find_index<'t>(
 }
 
 fn keyed_reads(
-    source: Source<'_>,
+    source: SelectSource<'_>,
     branches: Vec<Branch<'_>>,
     order: ReadOrder,
 ) -> Result<Vec<KeyedRead>, ApiError> {
@@ -166,7 +166,7 @@ fn keyed_reads(
     let branches = order.arrange(branches)?;
     let forward = order.forward();
     let is_table = source.index.is_none();
-    let mut lowered = Lowered::default();
+    let mut lowered = LoweredConditions::default();
     Ok(branches
         .into_iter()
         .map(|branch| branch.into_read(source.keys, is_table, forward, &mut lowered))
@@ -177,7 +177,7 @@ fn keyed_reads(
 /// doesn't store. The error names the attributes of the alternative with the highest partition
 /// value.
 fn check_filters(
-    source: Source<'_>,
+    source: SelectSource<'_>,
     index: &IndexDefinition,
     branches: &[Branch<'_>],
 ) -> Result<(), ApiError> {

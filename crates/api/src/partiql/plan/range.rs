@@ -4,7 +4,7 @@
 use zenobe_expression::{Comparator, KeyOperator};
 use zenobe_value::{AttributeValue, key_bytes};
 
-use super::branch::{Branch, Part, by_partition_bytes};
+use super::branch::{Branch, Conjunct, by_partition_bytes};
 use crate::error::ApiError;
 use crate::messages::partiql as messages;
 
@@ -54,19 +54,19 @@ impl<'p> SortTest<'p> {
 /// what doesn't fit into it.
 #[derive(Debug, Default)]
 pub(super) struct SortRange<'p> {
-    tests: Vec<(Part<'p>, SortTest<'p>)>,
+    tests: Vec<(Conjunct<'p>, SortTest<'p>)>,
     pushed: Option<KeyOperator>,
     /// Whether the branch negates a condition on the sort key.
     pub(super) is_negated: bool,
 }
 
 impl<'p> SortRange<'p> {
-    pub(super) fn add(&mut self, part: Part<'p>, test: SortTest<'p>) {
+    pub(super) fn add(&mut self, part: Conjunct<'p>, test: SortTest<'p>) {
         self.tests.push((part, test));
     }
 
     /// Decides what is pushed down, and returns the rest.
-    pub(super) fn resolve(&mut self) -> Vec<Part<'p>> {
+    pub(super) fn resolve(&mut self) -> Vec<Conjunct<'p>> {
         let find = |wanted: fn(&SortTest<'p>) -> bool| {
             self.tests.iter().position(|(_, test)| wanted(test))
         };
@@ -126,7 +126,7 @@ impl<'p> SortRange<'p> {
     }
 
     /// The conditions that were pushed down or filtered.
-    pub(super) fn parts(&self) -> impl Iterator<Item = Part<'p>> {
+    pub(super) fn parts(&self) -> impl Iterator<Item = Conjunct<'p>> {
         self.tests.iter().map(|(part, _)| *part)
     }
 

@@ -19,13 +19,13 @@ const COLLECTION_LEVELS_MAX: usize = NESTING_LEVELS_MAX - 1;
 impl Parser<'_> {
     /// A value in the text. A faulty one becomes an arbitrary value, which nobody uses.
     pub(super) fn literal(&mut self, expression: Expression) -> Arc<AttributeValue> {
-        Arc::new(self.literal_at(expression, &Place::Root, 0))
+        Arc::new(self.literal_at(expression, &LiteralPosition::Root, 0))
     }
 
     fn literal_at(
         &mut self,
         expression: Expression,
-        place: &Place<'_>,
+        place: &LiteralPosition<'_>,
         levels: usize,
     ) -> AttributeValue {
         let span = expression.span;
@@ -44,7 +44,7 @@ impl Parser<'_> {
             Node::List(elements) => {
                 let elements = elements.into_iter().enumerate();
                 let element = |(index, element)| {
-                    self.literal_at(element, &Place::Element(place, index), levels + 1)
+                    self.literal_at(element, &LiteralPosition::Element(place, index), levels + 1)
                 };
                 AttributeValue::L(elements.map(element).collect())
             }
@@ -52,7 +52,8 @@ impl Parser<'_> {
                 let mut members = Attributes::new();
                 for (name, value) in fields {
                     self.check_name(&name);
-                    let value = self.literal_at(value, &Place::Member(place, &name), levels + 1);
+                    let value =
+                        self.literal_at(value, &LiteralPosition::Member(place, &name), levels + 1);
                     members.insert(name, value);
                 }
                 AttributeValue::M(members)
@@ -81,15 +82,15 @@ impl Parser<'_> {
 
     /// Reports a value that may not be the root of a literal.
     pub(super) fn unsupported_root(&mut self, what: Unsupported, span: Span) {
-        self.unsupported_value(what, &Place::Root, span);
+        self.unsupported_value(what, &LiteralPosition::Root, span);
     }
 
-    fn unsupported_value(&mut self, what: Unsupported, place: &Place<'_>, span: Span) {
+    fn unsupported_value(&mut self, what: Unsupported, place: &LiteralPosition<'_>, span: Span) {
         let (path, position) = (place.to_string(), self.place(span));
         self.keep(StatementFault::UnsupportedValue { what, path, position });
     }
 
-    fn number(&mut self, digits: Span, negative: bool, place: &Place<'_>) -> Number {
+    fn number(&mut self, digits: Span, negative: bool, place: &LiteralPosition<'_>) -> Number {
         let text = self.text_of(digits);
         let number = match negative {
             true => Number::parse(&format!("-{text}")),
@@ -102,7 +103,7 @@ impl Parser<'_> {
         })
     }
 
-    fn set(&mut self, members: Vec<Expression>, place: &Place<'_>) -> AttributeValue {
+    fn set(&mut self, members: Vec<Expression>, place: &LiteralPosition<'_>) -> AttributeValue {
         let is_text = |member: &Expression| matches!(member.node, Node::Text(_));
         let is_number = |member: &Expression| matches!(member.node, Node::Number { .. });
         if members.is_empty() {
@@ -131,13 +132,17 @@ impl Parser<'_> {
         AttributeValue::Ss(set)
     }
 
-    fn number_set(&mut self, members: Vec<Expression>, place: &Place<'_>) -> AttributeValue {
+    fn number_set(
+        &mut self,
+        members: Vec<Expression>,
+        place: &LiteralPosition<'_>,
+    ) -> AttributeValue {
         let (mut set, mut written) = (BTreeSet::new(), Vec::with_capacity(members.len()));
         for (index, member) in members.into_iter().enumerate() {
             if let Node::Number { digits, negative } = member.node {
                 let sign = if negative { "-" } else { "" };
                 written.push(format!("{sign}{}", self.text_of(digits)));
-                set.insert(self.number(digits, negative, &Place::Element(place, index)));
+                set.insert(self.number(digits, negative, &LiteralPosition::Element(place, index)));
             }
         }
         if set.len() < written.len() {
@@ -149,18 +154,18 @@ impl Parser<'_> {
 }
 
 /// The position of a value in a literal.
-enum Place<'p> {
+enum LiteralPosition<'p> {
     Root,
-    Member(&'p Place<'p>, &'p str),
-    Element(&'p Place<'p>, usize),
+    Member(&'p LiteralPosition<'p>, &'p str),
+    Element(&'p LiteralPosition<'p>, usize),
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for LiteralPosition<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Root => formatter.write_str("root"),
-            Place::Member(parent, name) => write!(formatter, "{parent}.{name}"),
-            Place::Element(parent, index) => write!(formatter, "{parent}[{index}]"),
+            LiteralPosition::Root => formatter.write_str("root"),
+            LiteralPosition::Member(parent, name) => write!(formatter, "{parent}.{name}"),
+            LiteralPosition::Element(parent, index) => write!(formatter, "{parent}[{index}]"),
         }
     }
 }
