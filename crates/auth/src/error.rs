@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::parse::EXPIRES_SECONDS_MAX;
+use crate::freshness::EXPIRES_SECONDS_MAX;
 use crate::timestamp::Timestamp;
 
 /// The longest canonical text that an error shows. Anybody can provoke an error, so it must stay

@@ -10,6 +10,7 @@
 mod canonical;
 mod credentials;
 mod error;
+mod freshness;
 mod parse;
 mod signing;
 mod timestamp;

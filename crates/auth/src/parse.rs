@@ -10,13 +10,12 @@ use memchr::{memchr, memchr_iter, memchr2_iter};
 
 use crate::canonical::query_pairs;
 use crate::error::{AuthError, HeaderPart, ScopeFault};
+use crate::freshness::Freshness;
 use crate::signing::{ALGORITHM, TERMINATOR};
-use crate::timestamp::{SKEW_MAX_SECONDS, Timestamp};
+use crate::timestamp::Timestamp;
 
 /// Signatures for streams name this service as well.
 const SERVICE: &str = "dynamodb";
-/// The longest validity of a presigned request.
-pub(crate) const EXPIRES_SECONDS_MAX: i64 = 7 * 24 * 60 * 60;
 /// The length of `yyyymmdd`.
 const DAY_LENGTH: usize = 8;
 static AMZ_DATE: HeaderName = HeaderName::from_static("x-amz-date");
@@ -82,16 +81,12 @@ impl<'a> PresentedSignature<'a> {
         let parts = Parts::find(head)?;
         let date = Timestamp::parse(&parts.date)
             .ok_or_else(|| AuthError::DateFormat { given: parts.date.to_string() })?;
-        let valid_seconds = parts.expires.as_deref().map(valid_seconds).transpose()?;
-        let check_freshness = || {
-            let now = Timestamp::from_system_time((rules.now)());
-            check_freshness(date, now, valid_seconds.unwrap_or(SKEW_MAX_SECONDS))
-        };
+        let freshness = Freshness::new(date, parts.expires.as_deref())?;
         if rules.verifies {
-            check_freshness()?;
+            freshness.check(rules.now)?;
         }
         // DynamoDB checks the clock first, so it reports an old date before any other fault.
-        parts.check(date, rules).or_else(|fault| check_freshness().and(Err(fault)))?;
+        parts.check(date, rules).or_else(|fault| freshness.check(rules.now).and(Err(fault)))?;
         let Parts { credential, date, signed_headers, signature, session_token, .. } = parts;
         Ok(PresentedSignature { credential, date, signed_headers, signature, session_token })
     }
@@ -298,23 +293,6 @@ fn text(value: &HeaderValue) -> Cow<'_, str> {
         Ok(text) => Cow::Borrowed(text),
         Err(_) => String::from_utf8_lossy(value.as_bytes()),
     }
-}
-
-/// The validity of a presigned request: a week at most.
-fn valid_seconds(expires: &str) -> Result<i64, AuthError> {
-    let seconds =
-        expires.parse().ok().filter(|seconds| (1..=EXPIRES_SECONDS_MAX).contains(seconds));
-    seconds.ok_or_else(|| AuthError::Expires { given: expires.to_owned() })
-}
-
-fn check_freshness(date: Timestamp, now: Timestamp, valid_seconds: i64) -> Result<(), AuthError> {
-    if date < now.minus_seconds(valid_seconds) {
-        return Err(AuthError::Expired { date, now, valid_seconds });
-    }
-    if date > now.plus_skew() {
-        return Err(AuthError::NotYetCurrent { date, now });
-    }
-    Ok(())
 }
 
 /// `date_text` is the text that `date` was parsed from.

@@ -20,10 +20,10 @@ use super::within;
 const UNCOUNTED_SIZE_BYTES_MAX: usize = 64 * 1024;
 pub const UNIT_SIZE_BYTES: usize = 64 * 1024;
 /// What a page of items or records may need as JSON.
-const PAGE_SIZE_BYTES: usize = 2 << 20;
+const PAGE_ANSWER_SIZE_BYTES: usize = 2 << 20;
 /// What nearly all batches need. Reserving more would make many of them wait for each other in
 /// vain.
-const BATCH_SIZE_BYTES: usize = 4 << 20;
+const BATCH_ANSWER_SIZE_BYTES: usize = 4 << 20;
 
 #[derive(Clone)]
 pub struct BodyMemory {
@@ -84,11 +84,11 @@ impl BodyMemory {
             Operation::BatchGetItem
             | Operation::TransactGetItems
             | Operation::BatchExecuteStatement
-            | Operation::ExecuteTransaction => BATCH_SIZE_BYTES,
+            | Operation::ExecuteTransaction => BATCH_ANSWER_SIZE_BYTES,
             Operation::Query
             | Operation::Scan
             | Operation::GetRecords
-            | Operation::ExecuteStatement => PAGE_SIZE_BYTES,
+            | Operation::ExecuteStatement => PAGE_ANSWER_SIZE_BYTES,
             // The response holds one item at most and is counted once it exists. It only has to
             // wait until some memory is free.
             _ if self.units.available_permits() > 0 => return Ok(None),
