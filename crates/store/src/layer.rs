@@ -1,7 +1,9 @@
 //! A store on top of another. A [`Layer`] overrides what it does differently; everything else
 //! passes through.
 //!
-//! Tests build on layers: one lets other tasks go first, one decides twice, one loses responses.
+//! Tests build on layers: [`yielding`](crate::yielding) lets other tasks go first,
+//! [`retrying`](crate::retrying) decides twice, those of the engine's tests lose responses, hang or
+//! panic.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -11,6 +11,7 @@ pub mod conformance;
 pub mod layer;
 pub mod memory;
 pub mod retrying;
+pub mod yielding;
 
 use std::future::poll_fn;
 use std::ops::ControlFlow;

@@ -2,17 +2,14 @@
 //! during a sync. The engine can't know the outcome of the change, and must not answer reads as if
 //! it had not happened.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::{BoxFuture, FutureExt};
 use zenobe_engine::{Engine, EngineOptions};
+use zenobe_store::layer::Layer;
 use zenobe_store::memory::MemoryStore;
-use zenobe_store::{
-    Decide, Direction, Error, Key, KeyRange, Reader, Result, Statistics, Store, Value, Visitor,
-    WriteOutcome, WriteSet,
-};
+use zenobe_store::{Decide, Error, Result, Store, WriteOutcome, WriteSet};
 
 use crate::support::block_on;
 use crate::support::commands::Script;
@@ -45,7 +42,8 @@ fn a_rejected_change_leaves_the_table_readable() {
 }
 
 async fn exclusive_engine() -> (Arc<LosingStore>, Script) {
-    let store = Arc::new(LosingStore::default());
+    let below = Arc::new(MemoryStore::new());
+    let store = Arc::new(LosingStore { below, loses_answers: AtomicBool::new(false) });
     let options = EngineOptions { shared_store: false, ..EngineOptions::default() };
     let engine = Engine::open(store.clone(), options).await.expect("an empty store opens");
     (store, Script::with_engine(engine))
@@ -56,35 +54,15 @@ async fn expect(script: &mut Script, command: &str, beginning: &str) {
     assert!(text.starts_with(beginning), "{command}: expected {beginning}, found {text}");
 }
 
-/// Commits like the memory store, but returns an error while it loses responses.
-#[derive(Default)]
+/// Commits what it is given, but returns an error while it loses responses.
 struct LosingStore {
-    inner: MemoryStore,
+    below: Arc<dyn Store>,
     loses_answers: AtomicBool,
 }
 
-impl Reader for LosingStore {
-    fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Value>>> {
-        self.inner.get(key)
-    }
-
-    fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
-        self.inner.get_many(keys)
-    }
-
-    fn scan<'a>(
-        &'a self,
-        range: KeyRange,
-        direction: Direction,
-        visit: &'a mut Visitor<'a>,
-    ) -> BoxFuture<'a, Result<()>> {
-        self.inner.scan(range, direction, visit)
-    }
-}
-
-impl Store for LosingStore {
-    fn snapshot(&self) -> Arc<dyn Reader> {
-        self.inner.snapshot()
+impl Layer for LosingStore {
+    fn below(&self) -> &Arc<dyn Store> {
+        &self.below
     }
 
     fn write<'a>(
@@ -92,7 +70,7 @@ impl Store for LosingStore {
         set: WriteSet<'a>,
         decide: &'a mut Decide<'a>,
     ) -> BoxFuture<'a, Result<WriteOutcome>> {
-        let write = self.inner.write(set, decide);
+        let write = self.below.write(set, decide);
         async move {
             let outcome = write.await?;
             match self.loses_answers.load(Ordering::SeqCst) {
@@ -101,21 +79,5 @@ impl Store for LosingStore {
             }
         }
         .boxed()
-    }
-
-    fn checkpoint<'a>(&'a self, directory: &'a Path) -> BoxFuture<'a, Result<()>> {
-        self.inner.checkpoint(directory)
-    }
-
-    fn reclaim<'a>(&'a self, range: KeyRange) -> BoxFuture<'a, Result<()>> {
-        self.inner.reclaim(range)
-    }
-
-    fn statistics(&self) -> Statistics {
-        self.inner.statistics()
-    }
-
-    fn close(&self) -> BoxFuture<'_, Result<()>> {
-        self.inner.close()
     }
 }

@@ -11,10 +11,9 @@ use zenobe_engine::{Engine, EngineOptions, Limits, StreamOptions};
 use zenobe_store::Store;
 use zenobe_store::memory::MemoryStore;
 use zenobe_store::retrying::RetryingStore;
+use zenobe_store::yielding::YieldingStore;
 use zenobe_store_embedded::{Durability, EmbeddedStore, Options, PrefixExtractor};
-use zenobe_testing::TemporaryDirectory;
-
-use crate::hesitant::HesitantStore;
+use zenobe_testing::{Seed, TemporaryDirectory};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {
@@ -89,8 +88,9 @@ impl Disk {
     }
 
     /// An engine whose requests interleave.
-    pub async fn hesitant_engine(&self, clock: &Arc<ManualClock>, limits: Limits) -> Arc<Engine> {
-        engine_on(Arc::new(HesitantStore::new(self.open())), clock, limits).await
+    pub async fn yielding_engine(&self, clock: &Arc<ManualClock>, seed: Seed) -> Arc<Engine> {
+        let store = YieldingStore::new(self.open(), seed.value());
+        engine_on(Arc::new(store), clock, Limits::default()).await
     }
 }
 

@@ -12,7 +12,7 @@ use zenobe_engine::clock::ManualClock;
 use zenobe_engine::command::*;
 use zenobe_engine::error::{CancellationReason, Error};
 use zenobe_engine::schema::*;
-use zenobe_engine::{Engine, Limits};
+use zenobe_engine::Engine;
 use zenobe_expression::{Binder, Condition, ExpressionKind, Update};
 use zenobe_testing::Seed;
 use zenobe_testing::linearizability::is_linearizable;
@@ -234,7 +234,7 @@ struct Store {
 impl Store {
     async fn open(disk: &Disk, seed: Seed) -> Store {
         let clock = Arc::new(ManualClock::new(1_700_000_000_000));
-        let engine = disk.hesitant_engine(&clock, Limits::default()).await;
+        let engine = disk.yielding_engine(&clock, seed).await;
         let namespace = Namespace { account: "000000000000".into(), region: "local".into() };
         let table = TableName { namespace: Arc::new(namespace), name: "items".into() };
         engine.create_table(create_table(&table)).await.expect("a valid table");

@@ -8,7 +8,6 @@
 mod backend;
 mod concurrency;
 mod generate;
-mod hesitant;
 mod linearizability;
 mod model;
 mod run;

@@ -1,6 +1,5 @@
 //! Background work whose store hangs or panics at one point.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,11 +9,9 @@ use futures_util::future::{BoxFuture, pending};
 use zenobe_engine::Limits;
 use zenobe_engine::command::UpdateTimeToLive;
 use zenobe_engine::schema::IndexStatus;
+use zenobe_store::layer::Layer;
 use zenobe_store::memory::MemoryStore;
-use zenobe_store::{
-    Decide, Direction, Key, KeyRange, Reader, Result, Statistics, Store, Value, Visitor,
-    WriteOutcome, WriteSet,
-};
+use zenobe_store::{Direction, KeyRange, Result, Store, Visitor};
 
 use super::harness::*;
 
@@ -71,7 +68,8 @@ impl std::ops::Deref for Faulty {
 
 async fn with_fault(fault: Fault) -> Faulty {
     let faults = Arc::new(AtomicU64::new(0));
-    let store = FaultyStore { inner: MemoryStore::new(), fault, faults: Arc::clone(&faults) };
+    let below = Arc::new(MemoryStore::new());
+    let store = FaultyStore { below, fault, faults: Arc::clone(&faults) };
     let harness = Harness::with(Arc::new(store), Limits::default()).await;
     harness.create(create("t")).await;
     Faulty { harness, faults }
@@ -84,18 +82,14 @@ enum Fault {
 }
 
 struct FaultyStore {
-    inner: MemoryStore,
+    below: Arc<dyn Store>,
     fault: Fault,
     faults: Arc<AtomicU64>,
 }
 
-impl Reader for FaultyStore {
-    fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Value>>> {
-        self.inner.get(key)
-    }
-
-    fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
-        self.inner.get_many(keys)
+impl Layer for FaultyStore {
+    fn below(&self) -> &Arc<dyn Store> {
+        &self.below
     }
 
     fn scan<'a>(
@@ -109,39 +103,9 @@ impl Reader for FaultyStore {
         let fails = range.start.first() == Some(&ITEM_KIND)
             && self.faults.fetch_update(set, fetch, take_one).is_ok();
         match self.fault {
-            _ if !fails => self.inner.scan(range, direction, visit),
+            _ if !fails => self.below.scan(range, direction, visit),
             Fault::Hang => pending().boxed(),
             Fault::Panic => panic!("a scan of items, as the test wants it"),
         }
-    }
-}
-
-impl Store for FaultyStore {
-    fn snapshot(&self) -> Arc<dyn Reader> {
-        self.inner.snapshot()
-    }
-
-    fn write<'a>(
-        &'a self,
-        set: WriteSet<'a>,
-        decide: &'a mut Decide<'a>,
-    ) -> BoxFuture<'a, Result<WriteOutcome>> {
-        self.inner.write(set, decide)
-    }
-
-    fn checkpoint<'a>(&'a self, directory: &'a Path) -> BoxFuture<'a, Result<()>> {
-        self.inner.checkpoint(directory)
-    }
-
-    fn reclaim<'a>(&'a self, range: KeyRange) -> BoxFuture<'a, Result<()>> {
-        self.inner.reclaim(range)
-    }
-
-    fn statistics(&self) -> Statistics {
-        self.inner.statistics()
-    }
-
-    fn close(&self) -> BoxFuture<'_, Result<()>> {
-        self.inner.close()
     }
 }

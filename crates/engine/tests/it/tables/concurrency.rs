@@ -3,22 +3,17 @@
 //! The store below yields to other tasks around each of its operations, a varying number of times,
 //! so a run on one thread covers many interleavings; each seed gives another.
 
-use std::path::Path;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, join_all};
+use futures_util::future::join_all;
 use zenobe_engine::Limits;
 use zenobe_engine::command::*;
 use zenobe_engine::error::{Error, UpdateTableError};
 use zenobe_engine::keyspace;
 use zenobe_engine::schema::*;
 use zenobe_store::memory::MemoryStore;
-use zenobe_store::{
-    Decide, Direction, Key, KeyRange, Reader, Result, Statistics, Store, Value, Visitor,
-    WriteOutcome as StoreOutcome, WriteSet,
-};
+use zenobe_store::yielding::YieldingStore;
 use zenobe_value::Attributes;
 
 use super::harness::*;
@@ -45,7 +40,7 @@ async fn of_many_creations_of_a_name_one_wins() {
 async fn concurrent_creations_respect_the_limit() {
     for seed in SEEDS {
         let limits = Limits { tables_max: 5, ..Limits::default() };
-        let harness = Harness::with(Arc::new(YieldingStore::new(seed)), limits).await;
+        let harness = yielding_with(seed, limits).await;
         let creations = (0..9).map(|number| create(&format!("t{number}")));
         let results = join_all(creations.map(|it| harness.engine.create_table(it))).await;
         assert_eq!(results.iter().filter(|it| it.is_ok()).count(), 5, "seed {seed}");
@@ -264,7 +259,7 @@ async fn stop_after<T>(turns: u64, future: impl Future<Output = T>) {
 }
 
 async fn random_write(harness: &Harness, seed: u64, writer: u64, step: u64) {
-    let random = scramble(seed << 32 | writer << 16 | step);
+    let random = BuildHasherDefault::<DefaultHasher>::new().hash_one((seed, writer, step));
     let id = format!("{}", random % 230);
     match random >> 16 & 3 {
         0 => harness.delete(&id).await,
@@ -297,88 +292,10 @@ fn indexed_table() -> CreateTable {
 }
 
 async fn yielding(seed: u64) -> Harness {
-    Harness::with(Arc::new(YieldingStore::new(seed)), Limits::default()).await
+    yielding_with(seed, Limits::default()).await
 }
 
-/// The finaliser of SplitMix64.
-fn scramble(number: u64) -> u64 {
-    let number = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let number = (number ^ number >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let number = (number ^ number >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-    number ^ number >> 31
-}
-
-struct YieldingStore {
-    inner: MemoryStore,
-    random: AtomicU64,
-}
-
-impl YieldingStore {
-    fn new(seed: u64) -> YieldingStore {
-        YieldingStore { inner: MemoryStore::new(), random: AtomicU64::new(scramble(seed)) }
-    }
-
-    async fn give_way(&self) {
-        let random = scramble(self.random.fetch_add(1, Ordering::Relaxed));
-        for _ in 0..random % 3 {
-            tokio::task::yield_now().await;
-        }
-    }
-
-    async fn around<T>(&self, operation: impl Future<Output = T>) -> T {
-        self.give_way().await;
-        let answer = operation.await;
-        self.give_way().await;
-        answer
-    }
-}
-
-impl Reader for YieldingStore {
-    fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Value>>> {
-        self.around(self.inner.get(key)).boxed()
-    }
-
-    fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
-        self.around(self.inner.get_many(keys)).boxed()
-    }
-
-    fn scan<'a>(
-        &'a self,
-        range: KeyRange,
-        direction: Direction,
-        visit: &'a mut Visitor<'a>,
-    ) -> BoxFuture<'a, Result<()>> {
-        self.around(self.inner.scan(range, direction, visit)).boxed()
-    }
-}
-
-impl Store for YieldingStore {
-    fn snapshot(&self) -> Arc<dyn Reader> {
-        self.inner.snapshot()
-    }
-
-    fn write<'a>(
-        &'a self,
-        set: WriteSet<'a>,
-        decide: &'a mut Decide<'a>,
-    ) -> BoxFuture<'a, Result<StoreOutcome>> {
-        let write = async move { self.inner.write(set, decide).await };
-        self.around(write).boxed()
-    }
-
-    fn checkpoint<'a>(&'a self, directory: &'a Path) -> BoxFuture<'a, Result<()>> {
-        self.inner.checkpoint(directory)
-    }
-
-    fn reclaim<'a>(&'a self, range: KeyRange) -> BoxFuture<'a, Result<()>> {
-        self.inner.reclaim(range)
-    }
-
-    fn statistics(&self) -> Statistics {
-        self.inner.statistics()
-    }
-
-    fn close(&self) -> BoxFuture<'_, Result<()>> {
-        self.inner.close()
-    }
+async fn yielding_with(seed: u64, limits: Limits) -> Harness {
+    let store = YieldingStore::new(Arc::new(MemoryStore::new()), seed);
+    Harness::with(Arc::new(store), limits).await
 }

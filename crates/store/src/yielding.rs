@@ -1,0 +1,76 @@
+//! A store that yields: before and after each operation it lets other tasks run, so that whatever can happen in between
+//! does. Without it, tasks on a store that never waits hardly ever meet in the middle of a request.
+//!
+//! How often it yields is a function of the seed. On one thread, each seed is another interleaving, and always the same.
+
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures_util::future::{BoxFuture, FutureExt};
+
+use crate::layer::Layer;
+use crate::{
+    Decide, Direction, Key, KeyRange, Result, Store, Value, Visitor, WriteOutcome, WriteSet,
+};
+
+/// How often it yields in a row, at the most.
+const YIELDS_MAX: u64 = 3;
+
+pub struct YieldingStore {
+    below: Arc<dyn Store>,
+    seed: u64,
+    pauses: AtomicU64,
+}
+
+impl YieldingStore {
+    pub fn new(below: Arc<dyn Store>, seed: u64) -> YieldingStore {
+        YieldingStore { below, seed, pauses: AtomicU64::new(0) }
+    }
+
+    async fn pause(&self) {
+        let number = self.pauses.fetch_add(1, Ordering::Relaxed);
+        let random = BuildHasherDefault::<DefaultHasher>::new().hash_one((self.seed, number));
+        for _ in 0..random % (YIELDS_MAX + 1) {
+            crate::yield_now().await;
+        }
+    }
+
+    async fn around<T>(&self, operation: BoxFuture<'_, T>) -> T {
+        self.pause().await;
+        let outcome = operation.await;
+        self.pause().await;
+        outcome
+    }
+}
+
+impl Layer for YieldingStore {
+    fn below(&self) -> &Arc<dyn Store> {
+        &self.below
+    }
+
+    fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Value>>> {
+        self.around(self.below.get(key)).boxed()
+    }
+
+    fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
+        self.around(self.below.get_many(keys)).boxed()
+    }
+
+    fn scan<'a>(
+        &'a self,
+        range: KeyRange,
+        direction: Direction,
+        visit: &'a mut Visitor<'a>,
+    ) -> BoxFuture<'a, Result<()>> {
+        self.around(self.below.scan(range, direction, visit)).boxed()
+    }
+
+    fn write<'a>(
+        &'a self,
+        set: WriteSet<'a>,
+        decide: &'a mut Decide<'a>,
+    ) -> BoxFuture<'a, Result<WriteOutcome>> {
+        self.around(self.below.write(set, decide)).boxed()
+    }
+}
