@@ -10,6 +10,7 @@ mod concurrency;
 mod generate;
 mod linearizability;
 mod model;
+mod render;
 mod run;
 mod shrink;
 mod statement;

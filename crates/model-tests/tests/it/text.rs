@@ -6,12 +6,13 @@ use zenobe_expression::{
     Binder, Condition, ExpressionError, ExpressionKind, KeyCondition, Projection, Update,
     is_reserved_word,
 };
-use zenobe_value::{AttributeValue, PathElement};
+use zenobe_value::{AttributeType, AttributeValue};
 
-use crate::twin::condition::{Comparison, Term, Test};
+use crate::render::Render;
+use crate::twin::condition::Test;
 use crate::twin::page::KeyTest;
 use crate::twin::route::Route;
-use crate::twin::update::{Operand, Source, Update as ModelUpdate};
+use crate::twin::update::Update as ModelUpdate;
 
 /// The expressions of one request, with the placeholders that they share.
 #[derive(Debug, Default)]
@@ -47,9 +48,9 @@ impl Trees<'_> {
         let mut text = Text::default();
         let update = self.update.map(|update| text.update(update));
         let condition = self.condition.map(|test| text.test(test));
-        let key_conditions = self.key_conditions.map(|tests| text.key_tests(tests));
+        let key_conditions = self.key_conditions.map(|tests| text.key_tests(tests).join(" AND "));
         let filter = self.filter.map(|test| text.test(test));
-        let projection = self.projection.map(|routes| text.projection(routes));
+        let projection = self.projection.map(|routes| text.routes(routes));
         let names = (!text.names.is_empty()).then_some(&text.names);
         let values = (!text.values.is_empty()).then_some(&text.values);
         let mut binder = Binder::new(names, values);
@@ -89,7 +90,7 @@ impl Text {
 
     pub fn describe_key_tests(tests: &[(String, KeyTest)]) -> String {
         let mut text = Text::default();
-        let rendered = text.key_tests(tests);
+        let rendered = text.key_tests(tests).join(" AND ");
         text.inlined(rendered)
     }
 
@@ -101,86 +102,6 @@ impl Text {
             rendered = rendered.replace(placeholder, &format!("`{}`", show(value)));
         }
         rendered
-    }
-
-    fn test(&mut self, test: &Test) -> String {
-        match test {
-            Test::And(tests) => self.joined(tests, " AND "),
-            Test::Or(tests) => self.joined(tests, " OR "),
-            Test::Not(test) => format!("NOT {}", self.nested(test)),
-            Test::Compare(left, comparison, right) => {
-                let (left, right) = (self.term(left), self.term(right));
-                format!("{left} {} {right}", symbol(*comparison))
-            }
-            Test::Between(term, low, high) => {
-                let (term, low, high) = (self.term(term), self.term(low), self.term(high));
-                format!("{term} BETWEEN {low} AND {high}")
-            }
-            Test::In(term, list) => {
-                let term = self.term(term);
-                let list: Vec<String> = list.iter().map(|member| self.term(member)).collect();
-                format!("{term} IN ({})", list.join(", "))
-            }
-            Test::Exists(route) => format!("attribute_exists({})", self.route(route)),
-            Test::Missing(route) => format!("attribute_not_exists({})", self.route(route)),
-            Test::HasType(route, attribute_type) => {
-                let literal = AttributeValue::S(attribute_type.to_string());
-                format!("attribute_type({}, {})", self.route(route), self.value(&literal))
-            }
-            Test::BeginsWith(term, prefix) => {
-                format!("begins_with({}, {})", self.term(term), self.term(prefix))
-            }
-            Test::Contains(container, element) => {
-                format!("contains({}, {})", self.term(container), self.term(element))
-            }
-        }
-    }
-
-    fn joined(&mut self, tests: &[Test], operator: &str) -> String {
-        let tests: Vec<String> = tests.iter().map(|test| self.nested(test)).collect();
-        tests.join(operator)
-    }
-
-    fn nested(&mut self, test: &Test) -> String {
-        let text = self.test(test);
-        match test {
-            Test::And(_) | Test::Or(_) => format!("({text})"),
-            _ => text,
-        }
-    }
-
-    fn term(&mut self, term: &Term) -> String {
-        match term {
-            Term::Route(route) => self.route(route),
-            Term::Literal(value) => self.value(value),
-            Term::Size(route) => format!("size({})", self.route(route)),
-        }
-    }
-
-    fn key_tests(&mut self, tests: &[(String, KeyTest)]) -> String {
-        let tests: Vec<String> = tests
-            .iter()
-            .map(|(name, test)| {
-                let name = self.name(name);
-                match test {
-                    KeyTest::Compare(comparison, value) => {
-                        format!("{name} {} {}", symbol(*comparison), self.value(value))
-                    }
-                    KeyTest::Between(low, high) => {
-                        format!("{name} BETWEEN {} AND {}", self.value(low), self.value(high))
-                    }
-                    KeyTest::BeginsWith(prefix) => {
-                        format!("begins_with({name}, {})", self.value(prefix))
-                    }
-                }
-            })
-            .collect();
-        tests.join(" AND ")
-    }
-
-    fn projection(&mut self, routes: &[Route]) -> String {
-        let routes: Vec<String> = routes.iter().map(|route| self.route(route)).collect();
-        routes.join(", ")
     }
 
     fn update(&mut self, update: &ModelUpdate) -> String {
@@ -208,49 +129,10 @@ impl Text {
         section("DELETE", with_value(&update.deletes));
         sections.join(" ")
     }
+}
 
-    fn source(&mut self, source: &Source) -> String {
-        match source {
-            Source::Operand(operand) => self.operand(operand),
-            Source::Plus(left, right) => {
-                format!("{} + {}", self.operand(left), self.operand(right))
-            }
-            Source::Minus(left, right) => {
-                format!("{} - {}", self.operand(left), self.operand(right))
-            }
-        }
-    }
-
-    fn operand(&mut self, operand: &Operand) -> String {
-        match operand {
-            Operand::Route(route) => self.route(route),
-            Operand::Literal(value) => self.value(value),
-            Operand::IfNotExists(route, default) => {
-                format!("if_not_exists({}, {})", self.route(route), self.operand(default))
-            }
-            Operand::ListAppend(front, back) => {
-                format!("list_append({}, {})", self.operand(front), self.operand(back))
-            }
-        }
-    }
-
-    fn route(&mut self, route: &Route) -> String {
-        let mut text = String::new();
-        for (position, element) in route.0.iter().enumerate() {
-            match element {
-                PathElement::Name(name) => {
-                    if position > 0 {
-                        text.push('.');
-                    }
-                    text.push_str(&self.name(name));
-                }
-                PathElement::Index(index) => text.push_str(&format!("[{index}]")),
-            }
-        }
-        text
-    }
-
-    /// The name itself, every other time, if the grammar allows it. Otherwise a placeholder.
+impl Render for Text {
+    /// The name as it is if the grammar allows it, and every other time if it does.
     fn name(&mut self, name: &str) -> String {
         let is_plain = name.starts_with(|first: char| first.is_ascii_alphabetic())
             && name.chars().all(|character| character.is_ascii_alphanumeric())
@@ -268,16 +150,25 @@ impl Text {
         self.values.insert(placeholder.clone(), value.clone());
         placeholder
     }
-}
 
-fn symbol(comparison: Comparison) -> &'static str {
-    match comparison {
-        Comparison::Equal => "=",
-        Comparison::NotEqual => "<>",
-        Comparison::Less => "<",
-        Comparison::LessOrEqual => "<=",
-        Comparison::Greater => ">",
-        Comparison::GreaterOrEqual => ">=",
+    fn missing(path: &str) -> String {
+        format!("attribute_not_exists({path})")
+    }
+
+    fn has_type(&mut self, path: &str, expected: AttributeType) -> String {
+        format!("attribute_type({path}, {})", self.value(&AttributeValue::S(expected.to_string())))
+    }
+
+    fn list(members: &str) -> String {
+        format!("({members})")
+    }
+
+    fn nested(&mut self, test: &Test) -> String {
+        let text = self.test(test);
+        match test {
+            Test::And(_) | Test::Or(_) => format!("({text})"),
+            _ => text,
+        }
     }
 }
 

@@ -5,13 +5,14 @@ use std::fmt;
 use serde_json::{Value, json};
 use zenobe_engine::schema::KeySchema;
 use zenobe_value::limits::NESTING_LEVELS_MAX;
-use zenobe_value::{AttributeValue, Attributes, PathElement};
+use zenobe_value::{AttributeType, AttributeValue, Attributes};
 
 use super::parameters;
-use crate::twin::condition::{Comparison, Term, Test};
-use crate::twin::page::{KeyTest, Query};
+use crate::render::Render;
+use crate::twin::condition::Test;
+use crate::twin::page::Query;
 use crate::twin::route::Route;
-use crate::twin::update::{Operand, Source, Update};
+use crate::twin::update::Update;
 
 #[derive(Debug, Clone, Default)]
 pub struct Statement {
@@ -64,15 +65,15 @@ impl Statement {
         let mut statement = Statement { returning: " RETURNING ALL NEW *", ..Statement::default() };
         let mut clauses = String::new();
         for (route, source) in &update.sets {
-            let source = statement.source(source);
-            clauses += &format!(" SET {} = {source}", path(route));
+            let (route, source) = (statement.route(route), statement.source(source));
+            clauses += &format!(" SET {route} = {source}");
         }
         for route in &update.removes {
-            clauses += &format!(" REMOVE {}", path(route));
+            clauses += &format!(" REMOVE {}", statement.route(route));
         }
         for (function, changes) in [("set_add", &update.adds), ("set_delete", &update.deletes)] {
             for (route, value) in changes {
-                let (route, value) = (path(route), statement.value(value));
+                let (route, value) = (statement.route(route), statement.value(value));
                 clauses += &format!(" SET {route} = {function}({route}, {value})");
             }
         }
@@ -103,11 +104,8 @@ impl Statement {
     }
 
     pub fn get(table: &str, key: &Attributes, projection: Option<&[Route]>) -> Statement {
-        let columns = match projection {
-            None => "*".to_owned(),
-            Some(routes) => routes.iter().map(path).collect::<Vec<_>>().join(", "),
-        };
         let mut statement = Statement::default();
+        let columns = projection.map_or("*".to_owned(), |routes| statement.routes(routes));
         let tests: Vec<String> = key
             .iter()
             .map(|(name, value)| format!("{} = \"{name}\"", statement.value(value)))
@@ -118,8 +116,7 @@ impl Statement {
 
     pub fn query(query: &Query, partition: &str, sort: Option<&str>) -> Statement {
         let mut statement = Statement::default();
-        let mut tests: Vec<String> =
-            query.conditions.iter().map(|(name, test)| statement.key_test(name, test)).collect();
+        let mut tests = statement.key_tests(&query.conditions);
         if let Some(filter) = &query.reading.filter {
             tests.push(format!("({})", statement.test(filter)));
         }
@@ -150,118 +147,31 @@ impl Statement {
         }
         self.text += &tests.join(" AND ");
     }
+}
 
-    fn value(&mut self, value: &AttributeValue) -> &'static str {
+impl Render for Statement {
+    fn name(&mut self, name: &str) -> String {
+        format!("\"{name}\"")
+    }
+
+    fn value(&mut self, value: &AttributeValue) -> String {
         self.values.push(value.clone());
-        "?"
+        "?".to_owned()
     }
 
-    fn key_test(&mut self, name: &str, test: &KeyTest) -> String {
-        match test {
-            KeyTest::Compare(comparison, value) => {
-                format!("\"{name}\" {} {}", symbol(*comparison), self.value(value))
-            }
-            KeyTest::Between(low, high) => {
-                format!("\"{name}\" BETWEEN {} AND {}", self.value(low), self.value(high))
-            }
-            KeyTest::BeginsWith(prefix) => {
-                format!("begins_with(\"{name}\", {})", self.value(prefix))
-            }
-        }
+    fn missing(path: &str) -> String {
+        format!("{path} IS MISSING")
     }
 
-    fn test(&mut self, test: &Test) -> String {
-        match test {
-            Test::And(tests) => self.joined(tests, " AND ", "true"),
-            Test::Or(tests) => self.joined(tests, " OR ", "false"),
-            Test::Not(test) => format!("NOT ({})", self.test(test)),
-            Test::Compare(left, comparison, right) => {
-                format!("{} {} {}", self.term(left), symbol(*comparison), self.term(right))
-            }
-            Test::Between(term, low, high) => {
-                format!("{} BETWEEN {} AND {}", self.term(term), self.term(low), self.term(high))
-            }
-            Test::In(term, list) => {
-                let term = self.term(term);
-                let list: Vec<String> = list.iter().map(|member| self.term(member)).collect();
-                format!("{term} IN [{}]", list.join(", "))
-            }
-            Test::Exists(route) => format!("attribute_exists({})", path(route)),
-            Test::Missing(route) => format!("{} IS MISSING", path(route)),
-            Test::HasType(route, expected) => {
-                format!("attribute_type({}, '{expected}')", path(route))
-            }
-            Test::BeginsWith(term, prefix) => {
-                format!("begins_with({}, {})", self.term(term), self.term(prefix))
-            }
-            Test::Contains(container, element) => {
-                format!("contains({}, {})", self.term(container), self.term(element))
-            }
-        }
+    fn has_type(&mut self, path: &str, expected: AttributeType) -> String {
+        format!("attribute_type({path}, '{expected}')")
     }
 
-    fn joined(&mut self, tests: &[Test], operator: &str, empty: &str) -> String {
-        if tests.is_empty() {
-            return empty.to_owned();
-        }
-        let tests: Vec<String> =
-            tests.iter().map(|test| format!("({})", self.test(test))).collect();
-        tests.join(operator)
+    fn list(members: &str) -> String {
+        format!("[{members}]")
     }
 
-    fn term(&mut self, term: &Term) -> String {
-        match term {
-            Term::Route(route) => path(route),
-            Term::Literal(value) => self.value(value).to_owned(),
-            Term::Size(route) => format!("size({})", path(route)),
-        }
-    }
-
-    fn source(&mut self, source: &Source) -> String {
-        match source {
-            Source::Operand(operand) => self.operand(operand),
-            Source::Plus(left, right) => {
-                format!("{} + {}", self.operand(left), self.operand(right))
-            }
-            Source::Minus(left, right) => {
-                format!("{} - {}", self.operand(left), self.operand(right))
-            }
-        }
-    }
-
-    fn operand(&mut self, operand: &Operand) -> String {
-        match operand {
-            Operand::Route(route) => path(route),
-            Operand::Literal(value) => self.value(value).to_owned(),
-            Operand::IfNotExists(route, default) => {
-                format!("if_not_exists({}, {})", path(route), self.operand(default))
-            }
-            Operand::ListAppend(front, back) => {
-                format!("list_append({}, {})", self.operand(front), self.operand(back))
-            }
-        }
-    }
-}
-
-fn path(route: &Route) -> String {
-    let mut text = String::new();
-    for element in &route.0 {
-        match element {
-            PathElement::Name(name) if text.is_empty() => text = format!("\"{name}\""),
-            PathElement::Name(name) => text += &format!(".\"{name}\""),
-            PathElement::Index(index) => text += &format!("[{index}]"),
-        }
-    }
-    text
-}
-
-fn symbol(comparison: Comparison) -> &'static str {
-    match comparison {
-        Comparison::Equal => "=",
-        Comparison::NotEqual => "<>",
-        Comparison::Less => "<",
-        Comparison::LessOrEqual => "<=",
-        Comparison::Greater => ">",
-        Comparison::GreaterOrEqual => ">=",
+    fn nested(&mut self, test: &Test) -> String {
+        format!("({})", self.test(test))
     }
 }
