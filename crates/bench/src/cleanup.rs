@@ -4,13 +4,14 @@
 //! Values clean up when they are dropped. A signal drops nothing, so its handler cleans up what is
 //! registered here.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command};
+use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
 use tokio::signal::unix::{SignalKind, signal};
+use zenobe_testing::{Output, Signal, listening_address, wait_for};
 
 use crate::Result;
 
@@ -18,15 +19,15 @@ use crate::Result;
 const EXIT_INTERRUPTED: i32 = 130;
 /// How long a process may take to end before it is killed.
 const STOP_PATIENCE: Duration = Duration::from_secs(3);
-const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-static PROCESSES: Mutex<Vec<Arc<Mutex<Child>>>> = Mutex::new(Vec::new());
+static PROCESSES: Mutex<Vec<Arc<Mutex<zenobe_testing::Process>>>> = Mutex::new(Vec::new());
 static DIRECTORIES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// A running process. Dropping this value ends it.
 pub struct Process {
-    child: Arc<Mutex<Child>>,
+    process: Arc<Mutex<zenobe_testing::Process>>,
     id: u32,
+    output: Output,
 }
 
 impl Process {
@@ -35,48 +36,50 @@ impl Process {
         // Locked before the start, so that a signal handler sees every started process and nothing
         // starts after it.
         let mut processes = lock(&PROCESSES);
-        let child = command.spawn().map_err(|error| format!("cannot run `{program}`: {error}"))?;
-        let id = child.id();
-        let child = Arc::new(Mutex::new(child));
-        processes.push(child.clone());
-        Ok(Process { child, id })
+        let process = zenobe_testing::Process::start(command)
+            .map_err(|error| format!("cannot run `{program}`: {error}"))?;
+        let (id, output) = (process.id(), process.output().clone());
+        let process = Arc::new(Mutex::new(process));
+        processes.push(process.clone());
+        Ok(Process { process, id, output })
     }
 
     pub fn id(&self) -> u32 {
         self.id
     }
 
-    pub fn take_output(&mut self) -> Result<ChildStdout> {
-        lock(&self.child).stdout.take().ok_or_else(|| "standard output is not piped".into())
+    /// Where it says that it listens.
+    pub fn address(&self) -> Result<SocketAddr> {
+        listening_address(&self.output)
+            .ok_or_else(|| format!("it does not listen: {}", self.complaint()).into())
+    }
+
+    /// The end of what it printed, for the message that says that it failed.
+    pub fn complaint(&self) -> String {
+        let text = self.output.text();
+        let lines: Vec<&str> = text.lines().map(|line| line.trim_start_matches("  | ")).collect();
+        lines[lines.len().saturating_sub(3)..].join("; ")
     }
 
     pub fn has_ended(&self) -> bool {
-        matches!(lock(&self.child).try_wait(), Ok(Some(_)))
+        lock(&self.process).ended().is_some()
     }
 
     /// Asks the process to end and waits up to `patience`.
     pub fn stop(&self, patience: Duration) -> Result<()> {
-        if let Some(id) = i32::try_from(self.id).ok().and_then(Pid::from_raw) {
-            // The process may already be gone.
-            let _ = kill_process(id, Signal::TERM);
-        }
-        let end = Instant::now() + patience;
-        while !self.has_ended() {
-            if Instant::now() > end {
-                return Err("the process does not end when it is asked to".into());
-            }
-            std::thread::sleep(POLL_INTERVAL);
-        }
-        Ok(())
+        lock(&self.process).signal(Signal::TERM);
+        // The lock is free between two looks: a signal may end it.
+        wait_for(patience, || self.has_ended().then_some(()))
+            .ok_or_else(|| "the process does not end when it is asked to".into())
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
         if self.stop(STOP_PATIENCE).is_err() {
-            kill(&self.child);
+            lock(&self.process).kill();
         }
-        lock(&PROCESSES).retain(|child| !Arc::ptr_eq(child, &self.child));
+        lock(&PROCESSES).retain(|process| !Arc::ptr_eq(process, &self.process));
     }
 }
 
@@ -124,8 +127,8 @@ pub fn on_signals() -> Result<()> {
         eprintln!("\ninterrupted: ending what was started");
         // Held until the end, so that no new process can start.
         let processes = lock(&PROCESSES);
-        for child in processes.iter() {
-            kill(child);
+        for process in processes.iter() {
+            lock(process).kill();
         }
         for directory in lock(&DIRECTORIES).iter() {
             let _ = std::fs::remove_dir_all(directory);
@@ -133,12 +136,6 @@ pub fn on_signals() -> Result<()> {
         std::process::exit(EXIT_INTERRUPTED);
     });
     Ok(())
-}
-
-fn kill(child: &Mutex<Child>) {
-    let mut child = lock(child);
-    let _ = child.kill();
-    let _ = child.wait();
 }
 
 /// A panic leaves nothing here half done.

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -42,12 +43,14 @@ enum {
     FAULT_ALLOCATE = 64, FAULT_DIRECTORY = 128,
 };
 
+#define KILL UINT64_MAX
+
 struct control {
     uint64_t kinds;       /* which calls count, and fail */
     uint64_t calls;       /* how many of them there were */
     uint64_t first;       /* the number of the first call that fails, from 1; 0 for none */
     uint64_t count;       /* how many fail from there on */
-    uint64_t error;       /* with which errno; 0: writes are cut short instead */
+    uint64_t error;       /* with which errno; 0: writes are cut short instead; KILL: the process is killed */
     uint64_t failed;      /* how many have failed */
     uint64_t hold_syncs;  /* while set, syncs wait */
     uint64_t held_syncs;  /* how many wait now */
@@ -265,6 +268,7 @@ static int fails(uint64_t kind, int *shortened) {
     uint64_t number = ++control->calls;
     if (!control->first || number < control->first || number - control->first >= control->count) return 0;
     control->failed++;
+    if (control->error == KILL) raise(SIGKILL);
     if (!control->error) {
         if (shortened) *shortened = 1;
         return 0;

@@ -43,6 +43,11 @@ pub struct Fault {
     pub error: u64,
 }
 
+impl Fault {
+    /// In place of an `errno`: the process is killed (SIGKILL) before the call has any effect.
+    pub const KILL: u64 = u64::MAX;
+}
+
 /// The control block of a process: eight numbers, laid out as in `shim/recorder.c`.
 #[derive(Debug)]
 pub struct Control {

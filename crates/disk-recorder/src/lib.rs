@@ -5,7 +5,7 @@
 //! - [`Disk`] replays a trace up to any moment and computes what a power cut would leave
 //!   ([`Survival`]): everything that was synced, and any part of the rest that a disk may have
 //!   written by then.
-//! - [`Control`] makes calls fail, or syncs wait, while the process runs.
+//! - [`Control`] makes calls fail, makes syncs wait, or kills the process at a call.
 //!
 //! When a sync has ended, the changes before its start are durable. `sync_file_range` is not a
 //! sync. A file's name is durable once its directory has been synced. A call that the recorder does

@@ -3,18 +3,15 @@
 //! The SDK retries, validates and hides; these tests must know exactly which request was
 //! acknowledged. It is also far cheaper, which leaves the machine to the server under load.
 
-use std::fmt;
-use std::io::{self, BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::net::SocketAddr;
+use std::{fmt, io};
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-/// A server that stays silent this long has failed.
-const REPLY_TIME_MAX: Duration = Duration::from_secs(60);
+use crate::connection::{Connection, Reply};
 
 /// Well formed, but signed with no real key: servers on loopback accept any credentials.
-const AUTHORIZATION: &str = "AWS4-HMAC-SHA256 \
+pub const AUTHORIZATION: &str = "AWS4-HMAC-SHA256 \
     Credential=test/20260101/us-east-1/dynamodb/aws4_request, \
     SignedHeaders=content-type;host;x-amz-date;x-amz-target, \
     Signature=0000000000000000000000000000000000000000000000000000000000000000";
@@ -23,7 +20,7 @@ const DATE: &str = "20260101T000000Z";
 /// One keep-alive connection to a server, opened on first use and again after a failure.
 pub struct Client {
     address: SocketAddr,
-    connection: Option<BufReader<TcpStream>>,
+    connection: Option<Connection>,
 }
 
 impl Client {
@@ -43,13 +40,7 @@ impl Client {
     }
 
     fn call_target(&mut self, target: &str, body: &Value) -> Result<Reply, ClientError> {
-        let headers = [
-            ("Content-Type", "application/x-amz-json-1.0"),
-            ("X-Amz-Target", target),
-            ("X-Amz-Date", DATE),
-            ("Authorization", AUTHORIZATION),
-        ];
-        self.send("POST", "/", &headers, body.to_string().as_bytes())
+        self.exchange(&api_request(target, "", body.to_string().as_bytes()))
     }
 
     /// Calls an operation that must succeed.
@@ -71,70 +62,39 @@ impl Client {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> Result<Reply, ClientError> {
-        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n", self.address);
-        for (name, value) in headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
-        }
-        head.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
-        let outcome = self.exchange(&[head.as_bytes(), body].concat());
-        // After a failure the connection may hold half a response.
-        if outcome.as_ref().map_or(true, |reply| reply.closes) {
-            self.connection = None;
-        }
-        outcome
+        let lines: String =
+            headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let headers = format!("Host: {}\r\n{lines}", self.address);
+        self.exchange(&request(&format!("{method} {path}"), &headers, body))
     }
 
     fn exchange(&mut self, request: &[u8]) -> Result<Reply, ClientError> {
-        let connection = match &mut self.connection {
+        let mut connection = match self.connection.take() {
             Some(connection) => connection,
-            None => self.connection.insert(connect(self.address).map_err(ClientError::Connect)?),
+            None => Connection::connect(self.address).map_err(ClientError::Connect)?,
         };
-        connection.get_mut().write_all(request).map_err(ClientError::Exchange)?;
-        read_reply(connection)
+        connection.try_send(request).map_err(ClientError::Exchange)?;
+        let reply = connection.try_reply().map_err(ClientError::Exchange)?;
+        // After a failure the connection may hold half a response, so it is kept only here.
+        self.connection = (!reply.closes()).then_some(connection);
+        Ok(reply)
     }
 }
 
-fn connect(address: SocketAddr) -> io::Result<BufReader<TcpStream>> {
-    let stream = TcpStream::connect(address)?;
-    stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(REPLY_TIME_MAX))?;
-    Ok(BufReader::new(stream))
+/// A request to the API as an SDK sends it, with further header lines.
+pub fn api_request(target: &str, more_headers: &str, body: &[u8]) -> Vec<u8> {
+    let headers = format!(
+        "Host: localhost\r\nContent-Type: application/x-amz-json-1.0\r\nX-Amz-Date: {DATE}\r\n\
+         Authorization: {AUTHORIZATION}\r\nX-Amz-Target: {target}\r\n{more_headers}"
+    );
+    request("POST /", &headers, body)
 }
 
-/// One response from the server.
-#[derive(Clone, Debug)]
-pub struct Reply {
-    pub status: u16,
-    /// Names in lower case.
-    pub headers: Vec<(String, String)>,
-    /// `Null` when the body is empty or is not JSON.
-    pub body: Value,
-    pub bytes: Vec<u8>,
-    closes: bool,
-}
-
-impl Reply {
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
-    }
-
-    /// The short name of the exception, as clients read it: the part of `__type` after `#`.
-    pub fn error(&self) -> Option<&str> {
-        let name = self.body["__type"].as_str()?;
-        Some(name.rsplit('#').next().unwrap_or(name))
-    }
-
-    /// The server's id for the request.
-    ///
-    /// # Panics
-    /// If there is none; every response must have one.
-    pub fn request_id(&self) -> &str {
-        self.header("x-amzn-requestid").expect("every answer has an id")
-    }
-
-    pub fn is_success(&self) -> bool {
-        self.status == 200
-    }
+fn request(method_and_path: &str, headers: &str, body: &[u8]) -> Vec<u8> {
+    let length = body.len();
+    let head =
+        format!("{method_and_path} HTTP/1.1\r\n{headers}Content-Length: {length}\r\n\r\n");
+    [head.as_bytes(), body].concat()
 }
 
 /// Why no complete response arrived.
@@ -156,94 +116,3 @@ impl fmt::Display for ClientError {
 }
 
 impl std::error::Error for ClientError {}
-
-fn read_reply(connection: &mut impl BufRead) -> Result<Reply, ClientError> {
-    let malformed = |what| ClientError::Exchange(io::Error::new(io::ErrorKind::InvalidData, what));
-    let status_line = read_line(connection)?;
-    let status = status_line.split(' ').nth(1).and_then(|code| code.parse().ok());
-    let status = status.ok_or_else(|| malformed("no status line"))?;
-    let mut headers = Vec::new();
-    loop {
-        let line = read_line(connection)?;
-        if line.is_empty() {
-            break;
-        }
-        let (name, value) = line.split_once(':').ok_or_else(|| malformed("no header"))?;
-        headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
-    }
-    let value_of = |name: &str| headers.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str());
-    let length = value_of("content-length").and_then(|text| text.parse().ok());
-    let mut bytes = vec![0; length.ok_or_else(|| malformed("no content length"))?];
-    connection.read_exact(&mut bytes).map_err(ClientError::Exchange)?;
-    let closes = value_of("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
-    let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
-    Ok(Reply { status, headers, body, bytes, closes })
-}
-
-fn read_line(connection: &mut impl BufRead) -> Result<String, ClientError> {
-    let mut line = String::new();
-    if connection.read_line(&mut line).map_err(ClientError::Exchange)? == 0 {
-        return Err(ClientError::Exchange(io::ErrorKind::UnexpectedEof.into()));
-    }
-    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
-}
-
-/// Builds an item from plain JSON: strings become `S`, numbers `N`, booleans `BOOL`, null `NULL`,
-/// arrays `L`, objects `M`.
-pub fn json_item(plain: &Value) -> Value {
-    let members = plain.as_object().expect("an item is an object");
-    Value::Object(members.iter().map(|(name, value)| (name.clone(), attribute(value))).collect())
-}
-
-fn attribute(plain: &Value) -> Value {
-    let (kind, value) = match plain {
-        Value::String(text) => ("S", Value::String(text.clone())),
-        Value::Number(number) => ("N", Value::String(number.to_string())),
-        Value::Bool(flag) => ("BOOL", Value::Bool(*flag)),
-        Value::Null => ("NULL", Value::Bool(true)),
-        Value::Array(elements) => ("L", elements.iter().map(attribute).collect()),
-        Value::Object(_) => ("M", json_item(plain)),
-    };
-    Value::Object(Map::from_iter([(kind.to_owned(), value)]))
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_reply_is_read_to_its_end_and_no_further() {
-        let answer = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 28\r\nX-A: b\r\n\r\n\
-            {\"__type\":\"com.amazon#Oops\"}HTTP/1.1 200 OK\r\n";
-        let mut stream = BufReader::new(&answer[..]);
-        let reply = read_reply(&mut stream).unwrap();
-        assert_eq!((reply.status, reply.error()), (400, Some("Oops")));
-        assert_eq!(reply.header("x-a"), Some("b"));
-        assert_eq!(read_line(&mut stream).unwrap(), "HTTP/1.1 200 OK");
-    }
-
-    #[test]
-    fn a_torn_reply_is_an_error() {
-        let check = |answer: &[u8]| {
-            let outcome = read_reply(&mut BufReader::new(answer));
-            assert!(matches!(outcome, Err(ClientError::Exchange(_))), "{outcome:?}");
-        };
-        check(b"");
-        check(b"HTTP/1.1 200 OK\r\n");
-        check(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab");
-    }
-
-    #[test]
-    fn plain_json_becomes_an_item() {
-        let plain = json!({"a": "x", "b": 1, "c": [true, null], "d": {"e": 2}});
-        let expected = json!({
-            "a": {"S": "x"},
-            "b": {"N": "1"},
-            "c": {"L": [{"BOOL": true}, {"NULL": true}]},
-            "d": {"M": {"e": {"N": "2"}}},
-        });
-        assert_eq!(json_item(&plain), expected);
-    }
-}

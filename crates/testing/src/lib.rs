@@ -1,8 +1,9 @@
 //! Support for tests that drive a real server: its process, its wire protocol, its directory, its
 //! randomness.
 //!
-//! - [`ServerProcess`] starts `zenobe serve`, kills it abruptly, or stops it cleanly.
-//! - [`Client`] speaks the wire protocol with nothing between the test and the bytes.
+//! - [`ServerProcess`] starts `zenobe serve`, kills or stops it, and checks how it ended.
+//! - [`Client`] speaks the wire protocol; [`Connection`] sends exactly the bytes that it is told to.
+//! - [`wait_until`] waits for a condition.
 //! - [`TemporaryDirectory`] is removed after a passing test and kept after a failing one.
 //! - [`linearizability`] checks whether some order explains what concurrent callers saw.
 //! - [`Seed`] makes a random test replayable: it prints itself, and `ZENOBE_SEED` brings it back.
@@ -15,13 +16,22 @@ mod binary;
 #[cfg(test)]
 mod bless;
 mod client;
+mod connection;
 pub mod linearizability;
+mod process;
 mod seed;
 mod server_process;
 mod temporary_directory;
+mod wait;
 
 pub use binary::server_binary;
-pub use client::{Client, ClientError, Reply, json_item};
+pub use client::{AUTHORIZATION, Client, ClientError, api_request};
+pub use connection::{Connection, Reply};
+pub use process::{Output, Process, Stream};
+pub use rustix::process::Signal;
 pub use seed::Seed;
-pub use server_process::{ServerOptions, ServerProcess, StartError};
+pub use server_process::{
+    ServerOptions, ServerProcess, StartError, listening_address, without_options,
+};
 pub use temporary_directory::TemporaryDirectory;
+pub use wait::{PATIENCE, wait_for, wait_until};

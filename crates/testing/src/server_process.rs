@@ -1,24 +1,22 @@
 //! A server as a separate process: the only way to test what survives its death.
 
-use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, mpsc};
-use std::time::{Duration, Instant};
-use std::{fmt, io, thread};
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
+use std::{env, fmt, io, thread};
 
-use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, prlimit};
 
+use crate::process::{Output, Process, Stream};
+use crate::wait::wait_for;
 use crate::{Client, server_binary};
 
 /// A start includes the recovery of the store's log; a debug build on a busy machine needs time.
 const START_TIME_MAX: Duration = Duration::from_secs(60);
 const STOP_TIME_MAX: Duration = Duration::from_secs(30);
-const KEPT_OUTPUT_LINES_MAX: usize = 200;
 
 /// Options of `zenobe serve` besides the data directory.
 #[derive(Clone, Debug)]
@@ -47,9 +45,8 @@ impl Default for ServerOptions {
 
 /// A running server. Dropping it kills it.
 pub struct ServerProcess {
-    child: Child,
+    process: Process,
     address: SocketAddr,
-    output: Output,
 }
 
 impl ServerProcess {
@@ -69,50 +66,55 @@ impl ServerProcess {
         ServerProcess::try_start(data, options).unwrap_or_else(|error| panic!("{error}"))
     }
 
+    /// As [`ServerProcess::start`], without a data directory.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub fn in_memory(arguments: &[&str]) -> ServerProcess {
+        let mut command = Command::new(server_binary());
+        command.args(["serve", "--memory", "--listen", "127.0.0.1:0"]).args(arguments);
+        ServerProcess::launch(without_options(&mut command))
+    }
+
     pub fn try_start(data: &Path, options: &ServerOptions) -> Result<ServerProcess, StartError> {
-        let mut child = command(data, options)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(StartError::Spawn)?;
-        let (found, addresses) = mpsc::channel();
-        let output = Output::default();
-        output.follow(child.stdout.take().expect("stdout is piped"), found.clone());
-        output.follow(child.stderr.take().expect("stderr is piped"), found);
-        // Both senders are dropped when the process closes its output, so this also returns at once
-        // when the server refuses to start.
-        match addresses.recv_timeout(START_TIME_MAX) {
-            Ok(address) => Ok(ServerProcess { child, address, output }),
-            Err(mpsc::RecvTimeoutError::Disconnected) => {
-                let status = child.wait().map_err(StartError::Spawn)?;
-                Err(StartError::Exited { status, output: output.text() })
-            }
-            Err(mpsc::RecvTimeoutError::Timeout) => {
-                child.kill().map_err(StartError::Spawn)?;
-                child.wait().map_err(StartError::Spawn)?;
-                Err(StartError::Silent { output: output.text() })
-            }
+        ServerProcess::try_launch(&mut command(data, options))
+    }
+
+    /// Runs a command that becomes a server, and returns once it has printed its address.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub fn launch(command: &mut Command) -> ServerProcess {
+        ServerProcess::try_launch(command).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    pub fn try_launch(command: &mut Command) -> Result<ServerProcess, StartError> {
+        let mut process = Process::start(command).map_err(StartError::Spawn)?;
+        match listening_address(process.output()) {
+            Some(address) => Ok(ServerProcess { process, address }),
+            // It has closed its output, or it is too slow.
+            None => match process.wait(STOP_TIME_MAX) {
+                Some(status) => Err(StartError::Exited { status, output: process.output().text() }),
+                None => Err(StartError::Silent { output: process.output().text() }),
+            },
         }
     }
 
-    /// Starts a server and kills it after this time, whether or not it listens by then. This
-    /// interrupts the recovery of a store.
+    /// Starts a server in an environment that kills it before it listens: the way to interrupt the recovery of a store.
+    /// One that listens before that is killed then.
     ///
     /// # Panics
-    /// If the process cannot be run.
-    pub fn start_and_kill(data: &Path, options: &ServerOptions, after: Duration) {
-        let mut command = command(data, options);
-        let mut child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("the server can be run");
-        thread::sleep(after);
-        child.kill().expect("a child can be killed");
-        let status = child.wait().expect("a killed child can be waited for");
-        assert_killed(status, "a server that was just started");
+    /// If it ends in another way.
+    pub fn start_and_kill(data: &Path, options: &ServerOptions) {
+        match ServerProcess::try_start(data, options) {
+            Ok(server) => server.kill(),
+            Err(StartError::Exited { status, output }) => assert_killed(status, &output),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    pub fn id(&self) -> u32 {
+        self.process.id()
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -129,7 +131,29 @@ impl ServerProcess {
 
     /// The last lines that the server printed.
     pub fn output(&self) -> String {
-        self.output.text()
+        self.process.output().text()
+    }
+
+    /// Waits for a line of the server's log that contains a text.
+    ///
+    /// # Panics
+    /// If there is none in time.
+    pub fn expect_output(&self, text: &str) -> String {
+        self.process.output().expect(START_TIME_MAX, text)
+    }
+
+    /// The first lines that the server prints to its standard output, once they are there.
+    ///
+    /// # Panics
+    /// If it prints fewer.
+    pub fn first_lines(&self, count: usize) -> Vec<String> {
+        let mut lines = Vec::new();
+        let all = self.process.output().find(START_TIME_MAX, |stream, line| {
+            lines.extend((stream == Stream::Output).then(|| line.to_owned()));
+            (lines.len() == count).then_some(())
+        });
+        assert!(all.is_some(), "the server prints less than {count} lines:\n{}", self.output());
+        lines
     }
 
     /// Lifts [`ServerOptions::file_size_blocks_max`], as if the disk had space again.
@@ -137,48 +161,64 @@ impl ServerProcess {
     /// # Panics
     /// If the limit cannot be changed.
     pub fn lift_file_size_limit(&self) {
-        let pid = Some(Pid::from_child(&self.child));
         let Rlimit { maximum, .. } = getrlimit(Resource::Fsize);
         let lifted = Rlimit { current: maximum, maximum };
-        prlimit(pid, Resource::Fsize, lifted).expect("a soft limit can be raised to the hard one");
+        let set = prlimit(Some(self.process.pid()), Resource::Fsize, lifted);
+        set.expect("a soft limit can be raised to the hard one");
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        self.process.signal(signal);
+    }
+
+    /// Whether the server runs.
+    pub fn is_running(&mut self) -> bool {
+        self.process.ended().is_none()
+    }
+
+    /// Waits until the server has ended by itself or by a signal that it was sent.
+    ///
+    /// # Panics
+    /// If it does not end in time.
+    pub fn wait(mut self) -> ExitStatus {
+        let ended = self.process.wait(STOP_TIME_MAX);
+        ended.unwrap_or_else(|| panic!("the server does not end:\n{}", self.output()))
     }
 
     /// Ends the server as `kill -9` does: it gets no chance to finish anything.
     ///
     /// # Panics
-    /// If the process cannot be killed, or had ended by itself before.
+    /// If it had ended by itself before.
     pub fn kill(mut self) {
-        self.child.kill().expect("a running child can be killed");
-        let status = self.child.wait().expect("a killed child can be waited for");
+        let status = self.process.kill();
         assert_killed(status, &self.output());
     }
 
-    /// Asks the server to stop (SIGTERM) and waits until it has.
+    /// Asks the server to stop, as an operator does.
     ///
     /// # Panics
-    /// If it does not stop in time.
-    pub fn stop(mut self) -> ExitStatus {
-        let pid = Pid::from_child(&self.child);
-        kill_process(pid, Signal::TERM).expect("a running child can be signalled");
-        let deadline = Instant::now() + STOP_TIME_MAX;
-        loop {
-            if let Some(status) = self.child.try_wait().expect("a child can be waited for") {
-                return status;
-            }
-            assert!(Instant::now() < deadline, "the server ignores SIGTERM:\n{}", self.output());
-            thread::sleep(Duration::from_millis(5));
-        }
+    /// If it does not stop in time, or not with success.
+    pub fn stop(self) {
+        self.stop_by(Signal::TERM);
+    }
+
+    /// As [`ServerProcess::stop`], by another signal.
+    ///
+    /// # Panics
+    /// If it does not stop in time, or not with success.
+    pub fn stop_by(self, signal: Signal) {
+        self.signal(signal);
+        let output = self.process.output().clone();
+        let status = self.wait();
+        assert_eq!(status.code(), Some(0), "after {signal:?} ({status}):\n{}", output.text());
     }
 }
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
         if thread::panicking() {
-            eprintln!("the server's last output:\n{}", self.output.text());
+            eprintln!("the server's last output:\n{}", self.output());
         }
-        // After `kill` or `stop` the process is gone and both calls do nothing.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -225,45 +265,25 @@ fn command(data: &Path, options: &ServerOptions) -> Command {
             shell
         }
     };
+    without_options(&mut command);
     command.args(["serve", "--listen", &options.listen, "--data"]).arg(data);
     command.args(&options.arguments);
     command.envs(options.environment.iter().cloned());
     command
 }
 
-/// The server's output. It yields the address and keeps the last lines.
-#[derive(Clone, Default)]
-struct Output {
-    lines: Arc<Mutex<VecDeque<String>>>,
+/// Takes the variables away that would set options of the server: those of whoever runs the tests are none of theirs.
+pub fn without_options(command: &mut Command) -> &mut Command {
+    let names = env::vars_os().map(|(name, _)| name);
+    for name in names.filter(|name| name.to_string_lossy().starts_with("ZENOBE_")) {
+        command.env_remove(name);
+    }
+    command
 }
 
-impl Output {
-    /// Reads the stream to its end on a separate thread, so that the server never blocks on it.
-    fn follow(&self, stream: impl Read + Send + 'static, found: mpsc::Sender<SocketAddr>) {
-        let output = self.clone();
-        thread::spawn(move || {
-            for line in BufReader::new(stream).lines().map_while(Result::ok) {
-                if let Some(address) = address_in(&line) {
-                    // Nobody receives once the first address has been taken.
-                    let _ = found.send(address);
-                }
-                output.push(line);
-            }
-        });
-    }
-
-    fn push(&self, line: String) {
-        let mut lines = self.lines.lock().expect("no holder of this lock panics");
-        if lines.len() == KEPT_OUTPUT_LINES_MAX {
-            lines.pop_front();
-        }
-        lines.push_back(line);
-    }
-
-    fn text(&self) -> String {
-        let lines = self.lines.lock().expect("no holder of this lock panics");
-        lines.iter().map(|line| format!("  | {line}\n")).collect()
-    }
+/// Waits until a process has printed where it listens. `None` if it closes its output before, or is too slow.
+pub fn listening_address(output: &Output) -> Option<SocketAddr> {
+    output.find(START_TIME_MAX, |_, line| address_in(line))
 }
 
 /// Finds `http://127.0.0.1:<port>` in a line of the server's output.
@@ -290,25 +310,39 @@ mod tests {
         check("starting", None);
     }
 
+    fn launch(script: &str) -> ServerProcess {
+        ServerProcess::launch(Command::new("sh").args(["-c", script]))
+    }
+
     #[test]
     #[should_panic(expected = "the server ended by itself (exit status: 3)")]
     fn a_server_that_died_on_its_own_was_not_killed() {
-        let mut child = Command::new("sh").args(["-c", "exit 3"]).spawn().unwrap();
-        let status = child.wait().unwrap();
-        assert_killed(status, "");
+        let mut server = launch("echo http://127.0.0.1:1; exit 3");
+        wait_for(STOP_TIME_MAX, || (!server.is_running()).then_some(()));
+        server.kill();
+    }
+
+    #[test]
+    fn a_kill_is_one() {
+        launch("echo http://127.0.0.1:1; exec sleep 1000").kill();
+    }
+
+    #[test]
+    #[should_panic(expected = "(exit status: 3)")]
+    fn a_stop_without_success_is_told() {
+        let script = "trap 'exit 3' TERM; echo http://127.0.0.1:1; while :; do sleep 0.01; done";
+        launch(script).stop();
     }
 
     #[test]
     fn a_refusal_carries_what_the_process_said() {
-        let mut child = Command::new("sh");
-        let child = child.args(["-c", "echo no data >&2; exit 3"]);
-        let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let (found, addresses) = mpsc::channel();
-        let output = Output::default();
-        output.follow(child.stdout.take().unwrap(), found.clone());
-        output.follow(child.stderr.take().unwrap(), found);
-        assert!(addresses.recv_timeout(Duration::from_secs(10)).is_err());
-        assert_eq!(child.wait().unwrap().code(), Some(3));
-        assert_eq!(output.text(), "  | no data\n");
+        let mut command = Command::new("sh");
+        match ServerProcess::try_launch(command.args(["-c", "echo no data >&2; exit 3"])) {
+            Err(StartError::Exited { status, output }) => {
+                assert_eq!((status.code(), output.as_str()), (Some(3), "  | no data\n"));
+            }
+            Err(other) => panic!("{other}"),
+            Ok(_) => panic!("there is no address"),
+        }
     }
 }

@@ -3,11 +3,11 @@
 //! the real server's.
 
 use std::convert::Infallible;
-use std::io::{self, BufRead, BufReader};
+use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::num::NonZero;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -33,11 +33,8 @@ impl BareServer {
     pub fn start(file: &Path, body: &str) -> Result<BareServer> {
         std::fs::write(file, body)?;
         let mut command = Command::new(std::env::current_exe()?);
-        command.arg("bare").arg(file).stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut process = Process::start(&mut command)?;
-        let mut line = String::new();
-        BufReader::new(process.take_output()?).read_line(&mut line)?;
-        Ok(BareServer { process, address: line.trim().parse()? })
+        let process = Process::start(command.arg("bare").arg(file))?;
+        Ok(BareServer { address: process.address()?, process })
     }
 }
 
@@ -53,7 +50,7 @@ pub fn run(body: &Path) -> Result<()> {
     let count = std::thread::available_parallelism().map_or(1, NonZero::get);
     let threads = (0..count).map(|_| start_thread()).collect::<io::Result<Vec<Handle>>>()?;
     let listener = TcpListener::bind("127.0.0.1:0")?;
-    println!("{}", listener.local_addr()?);
+    println!("listening on http://{}", listener.local_addr()?);
     for thread in threads.iter().cycle() {
         let (stream, _) = listener.accept()?;
         stream.set_nodelay(true)?;

@@ -3,14 +3,15 @@
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use zenobe_testing::wait_for;
 
 use crate::Result;
 use crate::cleanup::Process;
 use crate::load;
 
 const START_PATIENCE: Duration = Duration::from_secs(60);
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A peer: where it is installed, or why it is not.
 #[derive(Debug, Clone)]
@@ -77,14 +78,11 @@ impl Peer {
     pub fn start(installation: &Installation, mode: Mode, data: &Path) -> Result<Peer> {
         let directory = installation.directory.as_ref().map_err(|reason| reason.clone())?;
         std::fs::create_dir_all(data)?;
-        let log = data.join("log.txt");
         let address = free_address()?;
         let file = (mode.survives != Survives::Nothing).then(|| data.join("store"));
         let mut command = command(&installation.name, directory, address.port(), file.as_deref())?;
-        command.current_dir(data).stdin(std::process::Stdio::null());
-        command.stdout(super::log_file(&data.join("output.txt"))?).stderr(super::log_file(&log)?);
-        let peer = Peer { process: Process::start(&mut command)?, address };
-        peer.wait(&log)?;
+        let peer = Peer { process: Process::start(command.current_dir(data))?, address };
+        peer.wait()?;
         Ok(peer)
     }
 
@@ -92,20 +90,16 @@ impl Peer {
         self.process.id()
     }
 
-    fn wait(&self, log: &Path) -> Result<()> {
-        let end = Instant::now() + START_PATIENCE;
-        loop {
-            let answer = load::exchange(self.address, "ListTables", "{}");
-            if answer.is_ok() {
-                return Ok(());
-            }
-            if self.process.has_ended() {
-                return Err(format!("it ended at once: {}", super::log_tail(log)).into());
-            }
-            if Instant::now() > end {
-                return Err("it does not answer".into());
-            }
-            std::thread::sleep(POLL_INTERVAL);
+    fn wait(&self) -> Result<()> {
+        let answers = || load::exchange(self.address, "ListTables", "{}").is_ok();
+        let settled = wait_for(START_PATIENCE, || match answers() {
+            true => Some(true),
+            false => self.process.has_ended().then_some(false),
+        });
+        match settled {
+            Some(true) => Ok(()),
+            Some(false) => Err(format!("it ended at once: {}", self.process.complaint()).into()),
+            None => Err("it does not answer".into()),
         }
     }
 }

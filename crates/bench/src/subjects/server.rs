@@ -1,9 +1,8 @@
 //! The server itself, started as a user would start it.
 
-use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::cleanup::Process;
@@ -46,7 +45,6 @@ impl Server {
         options: &[&str],
     ) -> Result<Server> {
         std::fs::create_dir_all(data)?;
-        let log = data.join("log.txt");
         let store = data.join("store");
         let mut command = Command::new(binary);
         command.args(["serve", "--listen", "127.0.0.1:0"]).args(options);
@@ -55,12 +53,8 @@ impl Server {
             Keeping::Os => command.args(["--durability", "os", "--data"]).arg(&store),
             Keeping::Sync => command.args(["--durability", "sync", "--data"]).arg(&store),
         };
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(super::log_file(&log)?);
-        let mut process = Process::start(&mut command)?;
-        let output = BufReader::new(process.take_output()?);
-        let address =
-            read_address(output).map_err(|error| format!("{error}: {}", super::log_tail(&log)))?;
-        Ok(Server { process, address, data: store })
+        let process = Process::start(&mut command)?;
+        Ok(Server { address: process.address()?, process, data: store })
     }
 
     pub fn id(&self) -> u32 {
@@ -109,22 +103,6 @@ fn sum_of_files(directory: &Path, wanted: fn(&str) -> bool) -> Result<u64> {
         }
     }
     Ok(sum)
-}
-
-/// The server prints its address. Reading on keeps its standard output from blocking.
-fn read_address(mut output: impl BufRead + Send + 'static) -> Result<SocketAddr> {
-    let mut line = String::new();
-    while output.read_line(&mut line)? > 0 {
-        if let Some(at) = line.find("http://") {
-            let rest = &line[at + "http://".len()..];
-            let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == ':'));
-            let address = rest[..end.unwrap_or(rest.len())].parse()?;
-            std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
-            return Ok(address);
-        }
-        line.clear();
-    }
-    Err("the server ended before it listened".into())
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! A real process is recorded. Calls that can't be recorded end it.
 
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -77,4 +78,15 @@ fn a_fault_hits_the_call_that_it_names() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("I/O error"), "{output:?}");
     assert_eq!(std::fs::read(scratch.recorded().join("a")).unwrap(), b"1\n3\n");
     assert_eq!((control.calls(), control.failed()), (3, 1));
+}
+
+#[test]
+fn a_process_is_killed_at_the_call_that_is_named() {
+    let scratch = Scratch::new("kill");
+    let control = Control::create(&scratch.0.join("control")).unwrap();
+    let recorder = Recorder::new(&scratch.recorded()).control(&control);
+    control.set(Fault { calls: Calls::WRITE, first: 2, count: 1, error: Fault::KILL });
+    let output = shell("echo 1 > a; echo 2 >> a; echo 3 >> a", &scratch.recorded(), &recorder);
+    assert_eq!(output.status.signal(), Some(9), "{output:?}");
+    assert_eq!(std::fs::read(scratch.recorded().join("a")).unwrap(), b"1\n");
 }

@@ -1,48 +1,13 @@
 //! Servers to load.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use zenobe_load::{Plan, Target, Workload};
-use zenobe_testing::server_binary;
-
-/// The real server, with its data in memory. Dropping it kills it.
-pub struct Server {
-    child: Child,
-    endpoint: String,
-    /// If it were closed, the server would fail when it prints.
-    _output: BufReader<ChildStdout>,
-}
-
-impl Server {
-    pub fn start(arguments: &[&str]) -> Server {
-        let mut command = Command::new(server_binary());
-        command.args(["serve", "--memory", "--listen", "127.0.0.1:0"]).args(arguments);
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-        let mut welcome = String::new();
-        let mut output = BufReader::new(child.stdout.take().unwrap());
-        output.read_line(&mut welcome).unwrap();
-        let address =
-            welcome.trim().rsplit_once("http://").expect("the server tells its address").1;
-        Server { endpoint: format!("http://{address}"), child, _output: output }
-    }
-
-    pub fn endpoint(&self) -> &str {
-        &self.endpoint
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 /// A small plan that ends by count.
 pub fn small_plan(endpoint: &str, workload: Workload) -> Plan {

@@ -3,9 +3,9 @@
 use zenobe_load::{
     Credential, LoadError, LoadProgress, Plan, Target, Workload, drop_table, exchange, prepare, run,
 };
-use zenobe_testing::TemporaryDirectory;
+use zenobe_testing::{ServerProcess, TemporaryDirectory};
 
-use crate::support::{Reply, Server, ok, small_plan, start_script};
+use crate::support::{Reply, ok, small_plan, start_script};
 
 fn steps(plan: &Plan) -> Vec<LoadProgress> {
     let mut steps = Vec::new();
@@ -17,10 +17,10 @@ fn steps(plan: &Plan) -> Vec<LoadProgress> {
 
 #[test]
 fn a_table_is_loaded_once_and_replaced_when_it_does_not_fit() {
-    let server = Server::start(&[]);
+    let server = ServerProcess::in_memory(&[]);
     let loaded = |total| LoadProgress::Loading { done: total, total };
     for workload in [Workload::Put, Workload::Query, Workload::PutIndexed] {
-        let mut plan = small_plan(server.endpoint(), workload);
+        let mut plan = small_plan(&server.endpoint(), workload);
         assert_eq!(steps(&plan), [LoadProgress::Creating, loaded(250)]);
         assert_eq!(steps(&plan), [LoadProgress::Reused]);
         run(&plan, &mut |_| ()).unwrap();
@@ -33,7 +33,7 @@ fn a_table_is_loaded_once_and_replaced_when_it_does_not_fit() {
         assert_eq!(steps(&plan), [LoadProgress::Creating, loaded(60)]);
     }
     // A table of another shape under the same name still belongs to the generator.
-    let mut plan = small_plan(server.endpoint(), Workload::Query);
+    let mut plan = small_plan(&server.endpoint(), Workload::Query);
     plan.table = "zenobe-bench-indexed".into();
     assert_eq!(steps(&plan)[0], LoadProgress::Replacing);
     plan.workload = Workload::Get;
@@ -42,8 +42,8 @@ fn a_table_is_loaded_once_and_replaced_when_it_does_not_fit() {
 
 #[test]
 fn a_table_of_somebody_else_is_left_alone() {
-    let server = Server::start(&[]);
-    let plan = small_plan(server.endpoint(), Workload::Put);
+    let server = ServerProcess::in_memory(&[]);
+    let plan = small_plan(&server.endpoint(), Workload::Put);
     for (key, kind) in [("pk", "S"), ("id", "N")] {
         let create = format!(
             r#"{{"TableName":"zenobe-bench","BillingMode":"PAY_PER_REQUEST",
@@ -62,8 +62,8 @@ fn a_table_of_somebody_else_is_left_alone() {
 
 #[test]
 fn a_table_that_was_changed_is_made_again() {
-    let server = Server::start(&[]);
-    let plan = small_plan(server.endpoint(), Workload::PutIndexed);
+    let server = ServerProcess::in_memory(&[]);
+    let plan = small_plan(&server.endpoint(), Workload::PutIndexed);
     let changes = [
         r#""StreamSpecification":{"StreamEnabled":false}"#,
         r#""GlobalSecondaryIndexUpdates":[{"Delete":{"IndexName":"by-category"}}]"#,
@@ -91,8 +91,8 @@ fn an_endpoint_that_describes_no_table_is_rejected_at_once() {
 
 #[test]
 fn an_item_of_the_same_name_does_not_make_a_table_ours() {
-    let server = Server::start(&[]);
-    let plan = small_plan(server.endpoint(), Workload::Put);
+    let server = ServerProcess::in_memory(&[]);
+    let plan = small_plan(&server.endpoint(), Workload::Put);
     for (operation, body) in [
         (
             "CreateTable",
@@ -116,19 +116,19 @@ fn an_item_of_the_same_name_does_not_make_a_table_ours() {
 fn signed_requests_are_accepted_where_signatures_are_verified() {
     let directory = TemporaryDirectory::new("signed");
     let keys = directory.secret_file("keys", "someone:secret:token");
-    let server = Server::start(&["--credentials", keys.to_str().unwrap()]);
+    let server = ServerProcess::in_memory(&["--credentials", keys.to_str().unwrap()]);
     let credential = |secret: &str| Credential {
         access_key: "someone".into(),
         secret_key: secret.into(),
         session_token: Some("token".into()),
     };
-    let mut plan = small_plan(server.endpoint(), Workload::YcsbA);
-    plan.target = Target::new(server.endpoint(), "us-east-1", Some(credential("secret"))).unwrap();
+    let mut plan = small_plan(&server.endpoint(), Workload::YcsbA);
+    plan.target = Target::new(&server.endpoint(), "us-east-1", Some(credential("secret"))).unwrap();
     prepare(&plan, &mut |_| ()).unwrap();
     let report = run(&plan, &mut |_| ()).unwrap();
     assert_eq!((report.requests, report.error_count()), (300, 0), "{:?}", report.error_messages);
 
-    plan.target = Target::new(server.endpoint(), "us-east-1", Some(credential("wrong"))).unwrap();
+    plan.target = Target::new(&server.endpoint(), "us-east-1", Some(credential("wrong"))).unwrap();
     let refused = prepare(&plan, &mut |_| ()).unwrap_err();
     assert!(refused.to_string().contains("signature"), "{refused}");
 }

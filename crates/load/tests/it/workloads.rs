@@ -1,19 +1,20 @@
 //! Every workload, on the real server.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use zenobe_load::{
     Distribution, Identity, Operation, Pacing, Plan, Report, Workload, exchange, html, json, plot,
     prepare, run, summary,
 };
+use zenobe_testing::{ServerProcess, wait_until};
 
-use crate::support::{Reply, Server, ok, small_plan, start_script};
+use crate::support::{Reply, ok, small_plan, start_script};
 
 #[test]
 fn the_server_takes_every_request_of_every_workload() {
-    let server = Server::start(&[]);
+    let server = ServerProcess::in_memory(&[]);
     for workload in Workload::ALL {
-        let plan = small_plan(server.endpoint(), workload);
+        let plan = small_plan(&server.endpoint(), workload);
         prepare(&plan, &mut |_| ()).unwrap();
         let report = run(&plan, &mut |_| ()).unwrap();
         check_complete(&plan, &report);
@@ -23,10 +24,10 @@ fn the_server_takes_every_request_of_every_workload() {
 
 #[test]
 fn the_server_takes_every_distribution_in_both_loops() {
-    let server = Server::start(&[]);
+    let server = ServerProcess::in_memory(&[]);
     for keys in ["uniform", "zipfian", "zipfian:0.5", "latest", "hot", "single"] {
         for workload in [Workload::Get, Workload::Transact, Workload::BatchWrite, Workload::YcsbD] {
-            let mut plan = small_plan(server.endpoint(), workload);
+            let mut plan = small_plan(&server.endpoint(), workload);
             // One connection, because transactions on the same item cancel each other.
             plan.connections = 1;
             plan.keys = keys.parse::<Distribution>().unwrap();
@@ -51,14 +52,14 @@ fn a_server_that_always_answers_the_same_can_be_loaded() {
 
 #[test]
 fn reads_find_what_was_loaded() {
-    let server = Server::start(&[]);
-    let mut plan = small_plan(server.endpoint(), Workload::Query);
+    let server = ServerProcess::in_memory(&[]);
+    let mut plan = small_plan(&server.endpoint(), Workload::Query);
     prepare(&plan, &mut |_| ()).unwrap();
     // 250 items make two whole partitions, and every page starts where a whole page is left.
     assert_eq!(run(&plan, &mut |_| ()).unwrap().items, 25 * 300);
 
     // Scans start over at the end of their segment, so these are complete passes.
-    plan = small_plan(server.endpoint(), Workload::Scan);
+    plan = small_plan(&server.endpoint(), Workload::Scan);
     prepare(&plan, &mut |_| ()).unwrap();
     plan.connections = 1;
     plan.operations_max = Some(3);
@@ -68,8 +69,8 @@ fn reads_find_what_was_loaded() {
 
 #[test]
 fn a_scan_goes_on_where_the_last_page_ended() {
-    let server = Server::start(&[]);
-    let mut plan = small_plan(server.endpoint(), Workload::Scan);
+    let server = ServerProcess::in_memory(&[]);
+    let mut plan = small_plan(&server.endpoint(), Workload::Scan);
     plan.items = 50;
     plan.item_bytes = 100_000;
     plan.connections = 1;
@@ -82,8 +83,8 @@ fn a_scan_goes_on_where_the_last_page_ended() {
 
 #[test]
 fn counting_counts_every_request_once() {
-    let server = Server::start(&[]);
-    let plan = small_plan(server.endpoint(), Workload::Counter);
+    let server = ServerProcess::in_memory(&[]);
+    let plan = small_plan(&server.endpoint(), Workload::Counter);
     prepare(&plan, &mut |_| ()).unwrap();
     assert_eq!(run(&plan, &mut |_| ()).unwrap().requests, 300);
     let key = r#"{"TableName":"zenobe-bench","Key":{"pk":{"S":"user#000000000000"}}}"#;
@@ -94,9 +95,9 @@ fn counting_counts_every_request_once() {
 
 #[test]
 fn inserted_items_are_new_in_every_run() {
-    let server = Server::start(&[]);
+    let server = ServerProcess::in_memory(&[]);
     for workload in [Workload::YcsbD, Workload::YcsbE, Workload::PutIfAbsent] {
-        let plan = small_plan(server.endpoint(), workload);
+        let plan = small_plan(&server.endpoint(), workload);
         prepare(&plan, &mut |_| ()).unwrap();
         for _ in 0..2 {
             let before = item_count(&plan);
@@ -104,9 +105,14 @@ fn inserted_items_are_new_in_every_run() {
             let puts = report.operations.iter().find(|each| each.operation == Operation::PutItem);
             assert_eq!(item_count(&plan) - before, puts.unwrap().requests, "{workload}");
             // The millisecond distinguishes runs.
-            std::thread::sleep(Duration::from_millis(2));
+            let ended = milliseconds();
+            wait_until(|| milliseconds() > ended);
         }
     }
+}
+
+fn milliseconds() -> u128 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()
 }
 
 fn item_count(plan: &Plan) -> u64 {

@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use rand::RngExt;
 use rand::rngs::StdRng;
 use serde_json::{Value, json};
-use zenobe_testing::{Client, Seed, ServerProcess, TemporaryDirectory};
+use zenobe_testing::{Client, Seed, ServerProcess, TemporaryDirectory, wait_until};
 
 use crate::tables::{create_simple, scan};
 
@@ -18,7 +17,6 @@ const WRITERS: u64 = 6;
 const KEYS: u32 = 60;
 const CHANGES: usize = 12;
 const WRITES_BETWEEN_CHANGES: u64 = 40;
-const CHANGE_TIME_MAX: Duration = Duration::from_secs(60);
 
 #[test]
 fn an_index_built_under_load_is_complete() {
@@ -67,35 +65,26 @@ fn change(mut client: Client, written: &AtomicU64) {
     for _ in 0..CHANGES {
         wait_for_writes(written);
         client.expect("UpdateTable", &creation);
-        wait_until(&mut client, |index| index["IndexStatus"] == "ACTIVE");
+        wait_for_index(&mut client, |index| index["IndexStatus"] == "ACTIVE");
         wait_for_writes(written);
         client.expect("UpdateTable", &deletion);
-        wait_until(&mut client, Value::is_null);
+        wait_for_index(&mut client, Value::is_null);
     }
     client.expect("UpdateTable", &creation);
-    wait_until(&mut client, |index| index["IndexStatus"] == "ACTIVE");
+    wait_for_index(&mut client, |index| index["IndexStatus"] == "ACTIVE");
 }
 
 /// Waits until some more writes have succeeded.
 fn wait_for_writes(written: &AtomicU64) {
     let enough = written.load(Ordering::Relaxed) + WRITES_BETWEEN_CHANGES;
-    let deadline = Instant::now() + CHANGE_TIME_MAX;
-    while written.load(Ordering::Relaxed) < enough {
-        assert!(Instant::now() < deadline, "nobody writes");
-        thread::yield_now();
-    }
+    wait_until(|| written.load(Ordering::Relaxed) >= enough);
 }
 
-fn wait_until(client: &mut Client, reached: impl Fn(&Value) -> bool) {
-    let deadline = Instant::now() + CHANGE_TIME_MAX;
-    loop {
+fn wait_for_index(client: &mut Client, reached: impl Fn(&Value) -> bool) {
+    wait_until(|| {
         let table = client.expect("DescribeTable", &json!({"TableName": TABLE}))["Table"].take();
-        if reached(&table["GlobalSecondaryIndexes"][0]) && table["TableStatus"] == "ACTIVE" {
-            return;
-        }
-        assert!(Instant::now() < deadline, "the index does not get that far: {table}");
-        thread::sleep(Duration::from_millis(5));
-    }
+        reached(&table["GlobalSecondaryIndexes"][0]) && table["TableStatus"] == "ACTIVE"
+    });
 }
 
 /// Writes of every kind on few keys. Each moves items into or out of the index.

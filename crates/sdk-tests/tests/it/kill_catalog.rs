@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
 
 use rand::RngExt;
 use serde_json::{Value, json};
-use zenobe_testing::{Client, ClientError, Seed, ServerProcess, TemporaryDirectory};
+use zenobe_testing::{Client, ClientError, Seed, ServerProcess, TemporaryDirectory, wait_until};
 
 use crate::tables::{create_simple, get, scan};
 
@@ -119,7 +118,6 @@ fn listed(client: &mut Client) -> BTreeSet<String> {
 }
 
 const ITEMS: usize = 3000;
-const INDEX_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// The server dies twice while it builds an index. In the end the index holds every item once.
 #[test]
@@ -188,15 +186,10 @@ fn look_on(client: &mut Client, requests: usize) {
 }
 
 fn wait_for_index(client: &mut Client) {
-    let deadline = Instant::now() + INDEX_TIME_MAX;
-    loop {
-        let answer = client.expect("DescribeTable", &json!({"TableName": "filled"}));
-        let index = &answer["Table"]["GlobalSecondaryIndexes"][0];
-        if index["IndexStatus"] == "ACTIVE" {
-            assert_eq!(index["ItemCount"], ITEMS - 1);
-            return;
-        }
-        assert!(Instant::now() < deadline, "the index is not built in time: {index}");
-        thread::sleep(Duration::from_millis(10));
-    }
+    let mut index = || {
+        let mut answer = client.expect("DescribeTable", &json!({"TableName": "filled"}));
+        answer["Table"]["GlobalSecondaryIndexes"][0].take()
+    };
+    wait_until(|| index()["IndexStatus"] == "ACTIVE");
+    assert_eq!(index()["ItemCount"], ITEMS - 1);
 }

@@ -10,6 +10,7 @@ mod index_changes;
 mod io_failure;
 mod kill;
 mod kill_catalog;
+mod recovery;
 mod start;
 mod statements;
 mod streams;

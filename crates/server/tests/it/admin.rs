@@ -1,9 +1,9 @@
 //! Admin requests: who may send them, and the driven clock.
 
 use serde_json::{Value, json};
-use zenobe_testing::Client;
+use zenobe_testing::{Client, ServerProcess};
 
-use crate::commands::{Process, zenobe};
+use crate::commands::zenobe;
 use crate::endpoint::{Answer, TestEndpoint};
 use crate::triggers::{admin, create_table, serve};
 
@@ -16,7 +16,7 @@ fn a_driven_clock_moves_when_told_and_items_expire() {
     assert_eq!(clock("GET", Value::Null).1, first, "time stands still");
     let start_ms = first["now_ms"].as_u64().unwrap();
 
-    let mut client = Client::new(process.address);
+    let mut client = process.client();
     create_table(&mut client, "events");
     let endpoint = TestEndpoint::start(|_, _| Answer::Ok);
     let expired = json!({"userIdentity": {"type": ["Service"]}});
@@ -47,7 +47,7 @@ fn a_driven_clock_moves_when_told_and_items_expire() {
 fn invalid_clock_requests_are_rejected() {
     let process = serve(&["--memory", "--driven-clock"]);
     let check = |method: &str, body: &str, status: u16, expected: &str| {
-        let mut client = Client::new(process.address);
+        let mut client = process.client();
         let reply = client.send(method, "/_zenobe/clock", &[], body.as_bytes()).unwrap();
         assert_eq!(reply.status, status, "{body}");
         let error = reply.body["error"].as_str().unwrap();
@@ -71,8 +71,8 @@ fn invalid_clock_requests_are_rejected() {
 #[test]
 fn probes_are_answered_to_anybody() {
     let open = ["serve", "--memory", "--listen", "0.0.0.0:0", "--log", "error"];
-    let process = Process::start(zenobe(&open).env("ZENOBE_CREDENTIALS", "AKID:secret"));
-    let address = ([127, 0, 0, 1], process.address.port()).into();
+    let process = ServerProcess::launch(zenobe(&open).env("ZENOBE_CREDENTIALS", "AKID:secret"));
+    let address = ([127, 0, 0, 1], process.address().port()).into();
     let get = |method: &str, path: &str| {
         let reply = Client::new(address).send(method, path, &[], b"").unwrap();
         (reply.status, reply.body)
@@ -87,8 +87,8 @@ fn probes_are_answered_to_anybody() {
 #[test]
 fn admin_requests_need_loopback_or_a_verified_signature() {
     let open = ["serve", "--memory", "--listen", "0.0.0.0:0", "--log", "error"];
-    let reached = |process: &Process| {
-        let address = format!("127.0.0.1:{}", process.address.port());
+    let reached = |process: &ServerProcess| {
+        let address = format!("127.0.0.1:{}", process.address().port());
         Client::new(address.parse().unwrap())
     };
     let get = |client: &mut Client, headers: &[(&str, &str)]| {
@@ -96,15 +96,15 @@ fn admin_requests_need_loopback_or_a_verified_signature() {
         (reply.status, reply.body["error"].as_str().unwrap_or_default().to_owned())
     };
     let insecure = [&open[..], &["--insecure-accept-any-credentials"]].concat();
-    let process = Process::start(&mut zenobe(&insecure));
+    let process = ServerProcess::launch(&mut zenobe(&insecure));
     let (status, error) = get(&mut reached(&process), &[]);
     assert_eq!(status, 403);
     assert!(error.starts_with("admin requests need a server on a loopback address"), "{error}");
 
-    let process = Process::start(zenobe(&open).env("ZENOBE_CREDENTIALS", "AKID:secret"));
+    let process = ServerProcess::launch(zenobe(&open).env("ZENOBE_CREDENTIALS", "AKID:secret"));
     let (status, error) = get(&mut reached(&process), &[]);
     assert_eq!(status, 403, "{error}");
-    let server = format!("http://127.0.0.1:{}", process.address.port());
+    let server = format!("http://127.0.0.1:{}", process.address().port());
     let list = |secret: &str| {
         let mut command = zenobe(&["trigger", "list", "--endpoint", &server]);
         command.env("AWS_ACCESS_KEY_ID", "AKID").env("AWS_SECRET_ACCESS_KEY", secret);
@@ -115,7 +115,7 @@ fn admin_requests_need_loopback_or_a_verified_signature() {
     assert!(!list("wrong").status.success());
 
     let process = serve(&["--memory"]);
-    let own = format!("http://{}", process.address);
+    let own = process.endpoint();
     let (status, error) = get(&mut reached(&process), &[("Origin", &own)]);
     assert_eq!((status, error.as_str()), (403, "web pages may not send admin requests"));
     assert_eq!(get(&mut reached(&process), &[]).0, 200);

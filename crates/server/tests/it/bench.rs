@@ -7,9 +7,9 @@ use std::process::Output;
 use std::thread;
 
 use serde_json::Value;
-use zenobe_testing::TemporaryDirectory;
+use zenobe_testing::{ServerProcess, TemporaryDirectory};
 
-use crate::commands::{Process, check_refusal, zenobe};
+use crate::commands::{check_refusal, zenobe};
 
 const SMALL: [&str; 6] = ["--items", "50", "--operations", "40", "--connections", "2"];
 
@@ -25,8 +25,8 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn a_run_is_summarised_written_as_json_and_drawn() {
-    let server = Process::start(&mut zenobe(&["serve", "--memory", "--listen", "127.0.0.1:0"]));
-    let endpoint = format!("http://{}", server.address);
+    let server = ServerProcess::launch(&mut zenobe(&["serve", "--memory", "--listen", "127.0.0.1:0"]));
+    let endpoint = server.endpoint();
     let directory = TemporaryDirectory::new("bench");
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
 
@@ -60,8 +60,8 @@ fn a_run_is_summarised_written_as_json_and_drawn() {
 
 #[test]
 fn unwritable_results_fail_before_the_run_or_drop_the_table() {
-    let server = Process::start(&mut zenobe(&["serve", "--memory", "--listen", "127.0.0.1:0"]));
-    let endpoint = format!("http://{}", server.address);
+    let server = ServerProcess::launch(&mut zenobe(&["serve", "--memory", "--listen", "127.0.0.1:0"]));
+    let endpoint = server.endpoint();
     for option in ["--json", "--plot"] {
         let output = bench(&endpoint, &["put", "--drop", option, "/nonexistent/report.svg"]);
         let told = text(&output.stderr);

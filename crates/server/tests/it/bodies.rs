@@ -7,8 +7,9 @@ use flate2::Compression;
 use flate2::read::{GzDecoder, ZlibDecoder};
 use flate2::write::{GzEncoder, ZlibEncoder};
 use zenobe::http::BODY_SIZE_BYTES_MAX;
+use zenobe_testing::{Reply, api_request};
 
-use crate::support::{ECHO, LARGE, Reply, TestOptions, TestServer, api_request};
+use crate::support::{ECHO, LARGE, TestOptions, TestServer, assert_from_service};
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
@@ -30,7 +31,7 @@ fn send(headers: &str, body: &[u8]) -> Reply {
 fn compressed_requests_are_unpacked() {
     let check = |encoding: &str, body: &[u8]| {
         let reply = send(&format!("Content-Encoding: {encoding}\r\n"), body);
-        assert_eq!((reply.status(), reply.text().as_str()), (200, r#"{"a":1}"#), "{encoding}");
+        assert_eq!((reply.status, reply.text().as_str()), (200, r#"{"a":1}"#), "{encoding}");
     };
     check("gzip", &gzip(br#"{"a":1}"#));
     check("GZIP", &[gzip(br#"{"a""#), gzip(br#":1}"#)].concat());
@@ -41,15 +42,15 @@ fn compressed_requests_are_unpacked() {
 #[test]
 fn broken_compression_and_unknown_encodings_are_internal_errors() {
     let broken = send("Content-Encoding: gzip\r\n", b"{}");
-    assert_eq!(broken.status(), 500);
+    assert_eq!(broken.status, 500);
     assert!(broken.text().contains("#InternalServerError\""), "{}", broken.text());
     let truncated = &gzip(&vec![b'a'; 10_000])[..20];
-    assert_eq!(send("Content-Encoding: gzip\r\n", truncated).status(), 500);
+    assert_eq!(send("Content-Encoding: gzip\r\n", truncated).status, 500);
     let unknown = send("Content-Encoding: br\r\n", b"{}");
-    assert_eq!((unknown.status(), unknown.text()), (500, broken.text()));
+    assert_eq!((unknown.status, unknown.text()), (500, broken.text()));
     // Gzip members add up to one body, deflate streams don't.
     let two_streams = [deflate(br#"{"a""#), deflate(br#":1}"#)].concat();
-    assert_eq!(send("Content-Encoding: deflate\r\n", &two_streams).status(), 500);
+    assert_eq!(send("Content-Encoding: deflate\r\n", &two_streams).status, 500);
 }
 
 #[test]
@@ -62,23 +63,23 @@ fn large_answers_are_compressed_for_those_who_accept_it() {
 
     let compressed = ask(accepts, "100000");
     assert_eq!(compressed.header("content-encoding"), Some("gzip"));
-    assert!(compressed.body.len() < 10_000);
+    assert!(compressed.bytes.len() < 10_000);
     // The checksum covers the compressed bytes.
-    compressed.assert_from_service();
+    assert_from_service(&compressed);
     let mut text = String::new();
-    GzDecoder::new(&compressed.body[..]).read_to_string(&mut text).unwrap();
+    GzDecoder::new(&compressed.bytes[..]).read_to_string(&mut text).unwrap();
     assert_eq!(text.len(), 100_000);
 
     let deflated = ask("Accept-Encoding: deflate, gzip\r\n", "100000");
     assert_eq!(deflated.header("content-encoding"), Some("deflate"));
-    deflated.assert_from_service();
+    assert_from_service(&deflated);
     let mut text = String::new();
-    ZlibDecoder::new(&deflated.body[..]).read_to_string(&mut text).unwrap();
+    ZlibDecoder::new(&deflated.bytes[..]).read_to_string(&mut text).unwrap();
     assert_eq!(text.len(), 100_000);
 
     for plain in [ask(accepts, "4096"), ask("", "100000")] {
         assert_eq!(plain.header("content-encoding"), None);
-        plain.assert_from_service();
+        assert_from_service(&plain);
     }
 }
 
@@ -87,29 +88,29 @@ fn bodies_of_16_mib_pass_and_larger_ones_do_not() {
     let server = TestServer::start();
     let largest = vec![b'1'; BODY_SIZE_BYTES_MAX];
     let reply = server.call(ECHO, &largest);
-    assert_eq!((reply.status(), reply.body.len()), (200, BODY_SIZE_BYTES_MAX));
+    assert_eq!((reply.status, reply.bytes.len()), (200, BODY_SIZE_BYTES_MAX));
 
     let too_large = vec![b'1'; BODY_SIZE_BYTES_MAX + 1];
     let mut connection = server.connect();
     let reply = connection.send(&api_request(ECHO, "", &too_large)).reply();
-    assert_eq!((reply.status(), reply.header("connection")), (413, Some("close")));
-    assert_eq!((reply.header("x-amzn-requestid"), reply.body.len()), (None, 0));
+    assert_eq!((reply.status, reply.header("connection")), (413, Some("close")));
+    assert_eq!((reply.header("x-amzn-requestid"), reply.bytes.len()), (None, 0));
     assert!(connection.is_closed());
 
     let compressed = gzip(&too_large);
     assert!(compressed.len() < 100_000);
     let request = api_request(ECHO, "Content-Encoding: gzip\r\n", &compressed);
-    assert_eq!(server.connect().send(&request).reply().status(), 413);
+    assert_eq!(server.connect().send(&request).reply().status, 413);
 }
 
 #[test]
 fn a_declared_size_is_rejected_without_waiting_for_the_body() {
     let server = TestServer::start();
     let head = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999999\r\n\r\n";
-    assert_eq!(server.connect().send(head.as_bytes()).reply().status(), 413);
+    assert_eq!(server.connect().send(head.as_bytes()).reply().status, 413);
     let head =
         "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 20000000\r\n\r\n";
-    assert_eq!(server.connect().send(head.as_bytes()).reply().status(), 413);
+    assert_eq!(server.connect().send(head.as_bytes()).reply().status, 413);
 }
 
 #[test]
@@ -129,12 +130,12 @@ fn chunked_bodies_are_read_and_bounded() {
         connection.send(&chunk);
     }
     connection.send(b"0\r\n\r\n");
-    assert_eq!(connection.reply().status(), 413);
+    assert_eq!(connection.reply().status, 413);
     assert!(connection.is_closed());
 
     let mut malformed = server.connect();
     malformed.send(head.as_bytes()).send(b"zz\r\n");
-    assert_eq!(malformed.reply().status(), 400);
+    assert_eq!(malformed.reply().status, 400);
     assert!(malformed.is_closed());
 }
 
@@ -160,9 +161,9 @@ fn idle_bodies_take_no_memory_from_others() {
     }
     server.wait_for_open_connections(60);
     let body = vec![b'1'; 8_000_000];
-    assert_eq!(server.call(ECHO, &body).body.len(), body.len());
+    assert_eq!(server.call(ECHO, &body).bytes.len(), body.len());
     let packed = api_request(ECHO, "Content-Encoding: gzip\r\n", &gzip(&body));
-    assert_eq!(server.connect().send(&packed).reply().body.len(), body.len());
+    assert_eq!(server.connect().send(&packed).reply().bytes.len(), body.len());
 }
 
 #[test]
@@ -172,6 +173,6 @@ fn a_client_may_ask_before_it_sends() {
     let (head, body) = request.split_at(request.len() - 2);
     let mut connection = server.connect();
     connection.send(head);
-    assert_eq!(connection.reply().status(), 100);
+    assert_eq!(connection.reply().status, 100);
     assert_eq!(connection.send(body).reply().text(), "{}");
 }

@@ -6,8 +6,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use zenobe::http::{BODIES_SIZE_BYTES_MAX, BODY_SIZE_BYTES_MAX};
+use zenobe_testing::{api_request, wait_until};
 
-use crate::support::{ECHO, LARGE, PANIC, TestOptions, TestServer, WAIT, api_request, wait_until};
+use crate::support::{ECHO, LARGE, PANIC, TestOptions, TestServer, WAIT, assert_from_service};
 
 const SHORT: Duration = Duration::from_millis(200);
 
@@ -46,7 +47,7 @@ fn silent_and_half_sent_heads_are_closed() {
         let mut connection = server.connect();
         connection.send(sent.as_bytes());
         if sent.ends_with("\r\n\r\n") {
-            assert_eq!(connection.reply().status(), 200);
+            assert_eq!(connection.reply().status, 200);
         }
         let started = Instant::now();
         assert!(connection.is_closed(), "{sent}");
@@ -62,7 +63,7 @@ fn half_sent_bodies_time_out() {
     let mut connection = server.connect();
     connection.send(&request[..request.len() - 3]);
     let reply = connection.reply();
-    assert_eq!((reply.status(), reply.header("connection")), (408, Some("close")));
+    assert_eq!((reply.status, reply.header("connection")), (408, Some("close")));
     assert!(connection.is_closed());
     server.wait_for_open_connections(0);
 }
@@ -99,8 +100,8 @@ fn slow_uploads_yield_to_others() {
     // No memory is left for another body until a silent client has lost its share.
     let body = vec![b'1'; 1 << 20];
     let reply = server.call(ECHO, &body);
-    assert_eq!((reply.status(), reply.body.len()), (200, body.len()));
-    let answers: Vec<u16> = slow.iter_mut().map(|slow| slow.send(b"1").reply().status()).collect();
+    assert_eq!((reply.status, reply.bytes.len()), (200, body.len()));
+    let answers: Vec<u16> = slow.iter_mut().map(|slow| slow.send(b"1").reply().status).collect();
     assert!(
         answers.contains(&503) && answers.iter().all(|it| [200, 503].contains(it)),
         "{answers:?}"
@@ -119,8 +120,8 @@ fn unread_responses_yield_to_others() {
         })
         .collect();
     // The last requests are answered only when the first clients are cut off, and so is this one.
-    assert_eq!(server.call(LARGE, b"1000000").body.len(), 1_000_000);
-    assert_eq!(server.call(ECHO, b"{}").status(), 200);
+    assert_eq!(server.call(LARGE, b"1000000").bytes.len(), 1_000_000);
+    assert_eq!(server.call(ECHO, b"{}").status, 200);
     drop(unread);
     server.wait_for_open_connections(0);
 }
@@ -135,7 +136,7 @@ fn vanished_clients_leave_nothing_behind() {
         drop(connection);
     }
     server.wait_for_open_connections(0);
-    assert_eq!(server.call(ECHO, b"{}").status(), 200);
+    assert_eq!(server.call(ECHO, b"{}").status, 200);
 }
 
 #[test]
@@ -155,9 +156,9 @@ fn a_client_that_closes_its_side_still_gets_its_answer() {
     let server = TestServer::start();
     let mut connection = server.connect();
     connection.send(&api_request(WAIT, "", b"{}"));
-    connection.stream.shutdown(Shutdown::Write).unwrap();
+    connection.stream().shutdown(Shutdown::Write).unwrap();
     server.script.gate.add_permits(1);
-    assert_eq!(connection.reply().status(), 200);
+    assert_eq!(connection.reply().status, 200);
 }
 
 #[test]
@@ -165,14 +166,14 @@ fn a_panic_fails_its_request_and_nothing_else() {
     let server = TestServer::start();
     let mut connection = server.connect();
     let reply = connection.call(PANIC, b"{}");
-    assert_eq!(reply.status(), 500);
+    assert_eq!(reply.status, 500);
     assert_eq!(
         reply.text(),
         "{\"__type\":\"com.amazonaws.dynamodb.v20120810#InternalServerError\",\
          \"message\":\"Internal server error\"}"
     );
-    reply.assert_from_service();
-    assert_eq!(connection.call(ECHO, b"{}").status(), 200);
+    assert_from_service(&reply);
+    assert_eq!(connection.call(ECHO, b"{}").status, 200);
 }
 
 #[test]
@@ -182,13 +183,13 @@ fn connections_beyond_the_limit_wait_their_turn() {
     let server = TestServer::start_with(options);
     let mut first = server.connect();
     let mut second = server.connect();
-    assert_eq!(first.call(ECHO, b"{}").status(), 200);
-    assert_eq!(second.call(ECHO, b"{}").status(), 200);
+    assert_eq!(first.call(ECHO, b"{}").status, 200);
+    assert_eq!(second.call(ECHO, b"{}").status, 200);
     let mut third = server.connect();
     third.send(&api_request(ECHO, "", b"[3]"));
-    third.stream.set_read_timeout(Some(SHORT)).unwrap();
-    assert!(third.stream.peek(&mut [0]).is_err(), "nobody serves the third connection yet");
-    third.stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    third.stream().set_read_timeout(Some(SHORT)).unwrap();
+    assert!(third.stream().peek(&mut [0]).is_err(), "nobody serves the third connection yet");
+    third.stream().set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     drop(first);
     assert_eq!(third.reply().text(), "[3]");
 }
@@ -199,7 +200,7 @@ fn anything_but_http_is_rejected() {
     for sent in ["\x16\x03\x01\x02\0\x01\0", "hello\r\n\r\n"] {
         let mut connection = server.connect();
         let reply = connection.send(sent.as_bytes()).reply();
-        assert_eq!(reply.status(), 400, "{sent:?}");
+        assert_eq!(reply.status, 400, "{sent:?}");
         assert!(connection.is_closed());
     }
     // A client that starts with HTTP/2 could not read an HTTP/1.1 response.

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use zenobe_testing::{Client, TemporaryDirectory};
+use zenobe_testing::{ServerProcess, TemporaryDirectory};
 
-use crate::commands::{Process, zenobe};
+use crate::commands::zenobe;
 use crate::triggers::admin;
 
 const DAY_S: i64 = 24 * 60 * 60;
@@ -45,9 +45,9 @@ impl WrongClock {
         command
     }
 
-    fn serve(&self, arguments: &[&str]) -> Process {
+    fn serve(&self, arguments: &[&str]) -> ServerProcess {
         let common = ["serve", "--listen", "127.0.0.1:0", "--log", "error"];
-        Process::start(&mut self.zenobe(&[&common[..], arguments].concat()))
+        ServerProcess::launch(&mut self.zenobe(&[&common[..], arguments].concat()))
     }
 }
 
@@ -68,7 +68,7 @@ fn the_date_follows_the_clock_back_and_forth() {
     let directory = TemporaryDirectory::new("date");
     let clock = WrongClock::new(&directory);
     let process = clock.serve(&["--memory"]);
-    let mut client = Client::new(process.address);
+    let mut client = process.client();
     // The same connection, and therefore the same thread.
     let mut date = || {
         let reply = client.send("GET", "/", &[], b"").unwrap();
@@ -90,15 +90,15 @@ fn a_jump_pauses_expiry_until_it_is_confirmed() {
     let clock = WrongClock::new(&directory);
     let data = directory.path().join("data");
     let data = ["--data", data.to_str().unwrap()];
-    let is_paused = |process: &Process| {
+    let is_paused = |process: &ServerProcess| {
         let (status, clock) = admin(process, "GET", "/_zenobe/clock", &Value::Null);
         assert_eq!(status, 200, "{clock}");
         let paused = clock["expiry_paused"].as_bool().unwrap();
-        let endpoint = format!("http://{}", process.address);
+        let endpoint = process.endpoint();
         let shown = zenobe(&["clock", "status", "--endpoint", &endpoint]).output().unwrap();
         let shown = String::from_utf8(shown.stdout).unwrap();
         assert_eq!(shown.contains("zenobe clock confirm"), paused, "{shown}");
-        let metrics = Client::new(process.address).send("GET", "/metrics", &[], b"").unwrap();
+        let metrics = process.client().send("GET", "/metrics", &[], b"").unwrap();
         let metrics = String::from_utf8(metrics.bytes).unwrap();
         let line = format!("\nzenobe_expiry_paused {}\n", u8::from(paused));
         assert!(metrics.contains(&line), "{metrics}");
@@ -106,7 +106,7 @@ fn a_jump_pauses_expiry_until_it_is_confirmed() {
     };
     let process = clock.serve(&data);
     assert!(!is_paused(&process));
-    process.stop("-TERM");
+    process.stop();
 
     clock.set(3 * DAY_S);
     let process = clock.serve(&data);
@@ -115,15 +115,15 @@ fn a_jump_pauses_expiry_until_it_is_confirmed() {
     assert!(!is_paused(&process), "time is plausible again");
     clock.set(3 * DAY_S);
     assert!(is_paused(&process));
-    let endpoint = format!("http://{}", process.address);
+    let endpoint = process.endpoint();
     let confirmed = zenobe(&["clock", "confirm", "--endpoint", &endpoint]).output().unwrap();
     assert!(confirmed.status.success(), "{confirmed:?}");
     assert!(!is_paused(&process));
-    process.stop("-TERM");
+    process.stop();
     let process = clock.serve(&data);
     assert!(!is_paused(&process), "it is remembered");
     assert_eq!(admin(&process, "GET", "/_zenobe/clock/confirm", &Value::Null).0, 405);
-    process.stop("-TERM");
+    process.stop();
 
     clock.set(9 * DAY_S);
     let process = clock.serve(&[&data[..], &["--clock-jump-seconds", "0"]].concat());

@@ -1,16 +1,12 @@
 //! The binary as a process: its configuration, its errors, and its data.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Output, Stdio};
 
-use zenobe_testing::TemporaryDirectory;
-
-use crate::support::Connection;
+use zenobe_testing::{ServerProcess, Signal, TemporaryDirectory, without_options};
 
 fn file(directory: &TemporaryDirectory, name: &str, text: &str) -> PathBuf {
     let path = directory.path().join(name);
@@ -20,10 +16,7 @@ fn file(directory: &TemporaryDirectory, name: &str, text: &str) -> PathBuf {
 
 pub fn zenobe(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_zenobe"));
-    command.args(arguments).stdin(Stdio::null());
-    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("ZENOBE_")) {
-        command.env_remove(name);
-    }
+    without_options(command.args(arguments).stdin(Stdio::null()));
     command
 }
 
@@ -36,61 +29,16 @@ pub fn check_refusal(command: &mut Command, code: i32, expected: &str) {
     assert_eq!(text.lines().count(), 1, "{text}");
 }
 
-pub struct Process {
-    child: Child,
-    pub address: SocketAddr,
-    pub welcome: Vec<String>,
+fn health(server: &ServerProcess) -> String {
+    server.client().send("GET", "/", &[], b"").unwrap().text()
 }
 
-impl Process {
-    pub fn start(command: &mut Command) -> Process {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let welcome: Vec<String> = lines.take(5).map(Result::unwrap).collect();
-        let address = welcome.first().and_then(|line| line.rsplit_once("http://"));
-        let Some((_, address)) = address else {
-            let mut text = String::new();
-            child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
-            panic!("the server does not start: {text}");
-        };
-        Process { address: address.parse().unwrap(), child, welcome }
-    }
-
-    fn health(&self) -> String {
-        let mut connection = Connection::open(self.address);
-        connection.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").reply().text()
-    }
-
-    /// The names of the server's threads, truncated to fifteen bytes by the system.
-    #[cfg(target_os = "linux")]
-    pub fn threads(&self) -> Vec<String> {
-        let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
-        let names =
-            tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("comm")).ok());
-        names.map(|name| name.trim_end().to_owned()).collect()
-    }
-
-    /// Stops the server with a signal and expects a clean exit.
-    pub fn stop(mut self, signal: &str) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
-        let deadline = Instant::now() + Duration::from_secs(20);
-        let status = loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                break status;
-            }
-            assert!(Instant::now() < deadline, "the server ignores {signal}");
-            std::thread::sleep(Duration::from_millis(5));
-        };
-        assert!(status.success(), "{status}");
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// The names of the server's threads, truncated to fifteen bytes by the system.
+#[cfg(target_os = "linux")]
+pub fn threads(server: &ServerProcess) -> Vec<String> {
+    let tasks = fs::read_dir(format!("/proc/{}/task", server.id())).unwrap();
+    let names = tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("comm")).ok());
+    names.map(|name| name.trim_end().to_owned()).collect()
 }
 
 #[test]
@@ -99,11 +47,11 @@ fn the_welcome_names_address_data_durability_and_a_command() {
     let data = directory.path().join("data");
     let data = data.to_str().unwrap();
     let arguments = ["serve", "--listen", "127.0.0.1:0", "--data", data];
-    let process = Process::start(&mut zenobe(&arguments));
-    let address = process.address;
+    let process = ServerProcess::launch(&mut zenobe(&arguments));
+    let address = process.address();
     assert_ne!(address.port(), 0);
     assert_eq!(
-        process.welcome,
+        process.first_lines(5),
         [
             format!("zenobe {} is listening on http://{address}", env!("CARGO_PKG_VERSION")),
             format!("  data        {data}"),
@@ -116,13 +64,13 @@ fn the_welcome_names_address_data_durability_and_a_command() {
         ]
     );
     let mut second = zenobe(&arguments);
-    let holder = process.child.id();
+    let holder = process.id();
     let expected =
         format!("cannot open the data directory {data}: process {holder} (zenobe) has it open");
     check_refusal(&mut second, 1, &expected);
-    process.stop("-TERM");
+    process.stop();
     // The store was closed properly and opens again.
-    Process::start(&mut zenobe(&arguments)).stop("-INT");
+    ServerProcess::launch(&mut zenobe(&arguments)).stop_by(Signal::INT);
 }
 
 #[test]
@@ -130,7 +78,7 @@ fn only_the_owner_can_read_what_the_server_creates() {
     let directory = TemporaryDirectory::new("modes");
     let data = directory.path().join("data");
     let arguments = ["serve", "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()];
-    Process::start(&mut zenobe(&arguments)).stop("-TERM");
+    ServerProcess::launch(&mut zenobe(&arguments)).stop();
     let mut left = vec![data];
     while let Some(path) = left.pop() {
         let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
@@ -150,9 +98,9 @@ fn flags_win_over_the_environment_and_that_over_the_file() {
     let file = file(&directory, "zenobe.toml", "region = 'file-1'\nmemory = true\nlog = 'warn'\n");
     let config = ["serve", "--listen", "127.0.0.1:0", "--config", file.to_str().unwrap()];
     let check = |command: &mut Command, region: &str| {
-        let process = Process::start(command);
-        assert_eq!(process.health(), format!("healthy: dynamodb.{region}.amazonaws.com "));
-        assert_eq!(process.welcome[1], "  data        in memory");
+        let process = ServerProcess::launch(command);
+        assert_eq!(health(&process), format!("healthy: dynamodb.{region}.amazonaws.com "));
+        assert_eq!(process.first_lines(2)[1], "  data        in memory");
     };
     check(&mut zenobe(&config), "file-1");
     check(zenobe(&config).env("ZENOBE_REGION", "env-1"), "env-1");
@@ -213,8 +161,8 @@ fn unknown_flags_get_a_suggestion() {
 #[test]
 fn a_port_is_an_address() {
     for listen in ["0", ":0"] {
-        let process = Process::start(&mut zenobe(&["serve", "--memory", "--listen", listen]));
-        assert!(process.address.ip().is_loopback());
+        let process = ServerProcess::launch(&mut zenobe(&["serve", "--memory", "--listen", listen]));
+        assert!(process.address().ip().is_loopback());
     }
 }
 
@@ -223,11 +171,7 @@ fn variables_without_effect_get_a_warning() {
     let expected =
         "the environment variable ZENOBE_MEMROY sets no option; did you mean `ZENOBE_MEMORY`?";
     let mut command = zenobe(&["serve", "--memory", "--listen", "127.0.0.1:0"]);
-    let mut process = Process::start(command.env("ZENOBE_MEMROY", "1"));
-    let _ = process.child.kill();
-    let mut log = String::new();
-    process.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
-    assert!(log.contains(expected), "{log}");
+    ServerProcess::launch(command.env("ZENOBE_MEMROY", "1")).expect_output(expected);
     // An error may have the same cause.
     let mut refused = zenobe(&["serve", "--memory", "--data", "x"]);
     let output = refused.env("ZENOBE_MEMROY", "1").output().unwrap();
@@ -241,7 +185,7 @@ fn empty_variables_are_not_there() {
     for name in ["ZENOBE_REGION", "ZENOBE_CONFIG", "ZENOBE_CACHE_MB", "ZENOBE_CREDENTIALS"] {
         command.env(name, "");
     }
-    assert!(Process::start(&mut command).health().contains("us-east-1"));
+    assert!(health(&ServerProcess::launch(&mut command)).contains("us-east-1"));
 }
 
 #[test]
@@ -253,11 +197,11 @@ fn beyond_loopback_the_server_needs_credentials() {
         "give --credentials, or --insecure-accept-any-credentials",
     );
     let insecure = [&open[..], &["--insecure-accept-any-credentials"]].concat();
-    let process = Process::start(&mut zenobe(&insecure));
-    assert_eq!(process.welcome[3], "  credentials any are accepted, from anywhere");
+    let process = ServerProcess::launch(&mut zenobe(&insecure));
+    assert_eq!(process.first_lines(4)[3], "  credentials any are accepted, from anywhere");
     let mut verifying = zenobe(&open);
-    let process = Process::start(verifying.env("ZENOBE_CREDENTIALS", "a:b,c:d"));
-    assert_eq!(process.welcome[3], "  credentials signatures are verified, 2 access keys");
+    let process = ServerProcess::launch(verifying.env("ZENOBE_CREDENTIALS", "a:b,c:d"));
+    assert_eq!(process.first_lines(4)[3], "  credentials signatures are verified, 2 access keys");
     let mut bad = zenobe(&open);
     check_refusal(bad.env("ZENOBE_CREDENTIALS", "a:b,secret"), 2, "entry 2 of the credentials");
 }
@@ -323,13 +267,13 @@ fn completions_and_man_pages_come_from_the_command_line_itself() {
 
 #[test]
 fn a_server_is_asked_for_its_health() {
-    let server = Process::start(&mut zenobe(&["serve", "--memory", "--listen", "127.0.0.1:0"]));
-    let endpoint = format!("http://{}", server.address);
+    let server = ServerProcess::launch(&mut zenobe(&["serve", "--memory", "--listen", "127.0.0.1:0"]));
+    let endpoint = server.endpoint();
     for check in [&["health"][..], &["health", "--live"]] {
         let output = zenobe(check).args(["--endpoint", &endpoint]).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success() && text.contains("true"), "{output:?}");
     }
-    server.stop("-TERM");
+    server.stop();
     check_refusal(zenobe(&["health"]).args(["--endpoint", &endpoint]), 1, "cannot connect to");
 }

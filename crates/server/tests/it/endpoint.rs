@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value;
-
-use crate::support::wait_until;
+use zenobe_testing::wait_until;
 
 /// What the endpoint does with a delivery.
 pub enum Answer {

@@ -3,21 +3,20 @@
 use std::process::Command;
 
 use serde_json::{Value, json};
-use zenobe_testing::TemporaryDirectory;
+use zenobe_testing::{Connection, Reply, ServerProcess, TemporaryDirectory};
 
-use crate::commands::{Process, check_refusal, zenobe};
-use crate::support::{Connection, Reply};
+use crate::commands::{check_refusal, zenobe};
 
 fn local(arguments: &[&str]) -> Command {
     zenobe(&[&["local"], arguments].concat())
 }
 
-fn start(arguments: &[&str]) -> Process {
-    Process::start(&mut local(&[&["-port", "0"], arguments].concat()))
+fn start(arguments: &[&str]) -> ServerProcess {
+    ServerProcess::launch(&mut local(&[&["-port", "0"], arguments].concat()))
 }
 
 /// A request from a tool, with no signature or half of one.
-fn send(process: &Process, operation: &str, authorization: Option<&str>, body: &Value) -> Reply {
+fn send(process: &ServerProcess, operation: &str, authorization: Option<&str>, body: &Value) -> Reply {
     let body = body.to_string();
     let authorization =
         authorization.map(|value| format!("Authorization: {value}\r\n")).unwrap_or_default();
@@ -26,13 +25,13 @@ fn send(process: &Process, operation: &str, authorization: Option<&str>, body: &
          X-Amz-Target: DynamoDB_20120810.{operation}\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
-    Connection::open(process.address).send(request.as_bytes()).reply()
+    Connection::open(process.address()).send(request.as_bytes()).reply()
 }
 
-fn call(process: &Process, operation: &str, authorization: Option<&str>, body: &Value) -> Value {
+fn call(process: &ServerProcess, operation: &str, authorization: Option<&str>, body: &Value) -> Value {
     let reply = send(process, operation, authorization, body);
-    assert_eq!(reply.status(), 200, "{}", reply.text());
-    serde_json::from_slice(&reply.body).unwrap()
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    reply.body
 }
 
 fn table() -> Value {
@@ -52,9 +51,9 @@ fn key(access_key: &str, region: &str) -> String {
 #[test]
 fn the_root_answers_as_dynamodb_local_does() {
     let process = start(&["-inMemory", "-sharedDb"]);
-    let mut connection = Connection::open(process.address);
+    let mut connection = Connection::open(process.address());
     let reply = connection.send(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").reply();
-    assert_eq!(reply.status(), 400);
+    assert_eq!(reply.status, 400);
     assert_eq!(reply.header("content-type"), Some("application/x-amz-json-1.0"));
     assert_eq!(
         reply.text(),
@@ -66,7 +65,7 @@ fn the_root_answers_as_dynamodb_local_does() {
 #[test]
 fn requests_need_no_signature_and_arns_are_those_of_dynamodb_local() {
     let process = start(&["-inMemory", "-sharedDb"]);
-    assert!(process.welcome[4].ends_with("--region us-east-1"), "{:?}", process.welcome);
+    assert!(process.first_lines(5)[4].ends_with("--region us-east-1"), "{:?}", process.first_lines(5));
     let created = call(&process, "CreateTable", None, &table());
     let arn = "arn:aws:dynamodb:ddblocal:000000000000:table/Music";
     assert_eq!(created["TableDescription"]["TableArn"], arn);
@@ -110,11 +109,11 @@ fn the_command_line_of_the_java_program_works_and_its_directory_may_hold_its_fil
         "-port",
         "0",
     ];
-    let process = Process::start(zenobe(&java).env("DDB_LOCAL_TELEMETRY", "0"));
+    let process = ServerProcess::launch(zenobe(&java).env("DDB_LOCAL_TELEMETRY", "0"));
     call(&process, "CreateTable", None, &table());
-    process.stop("-TERM");
+    process.stop();
     assert!(directory.path().join("zenobe-data/FORMAT").exists());
-    let process = Process::start(&mut zenobe(&java));
+    let process = ServerProcess::launch(&mut zenobe(&java));
     assert_eq!(call(&process, "ListTables", None, &json!({}))["TableNames"], json!(["Music"]));
 }
 
@@ -126,7 +125,7 @@ fn pages_of_allowed_origins_are_answered() {
             "OPTIONS / HTTP/1.1\r\nHost: localhost\r\nOrigin: {origin}\r\n\
              Access-Control-Request-Method: POST\r\n\r\n"
         );
-        Connection::open(process.address).send(request.as_bytes()).reply()
+        Connection::open(process.address()).send(request.as_bytes()).reply()
     };
     let allowed = preflight("http://app.example");
     assert_eq!(allowed.header("access-control-allow-origin"), Some("http://app.example"));
@@ -137,10 +136,10 @@ fn pages_of_allowed_origins_are_answered() {
 #[test]
 fn the_address_and_other_options_come_from_the_environment() {
     let mut command = local(&["-inMemory", "-port", "0"]);
-    let process = Process::start(
+    let process = ServerProcess::launch(
         command.env("ZENOBE_LISTEN", "0.0.0.0:8000").env("ZENOBE_REGION", "eu-central-1"),
     );
-    assert!(process.address.ip().is_unspecified());
+    assert!(process.address().ip().is_unspecified());
     let created = call(&process, "CreateTable", None, &table());
     let arn = created["TableDescription"]["TableArn"].as_str().unwrap().to_owned();
     assert!(arn.contains(":eu-central-1:"), "{arn}");

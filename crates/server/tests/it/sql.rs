@@ -5,13 +5,13 @@ use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::json;
-use zenobe_testing::{Client, TemporaryDirectory};
+use zenobe_testing::{ServerProcess, TemporaryDirectory};
 
-use crate::commands::{Process, check_refusal, zenobe};
+use crate::commands::{check_refusal, zenobe};
 use crate::triggers::serve;
 
 struct Music {
-    process: Process,
+    process: ServerProcess,
     directory: TemporaryDirectory,
 }
 
@@ -19,7 +19,7 @@ impl Music {
     /// A server with a table of three songs.
     fn start() -> Music {
         let process = serve(&["--memory"]);
-        let mut client = Client::new(process.address);
+        let mut client = process.client();
         client.expect(
             "CreateTable",
             &json!({
@@ -55,7 +55,7 @@ impl Music {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let server = format!("http://{}", self.process.address);
+        let server = self.process.endpoint();
         let mut command = zenobe(&[&["sql", "--endpoint-url", &server][..], arguments].concat());
         command.env_remove("AWS_ACCESS_KEY_ID").current_dir(self.directory.path());
         command

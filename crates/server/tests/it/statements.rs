@@ -14,7 +14,7 @@ fn execute(client: &mut Client, statement: &str) -> (u16, Value, Option<String>)
 #[test]
 fn the_response_says_how_a_statement_was_executed() {
     let process = serve(&["--memory"]);
-    let mut client = Client::new(process.address);
+    let mut client = process.client();
     create_table(&mut client, "events");
     let mut check = |statement: &str, expected: &str| {
         let (status, body, plan) = execute(&mut client, statement);
@@ -50,7 +50,7 @@ fn the_response_says_how_a_statement_was_executed() {
 #[test]
 fn statements_that_would_scan_can_be_refused() {
     let process = serve(&["--memory", "--refuse-scans"]);
-    let mut client = Client::new(process.address);
+    let mut client = process.client();
     create_table(&mut client, "events");
     let (status, body, plan) = execute(&mut client, "SELECT * FROM events WHERE n = 1");
     assert_eq!(status, 400);

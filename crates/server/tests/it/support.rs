@@ -1,8 +1,6 @@
-//! A server inside the test with a handler that acts on the operation's name, and a client that
-//! sends exactly the given bytes.
+//! A server inside the test with a handler that does what its operation says.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -25,10 +23,7 @@ use zenobe_api::{Operation, Response};
 use zenobe_auth::Credentials;
 use zenobe_engine::schema::Namespace;
 use zenobe_store::Statistics;
-
-/// Well formed, but with a meaningless signature.
-pub const AUTHORIZATION: &str = "AWS4-HMAC-SHA256 \
-    Credential=test/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=00";
+use zenobe_testing::{Connection, Reply, wait_until};
 
 /// The operations whose behaviour tests rely on.
 pub const ECHO: &str = "DynamoDB_20120810.PutItem";
@@ -176,124 +171,13 @@ impl TestServer {
     }
 }
 
-/// Waits for something to happen in the server.
-pub fn wait_until(condition: impl Fn() -> bool) {
-    for _ in 0..1000 {
-        if condition() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    panic!("it never happens");
-}
-
-/// A request to the API as an SDK sends it, with further header lines.
-pub fn api_request(target: &str, more_headers: &str, body: &[u8]) -> Vec<u8> {
-    let mut request = format!(
-        "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-amz-json-1.0\r\n\
-         X-Amz-Date: 20260101T000000Z\r\nAuthorization: {AUTHORIZATION}\r\nX-Amz-Target: {target}\r\n\
-         {more_headers}Content-Length: {}\r\n\r\n",
-        body.len()
-    )
-    .into_bytes();
-    request.extend_from_slice(body);
-    request
-}
-
-pub struct Connection {
-    pub stream: TcpStream,
-    buffer: Vec<u8>,
-}
-
-impl Connection {
-    pub fn open(address: SocketAddr) -> Connection {
-        let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-        stream.set_write_timeout(Some(Duration::from_secs(30))).unwrap();
-        Connection { stream, buffer: Vec::new() }
-    }
-
-    pub fn send(&mut self, bytes: &[u8]) -> &mut Connection {
-        self.stream.write_all(bytes).unwrap();
-        self
-    }
-
-    pub fn call(&mut self, target: &str, body: &[u8]) -> Reply {
-        self.send(&api_request(target, "", body)).reply()
-    }
-
-    /// Reads one complete response.
-    pub fn reply(&mut self) -> Reply {
-        let head_end = loop {
-            if let Some(end) = find(&self.buffer, b"\r\n\r\n") {
-                break end + 4;
-            }
-            assert!(self.fill(), "the connection ends within a head: {:?}", self.text());
-        };
-        let head = String::from_utf8(self.buffer[..head_end].to_vec()).unwrap();
-        let mut reply = Reply { head, body: Vec::new() };
-        let length: usize = reply.header("content-length").map_or(0, |text| text.parse().unwrap());
-        while self.buffer.len() < head_end + length {
-            assert!(self.fill(), "the connection ends within a body");
-        }
-        reply.body = self.buffer[head_end..head_end + length].to_vec();
-        self.buffer.drain(..head_end + length);
-        reply
-    }
-
-    /// Whether the server closes the connection without sending anything more.
-    pub fn is_closed(&mut self) -> bool {
-        let mut byte = [0];
-        match self.stream.read(&mut byte) {
-            Ok(count) => count == 0,
-            Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
-        }
-    }
-
-    fn fill(&mut self) -> bool {
-        let mut chunk = [0; 64 * 1024];
-        let count = self.stream.read(&mut chunk).unwrap();
-        self.buffer.extend_from_slice(&chunk[..count]);
-        count > 0
-    }
-
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.buffer).into_owned()
-    }
-}
-
-#[derive(Debug)]
-pub struct Reply {
-    head: String,
-    pub body: Vec<u8>,
-}
-
-impl Reply {
-    pub fn status(&self) -> u16 {
-        self.head.split(' ').nth(1).unwrap().parse().unwrap()
-    }
-
-    pub fn header(&self, name: &str) -> Option<&str> {
-        let mut lines = self.head.lines().skip(1).filter_map(|line| line.split_once(": "));
-        lines.find(|(given, _)| given.eq_ignore_ascii_case(name)).map(|(_, value)| value)
-    }
-
-    pub fn text(&self) -> String {
-        String::from_utf8(self.body.clone()).unwrap()
-    }
-
-    /// Checks what every response of the service itself has.
-    pub fn assert_from_service(&self) {
-        let id = self.header("x-amzn-requestid").expect("a request id");
-        let is_valid = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit();
-        assert!(id.len() == 52 && id.bytes().all(is_valid), "{id}");
-        let crc32 = crc32fast::hash(&self.body).to_string();
-        assert_eq!(self.header("x-amz-crc32"), Some(crc32.as_str()));
-        assert_eq!(self.header("server"), Some("Server"));
-        assert!(self.header("date").is_some_and(|date| date.ends_with(" GMT")));
-    }
-}
-
-fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
-    haystack.windows(needle.len()).position(|window| window == needle)
+/// What every answer of the service itself has.
+pub fn assert_from_service(reply: &Reply) {
+    let id = reply.header("x-amzn-requestid").expect("a request id");
+    let is_valid = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit();
+    assert!(id.len() == 52 && id.bytes().all(is_valid), "{id}");
+    let crc32 = crc32fast::hash(&reply.bytes).to_string();
+    assert_eq!(reply.header("x-amz-crc32"), Some(crc32.as_str()));
+    assert_eq!(reply.header("server"), Some("Server"));
+    assert!(reply.header("date").is_some_and(|date| date.ends_with(" GMT")));
 }

@@ -1,58 +1,37 @@
 //! `zenobe stream tail`.
 
-use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Stdio};
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::time::Duration;
-
 use serde_json::{Value, json};
-use zenobe_testing::Client;
+use zenobe_testing::{PATIENCE, Process, ServerProcess};
 
-use crate::commands::{Process, zenobe};
+use crate::commands::zenobe;
 use crate::triggers::{create_table, put, serve};
 
 struct Tail {
-    child: Child,
-    lines: Receiver<String>,
+    process: Process,
+    lines_read: usize,
 }
 
 impl Tail {
-    fn start(process: &Process, more: &[&str]) -> Tail {
-        let server = format!("http://{}", process.address);
-        let arguments = ["stream", "tail", "events", "--endpoint", &server];
+    fn start(server: &ServerProcess, more: &[&str]) -> Tail {
+        let endpoint = server.endpoint();
+        let arguments = ["stream", "tail", "events", "--endpoint", &endpoint];
         let mut command = zenobe(&[&arguments[..], more].concat());
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let (sender, lines) = mpsc::channel();
-        follow(child.stdout.take().unwrap(), sender.clone());
-        follow(child.stderr.take().unwrap(), sender);
-        Tail { child, lines }
+        Tail { process: Process::start(&mut command).unwrap(), lines_read: 0 }
     }
 
+    /// The next line.
     fn line(&mut self) -> String {
-        self.lines.recv_timeout(Duration::from_secs(30)).expect("the tail prints something")
-    }
-}
-
-fn follow(stream: impl Read + Send + 'static, lines: Sender<String>) {
-    std::thread::spawn(move || {
-        for line in BufReader::new(stream).lines().map_while(Result::ok) {
-            // The test may have ended.
-            let _ = lines.send(line);
-        }
-    });
-}
-
-impl Drop for Tail {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let mut skipped = 0..self.lines_read;
+        self.lines_read += 1;
+        let next = |_, line: &str| skipped.next().is_none().then(|| line.to_owned());
+        self.process.output().find(PATIENCE, next).expect("the tail prints something")
     }
 }
 
 #[test]
 fn changes_are_printed_for_people_and_as_json() {
     let process = serve(&["--memory", "--stream-shards", "1"]);
-    let mut client = Client::new(process.address);
+    let mut client = process.client();
     let mut waiting = Tail::start(&process, &[]);
     assert_eq!(waiting.line(), "zenobe: waiting for a stream of table events");
     create_table(&mut client, "events");

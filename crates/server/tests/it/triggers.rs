@@ -7,15 +7,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use zenobe_testing::{Client, TemporaryDirectory};
+use zenobe_testing::{Client, ServerProcess, TemporaryDirectory, wait_until};
 
-use crate::commands::{Process, check_refusal, zenobe};
+#[cfg(target_os = "linux")]
+use crate::commands::threads;
+use crate::commands::{check_refusal, zenobe};
 use crate::endpoint::{Answer, TestEndpoint};
-use crate::support::wait_until;
 
-pub fn serve(arguments: &[&str]) -> Process {
+pub fn serve(arguments: &[&str]) -> ServerProcess {
     let common = ["serve", "--listen", "127.0.0.1:0", "--log", "error"];
-    Process::start(&mut zenobe(&[&common[..], arguments].concat()))
+    ServerProcess::launch(&mut zenobe(&[&common[..], arguments].concat()))
 }
 
 pub fn create_table(client: &mut Client, name: &str) {
@@ -37,8 +38,8 @@ pub fn put(client: &mut Client, table: &str, pk: &str, n: u64) {
     client.expect("PutItem", &json!({"TableName": table, "Item": item}));
 }
 
-fn add_trigger(process: &Process, name: &str, endpoint: &TestEndpoint, more: &[&str]) {
-    let (server, url) = (format!("http://{}", process.address), endpoint.url());
+fn add_trigger(process: &ServerProcess, name: &str, endpoint: &TestEndpoint, more: &[&str]) {
+    let (server, url) = (process.endpoint(), endpoint.url());
     let arguments =
         ["trigger", "add", name, "--table", "events", "--url", &url, "--endpoint", &server];
     let fast = ["--backoff-ms", "5", "--backoff-max-ms", "50"];
@@ -46,9 +47,9 @@ fn add_trigger(process: &Process, name: &str, endpoint: &TestEndpoint, more: &[&
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-pub fn admin(process: &Process, method: &str, path: &str, body: &Value) -> (u16, Value) {
+pub fn admin(process: &ServerProcess, method: &str, path: &str, body: &Value) -> (u16, Value) {
     let body = if body.is_null() { String::new() } else { body.to_string() };
-    let reply = Client::new(process.address).send(method, path, &[], body.as_bytes()).unwrap();
+    let reply = process.client().send(method, path, &[], body.as_bytes()).unwrap();
     (reply.status, reply.body)
 }
 
@@ -58,7 +59,7 @@ pub fn admin(process: &Process, method: &str, path: &str, body: &Value) -> (u16,
 #[test]
 fn triggers_run_on_a_thread_of_their_own() {
     let process = serve(&["--memory"]);
-    let count = |name: &str| process.threads().iter().filter(|thread| *thread == name).count();
+    let count = |name: &str| threads(&process).iter().filter(|thread| *thread == name).count();
     assert_eq!((count("zenobe-upkeep"), count("zenobe-triggers")), (1, 0));
     for name in ["one", "two"] {
         let trigger = json!({"name": name, "table": "none", "url": "http://127.0.0.1:9/"});
@@ -75,7 +76,7 @@ fn callers_cannot_forge_metrics_with_the_names_of_their_namespaces() {
         Credential=a\"b\\c/20260101/eu\"}/dynamodb/aws4_request, SignedHeaders=host, Signature=00";
     let headers = [("Authorization", authorization), ("X-Amz-Date", "20260101T000000Z")];
     let trigger = json!({"name": "t", "table": "none", "url": "http://127.0.0.1:9/"}).to_string();
-    let mut client = Client::new(process.address);
+    let mut client = process.client();
     let added = client.send("POST", "/_zenobe/triggers", &headers, trigger.as_bytes()).unwrap();
     assert_eq!(added.status, 200, "{}", added.body);
     let metrics = client.send("GET", "/metrics", &[], b"").unwrap();
@@ -85,7 +86,7 @@ fn callers_cannot_forge_metrics_with_the_names_of_their_namespaces() {
     assert!(metrics.lines().any(|found| found == line), "{metrics}");
 }
 
-fn status(process: &Process, name: &str) -> Value {
+fn status(process: &ServerProcess, name: &str) -> Value {
     let (status, body) = admin(process, "GET", &format!("/_zenobe/triggers/{name}"), &Value::Null);
     assert_eq!(status, 200, "{body}");
     body
@@ -94,7 +95,7 @@ fn status(process: &Process, name: &str) -> Value {
 #[test]
 fn an_endpoint_that_fails_hangs_and_answers_in_part_gets_everything_in_order() {
     let process = serve(&["--memory"]);
-    let mut client = Client::new(process.address);
+    let mut client = process.client();
     create_table(&mut client, "events");
     let endpoint = TestEndpoint::start(|call, records| match call % 6 {
         0 => Answer::Status(500),
@@ -130,7 +131,7 @@ fn an_endpoint_that_fails_hangs_and_answers_in_part_gets_everything_in_order() {
     wait_until(|| status(&process, "trying")["records_delivered"] == 240);
     let status = status(&process, "trying");
     assert!(status["deliveries_failed"].as_u64().unwrap() > 0, "{status}");
-    let metrics = Client::new(process.address).send("GET", "/metrics", &[], b"").unwrap();
+    let metrics = process.client().send("GET", "/metrics", &[], b"").unwrap();
     let metrics = String::from_utf8(metrics.bytes).unwrap();
     let labels = "trigger=\"trying\",account=\"000000000000\",region=\"us-east-1\"";
     let line = format!("zenobe_trigger_records_delivered_total{{{labels}}} 240");
@@ -142,7 +143,7 @@ fn poison_ends_in_the_dead_letter_file_and_everything_else_is_delivered() {
     let directory = TemporaryDirectory::new("dead-letters");
     let letters = directory.path().to_str().unwrap();
     let process = serve(&["--memory", "--stream-shards", "1", "--dead-letter-directory", letters]);
-    let mut client = Client::new(process.address);
+    let mut client = process.client();
     create_table(&mut client, "events");
     for n in 1..=40 {
         put(&mut client, "events", &format!("item-{}", n % 4), n);
@@ -184,7 +185,7 @@ fn added_triggers_write_files_only_below_the_directory_set_aside_for_them() {
     let (data, letters) = (directory.path().join("data"), directory.path().join("letters"));
     let arguments = ["--data", data.to_str().unwrap(), "--durability", "os"];
     let outside = directory.path().join("outside.jsonl");
-    let add = |process: &Process, name: &str, file: &str| {
+    let add = |process: &ServerProcess, name: &str, file: &str| {
         let trigger = json!({
             "name": name, "table": "events", "url": "http://127.0.0.1:9/", "dead_letter": file,
         });
@@ -199,7 +200,7 @@ fn added_triggers_write_files_only_below_the_directory_set_aside_for_them() {
         admin(&process, "GET", "/_zenobe/triggers", &Value::Null).1,
         json!({"triggers": []})
     );
-    process.stop("-TERM");
+    process.stop();
 
     let set_aside = ["--dead-letter-directory", letters.to_str().unwrap()];
     let process = serve(&[&arguments[..], &set_aside].concat());
@@ -209,7 +210,7 @@ fn added_triggers_write_files_only_below_the_directory_set_aside_for_them() {
         assert!(error.contains(" is not below "), "{error}");
     }
     assert_eq!(add(&process, "one", "one.jsonl").0, 200);
-    process.stop("-TERM");
+    process.stop();
 
     // The stored trigger is not valid here, which stops nothing else from running.
     let process = serve(&arguments);
@@ -230,7 +231,7 @@ fn added_triggers_write_files_only_below_the_directory_set_aside_for_them() {
 #[test]
 fn messages_of_an_endpoint_are_shortened() {
     let process = serve(&["--memory"]);
-    let mut client = Client::new(process.address);
+    let mut client = process.client();
     create_table(&mut client, "events");
     let endpoint = TestEndpoint::start(|_, _| {
         Answer::Says(format!(
@@ -260,7 +261,7 @@ fn delivery_goes_on_after_a_restart() {
             false => Answer::Status(500),
         });
     let process = serve(&arguments);
-    let mut client = Client::new(process.address);
+    let mut client = process.client();
     create_table(&mut client, "events");
     add_trigger(
         &process,
@@ -291,11 +292,11 @@ fn delivery_goes_on_after_a_restart() {
         assert_eq!(numbers.last(), expected.last());
     }
     let output = zenobe(&["trigger", "remove", "resumed", "--endpoint"])
-        .arg(format!("http://{}", process.address))
+        .arg(process.endpoint())
         .output()
         .unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "removed resumed\n");
-    process.stop("-TERM");
+    process.stop();
     let process = serve(&arguments);
     let (_, listed) = admin(&process, "GET", "/_zenobe/triggers", &Value::Null);
     assert_eq!(listed, json!({"triggers": []}));
@@ -314,7 +315,7 @@ fn a_configured_trigger_delivers_what_its_patterns_let_pass_across_shards_that_r
     );
     fs::write(&file, text).unwrap();
     let process = serve(&["--config", file.to_str().unwrap()]);
-    let mut client = Client::new(process.address);
+    let mut client = process.client();
     create_table(&mut client, "events");
     for n in 1..=100_u64 {
         let kind = if n % 2 == 1 { "odd" } else { "even" };
@@ -336,7 +337,7 @@ fn a_configured_trigger_delivers_what_its_patterns_let_pass_across_shards_that_r
     assert!(shards > 4, "{}", status(&process, "odd"));
     // The window lets records gather.
     assert!(endpoint.bodies().len() < 50, "{}", endpoint.bodies().len());
-    let server = format!("http://{}", process.address);
+    let server = process.endpoint();
     let mut remove = zenobe(&["trigger", "remove", "odd", "--endpoint", &server]);
     check_refusal(&mut remove, 1, "is in the server's configuration file");
 }
@@ -344,7 +345,7 @@ fn a_configured_trigger_delivers_what_its_patterns_let_pass_across_shards_that_r
 #[test]
 fn commands_explain_what_is_wrong() {
     let process = serve(&["--memory"]);
-    let server = format!("http://{}", process.address);
+    let server = process.endpoint();
     let add = |more: &[&str]| {
         let arguments = ["trigger", "add", "a", "--table", "events", "--endpoint", &server];
         zenobe(&[&arguments[..], more].concat())
@@ -378,7 +379,7 @@ fn commands_explain_what_is_wrong() {
 #[test]
 fn records_that_are_too_old_go_to_the_dead_letter_endpoint() {
     let process = serve(&["--memory", "--driven-clock"]);
-    let mut client = Client::new(process.address);
+    let mut client = process.client();
     create_table(&mut client, "events");
     let endpoint = TestEndpoint::start(|_, _| Answer::Status(500));
     let dead_letters = TestEndpoint::start(|call, _| match call {
@@ -409,7 +410,7 @@ fn records_lost_to_retention_by_a_stuck_trigger_are_counted() {
 fn check_retention(rollover_seconds: &str, counter: &str, expected: u64) {
     let options = ["--stream-shards", "1", "--stream-rollover-seconds", rollover_seconds];
     let process = serve(&[&["--memory", "--driven-clock"][..], &options].concat());
-    let mut client = Client::new(process.address);
+    let mut client = process.client();
     create_table(&mut client, "events");
     let is_up = Arc::new(AtomicBool::new(false));
     let up = is_up.clone();
@@ -441,7 +442,7 @@ fn check_retention(rollover_seconds: &str, counter: &str, expected: u64) {
 #[test]
 fn a_trigger_without_a_stream_is_added_with_a_hint() {
     let process = serve(&["--memory"]);
-    let server = format!("http://{}", process.address);
+    let server = process.endpoint();
     let add = |name: &str, table: &str| {
         let url = "http://127.0.0.1:9/";
         let arguments =
@@ -452,7 +453,7 @@ fn a_trigger_without_a_stream_is_added_with_a_hint() {
     };
     let missing = add("a", "evnets");
     assert!(missing.contains("\nnote: there is no table `evnets`; deliveries begin"), "{missing}");
-    let mut client = Client::new(process.address);
+    let mut client = process.client();
     client.expect(
         "CreateTable",
         &json!({

@@ -12,19 +12,18 @@ mod writer;
 
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rand::RngExt;
 use serde_json::json;
 use zenobe_testing::{Client, Seed, ServerOptions, ServerProcess, TemporaryDirectory};
 
+use crate::recovery;
 use ledger::Ledger;
 
 const WRITERS: usize = 6;
 /// How many acknowledged writes the server lives for.
 const LIFE_WRITES: std::ops::Range<u64> = 1..400;
-/// Some restarts are killed as well, within this time: recovery must survive an interruption.
-const RECOVERY_LIFE_MS: std::ops::Range<u64> = 0..60;
 const TABLE: &str = "ledger";
 
 #[test]
@@ -34,7 +33,7 @@ fn acknowledged_writes_survive_kill_minus_nine() {
 
 #[test]
 fn acknowledged_writes_survive_a_clean_stop() {
-    check("SIGTERM", 4, |server| assert_eq!(server.stop().code(), Some(0)));
+    check("SIGTERM", 4, ServerProcess::stop);
 }
 
 fn check(name: &str, rounds: u64, end: fn(ServerProcess)) {
@@ -53,9 +52,9 @@ fn check(name: &str, rounds: u64, end: fn(ServerProcess)) {
             acknowledged += outcome.acknowledged;
             counter.note(outcome);
         }
+        // A recovery must survive being interrupted.
         if random.random_ratio(1, 4) {
-            let life = Duration::from_millis(random.random_range(RECOVERY_LIFE_MS));
-            ServerProcess::start_and_kill(directory.path(), &options(), life);
+            recovery::interrupt(directory.path(), &options(), &mut random);
         }
         server = start(&directory);
         let client = &mut server.client();

@@ -3,14 +3,15 @@
 
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rand::RngExt;
 use serde_json::{Value, json};
-use zenobe_testing::{Client, Seed, ServerOptions, ServerProcess, TemporaryDirectory};
+use zenobe_testing::{Client, Seed, ServerOptions, ServerProcess, TemporaryDirectory, wait_until};
 
 use super::consumer::{Consumer, copy_of};
 use super::writer::{self, EXPIRES};
+use crate::recovery;
 use crate::tables::scan;
 
 pub const TABLE: &str = "source";
@@ -19,9 +20,6 @@ const ROUNDS: u64 = 20;
 const WRITERS: u64 = 8;
 /// How many acknowledged writes the server lives for.
 const LIFE_WRITES: std::ops::Range<usize> = 1..500;
-/// Some restarts are killed as well, within this time.
-const RECOVERY_LIFE_MS: std::ops::Range<u64> = 0..60;
-const EXPIRY_TIME_MAX: Duration = Duration::from_secs(20);
 
 #[test]
 fn a_table_can_be_rebuilt_from_its_stream() {
@@ -36,8 +34,7 @@ fn a_table_can_be_rebuilt_from_its_stream() {
         acknowledged += live_and_die(server, &mut consumer, seed, round);
         let mut random = seed.generator(round << 8 | 0xfe);
         if random.random_ratio(1, 4) {
-            let life = Duration::from_millis(random.random_range(RECOVERY_LIFE_MS));
-            ServerProcess::start_and_kill(directory.path(), &options(), life);
+            recovery::interrupt(directory.path(), &options(), &mut random);
         }
         server = start(&directory);
     }
@@ -123,10 +120,6 @@ fn live_and_die(server: ServerProcess, consumer: &mut Consumer, seed: Seed, roun
 
 /// Waits until every item that must expire is gone, so that the table no longer changes.
 fn wait_for_expiry(client: &mut Client) {
-    let deadline = Instant::now() + EXPIRY_TIME_MAX;
     let expires = |item: &Value| !item[EXPIRES].is_null();
-    while scan(client, TABLE, None).iter().any(expires) {
-        assert!(Instant::now() < deadline, "items don't expire");
-        thread::sleep(Duration::from_millis(100));
-    }
+    wait_until(|| !scan(client, TABLE, None).iter().any(expires));
 }

@@ -1,0 +1,199 @@
+//! One connection of HTTP/1.1: bytes go out as they are given, answers come back whole.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::client::api_request;
+
+/// A server that answers nothing for this long is a failure of its own.
+const REPLY_TIME_MAX: Duration = Duration::from_secs(60);
+
+pub struct Connection {
+    stream: BufReader<TcpStream>,
+}
+
+impl Connection {
+    /// # Panics
+    /// If nobody listens there.
+    pub fn open(address: SocketAddr) -> Connection {
+        Connection::connect(address)
+            .unwrap_or_else(|error| panic!("cannot connect to {address}: {error}"))
+    }
+
+    /// # Errors
+    /// If nobody listens there.
+    pub fn connect(address: SocketAddr) -> io::Result<Connection> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(REPLY_TIME_MAX))?;
+        stream.set_write_timeout(Some(REPLY_TIME_MAX))?;
+        Ok(Connection { stream: BufReader::new(stream) })
+    }
+
+    pub fn stream(&self) -> &TcpStream {
+        self.stream.get_ref()
+    }
+
+    /// # Panics
+    /// If the connection does not take it.
+    pub fn send(&mut self, bytes: &[u8]) -> &mut Connection {
+        self.try_send(bytes).expect("the connection takes a request");
+        self
+    }
+
+    /// # Errors
+    /// If the connection does not take it.
+    pub fn try_send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.get_mut().write_all(bytes)
+    }
+
+    /// Calls an operation as an SDK does.
+    ///
+    /// # Panics
+    /// If no whole answer comes back.
+    pub fn call(&mut self, target: &str, body: &[u8]) -> Reply {
+        self.send(&api_request(target, "", body)).reply()
+    }
+
+    /// Reads one whole answer.
+    ///
+    /// # Panics
+    /// If none comes.
+    pub fn reply(&mut self) -> Reply {
+        self.try_reply().expect("a whole answer comes")
+    }
+
+    /// # Errors
+    /// If no whole answer comes.
+    pub fn try_reply(&mut self) -> io::Result<Reply> {
+        read_reply(&mut self.stream)
+    }
+
+    /// Whether the server closes the connection without sending anything more.
+    pub fn is_closed(&mut self) -> bool {
+        match self.stream.fill_buf() {
+            Ok(bytes) => bytes.is_empty(),
+            Err(error) => error.kind() == io::ErrorKind::ConnectionReset,
+        }
+    }
+}
+
+/// One answer of the server.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    pub status: u16,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// `Null` when the body is empty or is not JSON.
+    pub body: Value,
+    pub bytes: Vec<u8>,
+}
+
+impl Reply {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The body, if it is text.
+    ///
+    /// # Panics
+    /// If it is not.
+    pub fn text(&self) -> String {
+        String::from_utf8(self.bytes.clone()).expect("the body is text")
+    }
+
+    /// The exception's short name, as clients read it: what follows the `#` of `__type`.
+    pub fn error(&self) -> Option<&str> {
+        let name = self.body["__type"].as_str()?;
+        Some(name.rsplit('#').next().unwrap_or(name))
+    }
+
+    /// The id that the server gave the request.
+    ///
+    /// # Panics
+    /// If it gave none, which it always does.
+    pub fn request_id(&self) -> &str {
+        self.header("x-amzn-requestid").expect("every answer has an id")
+    }
+
+    pub fn is_success(&self) -> bool {
+        self.status == 200
+    }
+
+    /// Whether the connection ends with this answer.
+    pub fn closes(&self) -> bool {
+        self.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))
+    }
+}
+
+fn read_reply(stream: &mut impl BufRead) -> io::Result<Reply> {
+    let malformed = |what| io::Error::new(io::ErrorKind::InvalidData, what);
+    let status_line = read_line(stream)?;
+    let status = status_line.split(' ').nth(1).and_then(|code| code.parse().ok());
+    let status = status.ok_or_else(|| malformed("no status line"))?;
+    let mut headers = Vec::new();
+    loop {
+        let line = read_line(stream)?;
+        if line.is_empty() {
+            break;
+        }
+        let (name, value) = line.split_once(':').ok_or_else(|| malformed("no header"))?;
+        headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+    }
+    let mut reply = Reply { status, headers, body: Value::Null, bytes: Vec::new() };
+    let length = match reply.header("content-length").map(str::parse) {
+        Some(length) => length.map_err(|_| malformed("no length"))?,
+        // "Go on" has no body.
+        None if status < 200 => 0,
+        None => return Err(malformed("no content length")),
+    };
+    reply.bytes.resize(length, 0);
+    stream.read_exact(&mut reply.bytes)?;
+    reply.body = serde_json::from_slice(&reply.bytes).unwrap_or(Value::Null);
+    Ok(reply)
+}
+
+fn read_line(stream: &mut impl BufRead) -> io::Result<String> {
+    let mut line = String::new();
+    if stream.read_line(&mut line)? == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_is_read_to_its_end_and_no_further() {
+        let answer = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 28\r\nX-A: b\r\n\r\n\
+            {\"__type\":\"com.amazon#Oops\"}HTTP/1.1 200 OK\r\n";
+        let mut stream = BufReader::new(&answer[..]);
+        let reply = read_reply(&mut stream).unwrap();
+        assert_eq!((reply.status, reply.error()), (400, Some("Oops")));
+        assert_eq!(reply.header("x-a"), Some("b"));
+        assert_eq!(read_line(&mut stream).unwrap(), "HTTP/1.1 200 OK");
+    }
+
+    #[test]
+    fn only_an_answer_to_go_on_may_lack_a_length() {
+        let read = |answer: &[u8]| read_reply(&mut BufReader::new(answer)).map(|it| it.status);
+        assert_eq!(read(b"HTTP/1.1 100 Continue\r\n\r\n").ok(), Some(100));
+        assert!(read(b"HTTP/1.1 200 OK\r\n\r\n").is_err());
+    }
+
+    #[test]
+    fn a_torn_reply_is_an_error() {
+        let check = |answer: &[u8]| {
+            let outcome = read_reply(&mut BufReader::new(answer));
+            assert!(outcome.is_err(), "{outcome:?}");
+        };
+        check(b"");
+        check(b"HTTP/1.1 200 OK\r\n");
+        check(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab");
+    }
+}
