@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use zenobe_load::{human_count, three_digits};
+
 use crate::measure::Series;
 
 /// Everything that one group of rows yields.
@@ -186,42 +188,17 @@ pub struct Bar {
 
 /// A number with thousands separators.
 pub fn count(value: f64) -> String {
-    let digits = format!("{value:.0}");
-    let mut text = String::new();
-    for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position) % 3 == 0 {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    human_count(value.round() as u64)
 }
 
-/// Three digits suffice.
+/// In milliseconds whatever the size, so that the values of a column can be compared.
 pub fn milliseconds(value: f64) -> String {
-    match value {
-        value if value < 10.0 => format!("{value:.2} ms"),
-        value if value < 100.0 => format!("{value:.1} ms"),
-        value => format!("{value:.0} ms"),
-    }
+    three_digits(value, "ms")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn thousands_have_separators() {
-        for (value, text) in [
-            (0.0, "0"),
-            (999.4, "999"),
-            (1_000.0, "1,000"),
-            (123_456.7, "123,457"),
-            (1e6, "1,000,000"),
-        ] {
-            assert_eq!(count(value), text);
-        }
-    }
 
     #[test]
     fn a_share_is_met_from_its_target_on() {

@@ -34,6 +34,7 @@ mod plan;
 mod prepare;
 mod report;
 mod run;
+pub mod svg;
 mod target;
 mod workload;
 
@@ -43,7 +44,9 @@ pub use zenobe_auth::Credential;
 pub use distribution::{Distribution, DistributionError};
 pub use error::LoadError;
 pub use exchange::{Answer, Client, exchange};
-pub use output::{Identity, html, human_bytes, human_count, human_time, json, plot, summary};
+pub use output::{
+    Identity, html, human_bytes, human_count, human_time, json, plot, summary, three_digits,
+};
 pub use plan::{Pacing, Plan};
 pub use prepare::{LoadProgress, Prepared, drop_table, prepare};
 pub use report::{Interval, OperationReport, Report};

@@ -71,4 +71,12 @@ mod tests {
         }
         assert_eq!(find("no such row"), "");
     }
+
+    /// The page is generated on any machine.
+    #[test]
+    fn no_remark_holds_a_figure() {
+        for (_, remark) in REMARKS {
+            assert!(!remark.contains(|character: char| character.is_ascii_digit()), "{remark}");
+        }
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::svg::{self, escape};
+
 pub const WIDTH: f64 = 900.0;
 /// The height of a panel with its title and its axis.
 pub const HEIGHT: f64 = 320.0;
@@ -57,32 +59,15 @@ impl Axis {
 /// A complete document: panels, one below the other.
 pub fn document(title: &str, panels: &[Panel]) -> String {
     let height = HEIGHT * panels.len() as f64 + 40.0;
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" \
-         font-family=\"system-ui, sans-serif\" font-size=\"13\">\n<title>{title}</title>\n\
-         <style>{STYLE}</style>\n<rect class=\"back\" width=\"100%\" height=\"100%\"/>\n\
-         <text class=\"title\" x=\"{LEFT}\" y=\"28\">{title}</text>\n",
-        title = escape(title),
-    );
+    let title = escape(title);
+    let mut svg = format!("<text class=\"title\" x=\"{LEFT}\" y=\"28\">{title}</text>\n");
     for (index, panel) in panels.iter().enumerate() {
         let _ = writeln!(svg, "<g transform=\"translate(0 {})\">", 40.0 + HEIGHT * index as f64);
         panel.draw(&mut svg);
         svg.push_str("</g>\n");
     }
-    svg.push_str("</svg>\n");
-    svg
+    svg::document(&title, WIDTH, height, &svg)
 }
-
-/// Colours for light and dark backgrounds, all with enough contrast to either.
-const STYLE: &str = "
-.back{fill:#fff}.title{fill:#111;font-size:16px;font-weight:600}.panel{fill:#111;font-weight:600}
-.label{fill:#555}.grid{stroke:#ddd}.frame{fill:none;stroke:#999}.line{fill:none;stroke-width:2;stroke-linejoin:round}
-.area{opacity:.15;stroke:none}.s0{stroke:#2563eb}.s1{stroke:#ea580c}.s2{stroke:#16a34a}.s3{stroke:#9333ea}.s4{stroke:#0e7490}.s5{stroke:#be123c}
-.f0{fill:#2563eb}.f1{fill:#ea580c}.f2{fill:#16a34a}.f3{fill:#9333ea}.f4{fill:#0e7490}.f5{fill:#be123c}
-@media (prefers-color-scheme:dark){.back{fill:#15181d}.title,.panel{fill:#eee}.label{fill:#aaa}.grid{stroke:#333}.frame{stroke:#666}
-.s0{stroke:#60a5fa}.s1{stroke:#fb923c}.s2{stroke:#4ade80}.s3{stroke:#c084fc}.s4{stroke:#22d3ee}.s5{stroke:#fb7185}
-.f0{fill:#60a5fa}.f1{fill:#fb923c}.f2{fill:#4ade80}.f3{fill:#c084fc}.f4{fill:#22d3ee}.f5{fill:#fb7185}}
-";
 
 impl Panel {
     fn draw(&self, svg: &mut String) {
@@ -171,8 +156,4 @@ impl Panel {
     fn y_at(&self, value: f64) -> f64 {
         HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * self.y.position(value)
     }
-}
-
-pub fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -37,7 +37,8 @@ pub fn human_bytes(bytes: f64) -> String {
     }
 }
 
-fn three_digits(value: f64, unit: &str) -> String {
+/// Three digits and the unit.
+pub fn three_digits(value: f64, unit: &str) -> String {
     let decimals = match value {
         ..9.995 => 2,
         ..99.95 => 1,

@@ -7,7 +7,7 @@ mod page;
 mod plot;
 mod summary;
 
-pub use human::{human_bytes, human_count, human_time};
+pub use human::{human_bytes, human_count, human_time, three_digits};
 pub use json::json;
 pub use page::html;
 pub use plot::plot;

@@ -1,7 +1,7 @@
 //! An HTML page with the plot and the summary.
 
-use super::chart::escape;
 use super::{Identity, plot, summary};
+use crate::svg::escape;
 use crate::{Plan, Report};
 
 /// A self-contained HTML document.
