@@ -92,8 +92,7 @@ pub fn api_request(target: &str, more_headers: &str, body: &[u8]) -> Vec<u8> {
 
 fn request(method_and_path: &str, headers: &str, body: &[u8]) -> Vec<u8> {
     let length = body.len();
-    let head =
-        format!("{method_and_path} HTTP/1.1\r\n{headers}Content-Length: {length}\r\n\r\n");
+    let head = format!("{method_and_path} HTTP/1.1\r\n{headers}Content-Length: {length}\r\n\r\n");
     [head.as_bytes(), body].concat()
 }
 

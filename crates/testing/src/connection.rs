@@ -1,6 +1,6 @@
 //! One connection of HTTP/1.1: bytes go out as they are given, answers come back whole.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 

@@ -11,8 +11,7 @@ use std::{env, fmt, io, thread};
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, prlimit};
 
 use crate::process::{Output, Process, Stream};
-use crate::wait::wait_for;
-use crate::{Client, server_binary};
+use crate::{Client, TemporaryDirectory, server_binary};
 
 /// A start includes the recovery of the store's log; a debug build on a busy machine needs time.
 const START_TIME_MAX: Duration = Duration::from_secs(60);
@@ -47,6 +46,8 @@ impl Default for ServerOptions {
 pub struct ServerProcess {
     process: Process,
     address: SocketAddr,
+    /// Dropped after the process.
+    directory: Option<TemporaryDirectory>,
 }
 
 impl ServerProcess {
@@ -64,6 +65,17 @@ impl ServerProcess {
     /// If it does not start.
     pub fn start_with(data: &Path, options: &ServerOptions) -> ServerProcess {
         ServerProcess::try_start(data, options).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Starts a server on a directory of its own, which goes with it.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub fn fresh(name: &str) -> ServerProcess {
+        let directory = TemporaryDirectory::new(name);
+        let mut server = ServerProcess::start(directory.path());
+        server.directory = Some(directory);
+        server
     }
 
     /// As [`ServerProcess::start`], without a data directory.
@@ -91,7 +103,7 @@ impl ServerProcess {
     pub fn try_launch(command: &mut Command) -> Result<ServerProcess, StartError> {
         let mut process = Process::start(command).map_err(StartError::Spawn)?;
         match listening_address(process.output()) {
-            Some(address) => Ok(ServerProcess { process, address }),
+            Some(address) => Ok(ServerProcess { process, address, directory: None }),
             // It has closed its output, or it is too slow.
             None => match process.wait(STOP_TIME_MAX) {
                 Some(status) => Err(StartError::Exited { status, output: process.output().text() }),
@@ -296,6 +308,7 @@ fn address_in(line: &str) -> Option<SocketAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wait_until;
 
     #[test]
     fn the_address_is_found_in_a_line() {
@@ -318,7 +331,7 @@ mod tests {
     #[should_panic(expected = "the server ended by itself (exit status: 3)")]
     fn a_server_that_died_on_its_own_was_not_killed() {
         let mut server = launch("echo http://127.0.0.1:1; exit 3");
-        wait_for(STOP_TIME_MAX, || (!server.is_running()).then_some(()));
+        wait_until(|| !server.is_running());
         server.kill();
     }
 

@@ -7,7 +7,7 @@ use std::thread;
 use rand::RngExt;
 use rand::rngs::StdRng;
 use serde_json::{Value, json};
-use zenobe_testing::{Client, Seed, ServerProcess, TemporaryDirectory, wait_until};
+use zenobe_testing::{Client, Seed, ServerProcess, wait_until};
 
 use crate::tables::{create_simple, scan};
 
@@ -21,8 +21,7 @@ const WRITES_BETWEEN_CHANGES: u64 = 40;
 #[test]
 fn an_index_built_under_load_is_complete() {
     let seed = Seed::announce("index changes under load");
-    let directory = TemporaryDirectory::new("index");
-    let server = ServerProcess::start(directory.path());
+    let server = ServerProcess::fresh("index");
     create_simple(&mut server.client(), TABLE);
     let (done, written) = (AtomicBool::new(false), AtomicU64::new(0));
     thread::scope(|scope| {

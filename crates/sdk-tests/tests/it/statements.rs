@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::types::{
     AttributeValue, BatchStatementErrorCodeEnum, BatchStatementRequest, ParameterizedStatement,
     ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure,
 };
-use zenobe_testing::{ServerProcess, TemporaryDirectory};
+use zenobe_testing::ServerProcess;
 
 use crate::tables::create_simple;
 use crate::typed_client::client;
@@ -18,17 +18,14 @@ const TABLE: &str = "statements";
 
 struct Fixture {
     client: Client,
-    // Dropped in this order: the server before its directory.
     _server: ServerProcess,
-    _directory: TemporaryDirectory,
 }
 
 impl Fixture {
     fn new() -> Fixture {
-        let directory = TemporaryDirectory::new("statements");
-        let server = ServerProcess::start(directory.path());
+        let server = ServerProcess::fresh("statements");
         create_simple(&mut server.client(), TABLE);
-        Fixture { client: client(&server, "test"), _server: server, _directory: directory }
+        Fixture { client: client(&server, "test"), _server: server }
     }
 
     async fn run(

@@ -24,18 +24,15 @@ type Item = HashMap<String, AttributeValue>;
 /// A server with the table that all these tests use, and a client for it.
 struct Fixture {
     client: Client,
-    // Dropped in this order: the server before its directory.
     _server: ServerProcess,
-    _directory: TemporaryDirectory,
 }
 
 impl Fixture {
     async fn new() -> Fixture {
-        let directory = TemporaryDirectory::new("typed");
-        let server = ServerProcess::start(directory.path());
+        let server = ServerProcess::fresh("typed");
         let client = client(&server, "test");
         create_table(&client).await;
-        Fixture { client, _server: server, _directory: directory }
+        Fixture { client, _server: server }
     }
 
     async fn put(&self, item: Item) {

@@ -25,7 +25,8 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn a_run_is_summarised_written_as_json_and_drawn() {
-    let server = ServerProcess::launch(&mut zenobe(&["serve", "--memory", "--listen", "127.0.0.1:0"]));
+    let server =
+        ServerProcess::launch(&mut zenobe(&["serve", "--memory", "--listen", "127.0.0.1:0"]));
     let endpoint = server.endpoint();
     let directory = TemporaryDirectory::new("bench");
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
@@ -60,7 +61,8 @@ fn a_run_is_summarised_written_as_json_and_drawn() {
 
 #[test]
 fn unwritable_results_fail_before_the_run_or_drop_the_table() {
-    let server = ServerProcess::launch(&mut zenobe(&["serve", "--memory", "--listen", "127.0.0.1:0"]));
+    let server =
+        ServerProcess::launch(&mut zenobe(&["serve", "--memory", "--listen", "127.0.0.1:0"]));
     let endpoint = server.endpoint();
     for option in ["--json", "--plot"] {
         let output = bench(&endpoint, &["put", "--drop", option, "/nonexistent/report.svg"]);

@@ -161,7 +161,8 @@ fn unknown_flags_get_a_suggestion() {
 #[test]
 fn a_port_is_an_address() {
     for listen in ["0", ":0"] {
-        let process = ServerProcess::launch(&mut zenobe(&["serve", "--memory", "--listen", listen]));
+        let process =
+            ServerProcess::launch(&mut zenobe(&["serve", "--memory", "--listen", listen]));
         assert!(process.address().ip().is_loopback());
     }
 }
@@ -267,7 +268,8 @@ fn completions_and_man_pages_come_from_the_command_line_itself() {
 
 #[test]
 fn a_server_is_asked_for_its_health() {
-    let server = ServerProcess::launch(&mut zenobe(&["serve", "--memory", "--listen", "127.0.0.1:0"]));
+    let server =
+        ServerProcess::launch(&mut zenobe(&["serve", "--memory", "--listen", "127.0.0.1:0"]));
     let endpoint = server.endpoint();
     for check in [&["health"][..], &["health", "--live"]] {
         let output = zenobe(check).args(["--endpoint", &endpoint]).output().unwrap();

@@ -16,7 +16,12 @@ fn start(arguments: &[&str]) -> ServerProcess {
 }
 
 /// A request from a tool, with no signature or half of one.
-fn send(process: &ServerProcess, operation: &str, authorization: Option<&str>, body: &Value) -> Reply {
+fn send(
+    process: &ServerProcess,
+    operation: &str,
+    authorization: Option<&str>,
+    body: &Value,
+) -> Reply {
     let body = body.to_string();
     let authorization =
         authorization.map(|value| format!("Authorization: {value}\r\n")).unwrap_or_default();
@@ -28,7 +33,12 @@ fn send(process: &ServerProcess, operation: &str, authorization: Option<&str>, b
     Connection::open(process.address()).send(request.as_bytes()).reply()
 }
 
-fn call(process: &ServerProcess, operation: &str, authorization: Option<&str>, body: &Value) -> Value {
+fn call(
+    process: &ServerProcess,
+    operation: &str,
+    authorization: Option<&str>,
+    body: &Value,
+) -> Value {
     let reply = send(process, operation, authorization, body);
     assert_eq!(reply.status, 200, "{}", reply.text());
     reply.body
@@ -65,7 +75,11 @@ fn the_root_answers_as_dynamodb_local_does() {
 #[test]
 fn requests_need_no_signature_and_arns_are_those_of_dynamodb_local() {
     let process = start(&["-inMemory", "-sharedDb"]);
-    assert!(process.first_lines(5)[4].ends_with("--region us-east-1"), "{:?}", process.first_lines(5));
+    assert!(
+        process.first_lines(5)[4].ends_with("--region us-east-1"),
+        "{:?}",
+        process.first_lines(5)
+    );
     let created = call(&process, "CreateTable", None, &table());
     let arn = "arn:aws:dynamodb:ddblocal:000000000000:table/Music";
     assert_eq!(created["TableDescription"]["TableArn"], arn);

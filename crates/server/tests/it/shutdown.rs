@@ -53,7 +53,8 @@ fn a_second_signal_ends_the_process_at_once() {
     let arguments = ["serve", "--memory", "--listen", "127.0.0.1:0"];
     let patient = ["--shutdown-timeout-seconds", "3600", "--stall-timeout-seconds", "3600"];
     let mut command = zenobe(&[&arguments[..], &patient].concat());
-    for (first, second, code) in [(Signal::TERM, Signal::INT, 130), (Signal::INT, Signal::TERM, 143)]
+    for (first, second, code) in
+        [(Signal::TERM, Signal::INT, 130), (Signal::INT, Signal::TERM, 143)]
     {
         let mut server = ServerProcess::launch(&mut command);
         let address = server.address();

@@ -13,7 +13,7 @@ use aws_sdk_dynamodbstreams::types::{
     ShardIteratorType, StreamStatus,
 };
 use aws_sdk_dynamodbstreams::{Client as Streams, Config};
-use zenobe_testing::{ServerProcess, TemporaryDirectory};
+use zenobe_testing::ServerProcess;
 
 use crate::typed_client::client;
 
@@ -23,18 +23,15 @@ struct Fixture {
     dynamodb: aws_sdk_dynamodb::Client,
     streams: Streams,
     stream: String,
-    // Dropped in this order: the server before its directory.
     _server: ServerProcess,
-    _directory: TemporaryDirectory,
 }
 
 impl Fixture {
     async fn new() -> Fixture {
-        let directory = TemporaryDirectory::new("typed-streams");
-        let server = ServerProcess::start(directory.path());
+        let server = ServerProcess::fresh("typed-streams");
         let (dynamodb, streams) = (client(&server, "test"), streams(&server));
         let stream = create_table(&dynamodb).await;
-        Fixture { dynamodb, streams, stream, _server: server, _directory: directory }
+        Fixture { dynamodb, streams, stream, _server: server }
     }
 
     async fn put(&self, order: &str, state: &str) {
