@@ -6,7 +6,7 @@ use zenobe_testing::{Client, ServerOptions, ServerProcess, TemporaryDirectory, w
 
 use crate::tables::{create_simple, get, scan};
 
-const TABLE: &str = "full";
+pub const TABLE: &str = "full";
 /// Eight megabytes in the 512-byte blocks of POSIX `ulimit -f`: enough to open a store, not to fill
 /// one.
 const FILE_SIZE_BLOCKS_MAX: u64 = 16 * 1024;
@@ -102,7 +102,7 @@ fn fill(directory: &TemporaryDirectory) -> (ServerProcess, Vec<usize>) {
 }
 
 /// Writes an item. Returns false if the server reports that it could not.
-fn write(client: &mut Client, number: usize) -> bool {
+pub fn write(client: &mut Client, number: usize) -> bool {
     let request = json!({"TableName": TABLE, "Item": item(number)});
     let reply = client.call("PutItem", &request).expect("the server answers");
     if !reply.is_success() {
@@ -117,7 +117,7 @@ fn write(client: &mut Client, number: usize) -> bool {
 }
 
 /// Reads continue, whatever happens to writes.
-fn check(client: &mut Client, acknowledged: &[usize]) {
+pub fn check(client: &mut Client, acknowledged: &[usize]) {
     for number in acknowledged {
         assert_eq!(get(client, TABLE, &key(*number)), Some(item(*number)), "item {number}");
     }
