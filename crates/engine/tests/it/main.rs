@@ -4,7 +4,6 @@ mod costs;
 mod damage;
 mod lost_answers;
 mod query_properties;
-mod races;
 mod scripts;
 mod stale_definitions;
 mod stream_properties;

@@ -2,14 +2,13 @@
 //!
 //! [`model`] runs random histories of every data-plane operation against the engine and against a
 //! [`twin`]: a naive in-memory database, written from the specification, that shares only the types
-//! of values, commands and outcomes with the engine. [`concurrency`] runs many tasks on few items
-//! and checks what they saw with [`linearizability`].
+//! of values, commands and outcomes with the engine. [`races`] runs many callers on few items, on
+//! every store and on a server, and checks what they saw.
 
 mod backend;
-mod concurrency;
 mod generate;
-mod linearizability;
 mod model;
+mod races;
 mod render;
 mod run;
 mod shrink;

@@ -3,8 +3,9 @@
 //! `zenobe_testing::server_binary` finds or builds the server. Random tests print a seed;
 //! `ZENOBE_SEED` replays it.
 
-mod contention;
 mod corruption;
+#[cfg(target_os = "linux")]
+mod disk_faults;
 mod histories;
 mod index_changes;
 mod io_failure;
