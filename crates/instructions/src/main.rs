@@ -11,6 +11,22 @@
 //! **Invariant:** a case does the same in every run. It has one client, a clock that stands still,
 //! and inputs prepared before the section. The remaining variation (hash seeds of the standard
 //! library, thread scheduling) is small and stays within the tolerances in `baseline.txt`.
+//!
+//! ## Why not a crate
+//!
+//! [gungraun](https://docs.rs/gungraun) 0.20 (formerly iai-callgrind) is made for this. It would
+//! replace this file, [`section`] and `xtask/src/instructions/callgrind.rs`, about 220 lines; the
+//! cases would stay. It lacks what a merge is decided by:
+//!
+//! - **Reviewed counts.** Its baselines are callgrind's dumps below `target`. To compare with `main`,
+//!   CI would build and count `main` as well. A change of `baseline.txt` shows in the diff.
+//! - **Tolerances with a reason.** Its limits are percentages of that baseline, or absolute numbers
+//!   in the source, which nothing rewrites.
+//! - **The toolchain.** `baseline.txt` names the compiler and the valgrind of its counts, so that
+//!   another toolchain is not taken for a regression.
+//!
+//! It would add `gungraun-runner`, a program of 175 crates that must be installed in exactly the
+//! version of the library.
 
 mod case;
 mod cases;

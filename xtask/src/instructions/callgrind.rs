@@ -1,6 +1,5 @@
 //! Runs cases under callgrind and reads its counts.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -57,31 +56,17 @@ fn measure_one(case: &Case) -> Result<Measured, Failure> {
     Ok(Measured { case: case.name.clone(), instructions: total / case.iterations })
 }
 
-/// Shows in which functions a case spends its instructions.
+/// Shows in which functions a case spends its instructions, callees included.
 pub fn profile(case: &Case) -> Result<(), Failure> {
     let account = run(case)?;
     mend(&account)?;
-    // The parts of a function add up to its own cost; each part has the whole cost of its callees.
-    let tables: [(&str, Option<&str>, Combine); 2] = [
-        ("with all that they call", Some("--inclusive=yes"), u64::max),
-        ("by themselves", None, std::ops::Add::add),
-    ];
-    for (title, option, combine) in tables {
-        println!("\n{}: instructions per operation in functions {title}", case.name);
-        let mut annotate = Command::new("callgrind_annotate");
-        annotate.args(["--auto=no", "--threshold=99"]).args(option).arg(&account);
-        let text = process::output(&mut annotate)?;
-        for (function, total) in by_function(&text, combine).into_iter().take(FUNCTIONS_MAX) {
-            println!("{:>9}  {function}", total / case.iterations);
-        }
-    }
+    let mut annotate = Command::new("callgrind_annotate");
+    annotate.args(["--auto=no", "--threshold=99", "--inclusive=yes"]);
+    println!("{}: {} operations\n", case.name, case.iterations);
+    process::run(annotate.arg(&account))?;
     println!("\nLine by line:  callgrind_annotate --auto=yes {}", account.display());
     Ok(())
 }
-
-const FUNCTIONS_MAX: usize = 80;
-
-type Combine = fn(u64, u64) -> u64;
 
 /// A call that was running when callgrind started a new dump has a call count of zero in it.
 /// callgrind_annotate takes that for no call and its cost for the caller's own.
@@ -90,43 +75,6 @@ fn mend(account: &Path) -> Result<(), Failure> {
         fs::read_to_string(account).map_err(|error| Failure::file("read", account, &error))?;
     let mended = text.replace("\ncalls=0 ", "\ncalls=1 ");
     fs::write(account, mended).map_err(|error| Failure::file("write", account, &error))
-}
-
-/// Merges callgrind_annotate's lines by function: inlined code has a file of its own and its
-/// caller's name. The most expensive comes first.
-fn by_function(text: &str, combine: Combine) -> Vec<(&str, u64)> {
-    let mut totals = BTreeMap::new();
-    for Share { total, function } in text.lines().filter_map(Share::parse) {
-        let known = totals.entry(function).or_insert(0);
-        *known = combine(*known, total);
-    }
-    let mut totals: Vec<(&str, u64)> = totals.into_iter().collect();
-    totals.sort_by_key(|(_, total)| std::cmp::Reverse(*total));
-    totals
-}
-
-/// The instructions of one function.
-#[derive(Debug, PartialEq, Eq)]
-struct Share<'a> {
-    total: u64,
-    function: &'a str,
-}
-
-impl Share<'_> {
-    /// Parses a line of callgrind_annotate, `1,234 (5.67%)  file:function [object]`. `None` for
-    /// other lines, and for functions that contain everything.
-    fn parse(line: &str) -> Option<Share<'_>> {
-        let (count, rest) = line.trim_start().split_once(" (")?;
-        let total = count.replace(',', "").parse().ok()?;
-        let (percent, place) = rest.split_once("%)")?;
-        let place = place.trim_start();
-        if percent.trim() == "100.0" || place == "PROGRAM TOTALS" {
-            return None;
-        }
-        let named = place.rsplit_once(" [").map_or(place, |(named, _)| named);
-        let (_file, function) = named.split_once(':')?;
-        Some(Share { total, function })
-    }
 }
 
 /// Runs a case and returns the file with the counts of its section.
@@ -178,26 +126,5 @@ mod tests {
         let account = "version: 1\nevents: Ir\nsummary: 7\n\nfn=(1) f\n16 400\n\ntotals: 12345\n";
         assert_eq!(total(account), Some(12_345));
         assert_eq!(total("version: 1\n"), None);
-    }
-
-    #[test]
-    fn inlined_code_counts_for_its_function() {
-        let text = "9 (9.0%)  a.rs:f [/x]\n20 (20.0%)  b.rs:g [/x]\n12 (12.0%)  c.rs:f [/x]\n";
-        assert_eq!(by_function(text, std::ops::Add::add), [("f", 21), ("g", 20)]);
-        assert_eq!(by_function(text, u64::max), [("g", 20), ("f", 12)]);
-    }
-
-    #[test]
-    fn shares_are_read_from_annotations() {
-        let check = |line, expected: Option<(u64, &str)>| {
-            let share = Share::parse(line).map(|share| (share.total, share.function));
-            assert_eq!(share, expected, "{line}");
-        };
-        check("9,000 (75.00%)  ???:a::b::{{closure}} [/bin/x]", Some((9000, "a::b::{{closure}}")));
-        check("  800 ( 6.67%)  malloc.c:free [/usr/lib/libc.so]", Some((800, "free")));
-        check("12,000 (100.0%)  ???:main [/bin/x]", None);
-        check("12,000 (100.0%)  PROGRAM TOTALS", None);
-        check("Profile data file 'callgrind.out' (creator: callgrind-3.19.0)", None);
-        check("-----", None);
     }
 }
