@@ -41,6 +41,30 @@ pub struct CreateTable {
     pub tags: BTreeMap<String, String>,
 }
 
+impl CreateTable {
+    /// A table without indexes that is billed by request, and everything else as it is by default.
+    pub fn on_demand(
+        table: TableName,
+        attribute_types: BTreeMap<String, ScalarType>,
+        keys: KeySchema,
+    ) -> CreateTable {
+        CreateTable {
+            table,
+            attribute_types,
+            keys,
+            local_indexes: Vec::new(),
+            global_indexes: Vec::new(),
+            billing_mode: BillingMode::PayPerRequest,
+            throughput: ThroughputSettings::default(),
+            stream: None,
+            kms_key: None,
+            table_class: None,
+            deletion_protection: false,
+            tags: BTreeMap::new(),
+        }
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct CreateIndex {
     pub name: String,
@@ -90,6 +114,23 @@ pub struct UpdateTable {
     pub table_class: Option<TableClass>,
     pub deletion_protection: Option<bool>,
     pub index_changes: Vec<IndexChange>,
+}
+
+impl UpdateTable {
+    /// An update that changes nothing yet.
+    pub fn of(table: TableName) -> UpdateTable {
+        UpdateTable {
+            table,
+            attribute_types: None,
+            billing_mode: None,
+            throughput: ThroughputSettings::default(),
+            stream: None,
+            encryption: None,
+            table_class: None,
+            deletion_protection: None,
+            index_changes: Vec::new(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -237,7 +278,7 @@ pub struct Segment {
 }
 
 /// What Query and Scan share.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct PageRequest {
     pub filter: Option<Condition>,
     pub projection: Option<Projection>,

@@ -156,26 +156,14 @@ pub(crate) mod tests {
     use zenobe_store::memory::MemoryStore;
 
     use super::*;
-    use crate::command::{CreateTable, TableName, ThroughputSettings};
-    use crate::schema::{BillingMode, KeyAttribute, KeySchema, Namespace, ScalarType};
+    use crate::command::{CreateTable, TableName};
+    use crate::schema::{KeyAttribute, KeySchema, Namespace, ScalarType};
     use crate::{Engine, EngineOptions};
 
     pub(crate) fn create_table(name: &TableName) -> CreateTable {
         let partition = KeyAttribute { name: "pk".into(), scalar_type: ScalarType::S };
-        CreateTable {
-            table: name.clone(),
-            attribute_types: BTreeMap::from([("pk".into(), ScalarType::S)]),
-            keys: KeySchema { partition: vec![partition], sort: Vec::new() },
-            local_indexes: Vec::new(),
-            global_indexes: Vec::new(),
-            billing_mode: BillingMode::PayPerRequest,
-            throughput: ThroughputSettings::default(),
-            stream: None,
-            kms_key: None,
-            table_class: None,
-            deletion_protection: false,
-            tags: BTreeMap::new(),
-        }
+        let keys = KeySchema { partition: vec![partition], sort: Vec::new() };
+        CreateTable::on_demand(name.clone(), BTreeMap::from([("pk".into(), ScalarType::S)]), keys)
     }
 
     /// Requests that all miss a new table of another engine load it once.

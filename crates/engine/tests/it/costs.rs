@@ -163,14 +163,7 @@ fn filter_on(attribute: &str, leaves: usize) -> Condition {
 }
 
 fn request(filter: Option<Condition>) -> PageRequest {
-    PageRequest {
-        filter,
-        projection: None,
-        select: None,
-        limit: None,
-        start_key: None,
-        consistent: true,
-    }
+    PageRequest { filter, consistent: true, ..PageRequest::default() }
 }
 
 fn query(script: &Script, kind: Read, page: PageRequest) -> Query {

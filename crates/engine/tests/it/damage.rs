@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use zenobe_engine::Inconsistency;
+use zenobe_engine::command::UpdateTable;
 use zenobe_engine::error::Error;
 use zenobe_engine::keyspace;
 use zenobe_store::{Batch, Key, Store, WriteSet, write_with};
 use zenobe_value::EncodedItem;
 
-use crate::support::commands::{Script, update_table};
+use crate::support::commands::Script;
 use crate::support::dump::{self, Entries};
 use crate::support::notation::parse_item;
 use crate::support::streams::names;
@@ -74,7 +75,7 @@ fn an_undecodable_statistic_does_not_fail_a_change_that_was_made() {
         let table = script.table("t");
         let key = only_key(&script, b'N').await;
         tamper(&script, |batch| batch.put(key.clone(), "odd")).await;
-        let mut update = update_table(table);
+        let mut update = UpdateTable::of(table);
         update.deletion_protection = Some(true);
         let updated = script.engine().update_table(update).await.expect("an update");
         assert!(updated.after.definition.deletion_protection);

@@ -88,14 +88,7 @@ async fn queried(case: &Case) -> Vec<String> {
         index,
         key_conditions,
         forward: case.forward,
-        page: PageRequest {
-            filter: None,
-            projection: None,
-            select: None,
-            limit: case.limit,
-            start_key: None,
-            consistent: false,
-        },
+        page: PageRequest { limit: case.limit, ..PageRequest::default() },
     };
     let mut values = Vec::new();
     loop {

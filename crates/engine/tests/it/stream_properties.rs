@@ -101,14 +101,7 @@ impl World {
     }
 
     async fn items(&self) -> Items {
-        let page = PageRequest {
-            filter: None,
-            projection: None,
-            select: None,
-            limit: None,
-            start_key: None,
-            consistent: true,
-        };
+        let page = PageRequest { consistent: true, ..PageRequest::default() };
         let scan = Scan { table: self.script.table("t"), index: None, segment: None, page };
         let page = self.script.engine().scan(&scan).await.unwrap();
         page.items.into_items().into_iter().map(|item| (key_of(&item), item)).collect()

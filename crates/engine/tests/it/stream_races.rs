@@ -46,14 +46,7 @@ async fn a_consumer_follows_writers_across_shards() {
     rolling.await.unwrap();
     let copy = consuming.await.unwrap();
 
-    let page = PageRequest {
-        filter: None,
-        projection: None,
-        select: None,
-        limit: None,
-        start_key: None,
-        consistent: true,
-    };
+    let page = PageRequest { consistent: true, ..PageRequest::default() };
     let scan = Scan { table: setup.table("t"), index: None, segment: None, page };
     let items = engine.scan(&scan).await.unwrap().items.into_items();
     assert_eq!(copy, items.into_iter().map(|item| (key_of(&item), item)).collect());

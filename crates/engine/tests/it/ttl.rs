@@ -107,14 +107,7 @@ async fn an_item_that_is_changed_meanwhile_stays() {
         table: setup.table("t"),
         index: None,
         segment: None,
-        page: PageRequest {
-            filter: None,
-            projection: None,
-            select: None,
-            limit: None,
-            start_key: None,
-            consistent: true,
-        },
+        page: PageRequest { consistent: true, ..PageRequest::default() },
     };
     let left = engine.scan(&scan).await.unwrap();
     assert_eq!(left.count + engine.expired_items(), 300);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use zenobe_engine::clock::ManualClock;
 use zenobe_engine::command::*;
 use zenobe_engine::error::Error;
-use zenobe_engine::schema::{BillingMode, IndexKind, IndexStatus, Namespace, StreamViewType};
+use zenobe_engine::schema::{IndexKind, IndexStatus, Namespace, StreamViewType};
 use zenobe_engine::{Engine, Limits};
 use zenobe_value::{Attributes, EncodedItem};
 
@@ -601,18 +601,9 @@ fn create_table(table: TableName, shape: &Shape) -> CreateTable {
         indexes.map(create).collect()
     };
     CreateTable {
-        table,
-        attribute_types,
-        keys: shape.keys.clone(),
         local_indexes: indexes(IndexKind::Local),
         global_indexes: indexes(IndexKind::Global),
-        billing_mode: BillingMode::PayPerRequest,
-        throughput: ThroughputSettings::default(),
-        stream: None,
-        kms_key: None,
-        table_class: None,
-        deletion_protection: false,
-        tags: Default::default(),
+        ..CreateTable::on_demand(table, attribute_types, shape.keys.clone())
     }
 }
 
@@ -670,17 +661,7 @@ fn index_change(table: TableName, change: IndexChange) -> UpdateTable {
 }
 
 fn update_table(table: TableName, index_changes: Vec<IndexChange>) -> UpdateTable {
-    UpdateTable {
-        table,
-        attribute_types: None,
-        billing_mode: None,
-        throughput: ThroughputSettings::default(),
-        stream: None,
-        encryption: None,
-        table_class: None,
-        deletion_protection: None,
-        index_changes,
-    }
+    UpdateTable { index_changes, ..UpdateTable::of(table) }
 }
 
 fn index_states(table: &Table) -> Vec<(String, &'static str)> {

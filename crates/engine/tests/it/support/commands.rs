@@ -147,18 +147,9 @@ impl Script {
             }
         }
         let command = CreateTable {
-            table: self.fixture.name(name),
-            attribute_types: types,
-            keys,
             local_indexes,
             global_indexes,
-            billing_mode: BillingMode::PayPerRequest,
-            throughput: ThroughputSettings::default(),
-            stream: None,
-            kms_key: None,
-            table_class: None,
-            deletion_protection: false,
-            tags: BTreeMap::new(),
+            ..CreateTable::on_demand(self.fixture.name(name), types, keys)
         };
         self.tables.push(name.to_owned());
         Ok(done(self.fixture.engine.create_table(command).await?))
@@ -187,7 +178,7 @@ impl Script {
         let command = UpdateTable {
             attribute_types: Some(types).filter(|_| verb == "add-index"),
             index_changes: vec![change],
-            ..update_table(table)
+            ..UpdateTable::of(table)
         };
         Ok(done(self.fixture.engine.update_table(command).await?))
     }
@@ -380,21 +371,6 @@ impl Script {
         let text = dump::difference(&definitions, &self.shown, &entries);
         self.shown = entries;
         Ok(text)
-    }
-}
-
-/// An update that changes nothing.
-pub fn update_table(table: TableName) -> UpdateTable {
-    UpdateTable {
-        table,
-        attribute_types: None,
-        billing_mode: None,
-        throughput: ThroughputSettings::default(),
-        stream: None,
-        encryption: None,
-        table_class: None,
-        deletion_protection: None,
-        index_changes: Vec::new(),
     }
 }
 

@@ -8,7 +8,6 @@ use zenobe_engine::command::*;
 use zenobe_engine::error::Result;
 use zenobe_engine::schema::StreamViewType;
 
-use super::commands::update_table;
 use super::output::encoded;
 
 /// `stream <table> keys|new|old|both|off`.
@@ -17,7 +16,7 @@ pub async fn change(engine: &Engine, table: TableName, view: &str) -> Result<Str
         "off" => StreamChange::Disable,
         view => StreamChange::Enable(view_type(view)),
     };
-    engine.update_table(UpdateTable { stream: Some(change), ..update_table(table) }).await?;
+    engine.update_table(UpdateTable { stream: Some(change), ..UpdateTable::of(table) }).await?;
     Ok("ok\n".into())
 }
 

@@ -131,14 +131,7 @@ pub async fn scan(engine: &Engine, index: Option<&str>) -> Result<Vec<Attributes
     let mut items = Vec::new();
     let mut start_key = None;
     loop {
-        let page = PageRequest {
-            filter: None,
-            projection: None,
-            select: None,
-            limit: None,
-            start_key: start_key.take(),
-            consistent: false,
-        };
+        let page = PageRequest { start_key: start_key.take(), ..PageRequest::default() };
         let index = index.map(str::to_owned);
         let outcome = engine.scan(&Scan { table: name("t"), index, segment: None, page }).await?;
         items.extend(outcome.items.iter().map(|item| item.decode()));
@@ -159,20 +152,8 @@ pub fn name(name: &str) -> TableName {
 
 /// An on-demand table with partition key `id`.
 pub fn create(table: &str) -> CreateTable {
-    CreateTable {
-        table: name(table),
-        attribute_types: [("id".to_owned(), ScalarType::S)].into(),
-        keys: KeySchema { partition: vec![key("id", ScalarType::S)], sort: vec![] },
-        local_indexes: vec![],
-        global_indexes: vec![],
-        billing_mode: BillingMode::PayPerRequest,
-        throughput: ThroughputSettings::default(),
-        stream: None,
-        kms_key: None,
-        table_class: None,
-        deletion_protection: false,
-        tags: Default::default(),
-    }
+    let keys = KeySchema { partition: vec![key("id", ScalarType::S)], sort: vec![] };
+    CreateTable::on_demand(name(table), [("id".to_owned(), ScalarType::S)].into(), keys)
 }
 
 pub fn create_provisioned(read: u64, write: u64) -> CreateTable {
@@ -195,17 +176,7 @@ pub fn index(name: &str, on: &str, throughput: ThroughputSettings) -> CreateInde
 
 /// An UpdateTable of table `t`.
 pub fn update(change: impl FnOnce(&mut UpdateTable)) -> UpdateTable {
-    let mut request = UpdateTable {
-        table: name("t"),
-        attribute_types: None,
-        billing_mode: None,
-        throughput: ThroughputSettings::default(),
-        stream: None,
-        encryption: None,
-        table_class: None,
-        deletion_protection: None,
-        index_changes: vec![],
-    };
+    let mut request = UpdateTable::of(name("t"));
     change(&mut request);
     request
 }
