@@ -8,7 +8,7 @@ use crate::timestamp::{SKEW_MAX_SECONDS, Timestamp};
 /// The longest validity of a presigned request.
 pub(crate) const EXPIRES_SECONDS_MAX: i64 = 7 * 24 * 60 * 60;
 
-/// When a request was signed, and for how long the signature holds.
+/// When a request was signed, and how long the signature is valid.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Freshness {
     date: Timestamp,
@@ -16,7 +16,7 @@ pub(crate) struct Freshness {
 }
 
 impl Freshness {
-    /// `expires` is what a presigned request says: a number of seconds, a week at most.
+    /// `expires` is the value in a presigned request: a number of seconds, a week at most.
     pub fn new(date: Timestamp, expires: Option<&str>) -> Result<Freshness, AuthError> {
         let valid_seconds = match expires {
             None => SKEW_MAX_SECONDS,

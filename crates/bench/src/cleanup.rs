@@ -48,13 +48,13 @@ impl Process {
         self.id
     }
 
-    /// Where it says that it listens.
+    /// The address that the process has printed.
     pub fn address(&self) -> Result<SocketAddr> {
         listening_address(&self.output)
             .ok_or_else(|| format!("it does not listen: {}", self.complaint()).into())
     }
 
-    /// The end of what it printed, for the message that says that it failed.
+    /// The end of its output, for the error that reports its failure.
     pub fn complaint(&self) -> String {
         let text = self.output.text();
         let lines: Vec<&str> = text.lines().map(|line| line.trim_start_matches("  | ")).collect();
@@ -68,7 +68,7 @@ impl Process {
     /// Asks the process to end and waits up to `patience`.
     pub fn stop(&self, patience: Duration) -> Result<()> {
         lock(&self.process).signal(Signal::TERM);
-        // The lock is free between two looks: a signal may end it.
+        // The lock is free between two checks, so a signal handler can end the process.
         wait_for(patience, || self.has_ended().then_some(()))
             .ok_or_else(|| "the process does not end when it is asked to".into())
     }

@@ -191,7 +191,7 @@ pub fn count(value: f64) -> String {
     human_count(value.round() as u64)
 }
 
-/// In milliseconds whatever the size, so that the values of a column can be compared.
+/// Always in milliseconds, so that the values of a column can be compared.
 pub fn milliseconds(value: f64) -> String {
     three_digits(value, "ms")
 }

@@ -44,7 +44,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// In place of an `errno`: the process is killed (SIGKILL) before the call has any effect.
+    /// Takes the place of an `errno`: kills the process (SIGKILL) before the call has any effect.
     pub const KILL: u64 = u64::MAX;
 }
 

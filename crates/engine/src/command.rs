@@ -42,7 +42,7 @@ pub struct CreateTable {
 }
 
 impl CreateTable {
-    /// A table without indexes that is billed by request, and everything else as it is by default.
+    /// An on-demand table without indexes, with defaults for everything else.
     pub fn on_demand(
         table: TableName,
         attribute_types: BTreeMap<String, ScalarType>,

@@ -1,7 +1,7 @@
-//! SVG documents: their frame, their stylesheet, their escapes. Whatever draws a chart, here or in the benchmarks, draws it
-//! with these.
+//! SVG documents: their frame, their stylesheet, their escapes. All charts, here and in the
+//! benchmarks, use these.
 
-/// A complete document. The title and the body are markup already.
+/// A complete document. The title and the body are already markup.
 pub fn document(title: &str, width: f64, height: f64, body: &str) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
@@ -11,7 +11,7 @@ pub fn document(title: &str, width: f64, height: f64, body: &str) -> String {
     )
 }
 
-/// A text as it stands in markup.
+/// A text escaped for markup.
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -1,7 +1,8 @@
-//! A store that yields: before and after each operation it lets other tasks run, so that whatever can happen in between
-//! does. Without it, tasks on a store that never waits hardly ever meet in the middle of a request.
+//! A store that yields to other tasks before and after each operation, so that requests interleave.
+//! Without it, tasks on a store that never waits almost never meet in the middle of a request.
 //!
-//! How often it yields is a function of the seed. On one thread, each seed is another interleaving, and always the same.
+//! The seed determines how often it yields. On one thread, each seed gives a different
+//! interleaving, and always the same one.
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use crate::{
     Decide, Direction, Key, KeyRange, Result, Store, Value, Visitor, WriteOutcome, WriteSet,
 };
 
-/// How often it yields in a row, at the most.
+/// How often it yields in a row, at most.
 const YIELDS_MAX: u64 = 3;
 
 pub struct YieldingStore {

@@ -1,4 +1,4 @@
-//! One connection of HTTP/1.1: bytes go out as they are given, answers come back whole.
+//! One HTTP/1.1 connection: sends exactly the given bytes, and reads whole responses.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::client::api_request;
 
-/// A server that answers nothing for this long is a failure of its own.
+/// A server that stays silent this long has failed.
 const REPLY_TIME_MAX: Duration = Duration::from_secs(60);
 
 pub struct Connection {
@@ -38,14 +38,14 @@ impl Connection {
     }
 
     /// # Panics
-    /// If the connection does not take it.
+    /// If sending fails.
     pub fn send(&mut self, bytes: &[u8]) -> &mut Connection {
         self.try_send(bytes).expect("the connection takes a request");
         self
     }
 
     /// # Errors
-    /// If the connection does not take it.
+    /// If sending fails.
     pub fn try_send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.get_mut().write_all(bytes)
     }
@@ -53,21 +53,21 @@ impl Connection {
     /// Calls an operation as an SDK does.
     ///
     /// # Panics
-    /// If no whole answer comes back.
+    /// If no complete response arrives.
     pub fn call(&mut self, target: &str, body: &[u8]) -> Reply {
         self.send(&api_request(target, "", body)).reply()
     }
 
-    /// Reads one whole answer.
+    /// Reads one complete response.
     ///
     /// # Panics
-    /// If none comes.
+    /// If none arrives.
     pub fn reply(&mut self) -> Reply {
         self.try_reply().expect("a whole answer comes")
     }
 
     /// # Errors
-    /// If no whole answer comes.
+    /// If no complete response arrives.
     pub fn try_reply(&mut self) -> io::Result<Reply> {
         read_reply(&mut self.stream)
     }
@@ -81,7 +81,7 @@ impl Connection {
     }
 }
 
-/// One answer of the server.
+/// One response from the server.
 #[derive(Clone, Debug)]
 pub struct Reply {
     pub status: u16,
@@ -105,16 +105,16 @@ impl Reply {
         String::from_utf8(self.bytes.clone()).expect("the body is text")
     }
 
-    /// The exception's short name, as clients read it: what follows the `#` of `__type`.
+    /// The short name of the exception, as clients read it: the part of `__type` after `#`.
     pub fn error(&self) -> Option<&str> {
         let name = self.body["__type"].as_str()?;
         Some(name.rsplit('#').next().unwrap_or(name))
     }
 
-    /// The id that the server gave the request.
+    /// The server's id for the request.
     ///
     /// # Panics
-    /// If it gave none, which it always does.
+    /// If there is none; every response must have one.
     pub fn request_id(&self) -> &str {
         self.header("x-amzn-requestid").expect("every answer has an id")
     }
@@ -123,7 +123,7 @@ impl Reply {
         self.status == 200
     }
 
-    /// Whether the connection ends with this answer.
+    /// Whether the connection ends with this response.
     pub fn closes(&self) -> bool {
         self.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))
     }
@@ -146,7 +146,7 @@ fn read_reply(stream: &mut impl BufRead) -> io::Result<Reply> {
     let mut reply = Reply { status, headers, body: Value::Null, bytes: Vec::new() };
     let length = match reply.header("content-length").map(str::parse) {
         Some(length) => length.map_err(|_| malformed("no length"))?,
-        // "Go on" has no body.
+        // "100 Continue" has no body.
         None if status < 200 => 0,
         None => return Err(malformed("no content length")),
     };

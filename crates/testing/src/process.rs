@@ -1,4 +1,4 @@
-//! A child process: its output is read as it comes, and it never outlives its value.
+//! A child process. Its output is read as it comes, and dropping its value kills it.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read};
@@ -13,14 +13,14 @@ use crate::wait::wait_for;
 
 const KEPT_LINES_MAX: usize = 200;
 
-/// A started process. Dropping it kills it.
+/// A running process. Dropping it kills it.
 pub struct Process {
     child: Child,
     output: Output,
 }
 
 impl Process {
-    /// Starts a command, with what it prints piped to [`Process::output`] and nothing to read.
+    /// Starts a command with an empty standard input. Its output goes to [`Process::output`].
     ///
     /// # Errors
     /// If it cannot be run.
@@ -45,7 +45,7 @@ impl Process {
         Pid::from_child(&self.child)
     }
 
-    /// Sends a signal. A process that is already gone gets none.
+    /// Sends a signal. Does nothing if the process is already gone.
     pub fn signal(&self, signal: Signal) {
         let _ = kill_process(self.pid(), signal);
     }
@@ -60,10 +60,10 @@ impl Process {
         wait_for(patience, || self.ended())
     }
 
-    /// Ends the process as `kill -9` does, unless it has ended before, and says how it ended.
+    /// Ends the process as `kill -9` does, unless it has already ended. Returns how it ended.
     ///
     /// # Panics
-    /// If the system does not let it.
+    /// If the system does not allow it.
     pub fn kill(&mut self) -> ExitStatus {
         self.child.kill().expect("a child can be killed");
         self.child.wait().expect("a killed child can be waited for")
@@ -72,20 +72,20 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // One that has ended stays as it is.
+        // Does nothing to a process that has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Which of its two streams a process has printed to.
+/// The stream that a line was printed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
     Output,
     Error,
 }
 
-/// What a process prints. The last lines are kept.
+/// The output of a process. Keeps the last lines.
 #[derive(Clone, Default)]
 pub struct Output {
     shared: Arc<(Mutex<Lines>, Condvar)>,
@@ -94,14 +94,14 @@ pub struct Output {
 #[derive(Default)]
 struct Lines {
     kept: VecDeque<(Stream, String)>,
-    /// How many lines were printed before the first that is kept.
+    /// How many lines were dropped before the first that is kept.
     forgotten: usize,
     open_streams: usize,
 }
 
 impl Output {
-    /// Waits for a line of which `find` makes something. `None` if the process closes its output or the time is over
-    /// before there is one.
+    /// Waits until `find` accepts a line, and returns its result. `None` if the process closes its
+    /// output or the time is up first.
     pub fn find<T>(
         &self,
         patience: Duration,
@@ -125,7 +125,7 @@ impl Output {
         }
     }
 
-    /// Waits for a line that contains a text, and yields it.
+    /// Waits for a line that contains a text, and returns it.
     ///
     /// # Panics
     /// If there is none in this time.
@@ -134,12 +134,12 @@ impl Output {
         found.unwrap_or_else(|| panic!("nothing printed contains `{text}`:\n{}", self.text()))
     }
 
-    /// The last lines, from the first that is kept, each marked as a quotation.
+    /// The last lines, each marked as a quotation.
     pub fn text(&self) -> String {
         self.lock().kept.iter().map(|(_, line)| format!("  | {line}\n")).collect()
     }
 
-    /// Reads a stream to its end on a thread of its own, so that the process never blocks on it.
+    /// Reads a stream to its end on a separate thread, so that the process never blocks on it.
     fn follow(&self, source: impl Read + Send + 'static, stream: Stream) {
         self.lock().open_streams += 1;
         let output = self.clone();

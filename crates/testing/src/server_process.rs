@@ -67,7 +67,7 @@ impl ServerProcess {
         ServerProcess::try_start(data, options).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Starts a server on a directory of its own, which goes with it.
+    /// Starts a server on a temporary directory, which is removed with it.
     ///
     /// # Panics
     /// If it does not start.
@@ -78,7 +78,7 @@ impl ServerProcess {
         server
     }
 
-    /// As [`ServerProcess::start`], without a data directory.
+    /// Like [`ServerProcess::start`], without a data directory.
     ///
     /// # Panics
     /// If it does not start.
@@ -104,7 +104,7 @@ impl ServerProcess {
         let mut process = Process::start(command).map_err(StartError::Spawn)?;
         match listening_address(process.output()) {
             Some(address) => Ok(ServerProcess { process, address, directory: None }),
-            // It has closed its output, or it is too slow.
+            // It has closed its output, or is too slow.
             None => match process.wait(STOP_TIME_MAX) {
                 Some(status) => Err(StartError::Exited { status, output: process.output().text() }),
                 None => Err(StartError::Silent { output: process.output().text() }),
@@ -112,8 +112,8 @@ impl ServerProcess {
         }
     }
 
-    /// Starts a server in an environment that kills it before it listens: the way to interrupt the recovery of a store.
-    /// One that listens before that is killed then.
+    /// Starts a server in an environment that kills it before it listens. This interrupts the
+    /// recovery of a store. A server that gets to listen is killed then.
     ///
     /// # Panics
     /// If it ends in another way.
@@ -154,7 +154,7 @@ impl ServerProcess {
         self.process.output().expect(START_TIME_MAX, text)
     }
 
-    /// The first lines that the server prints to its standard output, once they are there.
+    /// The first lines that the server prints to its standard output. Waits until they are there.
     ///
     /// # Panics
     /// If it prints fewer.
@@ -188,7 +188,7 @@ impl ServerProcess {
         self.process.ended().is_none()
     }
 
-    /// Waits until the server has ended by itself or by a signal that it was sent.
+    /// Waits until the server has ended, by itself or by a signal.
     ///
     /// # Panics
     /// If it does not end in time.
@@ -200,7 +200,7 @@ impl ServerProcess {
     /// Ends the server as `kill -9` does: it gets no chance to finish anything.
     ///
     /// # Panics
-    /// If it had ended by itself before.
+    /// If it had already ended by itself.
     pub fn kill(mut self) {
         let status = self.process.kill();
         assert_killed(status, &self.output());
@@ -209,15 +209,15 @@ impl ServerProcess {
     /// Asks the server to stop, as an operator does.
     ///
     /// # Panics
-    /// If it does not stop in time, or not with success.
+    /// If it does not stop in time, or without success.
     pub fn stop(self) {
         self.stop_by(Signal::TERM);
     }
 
-    /// As [`ServerProcess::stop`], by another signal.
+    /// Like [`ServerProcess::stop`], with another signal.
     ///
     /// # Panics
-    /// If it does not stop in time, or not with success.
+    /// If it does not stop in time, or without success.
     pub fn stop_by(self, signal: Signal) {
         self.signal(signal);
         let output = self.process.output().clone();
@@ -284,7 +284,8 @@ fn command(data: &Path, options: &ServerOptions) -> Command {
     command
 }
 
-/// Takes the variables away that would set options of the server: those of whoever runs the tests are none of theirs.
+/// Removes variables that would set options of the server: the environment of the test run must not
+/// affect it.
 pub fn without_options(command: &mut Command) -> &mut Command {
     let names = env::vars_os().map(|(name, _)| name);
     for name in names.filter(|name| name.to_string_lossy().starts_with("ZENOBE_")) {
@@ -293,7 +294,8 @@ pub fn without_options(command: &mut Command) -> &mut Command {
     command
 }
 
-/// Waits until a process has printed where it listens. `None` if it closes its output before, or is too slow.
+/// Waits until a process has printed its address. `None` if it closes its output first, or is too
+/// slow.
 pub fn listening_address(output: &Output) -> Option<SocketAddr> {
     output.find(START_TIME_MAX, |_, line| address_in(line))
 }

@@ -1,13 +1,13 @@
-//! Waiting for something that happens in its own time. This is the only place where tests sleep.
+//! Waits for events in other threads and processes. This is the only place where tests sleep.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long anything may take that should happen at once, on a busy machine.
+/// How long an event may take on a busy machine, if it should happen at once.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Asks until there is an answer; `None` if there is none in this time.
+/// Polls until there is a result; `None` if there is none in this time.
 pub fn wait_for<T>(patience: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
     let deadline = Instant::now() + patience;
     loop {

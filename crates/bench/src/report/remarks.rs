@@ -1,5 +1,5 @@
-//! Why a target is missed. A remark shows only while its row misses its target. It holds no figures: those of one
-//! machine would be wrong on another.
+//! Why a target is missed. A remark shows only while its row misses its target. It holds no
+//! figures: those of one machine would be wrong on another.
 
 /// Names of rows, and the remark on them.
 const REMARKS: &[(&[&str], &str)] = &[

@@ -54,7 +54,7 @@ async fn expect(script: &mut Script, command: &str, beginning: &str) {
     assert!(text.starts_with(beginning), "{command}: expected {beginning}, found {text}");
 }
 
-/// Commits what it is given, but returns an error while it loses responses.
+/// Commits every write, but returns an error while it loses responses.
 struct LosingStore {
     below: Arc<dyn Store>,
     loses_answers: AtomicBool,

@@ -1,5 +1,5 @@
-//! The model's trees as text. Expressions and PartiQL statements are two dialects of one grammar: [`Render`] holds what
-//! they share, and asks for what they say differently.
+//! The model's trees as text. Expressions and PartiQL statements are two dialects of one grammar:
+//! [`Render`] holds what they share, and its required methods what differs.
 
 use zenobe_value::{AttributeType, AttributeValue, PathElement};
 
@@ -9,13 +9,13 @@ use crate::twin::route::Route;
 use crate::twin::update::{Operand, Source};
 
 pub trait Render {
-    /// The name of an attribute, or what stands for it.
+    /// The name of an attribute, or a placeholder for it.
     fn name(&mut self, name: &str) -> String;
 
-    /// What stands for a value.
+    /// A placeholder for a value.
     fn value(&mut self, value: &AttributeValue) -> String;
 
-    /// That there is nothing at a path.
+    /// Tests that there is nothing at a path.
     fn missing(path: &str) -> String;
 
     fn has_type(&mut self, path: &str, expected: AttributeType) -> String;
@@ -23,7 +23,7 @@ pub trait Render {
     /// The members of IN, in brackets.
     fn list(members: &str) -> String;
 
-    /// A test within another.
+    /// A test inside another.
     fn nested(&mut self, test: &Test) -> String;
 
     fn test(&mut self, test: &Test) -> String {

@@ -132,7 +132,7 @@ impl Text {
 }
 
 impl Render for Text {
-    /// The name as it is if the grammar allows it, and every other time if it does.
+    /// The name itself, every other time, if the grammar allows it. Otherwise a placeholder.
     fn name(&mut self, name: &str) -> String {
         let is_plain = name.starts_with(|first: char| first.is_ascii_alphabetic())
             && name.chars().all(|character| character.is_ascii_alphanumeric())

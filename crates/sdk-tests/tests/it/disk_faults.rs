@@ -1,6 +1,6 @@
-//! A server on a disk that fails at one of its calls: nothing acknowledged is lost, reads go on, the health check tells the
-//! truth, and writes are taken again when the fault is gone. (`crates/store-embedded` does the same with the store alone,
-//! at every single call.)
+//! A server on a disk that fails at one of its calls: no acknowledged write is lost, reads
+//! continue, the health check tells the truth, and writes succeed again once the fault is gone.
+//! (`crates/store-embedded` does the same with the store alone, at every single call.)
 
 use serde_json::{Value, json};
 use zenobe_disk_recorder::{Calls, Control, Fault, Recorder};
@@ -12,10 +12,10 @@ use crate::tables::{create_simple, scan};
 const EIO: u64 = 5;
 const ENOSPC: u64 = 28;
 
-/// At which of the calls the fault comes, after the server has taken some writes.
+/// The call at which the fault starts, after the server has accepted some writes.
 const FIRST_CALLS: [u64; 5] = [1, 2, 3, 5, 8];
 const WRITES_BEFORE: usize = 3;
-/// Each write makes more than one call, so the fault comes before this many.
+/// Each write makes more than one call, so the fault starts within this many.
 const WRITES_MAX: usize = 40;
 
 #[test]
@@ -67,7 +67,7 @@ fn check_fault(fault: Fault) {
         assert_eq!(health(client), (503, failing), "the server:\n{}", server.output());
         assert!(!write(client, more.end), "there is no room");
     }
-    // A refused write may have happened or not; but once a reader has seen it, it must stay.
+    // A rejected write may or may not have happened. But once a reader has seen it, it must stay.
     let seen = scan(client, TABLE, None);
 
     control.lift();

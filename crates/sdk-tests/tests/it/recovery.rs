@@ -1,4 +1,5 @@
-//! A recovery that is interrupted: the server is killed at one of the changes that it makes to its files as it starts.
+//! An interrupted recovery: the server is killed at one of the changes that it makes to its files
+//! as it starts.
 
 use std::path::Path;
 
@@ -7,7 +8,8 @@ use rand::rngs::StdRng;
 use zenobe_disk_recorder::{Calls, Control, Fault, Recorder};
 use zenobe_testing::{ServerOptions, ServerProcess, TemporaryDirectory};
 
-/// About as many as a start makes. A server that makes fewer is killed as soon as it listens.
+/// About as many changes as a start makes. A server that makes fewer is killed as soon as it
+/// listens.
 const CHANGES_MAX: u64 = 60;
 
 /// Starts a server and kills it at a random change of a file.

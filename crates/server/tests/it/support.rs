@@ -1,4 +1,4 @@
-//! A server inside the test with a handler that does what its operation says.
+//! A server inside the test with a handler that acts on the operation's name.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -171,7 +171,7 @@ impl TestServer {
     }
 }
 
-/// What every answer of the service itself has.
+/// Checks what every response of the service itself has.
 pub fn assert_from_service(reply: &Reply) {
     let id = reply.header("x-amzn-requestid").expect("a request id");
     let is_valid = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit();

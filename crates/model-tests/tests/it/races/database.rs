@@ -1,4 +1,4 @@
-//! What the callers race on: the API in this process on each store, or a server over HTTP.
+//! What callers race on: the API in this process on each store, or a server over HTTP.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::backend::{Backend, Disk, runtime};
 const TABLE: &str = "items";
 const INDEX: &str = "by_number";
 
-/// A table of items with one number each, and an index that every change of a number has to keep up.
+/// A table of items with one number each, and an index that every change of a number must maintain.
 #[derive(Clone)]
 pub struct Database {
     place: Arc<Place>,
@@ -60,7 +60,7 @@ impl Place {
 }
 
 impl Database {
-    /// One of many: callers over HTTP have connections of their own.
+    /// One of many callers. Over HTTP each has its own connection.
     pub fn caller(&self) -> Caller {
         match &*self.place {
             Place::Here { engine, namespace, .. } => {
@@ -71,7 +71,7 @@ impl Database {
         }
     }
 
-    /// Runs as many callers as there are numbers, side by side; yields what each of them tells.
+    /// Runs as many callers as there are numbers, side by side. Returns the result of each.
     pub async fn race<T: Send + 'static, F>(
         &self,
         callers: std::ops::Range<usize>,
@@ -87,7 +87,7 @@ impl Database {
         tasks.join_all().await
     }
 
-    /// The index holds what the table holds, and the engine finds nothing wrong with either.
+    /// Checks that the index agrees with the table, and that the engine finds no inconsistency.
     async fn check_consistency(&self) {
         let mut caller = self.caller();
         let table = caller.scan(json!({"TableName": TABLE, "ConsistentRead": true})).await;
@@ -109,7 +109,7 @@ pub enum Caller {
 }
 
 impl Caller {
-    /// The answer, or the name of the exception with what it says.
+    /// The response, or the name of the exception and its message.
     pub async fn call(
         &mut self,
         operation: Operation,

@@ -1,7 +1,7 @@
-//! Many callers on few items: what each of them sees is as if all had taken turns.
+//! Many callers on few items: what each of them sees is as if all had run one after the other.
 //!
-//! Each race runs on every store in this process, which yields in the middle of requests, and against a server over
-//! HTTP, with real threads and syncs.
+//! Each race runs on every store in this process, which yields in the middle of requests, and
+//! against a server over HTTP, with real threads and syncs.
 
 mod database;
 mod event;
@@ -23,7 +23,8 @@ use self::operations::{add, add_if_at_least, check_missing, create};
 
 const CALLERS: usize = 8;
 
-/// Items are as if there were one copy of each, whoever does what to them, alone or in transactions.
+/// Each item behaves as if there were one copy of it, whatever callers do to it, alone or in
+/// transactions.
 #[test]
 fn every_item_is_linearizable() {
     on_every_database("every_item_is_linearizable", async |database| {
@@ -44,8 +45,9 @@ fn every_item_is_linearizable() {
     });
 }
 
-/// Money moves between accounts in transactions of two and three; none appears or disappears, for anyone at any time,
-/// no account is overdrawn, and in the end each has what the acknowledged transactions say.
+/// Money moves between accounts in transactions of two and three. None appears or disappears, for
+/// anyone at any time. No account is overdrawn, and in the end each holds what the acknowledged
+/// transactions imply.
 #[test]
 fn transactions_are_all_or_nothing() {
     on_every_database("transactions_are_all_or_nothing", async |database| {
@@ -81,7 +83,7 @@ fn transactions_are_all_or_nothing() {
     });
 }
 
-/// Each increment counts once, and everyone is told a number of its own, in ascending order.
+/// Each increment counts once, and every caller sees distinct numbers in ascending order.
 #[test]
 fn a_hot_counter_loses_no_increment() {
     on_every_database("a_hot_counter_loses_no_increment", async |database| {
@@ -138,7 +140,7 @@ fn optimistic_locking_loses_no_update() {
     });
 }
 
-/// Some want one item, some want it together with another: of all who want it, one gets it.
+/// Some callers want one item, some want it together with another. Only one of them gets it.
 #[test]
 fn a_contested_item_has_one_creator() {
     on_every_database("a_contested_item_has_one_creator", async |database| {
@@ -173,7 +175,7 @@ fn a_contested_item_has_one_creator() {
     });
 }
 
-/// Whoever sends a transaction again under its token, at the same time or later, changes nothing more.
+/// Repeating a transaction under its token, at the same time or later, changes nothing more.
 #[test]
 fn a_token_is_good_for_one_transaction() {
     on_every_database("a_token_is_good_for_one_transaction", async |database| {
@@ -237,7 +239,7 @@ impl Recorder {
         self.clock.fetch_add(1, Ordering::SeqCst)
     }
 
-    /// Notes what a request that was sent at this time has just told of items.
+    /// Records what the response to a request, sent at this time, shows about items.
     async fn add(&self, called: u64, told: impl IntoIterator<Item = (&String, Told)>) {
         let returned = self.now();
         let mut histories = self.histories.lock().await;
@@ -247,8 +249,8 @@ impl Recorder {
     }
 }
 
-/// Moves some money from one account to one or two others, or tries to create some out of nothing in a transaction that
-/// is bound to fail. Yields what was moved.
+/// Moves some money from one account to one or two others, or tries to create some from nothing in
+/// a transaction that must fail. Returns what was moved.
 async fn transfer(
     caller: &mut Caller,
     accounts: &[String],

@@ -1,4 +1,4 @@
-//! What a caller does to one item or to several at once, and what it is told.
+//! What a caller does to one item or to several at once, and what it sees.
 
 use serde_json::{Value, json};
 use zenobe_api::Operation as Api;
@@ -62,7 +62,7 @@ impl Caller {
         responses.iter().map(|response| number(&response["Item"])).collect()
     }
 
-    /// Whether the transaction was carried out. If it was not, one condition has failed.
+    /// Returns whether the transaction was committed. If it was not, a condition has failed.
     pub async fn transact(&mut self, actions: Vec<Value>, token: Option<&str>) -> bool {
         let mut body = json!({"TransactItems": actions});
         if let Some(token) = token {
@@ -90,7 +90,7 @@ pub fn add(name: &str, amount: i64) -> Value {
     }))
 }
 
-/// An addition that is refused if the number is less.
+/// An addition that fails if the number is less.
 pub fn add_if_at_least(name: &str, amount: i64, least: i64) -> Value {
     let mut body = add(name, amount);
     body["ConditionExpression"] = json!("n >= :least");

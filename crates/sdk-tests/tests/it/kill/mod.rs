@@ -52,7 +52,7 @@ fn check(name: &str, rounds: u64, end: fn(ServerProcess)) {
             acknowledged += outcome.acknowledged;
             counter.note(outcome);
         }
-        // A recovery must survive being interrupted.
+        // Recovery must survive an interruption.
         if random.random_ratio(1, 4) {
             recovery::interrupt(directory.path(), &options(), &mut random);
         }
