@@ -20,6 +20,7 @@ mod measuring;
 mod metadata;
 mod package;
 mod peers;
+mod postgres;
 mod process;
 mod progress;
 mod python;
@@ -60,6 +61,7 @@ pub const COMMANDS: &[&str] = &[
     "instructions",
     "licences",
     "package",
+    "postgres",
     "env",
     "help",
 ];
@@ -82,6 +84,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         "instructions" => instructions::run(rest),
         "licences" => licences::run(rest),
         "package" => package::run(rest),
+        "postgres" => no_arguments(rest).and_then(|()| postgres::run()),
         "env" => no_arguments(rest).and_then(|()| environment::print()),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
@@ -168,6 +171,11 @@ Usage: cargo xtask <command>
       cargo-deb); --stage only puts the files into a directory. --check packs the crates as for a
       registry; part of `test`.
       Example: cargo xtask package --stage /tmp/zenobe
+
+  postgres
+      Fetches PostgreSQL's programs for the tests of the store for many nodes, unless they are there, and
+      prints where they are. Part of `test`.
+      Example: ls \"$(cargo xtask postgres)\"
 
   env
       Prints the variables that let plain cargo use the compiled RocksDB.

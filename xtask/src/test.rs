@@ -7,15 +7,16 @@ use crate::environment::Environment;
 use crate::process::{self, Failure};
 use crate::serve::{self, Profile};
 use crate::{
-    clients, documents, fuzz, instructions, licences, package, python, rust_version, safety,
-    workspace,
+    clients, documents, fuzz, instructions, licences, package, postgres, python, rust_version,
+    safety, workspace,
 };
 use report::Report;
 
 /// The steps in order, with the seconds that each takes from a clean clone on two cores with
 /// RocksDB cached. Later runs use the times of the last one.
-const STEPS: [(&str, u64); 13] = [
+const STEPS: [(&str, u64); 14] = [
     ("prepare libclang and RocksDB", 5),
+    ("prepare PostgreSQL", 5),
     ("formatting and versions", 10),
     ("lints", 150),
     ("Rust tests", 480),
@@ -39,6 +40,7 @@ pub fn run() -> Result<(), Failure> {
 
 fn run_steps(report: &mut Report) -> Result<(), Failure> {
     let environment = report.step("prepare libclang and RocksDB", Environment::prepare)?;
+    report.step("prepare PostgreSQL", || postgres::provide().map(drop))?;
     let cargo = |arguments: &[&str]| process::run(environment.cargo().args(arguments));
 
     report.step("formatting and versions", || {

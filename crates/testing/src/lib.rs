@@ -5,6 +5,7 @@
 //! - [`Client`] speaks the wire protocol; [`Connection`] sends exactly the bytes that it is told to.
 //! - [`wait_until`] waits for a condition.
 //! - [`TemporaryDirectory`] is removed after a passing test and kept after a failing one.
+//! - [`Postgres`] is a server with a database for each test.
 //! - [`linearizability`] checks whether some order explains what concurrent callers saw.
 //! - [`Seed`] makes a random test replayable: it prints itself, and `ZENOBE_SEED` brings it back.
 //!
@@ -18,6 +19,7 @@ mod bless;
 mod client;
 mod connection;
 pub mod linearizability;
+mod postgres;
 mod process;
 mod seed;
 mod server_process;
@@ -27,6 +29,7 @@ mod wait;
 pub use binary::server_binary;
 pub use client::{AUTHORIZATION, Client, ClientError, api_request};
 pub use connection::{Connection, Reply};
+pub use postgres::Postgres;
 pub use process::{Output, Process, Stream};
 pub use rustix::process::Signal;
 pub use seed::Seed;

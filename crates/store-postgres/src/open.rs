@@ -1,0 +1,116 @@
+//! Finds the database, and its tables or an empty place for them.
+
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_postgres::Client;
+use tokio_postgres::error::SqlState;
+use zenobe_store::Error;
+
+use crate::dialect::Dialect;
+use crate::fault::{Fault, text};
+use crate::options::Options;
+use crate::sql::{CREATE, CREATE_POSTGRES, SCHEMA_VERSION};
+use crate::tls::Connector;
+use crate::url::Target;
+
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
+
+/// Waits for the store as long as a request would, creates what is missing, and says what answers.
+pub async fn prepare(
+    target: &Target,
+    connector: &Connector,
+    options: &Options,
+) -> Result<Dialect, Error> {
+    let deadline = Instant::now() + options.patience;
+    loop {
+        let attempt = timeout(options.patience, try_prepare(target, connector)).await;
+        let detail = match attempt {
+            Ok(Ok(dialect)) => return Ok(dialect),
+            Ok(Err(Attempt::Refused(detail))) => return Err(Error::Open { detail }),
+            Ok(Err(Attempt::Again(detail))) => detail,
+            Err(_) => "no answer in time".to_owned(),
+        };
+        if Instant::now() >= deadline {
+            let detail = format!("the store cannot be reached: {detail}");
+            return Err(Error::Open { detail });
+        }
+        sleep(RETRY_PAUSE).await;
+    }
+}
+
+enum Attempt {
+    Again(String),
+    Refused(String),
+}
+
+impl From<tokio_postgres::Error> for Attempt {
+    fn from(error: tokio_postgres::Error) -> Attempt {
+        let detail = text(&error);
+        // Two nodes that create the same tables at once get in each other's way, `IF NOT EXISTS` or not.
+        let collisions = [SqlState::DUPLICATE_OBJECT, SqlState::DUPLICATE_TABLE];
+        if error.code().is_some_and(|code| collisions.contains(code)) {
+            return Attempt::Again(detail);
+        }
+        match Fault::from(error) {
+            Fault::Lost(_) | Fault::Conflict => Attempt::Again(detail),
+            Fault::Refused(_) | Fault::NoCounter => Attempt::Refused(detail),
+        }
+    }
+}
+
+async fn try_prepare(target: &Target, connector: &Connector) -> Result<Dialect, Attempt> {
+    let (client, connection) = target.config.connect(connector.clone()).await?;
+    tokio::spawn(connection.map(drop));
+    let version: String = client.query_one("SELECT version()", &[]).await?.get(0);
+    let dialect = Dialect::of(&version).map_err(|error| match error {
+        Error::Open { detail } => Attempt::Refused(detail),
+        other => Attempt::Refused(other.to_string()),
+    })?;
+    if !dialect.is_tested() {
+        tracing::warn!(
+            version,
+            "this store speaks PostgreSQL's protocol, but nothing was tested on it"
+        );
+    }
+    if !has_schema(&client).await? {
+        create(&client, dialect).await?;
+    }
+    check_version(&client).await?;
+    Ok(dialect)
+}
+
+async fn has_schema(client: &Client) -> Result<bool, Attempt> {
+    let query = "SELECT 1 FROM information_schema.tables
+                 WHERE table_name = 'zenobe_schema' AND table_schema = ANY (current_schemas(false))";
+    Ok(client.query_opt(query, &[]).await?.is_some())
+}
+
+/// The row with the version comes last: where it is, everything is.
+async fn create(client: &Client, dialect: Dialect) -> Result<(), Attempt> {
+    let statements = match dialect {
+        Dialect::Postgres => CREATE_POSTGRES,
+        Dialect::Cockroach | Dialect::Yugabyte => CREATE,
+    };
+    for statement in statements {
+        client.batch_execute(statement).await?;
+    }
+    let insert =
+        "INSERT INTO zenobe_schema (one, version) VALUES (1, $1) ON CONFLICT (one) DO NOTHING";
+    client.execute(insert, &[&SCHEMA_VERSION]).await?;
+    Ok(())
+}
+
+async fn check_version(client: &Client) -> Result<(), Attempt> {
+    let row = client.query_opt("SELECT version FROM zenobe_schema WHERE one = 1", &[]).await?;
+    match row.map(|row| row.get::<_, i32>(0)) {
+        Some(SCHEMA_VERSION) => Ok(()),
+        // Another node is about to write it.
+        None => Err(Attempt::Again("its tables are being created".to_owned())),
+        Some(newer) => Err(Attempt::Refused(format!(
+            "its tables have version {newer}, and this Zenobe knows versions up to {SCHEMA_VERSION}: \
+             use the newer Zenobe that made them"
+        ))),
+    }
+}

@@ -1,0 +1,310 @@
+//! The connections of a node: some that reads share, some that commit, some that scans and snapshots have for themselves.
+//!
+//! They live on a runtime of their own, because each of the server's threads has one that the others can't use. What is asked
+//! and answered passes through the client library's channels, from whichever thread.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use futures_util::FutureExt;
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, sleep, timeout_at};
+use zenobe_store::Error;
+
+use crate::dialect::Dialect;
+use crate::fault::Fault;
+use crate::options::Options;
+use crate::sql::{BEGIN_VIEW, Session, Statements};
+use crate::tls::Connector;
+use crate::url::Target;
+
+/// How long a transaction of a write may wait for its node. Longer, and the node is gone or stands still.
+const WRITE_IDLE_MAX: Duration = Duration::from_secs(10);
+const RETRY_PAUSE_MIN: Duration = Duration::from_millis(20);
+const RETRY_PAUSE_MAX: Duration = Duration::from_millis(500);
+
+pub struct Pool {
+    target: Target,
+    connector: Connector,
+    pub dialect: Dialect,
+    patience: Duration,
+    pub runtime: Handle,
+    readers: Vec<Shared>,
+    next_reader: AtomicUsize,
+    writers: Sessions,
+    views: Sessions,
+}
+
+/// A connection that many use at once.
+#[derive(Default)]
+struct Shared {
+    session: ArcSwapOption<Session>,
+    connecting: tokio::sync::Mutex<()>,
+}
+
+/// Connections that one has at a time.
+struct Sessions {
+    idle: Mutex<Vec<Session>>,
+    permits: Arc<Semaphore>,
+    idle_in_transaction: Duration,
+    closed: AtomicBool,
+}
+
+impl Sessions {
+    fn new(count: usize, idle_in_transaction: Duration) -> Sessions {
+        Sessions {
+            idle: Mutex::default(),
+            permits: Arc::new(Semaphore::new(count.max(1))),
+            idle_in_transaction,
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    fn idle(&self) -> Option<Session> {
+        let mut idle = self.idle.lock();
+        std::iter::from_fn(|| idle.pop()).find(|session| !session.is_closed())
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    Write,
+    View,
+}
+
+impl Pool {
+    pub fn new(
+        target: Target,
+        connector: Connector,
+        dialect: Dialect,
+        options: &Options,
+        runtime: Handle,
+    ) -> Pool {
+        Pool {
+            target,
+            connector,
+            dialect,
+            patience: options.patience,
+            runtime,
+            readers: (0..options.readers.max(1)).map(|_| Shared::default()).collect(),
+            next_reader: AtomicUsize::new(0),
+            writers: Sessions::new(options.writers, WRITE_IDLE_MAX),
+            views: Sessions::new(options.views, options.view_age_max + WRITE_IDLE_MAX),
+        }
+    }
+
+    /// A connection to send reads on, each a statement of its own.
+    pub async fn reader(self: &Arc<Pool>) -> Result<Arc<Session>, Error> {
+        let number = self.next_reader.fetch_add(1, Ordering::Relaxed) % self.readers.len();
+        if let Some(session) = self.open_reader(number) {
+            return Ok(session);
+        }
+        let pool = Arc::clone(self);
+        self.on_runtime(async move { pool.connect_reader(number).await }).await
+    }
+
+    fn open_reader(&self, number: usize) -> Option<Arc<Session>> {
+        self.readers[number].session.load_full().filter(|session| !session.is_closed())
+    }
+
+    async fn connect_reader(&self, number: usize) -> Result<Arc<Session>, Error> {
+        let _connecting = self.readers[number].connecting.lock().await;
+        if let Some(session) = self.open_reader(number) {
+            return Ok(session);
+        }
+        let session = Arc::new(self.connect(WRITE_IDLE_MAX).await?);
+        self.readers[number].session.store(Some(Arc::clone(&session)));
+        Ok(session)
+    }
+
+    /// Uses a connection no more that has been found to be useless, though it may not know yet.
+    pub fn discard_reader(&self, useless: &Arc<Session>) {
+        for reader in &self.readers {
+            if reader.session.load().as_ref().is_some_and(|session| Arc::ptr_eq(session, useless)) {
+                reader.session.store(None);
+            }
+        }
+    }
+
+    /// A connection of one's own.
+    pub async fn session(self: &Arc<Pool>, purpose: Purpose) -> Result<Lease, Error> {
+        let sessions = self.sessions(purpose);
+        if let Ok(permit) = Arc::clone(&sessions.permits).try_acquire_owned()
+            && let Some(session) = sessions.idle()
+        {
+            return Ok(self.lease(purpose, session, permit));
+        }
+        let pool = Arc::clone(self);
+        self.on_runtime(async move { pool.wait_for_session(purpose).await }).await
+    }
+
+    async fn wait_for_session(self: &Arc<Pool>, purpose: Purpose) -> Result<Lease, Error> {
+        let sessions = self.sessions(purpose);
+        let deadline = Instant::now() + self.patience;
+        let permit = timeout_at(deadline, Arc::clone(&sessions.permits).acquire_owned()).await;
+        let Ok(Ok(permit)) = permit else {
+            let detail = "every connection to the store is in use".to_owned();
+            return Err(Error::Unavailable { detail });
+        };
+        let session = match sessions.idle() {
+            Some(session) => session,
+            None => self.connect(sessions.idle_in_transaction).await?,
+        };
+        Ok(self.lease(purpose, session, permit))
+    }
+
+    fn lease(
+        self: &Arc<Pool>,
+        purpose: Purpose,
+        session: Session,
+        permit: OwnedSemaphorePermit,
+    ) -> Lease {
+        let pool = Arc::clone(self);
+        Lease { session: Some(session), purpose, pool, is_clean: true, _permit: permit }
+    }
+
+    fn sessions(&self, purpose: Purpose) -> &Sessions {
+        match purpose {
+            Purpose::Write => &self.writers,
+            Purpose::View => &self.views,
+        }
+    }
+
+    /// Connects to whichever host is the primary, for as long as patience lasts. Runs on the store's runtime.
+    async fn connect(&self, idle_in_transaction: Duration) -> Result<Session, Error> {
+        let deadline = Instant::now() + self.patience;
+        let mut pause = RETRY_PAUSE_MIN;
+        loop {
+            let problem = match timeout_at(deadline, self.try_connect(idle_in_transaction)).await {
+                Ok(Ok(session)) => return Ok(session),
+                Ok(Err(Fault::Lost(detail))) => detail,
+                Ok(Err(fault)) => return Err(fault.into_error()),
+                Err(_) => "no answer in time".to_owned(),
+            };
+            if Instant::now() + pause >= deadline {
+                return Err(Error::Unavailable { detail: problem });
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(RETRY_PAUSE_MAX);
+        }
+    }
+
+    async fn try_connect(&self, idle_in_transaction: Duration) -> Result<Session, Fault> {
+        let (client, connection) = self.target.config.connect(self.connector.clone()).await?;
+        // Whoever waits for an answer hears of its end from the client.
+        tokio::spawn(connection.map(drop));
+        client.batch_execute(&self.dialect.settings(idle_in_transaction)).await?;
+        let statements = Statements::prepare(&client).await?;
+        Ok(Session { client, statements })
+    }
+
+    /// Runs what needs timers or sockets where there are some.
+    pub async fn on_runtime<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Error> {
+        let aborted = |_| Err(Error::Closed);
+        self.runtime.spawn(work).await.unwrap_or_else(aborted)
+    }
+
+    pub fn patience(&self) -> Patience {
+        Patience { until: std::time::Instant::now() + self.patience }
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.writers.closed.load(Ordering::Acquire)
+    }
+
+    /// Lets go of every connection that nobody has.
+    pub fn close(&self) {
+        for sessions in [&self.writers, &self.views] {
+            sessions.closed.store(true, Ordering::Release);
+            sessions.idle.lock().clear();
+        }
+        self.readers.iter().for_each(|reader| reader.session.store(None));
+    }
+}
+
+/// How long a request goes on trying.
+pub struct Patience {
+    until: std::time::Instant,
+}
+
+impl Patience {
+    /// Whether to try again after this fault of a read; if not, with what to give up.
+    pub fn bear(
+        &self,
+        pool: &Pool,
+        session: &Arc<Session>,
+        error: tokio_postgres::Error,
+    ) -> Result<(), Error> {
+        match Fault::from(error) {
+            Fault::Lost(detail) => {
+                pool.discard_reader(session);
+                self.bear_loss(detail)
+            }
+            // A read under SERIALIZABLE elsewhere.
+            Fault::Conflict if self.is_left() => Ok(()),
+            fault => Err(fault.into_error()),
+        }
+    }
+
+    pub fn bear_loss(&self, detail: String) -> Result<(), Error> {
+        if self.is_left() { Ok(()) } else { Err(Error::Unavailable { detail }) }
+    }
+
+    pub fn is_left(&self) -> bool {
+        std::time::Instant::now() < self.until
+    }
+}
+
+/// A connection of one's own, for a while.
+pub struct Lease {
+    session: Option<Session>,
+    purpose: Purpose,
+    pool: Arc<Pool>,
+    /// Whether whoever has it next finds it outside a transaction.
+    is_clean: bool,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Lease {
+    pub fn session(&self) -> &Session {
+        self.session.as_ref().expect("a lease has its connection until it is dropped")
+    }
+
+    /// Sends the beginning of a transaction, and goes on without the answer.
+    pub fn begin_view(&mut self) {
+        self.is_clean = false;
+        let _sent = self.session().client.batch_execute(BEGIN_VIEW).now_or_never();
+    }
+
+    pub fn begin_write(&mut self) {
+        self.is_clean = false;
+        let begin = self.pool.dialect.begin_write();
+        let _sent = self.session().client.batch_execute(begin).now_or_never();
+    }
+
+    /// Says that the transaction has ended.
+    pub fn ended(&mut self) {
+        self.is_clean = true;
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let Some(session) = self.session.take() else { return };
+        if !self.is_clean {
+            // Carried out before whatever is sent next.
+            let _sent = session.client.batch_execute("ROLLBACK").now_or_never();
+        }
+        let sessions = self.pool.sessions(self.purpose);
+        if !session.is_closed() && !sessions.closed.load(Ordering::Acquire) {
+            sessions.idle.lock().push(session);
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Reads of single keys: one statement, on a connection that others use at the same time.
+
+use std::sync::Arc;
+
+use tokio_postgres::{Error as PgError, Row};
+use zenobe_store::{Key, Result, Value};
+
+use crate::keys::{Digest, head};
+use crate::pool::Pool;
+use crate::rows::Read;
+use crate::sql::Session;
+
+/// The column behind those that make up a value: which of the keys it is.
+const POSITION: usize = 4;
+
+pub async fn get(pool: &Arc<Pool>, key: &[u8]) -> Result<Option<Value>> {
+    let patience = pool.patience();
+    loop {
+        let session = pool.reader().await?;
+        match get_row(&session, key).await {
+            Ok(read) => return Ok(read.value),
+            Err(error) => patience.bear(pool, &session, error)?,
+        }
+    }
+}
+
+pub async fn get_row(session: &Session, key: &[u8]) -> Result<Read, PgError> {
+    let digest = Digest::of(key);
+    let statement = &session.statements.get;
+    let rows = session.client.query(statement, &[&head(key), &digest.bytes()]).await?;
+    Ok(Read::of(rows.iter()))
+}
+
+/// All keys as they are in one state.
+pub async fn read_keys(pool: &Arc<Pool>, keys: &[Key]) -> Result<Vec<Read>> {
+    if keys.is_empty() {
+        return Ok(Vec::new());
+    }
+    let patience = pool.patience();
+    loop {
+        let session = pool.reader().await?;
+        match get_rows(&session, keys).await {
+            Ok(reads) => return Ok(reads),
+            Err(error) => patience.bear(pool, &session, error)?,
+        }
+    }
+}
+
+pub async fn get_rows(session: &Session, keys: &[Key]) -> Result<Vec<Read>, PgError> {
+    if let [key] = keys {
+        return Ok(vec![get_row(session, key).await?]);
+    }
+    if keys.is_empty() {
+        return Ok(Vec::new());
+    }
+    let heads: Vec<&[u8]> = keys.iter().map(|key| head(key)).collect();
+    let digests: Vec<Digest> = keys.iter().map(|key| Digest::of(key)).collect();
+    let digests: Vec<&[u8]> = digests.iter().map(Digest::bytes).collect();
+    let positions: Vec<i32> = (0..keys.len() as i32).collect();
+    let statement = &session.statements.get_many;
+    let mut rows = session.client.query(statement, &[&heads, &digests, &positions]).await?;
+    let position = |row: &Row| row.get::<_, i32>(POSITION);
+    rows.sort_by_key(position);
+    let mut reads = vec![Read::absent(); keys.len()];
+    for rows in rows.chunk_by(|left, right| position(left) == position(right)) {
+        reads[position(&rows[0]) as usize] = Read::of(rows.iter());
+    }
+    Ok(reads)
+}
+
+pub fn values(reads: Vec<Read>) -> Vec<Option<Value>> {
+    reads.into_iter().map(|read| read.value).collect()
+}

@@ -1,0 +1,153 @@
+//! Every statement, and the connection with its prepared ones.
+//!
+//! Only what PostgreSQL, CockroachDB and YugabyteDB share: no advisory locks, no procedures, primary keys `ASC`, one
+//! data-modifying part per table in a `WITH`. A condition that must stop a transaction while its `COMMIT` is already under way
+//! divides by zero, which every one of them refuses.
+
+use futures_util::future::try_join_all;
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, Error, Statement};
+
+/// Of what the tables are created from; a newer one is refused.
+pub const SCHEMA_VERSION: i32 = 1;
+
+/// `zenobe_kv`: a key's row is that of slot 0 (`s`), with its value in `v` and a number in `rev` that no other state of the
+/// key ever has. A counter's additions are in further slots, with the `rev` of the row that they add to: once that has
+/// been replaced or deleted, they count no more. A row of slot 0 without a value is that of a counter, or holds the place of an absent key.
+pub const CREATE: [&str; 4] = [
+    "CREATE TABLE IF NOT EXISTS zenobe_kv (
+        h bytea NOT NULL, d bytea NOT NULL, s smallint NOT NULL,
+        k bytea, v bytea, n numeric, rev bigint NOT NULL,
+        PRIMARY KEY (h ASC, d ASC, s ASC))",
+    "CREATE TABLE IF NOT EXISTS zenobe_log (
+        log bytea NOT NULL, last bigint NOT NULL, stamp bigint NOT NULL, PRIMARY KEY (log ASC))",
+    "CREATE TABLE IF NOT EXISTS zenobe_commit (
+        id bytea NOT NULL, fenced boolean NOT NULL, at timestamptz NOT NULL, PRIMARY KEY (id ASC))",
+    "CREATE TABLE IF NOT EXISTS zenobe_schema (
+        one smallint NOT NULL, version integer NOT NULL, PRIMARY KEY (one ASC))",
+];
+
+/// PostgreSQL does not take `ASC` in a primary key, where it is the only order there is.
+pub const CREATE_POSTGRES: [&str; 4] = [
+    "CREATE TABLE IF NOT EXISTS zenobe_kv (
+        h bytea NOT NULL, d bytea NOT NULL, s smallint NOT NULL,
+        k bytea, v bytea, n numeric, rev bigint NOT NULL,
+        PRIMARY KEY (h, d, s))",
+    "CREATE TABLE IF NOT EXISTS zenobe_log (
+        log bytea NOT NULL, last bigint NOT NULL, stamp bigint NOT NULL, PRIMARY KEY (log))",
+    "CREATE TABLE IF NOT EXISTS zenobe_commit (
+        id bytea NOT NULL, fenced boolean NOT NULL, at timestamptz NOT NULL, PRIMARY KEY (id))",
+    "CREATE TABLE IF NOT EXISTS zenobe_schema (
+        one smallint NOT NULL, version integer NOT NULL, PRIMARY KEY (one))",
+];
+
+pub const BEGIN_VIEW: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+
+/// One connection. What is sent on it is carried out in the order in which it was sent.
+pub struct Session {
+    pub client: Client,
+    pub statements: Statements,
+}
+
+impl Session {
+    pub fn is_closed(&self) -> bool {
+        self.client.is_closed()
+    }
+}
+
+macro_rules! statements {
+    ($($name:ident($($type:ident),*): $sql:expr;)*) => {
+        pub struct Statements {
+            $(pub $name: Statement,)*
+        }
+
+        impl Statements {
+            pub async fn prepare(client: &Client) -> Result<Statements, Error> {
+                let all = [$(client.prepare_typed($sql, const { &[$(Type::$type),*] }),)*];
+                let mut prepared = try_join_all(all).await?.into_iter();
+                Ok(Statements {
+                    $($name: prepared.next().expect("one for each"),)*
+                })
+            }
+        }
+    };
+}
+
+statements! {
+    get(BYTEA, BYTEA):
+        "SELECT s, v, n::text, rev FROM zenobe_kv WHERE h = $1 AND d = $2";
+    get_many(BYTEA_ARRAY, BYTEA_ARRAY, INT4_ARRAY):
+        "SELECT kv.s, kv.v, kv.n::text, kv.rev, e.i
+         FROM unnest($1, $2, $3) AS e(h, d, i) JOIN zenobe_kv AS kv ON kv.h = e.h AND kv.d = e.d";
+    scan_forward(BYTEA, BYTEA, BYTEA, BYTEA, INT8):
+        "SELECT s, v, n::text, rev, h, d FROM zenobe_kv
+         WHERE h >= $1 AND h <= $2 AND coalesce(k, h) >= $3 AND (coalesce(k, h) < $4) IS NOT FALSE
+         ORDER BY h, d, s LIMIT $5";
+    scan_reverse(BYTEA, BYTEA, BYTEA, BYTEA, INT8):
+        "SELECT s, v, n::text, rev, h, d FROM zenobe_kv
+         WHERE h >= $1 AND h <= $2 AND coalesce(k, h) >= $3 AND (coalesce(k, h) < $4) IS NOT FALSE
+         ORDER BY h DESC, d DESC, s DESC LIMIT $5";
+    run_forward(BYTEA, BYTEA, BYTEA, INT8):
+        "SELECT s, v, n::text, rev, k FROM zenobe_kv
+         WHERE h = $1 AND d > '' AND k >= $2 AND (k < $3) IS NOT FALSE ORDER BY k, s LIMIT $4";
+    run_reverse(BYTEA, BYTEA, BYTEA, INT8):
+        "SELECT s, v, n::text, rev, k FROM zenobe_kv
+         WHERE h = $1 AND d > '' AND k >= $2 AND (k < $3) IS NOT FALSE ORDER BY k DESC, s DESC LIMIT $4";
+    validate_exclusive(BYTEA_ARRAY, BYTEA_ARRAY, INT8_ARRAY, INT8):
+        "SELECT 1 / (CASE WHEN count(*) = $4 THEN 1 ELSE 0 END) FROM (
+             SELECT kv.rev FROM unnest($1, $2, $3) AS e(h, d, rev)
+             JOIN zenobe_kv AS kv ON kv.h = e.h AND kv.d = e.d AND kv.s = 0 AND kv.rev = e.rev
+             ORDER BY kv.h, kv.d FOR UPDATE OF kv) AS locked";
+    validate_shared(BYTEA_ARRAY, BYTEA_ARRAY, INT8_ARRAY, INT8):
+        "SELECT 1 / (CASE WHEN count(*) = $4 THEN 1 ELSE 0 END) FROM (
+             SELECT kv.rev FROM unnest($1, $2, $3) AS e(h, d, rev)
+             JOIN zenobe_kv AS kv ON kv.h = e.h AND kv.d = e.d AND kv.s = 0 AND kv.rev = e.rev
+             ORDER BY kv.h, kv.d FOR SHARE OF kv) AS locked";
+    claim(BYTEA_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, INT8):
+        "INSERT INTO zenobe_kv (h, d, s, k, v, rev)
+         SELECT e.h, e.d, 0, e.k, e.v, $5 FROM unnest($1, $2, $3, $4) AS e(h, d, k, v)";
+    put(BYTEA_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, INT8):
+        "INSERT INTO zenobe_kv (h, d, s, k, v, rev)
+         SELECT e.h, e.d, 0, e.k, e.v, $5 FROM unnest($1, $2, $3, $4) AS e(h, d, k, v)
+         ON CONFLICT (h, d, s) DO UPDATE SET v = excluded.v, rev = excluded.rev";
+    delete(BYTEA_ARRAY, BYTEA_ARRAY):
+        "DELETE FROM zenobe_kv
+         WHERE s = 0 AND (h, d) IN (SELECT e.h, e.d FROM unnest($1, $2) AS e(h, d))";
+    delete_range(BYTEA, BYTEA, BYTEA, BYTEA):
+        "DELETE FROM zenobe_kv
+         WHERE h >= $1 AND h <= $2 AND coalesce(k, h) >= $3 AND (coalesce(k, h) < $4) IS NOT FALSE";
+    mark_counters(BYTEA_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, INT8):
+        "INSERT INTO zenobe_kv (h, d, s, k, rev)
+         SELECT e.h, e.d, 0, e.k, $4 FROM unnest($1, $2, $3) AS e(h, d, k)
+         ON CONFLICT (h, d, s) DO NOTHING";
+    // A text that is no number refuses what is no counter; a count that is too low, a row that has just gone.
+    add(BYTEA_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, TEXT_ARRAY, INT2, INT8):
+        "WITH added AS (
+             INSERT INTO zenobe_kv AS kv (h, d, s, k, n, rev)
+             SELECT e.h, e.d, $5, e.k, CAST(e.n AS numeric) + CAST(
+                 CASE WHEN base.v IS NULL OR octet_length(base.v) = 8 THEN '0' ELSE 'no counter' END
+                 AS numeric), base.rev
+             FROM unnest($1, $2, $3, $4) AS e(h, d, k, n)
+             JOIN zenobe_kv AS base ON base.h = e.h AND base.d = e.d AND base.s = 0
+             ON CONFLICT (h, d, s) DO UPDATE SET
+                 n = CASE WHEN kv.rev = excluded.rev THEN kv.n + excluded.n ELSE excluded.n END,
+                 rev = excluded.rev
+             RETURNING 1)
+         SELECT 1 / (CASE WHEN count(*) = $6 THEN 1 ELSE 0 END) FROM added";
+    create_logs(BYTEA_ARRAY):
+        "INSERT INTO zenobe_log (log, last, stamp) SELECT e.log, 0, 0 FROM unnest($1) AS e(log)
+         ON CONFLICT (log) DO NOTHING";
+    lock_logs(BYTEA_ARRAY):
+        "SELECT log, last, stamp FROM zenobe_log WHERE log = ANY($1) ORDER BY log FOR UPDATE";
+    move_logs(BYTEA_ARRAY, INT8_ARRAY, INT8_ARRAY):
+        "UPDATE zenobe_log SET last = e.last, stamp = e.stamp
+         FROM unnest($1, $2, $3) AS e(log, last, stamp) WHERE zenobe_log.log = e.log";
+    forget_logs(BYTEA_ARRAY):
+        "DELETE FROM zenobe_log WHERE log = ANY($1)";
+    record_commit(BYTEA, BOOL):
+        "INSERT INTO zenobe_commit (id, fenced, at) VALUES ($1, $2, now())";
+    find_commit(BYTEA):
+        "SELECT fenced FROM zenobe_commit WHERE id = $1";
+    collect_commits(FLOAT8):
+        "DELETE FROM zenobe_commit WHERE at < now() - $1 * interval '1 second'";
+}

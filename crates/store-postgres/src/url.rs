@@ -1,0 +1,182 @@
+//! What a URL says: `postgres://user:password@a,b,c/database?sslmode=verify-full`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio_postgres::Config;
+use tokio_postgres::config::{ChannelBinding, SslMode, TargetSessionAttrs};
+use zenobe_store::Error;
+
+/// How the server's certificate is checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tls {
+    /// No TLS; or TLS with whoever answers.
+    Unverified,
+    /// The certificate must be signed by one of these authorities and name the host. `None`: those that browsers trust.
+    Verified { authorities: Option<PathBuf> },
+}
+
+#[derive(Debug, Clone)]
+pub struct Target {
+    pub config: Config,
+    pub tls: Tls,
+}
+
+impl Target {
+    /// # Errors
+    /// If the URL is not one, or asks for what would not be safe.
+    pub fn parse(url: &str) -> Result<Target, Error> {
+        let refuse = |detail: String| Error::Open { detail };
+        if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
+            return Err(refuse("the URL of a store begins with postgres://".to_owned()));
+        }
+        let (rest, own) = take_own_parameters(url);
+        let mut config: Config = rest.parse().map_err(|error: tokio_postgres::Error| {
+            // The text of the error holds the parameter's name, never the password.
+            refuse(format!("the URL cannot be understood: {}", crate::fault::text(&error)))
+        })?;
+        if config.get_hosts().is_empty() {
+            return Err(refuse("the URL names no host".to_owned()));
+        }
+        if config.get_target_session_attrs() == TargetSessionAttrs::ReadOnly {
+            let detail = "target_session_attrs must be read-write: a standby cannot be written to";
+            return Err(refuse(detail.to_owned()));
+        }
+        let tls = tls(&own, &mut config).map_err(refuse)?;
+        if config.get_channel_binding() == ChannelBinding::Require {
+            return Err(refuse("channel_binding=require is not supported".to_owned()));
+        }
+        complete(&mut config);
+        Ok(Target { config, tls })
+    }
+}
+
+/// What nobody has set: the primary is looked for, and a server that has vanished is noticed.
+fn complete(config: &mut Config) {
+    config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+    if config.get_application_name().is_none() {
+        config.application_name("zenobe");
+    }
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(Duration::from_secs(3));
+    }
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(Duration::from_secs(10));
+    }
+    config.keepalives_idle(Duration::from_secs(5));
+    config.keepalives_interval(Duration::from_secs(2));
+    config.keepalives_retries(3);
+}
+
+#[derive(Default)]
+struct Own {
+    sslmode: Option<String>,
+    sslrootcert: Option<PathBuf>,
+}
+
+/// Takes out of the URL what the client library does not know.
+fn take_own_parameters(url: &str) -> (String, Own) {
+    let Some((base, query)) = url.split_once('?') else {
+        return (url.to_owned(), Own::default());
+    };
+    let mut own = Own::default();
+    let mut kept = Vec::new();
+    for parameter in query.split('&') {
+        match parameter.split_once('=') {
+            Some(("sslmode", mode)) => own.sslmode = Some(mode.to_owned()),
+            Some(("sslrootcert", path)) => own.sslrootcert = Some(unescaped(path).into()),
+            _ => kept.push(parameter),
+        }
+    }
+    let base = base.to_owned();
+    (if kept.is_empty() { base } else { format!("{base}?{}", kept.join("&")) }, own)
+}
+
+/// Undoes percent-encoding. What does not decode stays as it is.
+fn unescaped(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, behind)) = rest.split_first() {
+        let escaped = (first == b'%').then(|| text_byte(behind.get(..2)?)).flatten();
+        bytes.push(escaped.unwrap_or(first));
+        rest = if escaped.is_some() { &behind[2..] } else { behind };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn text_byte(digits: &[u8]) -> Option<u8> {
+    u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+fn tls(own: &Own, config: &mut Config) -> Result<Tls, String> {
+    let authorities = own.sslrootcert.clone();
+    let (mode, tls) = match own.sslmode.as_deref() {
+        Some("disable") => (SslMode::Disable, Tls::Unverified),
+        None | Some("prefer") if authorities.is_none() => (SslMode::Prefer, Tls::Unverified),
+        // As libpq has it: TLS, but with whoever answers.
+        Some("require") if authorities.is_none() => (SslMode::Require, Tls::Unverified),
+        None | Some("prefer" | "require" | "verify-full") => {
+            (SslMode::Require, Tls::Verified { authorities })
+        }
+        Some(other) => {
+            return Err(format!(
+                "sslmode={other} is not supported: disable, prefer, require or verify-full"
+            ));
+        }
+    };
+    config.ssl_mode(mode);
+    Ok(tls)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio_postgres::config::Host;
+
+    fn parsed(url: &str) -> Target {
+        Target::parse(url).unwrap()
+    }
+
+    fn refusal(url: &str) -> String {
+        Target::parse(url).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn several_hosts_are_tried_for_the_primary() {
+        let target = parsed("postgres://u:p@a,b:6000,c/db?target_session_attrs=read-write");
+        let hosts = ["a", "b", "c"].map(|host| Host::Tcp(host.to_owned()));
+        assert_eq!(target.config.get_hosts(), hosts);
+        assert_eq!(target.config.get_ports(), [5432, 6000, 5432]);
+        for url in ["postgres://a,b/db", "postgres://a/db?target_session_attrs=any"] {
+            let attributes = parsed(url).config.get_target_session_attrs();
+            assert_eq!(attributes, TargetSessionAttrs::ReadWrite, "{url}");
+        }
+    }
+
+    #[test]
+    fn the_mode_says_how_a_certificate_is_checked() {
+        let of = |parameters: &str| {
+            let target = parsed(&format!("postgres://a/db?{parameters}"));
+            (target.config.get_ssl_mode(), target.tls)
+        };
+        assert_eq!(of("sslmode=disable"), (SslMode::Disable, Tls::Unverified));
+        assert_eq!(of("application_name=x"), (SslMode::Prefer, Tls::Unverified));
+        assert_eq!(of("sslmode=require"), (SslMode::Require, Tls::Unverified));
+        let verified = |path: Option<&str>| Tls::Verified { authorities: path.map(PathBuf::from) };
+        assert_eq!(of("sslmode=verify-full"), (SslMode::Require, verified(None)));
+        assert_eq!(
+            of("sslmode=verify-full&sslrootcert=%2Fetc%2Fca.pem"),
+            (SslMode::Require, verified(Some("/etc/ca.pem")))
+        );
+        assert!(refusal("postgres://a/db?sslmode=verify-ca").contains("sslmode=verify-ca"));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_without_the_password() {
+        assert!(refusal("mysql://a/db").contains("begins with postgres://"));
+        assert!(refusal("postgres:///db").contains("names no host"));
+        assert!(refusal("postgres://a/db?target_session_attrs=read-only").contains("standby"));
+        let unknown = refusal("postgres://u:secret@a/db?colour=red");
+        assert!(unknown.contains("colour") && !unknown.contains("secret"), "{unknown}");
+    }
+}

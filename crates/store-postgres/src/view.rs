@@ -1,0 +1,221 @@
+//! One state of the store, read through a connection of its own.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, FutureExt, try_join};
+use parking_lot::Mutex;
+use zenobe_store::{Direction, Error, Key, KeyRange, Reader, Result, Value, Visitor};
+
+use crate::fault::Fault;
+use crate::pool::{Lease, Pool, Purpose};
+use crate::read::{get_row, get_rows, values};
+use crate::scan::{FIRST_PAGE_ROWS, Scan, holds};
+
+/// More entries than these are worth a transaction.
+const SINGLE_STATEMENT_ENTRIES_MAX: usize = 1000;
+
+/// Scans the present state, and reads `keys` in the same exchange.
+pub async fn scan(
+    pool: &Arc<Pool>,
+    range: KeyRange,
+    direction: Direction,
+    entries_max: Option<usize>,
+    visit: &mut Visitor<'_>,
+    keys: &[Key],
+) -> Result<Vec<Option<Value>>> {
+    let mut left = entries_max.unwrap_or(usize::MAX);
+    let has_visited = AtomicBool::new(false);
+    let mut counted = |key: &[u8], value: &[u8]| {
+        has_visited.store(true, Ordering::Relaxed);
+        left -= 1;
+        let flow = visit(key, value);
+        if left == 0 { ControlFlow::Break(()) } else { flow }
+    };
+    let patience = pool.patience();
+    loop {
+        let fault = match scan_once(pool, &range, direction, entries_max, &mut counted, keys).await
+        {
+            Ok(values) => return Ok(values),
+            Err(ScanError::Store(error)) => return Err(error),
+            Err(ScanError::Fault(fault)) => fault,
+        };
+        match fault {
+            // What was visited can't be taken back, and the rest would be from another state.
+            Fault::Lost(detail) if !has_visited.load(Ordering::Relaxed) => {
+                patience.bear_loss(detail)?;
+            }
+            fault => return Err(fault.into_error()),
+        }
+    }
+}
+
+enum ScanError {
+    Fault(Fault),
+    Store(Error),
+}
+
+impl From<tokio_postgres::Error> for ScanError {
+    fn from(error: tokio_postgres::Error) -> ScanError {
+        ScanError::Fault(error.into())
+    }
+}
+
+impl From<Error> for ScanError {
+    fn from(error: Error) -> ScanError {
+        ScanError::Store(error)
+    }
+}
+
+async fn scan_once(
+    pool: &Arc<Pool>,
+    range: &KeyRange,
+    direction: Direction,
+    entries_max: Option<usize>,
+    visit: &mut Visitor<'_>,
+    keys: &[Key],
+) -> Result<Vec<Option<Value>>, ScanError> {
+    if range.is_empty() || entries_max == Some(0) {
+        let session = pool.reader().await?;
+        return Ok(values(get_rows(&session, keys).await?));
+    }
+    // A statement is one state by itself, if one page holds all that is wanted.
+    if let Some(entries) = entries_max.filter(|entries| *entries <= SINGLE_STATEMENT_ENTRIES_MAX) {
+        let session = pool.reader().await?;
+        let scan = Scan { session: &session, direction };
+        let rows_max = entries + 1;
+        let (page, reads) = try_join(scan.page(range, rows_max), get_rows(&session, keys)).await?;
+        if holds(&page, rows_max, entries) {
+            scan.run(range.clone(), page, rows_max, visit).await?;
+            return Ok(values(reads));
+        }
+    }
+    let mut lease = pool.session(Purpose::View).await?;
+    lease.begin_view();
+    let scan = Scan { session: lease.session(), direction };
+    let (page, reads) =
+        try_join(scan.page(range, FIRST_PAGE_ROWS), get_rows(lease.session(), keys)).await?;
+    scan.run(range.clone(), page, FIRST_PAGE_ROWS, visit).await?;
+    Ok(values(reads))
+}
+
+/// A snapshot. It begins with its first read, and ends when it is dropped or too old.
+pub struct Snapshot {
+    pool: Arc<Pool>,
+    age_max: Duration,
+    state: Arc<Mutex<State>>,
+    beginning: tokio::sync::Mutex<()>,
+}
+
+#[derive(Clone)]
+enum State {
+    New,
+    Open(Arc<Lease>),
+    Ended(Error),
+}
+
+impl Snapshot {
+    /// With an error if there is nothing to be read.
+    pub fn new(pool: Arc<Pool>, age_max: Duration, refused: Option<Error>) -> Snapshot {
+        let state = refused.map_or(State::New, State::Ended);
+        let state = Arc::new(Mutex::new(state));
+        Snapshot { pool, age_max, state, beginning: tokio::sync::Mutex::default() }
+    }
+
+    async fn lease(&self) -> Result<Arc<Lease>> {
+        let state = self.state.lock().clone();
+        match state {
+            State::Open(lease) => return Ok(lease),
+            State::Ended(error) => return Err(error),
+            State::New => {}
+        }
+        let _beginning = self.beginning.lock().await;
+        if let State::Open(lease) = &*self.state.lock() {
+            return Ok(Arc::clone(lease));
+        }
+        let mut lease = self.pool.session(Purpose::View).await?;
+        lease.begin_view();
+        let lease = Arc::new(lease);
+        *self.state.lock() = State::Open(Arc::clone(&lease));
+        self.end_in_time();
+        Ok(lease)
+    }
+
+    /// Nobody may hold the store's history, and a connection, for ever.
+    fn end_in_time(&self) {
+        let (state, age_max) = (Arc::downgrade(&self.state), self.age_max);
+        self.pool.runtime.spawn(async move {
+            tokio::time::sleep(age_max).await;
+            if let Some(state) = state.upgrade() {
+                let detail = format!("the snapshot is older than {} s", age_max.as_secs());
+                *state.lock() = State::Ended(Error::Unavailable { detail });
+            }
+        });
+    }
+}
+
+fn failed(error: tokio_postgres::Error) -> Error {
+    Fault::from(error).into_error()
+}
+
+impl Reader for Snapshot {
+    fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Value>>> {
+        async move {
+            let lease = self.lease().await?;
+            Ok(get_row(lease.session(), key).await.map_err(failed)?.value)
+        }
+        .boxed()
+    }
+
+    fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
+        async move {
+            let lease = self.lease().await?;
+            Ok(values(get_rows(lease.session(), keys).await.map_err(failed)?))
+        }
+        .boxed()
+    }
+
+    fn scan<'a>(
+        &'a self,
+        range: KeyRange,
+        direction: Direction,
+        visit: &'a mut Visitor<'a>,
+    ) -> BoxFuture<'a, Result<()>> {
+        self.scan_then_get(range, direction, None, visit, &[]).map(|read| read.map(drop)).boxed()
+    }
+
+    fn scan_then_get<'a>(
+        &'a self,
+        range: KeyRange,
+        direction: Direction,
+        entries_max: Option<usize>,
+        visit: &'a mut Visitor<'a>,
+        keys: &'a [Key],
+    ) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
+        async move {
+            let lease = self.lease().await?;
+            let session = lease.session();
+            if range.is_empty() || entries_max == Some(0) {
+                return Ok(values(get_rows(session, keys).await.map_err(failed)?));
+            }
+            let mut left = entries_max.unwrap_or(usize::MAX);
+            let mut counted = |key: &[u8], value: &[u8]| {
+                left -= 1;
+                let flow = visit(key, value);
+                if left == 0 { ControlFlow::Break(()) } else { flow }
+            };
+            let scan = Scan { session, direction };
+            let rows_max = entries_max.map_or(FIRST_PAGE_ROWS, |entries| {
+                entries.saturating_add(1).min(FIRST_PAGE_ROWS * 8)
+            });
+            let (page, reads) = try_join(scan.page(&range, rows_max), get_rows(session, keys))
+                .await
+                .map_err(failed)?;
+            scan.run(range, page, rows_max, &mut counted).await.map_err(failed)?;
+            Ok(values(reads))
+        }
+        .boxed()
+    }
+}

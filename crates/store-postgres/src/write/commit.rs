@@ -1,0 +1,465 @@
+//! Commits a group: one transaction, sent without waiting for the answers in between.
+//!
+//! Locks are taken in the order of their keys: first on the rows that decisions saw, then by claiming keys that they saw absent,
+//! then on counters, and last on the ends of logs. So no two groups wait for each other, and what is hot is held for a moment only.
+//!
+//! A row lock cannot hold what isn't there. A key that was seen absent is therefore inserted, and refused if it is there: with its value if
+//! it gets one, else with none, to be deleted again in the same transaction. Until that ends, nobody else can insert it.
+
+use std::collections::BTreeMap;
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, join_all};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Error as PgError, Statement};
+use zenobe_store::{Error, Key, LogEnd, encode_log_entry, log_entry_key};
+
+use super::effects::{Append, Effect, Segment};
+use super::group::{Expected, Group};
+use super::resolve::{Resolved, resolve};
+use crate::fault::Fault;
+use crate::keys::{Digest, head, heads, whole};
+use crate::pool::{Lease, Pool, Purpose};
+use crate::sql::Session;
+
+pub enum Outcome {
+    /// With the numbers of all appends, in their order.
+    Committed(Vec<u64>),
+    Conflict,
+    NoCounter,
+    /// The connection was lost, and nothing was committed.
+    Lost(String),
+    Failed(Error),
+}
+
+impl From<Fault> for Outcome {
+    fn from(fault: Fault) -> Outcome {
+        match fault {
+            Fault::Conflict => Outcome::Conflict,
+            Fault::NoCounter => Outcome::NoCounter,
+            Fault::Lost(detail) => Outcome::Lost(detail),
+            fault @ Fault::Refused(_) => Outcome::Failed(fault.into_error()),
+        }
+    }
+}
+
+type Parameter<'a> = &'a (dyn ToSql + Sync);
+/// Statements on their way. Whatever was sent first is carried out first.
+type Sent<'a> = Vec<BoxFuture<'a, Result<(), PgError>>>;
+
+pub async fn commit(pool: &std::sync::Arc<Pool>, group: &Group, slot: i16) -> Outcome {
+    let mut lease = match pool.session(Purpose::Write).await {
+        Ok(lease) => lease,
+        Err(error) => return Outcome::Failed(error),
+    };
+    let id: [u8; 16] = rand::random();
+    lease.begin_write();
+    let (sequences, ended) = transact(&lease, group, slot, &id).await;
+    let fault = match ended {
+        Ended::Committed => {
+            lease.ended();
+            return Outcome::Committed(sequences);
+        }
+        // Whether a transaction that failed is then committed or rolled back comes to the same.
+        Ended::Not(fault) => return fault.into(),
+        Ended::Unknown(detail) => detail,
+    };
+    drop(lease);
+    match resolve(pool, &id).await {
+        Resolved::Committed => Outcome::Committed(sequences),
+        Resolved::NotCommitted => Outcome::Lost(fault),
+        Resolved::Unknown(detail) => Outcome::Failed(Error::Uncertain { detail }),
+    }
+}
+
+enum Ended {
+    Committed,
+    Not(Fault),
+    /// The connection was lost after COMMIT had been sent.
+    Unknown(String),
+}
+
+/// Everything between the beginning and the end of the transaction, and its end.
+async fn transact(lease: &Lease, group: &Group, slot: i16, id: &[u8]) -> (Vec<u64>, Ended) {
+    let session = lease.session();
+    let expected = Expectations::of(group);
+    let mut sequences = Vec::with_capacity(group.appends());
+    let last = group.segments.len() - 1;
+    for (number, segment) in group.segments.iter().enumerate() {
+        let revision = group.revision + number as i64;
+        let claims = if number == 0 { Claims::of(group) } else { Claims::default() };
+        let changes = Changes::of(segment, &claims);
+        let logs = Logs::of(segment);
+        let mut sent: Sent<'_> = Vec::new();
+        if number == 0 {
+            expected.send(session, &mut sent);
+            claims.send(session, &revision, &mut sent);
+        }
+        send_removals(session, segment, &mut sent);
+        changes.send(session, &revision, &slot, &mut sent);
+        if logs.names.is_empty() {
+            if number == last {
+                return (sequences, send_end(session, sent, id).await);
+            }
+            if let Err(fault) = first_fault(sent).await {
+                return (sequences, Ended::Not(fault));
+            }
+            continue;
+        }
+        let ends = match lock_logs(session, &logs, sent).await {
+            Ok(ends) => ends,
+            Err(fault) => return (sequences, Ended::Not(fault)),
+        };
+        let entries = Entries::of(segment, ends);
+        sequences.extend(&entries.sequences);
+        let changes = entries.changes();
+        let mut sent: Sent<'_> = Vec::new();
+        changes.send(session, &revision, &slot, &mut sent);
+        entries.send_ends(session, &mut sent);
+        if number == last {
+            return (sequences, send_end(session, sent, id).await);
+        }
+        if let Err(fault) = first_fault(sent).await {
+            return (sequences, Ended::Not(fault));
+        }
+    }
+    unreachable!("the last segment ends the transaction")
+}
+
+fn send<'a, const N: usize>(
+    session: &'a Session,
+    statement: &'a Statement,
+    parameters: [Parameter<'a>; N],
+) -> BoxFuture<'a, Result<(), PgError>> {
+    async move { session.client.query(statement, &parameters).await.map(drop) }.boxed()
+}
+
+async fn first_fault(sent: Sent<'_>) -> Result<(), Fault> {
+    let results = join_all(sent).await;
+    Ok(results.into_iter().collect::<Result<(), PgError>>()?)
+}
+
+/// Records the group's id and commits, in the same breath as what was sent before.
+async fn send_end<'a>(session: &'a Session, mut sent: Sent<'a>, id: &'a [u8]) -> Ended {
+    let statements = &session.statements;
+    let record = async move {
+        session.client.execute(&statements.record_commit, &[&id, &false]).await.map(drop)
+    };
+    sent.push(record.boxed());
+    sent.push(session.client.batch_execute("COMMIT").boxed());
+    for result in join_all(sent).await {
+        match result.map_err(Fault::from) {
+            Ok(()) => {}
+            // COMMIT may have been carried out all the same.
+            Err(Fault::Lost(detail)) => return Ended::Unknown(detail),
+            // Whatever came behind it was refused.
+            Err(fault) => return Ended::Not(fault),
+        }
+    }
+    Ended::Committed
+}
+
+/// Keys as the columns that name them.
+#[derive(Default)]
+struct Names<'a> {
+    heads: Vec<&'a [u8]>,
+    digests: Vec<Digest>,
+    wholes: Vec<Option<&'a [u8]>>,
+}
+
+impl<'a> Names<'a> {
+    fn push(&mut self, key: &'a [u8]) {
+        self.heads.push(head(key));
+        self.digests.push(Digest::of(key));
+        self.wholes.push(whole(key));
+    }
+
+    fn digests(&self) -> Vec<&[u8]> {
+        self.digests.iter().map(Digest::bytes).collect()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.heads.is_empty()
+    }
+}
+
+/// The rows that decisions saw, in runs of the same lock, in the order of their keys.
+struct Expectations<'a> {
+    runs: Vec<Run<'a>>,
+}
+
+struct Run<'a> {
+    is_exclusive: bool,
+    names: Names<'a>,
+    revisions: Vec<i64>,
+}
+
+impl<'a> Expectations<'a> {
+    fn of(group: &'a Group) -> Expectations<'a> {
+        let mut runs: Vec<Run<'a>> = Vec::new();
+        for (key, expected) in &group.reads {
+            let Expected { revision: Some(revision), is_exclusive } = *expected else { continue };
+            if runs.last().is_none_or(|run| run.is_exclusive != is_exclusive) {
+                runs.push(Run { is_exclusive, names: Names::default(), revisions: Vec::new() });
+            }
+            let run = runs.last_mut().expect("one was just pushed");
+            run.names.push(key);
+            run.revisions.push(revision);
+        }
+        Expectations { runs }
+    }
+
+    fn send(&'a self, session: &'a Session, sent: &mut Sent<'a>) {
+        for run in &self.runs {
+            let statement = match run.is_exclusive {
+                true => &session.statements.validate_exclusive,
+                false => &session.statements.validate_shared,
+            };
+            sent.push(
+                async move {
+                    let (digests, count) = (run.names.digests(), run.revisions.len() as i64);
+                    let parameters: [Parameter<'_>; 4] =
+                        [&run.names.heads, &digests, &run.revisions, &count];
+                    session.client.query(statement, &parameters).await.map(drop)
+                }
+                .boxed(),
+            );
+        }
+    }
+}
+
+/// Keys that decisions saw absent, with the values that they get.
+#[derive(Default)]
+struct Claims<'a> {
+    names: Names<'a>,
+    values: Vec<Option<&'a [u8]>>,
+    keys: Vec<&'a Key>,
+}
+
+impl<'a> Claims<'a> {
+    fn of(group: &'a Group) -> Claims<'a> {
+        let mut claims = Claims::default();
+        for (key, expected) in &group.reads {
+            if expected.revision.is_some() {
+                continue;
+            }
+            claims.names.push(key);
+            claims.keys.push(key);
+            claims.values.push(match group.segments[0].entries.get(key) {
+                Some(Effect::Put(value)) => Some(&value[..]),
+                _ => None,
+            });
+        }
+        claims
+    }
+
+    fn contains(&self, key: &Key) -> bool {
+        self.keys.binary_search(&key).is_ok()
+    }
+
+    fn send(&'a self, session: &'a Session, revision: &'a i64, sent: &mut Sent<'a>) {
+        if self.names.is_empty() {
+            return;
+        }
+        let statement = &session.statements.claim;
+        sent.push(send_rows(session, statement, &self.names, &self.values, revision));
+    }
+}
+
+fn send_rows<'a>(
+    session: &'a Session,
+    statement: &'a Statement,
+    names: &'a Names<'a>,
+    values: &'a [Option<&'a [u8]>],
+    revision: &'a i64,
+) -> BoxFuture<'a, Result<(), PgError>> {
+    async move {
+        let digests = names.digests();
+        let parameters: [Parameter<'_>; 5] =
+            [&names.heads, &digests, &names.wholes, &values, revision];
+        session.client.execute(statement, &parameters).await.map(drop)
+    }
+    .boxed()
+}
+
+/// What a segment does to single keys.
+#[derive(Default)]
+struct Changes<'a> {
+    puts: Names<'a>,
+    values: Vec<Option<&'a [u8]>>,
+    deletes: Names<'a>,
+    counters: Names<'a>,
+    deltas: Vec<String>,
+}
+
+impl<'a> Changes<'a> {
+    fn of(segment: &'a Segment, claims: &Claims<'a>) -> Changes<'a> {
+        let mut changes = Changes::default();
+        for (key, value) in claims.keys.iter().zip(&claims.values) {
+            if value.is_none() {
+                changes.deletes.push(key);
+            }
+        }
+        for (key, effect) in &segment.entries {
+            match effect {
+                Effect::Put(_) | Effect::Delete if claims.contains(key) => {}
+                Effect::Put(value) => changes.put(key, value),
+                Effect::Delete => changes.deletes.push(key),
+                Effect::Add(0) => {}
+                Effect::Add(delta) => {
+                    changes.counters.push(key);
+                    changes.deltas.push(delta.to_string());
+                }
+            }
+        }
+        changes
+    }
+
+    fn put(&mut self, key: &'a [u8], value: &'a [u8]) {
+        self.puts.push(key);
+        self.values.push(Some(value));
+    }
+
+    fn send(&'a self, session: &'a Session, revision: &'a i64, slot: &'a i16, sent: &mut Sent<'a>) {
+        let statements = &session.statements;
+        if !self.puts.is_empty() {
+            let put = send_rows(session, &statements.put, &self.puts, &self.values, revision);
+            sent.push(put);
+        }
+        if !self.deletes.is_empty() {
+            let delete = async move {
+                let digests = self.deletes.digests();
+                let parameters: [Parameter<'_>; 2] = [&self.deletes.heads, &digests];
+                session.client.execute(&statements.delete, &parameters).await.map(drop)
+            };
+            sent.push(delete.boxed());
+        }
+        if !self.counters.is_empty() {
+            sent.push(self.mark(session, revision));
+            sent.push(self.add(session, slot));
+        }
+    }
+
+    fn mark(
+        &'a self,
+        session: &'a Session,
+        revision: &'a i64,
+    ) -> BoxFuture<'a, Result<(), PgError>> {
+        async move {
+            let digests = self.counters.digests();
+            let parameters: [Parameter<'_>; 4] =
+                [&self.counters.heads, &digests, &self.counters.wholes, revision];
+            session.client.execute(&session.statements.mark_counters, &parameters).await.map(drop)
+        }
+        .boxed()
+    }
+
+    fn add(&'a self, session: &'a Session, slot: &'a i16) -> BoxFuture<'a, Result<(), PgError>> {
+        async move {
+            let (digests, count) = (self.counters.digests(), self.deltas.len() as i64);
+            let Names { heads, wholes, .. } = &self.counters;
+            let parameters: [Parameter<'_>; 6] =
+                [heads, &digests, wholes, &self.deltas, slot, &count];
+            session.client.query(&session.statements.add, &parameters).await.map(drop)
+        }
+        .boxed()
+    }
+}
+
+/// Ranges and logs that go.
+fn send_removals<'a>(session: &'a Session, segment: &'a Segment, sent: &mut Sent<'a>) {
+    for range in segment.ranges.iter().filter(|range| !range.is_empty()) {
+        let delete = async move {
+            let (first, last) = heads(range);
+            let (start, end) = (&range.start[..], range.end.as_deref());
+            let parameters: [Parameter<'_>; 4] = [&first, &last, &start, &end];
+            session.client.execute(&session.statements.delete_range, &parameters).await.map(drop)
+        };
+        sent.push(delete.boxed());
+    }
+    if !segment.forgotten.is_empty() {
+        let forget = async move {
+            let logs: Vec<&[u8]> = segment.forgotten.iter().map(|log| &log[..]).collect();
+            session.client.execute(&session.statements.forget_logs, &[&logs]).await.map(drop)
+        };
+        sent.push(forget.boxed());
+    }
+}
+
+/// The logs that a segment appends to, in order.
+struct Logs<'a> {
+    names: Vec<&'a [u8]>,
+}
+
+impl<'a> Logs<'a> {
+    fn of(segment: &'a Segment) -> Logs<'a> {
+        let mut names: Vec<&[u8]> = segment.appends.iter().map(|append| &append.log[..]).collect();
+        names.sort_unstable();
+        names.dedup();
+        Logs { names }
+    }
+}
+
+/// Locks the ends of the logs, after everything else. They are held until the commit, which follows as soon as they are known.
+async fn lock_logs<'a>(
+    session: &'a Session,
+    logs: &'a Logs<'a>,
+    mut sent: Sent<'a>,
+) -> Result<BTreeMap<Vec<u8>, LogEnd>, Fault> {
+    sent.push(send(session, &session.statements.create_logs, [&logs.names]));
+    let parameters: [Parameter<'_>; 1] = [&logs.names];
+    let before = join_all(sent);
+    let lock = session.client.query(&session.statements.lock_logs, &parameters);
+    let (before, locked) = futures_util::future::join(before, lock).await;
+    before.into_iter().collect::<Result<(), PgError>>()?;
+    let end = |row: tokio_postgres::Row| {
+        let (sequence, stamp): (i64, i64) = (row.get(1), row.get(2));
+        (row.get(0), LogEnd { sequence: sequence as u64, stamp: stamp as u64 })
+    };
+    let ends: BTreeMap<Vec<u8>, LogEnd> = locked?.into_iter().map(end).collect();
+    // Somebody has forgotten the log since it was created.
+    if ends.len() < logs.names.len() { Err(Fault::Conflict) } else { Ok(ends) }
+}
+
+/// The entries of the logs, numbered and stamped.
+struct Entries {
+    rows: Vec<(Key, Vec<u8>)>,
+    sequences: Vec<u64>,
+    logs: Vec<Vec<u8>>,
+    lasts: Vec<i64>,
+    stamps: Vec<i64>,
+}
+
+impl Entries {
+    fn of(segment: &Segment, mut ends: BTreeMap<Vec<u8>, LogEnd>) -> Entries {
+        let mut rows = Vec::with_capacity(segment.appends.len());
+        let mut sequences = Vec::with_capacity(segment.appends.len());
+        for Append { log, stamp, value } in &segment.appends {
+            let end = ends.entry(log.to_vec()).or_default();
+            *end = end.append(*stamp);
+            let mut entry = Vec::with_capacity(size_of::<u64>() + value.len());
+            encode_log_entry(end.stamp, value, &mut entry);
+            rows.push((log_entry_key(log, end.sequence), entry));
+            sequences.push(end.sequence);
+        }
+        rows.sort_unstable_by(|left, right| left.0.cmp(&right.0));
+        Entries {
+            rows,
+            sequences,
+            lasts: ends.values().map(|end| end.sequence as i64).collect(),
+            stamps: ends.values().map(|end| end.stamp as i64).collect(),
+            logs: ends.into_keys().collect(),
+        }
+    }
+
+    fn changes(&self) -> Changes<'_> {
+        let mut changes = Changes::default();
+        self.rows.iter().for_each(|(key, entry)| changes.put(key, entry));
+        changes
+    }
+
+    fn send_ends<'a>(&'a self, session: &'a Session, sent: &mut Sent<'a>) {
+        let parameters: [Parameter<'a>; 3] = [&self.logs, &self.lasts, &self.stamps];
+        sent.push(send(session, &session.statements.move_logs, parameters));
+    }
+}

@@ -1,0 +1,185 @@
+//! What a batch comes to: per key, the last put or delete, or the sum of what is added.
+
+use std::collections::BTreeMap;
+
+use zenobe_store::{Batch, Error, Key, KeyRange, Operation, Result, Value, decode_counter};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    Put(Value),
+    Delete,
+    Add(i64),
+}
+
+impl Effect {
+    /// This effect and then another on the same key.
+    fn then(&self, next: &Effect) -> Result<Effect> {
+        let Effect::Add(delta) = next else {
+            return Ok(next.clone());
+        };
+        let sum = match self {
+            Effect::Add(earlier) => return Ok(Effect::Add(earlier.wrapping_add(*delta))),
+            Effect::Put(value) => decode_counter(Some(value))?.wrapping_add(*delta),
+            Effect::Delete => *delta,
+        };
+        Ok(match sum {
+            0 => Effect::Delete,
+            sum => Effect::Put(Value::copy_from_slice(&sum.to_be_bytes())),
+        })
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Append {
+    pub log: Key,
+    pub stamp: u64,
+    pub value: Value,
+}
+
+/// Operations that can be carried out together: first the ranges and logs that go, then everything else.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Segment {
+    pub ranges: Vec<KeyRange>,
+    pub forgotten: Vec<Key>,
+    pub entries: BTreeMap<Key, Effect>,
+    pub appends: Vec<Append>,
+}
+
+impl Segment {
+    fn has_begun(&self) -> bool {
+        !self.entries.is_empty() || !self.appends.is_empty()
+    }
+
+    /// Whether it can be carried out together with that of another write.
+    pub fn is_mergeable(&self) -> bool {
+        self.ranges.is_empty() && self.forgotten.is_empty()
+    }
+
+    fn apply(&mut self, key: Key, effect: Effect) -> Result<()> {
+        let combined = match self.entries.get(&key) {
+            Some(earlier) => earlier.then(&effect)?,
+            None => effect,
+        };
+        self.entries.insert(key, combined);
+        Ok(())
+    }
+
+    /// Whether another can follow, or would add to what is no counter.
+    pub fn check(&self, next: &Segment) -> Result<()> {
+        for (key, effect) in &next.entries {
+            if let Some(earlier) = self.entries.get(key) {
+                earlier.then(effect)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// This segment and then another, for which it has been checked.
+    pub fn merge(&mut self, next: Segment) -> Result<()> {
+        for (key, effect) in next.entries {
+            self.apply(key, effect)?;
+        }
+        self.appends.extend(next.appends);
+        Ok(())
+    }
+
+    pub fn size_bytes(&self) -> usize {
+        let entries = self.entries.iter().map(|(key, effect)| {
+            key.len() + if let Effect::Put(value) = effect { value.len() } else { 0 }
+        });
+        let appends = self.appends.iter().map(|append| append.log.len() + append.value.len());
+        entries.sum::<usize>() + appends.sum::<usize>()
+    }
+}
+
+/// The segments of a batch, in order. Most have one.
+pub fn segments(batch: Batch) -> Result<Vec<Segment>> {
+    let mut done = Vec::new();
+    let mut current = Segment::default();
+    for operation in batch.operations {
+        match operation {
+            Operation::Put { key, value } => current.apply(key, Effect::Put(value))?,
+            Operation::Delete { key } => current.apply(key, Effect::Delete)?,
+            Operation::Add { key, delta } => current.apply(key, Effect::Add(delta))?,
+            Operation::Append { log, stamp, value } => {
+                if log.len() > crate::keys::HEAD_BYTES {
+                    let detail = format!("a log's key of {} bytes", log.len());
+                    return Err(Error::Unsupported { detail });
+                }
+                current.appends.push(Append { log, stamp, value });
+            }
+            Operation::DeleteRange { range } => {
+                if current.has_begun() {
+                    done.push(std::mem::take(&mut current));
+                }
+                current.ranges.push(range);
+            }
+            Operation::ForgetLog { log } => {
+                if current.has_begun() {
+                    done.push(std::mem::take(&mut current));
+                }
+                current.forgotten.push(log);
+            }
+        }
+    }
+    done.push(current);
+    Ok(done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(fill: impl Fn(&mut Batch)) -> Result<Vec<Segment>> {
+        let mut batch = Batch::new();
+        fill(&mut batch);
+        segments(batch)
+    }
+
+    #[test]
+    fn the_last_word_on_a_key_counts_and_additions_add_up() {
+        let ten = Value::from_static(&[0, 0, 0, 0, 0, 0, 0, 10]);
+        let segment = of(|batch| {
+            batch.put("p", "1");
+            batch.put("p", "2");
+            batch.delete("d");
+            batch.add("a", 3);
+            batch.add("a", -1);
+            batch.put("c", ten.clone());
+            batch.add("c", -10);
+        });
+        let [segment] = &segment.unwrap()[..] else { panic!("one segment") };
+        let expected = [
+            ("a", Effect::Add(2)),
+            ("c", Effect::Delete),
+            ("d", Effect::Delete),
+            ("p", Effect::Put("2".into())),
+        ];
+        let expected = expected.map(|(key, effect)| (Key::from(key), effect));
+        assert_eq!(segment.entries, BTreeMap::from(expected));
+        assert!(
+            of(|batch| {
+                batch.put("x", "text");
+                batch.add("x", 1);
+            })
+            .is_err()
+        );
+    }
+
+    #[test]
+    fn a_range_deletes_what_came_before_it_only() {
+        let found = of(|batch| {
+            batch.put("a", "1");
+            batch.delete_range(KeyRange::all());
+            batch.drop_log("log");
+            batch.put("b", "1");
+            batch.delete_range(KeyRange::prefix("x"));
+        });
+        let found = found.unwrap();
+        let counts: Vec<_> = found
+            .iter()
+            .map(|segment| (segment.ranges.len(), segment.forgotten.len(), segment.entries.len()))
+            .collect();
+        assert_eq!(counts, [(0, 0, 1), (2, 1, 1), (1, 0, 0)]);
+    }
+}

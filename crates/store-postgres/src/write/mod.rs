@@ -1,0 +1,129 @@
+//! Writes: read, decide, join a group.
+//!
+//! A write is decided on what this node knows, without asking: values that it has read or written before, and what is on
+//! its way. The transaction that commits it then has the store confirm every revision that was seen, under locks. If one
+//! has changed, nothing is written, and the write is decided again on what it reads then.
+//!
+//! Decisions are made by whoever waits for them, so nobody's thread is held up by another's.
+
+mod cache;
+mod commit;
+mod effects;
+mod group;
+mod queue;
+mod resolve;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use zenobe_store::{Batch, Decide, Decision, Error, Key, Result, WriteOutcome, WriteSet};
+
+pub use queue::Queue;
+
+use crate::pool::Pool;
+use crate::read::read_keys;
+use crate::rows::Read;
+use effects::segments;
+use group::Answer;
+use queue::{Joined, Lookup, View, declared};
+
+/// How often a write is decided again before it gives up.
+const TRIES_MAX: u32 = 60;
+/// Tries that follow each other at once. Later ones wait a little, each for another time.
+const TRIES_AT_ONCE: u32 = 4;
+
+/// Runs one write to its end.
+pub async fn write(
+    pool: &Arc<Pool>,
+    queue: &Arc<Queue>,
+    set: WriteSet<'_>,
+    decide: &mut Decide<'_>,
+) -> Result<WriteOutcome> {
+    let patience = pool.patience();
+    let keys: Vec<Key> = declared(set).cloned().collect();
+    let mut fresh: Option<Vec<Read>> = None;
+    let mut is_alone = false;
+    for tried in 0..TRIES_MAX {
+        queue.check_open()?;
+        pause(pool, tried).await;
+        let view = match queue.look_up(set, fresh.as_deref()) {
+            Lookup::Known(view) => view,
+            Lookup::Missing => {
+                let reads = read_keys(pool, &keys).await?;
+                queue.remember(set, &reads);
+                fresh = Some(reads);
+                continue;
+            }
+            Lookup::Wait(mut done) => {
+                let _gone = done.wait_for(|done| *done).await;
+                continue;
+            }
+        };
+        let Some(batch) = batch(decide(&view.values)) else {
+            if fresh.as_deref().is_some_and(|reads| view.is_one_state(reads)) {
+                return Ok(WriteOutcome::default());
+            }
+            match confirm_abort(pool, queue, set, &keys, view, decide).await? {
+                None => return Ok(WriteOutcome::default()),
+                Some(reads) => fresh = Some(reads),
+            }
+            continue;
+        };
+        let answered = match queue.join(set, &view, segments(batch)?, is_alone)? {
+            Joined::Waiting(answered) => answered,
+            Joined::Changed => continue,
+        };
+        // What was read before is old now, whatever comes.
+        fresh = None;
+        match answered.await.unwrap_or(Answer::Failed(Error::Closed)) {
+            Answer::Committed(sequences) => return Ok(WriteOutcome { sequences }),
+            Answer::Again => {}
+            Answer::Lost(detail) => patience.bear_loss(detail)?,
+            Answer::Alone => is_alone = true,
+            Answer::Failed(error) => return Err(error),
+        }
+    }
+    Err(Error::Conflict)
+}
+
+/// What is to be committed, if anything.
+fn batch(decision: Decision) -> Option<Batch> {
+    match decision {
+        Decision::Commit(batch) if !batch.is_empty() => Some(batch),
+        Decision::Commit(_) | Decision::Abort => None,
+    }
+}
+
+/// Writing nothing is an answer, too: it must rest on what is there, and be it for one moment. So everything that was seen
+/// on its way is waited for, all keys are read at once, and the decision is made again. If it has changed, what was read is
+/// returned.
+async fn confirm_abort(
+    pool: &Arc<Pool>,
+    queue: &Queue,
+    set: WriteSet<'_>,
+    keys: &[Key],
+    view: View,
+    decide: &mut Decide<'_>,
+) -> Result<Option<Vec<Read>>> {
+    view.settle().await;
+    if keys.is_empty() {
+        return Ok(None);
+    }
+    queue.forget(set);
+    let reads = read_keys(pool, keys).await?;
+    queue.remember(set, &reads);
+    let decision = decide(&View::of(&reads).values);
+    Ok(batch(decision).map(|_| reads))
+}
+
+async fn pause(pool: &Pool, tried: u32) {
+    if tried >= TRIES_AT_ONCE {
+        let longest_ms = u64::from(tried).min(20) * 2;
+        let pause = Duration::from_millis(rand::random_range(0..=longest_ms));
+        let sleep = async move {
+            tokio::time::sleep(pause).await;
+            Ok(())
+        };
+        let _slept = pool.on_runtime(sleep).await;
+    }
+}

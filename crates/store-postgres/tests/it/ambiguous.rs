@@ -1,0 +1,52 @@
+//! Connections that are lost at COMMIT: the write is answered with what really happened, and happens once.
+
+use std::time::Duration;
+
+use zenobe_store::conformance::entries;
+use zenobe_store::{Direction, KeyRange};
+use zenobe_store_postgres::Options;
+
+use crate::proxy::{Fault, Proxy};
+use crate::support::{Database, get, increment, number, open};
+
+/// Increments through a proxy that breaks every other commit in its way. None is lost, and none happens twice.
+fn check(faults: &[Fault]) {
+    let database = Database::new(Options::default());
+    let proxy = Proxy::start();
+    let store = open(&proxy.url(&database.url), Options::default());
+    let other = database.store();
+    let mut expected = 0;
+    for round in 0..12 {
+        let fault = faults[round % faults.len()];
+        proxy.set(fault);
+        let outcome = increment(&store, "k").expect("the true outcome is that it was written");
+        expected += 1;
+        assert!(proxy.has_struck(), "round {round}: {fault:?} met no COMMIT");
+        assert_eq!(outcome.sequences, [expected as u64], "round {round}, {fault:?}");
+        assert_eq!(number(get(&other, b"k").as_ref()), expected, "round {round}, {fault:?}");
+        // Another node in between, so that what is remembered is not what is there.
+        increment(&other, "k").expect("it is written");
+        expected += 1;
+    }
+    // What arrives late has arrived by now.
+    std::thread::sleep(Duration::from_millis(700));
+    assert_eq!(number(get(&other, b"k").as_ref()), expected);
+    let log = entries(&other, KeyRange::prefix("log/"), Direction::Forward);
+    assert_eq!(log.len() as i64, expected);
+}
+
+#[test]
+fn a_commit_that_did_not_arrive_is_made_again() {
+    check(&[Fault::CutBefore]);
+}
+
+#[test]
+fn a_commit_whose_answer_is_lost_counts() {
+    check(&[Fault::CutAfter]);
+}
+
+/// The server has the transaction still, and would commit it once its node has given up on it.
+#[test]
+fn a_commit_that_arrives_late_is_fenced_off_or_waited_for() {
+    check(&[Fault::Late(Duration::from_millis(300)), Fault::CutAfter, Fault::CutBefore]);
+}

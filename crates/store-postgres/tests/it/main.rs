@@ -1,0 +1,10 @@
+//! Tests on a real PostgreSQL.
+
+mod ambiguous;
+mod conformance;
+mod groups;
+mod long_keys;
+mod opening;
+mod outages;
+mod proxy;
+mod support;

@@ -1,0 +1,50 @@
+//! What a store is opened with, and what is refused.
+
+use std::thread;
+
+use zenobe_store::conformance::block_on;
+use zenobe_store_postgres::{Options, PostgresStore};
+use zenobe_testing::Postgres;
+
+use crate::support::{Database, get, increment, number};
+
+fn refusal(url: &str) -> String {
+    let patience = std::time::Duration::from_millis(300);
+    let options = Options { patience, ..Options::default() };
+    let opened = block_on(PostgresStore::open(url, options));
+    opened.err().expect("it is refused").to_string()
+}
+
+/// Many nodes that start on an empty database at once all find their tables.
+#[test]
+fn nodes_that_start_together_agree() {
+    let database = Database::new(Options::default());
+    thread::scope(|scope| {
+        for _ in 0..5 {
+            scope.spawn(|| increment(&database.store(), "k").expect("the write commits"));
+        }
+    });
+    assert_eq!(number(get(&database.store(), b"k").as_ref()), 5);
+}
+
+#[test]
+fn tables_of_a_newer_version_are_refused() {
+    let database = Database::new(Options::default());
+    drop(database.store());
+    let name = database.url.rsplit('/').next().unwrap().split('?').next().unwrap();
+    Postgres::shared().execute(name, "UPDATE zenobe_schema SET version = 7");
+    let message = refusal(&database.url);
+    assert!(message.contains("version 7") && message.contains("up to 1"), "{message}");
+}
+
+#[test]
+fn what_cannot_be_opened_says_why() {
+    let server = Postgres::shared();
+    let missing = refusal(&server.url("no_such_database"));
+    assert!(missing.contains("\"no_such_database\" does not exist"), "{missing}");
+    let without_tls = server.url("postgres").replace("sslmode=disable", "sslmode=require");
+    let refused = refusal(&without_tls);
+    assert!(refused.contains("TLS"), "{refused}");
+    let nobody = refusal("postgres://postgres@127.0.0.1:1/postgres");
+    assert!(nobody.contains("cannot be reached"), "{nobody}");
+}

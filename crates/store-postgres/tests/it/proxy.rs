@@ -1,0 +1,173 @@
+//! A proxy that breaks connections where it hurts: at COMMIT.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+use zenobe_testing::Postgres;
+
+/// What happens to the next COMMIT. Each is done once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    None,
+    /// The connection ends before COMMIT gets through.
+    CutBefore,
+    /// COMMIT gets through, and the connection ends before its answer does.
+    CutAfter,
+    /// The node is cut off, while the server has the connection still. COMMIT and all that came with it arrive later.
+    Late(Duration),
+    /// No answer of any kind gets through until the next COMMIT has been sent.
+    HoldAnswers,
+    /// Nothing gets through at all, and every connection ends.
+    Down,
+}
+
+pub struct Proxy {
+    port: u16,
+    fault: Arc<watch::Sender<Fault>>,
+    _runtime: Runtime,
+}
+
+const COMMIT: &[u8] = b"COMMIT\0";
+
+impl Proxy {
+    pub fn start() -> Proxy {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a socket");
+        let port = listener.local_addr().expect("its address").port();
+        let fault = Arc::new(watch::Sender::new(Fault::None));
+        let shared = Arc::clone(&fault);
+        runtime.spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                tokio::spawn(serve(client, Arc::clone(&shared)));
+            }
+        });
+        Proxy { port, fault, _runtime: runtime }
+    }
+
+    /// The same database, through the proxy.
+    pub fn url(&self, url: &str) -> String {
+        let direct = format!(":{}/", Postgres::shared().port);
+        url.replace(&direct, &format!(":{}/", self.port))
+    }
+
+    pub fn set(&self, fault: Fault) {
+        self.fault.send_replace(fault);
+    }
+
+    pub fn has_struck(&self) -> bool {
+        *self.fault.borrow() == Fault::None
+    }
+}
+
+/// Takes the fault for this COMMIT, if there is one.
+fn strike(fault: &watch::Sender<Fault>) -> Fault {
+    let mut taken = Fault::None;
+    fault.send_if_modified(|fault| {
+        if *fault == Fault::Down {
+            return false;
+        }
+        taken = std::mem::replace(fault, Fault::None);
+        taken != Fault::None
+    });
+    taken
+}
+
+async fn serve(client: TcpStream, fault: Arc<watch::Sender<Fault>>) {
+    if *fault.borrow() == Fault::Down {
+        return;
+    }
+    let Ok(server) = TcpStream::connect(("127.0.0.1", Postgres::shared().port)).await else {
+        return;
+    };
+    for stream in [&client, &server] {
+        stream.set_nodelay(true).expect("an option of the socket");
+    }
+    let (from_client, to_client) = client.into_split();
+    let (from_server, to_server) = server.into_split();
+    // Tells the answers to end where they are.
+    let cut = watch::Sender::new(false);
+    let answers = tokio::spawn(answer(from_server, to_client, fault.subscribe(), cut.subscribe()));
+    ask(from_client, to_server, &fault, &cut).await;
+    cut.send_replace(true);
+    let _ended = answers.await;
+}
+
+async fn ask(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    fault: &watch::Sender<Fault>,
+    cut: &watch::Sender<bool>,
+) {
+    let mut down = fault.subscribe();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        let read = tokio::select! {
+            read = from.read(&mut buffer) => read,
+            _ = down.wait_for(|fault| *fault == Fault::Down) => return,
+        };
+        let Ok(count @ 1..) = read else { return };
+        let sent = &buffer[..count];
+        let commit = sent.windows(COMMIT.len()).position(|window| window == COMMIT);
+        let struck = if commit.is_some() { strike(fault) } else { Fault::None };
+        match struck {
+            Fault::CutBefore => {
+                // A message has five bytes in front of its text.
+                let before = commit.unwrap_or(0).saturating_sub(5);
+                let _gone = to.write_all(&sent[..before]).await;
+                return;
+            }
+            Fault::CutAfter => {
+                cut.send_replace(true);
+                let _gone = to.write_all(sent).await;
+                // Until the server has done it.
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                return;
+            }
+            Fault::Late(delay) => {
+                cut.send_replace(true);
+                drop(from);
+                tokio::time::sleep(delay).await;
+                let _gone = to.write_all(sent).await;
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                return;
+            }
+            Fault::None | Fault::HoldAnswers | Fault::Down => {
+                if to.write_all(sent).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+async fn answer(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    mut fault: watch::Receiver<Fault>,
+    mut cut: watch::Receiver<bool>,
+) {
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        let read = tokio::select! {
+            biased;
+            _ = cut.wait_for(|cut| *cut) => return,
+            read = from.read(&mut buffer) => read,
+        };
+        let Ok(count @ 1..) = read else { return };
+        if fault.wait_for(|fault| *fault != Fault::HoldAnswers).await.is_err() || *cut.borrow() {
+            return;
+        }
+        if to.write_all(&buffer[..count]).await.is_err() {
+            return;
+        }
+    }
+}

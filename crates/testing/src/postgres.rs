@@ -1,0 +1,83 @@
+//! A PostgreSQL for the tests of one process: started with the first that asks, stopped when the process ends, however it ends.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A running server, with a database of its own for each test.
+pub struct Postgres {
+    pub port: u16,
+    programs: PathBuf,
+    databases: AtomicU32,
+    /// The server is stopped when the input of this is closed.
+    _script: Child,
+}
+
+impl Postgres {
+    /// The server of this process.
+    ///
+    /// # Panics
+    /// If none can be found or started; the output says why.
+    pub fn shared() -> &'static Postgres {
+        static SHARED: OnceLock<Postgres> = OnceLock::new();
+        SHARED.get_or_init(Postgres::start)
+    }
+
+    fn start() -> Postgres {
+        let port = free_port();
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/postgres/cluster.sh");
+        let directory =
+            std::env::temp_dir().join(format!("zenobe-postgres-{}-{port}", std::process::id()));
+        let mut script = Command::new("sh")
+            .arg(&path)
+            .arg(&directory)
+            .arg(port.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a shell runs the script");
+        let mut line = String::new();
+        let output = script.stdout.take().expect("the output is piped");
+        BufReader::new(output).read_line(&mut line).expect("the script prints text");
+        let programs = line.trim_end().strip_prefix("ready ").unwrap_or_else(|| {
+            panic!(
+                "PostgreSQL does not start; what it said is above, and in {}",
+                directory.display()
+            )
+        });
+        Postgres { port, programs: programs.into(), databases: AtomicU32::new(0), _script: script }
+    }
+
+    /// The URL of an empty database.
+    pub fn database(&self) -> String {
+        let number = self.databases.fetch_add(1, Ordering::Relaxed);
+        let name = format!("test_{number}");
+        self.execute("postgres", &format!("CREATE DATABASE {name}"));
+        self.url(&name)
+    }
+
+    pub fn url(&self, database: &str) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/{database}?sslmode=disable", self.port)
+    }
+
+    /// Runs SQL in a database, and returns what it printed.
+    pub fn execute(&self, database: &str, sql: &str) -> String {
+        let output = Command::new(self.programs.join("psql"))
+            .args(["-h", "127.0.0.1", "-U", "postgres", "-At", "-v", "ON_ERROR_STOP=1"])
+            .args(["-p", &self.port.to_string(), "-d", database, "-c", sql])
+            .output()
+            .expect("psql runs");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{sql}: {error}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+}
+
+/// A port that nothing listens on just now.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
+    listener.local_addr().expect("its address").port()
+}
