@@ -50,7 +50,7 @@ impl Engine {
         let consumers = rows.into_iter().filter_map(|row| {
             let consumer = decode_consumer(&row);
             if let Err(error) = &consumer {
-                tracing::error!(%error, "the row of a stream's consumer is damaged and left alone");
+                tracing::error!(%error, "a stream consumer's row is damaged; skipping it");
             }
             consumer.ok()
         });
