@@ -230,7 +230,7 @@ fn lead(
     mut leader: MutexGuard<'_, Option<LeaderState>>,
     commit: impl FnOnce(&mut LeaderState),
 ) {
-    // While the store recovers there is none. Recovery wakes the commit thread when it has made one.
+    // There is no state while the store recovers. Recovery wakes the commit thread when it has made one.
     if let Some(leader) = &mut *leader
         && catch_unwind(AssertUnwindSafe(|| commit(leader))).is_err()
     {
@@ -439,7 +439,7 @@ fn answer(store: &Inner, group: CommitGroup) {
     store.queue.release(count, size_bytes);
 }
 
-// --- Failure and recovery ---
+// --- A failure ---
 
 /// Fails every write that has no answer, these groups among them, and refuses new ones until the store has recovered.
 fn fail(store: &Inner, error: &Error, groups: Vec<CommitGroup>) {
@@ -470,7 +470,9 @@ fn answer_with_error(store: &Inner, error: &Error, groups: Vec<CommitGroup>) {
     }
 }
 
-/// Makes the first leader and starts the commit thread.
+// --- The commit thread leads, logs the horizon, and recovers the store ---
+
+/// Makes the first leader's state and starts the commit thread.
 pub(crate) fn start(store: &Arc<Inner>) -> Result<JoinHandle<()>> {
     let database = Arc::clone(store.published.for_decision()?.database());
     replace_leader(store, Some(LeaderState::new(database, start_sync_thread(store)?)));
@@ -504,15 +506,15 @@ fn commit_thread(store: &Arc<Inner>) {
 
 fn log_horizon(store: &Inner, published: u64) {
     let mut leader = store.leader.lock();
-    let logged = leader.as_mut().map_or(Ok(()), LeaderState::log_horizon);
-    unlock(store, leader);
-    match logged {
+    match leader.as_mut().map_or(Ok(()), LeaderState::log_horizon) {
         Ok(()) => store.queue.horizon_is_logged(published),
+        // Still under the lock, so that nobody commits behind the failure.
         Err(error) => fail(store, &error, Vec::new()),
     }
+    unlock(store, leader);
 }
 
-/// Replaces the failed leader by one on a database that was opened anew. `None` if the store is closed first.
+/// Replaces the leader's state by one on a database that was opened anew. `None` if the store is closed first.
 fn recover(store: &Arc<Inner>) -> Option<()> {
     let LeaderState { database, sync_thread, .. } = replace_leader(store, None)?;
     // Once the sync thread has ended, nothing of the failed database is published any more.
@@ -520,7 +522,7 @@ fn recover(store: &Arc<Inner>) -> Option<()> {
     let sync_thread = restart_sync_thread(store)?;
     let database = recovery::reopen_when_possible(store, database)?;
     replace_leader(store, Some(LeaderState::new(database, sync_thread)));
-    // For writes that were queued before there was a leader.
+    // For writes that were queued before the state was there.
     store.queue.wake_commit_thread();
     Some(())
 }
@@ -537,7 +539,7 @@ fn restart_sync_thread(store: &Arc<Inner>) -> Option<Option<SyncThread>> {
     }
 }
 
-/// Puts a leader into the leader lock, and takes the one that was there.
+/// Puts a leader's state into the leader lock, and takes out the one that was there.
 fn replace_leader(store: &Inner, next: Option<LeaderState>) -> Option<LeaderState> {
     let mut leader = store.leader.lock();
     let replaced = std::mem::replace(&mut *leader, next);
