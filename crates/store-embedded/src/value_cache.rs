@@ -11,9 +11,8 @@
 //!
 //! Only values that exist are kept. A key that gets its first value therefore has no entry that could be wrong.
 //!
-//! A key gets its entry when it is used for the second time within a while. Otherwise loading or reading a table much
-//! larger than the cache would fill it with what is not used again, at the cost of a copy and an eviction each: YCSB
-//! A on such a table took half as much processor time again (`docs/performance.md`).
+//! A key gets its entry when it is used for the second time within a while. Otherwise loading a table would copy every
+//! item into the cache, which costs a tenth more processor time and all of the cache's memory (`docs/performance.md`).
 
 use std::hash::RandomState;
 use std::sync::Arc;
