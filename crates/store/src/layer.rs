@@ -61,6 +61,10 @@ pub trait Layer: Send + Sync + 'static {
         self.below().statistics()
     }
 
+    fn is_shared(&self) -> bool {
+        self.below().is_shared()
+    }
+
     fn close(&self) -> BoxFuture<'_, Result<()>> {
         self.below().close()
     }
@@ -108,6 +112,10 @@ impl<L: Layer> Store for L {
 
     fn statistics(&self) -> Statistics {
         Layer::statistics(self)
+    }
+
+    fn is_shared(&self) -> bool {
+        Layer::is_shared(self)
     }
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {

@@ -130,6 +130,12 @@ pub trait Store: Reader + 'static {
 
     fn statistics(&self) -> Statistics;
 
+    /// Whether others may write to it at the same time, from this process or another. If nobody does, its one writer may
+    /// trust what it remembers of its own writes.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     /// Finishes accepted writes and closes the store. Later reads and writes return
     /// [`Error::Closed`]. Earlier snapshots stay readable, and keep the backend's files open until
     /// dropped.

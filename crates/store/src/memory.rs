@@ -30,6 +30,7 @@ pub struct MemoryStore {
     closed: AtomicBool,
     commits: AtomicU64,
     size_bytes: AtomicU64,
+    is_shared: bool,
 }
 
 type Entries = OrdMap<Key, Value>;
@@ -44,6 +45,11 @@ struct Writer {
 impl MemoryStore {
     pub fn new() -> MemoryStore {
         MemoryStore::default()
+    }
+
+    /// A store that several engines of this process may open.
+    pub fn shared() -> MemoryStore {
+        MemoryStore { is_shared: true, ..MemoryStore::default() }
     }
 
     /// How many logs have a numbering to continue.
@@ -231,6 +237,10 @@ impl Store for MemoryStore {
             commit_batches: commits,
             write_failure: None,
         }
+    }
+
+    fn is_shared(&self) -> bool {
+        self.is_shared
     }
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {
