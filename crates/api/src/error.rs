@@ -63,6 +63,7 @@ pub enum Exception {
     Throttling,
     InternalFailure,
     InternalServerError,
+    ServiceUnavailable,
     ConditionalCheckFailed,
     DuplicateItem,
     ExpiredIterator,
@@ -93,6 +94,7 @@ impl Exception {
     pub fn status(self) -> u16 {
         match self {
             Exception::InternalFailure | Exception::InternalServerError => 500,
+            Exception::ServiceUnavailable => 503,
             _ => 400,
         }
     }
@@ -114,6 +116,7 @@ impl Exception {
             Exception::Throttling => (SERVICE, "ThrottlingException"),
             Exception::InternalFailure => (SERVICE, "InternalFailure"),
             Exception::InternalServerError => (MODEL, "InternalServerError"),
+            Exception::ServiceUnavailable => (SERVICE, "ServiceUnavailable"),
             Exception::ConditionalCheckFailed => (MODEL, "ConditionalCheckFailedException"),
             Exception::DuplicateItem => (MODEL, "DuplicateItemException"),
             Exception::ExpiredIterator => (MODEL, "ExpiredIteratorException"),

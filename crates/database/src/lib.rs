@@ -140,6 +140,8 @@ impl Database {
             // The task ends at its next await, and may use the store until then.
             let _ = background.await;
         }
+        // If the store does not listen, the other nodes notice by themselves, in time.
+        let _ = self.open.engine.leave().await;
         self.open.store.close().await
     }
 

@@ -54,8 +54,6 @@ impl Options {
     pub(crate) fn engine_options(&self) -> EngineOptions {
         EngineOptions {
             clock: self.clock.clone(),
-            // Both backends belong to this process alone.
-            shared_store: false,
             streams: self.streams,
             index_status_hold: self.index_status_hold,
             limits: self.limits,

@@ -3,6 +3,9 @@
 //!
 //! The catalogue says what has to be done, so the work survives a restart. Only requests to reclaim
 //! space are kept in memory: they are hints, and a store finds the space by itself in time.
+//!
+//! Of several engines on one store, one does each kind of work at a time ([`crate::lease`]). Each round begins with the
+//! definitions that are stored by then, whoever stored them.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -20,6 +23,7 @@ use zenobe_store::KeyRange;
 use crate::Engine;
 use crate::error::{Error, Result};
 use crate::indexes;
+use crate::lease::Lease;
 use crate::pace::Pace;
 use crate::streams;
 use crate::ttl;
@@ -28,6 +32,8 @@ use crate::ttl;
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// How often to look for work without being woken.
 const IDLE_DELAY: Duration = Duration::from_secs(30);
+/// How often to look whether other engines have changed definitions.
+const FOLLOW_DELAY: Duration = Duration::from_millis(500);
 /// How often to look for expired items, while a table has time to live enabled.
 const EXPIRY_DELAY: Duration = Duration::from_secs(1);
 /// After a search that found nothing, the pause is at least this many times as long as the search
@@ -43,21 +49,50 @@ enum Work {
     Expiry,
     Streams,
     Tokens,
+    Garbage,
     Space,
     Time,
+    /// Following other engines' changes of definitions, on a store that is shared.
+    Catalog,
+    /// Renewing leases, on a store that is shared.
+    Leases,
 }
 
 impl Work {
-    const ALL: [Work; 7] = [
+    const ALL: [Work; 10] = [
         Work::Indexes,
         Work::ExpiryIndexes,
         Work::Expiry,
         Work::Streams,
         Work::Tokens,
+        Work::Garbage,
         Work::Space,
         Work::Time,
+        Work::Catalog,
+        Work::Leases,
     ];
+
+    /// The lease under which it is done, if only one node may do it at a time.
+    fn lease(self) -> Option<&'static str> {
+        match self {
+            Work::Indexes => Some("indexes"),
+            Work::ExpiryIndexes => Some("expiry-indexes"),
+            Work::Expiry => Some("expiry"),
+            Work::Streams => Some("streams"),
+            Work::Tokens => Some(TOKENS_LEASE),
+            Work::Garbage => Some("garbage"),
+            Work::Space | Work::Time | Work::Catalog | Work::Leases => None,
+        }
+    }
+
+    /// Whether it deletes what is past: nothing for a node whose clock has jumped.
+    fn goes_by_the_clock(self) -> bool {
+        matches!(self, Work::Expiry | Work::Streams | Work::Tokens)
+    }
 }
+
+/// The lease on forgetting tokens. Transactions do some of that, too.
+pub(crate) const TOKENS_LEASE: &str = "tokens";
 
 #[derive(Default)]
 pub(crate) struct Background {
@@ -90,9 +125,17 @@ impl Background {
 impl Engine {
     /// Runs background work as it comes up, until the store is closed. Spawn it once per engine.
     pub async fn run_background(self: Arc<Self>) {
-        let workers = Work::ALL.map(|work| Box::pin(self.keep_working(work)));
+        let workers = self.works().map(|work| Box::pin(self.keep_working(work)));
         // The first worker that ends has found the store closed, so the others can end as well.
         select_all(workers).await;
+    }
+
+    /// The kinds of work that there are. Without others on the store, there is nothing to learn from them.
+    fn works(&self) -> impl Iterator<Item = Work> {
+        let is_shared = self.is_shared;
+        let is_needed =
+            move |work: &Work| is_shared || !matches!(work, Work::Catalog | Work::Leases);
+        Work::ALL.into_iter().filter(is_needed)
     }
 
     /// Makes the background workers look for work, for example because the clock was set.
@@ -117,6 +160,13 @@ impl Engine {
                     continue;
                 }
                 Ok(Err(Error::Store(zenobe_store::Error::Closed))) => return,
+                Ok(Err(error @ Error::LeaseLost { .. })) => {
+                    tracing::info!(?work, %error, "another node goes on with background work");
+                }
+                // It is enough if one kind of work says it.
+                Ok(Err(error @ Error::Unavailable { .. })) if !matches!(work, Work::Catalog) => {
+                    tracing::debug!(?work, %error, "background work waits for the store");
+                }
                 Ok(Err(error)) => {
                     tracing::error!(?work, %error, "background work failed; retrying");
                 }
@@ -132,27 +182,48 @@ impl Engine {
 
     /// Does the pending work of one kind. Returns how long to rest unless woken.
     async fn work_once(&self, work: Work) -> Result<Duration> {
+        let Some(lease) = self.lease_of(work).await? else { return Ok(self.lease_interval()) };
+        if self.catalog.follow(&*self.store).await? {
+            self.background.wake();
+        }
         match work {
             Work::Indexes => {
-                indexes::backfill::finish_pending(self).await?;
+                indexes::backfill::finish_pending(self, &lease).await?;
                 return Ok(self.status_hold.next_look().unwrap_or(IDLE_DELAY));
             }
-            Work::ExpiryIndexes => ttl::expiry_backfill::finish_pending(self).await?,
-            Work::Expiry => return self.expire_items_and_rest().await,
+            Work::ExpiryIndexes => ttl::expiry_backfill::finish_pending(self, &lease).await?,
+            Work::Expiry => return self.expire_items_and_rest(&lease).await,
             Work::Streams => {
-                streams::maintain(self).await?;
+                streams::maintain(self, &lease).await?;
                 return Ok(streams::rest(self, IDLE_DELAY));
             }
-            Work::Tokens => self.forget_all_expired_tokens().await?,
+            Work::Tokens => self.forget_all_expired_tokens(&lease).await?,
+            Work::Garbage => self.collect_garbage(&lease).await?,
             Work::Space => self.reclaim_space().await?,
             Work::Time => self.remember_time().await?,
+            Work::Catalog => return Ok(FOLLOW_DELAY),
+            Work::Leases => {
+                self.renew_leases().await?;
+                return Ok(self.lease_interval());
+            }
         }
         Ok(IDLE_DELAY)
     }
 
-    async fn expire_items_and_rest(&self) -> Result<Duration> {
+    /// The right to do some work now, if this node has it.
+    async fn lease_of(&self, work: Work) -> Result<Option<Lease>> {
+        let Some(name) = work.lease() else { return Ok(Some(Lease::default())) };
+        if self.is_shared && work.goes_by_the_clock() && self.timeline.read().is_paused {
+            // Others may know what time it is.
+            self.release_leases(name).await?;
+            return Ok(None);
+        }
+        self.lease(name).await
+    }
+
+    async fn expire_items_and_rest(&self, lease: &Lease) -> Result<Duration> {
         let start = Instant::now();
-        let expired = self.expire_items().await?;
+        let expired = self.expire_items(lease).await?;
         Ok(match expired {
             _ if !self.has_time_to_live() => IDLE_DELAY,
             0 => (start.elapsed() * FRUITLESS_REST_FACTOR).clamp(EXPIRY_DELAY, IDLE_DELAY),
@@ -160,25 +231,18 @@ impl Engine {
         })
     }
 
-    /// Does all pending work. If one kind of work fails, the others still run.
+    /// Does the work that is pending now, as far as this node may. The failure of one kind of work doesn't keep the others
+    /// waiting.
     pub async fn run_pending_work(&self) -> Result<()> {
-        let time_remembered = self.remember_time().await;
-        let indexes_at_rest = indexes::backfill::finish_pending(self).await;
-        let expiries_indexed = ttl::expiry_backfill::finish_pending(self).await;
-        let items_expired = self.expire_items().await;
-        let streams_maintained = streams::maintain(self).await;
-        let tokens_forgotten = self.forget_all_expired_tokens().await;
-        let space_reclaimed = self.reclaim_space().await;
-        let items_settled = indexes_at_rest.and(expiries_indexed).and(items_expired.map(|_| ()));
-        items_settled
-            .and(streams_maintained)
-            .and(tokens_forgotten)
-            .and(space_reclaimed)
-            .and(time_remembered)
+        let mut outcome = Ok(());
+        for work in self.works() {
+            outcome = outcome.and(self.work_once(work).await.map(drop));
+        }
+        outcome
     }
 
-    async fn forget_all_expired_tokens(&self) -> Result<()> {
-        while self.forget_expired_tokens().await? {}
+    async fn forget_all_expired_tokens(&self, lease: &Lease) -> Result<()> {
+        while self.forget_expired_tokens(lease).await? {}
         Ok(())
     }
 

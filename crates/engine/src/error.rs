@@ -17,6 +17,16 @@ impl Error {
     }
 }
 
+impl From<zenobe_store::Error> for Error {
+    fn from(error: zenobe_store::Error) -> Error {
+        match error {
+            zenobe_store::Error::Conflict => Error::Conflict,
+            zenobe_store::Error::Unavailable { detail } => Error::Unavailable { detail },
+            other => Error::Store(other),
+        }
+    }
+}
+
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     #[error("table {name} not found")]
@@ -80,8 +90,17 @@ pub enum Error {
     #[error("transaction with this token is in progress")]
     TransactionInProgress,
 
+    /// Another node does this work now. Nothing was written, and no client hears of it.
+    #[error("the lease on {work} is lost")]
+    LeaseLost { work: String },
+    /// Others wrote the same items in each of the store's tries. Nothing was written.
+    #[error("the write met others on its items in each of its tries")]
+    Conflict,
+    /// The store can't be reached. Nothing was written.
+    #[error("the store is unavailable: {detail}")]
+    Unavailable { detail: String },
     #[error("{0}")]
-    Store(#[from] zenobe_store::Error),
+    Store(zenobe_store::Error),
     #[error("stored bytes do not decode: {detail}")]
     Corrupt { detail: String },
 }
@@ -95,6 +114,8 @@ pub enum CancellationReason {
     /// Shown as ValidationError with the single operation's text.
     Invalid(Box<Error>),
     CollectionTooLarge,
+    /// Others wrote the same items in each of the store's tries.
+    Conflict,
 }
 
 /// A primary key or an item that doesn't match the table's key schema.

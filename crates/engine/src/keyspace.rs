@@ -27,9 +27,13 @@ mod kind {
     pub const GLOBAL_INDEX: u8 = b'G';
     pub const HEALTH: u8 = b'H';
     pub const TABLE_ID_SEQUENCE: u8 = b'I';
+    pub const GARBAGE: u8 = b'J';
     pub const TOKEN: u8 = b'K';
     pub const LOCAL_INDEX: u8 = b'L';
+    pub const NODE: u8 = b'M';
     pub const STATISTICS: u8 = b'N';
+    pub const LEASE: u8 = b'O';
+    pub const CATALOG_CHANGES: u8 = b'Q';
     pub const CONSUMER: u8 = b'R';
     pub const STREAM: u8 = b'S';
     pub const ITEM: u8 = b'T';
@@ -233,6 +237,49 @@ pub fn health_row() -> Key {
     Key::from_static(&[kind::HEALTH])
 }
 
+// ---- nodes --------------------------------------------------------------------------------------
+
+/// `'M' text(id)`: an engine among several that share the store, encoded as an item.
+pub fn node_row(id: &str) -> Key {
+    let mut key = vec![kind::NODE];
+    push_text(&mut key, id);
+    key.into()
+}
+
+/// `'M'`: every node.
+pub fn nodes_prefix() -> Key {
+    Key::from_static(&[kind::NODE])
+}
+
+/// `'O' text(work)`: who does some work that only one node may do at a time, encoded as an item.
+pub fn lease_row(work: &str) -> Key {
+    let mut key = vec![kind::LEASE];
+    push_text(&mut key, work);
+    key.into()
+}
+
+/// `'O'`: every lease.
+pub fn leases_prefix() -> Key {
+    Key::from_static(&[kind::LEASE])
+}
+
+// ---- garbage ------------------------------------------------------------------------------------
+
+/// `'J' prefix`: everything that begins with the prefix belongs to nobody any more and is to be deleted.
+pub fn garbage_row(prefix: &[u8]) -> Key {
+    [&[kind::GARBAGE], prefix].concat().into()
+}
+
+/// `'J'`: all garbage.
+pub fn garbage_prefix() -> Key {
+    Key::from_static(&[kind::GARBAGE])
+}
+
+/// The prefix in a key made by [`garbage_row`].
+pub fn prefix_of_garbage(row: &[u8]) -> Key {
+    Key::copy_from_slice(row.get(1..).unwrap_or_default())
+}
+
 // ---- consumers of streams -----------------------------------------------------------------------
 
 /// `'R' 'd'`: every definition of a consumer.
@@ -342,6 +389,12 @@ pub fn version_row(table: TableId) -> Key {
 /// `'I'`: the last table id assigned (8 bytes, big-endian).
 pub fn table_id_sequence() -> Key {
     Key::from_static(&[kind::TABLE_ID_SEQUENCE])
+}
+
+/// `'Q'`: counter of the changes of definitions, kept where several engines share a store. Whoever sees it change reads the
+/// definitions again.
+pub fn catalog_changes() -> Key {
+    Key::from_static(&[kind::CATALOG_CHANGES])
 }
 
 /// `'B' table index`: the key of the last item that an index's backfill has finished.
@@ -476,6 +529,11 @@ mod tests {
             token_row(&here, "token"),
             token_expiry(1, b"row"),
             last_time(),
+            health_row(),
+            catalog_changes(),
+            garbage_row(b"prefix"),
+            node_row("id"),
+            lease_row("work"),
         ];
         let mut first_bytes: Vec<u8> = keys.iter().map(|key| key[0]).collect();
         first_bytes.sort_unstable();
@@ -504,6 +562,11 @@ mod tests {
             expiry_entry(&expiry_prefix(table), 5, &item),
             b"E\0\0\0\0\0\0\x01\x02\0\0\0\0\0\0\0\x050123456789abcdefps",
         );
+        check(garbage_row(b"Tprefix"), b"JTprefix");
+        check(prefix_of_garbage(b"JTprefix"), b"Tprefix");
+        check(node_row("id"), b"Mid\0\x01");
+        check(lease_row("work"), b"Owork\0\x01");
+        check(catalog_changes(), b"Q");
         check(token_expiry(5, b"Krow"), b"X\0\0\0\0\0\0\0\x05Krow");
     }
 

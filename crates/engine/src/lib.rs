@@ -14,10 +14,12 @@ pub mod clock;
 pub mod command;
 pub mod consumers;
 pub mod error;
+mod garbage;
 mod health;
 mod indexes;
 mod keys;
 pub mod keyspace;
+pub mod lease;
 pub mod options;
 mod pace;
 mod random;
@@ -33,14 +35,15 @@ mod write;
 
 use std::sync::Arc;
 
-use zenobe_store::Store;
+use zenobe_store::{Key, Store};
 
 use crate::background::Background;
-use crate::catalog::{Catalog, Table};
+use crate::catalog::{Catalog, GuardCheck, Table};
 use crate::clock::Clock;
 use crate::command::TableName;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::indexes::StatusHold;
+use crate::lease::Leases;
 use crate::random::Random;
 use crate::streams::Announcements;
 use crate::timeline::Timeline;
@@ -58,7 +61,12 @@ pub struct Engine {
     pub(crate) timeline: Timeline,
     pub(crate) random: Random,
     pub(crate) limits: Limits,
-    pub(crate) shared_store: bool,
+    /// Whether other engines may write to the same store. If none does, this engine's catalogue is always the
+    /// truth, and a read needs not ask the store whether its definition of the table is current.
+    pub(crate) is_shared: bool,
+    pub(crate) leases: Leases,
+    /// By how much other engines' clocks may differ from this one's; 0 if there are no others.
+    pub(crate) clock_skew_ms: u64,
     pub(crate) catalog: Catalog,
     pub(crate) background: Background,
     pub(crate) status_hold: StatusHold,
@@ -71,16 +79,22 @@ impl Engine {
     /// process left unfinished.
     pub async fn open(store: Arc<dyn Store>, options: EngineOptions) -> Result<Arc<Engine>> {
         let snapshot = store.snapshot();
-        let catalog = Catalog::load(&*snapshot).await?;
+        let catalog = Catalog::load(&*snapshot, store.is_shared()).await?;
         let clock = Arc::clone(&options.clock);
         let timeline = Timeline::open(&*snapshot, clock, options.clock_jump_ms_max).await?;
+        let is_shared = store.is_shared();
+        let random = Random::new(options.random_seed);
+        let started_at_ms = options.clock.now_ms();
+        let node_id = if is_shared { random.uuid() } else { String::new() };
         Ok(Arc::new(Engine {
+            is_shared,
+            leases: Leases::new(node_id, options.node_name, started_at_ms, options.lease_period),
+            clock_skew_ms: if is_shared { options.clock_skew_ms_max } else { 0 },
             store,
             clock: options.clock,
             timeline,
-            random: Random::new(options.random_seed),
+            random,
             limits: options.limits,
-            shared_store: options.shared_store,
             catalog,
             background: Background::default(),
             status_hold: StatusHold::new(options.index_status_hold),
@@ -110,8 +124,43 @@ impl Engine {
         self.catalog.find(&*self.store, name).await
     }
 
+    /// As [`Engine::table`], and the truth at some moment of the call, whoever else changes tables of the store.
+    pub async fn current_table(&self, name: &TableName) -> Result<Arc<Table>> {
+        let mut table = self.table(name).await?;
+        while !self.is_current(&table).await? {
+            table = self.refresh(&table).await?;
+        }
+        Ok(table)
+    }
+
     /// The table that now has the name of `stale`, after a guard check has found `stale` outdated.
     pub async fn refresh(&self, stale: &Table) -> Result<Arc<Table>> {
         self.catalog.refresh(&*self.store, stale).await
+    }
+
+    /// The definition that replaces `table`, or `error` if none does: what does not fit a table may fit what the table
+    /// has become.
+    pub(crate) async fn refresh_after(&self, table: &Table, error: Error) -> Result<Arc<Table>> {
+        match self.is_current(table).await? {
+            true => Err(error),
+            false => self.refresh(table).await,
+        }
+    }
+
+    /// Replaces definitions that are no longer current, and says whether there were any.
+    pub(crate) async fn refresh_stale(&self, tables: &mut [Arc<Table>]) -> Result<bool> {
+        if !self.is_shared && !tables.iter().any(|table| table.is_in_question()) {
+            return Ok(false);
+        }
+        let keys: Vec<Key> = tables.iter().map(|table| table.guard_key().clone()).collect();
+        let versions = self.store.get_many(&keys).await?;
+        let mut stale = false;
+        for (table, version) in tables.iter_mut().zip(versions) {
+            if table.check_guard(version.as_ref()) != GuardCheck::Current {
+                *table = self.refresh(table).await?;
+                stale = true;
+            }
+        }
+        Ok(stale)
     }
 }

@@ -12,19 +12,23 @@ pub struct EngineOptions {
     /// operating system.
     pub random_seed: Option<u64>,
     pub limits: Limits,
-    /// Whether other engines may write to the same store. If none does, this engine's catalogue is
-    /// always right, and a read need not ask the store whether its definition of the table is
-    /// current.
-    pub shared_store: bool,
     /// How far the clock may jump forward. After a longer jump nothing expires until somebody
     /// confirms it; `None` trusts every clock. A driven clock is always trusted.
     pub clock_jump_ms_max: Option<u64>,
+    /// By how much the clocks of engines that share a store may differ. Nothing is taken for past before every one of them
+    /// agrees. Without meaning for an engine that has its store for itself.
+    pub clock_skew_ms_max: u64,
+    /// After how long without a sign of life another engine takes over the background work of one that shares its store.
+    pub lease_period: Duration,
+    /// What operators call this engine among those that share its store.
+    pub node_name: String,
     pub streams: StreamOptions,
     /// How long a global index that is added or deleted keeps each status.
     pub index_status_hold: Duration,
 }
 
-const HOUR_MS: u64 = 60 * 60 * 1_000;
+const MINUTE_MS: u64 = 60 * 1_000;
+const HOUR_MS: u64 = 60 * MINUTE_MS;
 const DAY_MS: u64 = 24 * HOUR_MS;
 
 impl Default for EngineOptions {
@@ -33,8 +37,10 @@ impl Default for EngineOptions {
             clock: Arc::new(SystemClock),
             random_seed: None,
             limits: Limits::default(),
-            shared_store: true,
             clock_jump_ms_max: Some(DAY_MS),
+            clock_skew_ms_max: 10 * MINUTE_MS,
+            lease_period: Duration::from_secs(10),
+            node_name: String::new(),
             streams: StreamOptions::default(),
             index_status_hold: Duration::ZERO,
         }

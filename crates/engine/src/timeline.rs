@@ -13,11 +13,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use zenobe_store::Reader;
+use zenobe_store::{Batch, Reader, WriteSet, write_with};
 
 use crate::Engine;
 use crate::clock::{Clock, iso8601};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::{keyspace, row};
 
 /// How far the last time seen may be ahead of the stored one.
@@ -164,8 +164,18 @@ impl Engine {
     pub(crate) async fn remember_time(&self) -> Result<()> {
         self.timeline.read();
         let Some(at_ms) = self.timeline.unsaved_ms() else { return Ok(()) };
-        row::put(&*self.store, keyspace::last_time(), row::encode_number(at_ms)).await?;
-        self.timeline.seen.lock().saved_ms = Some(at_ms);
+        let keys = [keyspace::last_time()];
+        let set = WriteSet { guards: &[], keys: &keys };
+        let decision = write_with(&*self.store, set, |reads| {
+            let mut batch = Batch::new();
+            let saved_ms = reads[0].as_ref().map(|row| row::decode_number(row)).transpose()?;
+            // Another node's clock may be ahead of this one's.
+            let at_ms = if self.is_shared { at_ms.max(saved_ms.unwrap_or(0)) } else { at_ms };
+            batch.put(keys[0].clone(), row::encode_number(at_ms));
+            Ok::<_, Error>((batch, at_ms))
+        });
+        let (saved_ms, _) = decision.await??;
+        self.timeline.seen.lock().saved_ms = Some(saved_ms);
         Ok(())
     }
 }

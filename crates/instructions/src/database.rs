@@ -65,7 +65,6 @@ impl Database {
         let options = EngineOptions {
             clock: Arc::new(ManualClock::new(1_700_000_000_000)),
             random_seed: Some(1),
-            shared_store: false,
             ..EngineOptions::default()
         };
         let engine = runtime.block_on(Engine::open(store.clone(), options)).expect("it opens");

@@ -62,7 +62,15 @@ pub(crate) fn engine_error(error: Error, subject: Subject<'_>) -> ApiError {
         Error::IdempotentParameterMismatch => idempotent_parameter_mismatch(),
         Error::TransactionInProgress => transaction_in_progress(),
 
-        Error::Store(_) | Error::Corrupt { .. } => internal_error(&error),
+        Error::Conflict => match subject {
+            Subject::Items => transaction_ongoing(),
+            Subject::Table { .. } | Subject::Resource { .. } => internal_error(&error),
+        },
+        Error::Unavailable { .. } => {
+            log(&error);
+            request::service_unavailable()
+        }
+        Error::Store(_) | Error::Corrupt { .. } | Error::LeaseLost { .. } => internal_error(&error),
     }
 }
 
@@ -106,13 +114,19 @@ fn is_time_to_log() -> bool {
 /// A failure that only concerns the operator: its cause goes to the log, unless it is there
 /// already.
 fn internal_error(error: &Error) -> ApiError {
+    log(error);
+    request::internal_server_error()
+}
+
+fn log(error: &Error) {
     match error {
         _ if error.is_known_outage() => tracing::debug!(%error, "request refused"),
         // When a disk fails, all running requests fail at once.
-        Error::Store(_) if !is_time_to_log() => tracing::debug!(%error, "request failed"),
+        Error::Store(_) | Error::Unavailable { .. } if !is_time_to_log() => {
+            tracing::debug!(%error, "request failed");
+        }
         _ => tracing::error!(%error, "request failed"),
     }
-    request::internal_server_error()
 }
 
 texts! {
@@ -175,6 +189,10 @@ texts! {
         idempotent_parameter_mismatch() "The request uses the same client token as a previous, \
             but non-identical request. Do not reuse a client token with different requests, \
             unless the requests are identical";
+    }
+    TransactionConflict, "" => {
+        /// Another write of the same items was faster, again and again. Nothing was written.
+        transaction_ongoing() "Transaction is ongoing for the item";
     }
     TransactionInProgress, "" => {
         transaction_in_progress()
@@ -443,6 +461,9 @@ pub(crate) fn cancellation_entry(
         CancellationReason::Invalid(error) => {
             with_message("ValidationError", engine_error(*error, Subject::Items), None)
         }
+        CancellationReason::Conflict => {
+            with_message("TransactionConflict", transaction_ongoing(), None)
+        }
         CancellationReason::CollectionTooLarge => {
             with_message("ItemCollectionSizeLimitExceeded", collection_too_large(), None)
         }
@@ -475,7 +496,29 @@ fn empty_kind(scalar_type: ScalarType) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use zenobe_store::Error as StoreError;
+
     use super::*;
+
+    /// Clients try again after each of these. Only what may have been written is no more than an error.
+    #[test]
+    fn a_store_that_is_far_away_fails_in_words_that_clients_understand() {
+        let table = Subject::Table { name: "t", region: "r" };
+        let detail = || "x".to_owned();
+        let check = |error: StoreError, subject, expected: crate::Exception, status| {
+            let answer = engine_error(Error::from(error), subject);
+            assert_eq!((answer.exception(), expected.status()), (expected, status));
+        };
+        use crate::Exception::{InternalServerError, ServiceUnavailable, TransactionConflict};
+        check(StoreError::Conflict, Subject::Items, TransactionConflict, 400);
+        check(StoreError::Conflict, table, InternalServerError, 500);
+        let unavailable = StoreError::Unavailable { detail: detail() };
+        check(unavailable.clone(), Subject::Items, ServiceUnavailable, 503);
+        check(unavailable, table, ServiceUnavailable, 503);
+        check(StoreError::Uncertain { detail: detail() }, Subject::Items, InternalServerError, 500);
+        let entry = cancellation_entry(CancellationReason::Conflict, true);
+        assert_eq!(entry.code, "TransactionConflict");
+    }
 
     #[test]
     fn store_failures_are_server_errors() {

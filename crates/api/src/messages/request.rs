@@ -41,6 +41,9 @@ texts! {
     InternalServerError, "" => {
         internal_server_error() "Internal server error";
     }
+    ServiceUnavailable, "" => {
+        service_unavailable() "The service is currently unavailable or busy.";
+    }
     InternalFailure, "" => {
         /// DynamoDB fails with an empty text on some degenerate requests.
         internal_failure() "";

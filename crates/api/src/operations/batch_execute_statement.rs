@@ -137,7 +137,7 @@ async fn lower(
     consistent: bool,
 ) -> Result<LoweredStatement, ApiError> {
     let table = bound.table(context)?;
-    let handle = bound.find(context, &table).await?;
+    let handle = bound.find_current(context, &table).await?;
     let definition: &Arc<TableDefinition> = handle.definition();
     if let BoundStatement::Select(select) = &bound {
         let plan = plan::plan(definition, select, consistent);

@@ -46,7 +46,7 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
         // The statement may have been lowered for a table that has changed since.
         match result {
             Err(error) if error.exception() == Exception::Validation => {
-                let current = context.engine.table(&name).await.map_err(statement_error)?;
+                let current = context.engine.current_table(&name).await.map_err(statement_error)?;
                 if Arc::ptr_eq(&current, &table) {
                     return Err(error);
                 }

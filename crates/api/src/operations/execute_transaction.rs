@@ -189,7 +189,7 @@ async fn with_tables<'s>(
     let mut statements = Vec::with_capacity(bound.len());
     for bound in bound {
         let name = bound.table(context)?;
-        let table = match context.engine.table(&name).await {
+        let table = match context.engine.current_table(&name).await {
             Ok(table) => Some(table),
             Err(Error::TableNotFound { .. }) => None,
             Err(error) => return Err(statement_error(error)),

@@ -141,6 +141,6 @@ fn check_stream_arn(arn: &str) -> Result<(), ApiError> {
 }
 
 async fn check_exists(context: &Context<'_>, table: &TableName) -> Result<(), ApiError> {
-    let found = context.engine.table(table).await;
+    let found = context.engine.current_table(table).await;
     found.map(|_| ()).map_err(|error| context.table(&table.name, error))
 }

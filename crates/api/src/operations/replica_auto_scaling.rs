@@ -26,7 +26,7 @@ pub(crate) async fn update(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
 
 async fn not_global(context: &Context<'_>, given: Option<&str>) -> Result<Reply, ApiError> {
     let table = context.table_name(given, TableNameRule::Settings)?;
-    let found = context.engine.table(&table).await;
+    let found = context.engine.current_table(&table).await;
     found.map_err(|error| context.table(&table.name, error))?;
     Err(no_global_table(&table.name))
 }

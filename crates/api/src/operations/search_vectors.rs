@@ -24,7 +24,7 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
     let table: TableName = context.table_name(input.table_name.as_deref(), TableNameRule::Item)?;
     let index = constrained(&input)?;
     check_search(input)?;
-    context.engine.table(&table).await.map_err(|error| context.items(error))?;
+    context.engine.current_table(&table).await.map_err(|error| context.items(error))?;
     Err(index_not_found(&index))
 }
 

@@ -118,12 +118,24 @@ impl BoundStatement<'_> {
         context: &Context<'_>,
         name: &TableName,
     ) -> Result<Arc<Table>, ApiError> {
+        context.engine.table(name).await.map_err(|error| self.not_found(error))
+    }
+
+    /// As [`Bound::find`], for whoever does not look again.
+    pub(crate) async fn find_current(
+        &self,
+        context: &Context<'_>,
+        name: &TableName,
+    ) -> Result<Arc<Table>, ApiError> {
+        context.engine.current_table(name).await.map_err(|error| self.not_found(error))
+    }
+
+    fn not_found(&self, error: Error) -> ApiError {
         let waiting = match self {
             BoundStatement::Select(select) => select.function_column(),
             _ => None,
         };
-        let table = context.engine.table(name).await;
-        table.map_err(|error| waiting.unwrap_or_else(|| statement_error(error)))
+        waiting.unwrap_or_else(|| statement_error(error))
     }
 
     /// Resolves the table's name or ARN. A name that no table can have is just not found.

@@ -50,18 +50,6 @@ impl Engine {
         Ok(BatchGetOutcome { tables: outcomes })
     }
 
-    /// Replaces stale definitions, and returns whether there were any.
-    async fn refresh_stale(&self, tables: &mut [Arc<Table>]) -> Result<bool> {
-        let mut stale = false;
-        for table in tables {
-            if !self.is_current(table).await? {
-                *table = self.refresh(table).await?;
-                stale = true;
-            }
-        }
-        Ok(stale)
-    }
-
     async fn get_some(
         &self,
         request: &BatchGetTable,

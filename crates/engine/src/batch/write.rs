@@ -78,15 +78,24 @@ impl Engine {
         for (name, _) in tables {
             handles.push(self.table(name).await?);
         }
-        let mut seen: HashSet<Key> = HashSet::new();
-        let mut duplicates = false;
-        for ((_, writes), table) in tables.iter().zip(&handles) {
-            for write in writes {
-                duplicates |= !seen.insert(write.prepare(Arc::clone(table))?.item_key);
+        loop {
+            let checked = check_requests(tables, &handles);
+            if !self.refresh_stale(&mut handles).await? {
+                return checked;
             }
         }
-        if duplicates { Err(Error::DuplicateKeys) } else { Ok(()) }
     }
+}
+
+fn check_requests(tables: &[(&TableName, Vec<Write<'_>>)], handles: &[Arc<Table>]) -> Result<()> {
+    let mut seen: HashSet<Key> = HashSet::new();
+    let mut duplicates = false;
+    for ((_, writes), table) in tables.iter().zip(handles) {
+        for write in writes {
+            duplicates |= !seen.insert(write.prepare(Arc::clone(table))?.item_key);
+        }
+    }
+    if duplicates { Err(Error::DuplicateKeys) } else { Ok(()) }
 }
 
 enum Write<'c> {

@@ -10,6 +10,7 @@ use super::{Catalog, Table, definition_row};
 use crate::command::TableName;
 use crate::error::{Error, LimitError, Result};
 use crate::keyspace;
+use crate::lease::Lease;
 use crate::row::{corrupt, decode_number, encode_number};
 use crate::schema::{TableDefinition, TableId};
 
@@ -72,7 +73,7 @@ impl Catalog {
             if count >= tables_max {
                 return Err(Error::Limit(LimitError::Tables));
             }
-            put_definition(&mut batch, &keys[0], &definition);
+            self.put_definition(&mut batch, &keys[0], &definition);
             batch.put(keys[1].clone(), encode_number(id));
             batch.put(keys[2].clone(), encode_number(count + 1));
             Ok((batch, definition))
@@ -90,6 +91,30 @@ impl Catalog {
         &self,
         store: &dyn Store,
         name: &TableName,
+        decide: impl FnMut(&TableDefinition) -> Result<Edit> + Send,
+    ) -> Result<Changed> {
+        self.change_under(store, name, &Lease::default(), |_| Vec::new(), decide).await
+    }
+
+    /// As [`Catalog::change`], for work that is done under a lease.
+    pub(crate) async fn change_leased(
+        &self,
+        store: &dyn Store,
+        name: &TableName,
+        lease: &Lease,
+        decide: impl FnMut(&TableDefinition) -> Result<Edit> + Send,
+    ) -> Result<Changed> {
+        self.change_under(store, name, lease, |_| Vec::new(), decide).await
+    }
+
+    /// As [`Catalog::change`], as long as `lease` holds. `also` are further keys that the edit's batch writes and that others
+    /// decide by.
+    pub(crate) async fn change_under(
+        &self,
+        store: &dyn Store,
+        name: &TableName,
+        lease: &Lease,
+        also: impl Fn(TableId) -> Vec<Key> + Send,
         mut decide: impl FnMut(&TableDefinition) -> Result<Edit> + Send,
     ) -> Result<Changed> {
         let _changing = self.changing.lock().await;
@@ -97,19 +122,23 @@ impl Catalog {
         let row_key = keyspace::table_row(&name.namespace, &name.name);
         // Repeats only if another engine deletes and recreates the table in between.
         loop {
-            let keys = [row_key.clone(), known.guard_key().clone()];
+            let mut keys = vec![row_key.clone(), known.guard_key().clone()];
+            keys.extend(also(known.definition().id));
             let edit = |reads: &[Option<Value>]| {
+                let (guards, reads) = reads.split_at(lease.guards().len());
+                lease.check(guards)?;
                 let before = stored_definition(reads, &known)?;
                 let Edit { mut definition, mut batch } = decide(&before)?;
                 if definition == before && batch.is_empty() {
                     return Err(Refusal::Unchanged(Box::new(before)));
                 }
                 definition.version = before.version + 1;
-                put_definition(&mut batch, &row_key, &definition);
+                self.put_definition(&mut batch, &row_key, &definition);
                 Ok((batch, (before, definition)))
             };
             known.put_in_question();
-            let (before, after) = match self.write(store, &keys, edit).await? {
+            let set = WriteSet { guards: lease.guards(), keys: &keys };
+            let (before, after) = match write(store, set, edit).await? {
                 Ok(definitions) => definitions,
                 Err(Refusal::Unchanged(definition)) => (*definition.clone(), *definition),
                 Err(Refusal::OtherTable) => {
@@ -150,10 +179,12 @@ impl Catalog {
                 batch.delete(keys[0].clone());
                 batch.delete(keys[1].clone());
                 batch.put(keys[2].clone(), encode_number(count));
+                self.count_change(&mut batch);
                 Ok((batch, definition))
             };
             known.put_in_question();
-            match self.write(store, &keys, remove).await? {
+            let set = WriteSet { guards: &[], keys: &keys };
+            match write(store, set, remove).await? {
                 Ok(definition) => {
                     self.remove(name);
                     return Ok(Arc::new(Table::new(Arc::new(definition))));
@@ -172,17 +203,6 @@ impl Catalog {
         }
     }
 
-    async fn write<T: Send>(
-        &self,
-        store: &dyn Store,
-        keys: &[Key],
-        decide: impl FnMut(&[Option<Value>]) -> Result<(Batch, T), Refusal> + Send,
-    ) -> Result<Result<T, Refusal>> {
-        let set = WriteSet { guards: &[], keys };
-        let written = write_with(store, set, decide).await?;
-        Ok(written.map(|(value, _)| value))
-    }
-
     /// Nothing was written, so the stored definition is current: the map gets a valid handle again,
     /// or loses a table that is gone.
     async fn refused(&self, store: &dyn Store, name: &TableName, error: Error) -> Error {
@@ -190,6 +210,28 @@ impl Catalog {
         let _ = self.reload(store, name).await;
         error
     }
+
+    fn put_definition(&self, batch: &mut Batch, row_key: &Key, definition: &TableDefinition) {
+        batch.put(row_key.clone(), definition_row::encode_row(definition));
+        batch.put(keyspace::version_row(definition.id), encode_number(definition.version));
+        self.count_change(batch);
+    }
+
+    /// Tells the other engines on the store that there is something to read.
+    fn count_change(&self, batch: &mut Batch) {
+        if self.is_shared {
+            batch.add(keyspace::catalog_changes(), 1);
+        }
+    }
+}
+
+async fn write<T: Send>(
+    store: &dyn Store,
+    set: WriteSet<'_>,
+    decide: impl FnMut(&[Option<Value>]) -> Result<(Batch, T), Refusal> + Send,
+) -> Result<Result<T, Refusal>> {
+    let written = write_with(store, set, decide).await?;
+    Ok(written.map(|(value, _)| value))
 }
 
 /// The definition, from the reads of a write that declares a table's row and the version row of
@@ -207,11 +249,6 @@ fn stored_definition(reads: &[Option<Value>], known: &Table) -> Result<TableDefi
         return Err(corrupt(detail).into());
     }
     Ok(definition)
-}
-
-fn put_definition(batch: &mut Batch, row_key: &Key, definition: &TableDefinition) {
-    batch.put(row_key.clone(), definition_row::encode_row(definition));
-    batch.put(keyspace::version_row(definition.id), encode_number(definition.version));
 }
 
 /// The number in a row that may be missing.

@@ -1,9 +1,9 @@
 //! The tables of a store: their definitions as stored rows, and an immutable map of them in memory.
 //!
-//! Lookups read the map without locks. Within an engine, changes of definitions run one after the
-//! other (`change`) and swap the map after their commit. Other engines may share the store. The
-//! version row that every item write guards shows when a definition is stale, and a name that is
-//! missing from the map is looked up in the store.
+//! Lookups read the map without locks. Changes of definitions run one after the other within an engine
+//! (`change`) and swap the map after their commit. Other engines may share the store: the version
+//! row that every item write guards tells when a definition in hand is stale, and a name that the map
+//! lacks is looked up in the store. Whoever walks the whole map follows the store first ([`Catalog::follow`]).
 
 pub(crate) mod change;
 pub(crate) mod definition_row;
@@ -12,10 +12,11 @@ mod table;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use arc_swap::ArcSwap;
 use rustc_hash::FxBuildHasher;
-use zenobe_store::{Direction, KeyRange, Reader};
+use zenobe_store::{Direction, KeyRange, Reader, Store, decode_counter};
 
 use crate::command::TableName;
 use crate::error::{Error, Result};
@@ -32,34 +33,47 @@ pub(crate) struct Catalog {
     tables: ArcSwap<Tables>,
     /// Held from before a definition's row is read or written until the map agrees with it.
     changing: tokio::sync::Mutex<()>,
+    /// Whether other engines change definitions, too.
+    is_shared: bool,
+    /// How many changes of definitions the store had counted when the map last agreed with all of them.
+    changes: AtomicI64,
 }
 
 impl Catalog {
-    /// Reads every definition in the store. A row that doesn't decode is an error: starting without
-    /// a table would mean losing it.
-    pub(crate) async fn load(store: &dyn Reader) -> Result<Catalog> {
-        let mut tables = Tables::default();
-        let mut failure = None;
-        let mut visit = |key: &[u8], row: &[u8]| match loaded_table(key, row) {
-            Ok(table) => {
-                tables.insert(table.name().clone(), Arc::new(table));
-                ControlFlow::Continue(())
-            }
-            Err(error) => {
-                tracing::error!(?key, %error, "a table's definition does not decode");
-                failure = Some(error);
-                ControlFlow::Break(())
-            }
-        };
-        let range = KeyRange::prefix(keyspace::tables_prefix());
-        store.scan(range, Direction::Forward, &mut visit).await?;
-        match failure {
-            Some(error) => Err(error),
-            None => Ok(Catalog {
-                tables: ArcSwap::from_pointee(tables),
-                changing: tokio::sync::Mutex::new(()),
-            }),
+    /// Reads every definition of the store.
+    pub(crate) async fn load(store: &dyn Reader, is_shared: bool) -> Result<Catalog> {
+        // Counted before the rows are read: a change in between is looked at once more.
+        let changes = count_changes(store).await?;
+        Ok(Catalog {
+            tables: ArcSwap::from_pointee(load_tables(store).await?),
+            changing: tokio::sync::Mutex::new(()),
+            is_shared,
+            changes: AtomicI64::new(changes),
+        })
+    }
+
+    /// Makes the map agree with the store on all tables if any engine has changed a definition since the last time, and says
+    /// whether that was so. An engine that shares its store with no other has nothing to learn.
+    pub(crate) async fn follow(&self, store: &dyn Store) -> Result<bool> {
+        if !self.is_shared {
+            return Ok(false);
         }
+        let changes = count_changes(store).await?;
+        if changes == self.changes.load(Ordering::SeqCst) {
+            return Ok(false);
+        }
+        let _changing = self.changing.lock().await;
+        let mut stored = load_tables(store).await?;
+        let known = self.tables.load();
+        for (name, table) in &mut stored {
+            // Whoever compares handles must not take the same definition for another.
+            if let Some(known) = known.get(name).filter(|known| known.is_same_version(table)) {
+                *table = Arc::clone(known);
+            }
+        }
+        self.tables.store(Arc::new(stored));
+        self.changes.store(changes, Ordering::SeqCst);
+        Ok(true)
     }
 
     pub(crate) fn get(&self, name: &TableName) -> Option<Arc<Table>> {
@@ -137,6 +151,31 @@ impl Catalog {
     }
 }
 
+/// A row that doesn't decode is an error: to go on without one of the tables would be to lose it.
+async fn load_tables(store: &dyn Reader) -> Result<Tables> {
+    let mut tables = Tables::default();
+    let mut failure = None;
+    let mut visit = |key: &[u8], row: &[u8]| match loaded_table(key, row) {
+        Ok(table) => {
+            tables.insert(table.name().clone(), Arc::new(table));
+            ControlFlow::Continue(())
+        }
+        Err(error) => {
+            tracing::error!(?key, %error, "a table's definition does not decode");
+            failure = Some(error);
+            ControlFlow::Break(())
+        }
+    };
+    let range = KeyRange::prefix(keyspace::tables_prefix());
+    store.scan(range, Direction::Forward, &mut visit).await?;
+    failure.map_or(Ok(tables), Err)
+}
+
+async fn count_changes(store: &dyn Reader) -> Result<i64> {
+    let counter = store.get(&keyspace::catalog_changes()).await?;
+    Ok(decode_counter(counter.as_deref())?)
+}
+
 fn loaded_table(key: &[u8], row: &[u8]) -> Result<Table> {
     let definition = definition_row::decode_row(row)?;
     if keyspace::table_row(&definition.namespace, &definition.name) != key {
@@ -152,7 +191,6 @@ pub(crate) mod tests {
 
     use futures_util::FutureExt;
     use futures_util::future::join_all;
-    use zenobe_store::Store;
     use zenobe_store::memory::MemoryStore;
 
     use super::*;
@@ -169,7 +207,7 @@ pub(crate) mod tests {
     /// Requests that all miss a new table of another engine load it once.
     #[tokio::test]
     async fn a_missing_table_is_loaded_once() {
-        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::shared());
         let open = || Engine::open(Arc::clone(&store), EngineOptions::default());
         let (one, other) = (open().await.unwrap(), open().await.unwrap());
         let namespace = Arc::new(Namespace { account: "1".into(), region: "r".into() });

@@ -4,9 +4,10 @@ use futures_util::future::join_all;
 use zenobe_store::{Batch, Key, Store, Value, WriteSet, write_with};
 
 use crate::catalog::{GuardCheck, Table, TableIndex};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::indexes::entries::{IndexEntry, entry};
 use crate::keys::PrimaryKey;
+use crate::lease::Lease;
 use crate::write::decode_stored;
 
 use super::add_statistics;
@@ -33,11 +34,10 @@ pub(crate) enum Backfilled {
 /// started after the index entered the table's definition, and `table` must hold a definition with
 /// the index.
 pub(crate) async fn backfill(
-    store: &dyn Store,
+    walk: Walk<'_>,
     table: &Table,
     index: TableIndex<'_>,
     items: &[(Key, Value)],
-    progress_key: &Key,
 ) -> Result<Backfilled> {
     let missing = candidates(table, index, items)?;
     let keys =
@@ -50,7 +50,7 @@ pub(crate) async fn backfill(
             add_statistics(index.statistics, 1, candidate.entry.size_bytes() as i64, batch);
         }
     };
-    let step = BackfillBatch { store, table, items, progress_key };
+    let step = BackfillBatch { walk, table, items };
     step.take(&missing, keys, add).await
 }
 
@@ -58,10 +58,9 @@ pub(crate) async fn backfill(
 ///
 /// As above, skips an item that has changed since it was scanned: that change wrote the entry.
 pub(crate) async fn backfill_expiries(
-    store: &dyn Store,
+    walk: Walk<'_>,
     table: &Table,
     items: &[(Key, Value)],
-    progress_key: &Key,
 ) -> Result<Backfilled> {
     type Expiry<'a> = (&'a Key, &'a Value, Key);
     let mut missing: Vec<Expiry<'_>> = Vec::new();
@@ -75,16 +74,23 @@ pub(crate) async fn backfill_expiries(
             batch.put(entry.clone(), Value::new());
         }
     };
-    let step = BackfillBatch { store, table, items, progress_key };
+    let step = BackfillBatch { walk, table, items };
     step.take(&missing, keys, add).await
+}
+
+/// A backfill: where, as long as which lease holds, and where it notes how far it has come.
+#[derive(Clone, Copy)]
+pub(crate) struct Walk<'a> {
+    pub store: &'a dyn Store,
+    pub lease: &'a Lease,
+    pub progress_key: &'a Key,
 }
 
 /// Items in one step of a backfill.
 struct BackfillBatch<'a> {
-    store: &'a dyn Store,
+    walk: Walk<'a>,
     table: &'a Table,
     items: &'a [(Key, Value)],
-    progress_key: &'a Key,
 }
 
 impl BackfillBatch<'_> {
@@ -104,7 +110,7 @@ impl BackfillBatch<'_> {
                 return Ok(Backfilled::Stale);
             }
         }
-        let progress_key = self.progress_key;
+        let progress_key = self.walk.progress_key;
         let keys = std::slice::from_ref(progress_key);
         self.write(keys, |_, batch| batch.put(progress_key.clone(), last_key.clone())).await
     }
@@ -124,26 +130,27 @@ impl BackfillBatch<'_> {
         self.write(&keys, fill).await
     }
 
-    /// Writes what `fill` adds to the batch, given the values of `keys`, unless the definition is
-    /// stale.
+    /// Writes what `fill` adds to the batch, given what `keys` hold, unless the definition in hand is stale or the lease is
+    /// lost.
     async fn write(
         &self,
         keys: &[Key],
         fill: impl Fn(&[Option<Value>], &mut Batch) + Send + Sync,
     ) -> Result<Backfilled> {
-        let guards = [self.table.guard_key().clone()];
-        let decision = write_with(self.store, WriteSet { guards: &guards, keys }, |reads| {
-            if self.table.check_guard(reads[0].as_ref()) != GuardCheck::Current {
-                return Err(Backfilled::Stale);
-            }
+        let Walk { store, lease, .. } = self.walk;
+        let guards = [std::slice::from_ref(self.table.guard_key()), lease.guards()].concat();
+        let decision = write_with(store, WriteSet { guards: &guards, keys }, |reads| {
+            let (guards, reads) = reads.split_at(guards.len());
+            lease.check(&guards[1..])?;
             let mut batch = Batch::new();
-            fill(&reads[1..], &mut batch);
-            Ok((batch, ()))
+            if self.table.check_guard(guards[0].as_ref()) != GuardCheck::Current {
+                return Ok((batch, Backfilled::Stale));
+            }
+            fill(reads, &mut batch);
+            Ok::<_, Error>((batch, Backfilled::Done))
         });
-        Ok(match decision.await? {
-            Ok(_) => Backfilled::Done,
-            Err(stale) => stale,
-        })
+        let (backfilled, _) = decision.await??;
+        Ok(backfilled)
     }
 }
 

@@ -77,7 +77,7 @@ impl Engine {
     /// Recomputes all derived data from the items and compares it with what is stored, in one
     /// snapshot. Takes time and memory in proportion to the table.
     pub async fn check_consistency(&self, table: &TableName) -> Result<Vec<Inconsistency>> {
-        let table = self.table(table).await?;
+        let table = self.current_table(table).await?;
         let mut check = Check { reader: self.store.snapshot(), table: &table, found: Vec::new() };
         let items = check.items().await?;
         check.statistics(None, table.statistics(), items.totals).await?;

@@ -17,9 +17,10 @@ use zenobe_store::{Direction, Key, KeyRange, Value};
 use crate::Engine;
 use crate::catalog::change::Edit;
 use crate::catalog::{Table, TableIndex};
-use crate::change::backfill_entries::{Backfilled, backfill};
+use crate::change::backfill_entries::{Backfilled, Walk, backfill};
 use crate::error::{Error, Result};
 use crate::keyspace;
+use crate::lease::Lease;
 use crate::schema::{IndexDefinition, IndexId, IndexStatus, TableDefinition, TableId};
 use crate::tables::prune_attribute_types;
 
@@ -28,15 +29,16 @@ const BATCH_ITEMS_MAX: usize = 256;
 const BATCH_BYTES_MAX: usize = 1 << 20;
 
 /// Does all pending work on indexes. If one table fails, the others still proceed.
-pub(crate) async fn finish_pending(engine: &Engine) -> Result<()> {
+pub(crate) async fn finish_pending(engine: &Engine, lease: &Lease) -> Result<()> {
     let mut outcome = Ok(());
     for table in engine.catalog.tables().values() {
         let definition = table.definition();
         let pending = definition.global_indexes.iter();
         for index in pending.filter(|index| index.status != IndexStatus::Active) {
-            let finished = match finish(engine, table, index).await {
+            let finished = match finish(engine, table, index, lease).await {
                 // A table that is deleted in the meantime takes its work with it.
                 Err(Error::TableNotFound { .. }) => Ok(()),
+                Err(error @ Error::LeaseLost { .. }) => return Err(error),
                 finished => finished,
             };
             if let Err(error) = &finished {
@@ -50,26 +52,31 @@ pub(crate) async fn finish_pending(engine: &Engine) -> Result<()> {
 }
 
 /// Finishes an index, so that it is active or gone, unless its status must be held.
-async fn finish(engine: &Engine, table: &Arc<Table>, index: &IndexDefinition) -> Result<()> {
+async fn finish(
+    engine: &Engine,
+    table: &Arc<Table>,
+    index: &IndexDefinition,
+    lease: &Lease,
+) -> Result<()> {
     let may_leave = |status| engine.status_hold.is_over(table.definition().id, index.id, status);
     if let IndexStatus::Creating { backfilling } = index.status {
         if !backfilling && !may_leave(index.status) {
             return Ok(());
         }
-        start(engine, table, index.id).await?;
-        fill(engine, table, index.id).await?;
+        start(engine, table, index.id, lease).await?;
+        fill(engine, table, index.id, lease).await?;
         if !may_leave(IndexStatus::Creating { backfilling: true }) {
             return Ok(());
         }
-        activate(engine, table, index.id).await?;
+        activate(engine, table, index.id, lease).await?;
     } else if !may_leave(index.status) {
         return Ok(());
     }
-    remove(engine, table, index.id).await
+    remove(engine, table, index.id, lease).await
 }
 
-async fn start(engine: &Engine, table: &Table, id: IndexId) -> Result<()> {
-    edit_index(engine, table, id, |edit, position| {
+async fn start(engine: &Engine, table: &Table, id: IndexId, lease: &Lease) -> Result<()> {
+    edit_index(engine, table, id, lease, |edit, position| {
         let index = &mut edit.definition.global_indexes[position];
         if index.status == (IndexStatus::Creating { backfilling: false }) {
             index.status = IndexStatus::Creating { backfilling: true };
@@ -79,7 +86,7 @@ async fn start(engine: &Engine, table: &Table, id: IndexId) -> Result<()> {
 }
 
 /// Walks the table until every item has its entry, or the index is no longer being created.
-async fn fill(engine: &Engine, table: &Arc<Table>, id: IndexId) -> Result<()> {
+async fn fill(engine: &Engine, table: &Arc<Table>, id: IndexId, lease: &Lease) -> Result<()> {
     let table_id = table.definition().id;
     let progress_key = keyspace::backfill_progress(table_id, id);
     let mut table = engine.table(table.name()).await?;
@@ -90,7 +97,8 @@ async fn fill(engine: &Engine, table: &Arc<Table>, id: IndexId) -> Result<()> {
         if items.is_empty() {
             return Ok(());
         }
-        match backfill(&*engine.store, &table, index, &items, &progress_key).await? {
+        let walk = Walk { store: &*engine.store, lease, progress_key: &progress_key };
+        match backfill(walk, &table, index, &items).await? {
             Backfilled::Done => {}
             Backfilled::Stale => table = engine.refresh(&table).await?,
         }
@@ -99,8 +107,8 @@ async fn fill(engine: &Engine, table: &Arc<Table>, id: IndexId) -> Result<()> {
     Ok(())
 }
 
-async fn activate(engine: &Engine, table: &Table, id: IndexId) -> Result<()> {
-    edit_index(engine, table, id, |edit, position| {
+async fn activate(engine: &Engine, table: &Table, id: IndexId, lease: &Lease) -> Result<()> {
+    edit_index(engine, table, id, lease, |edit, position| {
         let index = &mut edit.definition.global_indexes[position];
         if index.status == (IndexStatus::Creating { backfilling: true }) {
             index.status = IndexStatus::Active;
@@ -111,24 +119,24 @@ async fn activate(engine: &Engine, table: &Table, id: IndexId) -> Result<()> {
 }
 
 /// Removes the index if it is being deleted.
-async fn remove(engine: &Engine, table: &Table, id: IndexId) -> Result<()> {
+async fn remove(engine: &Engine, table: &Table, id: IndexId, lease: &Lease) -> Result<()> {
     let table_id = table.definition().id;
-    let entries = KeyRange::prefix(keyspace::global_index_prefix(table_id, id));
-    let statistics = KeyRange::prefix(keyspace::index_statistics_prefix(table_id, id));
+    let entries = keyspace::global_index_prefix(table_id, id);
+    let statistics = keyspace::index_statistics_prefix(table_id, id);
     let mut removed = false;
-    edit_index(engine, table, id, |edit, position| {
+    edit_index(engine, table, id, lease, |edit, position| {
         removed = edit.definition.global_indexes[position].status == IndexStatus::Deleting;
         if removed {
             edit.definition.global_indexes.remove(position);
             prune_attribute_types(&mut edit.definition);
-            edit.batch.delete_range(entries.clone());
-            edit.batch.delete_range(statistics.clone());
+            engine.discard(&entries, &mut edit.batch);
+            engine.discard(&statistics, &mut edit.batch);
             edit.batch.delete(keyspace::backfill_progress(table_id, id));
         }
     })
     .await?;
     if removed {
-        engine.background.reclaim(vec![entries]);
+        engine.background.reclaim(vec![KeyRange::prefix(entries)]);
     }
     Ok(())
 }
@@ -139,6 +147,7 @@ async fn edit_index(
     engine: &Engine,
     table: &Table,
     id: IndexId,
+    lease: &Lease,
     mut edit: impl FnMut(&mut Edit, usize) + Send,
 ) -> Result<()> {
     let table_id = table.definition().id;
@@ -150,7 +159,7 @@ async fn edit_index(
         }
         Ok(edited)
     };
-    engine.catalog.change(&*engine.store, table.name(), decide).await?;
+    engine.catalog.change_leased(&*engine.store, table.name(), lease, decide).await?;
     Ok(())
 }
 

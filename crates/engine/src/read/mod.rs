@@ -14,7 +14,7 @@ mod start_key;
 mod turn;
 
 use zenobe_expression::Projection;
-use zenobe_store::Value;
+use zenobe_store::{Key, Value};
 use zenobe_value::EncodedItem;
 
 use crate::Engine;
@@ -30,9 +30,10 @@ impl Engine {
     pub async fn get_item(&self, command: &GetItem) -> Result<ReadOutcome> {
         let mut table = self.table(&command.table).await?;
         loop {
-            match self.get_once(&table, command).await? {
-                Some(outcome) => return Ok(outcome),
-                None => table = self.refresh(&table).await?,
+            match self.get_once(&table, command).await {
+                Ok(Some(outcome)) => return Ok(outcome),
+                Ok(None) => table = self.refresh(&table).await?,
+                Err(error) => table = self.refresh_after(&table, error).await?,
             }
         }
     }
@@ -43,10 +44,9 @@ impl Engine {
         if let Some(projection) = &command.projection {
             check_paths(table, projection.paths().iter())?;
         }
-        let stored = self.store.get(&key.item_key(table)).await?;
-        if !self.is_current(table).await? {
+        let Some(stored) = self.read_current(table, key.item_key(table)).await? else {
             return Ok(None);
-        }
+        };
         let item = stored.as_ref().map(decode_stored).transpose()?;
         let mut consumed = Consumed::none(&command.table, None);
         consumed.table_halves = read_halves(size_bytes(item.as_ref()), command.consistent);
@@ -54,11 +54,25 @@ impl Engine {
         Ok(Some(ReadOutcome { item, consumed }))
     }
 
+    /// What is stored under a key of the table, or `None` if the definition in hand is stale. Never more than one trip to a
+    /// store that is shared, which may be far away.
+    async fn read_current(&self, table: &Table, key: Key) -> Result<Option<Option<Value>>> {
+        if self.is_shared {
+            let values = self.store.get_many(&[key, table.guard_key().clone()]).await?;
+            let [stored, version] =
+                <[Option<Value>; 2]>::try_from(values).expect("a store answers for every key");
+            let is_current = table.check_guard(version.as_ref()) == GuardCheck::Current;
+            return Ok(is_current.then_some(stored));
+        }
+        let stored = self.store.get(&key).await?;
+        Ok(self.is_current(table).await?.then_some(stored))
+    }
+
     /// Whether the definition is still the table's. Versions only rise: a definition that is
     /// current after a read was current throughout. Another engine on the same store may change it
     /// at any time, this one only after invalidating it.
     pub(crate) async fn is_current(&self, table: &Table) -> Result<bool> {
-        if !self.shared_store && !table.is_in_question() {
+        if !self.is_shared && !table.is_in_question() {
             return Ok(true);
         }
         let version = self.store.get(table.guard_key()).await?;

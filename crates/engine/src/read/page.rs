@@ -8,6 +8,7 @@ use zenobe_value::{Attributes, EncodedItem, ItemBuffer, ItemRef};
 
 use crate::Engine;
 use crate::capacity::read_halves;
+use crate::catalog::GuardCheck;
 use crate::command::{Consumed, PageOutcome, PageRequest, TableName};
 use crate::error::{Error, Result};
 use crate::keys::{PrimaryKey, key_attributes};
@@ -39,27 +40,44 @@ pub(super) struct PagePlan<'q> {
     pub can_continue: bool,
 }
 
+/// A page that was read.
+pub(super) struct Read {
+    pub outcome: PageOutcome,
+    /// Whether the definition is known to be that of the page. If not, only the version row tells.
+    pub is_current: bool,
+}
+
 impl PagePlan<'_> {
-    pub async fn read(mut self, engine: &Engine) -> Result<PageOutcome> {
+    pub async fn read(mut self, engine: &Engine) -> Result<Read> {
         let partitions = self.partitions.take();
         let mut page = Page::new(&self, partitions);
         // Bounds may cross: BETWEEN with nothing between, or a start key past the end.
         if self.range.is_empty() {
-            return Ok(page.finish(&self));
+            return Ok(Read { outcome: page.finish(&self), is_current: false });
         }
-        match self.selection.fetches_items {
+        let is_current = match self.selection.fetches_items {
             false => self.walk(engine, &mut page).await?,
-            true => self.walk_and_fetch(engine, &mut page).await?,
-        }
-        Ok(page.finish(&self))
+            true => {
+                self.walk_and_fetch(engine, &mut page).await?;
+                false
+            }
+        };
+        Ok(Read { outcome: page.finish(&self), is_current })
     }
 
     /// A page is one consistent state, and nothing that the filter rejects is copied. Without a
     /// filter the size of a page bounds its work, so one scan suffices. With a filter the scan
     /// continues turn by turn, all on the same snapshot.
-    async fn walk(&self, engine: &Engine, page: &mut Page<'_>) -> Result<()> {
+    ///
+    /// Returns whether the definition is known to be current. A shared store may be far away, so the one scan
+    /// brings the version along.
+    async fn walk(&self, engine: &Engine, page: &mut Page<'_>) -> Result<bool> {
+        if self.selection.filter.is_none() && !engine.is_shared {
+            self.walk_turn(&*engine.store, self.range.clone(), page).await?;
+            return Ok(false);
+        }
         if self.selection.filter.is_none() {
-            return self.walk_turn(&*engine.store, self.range.clone(), page).await.map(drop);
+            return self.walk_and_check(engine, page).await;
         }
         let snapshot = engine.store.snapshot();
         let mut range = self.range.clone();
@@ -75,7 +93,29 @@ impl PagePlan<'_> {
             }
             page.turn.pass().await;
         }
-        Ok(())
+        Ok(false)
+    }
+
+    /// Walks the whole page, and returns whether the definition was current after that.
+    async fn walk_and_check(&self, engine: &Engine, page: &mut Page<'_>) -> Result<bool> {
+        let mut outcome = Ok(());
+        let mut visit = |key: &[u8], value: &[u8]| match page.evaluate_bytes(key, value) {
+            Ok(Evaluated::Now(flow)) => flow,
+            Ok(Evaluated::Later(_)) => unreachable!("without a filter no item is costly"),
+            Err(error) => {
+                outcome = Err(error);
+                ControlFlow::Break(())
+            }
+        };
+        let entries_max = self.request.limit.and_then(|limit| usize::try_from(limit).ok());
+        let (table, range) = (self.source.table, self.range.clone());
+        let guard = std::slice::from_ref(table.guard_key());
+        let reading =
+            engine.store.scan_then_get(range, self.direction, entries_max, &mut visit, guard);
+        let versions = reading.await?;
+        outcome?;
+        let version = versions.first().and_then(Option::as_ref);
+        Ok(table.check_guard(version) == GuardCheck::Current)
     }
 
     /// Returns where the turn ended, if the page was not full by then.

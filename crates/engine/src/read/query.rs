@@ -8,7 +8,7 @@ use crate::command::{Dialect, PageOutcome, PageRequest, Query};
 use crate::error::{PageError, Result};
 
 use super::conditions::QueryRange;
-use super::page::PagePlan;
+use super::page::{PagePlan, Read};
 use super::select::{
     Selection, check_filter_is_projected, check_filter_paths, check_projection_paths,
 };
@@ -23,20 +23,17 @@ impl Engine {
     pub async fn query_as(&self, dialect: Dialect, command: &Query) -> Result<PageOutcome> {
         let mut table = self.table(&command.table).await?;
         loop {
-            let outcome = self.query_once(&table, dialect, command).await;
-            if self.is_current(&table).await? {
-                return outcome;
+            let read = self.query_once(&table, dialect, command).await;
+            match read {
+                Ok(Read { outcome, is_current: true }) => return Ok(outcome),
+                read if self.is_current(&table).await? => return Ok(read?.outcome),
+                _ => {}
             }
             table = self.refresh(&table).await?;
         }
     }
 
-    async fn query_once(
-        &self,
-        table: &Table,
-        dialect: Dialect,
-        command: &Query,
-    ) -> Result<PageOutcome> {
+    async fn query_once(&self, table: &Table, dialect: Dialect, command: &Query) -> Result<Read> {
         let page = &command.page;
         let source = Source::resolve(table, command.index.as_deref(), page.consistent)?;
         let start = page.start_key.as_ref();

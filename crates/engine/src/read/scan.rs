@@ -9,7 +9,7 @@ use crate::error::{PageError, Result};
 use crate::keyspace;
 use crate::schema::BillingMode;
 
-use super::page::PagePlan;
+use super::page::{PagePlan, Read};
 use super::partitions::Partitions;
 use super::select::{Selection, check_filter_paths, check_projection_paths};
 use super::source::Source;
@@ -23,20 +23,17 @@ impl Engine {
     pub async fn scan_as(&self, dialect: Dialect, command: &Scan) -> Result<PageOutcome> {
         let mut table = self.table(&command.table).await?;
         loop {
-            let outcome = self.scan_once(&table, dialect, command).await;
-            if self.is_current(&table).await? {
-                return outcome;
+            let read = self.scan_once(&table, dialect, command).await;
+            match read {
+                Ok(Read { outcome, is_current: true }) => return Ok(outcome),
+                read if self.is_current(&table).await? => return Ok(read?.outcome),
+                _ => {}
             }
             table = self.refresh(&table).await?;
         }
     }
 
-    async fn scan_once(
-        &self,
-        table: &Table,
-        dialect: Dialect,
-        command: &Scan,
-    ) -> Result<PageOutcome> {
+    async fn scan_once(&self, table: &Table, dialect: Dialect, command: &Scan) -> Result<Read> {
         let page = &command.page;
         let source = Source::resolve(table, command.index.as_deref(), page.consistent)?;
         let range = match command.segment {

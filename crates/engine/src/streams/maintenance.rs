@@ -15,6 +15,7 @@ use crate::catalog::Table;
 use crate::catalog::change::Edit;
 use crate::error::{Error, Result};
 use crate::keyspace;
+use crate::lease::Lease;
 use crate::schema::{StreamSettings, TableDefinition};
 use crate::timeline::Moment;
 
@@ -22,18 +23,18 @@ use crate::timeline::Moment;
 const LOOK_DELAY: Duration = Duration::from_millis(500);
 
 /// Does what is due on all streams. If one stream fails, the others still proceed.
-pub(crate) async fn maintain(engine: &Engine) -> Result<()> {
+pub(crate) async fn maintain(engine: &Engine, lease: &Lease) -> Result<()> {
     let mut outcome = Ok(());
     for table in engine.catalog.tables().values() {
         let Some(stream) = &table.definition().stream else { continue };
-        let maintained = match maintain_enabled(engine, table, stream).await {
+        let maintained = match maintain_enabled(engine, table, stream, lease).await {
             // A table that is deleted in the meantime has retired its stream.
             Err(Error::TableNotFound { .. }) => Ok(()),
             maintained => maintained,
         };
         outcome = outcome.and(maintained);
     }
-    outcome.and(remove_past(engine).await)
+    outcome.and(remove_past(engine, lease).await)
 }
 
 /// How long to wait before the next check: until the next shard is old enough, but no longer than
@@ -59,6 +60,7 @@ async fn maintain_enabled(
     engine: &Engine,
     table: &Arc<Table>,
     stream: &StreamSettings,
+    lease: &Lease,
 ) -> Result<()> {
     let Moment { past_ms: now_ms, is_paused, .. } = engine.timeline.read();
     let horizon_ms = if is_paused { 0 } else { engine.stream_horizon_ms() };
@@ -86,12 +88,12 @@ async fn maintain_enabled(
             dropped.extend(settings.logs(before.id, generation));
         }
         if edit.definition.stream != before.stream {
-            dropped.iter().for_each(|log| edit.batch.drop_log(log.clone()));
+            dropped.iter().for_each(|log| engine.discard_log(log, &mut edit.batch));
             put_row(&edit.definition, &mut edit.batch);
         }
         Ok(edit)
     };
-    engine.catalog.change(&*engine.store, table.name(), decide).await?;
+    engine.catalog.change_leased(&*engine.store, table.name(), lease, decide).await?;
     // Consumers that wait at the end of a shard should learn that it is closed.
     engine.announcements.announce(table.name());
     engine.background.reclaim_later(dropped.iter().map(|log| log_range(log)).collect());
@@ -114,14 +116,14 @@ async fn is_full(engine: &Engine, table: &Table, stream: &StreamSettings) -> Res
 }
 
 /// Removes streams that ended before the retention period.
-async fn remove_past(engine: &Engine) -> Result<()> {
+async fn remove_past(engine: &Engine, lease: &Lease) -> Result<()> {
     if engine.timeline.read().is_paused {
         return Ok(());
     }
     let horizon_ms = engine.stream_horizon_ms();
     let mut outcome = Ok(());
     for row in past_rows(engine, horizon_ms).await? {
-        outcome = outcome.and(remove(engine, &row).await);
+        outcome = outcome.and(remove(engine, &row, lease).await);
     }
     outcome
 }
@@ -142,24 +144,25 @@ async fn past_rows(engine: &Engine, horizon_ms: u64) -> Result<Vec<StreamRow>> {
     Ok(past)
 }
 
-async fn remove(engine: &Engine, row: &StreamRow) -> Result<()> {
+async fn remove(engine: &Engine, row: &StreamRow, lease: &Lease) -> Result<()> {
     let keys = [row.key()];
-    let records = KeyRange::prefix(keyspace::stream_prefix(row.table_id, &row.settings.label));
+    let records = keyspace::stream_prefix(row.table_id, &row.settings.label);
     let generations = row.settings.generations.iter();
     let logs =
         generations.flat_map(|generation| row.settings.logs(row.table_id, generation.number));
     let logs: Vec<Key> = logs.collect();
-    let set = WriteSet { guards: &[], keys: &keys };
-    let decision = write_with(&*engine.store, set, |_| {
+    let set = WriteSet { guards: lease.guards(), keys: &keys };
+    let decision = write_with(&*engine.store, set, |reads| {
+        lease.check(&reads[..lease.guards().len()])?;
         // The row of an ended stream never changes again, so there is nothing to check.
         let mut batch = Batch::new();
         batch.delete(keys[0].clone());
-        batch.delete_range(records.clone());
-        logs.iter().for_each(|log| batch.drop_log(log.clone()));
+        engine.discard(&records, &mut batch);
+        logs.iter().for_each(|log| engine.discard_log(log, &mut batch));
         Ok::<_, Error>((batch, ()))
     });
     decision.await??;
-    engine.background.reclaim_later(vec![records]);
+    engine.background.reclaim_later(vec![KeyRange::prefix(records)]);
     Ok(())
 }
 

@@ -107,7 +107,7 @@ impl Engine {
                 readable_from(&log, entry, horizon_ms).await?
             }
             IteratorStart::AtTimestamp { at_ms } => {
-                if at_ms > self.clock.now_ms() {
+                if at_ms > self.clock.now_ms().saturating_add(self.clock_skew_ms) {
                     return Err(StreamError::TimestampInFuture.into());
                 }
                 log.first_since(at_ms.max(horizon_ms)).await?
@@ -118,11 +118,26 @@ impl Engine {
         Ok(StreamPosition { stream: stream.clone(), shard, next_entry, created_at_ms })
     }
 
+    /// The number of the last record that a shard has had, if it has any.
+    pub async fn last_sequence_number(
+        &self,
+        stream: &StreamName,
+        shard: &str,
+    ) -> Result<Option<SequenceNumber>> {
+        let reader = self.store.snapshot();
+        let (row, horizon_ms) = self.readable_stream(&*reader, stream).await?;
+        let named = |other: &Shard| shard.parse() == Ok(other.id);
+        let shard = row.shards_since(horizon_ms).find(named).ok_or(StreamError::ShardNotFound)?.id;
+        let last = Log::new(&*reader, row.log(shard.number)).last().await?;
+        Ok(last.map(|entry| SequenceNumber { shard: shard.number, entry }))
+    }
+
     /// The records from a position on, in order. The outcome has no next position at the end of a
     /// closed shard.
     pub async fn get_records(&self, position: &StreamPosition, limit: usize) -> Result<RecordPage> {
         let now_ms = self.clock.now_ms();
-        if now_ms.saturating_sub(position.created_at_ms) > POSITION_AGE_MS_MAX {
+        let age_ms = now_ms.saturating_sub(position.created_at_ms);
+        if age_ms > POSITION_AGE_MS_MAX + self.clock_skew_ms {
             return Err(StreamError::PositionExpired.into());
         }
         let reader = self.store.snapshot();
@@ -163,7 +178,8 @@ impl Engine {
 
     /// Older records are no longer shown.
     pub(super) fn stream_horizon_ms(&self) -> u64 {
-        self.timeline.read().past_ms.saturating_sub(self.streams.retention_ms)
+        let kept_ms = self.streams.retention_ms.saturating_add(self.clock_skew_ms);
+        self.timeline.read().past_ms.saturating_sub(kept_ms)
     }
 
     async fn readable_stream(

@@ -1,7 +1,7 @@
-//! DeleteTable: one atomic write removes the definition, the items and everything derived from
-//! them.
+//! DeleteTable: the definition, the items and everything derived from them go in one atomic write, or are garbage from
+//! then on.
 
-use zenobe_store::{Batch, KeyRange};
+use zenobe_store::{Batch, Key, KeyRange};
 
 use crate::Engine;
 use crate::command::TableName;
@@ -19,13 +19,14 @@ impl Engine {
         let decide = |definition: &TableDefinition| {
             check_deletable(definition)?;
             let mut batch = Batch::new();
-            ranges_of_table(definition.id).into_iter().for_each(|range| batch.delete_range(range));
+            prefixes_of_table(definition.id).iter().for_each(|it| self.discard(it, &mut batch));
             streams::retire(definition, now_ms, &mut batch);
             Ok(batch)
         };
         let table = self.catalog.remove_table(&*self.store, name, decide).await?;
         self.announcements.announce(name);
-        self.background.reclaim(ranges_of_table(table.definition().id));
+        let prefixes = prefixes_of_table(table.definition().id);
+        self.background.reclaim(prefixes.map(KeyRange::prefix).to_vec());
         Ok(TableDescription { definition: table.definition().clone(), ..last_seen })
     }
 }
@@ -41,8 +42,8 @@ fn check_deletable(definition: &TableDefinition) -> Result<()> {
 }
 
 /// Everything that belongs to a table, except its streams, which stay readable for a day.
-fn ranges_of_table(id: TableId) -> Vec<KeyRange> {
-    let prefixes = [
+fn prefixes_of_table(id: TableId) -> [Key; 7] {
+    [
         keyspace::item_prefix(id),
         keyspace::local_indexes_prefix(id),
         keyspace::global_indexes_prefix(id),
@@ -50,6 +51,5 @@ fn ranges_of_table(id: TableId) -> Vec<KeyRange> {
         keyspace::collection_size_prefix(id),
         keyspace::backfill_progress_prefix(id),
         keyspace::expiry_prefix(id),
-    ];
-    prefixes.into_iter().map(KeyRange::prefix).collect()
+    ]
 }

@@ -7,6 +7,7 @@ use crate::catalog::change::Edit;
 use crate::command::{TableName, UpdateTimeToLive};
 use crate::error::{Error, Result, TimeToLiveError};
 use crate::keyspace;
+use crate::lease::Lease;
 use crate::schema::TableDefinition;
 
 impl Engine {
@@ -17,13 +18,20 @@ impl Engine {
             let mut edit = Edit::new(before.clone());
             apply(&mut edit.definition, &request, now_ms, interval_ms)
                 .map_err(Error::TimeToLive)?;
+            let entries = keyspace::expiry_prefix(before.id);
             if edit.definition.ttl_attribute.is_none() {
-                edit.batch.delete_range(KeyRange::prefix(keyspace::expiry_prefix(before.id)));
+                self.discard(&entries, &mut edit.batch);
                 edit.batch.delete(keyspace::expiry_backfill_progress(before.id));
+            } else if self.is_shared {
+                // The index before this one had the same keys, and may not be gone.
+                edit.batch.delete_range(KeyRange::prefix(entries.clone()));
+                edit.batch.delete(keyspace::garbage_row(&entries));
             }
             Ok(edit)
         };
-        self.catalog.change(&*self.store, &request.table, decide).await?;
+        let garbage = |id| vec![keyspace::garbage_row(&keyspace::expiry_prefix(id))];
+        let (name, nobodys) = (&request.table, Lease::default());
+        self.catalog.change_under(&*self.store, name, &nobodys, garbage, decide).await?;
         // Existing items get their entries in the background.
         self.background.wake();
         Ok(())

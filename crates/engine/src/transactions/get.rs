@@ -27,12 +27,14 @@ impl Engine {
             tables.push(self.table(&get.table).await?);
         }
         loop {
-            match self.transact_get_once(&command.gets, &tables).await? {
-                Ok(items) => {
+            match self.transact_get_once(&command.gets, &tables).await {
+                Err(_) if self.refresh_stale(&mut tables).await? => {}
+                Err(error) => return Err(error),
+                Ok(Ok(items)) => {
                     check_size(&items)?;
                     return Ok(outcome(&command.gets, items));
                 }
-                Err(stale) => replace(&mut tables, &self.refresh(&stale).await?),
+                Ok(Err(stale)) => replace(&mut tables, &self.refresh(&stale).await?),
             }
         }
     }

@@ -15,6 +15,7 @@ use crate::catalog::Table;
 use crate::command::{Consumed, TableName, TransactionToken, TransactionalUnits};
 use crate::error::{Error, Result};
 use crate::keyspace;
+use crate::lease::Lease;
 use crate::row::{Fields, corrupt};
 use crate::schema::Namespace;
 use crate::write::commit::WrittenItem;
@@ -32,6 +33,8 @@ pub(crate) struct IdempotencyToken {
     row_key: Key,
     parameters_digest: [u8; 16],
     now_ms: u64,
+    /// By how much the clock of the node that kept the token may have differed.
+    clock_skew_ms: u64,
 }
 
 pub(crate) enum TokenState {
@@ -47,12 +50,13 @@ pub(crate) struct Replay {
 }
 
 impl IdempotencyToken {
-    pub fn new(token: &TransactionToken, now_ms: u64) -> IdempotencyToken {
+    pub fn new(token: &TransactionToken, now_ms: u64, clock_skew_ms: u64) -> IdempotencyToken {
         IdempotencyToken {
             namespace: Arc::clone(&token.namespace),
             row_key: keyspace::token_row(&token.namespace, &token.token),
             parameters_digest: token.parameters_digest,
             now_ms,
+            clock_skew_ms,
         }
     }
 
@@ -71,7 +75,7 @@ impl IdempotencyToken {
             return Ok(TokenState::Unused);
         };
         let row = TokenRow::decode(row)?;
-        if row.expires_at_ms <= self.now_ms {
+        if row.expires_at_ms.saturating_add(self.clock_skew_ms) <= self.now_ms {
             return Ok(TokenState::Unused);
         }
         if row.parameters_digest != self.parameters_digest {
@@ -114,19 +118,22 @@ impl IdempotencyToken {
 
 impl Engine {
     /// Deletes some expired tokens, oldest first. Returns whether there may be more.
-    pub(crate) async fn forget_expired_tokens(&self) -> Result<bool> {
+    pub(crate) async fn forget_expired_tokens(&self, lease: &Lease) -> Result<bool> {
         let moment = self.timeline.read();
         if moment.is_paused {
             return Ok(false);
         }
-        let now_ms = moment.now_ms;
+        // A token that is forgotten early lets a retry run twice.
+        let now_ms = moment.now_ms.saturating_sub(self.clock_skew_ms);
         let expiries = self.expired_tokens(now_ms).await?;
         if expiries.is_empty() {
             return Ok(false);
         }
         let keys = token_rows(&expiries);
-        let set = WriteSet { guards: &[], keys: &keys };
-        let decision = write_with(&*self.store, set, |rows| {
+        let set = WriteSet { guards: lease.guards(), keys: &keys };
+        let decision = write_with(&*self.store, set, |reads| {
+            let (guards, rows) = reads.split_at(lease.guards().len());
+            lease.check(guards)?;
             let mut batch = Batch::new();
             // Deleted one by one: a range would include an expiry that was added since, and its
             // token would stay.

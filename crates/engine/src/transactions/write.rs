@@ -6,14 +6,17 @@ use zenobe_store::Key;
 use zenobe_value::EncodedItem;
 
 use crate::Engine;
+use crate::background::TOKENS_LEASE;
 use crate::catalog::Table;
 use crate::command::{
     ItemCollection, TableName, TransactAction, TransactWrite, TransactWriteOutcome,
     TransactionalUnits,
 };
-use crate::error::{Error, IndexKeyError, KeyError, Result};
+use crate::error::{CancellationReason, Error, IndexKeyError, KeyError, Result};
 use crate::keys::{PrimaryKey, check_paths};
-use crate::write::commit::{Committed, WrittenItem, commit};
+use crate::keyspace;
+use crate::lease::Lease;
+use crate::write::commit::{Committed, Terms, WrittenItem, commit};
 use crate::write::intent::{Intent, SizeRule, WriteAction};
 use crate::write::{check_size, prepare_delete, prepare_put, prepare_update};
 
@@ -31,11 +34,24 @@ impl Engine {
             .map(PreparedAction::new)
             .collect::<Result<Vec<PreparedAction<'_>>>>()?;
         let now_ms = self.clock.now_ms();
-        let token = command.token.as_ref().map(|token| IdempotencyToken::new(token, now_ms));
+        let skew_ms = self.clock_skew_ms;
+        let token =
+            command.token.as_ref().map(|token| IdempotencyToken::new(token, now_ms, skew_ms));
+        let terms = token.as_ref().map_or(Terms::None, Terms::Token);
         let mut tables = self.tables_of(&steps).await?;
         let committed = loop {
-            let intents = prepare(&steps, &tables)?;
-            match commit(self, &intents, token.as_ref()).await? {
+            let intents = match prepare(&steps, &tables) {
+                Err(_) if self.refresh_stale(&mut tables).await? => continue,
+                intents => intents?,
+            };
+            let committed = match commit(self, &intents, terms).await {
+                Err(Error::Conflict) => {
+                    let reasons = vec![CancellationReason::Conflict; intents.len()];
+                    return Err(Error::TransactionCancelled(reasons));
+                }
+                committed => committed?,
+            };
+            match committed {
                 Committed::Stale(stale) => {
                     let fresh = self.refresh(&stale).await?;
                     replace(&mut tables, &fresh);
@@ -60,7 +76,13 @@ impl Engine {
     /// Transactions with tokens delete old tokens themselves, so that these can't pile up. The
     /// transaction itself is done: a failure here must not look like its failure.
     async fn forget_some_tokens(&self) {
-        if let Err(error) = self.forget_expired_tokens().await {
+        // On a store that is shared, it falls to one node.
+        let lease = match self.is_shared {
+            true => self.leases.held(&keyspace::lease_row(TOKENS_LEASE)),
+            false => Some(Lease::default()),
+        };
+        let Some(lease) = lease else { return };
+        if let Err(error) = self.forget_expired_tokens(&lease).await {
             tracing::warn!(%error, "expired transaction tokens could not be removed");
         }
     }

@@ -13,7 +13,8 @@ use crate::catalog::Table;
 use crate::error::{Error, Result};
 use crate::keys::PrimaryKey;
 use crate::keyspace;
-use crate::write::commit::{Committed, commit};
+use crate::lease::Lease;
+use crate::write::commit::{Committed, Terms, commit};
 use crate::write::intent::{Intent, WriteAction};
 
 /// A batch holds the locks of its items, so it is short. Several run side by side to share the
@@ -28,14 +29,15 @@ const RECLAIM_ITEMS_MIN: u64 = 10_000;
 impl Engine {
     /// Deletes all items that have expired by now, and counts them. If one table fails, the others
     /// still proceed.
-    pub(crate) async fn expire_items(&self) -> Result<u64> {
+    pub(crate) async fn expire_items(&self, lease: &Lease) -> Result<u64> {
         let mut outcome = Ok(0);
         for table in self.catalog.tables().values() {
             if table.definition().ttl_attribute.is_none() {
                 continue;
             }
-            let expired = match expire_table(self, table).await {
+            let expired = match expire_table(self, table, lease).await {
                 Err(Error::TableNotFound { .. }) => Ok(0),
+                Err(error @ Error::LeaseLost { .. }) => return Err(error),
                 expired => expired,
             };
             if let Err(error) = &expired {
@@ -58,13 +60,23 @@ impl Engine {
     }
 }
 
-async fn expire_table(engine: &Engine, table: &Arc<Table>) -> Result<u64> {
+/// A walk over a table's expired items.
+#[derive(Clone, Copy)]
+struct Pass<'a> {
+    table: &'a Arc<Table>,
+    lease: &'a Lease,
+    now_s: u64,
+}
+
+async fn expire_table(engine: &Engine, table: &Arc<Table>, lease: &Lease) -> Result<u64> {
     // Checked for each table: the clock may jump while another table is being processed.
     let moment = engine.timeline.read();
     if moment.is_paused {
         return Ok(0);
     }
-    let now_s = moment.now_ms / 1_000;
+    // Late rather than early: by every node's clock it must have expired.
+    let now_s = moment.now_ms.saturating_sub(engine.clock_skew_ms) / 1_000;
+    let pass = Pass { table, lease, now_s };
     let due = keyspace::expiries_between(table.expiry_prefix(), oldest_due_s(now_s), now_s);
     let (mut rest, mut expired) = (due.clone(), 0);
     loop {
@@ -72,7 +84,7 @@ async fn expire_table(engine: &Engine, table: &Arc<Table>) -> Result<u64> {
         let Some(last) = entries.last() else { break };
         rest.start = [last, &[0][..]].concat().into();
         let batches = entries.chunks(BATCH_ITEMS_MAX);
-        let batches = batches.map(|entries| expire_readable(engine, table, entries, now_s));
+        let batches = batches.map(|entries| expire_readable(engine, pass, entries));
         for batch in join_all(batches).await {
             expired += batch?;
         }
@@ -86,21 +98,16 @@ async fn expire_table(engine: &Engine, table: &Arc<Table>) -> Result<u64> {
 
 /// Like [`expire_batch`], but skips items that don't decode: a damaged item must not protect its
 /// neighbours.
-async fn expire_readable(
-    engine: &Engine,
-    table: &Arc<Table>,
-    entries: &[Key],
-    now_s: u64,
-) -> Result<u64> {
-    match expire_batch(engine, table, entries, now_s).await {
+async fn expire_readable(engine: &Engine, pass: Pass<'_>, entries: &[Key]) -> Result<u64> {
+    match expire_batch(engine, pass, entries).await {
         Err(Error::Corrupt { .. }) => {}
         expired => return expired,
     }
     let mut expired = 0;
     for entry in entries {
-        match expire_batch(engine, table, std::slice::from_ref(entry), now_s).await {
+        match expire_batch(engine, pass, std::slice::from_ref(entry)).await {
             Err(error @ Error::Corrupt { .. }) => {
-                let table = &table.definition().name;
+                let table = &pass.table.definition().name;
                 tracing::error!(table, ?entry, %error, "an expired item is damaged; keeping it");
             }
             one => expired += one?,
@@ -110,18 +117,14 @@ async fn expire_readable(
 }
 
 /// Deletes the items that are still expired, and counts them.
-async fn expire_batch(
-    engine: &Engine,
-    table: &Arc<Table>,
-    entries: &[Key],
-    now_s: u64,
-) -> Result<u64> {
+async fn expire_batch(engine: &Engine, pass: Pass<'_>, entries: &[Key]) -> Result<u64> {
+    let Pass { table, lease, now_s } = pass;
     let id = table.definition().id;
     let mut table = Arc::clone(table);
     loop {
         let intents = entries.iter().map(|entry| intent(&table, entry, now_s));
         let intents = intents.collect::<Result<Vec<Intent<'_>>>>()?;
-        match commit(engine, &intents, None).await? {
+        match commit(engine, &intents, Terms::Lease(lease)).await? {
             Committed::Written(written) => {
                 let gone = written.iter().filter(|item| item.old.is_some() && item.new.is_none());
                 let count = gone.count() as u64;

@@ -7,18 +7,20 @@ use std::sync::Arc;
 use crate::Engine;
 use crate::catalog::Table;
 use crate::catalog::change::Edit;
-use crate::change::backfill_entries::{Backfilled, backfill_expiries};
+use crate::change::backfill_entries::{Backfilled, Walk, backfill_expiries};
 use crate::error::{Error, Result};
 use crate::indexes::backfill::items_after;
 use crate::keyspace;
+use crate::lease::Lease;
 use crate::schema::TableDefinition;
 
 /// Completes the expiry indexes of all tables. If one table fails, the others still proceed.
-pub(crate) async fn finish_pending(engine: &Engine) -> Result<()> {
+pub(crate) async fn finish_pending(engine: &Engine, lease: &Lease) -> Result<()> {
     let mut outcome = Ok(());
     for table in engine.catalog.tables().values().filter(|table| is_pending(table.definition())) {
-        let filled = match fill(engine, table).await {
+        let filled = match fill(engine, table, lease).await {
             Err(Error::TableNotFound { .. }) => Ok(()),
+            Err(error @ Error::LeaseLost { .. }) => return Err(error),
             filled => filled,
         };
         if let Err(error) = &filled {
@@ -41,7 +43,7 @@ fn is_same_setting(definition: &TableDefinition, other: &TableDefinition) -> boo
         && definition.ttl_changed_at_ms == other.ttl_changed_at_ms
 }
 
-async fn fill(engine: &Engine, table: &Arc<Table>) -> Result<()> {
+async fn fill(engine: &Engine, table: &Arc<Table>, lease: &Lease) -> Result<()> {
     let wanted = Arc::clone(table.definition());
     let progress_key = keyspace::expiry_backfill_progress(wanted.id);
     let mut table = Arc::clone(table);
@@ -50,9 +52,10 @@ async fn fill(engine: &Engine, table: &Arc<Table>) -> Result<()> {
         let progress = engine.store.get(&progress_key).await?;
         let items = items_after(engine, &table, progress).await?;
         if items.is_empty() {
-            return complete(engine, &table).await;
+            return complete(engine, &table, lease).await;
         }
-        match backfill_expiries(&*engine.store, &table, &items, &progress_key).await? {
+        let walk = Walk { store: &*engine.store, lease, progress_key: &progress_key };
+        match backfill_expiries(walk, &table, &items).await? {
             Backfilled::Done => {}
             Backfilled::Stale => table = engine.refresh(&table).await?,
         }
@@ -61,7 +64,7 @@ async fn fill(engine: &Engine, table: &Arc<Table>) -> Result<()> {
     Ok(())
 }
 
-async fn complete(engine: &Engine, table: &Table) -> Result<()> {
+async fn complete(engine: &Engine, table: &Table, lease: &Lease) -> Result<()> {
     let decide = |before: &TableDefinition| {
         let mut edit = Edit::new(before.clone());
         if is_pending(before) && is_same_setting(before, table.definition()) {
@@ -70,6 +73,6 @@ async fn complete(engine: &Engine, table: &Table) -> Result<()> {
         }
         Ok(edit)
     };
-    engine.catalog.change(&*engine.store, table.name(), decide).await?;
+    engine.catalog.change_leased(&*engine.store, table.name(), lease, decide).await?;
     Ok(())
 }

@@ -11,6 +11,7 @@ use crate::catalog::{GuardCheck, Table};
 use crate::change::{Cause, Change, Effect, KnownEntries, NeedsEntries, size_bytes};
 use crate::command::{Consumed, ItemCollection};
 use crate::error::{Error, Result};
+use crate::lease::Lease;
 use crate::transactions::token::{IdempotencyToken, Replay, TokenState};
 
 use super::collections::{CollectionSizes, partition_attributes};
@@ -55,15 +56,33 @@ impl WrittenItem {
     }
 }
 
-/// Commits `intents`, which must name different items. With a token, the write happens at most
-/// once.
+/// What a write depends on besides its tables and items.
+#[derive(Clone, Copy)]
+pub(crate) enum Terms<'a> {
+    None,
+    /// It happens at most once.
+    Token(&'a IdempotencyToken),
+    /// It happens only while the lease holds.
+    Lease(&'a Lease),
+}
+
+impl<'a> Terms<'a> {
+    fn token(self) -> Option<&'a IdempotencyToken> {
+        match self {
+            Terms::Token(token) => Some(token),
+            Terms::None | Terms::Lease(_) => None,
+        }
+    }
+}
+
+/// Commits `intents`, which must name different items.
 pub(crate) async fn commit(
     engine: &Engine,
     intents: &[Intent<'_>],
-    token: Option<&IdempotencyToken>,
+    terms: Terms<'_>,
 ) -> Result<Committed> {
     let collections = CollectionSizes::read(engine, intents).await?;
-    let mut attempt = Attempt::new(intents, token, engine.clock.now_ms());
+    let mut attempt = Attempt::new(intents, terms, engine.clock.now_ms());
     loop {
         let set = WriteSet { guards: &attempt.guards, keys: &attempt.keys };
         let decision =
@@ -104,12 +123,12 @@ enum NotWritten {
 
 /// The write set of one attempt.
 ///
-/// Guards: the version row of each table, then the items that are only checked. Keys: the token's
-/// row, the items that are written, then those entries of incomplete indexes whose presence
-/// matters. Items are in the order of their intents.
+/// Guards: the version row of each table, the items that are only checked, then the lease. Keys: the token's row, the
+/// items that are written, then those entries of incomplete indexes whose presence matters. Items come in the order of
+/// their intents.
 struct Attempt<'a> {
     intents: &'a [Intent<'a>],
-    token: Option<&'a IdempotencyToken>,
+    terms: Terms<'a>,
     now_ms: u64,
     tables: Vec<&'a Arc<Table>>,
     guards: Vec<Key>,
@@ -118,11 +137,7 @@ struct Attempt<'a> {
 }
 
 impl<'a> Attempt<'a> {
-    fn new(
-        intents: &'a [Intent<'a>],
-        token: Option<&'a IdempotencyToken>,
-        now_ms: u64,
-    ) -> Attempt<'a> {
+    fn new(intents: &'a [Intent<'a>], terms: Terms<'a>, now_ms: u64) -> Attempt<'a> {
         let mut tables: Vec<&Arc<Table>> = Vec::with_capacity(1);
         for intent in intents {
             if !tables.iter().any(|table| table.guard_key() == intent.table.guard_key()) {
@@ -130,14 +145,18 @@ impl<'a> Attempt<'a> {
             }
         }
         let mut guards: Vec<Key> = tables.iter().map(|table| table.guard_key().clone()).collect();
+        let token = terms.token();
         let mut keys: Vec<Key> = Vec::with_capacity(token.iter().len() + intents.len());
         keys.extend(token.map(|token| token.row_key().clone()));
         for intent in intents {
             let list = if intent.is_check() { &mut guards } else { &mut keys };
             list.push(intent.item_key.clone());
         }
+        if let Terms::Lease(lease) = terms {
+            guards.extend_from_slice(lease.guards());
+        }
         let entries_start = keys.len();
-        Attempt { intents, token, now_ms, tables, guards, keys, entries_start }
+        Attempt { intents, terms, now_ms, tables, guards, keys, entries_start }
     }
 
     fn declare_entries(&mut self, entries: Vec<Key>) {
@@ -152,14 +171,14 @@ impl<'a> Attempt<'a> {
     ) -> Result<(Batch, Vec<WrittenItem>), NotWritten> {
         let (guards, keys) = reads.split_at(self.guards.len());
         self.check_tables(guards)?;
-        self.check_token(keys)?;
+        self.check_terms(guards, keys)?;
         let mut written = self.images(guards, keys)?;
         let mut batch = self.changes(&mut written, keys)?;
         let sizes = collections.after(self.intents, &written).map_err(NotWritten::Refused)?;
         for ((written, intent), size_bytes) in written.iter_mut().zip(self.intents).zip(sizes) {
             written.collection = collection(intent, size_bytes).map_err(NotWritten::Failed)?;
         }
-        if let Some(token) = self.token {
+        if let Some(token) = self.terms.token() {
             let tables = self.intents.iter().map(|intent| &*intent.table);
             token.remember(tables.zip(&written), &mut batch);
         }
@@ -178,9 +197,18 @@ impl<'a> Attempt<'a> {
         Ok(())
     }
 
-    fn check_token(&self, keys: &[Option<Value>]) -> Result<(), NotWritten> {
-        let Some(token) = self.token else {
-            return Ok(());
+    fn check_terms(
+        &self,
+        guards: &[Option<Value>],
+        keys: &[Option<Value>],
+    ) -> Result<(), NotWritten> {
+        let token = match self.terms {
+            Terms::None => return Ok(()),
+            Terms::Token(token) => token,
+            Terms::Lease(lease) => {
+                let (_, guards) = guards.split_at(guards.len() - lease.guards().len());
+                return lease.check(guards).map_err(NotWritten::Failed);
+            }
         };
         match token.state(keys[0].as_ref()).map_err(NotWritten::Failed)? {
             TokenState::Unused => Ok(()),
@@ -195,7 +223,7 @@ impl<'a> Attempt<'a> {
         keys: &[Option<Value>],
     ) -> Result<Vec<WrittenItem>, NotWritten> {
         let mut checked = guards[self.tables.len()..].iter();
-        let mut changed = keys[self.token.iter().len()..].iter();
+        let mut changed = keys[self.terms.token().iter().len()..].iter();
         let mut images = Vec::with_capacity(self.intents.len());
         // Stays empty, without allocating, until there is an error.
         let mut errors: Vec<Option<Error>> = Vec::new();

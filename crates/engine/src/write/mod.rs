@@ -17,7 +17,7 @@ use crate::catalog::Table;
 use crate::command::{Consumed, DeleteItem, Dialect, PutItem, TableName, UpdateItem, WriteOutcome};
 use crate::error::{Error, Result};
 
-use self::commit::{Committed, WrittenItem, commit};
+use self::commit::{Committed, Terms, WrittenItem, commit};
 use self::intent::{Intent, SizeRule};
 
 pub(crate) use delete::prepare_delete;
@@ -60,8 +60,14 @@ impl Engine {
     ) -> Result<WriteOutcome> {
         let mut table = self.table(name).await?;
         loop {
-            let intents = [prepare(Arc::clone(&table))?];
-            match commit(self, &intents, None).await? {
+            let intents = match prepare(Arc::clone(&table)) {
+                Ok(intent) => [intent],
+                Err(error) => {
+                    table = self.refresh_after(&table, error).await?;
+                    continue;
+                }
+            };
+            match commit(self, &intents, Terms::None).await? {
                 Committed::Written(written) => return Ok(outcome(name, &table, only(written))),
                 Committed::Refused(errors) => {
                     return Err(only(errors).expect("a refused write has an error"));

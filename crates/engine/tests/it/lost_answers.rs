@@ -44,8 +44,8 @@ fn a_rejected_change_leaves_the_table_readable() {
 async fn exclusive_engine() -> (Arc<LosingStore>, Script) {
     let below = Arc::new(MemoryStore::new());
     let store = Arc::new(LosingStore { below, loses_answers: AtomicBool::new(false) });
-    let options = EngineOptions { shared_store: false, ..EngineOptions::default() };
-    let engine = Engine::open(store.clone(), options).await.expect("an empty store opens");
+    let engine = Engine::open(store.clone(), EngineOptions::default()).await;
+    let engine = engine.expect("an empty store opens");
     (store, Script::with_engine(engine))
 }
 

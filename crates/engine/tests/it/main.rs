@@ -3,6 +3,7 @@
 mod costs;
 mod damage;
 mod lost_answers;
+mod nodes;
 mod query_properties;
 mod scripts;
 mod stale_definitions;

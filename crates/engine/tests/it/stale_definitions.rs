@@ -98,7 +98,7 @@ const READS: [&[&str]; 5] = [
 ];
 
 async fn two_engines() -> (Script, Script) {
-    let store = Arc::new(MemoryStore::new());
+    let store = Arc::new(MemoryStore::shared());
     let mut scripts = Vec::new();
     for _ in 0..2 {
         let engine = Engine::open(store.clone(), EngineOptions::default()).await;

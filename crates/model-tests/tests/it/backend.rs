@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use zenobe_engine::clock::ManualClock;
 use zenobe_engine::keyspace::Collections;
@@ -21,6 +23,24 @@ pub enum Backend {
     /// In memory; every write is decided on old values before it is decided for real.
     Retrying,
     Embedded,
+    /// Two engines share a store in memory; each request goes to one of them.
+    TwoEngines,
+    /// The same, and every write is decided on old values before it is decided for real.
+    TwoRetryingEngines,
+}
+
+impl Backend {
+    pub const ALL: [Backend; 5] = [
+        Backend::Memory,
+        Backend::Retrying,
+        Backend::Embedded,
+        Backend::TwoEngines,
+        Backend::TwoRetryingEngines,
+    ];
+
+    fn is_shared(self) -> bool {
+        matches!(self, Backend::TwoEngines | Backend::TwoRetryingEngines)
+    }
 }
 
 /// A store that can be closed and reopened.
@@ -34,15 +54,23 @@ pub struct Disk {
 
 impl Disk {
     pub fn new(backend: Backend) -> Disk {
-        let memory = (backend != Backend::Embedded).then(|| Arc::new(MemoryStore::new()));
+        let memory = match backend {
+            Backend::Embedded => None,
+            _ if backend.is_shared() => Some(Arc::new(MemoryStore::shared())),
+            _ => Some(Arc::new(MemoryStore::new())),
+        };
         Disk { backend, memory, directory: TemporaryDirectory::new("model"), remains: None }
     }
 
     /// An embedded store can only be reopened after everybody has dropped it.
     pub fn open(&self) -> Arc<dyn Store> {
         match (self.backend, &self.memory) {
-            (Backend::Memory, Some(store)) => Arc::clone(store) as Arc<dyn Store>,
-            (Backend::Retrying, Some(store)) => Arc::new(RetryingStore::new(store.clone())),
+            (Backend::Memory | Backend::TwoEngines, Some(store)) => {
+                Arc::clone(store) as Arc<dyn Store>
+            }
+            (Backend::Retrying | Backend::TwoRetryingEngines, Some(store)) => {
+                Arc::new(RetryingStore::new(store.clone()))
+            }
             _ => {
                 let options = Options {
                     durability: Durability::Os,
@@ -83,14 +111,43 @@ impl Disk {
         }
     }
 
-    pub async fn engine(&self, clock: &Arc<ManualClock>, limits: Limits) -> Arc<Engine> {
-        engine_on(self.open(), clock, limits).await
+    pub async fn engines(&self, clock: &Arc<ManualClock>, limits: Limits) -> Engines {
+        self.engines_on(|store| store, clock, limits).await
     }
 
-    /// An engine whose requests interleave.
-    pub async fn yielding_engine(&self, clock: &Arc<ManualClock>, seed: Seed) -> Arc<Engine> {
-        let store = YieldingStore::new(self.open(), seed.value());
-        engine_on(Arc::new(store), clock, Limits::default()).await
+    /// Engines whose requests interleave.
+    pub async fn yielding_engines(&self, clock: &Arc<ManualClock>, seed: Seed) -> Engines {
+        let layer = |store| Arc::new(YieldingStore::new(store, seed.value())) as Arc<dyn Store>;
+        self.engines_on(layer, clock, Limits::default()).await
+    }
+
+    async fn engines_on(
+        &self,
+        layer: impl Fn(Arc<dyn Store>) -> Arc<dyn Store>,
+        clock: &Arc<ManualClock>,
+        limits: Limits,
+    ) -> Engines {
+        let mut engines = Vec::new();
+        for seed in 1..=if self.backend.is_shared() { 2 } else { 1 } {
+            engines.push(engine_on(layer(self.open()), clock, limits, seed).await);
+        }
+        Engines { engines, calls: AtomicU64::new(0) }
+    }
+}
+
+/// Engines on one store, each as good as the other.
+pub struct Engines {
+    engines: Vec<Arc<Engine>>,
+    calls: AtomicU64,
+}
+
+impl Engines {
+    /// One of them, chosen at random; the same ones in the same order each time that a history is run.
+    pub fn any(&self) -> &Arc<Engine> {
+        // The upper bits of a number multiplied by the golden ratio are as good as random.
+        let call = self.calls.fetch_add(1, Ordering::Relaxed);
+        let random = call.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33;
+        &self.engines[random as usize % self.engines.len()]
     }
 }
 
@@ -122,13 +179,26 @@ fn clear(directory: &Path) {
     fs::create_dir_all(directory).expect("a directory");
 }
 
-async fn engine_on(store: Arc<dyn Store>, clock: &Arc<ManualClock>, limits: Limits) -> Arc<Engine> {
+async fn engine_on(
+    store: Arc<dyn Store>,
+    clock: &Arc<ManualClock>,
+    limits: Limits,
+    seed: u64,
+) -> Arc<Engine> {
     let clock = Arc::clone(clock) as Arc<dyn zenobe_engine::clock::Clock>;
     // Small shards, so that histories go through several generations of them.
     let streams =
         StreamOptions { shards: 2, shard_records_max: Some(6), ..StreamOptions::default() };
-    let options =
-        EngineOptions { clock, random_seed: Some(1), limits, streams, ..EngineOptions::default() };
+    let options = EngineOptions {
+        clock,
+        random_seed: Some(seed),
+        limits,
+        streams,
+        // All engines have the same clock, and whichever is asked to work takes the work over at once.
+        clock_skew_ms_max: 0,
+        lease_period: Duration::ZERO,
+        ..EngineOptions::default()
+    };
     Engine::open(store, options).await.expect("the engine opens")
 }
 

@@ -11,7 +11,7 @@ use zenobe_engine::schema::{IndexKind, IndexStatus, Namespace, StreamViewType};
 use zenobe_engine::{Engine, Limits};
 use zenobe_value::{Attributes, EncodedItem};
 
-use crate::backend::{Backend, Disk};
+use crate::backend::{Backend, Disk, Engines};
 use crate::generate::{Settings, Shape, shapes};
 use crate::step::{BatchGetTable, Step, digest};
 use crate::text::Trees;
@@ -82,8 +82,8 @@ pub struct World {
     disk: Disk,
     clock: Arc<ManualClock>,
     limits: Limits,
-    /// `None` only while it is being reopened.
-    engine: Option<Arc<Engine>>,
+    /// `None` only while they are being reopened.
+    engines: Option<Engines>,
     pub namespace: Arc<Namespace>,
     pub twin: Twin,
     pub counts: Counts,
@@ -104,13 +104,13 @@ impl World {
             time_to_live_change_interval_ms: 0,
             ..Limits::default()
         };
-        let engine = disk.engine(&clock, limits).await;
+        let engines = disk.engines(&clock, limits).await;
         let namespace = Namespace { account: "000000000000".into(), region: "local".into() };
         let mut world = World {
             disk,
             clock,
             limits,
-            engine: Some(engine),
+            engines: Some(engines),
             namespace: Arc::new(namespace),
             twin: Twin { now_ms: START_MS, ..Twin::default() },
             counts: Counts::default(),
@@ -122,7 +122,7 @@ impl World {
     }
 
     pub fn engine(&self) -> &Arc<Engine> {
-        self.engine.as_ref().expect("the engine is open")
+        self.engines.as_ref().expect("the engines are open").any()
     }
 
     fn name(&self, table: &str) -> TableName {
@@ -182,10 +182,10 @@ impl World {
             Step::SetStream { table, view_type } => self.set_stream(table, *view_type).await,
             Step::Crash => {
                 self.disk.crash();
-                self.engine = None;
+                self.engines = None;
                 self.disk.recover();
                 self.counts.count("crash");
-                self.engine = Some(self.disk.engine(&self.clock, self.limits).await);
+                self.engines = Some(self.disk.engines(&self.clock, self.limits).await);
                 Ok(())
             }
             Step::Work => {
@@ -203,8 +203,8 @@ impl World {
             }
             Step::Check => self.check().await,
             Step::Reopen => {
-                self.engine = None;
-                self.engine = Some(self.disk.engine(&self.clock, self.limits).await);
+                self.engines = None;
+                self.engines = Some(self.disk.engines(&self.clock, self.limits).await);
                 Ok(())
             }
         }

@@ -82,6 +82,7 @@ fn reason(reason: &CancellationReason) -> String {
             format!("- condition failed on {item}\n")
         }
         CancellationReason::Invalid(invalid) => format!("- {}", error(invalid)),
+        CancellationReason::Conflict => "- conflict\n".into(),
         CancellationReason::CollectionTooLarge => "- collection too large\n".into(),
     }
 }

@@ -6,14 +6,13 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::task::{JoinSet, block_in_place};
 use zenobe_api::{Api, ApiOptions, Operation};
-use zenobe_engine::Engine;
 use zenobe_engine::clock::ManualClock;
 use zenobe_engine::command::TableName;
 use zenobe_engine::schema::Namespace;
 use zenobe_testing::{Client, Seed, ServerProcess};
 
 use super::event::State;
-use crate::backend::{Backend, Disk, runtime};
+use crate::backend::{Backend, Disk, Engines, runtime};
 
 const TABLE: &str = "items";
 const INDEX: &str = "by_number";
@@ -26,14 +25,14 @@ pub struct Database {
 }
 
 enum Place {
-    Here { engine: Arc<Engine>, namespace: Arc<Namespace>, _disk: Disk },
+    Here { engines: Engines, namespace: Arc<Namespace>, _disk: Disk },
     Server(ServerProcess),
 }
 
 /// Runs a test on each kind of database, and checks the table afterwards.
 pub fn on_every_database(test: &str, run: impl AsyncFn(Database)) {
     let seed = Seed::announce(test);
-    let stores = [Backend::Memory, Backend::Retrying, Backend::Embedded].map(Some);
+    let stores = Backend::ALL.map(Some);
     for store in stores.into_iter().chain([None]) {
         eprintln!("{test}: {}", store.map_or("a server".to_owned(), |store| format!("{store:?}")));
         runtime(true).block_on(async {
@@ -53,9 +52,9 @@ impl Place {
     async fn here(backend: Backend, seed: Seed) -> Place {
         let disk = Disk::new(backend);
         let clock = Arc::new(ManualClock::new(1_700_000_000_000));
-        let engine = disk.yielding_engine(&clock, seed).await;
+        let engines = disk.yielding_engines(&clock, seed).await;
         let namespace = Namespace { account: "000000000000".into(), region: "us-east-1".into() };
-        Place::Here { engine, namespace: Arc::new(namespace), _disk: disk }
+        Place::Here { engines, namespace: Arc::new(namespace), _disk: disk }
     }
 }
 
@@ -63,8 +62,8 @@ impl Database {
     /// One of many callers. Over HTTP each has its own connection.
     pub fn caller(&self) -> Caller {
         match &*self.place {
-            Place::Here { engine, namespace, .. } => {
-                let api = Api::new(Arc::clone(engine), ApiOptions::default());
+            Place::Here { engines, namespace, .. } => {
+                let api = Api::new(Arc::clone(engines.any()), ApiOptions::default());
                 Caller::Here { api: Arc::new(api), namespace: Arc::clone(namespace) }
             }
             Place::Server(server) => Caller::Http(server.client()),
@@ -95,9 +94,9 @@ impl Database {
         let sorted = |items: &[Value]| items.iter().map(Value::to_string).collect::<BTreeSet<_>>();
         assert_eq!(sorted(&table), sorted(&index));
         assert_eq!(table.len(), index.len(), "an entry is there twice");
-        if let Place::Here { engine, namespace, .. } = &*self.place {
+        if let Place::Here { engines, namespace, .. } = &*self.place {
             let table = TableName { namespace: Arc::clone(namespace), name: TABLE.to_owned() };
-            let found = engine.check_consistency(&table).await;
+            let found = engines.any().check_consistency(&table).await;
             assert_eq!(found.expect("the table can be checked"), []);
         }
     }

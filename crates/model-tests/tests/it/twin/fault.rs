@@ -81,6 +81,7 @@ fn reason(reason: CancellationReason) -> Option<Fault> {
         CancellationReason::ConditionFailed { item } => Some(Fault::ConditionFailed(decoded(item))),
         CancellationReason::Invalid(error) => Some(Fault::of(*error)),
         CancellationReason::CollectionTooLarge => Some(Fault::CollectionTooLarge),
+        CancellationReason::Conflict => Some(Fault::Unexpected("a conflict".to_owned())),
     }
 }
 

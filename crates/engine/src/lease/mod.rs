@@ -1,0 +1,177 @@
+//! Leases: which of the engines that share a store does which background work.
+//!
+//! A lease is a row with its holder and a number that the holder counts up for as long as it lives. Whoever else wants the
+//! work looks at the row, and takes it over once it has not changed for the period that it names, by the observer's own
+//! monotonic clock. No node's clock is ever compared with another's.
+//!
+//! **Invariant:** every write of work that is done under a lease declares the lease's row as a guard and checks it in its
+//! decision ([`Lease::check`]). A node that was paused or cut off, and has lost its lease meanwhile, writes nothing
+//! more, whatever it believes.
+//!
+//! On a store that is not shared there is nobody to keep out: leases have no rows there, and cost nothing.
+
+mod nodes;
+mod row;
+mod tenure;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use zenobe_store::{Batch, Key, Value, WriteSet, write_with};
+
+use crate::Engine;
+use crate::error::{Error, Result};
+use crate::keyspace;
+
+use self::row::LeaseRow;
+
+pub use nodes::{LeaseStatus, NodeStatus};
+pub(crate) use tenure::Leases;
+
+/// The right to do some work, as long as the store agrees. The default is the right of an engine that has its store for
+/// itself.
+#[derive(Debug, Clone, Default)]
+pub struct Lease {
+    fence: Option<Arc<Fence>>,
+}
+
+#[derive(Debug)]
+struct Fence {
+    work: String,
+    guards: [Key; 1],
+    node: String,
+    /// Tells the times apart at which the same node took the same lease.
+    term: u64,
+}
+
+impl Lease {
+    fn new(key: &Key, row: &LeaseRow) -> Lease {
+        let LeaseRow { work, node, term, .. } = row.clone();
+        Lease { fence: Some(Arc::new(Fence { work, guards: [key.clone()], node, term })) }
+    }
+
+    fn is_same_tenure(&self, other: &Lease) -> bool {
+        let term = |lease: &Lease| lease.fence.as_ref().map(|fence| fence.term);
+        term(self) == term(other)
+    }
+
+    /// What a write under this lease declares as guards: one key or none.
+    pub(crate) fn guards(&self) -> &[Key] {
+        self.fence.as_ref().map_or(&[], |fence| &fence.guards)
+    }
+
+    /// Whether the lease holds, given the values of [`Lease::guards`]. To be asked by every decision of the work.
+    pub(crate) fn check(&self, guards: &[Option<Value>]) -> Result<()> {
+        let Some(fence) = &self.fence else { return Ok(()) };
+        let row = guards.first().and_then(Option::as_ref).map(LeaseRow::decode).transpose()?;
+        match row {
+            Some(row) if row.is_tenure(&fence.node, fence.term) => Ok(()),
+            _ => Err(Error::LeaseLost { work: fence.work.clone() }),
+        }
+    }
+}
+
+impl Engine {
+    /// The lease on some work, if this engine has it or can have it now.
+    pub async fn lease(&self, work: &str) -> Result<Option<Lease>> {
+        if !self.is_shared {
+            return Ok(Some(Lease::default()));
+        }
+        let key = keyspace::lease_row(work);
+        if let Some(lease) = self.leases.held(&key) {
+            return Ok(Some(lease));
+        }
+        let seen = self.store.get(&key).await?;
+        match self.leases.may_take(&key, seen.as_ref())? {
+            true => self.take_lease(work, key, seen).await,
+            false => Ok(None),
+        }
+    }
+
+    /// Whether the lease was good a moment ago: renewed less than its period ago, so that nobody can have taken it over.
+    /// For effects outside the store, which no guard protects.
+    pub fn is_fresh(&self, lease: &Lease) -> bool {
+        let is_held = |key| self.leases.held(key).is_some_and(|held| held.is_same_tenure(lease));
+        lease.guards().iter().all(is_held)
+    }
+
+    /// Takes the lease unless its row has changed since it was seen.
+    async fn take_lease(&self, work: &str, key: Key, seen: Option<Value>) -> Result<Option<Lease>> {
+        let row = self.leases.new_row(work, self.clock.now_ms());
+        let taken_at = Instant::now();
+        let keys = std::slice::from_ref(&key);
+        let taken = write_with(&*self.store, WriteSet { guards: &[], keys }, |reads| {
+            if reads[0] != seen {
+                return Err(Lost);
+            }
+            let mut batch = Batch::new();
+            batch.put(key.clone(), row.encode());
+            Ok((batch, ()))
+        });
+        match taken.await? {
+            Err(Lost) => Ok(None),
+            Ok(_) => {
+                tracing::info!(work, node = row.node, "this node has taken a lease");
+                Ok(Some(self.leases.took(key, row, taken_at)))
+            }
+        }
+    }
+
+    /// Gives leases back, so that others need not wait for their period to pass: those on work that begins with `prefix`.
+    pub async fn release_leases(&self, prefix: &str) -> Result<()> {
+        let held = self.leases.forget(prefix);
+        if held.is_empty() {
+            return Ok(());
+        }
+        let keys: Vec<Key> = held.iter().map(|(key, _)| key.clone()).collect();
+        let set = WriteSet { guards: &[], keys: &keys };
+        let released = write_with(&*self.store, set, |reads| {
+            let mut batch = Batch::new();
+            for ((key, row), read) in held.iter().zip(reads) {
+                if row.is_still_in(read.as_ref())? {
+                    batch.delete(key.clone());
+                }
+            }
+            Ok::<_, Error>((batch, ()))
+        });
+        released.await??;
+        Ok(())
+    }
+
+    /// Says that this node lives, and keeps its leases: those that the store still knows as its own.
+    pub(crate) async fn renew_leases(&self) -> Result<()> {
+        let held = self.leases.all();
+        let node = self.leases.node_row(self.clock.now_ms());
+        let mut keys: Vec<Key> = held.iter().map(|(key, _)| key.clone()).collect();
+        keys.push(keyspace::node_row(&node.id));
+        let renewed_at = Instant::now();
+        let set = WriteSet { guards: &[], keys: &keys };
+        let renewed = write_with(&*self.store, set, |reads| {
+            let mut batch = Batch::new();
+            let mut lost = Vec::new();
+            for ((key, row), read) in held.iter().zip(reads) {
+                match row.is_still_in(read.as_ref())? {
+                    true => batch.put(key.clone(), row.next().encode()),
+                    false => lost.push(key.clone()),
+                }
+            }
+            batch.put(keys[held.len()].clone(), node.encode());
+            Ok::<_, Error>((batch, lost))
+        });
+        let (lost, _) = renewed.await??;
+        self.leases.renewed(&held, &lost, renewed_at);
+        self.observe_nodes().await
+    }
+
+    /// How often leases are renewed, and how often others' are looked at.
+    pub(crate) fn lease_interval(&self) -> Duration {
+        self.leases.period() / RENEWALS_PER_PERIOD
+    }
+}
+
+/// So many renewals can fail before others take over.
+const RENEWALS_PER_PERIOD: u32 = 3;
+
+/// Somebody else was faster.
+struct Lost;

@@ -1,0 +1,137 @@
+//! The nodes that share a store, as this one sees them.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use zenobe_store::{Batch, Direction, Key, KeyRange, Value, WriteSet, write_with};
+
+use super::row::{LeaseRow, NodeRow};
+use crate::Engine;
+use crate::error::{Error, Result};
+use crate::keyspace;
+
+/// After so many periods without a sign of life a node is forgotten. If it comes back, it introduces itself again.
+const FORGOTTEN_AFTER_PERIODS: u32 = 20;
+
+/// A node, for operators.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeStatus {
+    pub id: String,
+    pub name: String,
+    pub is_this: bool,
+    pub started_at_ms: u64,
+    /// What its clock showed when it last gave a sign of life.
+    pub clock_ms: u64,
+    /// Whether it gave one within its period, as far as this node has watched.
+    pub is_alive: bool,
+}
+
+/// A lease, for operators.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseStatus {
+    pub work: String,
+    /// The id of the node that holds it.
+    pub node: String,
+    /// Since when, by that node's clock.
+    pub since_ms: u64,
+}
+
+impl Engine {
+    /// Whether other engines may share the store.
+    pub fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
+    /// The id of this engine among those that share the store, which no other has had or will have.
+    pub fn node_id(&self) -> &str {
+        self.leases.node_id()
+    }
+
+    /// How much work this node has leases on.
+    pub fn held_leases(&self) -> u64 {
+        self.leases.count()
+    }
+
+    /// All nodes that the store knows, this one too. None if the store is not shared.
+    pub async fn nodes(&self) -> Result<Vec<NodeStatus>> {
+        let status = |(key, stored): (Key, Value)| {
+            let row = NodeRow::decode(&stored)?;
+            let is_this = row.id == self.leases.node_id();
+            let silence = self.leases.sight(&key, &stored).elapsed();
+            Ok(NodeStatus {
+                is_this,
+                is_alive: is_this || silence < Duration::from_millis(row.period_ms),
+                id: row.id,
+                name: row.name,
+                started_at_ms: row.started_at_ms,
+                clock_ms: row.clock_ms,
+            })
+        };
+        let rows = self.rows(keyspace::nodes_prefix()).await?;
+        rows.into_iter().map(status).collect()
+    }
+
+    /// Who does which work. Nothing if the store is not shared.
+    pub async fn leases(&self) -> Result<Vec<LeaseStatus>> {
+        let rows = self.rows(keyspace::leases_prefix()).await?;
+        let status = |(_, stored): (Key, Value)| {
+            let LeaseRow { work, node, since_ms, .. } = LeaseRow::decode(&stored)?;
+            Ok(LeaseStatus { work, node, since_ms })
+        };
+        rows.into_iter().map(status).collect()
+    }
+
+    /// Says good-bye to the other nodes: they need not wait to take over this one's work. To be called once background work
+    /// has ended, before the store is closed.
+    pub async fn leave(&self) -> Result<()> {
+        self.release_leases("").await?;
+        if !self.is_shared {
+            return Ok(());
+        }
+        let keys = [keyspace::node_row(self.leases.node_id())];
+        let left = write_with(&*self.store, WriteSet { guards: &[], keys: &keys }, |_| {
+            let mut batch = Batch::new();
+            batch.delete(keys[0].clone());
+            Ok::<_, Error>((batch, ()))
+        });
+        left.await??;
+        Ok(())
+    }
+
+    /// Watches the other nodes, and forgets those that have long been silent.
+    pub(super) async fn observe_nodes(&self) -> Result<()> {
+        for (key, stored) in self.rows(keyspace::nodes_prefix()).await? {
+            let row = NodeRow::decode(&stored)?;
+            let silence_max = Duration::from_millis(row.period_ms) * FORGOTTEN_AFTER_PERIODS;
+            let silence = self.leases.sight(&key, &stored).elapsed();
+            if row.id != self.leases.node_id() && silence > silence_max {
+                self.forget_node(&key, &stored).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn forget_node(&self, key: &Key, seen: &Value) -> Result<()> {
+        let keys = std::slice::from_ref(key);
+        let forgotten = write_with(&*self.store, WriteSet { guards: &[], keys }, |reads| {
+            let mut batch = Batch::new();
+            if reads[0].as_ref() == Some(seen) {
+                batch.delete(key.clone());
+            }
+            Ok::<_, Error>((batch, ()))
+        });
+        forgotten.await??;
+        self.leases.seen.lock().remove(key);
+        Ok(())
+    }
+
+    async fn rows(&self, prefix: Key) -> Result<Vec<(Key, Value)>> {
+        let mut rows = Vec::new();
+        let mut visit = |key: &[u8], value: &[u8]| {
+            rows.push((Key::copy_from_slice(key), Value::copy_from_slice(value)));
+            ControlFlow::Continue(())
+        };
+        self.store.scan(KeyRange::prefix(prefix), Direction::Forward, &mut visit).await?;
+        Ok(rows)
+    }
+}

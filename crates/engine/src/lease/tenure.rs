@@ -1,0 +1,151 @@
+//! What a node remembers of leases: those that it holds, and since when those of others have not changed.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+use zenobe_store::{Key, Value};
+
+use super::Lease;
+use super::row::{LeaseRow, NodeRow};
+use crate::error::Result;
+
+pub(crate) struct Leases {
+    node: NodeRow,
+    period: Duration,
+    terms: AtomicU64,
+    renewals: AtomicU64,
+    held: Mutex<BTreeMap<Key, Held>>,
+    /// The leases and nodes of others, by the keys of their rows.
+    pub(super) seen: Mutex<HashMap<Key, Sighting>>,
+}
+
+struct Held {
+    lease: Lease,
+    row: LeaseRow,
+    /// When the last renewal that the store has confirmed was sent.
+    renewed_at: Instant,
+}
+
+/// A row as it was found, and since when it has been found so.
+pub(super) struct Sighting {
+    pub row: Value,
+    pub since: Instant,
+}
+
+impl Leases {
+    pub fn new(id: String, name: String, started_at_ms: u64, period: Duration) -> Leases {
+        let period_ms = u64::try_from(period.as_millis()).unwrap_or(u64::MAX);
+        let (renewals, clock_ms) = (0, started_at_ms);
+        Leases {
+            node: NodeRow { id, name, started_at_ms, period_ms, renewals, clock_ms },
+            period,
+            terms: AtomicU64::new(0),
+            renewals: AtomicU64::new(0),
+            held: Mutex::default(),
+            seen: Mutex::default(),
+        }
+    }
+
+    /// The id of this node, which no other has had or will have.
+    pub fn node_id(&self) -> &str {
+        &self.node.id
+    }
+
+    pub fn period(&self) -> Duration {
+        self.period
+    }
+
+    /// The lease in hand, unless so much time has passed since its last renewal that another node may have it.
+    pub fn held(&self, key: &Key) -> Option<Lease> {
+        let held = self.held.lock();
+        let held = held.get(key).filter(|held| held.renewed_at.elapsed() < self.period)?;
+        Some(held.lease.clone())
+    }
+
+    /// Whether a lease that this node does not hold can be taken, given its row.
+    pub fn may_take(&self, key: &Key, row: Option<&Value>) -> Result<bool> {
+        let Some(stored) = row else { return Ok(true) };
+        let row = LeaseRow::decode(stored)?;
+        // It was taken by a write whose answer was lost, or could not be renewed in time, and nobody else has come.
+        if row.node == self.node.id {
+            return Ok(true);
+        }
+        let since = self.sight(key, stored);
+        Ok(since.elapsed() >= Duration::from_millis(row.period_ms))
+    }
+
+    /// Takes note of another node's row, and says since when it has not changed.
+    pub(super) fn sight(&self, key: &Key, row: &Value) -> Instant {
+        let mut seen = self.seen.lock();
+        match seen.get(key) {
+            Some(sighting) if sighting.row == *row => sighting.since,
+            _ => {
+                let since = Instant::now();
+                seen.insert(key.clone(), Sighting { row: row.clone(), since });
+                since
+            }
+        }
+    }
+
+    pub(super) fn new_row(&self, work: &str, now_ms: u64) -> LeaseRow {
+        LeaseRow {
+            work: work.to_owned(),
+            node: self.node.id.clone(),
+            term: self.terms.fetch_add(1, Ordering::Relaxed) + 1,
+            renewals: 0,
+            period_ms: self.node.period_ms,
+            since_ms: now_ms,
+        }
+    }
+
+    pub(super) fn node_row(&self, now_ms: u64) -> NodeRow {
+        let renewals = self.renewals.fetch_add(1, Ordering::Relaxed) + 1;
+        NodeRow { renewals, clock_ms: now_ms, ..self.node.clone() }
+    }
+
+    pub(super) fn took(&self, key: Key, row: LeaseRow, renewed_at: Instant) -> Lease {
+        let lease = Lease::new(&key, &row);
+        self.seen.lock().remove(&key);
+        self.held.lock().insert(key, Held { lease: lease.clone(), row, renewed_at });
+        lease
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.held.lock().len() as u64
+    }
+
+    pub(super) fn all(&self) -> Vec<(Key, LeaseRow)> {
+        let held = self.held.lock();
+        held.iter().map(|(key, held)| (key.clone(), held.row.clone())).collect()
+    }
+
+    /// Forgets the leases on work that begins with `prefix`, and returns them.
+    pub(super) fn forget(&self, prefix: &str) -> Vec<(Key, LeaseRow)> {
+        let mut held = self.held.lock();
+        let (forgotten, kept): (BTreeMap<_, _>, BTreeMap<_, _>) = std::mem::take(&mut *held)
+            .into_iter()
+            .partition(|(_, held)| held.row.work.starts_with(prefix));
+        *held = kept;
+        forgotten.into_iter().map(|(key, held)| (key, held.row)).collect()
+    }
+
+    /// The store has confirmed the renewal of what was held, but for what was lost.
+    pub(super) fn renewed(&self, held: &[(Key, LeaseRow)], lost: &[Key], renewed_at: Instant) {
+        let mut leases = self.held.lock();
+        for (key, row) in held {
+            let Some(lease) = leases.get_mut(key).filter(|now| now.row.term == row.term) else {
+                continue;
+            };
+            if lost.contains(key) {
+                tracing::warn!(work = row.work, node = row.node, "this node has lost a lease");
+                leases.remove(key);
+            } else {
+                lease.row = row.next();
+                lease.renewed_at = renewed_at;
+            }
+        }
+    }
+}

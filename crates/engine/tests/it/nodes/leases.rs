@@ -1,0 +1,180 @@
+//! Who does background work: one node at a time, and another once that one is silent.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, FutureExt};
+use tokio::sync::Semaphore;
+use zenobe_engine::clock::ManualClock;
+use zenobe_engine::error::Error;
+use zenobe_engine::keyspace;
+use zenobe_store::layer::Layer;
+use zenobe_store::memory::MemoryStore;
+use zenobe_store::{Decide, Result, Store, WriteOutcome, WriteSet};
+
+use super::{PERIOD, START_MS, count, expect, node, options};
+use crate::support::commands::Script;
+
+/// An item that has expired, in a table with time to live.
+async fn expired_item(script: &mut Script, clock: &ManualClock) {
+    expect(script, &["create t pk:S"], "ok").await;
+    expect(script, &["ttl t on e"], "ok").await;
+    expect(script, &[&format!(r#"put t {{"pk": "a", "e": {}}}"#, START_MS / 1_000)], "new").await;
+    clock.advance_ms(10_000);
+}
+
+async fn two_nodes() -> (Arc<MemoryStore>, Arc<ManualClock>, Script, Script) {
+    let clock = Arc::new(ManualClock::new(START_MS));
+    let store = Arc::new(MemoryStore::shared());
+    let here = node(store.clone(), options(&clock), &clock).await;
+    let there = node(store.clone(), options(&clock), &clock).await;
+    (store, clock, here, there)
+}
+
+async fn holder(script: &Script, work: &str) -> Option<String> {
+    let leases = script.engine().leases().await.unwrap();
+    leases.into_iter().find(|lease| lease.work == work).map(|lease| lease.node)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_is_taken_over_once_it_has_not_changed_for_its_period() {
+    let (_store, _clock, here, there) = two_nodes().await;
+    let (here, there) = (here.engine(), there.engine());
+    let lease = here.lease("w").await.unwrap().expect("nobody has it");
+    assert!(there.lease("w").await.unwrap().is_none());
+    tokio::time::advance(PERIOD - Duration::from_millis(1)).await;
+    assert!(here.is_fresh(&lease) && there.lease("w").await.unwrap().is_none());
+    tokio::time::advance(Duration::from_millis(1)).await;
+    assert!(!here.is_fresh(&lease), "from now on it may be gone");
+    assert!(there.lease("w").await.unwrap().is_some());
+    assert!(here.lease("w").await.unwrap().is_none());
+}
+
+/// What counts is how long the observer has seen no change, not what any clock says.
+#[tokio::test(start_paused = true)]
+async fn an_observer_that_comes_late_waits_for_a_whole_period() {
+    let (_store, _clock, here, there) = two_nodes().await;
+    here.engine().lease("w").await.unwrap().expect("nobody has it");
+    tokio::time::advance(PERIOD * 5).await;
+    assert!(there.engine().lease("w").await.unwrap().is_none());
+    tokio::time::advance(PERIOD).await;
+    assert!(there.engine().lease("w").await.unwrap().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_released_lease_is_free_at_once() {
+    let (_store, _clock, here, there) = two_nodes().await;
+    let stale = here.engine().lease("w").await.unwrap().expect("nobody has it");
+    here.engine().lease("x").await.unwrap().expect("nobody has it");
+    here.engine().release_leases("w").await.unwrap();
+    assert!(there.engine().lease("w").await.unwrap().is_some());
+    assert!(there.engine().lease("x").await.unwrap().is_none());
+    assert!(!here.engine().is_fresh(&stale));
+    // What another has by now is not released with one's own.
+    here.engine().release_leases("").await.unwrap();
+    assert_eq!(holder(&here, "w").await.as_deref(), Some(there.engine().node_id()));
+}
+
+/// Holds up writes that are guarded by the lease on expiry.
+struct GatedStore {
+    below: Arc<dyn Store>,
+    arrived: Semaphore,
+    gate: Semaphore,
+}
+
+impl Layer for GatedStore {
+    fn below(&self) -> &Arc<dyn Store> {
+        &self.below
+    }
+
+    fn write<'a>(
+        &'a self,
+        set: WriteSet<'a>,
+        decide: &'a mut Decide<'a>,
+    ) -> BoxFuture<'a, Result<WriteOutcome>> {
+        async move {
+            if set.guards.contains(&keyspace::lease_row("expiry")) {
+                self.arrived.add_permits(1);
+                self.gate.acquire().await.expect("the gate stays").forget();
+            }
+            self.below.write(set, decide).await
+        }
+        .boxed()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_was_paused_past_its_lease_writes_nothing() {
+    let clock = Arc::new(ManualClock::new(START_MS));
+    let memory = Arc::new(MemoryStore::shared());
+    let (arrived, gate) = (Semaphore::new(0), Semaphore::new(0));
+    let store = Arc::new(GatedStore { below: memory.clone(), arrived, gate });
+    let mut paused = node(store.clone(), options(&clock), &clock).await;
+    let mut other = node(memory.clone(), options(&clock), &clock).await;
+    expired_item(&mut paused, &clock).await;
+
+    let engine = Arc::clone(paused.engine());
+    let work = tokio::spawn(async move { engine.run_pending_work().await });
+    store.arrived.acquire().await.unwrap().forget();
+    // Its step has read everything and is about to write. The other node looks, waits, and takes over.
+    expect(&mut other, &["work"], "ok").await;
+    assert_eq!(count(&other, "t").await, 1, "not while the lease may hold");
+    tokio::time::advance(PERIOD).await;
+    expect(&mut other, &["work"], "ok").await;
+    assert_eq!(other.engine().expired_items(), 1);
+    // What was expired is written anew, and expires again: the paused node must not be the one to delete it.
+    let put = format!(r#"put t {{"pk": "a", "e": {}}}"#, START_MS / 1_000);
+    expect(&mut other, &[&put], "new").await;
+
+    store.gate.add_permits(1_000);
+    let outcome = work.await.unwrap();
+    assert!(matches!(outcome, Err(Error::LeaseLost { .. })), "{outcome:?}");
+    assert_eq!(paused.engine().expired_items(), 0);
+    assert_eq!(count(&paused, "t").await, 1);
+    expect(&mut paused, &["work"], "ok").await;
+    assert_eq!(count(&paused, "t").await, 1, "the other node still has the lease");
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_one_node_stops_the_other_goes_on() {
+    let (_store, clock, mut here, there) = two_nodes().await;
+    let first = tokio::spawn(Arc::clone(here.engine()).run_background());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let second = tokio::spawn(Arc::clone(there.engine()).run_background());
+    // Both live for an hour: nothing changes hands.
+    tokio::time::sleep(Duration::from_secs(3_600)).await;
+    for work in ["expiry", "indexes", "streams", "tokens", "garbage", "expiry-indexes"] {
+        let holder = holder(&here, work).await;
+        assert_eq!(holder.as_deref(), Some(here.engine().node_id()), "{work}");
+    }
+    let nodes = there.engine().nodes().await.unwrap();
+    assert!(nodes.len() == 2 && nodes.iter().all(|node| node.is_alive), "{nodes:?}");
+
+    first.abort();
+    expired_item(&mut here, &clock).await;
+    // A period until the silence counts, and the time between two looks.
+    tokio::time::sleep(PERIOD * 2).await;
+    assert_eq!(count(&here, "t").await, 0);
+    assert_eq!((here.engine().expired_items(), there.engine().expired_items()), (0, 1));
+    let nodes = there.engine().nodes().await.unwrap();
+    let alive: Vec<_> = nodes.iter().filter(|node| node.is_alive).map(|node| &node.id).collect();
+    assert_eq!(alive, [there.engine().node_id()]);
+
+    // In the end it is forgotten.
+    tokio::time::sleep(PERIOD * 25).await;
+    assert_eq!(there.engine().nodes().await.unwrap().len(), 1);
+    second.abort();
+}
+
+/// A store that is not shared has no leases, and nobody to keep them from.
+#[tokio::test]
+async fn an_engine_alone_needs_no_leases() {
+    let clock = Arc::new(ManualClock::new(START_MS));
+    let store = Arc::new(MemoryStore::new());
+    let mut alone = node(store, options(&clock), &clock).await;
+    expired_item(&mut alone, &clock).await;
+    expect(&mut alone, &["work"], "ok").await;
+    assert_eq!(count(&alone, "t").await, 0);
+    assert_eq!(alone.engine().leases().await.unwrap(), []);
+    assert_eq!(alone.engine().nodes().await.unwrap(), []);
+}

@@ -1,0 +1,119 @@
+//! A lease that is stolen between the reads of a step and its write: the step writes nothing.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, FutureExt};
+use zenobe_engine::clock::ManualClock;
+use zenobe_engine::error::Error;
+use zenobe_engine::{Engine, EngineOptions, keyspace};
+use zenobe_store::layer::Layer;
+use zenobe_store::memory::MemoryStore;
+use zenobe_store::{Decide, Result, Store, WriteOutcome, WriteSet};
+
+use super::{HOUR_MS, START_MS, contents, count, expect, node, options};
+use crate::support::block_on;
+use crate::support::commands::Script;
+
+/// Before each write that is guarded by a lease, another engine takes that lease.
+struct ThievishStore {
+    below: Arc<dyn Store>,
+    thief: OnceLock<Arc<Engine>>,
+    stolen: Mutex<BTreeSet<&'static str>>,
+}
+
+const WORKS: [&str; 6] = ["expiry", "expiry-indexes", "garbage", "indexes", "streams", "tokens"];
+
+impl Layer for ThievishStore {
+    fn below(&self) -> &Arc<dyn Store> {
+        &self.below
+    }
+
+    fn write<'a>(
+        &'a self,
+        set: WriteSet<'a>,
+        decide: &'a mut Decide<'a>,
+    ) -> BoxFuture<'a, Result<WriteOutcome>> {
+        async move {
+            for work in WORKS {
+                if let Some(thief) = self.thief.get()
+                    && set.guards.contains(&keyspace::lease_row(work))
+                {
+                    let lease = thief.lease(work).await.expect("the row can be read");
+                    assert!(lease.is_some(), "{work}: nothing keeps anybody from taking it");
+                    self.stolen.lock().unwrap().insert(work);
+                }
+            }
+            self.below.write(set, decide).await
+        }
+        .boxed()
+    }
+}
+
+/// Work of every kind, of which nothing is done.
+async fn unfinished(script: &mut Script, clock: &ManualClock) {
+    let second = START_MS / 1_000;
+    expect(script, &["create expiring pk:S"], "ok").await;
+    expect(script, &["ttl expiring on e"], "ok").await;
+    let put = format!(r#"repeat 0..100 put expiring {{"pk": "$i", "e": {second}}}"#);
+    script.run(&[&put]).await;
+
+    for table in ["indexed", "late", "dropped"] {
+        expect(script, &[&format!("create {table} pk:S")], "ok").await;
+        let put = format!(r#"repeat 0..20 put {table} {{"pk": "$i", "g": "G", "e": 1}}"#);
+        script.run(&[&put]).await;
+    }
+    expect(script, &["add-index indexed by_g g:S - keys"], "ok").await;
+    expect(script, &["ttl late on e"], "ok").await;
+    expect(script, &["drop dropped"], "ok").await;
+
+    expect(script, &["create streamed pk:S"], "ok").await;
+    expect(script, &["stream streamed new"], "ok").await;
+    expect(script, &[r#"put streamed {"pk": "a"}"#], "new").await;
+    let transaction = ["transact-write", r#"put streamed {"pk": "b"}"#, "token t"];
+    expect(script, &transaction, "consumed").await;
+    clock.advance_ms(5 * HOUR_MS);
+}
+
+#[test]
+fn a_step_whose_lease_was_stolen_writes_nothing() {
+    block_on(async {
+        let clock = Arc::new(ManualClock::new(START_MS));
+        let options = EngineOptions { lease_period: Duration::ZERO, ..options(&clock) };
+        let memory = Arc::new(MemoryStore::shared());
+        let store = Arc::new(ThievishStore {
+            below: memory.clone(),
+            thief: OnceLock::new(),
+            stolen: Mutex::default(),
+        });
+        let mut victim = node(store.clone(), options.clone(), &clock).await;
+        let mut thief = node(memory.clone(), options, &clock).await;
+        unfinished(&mut victim, &clock).await;
+        let before = contents(&memory).await;
+
+        store.thief.set(Arc::clone(thief.engine())).ok().expect("it is set once");
+        let outcome = victim.engine().run_pending_work().await;
+        assert!(matches!(outcome, Err(Error::LeaseLost { .. })), "{outcome:?}");
+        assert_eq!(*store.stolen.lock().unwrap(), BTreeSet::from(WORKS));
+        assert_eq!(contents(&memory).await, before);
+        assert_eq!(victim.engine().expired_items(), 0);
+
+        // Whoever took them can do the work.
+        expect(&mut thief, &["work"], "ok").await;
+        assert_eq!(count(&victim, "expiring").await, 0);
+        assert_eq!(thief.engine().expired_items(), 100);
+        let found = victim.run(&["query indexed/by_g g = `\"G\"`", "select count"]).await;
+        assert!(found.starts_with("count 20 of 20"), "{found}");
+        for (table, left) in [("late", 20), ("indexed", 20), ("streamed", 2)] {
+            let table = victim.table(table);
+            assert_eq!(victim.engine().check_consistency(&table).await.unwrap(), []);
+            assert_eq!(count(&victim, &table.name).await, left);
+        }
+        let after = contents(&memory).await;
+        let left = |kind: u8| after.keys().filter(|key| key[0] == kind).count();
+        assert_eq!((left(b'J'), left(b'K'), left(b'X')), (0, 0, 0), "garbage and tokens are gone");
+        let streams = victim.run(&["streams streamed"]).await;
+        assert!(streams.contains("closed at"), "{streams}");
+    });
+}
