@@ -2,6 +2,9 @@
 //! interprets, and its progress in each shard.
 //!
 //! Rows repeat everything in their keys, so nobody has to parse a key.
+//!
+//! On a shared store any node may work for a consumer. Whoever works on a shard writes its checkpoints,
+//! under a lease and only while the consumer is the one that it works for. They only move forward.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -11,6 +14,7 @@ use zenobe_store::{Batch, Direction, Key, KeyRange, Value, WriteSet, write_with}
 use crate::Engine;
 use crate::error::{Error, Result};
 use crate::keyspace;
+use crate::lease::Lease;
 use crate::row::{Fields, corrupt};
 use crate::schema::Namespace;
 
@@ -40,6 +44,52 @@ pub enum Checkpoint {
     After { sequence: String },
     /// The shard is closed and everything in it is done.
     Finished,
+}
+
+impl Checkpoint {
+    /// Whether it lies behind `stored`: only then is there progress to note.
+    fn is_ahead_of(&self, stored: &Checkpoint) -> bool {
+        match (self, stored) {
+            (_, Checkpoint::Finished) | (Checkpoint::Oldest | Checkpoint::From { .. }, _) => false,
+            (Checkpoint::Finished, _) => true,
+            (Checkpoint::After { sequence: new }, Checkpoint::After { sequence: old }) => {
+                // Decimal numbers without leading zeros, of any length.
+                (new.len(), new) > (old.len(), old)
+            }
+            (Checkpoint::After { .. }, Checkpoint::Oldest | Checkpoint::From { .. }) => true,
+        }
+    }
+}
+
+/// In whose name, and for how long, a node notes a consumer's progress.
+#[derive(Debug, Clone)]
+pub struct Mandate {
+    pub consumer: ConsumerName,
+    /// The definition that the store must have. `None` for a consumer that is defined elsewhere.
+    pub definition: Option<String>,
+    pub lease: Lease,
+}
+
+impl Mandate {
+    /// What a write under the mandate declares as guards.
+    fn guards(&self) -> Vec<Key> {
+        let ConsumerName { namespace, name } = &self.consumer;
+        let row = self.definition.iter().map(|_| keyspace::consumer_row(namespace, name));
+        self.lease.guards().iter().cloned().chain(row).collect()
+    }
+
+    /// Whether it holds, given the values of its guards.
+    fn check(&self, guards: &[Option<Value>]) -> Result<()> {
+        let (lease, row) = guards.split_at(self.lease.guards().len());
+        self.lease.check(lease)?;
+        let (Some(expected), Some(row)) = (&self.definition, row.first()) else { return Ok(()) };
+        let stored = row.as_ref().map(|row| decode_consumer(row)).transpose()?;
+        let stored = stored.map(|(_, definition)| definition);
+        match stored.as_ref() == Some(expected) {
+            true => Ok(()),
+            false => Err(Error::LeaseLost { work: self.consumer.name.clone() }),
+        }
+    }
 }
 
 impl Engine {
@@ -82,27 +132,72 @@ impl Engine {
         rows.iter().map(|row| decode_checkpoint(row)).collect()
     }
 
-    /// Stores a consumer's progress in some shards, atomically. Durable when it returns.
-    pub async fn save_checkpoints(
+    /// How far a consumer has come in a shard; `None` if nothing has been noted.
+    pub async fn checkpoint(
         &self,
         consumer: &ConsumerName,
+        shard: &ShardName,
+    ) -> Result<Option<Checkpoint>> {
+        let row = self.store.get(&checkpoint_key(consumer, shard)).await?;
+        row.as_ref().map(stored_checkpoint).transpose()
+    }
+
+    /// Notes how far a consumer has come in some shards, all at once, where it has come further than is noted already.
+    /// Durable when it returns.
+    ///
+    /// # Errors
+    /// [`Error::LeaseLost`] if it is no longer for this node to say.
+    pub async fn save_checkpoints(
+        &self,
+        mandate: &Mandate,
         checkpoints: &[(ShardName, Checkpoint)],
     ) -> Result<()> {
-        let row = |(shard, checkpoint): &(ShardName, Checkpoint)| {
-            let row = encode_checkpoint(consumer, shard, checkpoint);
-            (checkpoint_key(consumer, shard), Some(row))
-        };
-        self.write_consumer_rows(checkpoints.iter().map(row).collect(), None).await
+        let consumer = &mandate.consumer;
+        let key = |(shard, _): &(ShardName, Checkpoint)| checkpoint_key(consumer, shard);
+        let keys: Vec<Key> = checkpoints.iter().map(key).collect();
+        self.write_under(mandate, &keys, |rows, batch| {
+            for (((shard, checkpoint), key), row) in checkpoints.iter().zip(&keys).zip(rows) {
+                let stored = row.as_ref().map(stored_checkpoint).transpose()?;
+                if stored.is_none_or(|stored| checkpoint.is_ahead_of(&stored)) {
+                    let row = encode_checkpoint(consumer, shard, checkpoint);
+                    batch.put(key.clone(), row.encode());
+                }
+            }
+            Ok(())
+        })
+        .await
     }
 
     /// Deletes a consumer's progress in shards that no longer exist.
-    pub async fn forget_checkpoints(
+    ///
+    /// # Errors
+    /// [`Error::LeaseLost`] if it is no longer for this node to say.
+    pub async fn forget_checkpoints(&self, mandate: &Mandate, shards: &[ShardName]) -> Result<()> {
+        let key = |shard: &ShardName| checkpoint_key(&mandate.consumer, shard);
+        let keys: Vec<Key> = shards.iter().map(key).collect();
+        self.write_under(mandate, &keys, |_, batch| {
+            keys.iter().for_each(|key| batch.delete(key.clone()));
+            Ok(())
+        })
+        .await
+    }
+
+    async fn write_under(
         &self,
-        consumer: &ConsumerName,
-        shards: &[ShardName],
+        mandate: &Mandate,
+        keys: &[Key],
+        fill: impl Fn(&[Option<Value>], &mut Batch) -> Result<()> + Send + Sync,
     ) -> Result<()> {
-        let rows = shards.iter().map(|shard| (checkpoint_key(consumer, shard), None)).collect();
-        self.write_consumer_rows(rows, None).await
+        let guards = mandate.guards();
+        let written = write_with(&*self.store, WriteSet { guards: &guards, keys }, |reads| {
+            let (guards, rows) = reads.split_at(guards.len());
+            mandate.check(guards)?;
+            let mut batch = Batch::new();
+            fill(rows, &mut batch)?;
+            Ok::<_, Error>((batch, ()))
+        });
+        written.await??;
+        Ok(())
     }
 
     async fn rows_of_consumers(&self, prefix: Key) -> Result<Vec<Value>> {
@@ -207,6 +302,11 @@ fn decode_checkpoint(row: &[u8]) -> Result<(ShardName, Checkpoint)> {
     Ok((ShardName { stream, shard }, checkpoint))
 }
 
+fn stored_checkpoint(row: &Value) -> Result<Checkpoint> {
+    let (_, checkpoint) = decode_checkpoint(row)?;
+    Ok(checkpoint)
+}
+
 #[cfg(test)]
 mod tests {
     use zenobe_store::Store;
@@ -218,6 +318,54 @@ mod tests {
     fn consumer(name: &str) -> ConsumerName {
         let namespace = Namespace { account: "1".into(), region: "r".into() };
         ConsumerName { namespace: Arc::new(namespace), name: name.into() }
+    }
+
+    fn mandate(consumer: &ConsumerName, definition: &str) -> Mandate {
+        let (consumer, definition) = (consumer.clone(), Some(definition.to_owned()));
+        Mandate { consumer, definition, lease: Lease::default() }
+    }
+
+    /// Whatever a node believes, and however often it says so.
+    #[tokio::test]
+    async fn checkpoints_only_move_forward() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let engine = Engine::open(store, EngineOptions::default()).await.unwrap();
+        let mandate = Mandate { definition: None, ..mandate(&consumer("c"), "") };
+        let after = |sequence: &str| Checkpoint::After { sequence: sequence.into() };
+        let steps = [
+            (Checkpoint::Oldest, Checkpoint::Oldest),
+            (Checkpoint::From { timestamp_ms: 7 }, Checkpoint::Oldest),
+            (after("9"), after("9")),
+            (after("10"), after("10")),
+            (after("9"), after("10")),
+            (Checkpoint::Oldest, after("10")),
+            (Checkpoint::Finished, Checkpoint::Finished),
+            (after("11"), Checkpoint::Finished),
+        ];
+        for (saved, expected) in steps {
+            engine.save_checkpoints(&mandate, &[(shard("s"), saved)]).await.unwrap();
+            let stored = engine.checkpoint(&mandate.consumer, &shard("s")).await.unwrap();
+            assert_eq!(stored, Some(expected));
+        }
+    }
+
+    /// Neither for one that was removed nor for one that has another definition by now.
+    #[tokio::test]
+    async fn nothing_is_noted_for_a_consumer_that_is_another() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let engine = Engine::open(store, EngineOptions::default()).await.unwrap();
+        let consumer = consumer("c");
+        engine.save_consumer(&consumer, "first").await.unwrap();
+        let first = mandate(&consumer, "first");
+        let checkpoints = [(shard("s"), Checkpoint::Finished)];
+        engine.remove_consumer(&consumer).await.unwrap();
+        for _ in 0..2 {
+            let saved = engine.save_checkpoints(&first, &checkpoints).await;
+            assert!(matches!(saved, Err(Error::LeaseLost { .. })), "{saved:?}");
+            assert_eq!(engine.checkpoints(&consumer).await.unwrap(), []);
+            engine.save_consumer(&consumer, "second").await.unwrap();
+        }
+        engine.save_checkpoints(&mandate(&consumer, "second"), &checkpoints).await.unwrap();
     }
 
     fn shard(shard: &str) -> ShardName {
@@ -238,14 +386,15 @@ mod tests {
             (shard("c"), Checkpoint::After { sequence: "123456789012345678901".into() }),
             (shard("d"), Checkpoint::Finished),
         ];
-        engine.save_checkpoints(&one, &checkpoints).await.unwrap();
-        engine.save_checkpoints(&two, &checkpoints[..1]).await.unwrap();
+        engine.save_checkpoints(&mandate(&one, "second"), &checkpoints).await.unwrap();
+        engine.save_checkpoints(&mandate(&two, "other"), &checkpoints[..1]).await.unwrap();
 
         let engine = Engine::open(store, EngineOptions::default()).await.unwrap();
         let expected = [(one.clone(), "second".to_owned()), (two.clone(), "other".to_owned())];
         assert_eq!(engine.consumers().await.unwrap(), expected);
         assert_eq!(engine.checkpoints(&one).await.unwrap(), checkpoints);
-        engine.forget_checkpoints(&one, &[shard("a"), shard("d")]).await.unwrap();
+        let forgotten = [shard("a"), shard("d")];
+        engine.forget_checkpoints(&mandate(&one, "second"), &forgotten).await.unwrap();
         assert_eq!(engine.checkpoints(&one).await.unwrap(), checkpoints[1..3]);
 
         let damaged = keyspace::consumer_row(&one.namespace, "damaged");

@@ -128,7 +128,7 @@ impl Engine {
         let (row, horizon_ms) = self.readable_stream(&*reader, stream).await?;
         let named = |other: &Shard| shard.parse() == Ok(other.id);
         let shard = row.shards_since(horizon_ms).find(named).ok_or(StreamError::ShardNotFound)?.id;
-        let last = Log::new(&*reader, row.log(shard.number)).last().await?;
+        let last = ShardLog::new(&*reader, row.log(shard.number)).last().await?;
         Ok(last.map(|entry| SequenceNumber { shard: shard.number, entry }))
     }
 

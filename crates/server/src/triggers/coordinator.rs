@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::{Id, JoinSet};
-use zenobe_engine::consumers::{Checkpoint, ShardName};
+use zenobe_engine::command::StreamName;
+use zenobe_engine::consumers::{Checkpoint, Mandate, ShardName};
+use zenobe_engine::error::Error;
 
 use super::definition::StartingPosition;
 use super::plan::{KnownStream, plan};
-use super::reader::ShardReader;
 use super::source::{SourceError, StreamDetail};
 use super::worker::{ShardWorker, Trigger};
 use crate::shutdown;
@@ -25,7 +26,7 @@ enum CoordinatorError {
     #[error(transparent)]
     Source(#[from] SourceError),
     #[error(transparent)]
-    Engine(#[from] zenobe_engine::error::Error),
+    Engine(#[from] Error),
 }
 
 /// Runs a trigger until it is stopped. Afterwards no worker is left that could still write a
@@ -37,13 +38,18 @@ pub async fn run(trigger: Arc<Trigger>, mut stop: shutdown::Listener) {
         () = stop.stopped() => {}
     }
     workers.tasks.shutdown().await;
+    if let Err(error) = trigger.engine.release_leases(&trigger.work(None)).await {
+        // They pass by themselves.
+        tracing::debug!(%error, "a trigger's leases could not be released");
+    }
 }
 
 async fn coordinate(trigger: &Arc<Trigger>, workers: &mut ShardWorkers) {
     loop {
         let delay = match refresh(trigger, workers).await {
             Ok(()) if workers.shards.is_empty() => WAITING_DELAY,
-            Ok(()) => REFRESH_DELAY,
+            // Another node is at it, or the trigger is about to be stopped.
+            Ok(()) | Err(CoordinatorError::Engine(Error::LeaseLost { .. })) => REFRESH_DELAY,
             Err(error) => {
                 let name = &trigger.definition.name;
                 tracing::warn!(trigger = name, %error, "a trigger's stream cannot be read");
@@ -62,13 +68,24 @@ struct ShardWorkers {
 }
 
 impl ShardWorkers {
-    fn start(&mut self, trigger: &Arc<Trigger>, shard: ShardName, from: Checkpoint) {
+    /// Starts work on a shard, if there is none and this node may.
+    async fn start(
+        &mut self,
+        trigger: &Arc<Trigger>,
+        shard: ShardName,
+        from: Checkpoint,
+    ) -> Result<(), CoordinatorError> {
         if self.shards.values().any(|running| *running == shard) {
-            return;
+            return Ok(());
         }
-        let worker = ShardWorker::new(trigger.clone(), shard.clone(), from);
+        let Some(mandate) = trigger.mandate(Some(&shard)).await? else { return Ok(()) };
+        // Another node may have come further until it let go of the shard.
+        let noted = trigger.engine.checkpoint(&trigger.consumer, &shard).await?;
+        let worker =
+            ShardWorker::new(trigger.clone(), shard.clone(), noted.unwrap_or(from), mandate);
         let task = self.tasks.spawn(worker.run());
         self.shards.insert(task.id(), shard);
+        Ok(())
     }
 
     /// Waits until a worker ends or the time is up.
@@ -96,20 +113,22 @@ async fn refresh(
     trigger: &Arc<Trigger>,
     workers: &mut ShardWorkers,
 ) -> Result<(), CoordinatorError> {
+    // One node begins and tidies up. It has the right to before it looks at what there is to do.
+    let mandate = trigger.mandate(None).await?;
     let streams = streams(trigger).await?;
-    let mut checkpoints = checkpoints(trigger).await?;
+    let mut checkpoints = checkpoints(trigger, mandate.as_ref()).await?;
     if checkpoints.is_empty() {
-        let Some(newest) = streams.last() else { return Ok(()) };
+        let (Some(newest), Some(mandate)) = (streams.last(), &mandate) else { return Ok(()) };
         let initial = initial_checkpoints(trigger, newest).await?;
-        trigger.engine.save_checkpoints(&trigger.consumer, &initial).await?;
+        trigger.engine.save_checkpoints(mandate, &initial).await?;
         checkpoints.extend(initial);
     }
     let plan = plan(&streams, &checkpoints);
     for (shard, from) in plan.runnable {
-        workers.start(trigger, shard, from);
+        workers.start(trigger, shard, from).await?;
     }
-    if !plan.forgotten.is_empty() {
-        trigger.engine.forget_checkpoints(&trigger.consumer, &plan.forgotten).await?;
+    if let Some(mandate) = mandate.filter(|_| !plan.forgotten.is_empty()) {
+        trigger.engine.forget_checkpoints(&mandate, &plan.forgotten).await?;
     }
     Ok(())
 }
@@ -131,14 +150,15 @@ async fn streams(trigger: &Trigger) -> Result<Vec<KnownStream>, SourceError> {
 /// changed, and are deleted.
 async fn checkpoints(
     trigger: &Trigger,
+    mandate: Option<&Mandate>,
 ) -> Result<BTreeMap<ShardName, Checkpoint>, CoordinatorError> {
     let table = format!(":table/{}/stream/", trigger.definition.table);
     let saved = trigger.engine.checkpoints(&trigger.consumer).await?;
     let (own, foreign): (Vec<_>, Vec<_>) =
         saved.into_iter().partition(|(shard, _)| shard.stream.contains(&table));
-    if !foreign.is_empty() {
+    if let Some(mandate) = mandate.filter(|_| !foreign.is_empty()) {
         let shards: Vec<ShardName> = foreign.into_iter().map(|(shard, _)| shard).collect();
-        trigger.engine.forget_checkpoints(&trigger.consumer, &shards).await?;
+        trigger.engine.forget_checkpoints(mandate, &shards).await?;
     }
     Ok(own.into_iter().collect())
 }
@@ -167,18 +187,14 @@ async fn initial_checkpoints(
     Ok(checkpoints)
 }
 
-/// The end of a shard in a form that can be stored: after the last existing record or, if none was
-/// written since now, from now on.
+/// The end of a shard as something that can be written down: after the last record that is there. No time would do: the clocks
+/// of those who write records may differ.
 async fn latest(trigger: &Trigger, shard: &ShardName) -> Result<Checkpoint, CoordinatorError> {
-    let now = Checkpoint::From { timestamp_ms: trigger.engine.clock().now_ms() };
-    let mut reader = ShardReader::new(trigger.streams.clone(), shard.clone(), now.clone());
-    let mut latest = now;
-    loop {
-        let batch = reader.read().await?;
-        let Some(last) = batch.records.last() else { return Ok(latest) };
-        latest = Checkpoint::After { sequence: last.sequence.clone() };
-        if reader.is_at_end() {
-            return Ok(latest);
-        }
-    }
+    let Some((_, label)) = shard.stream.rsplit_once('/') else { return Ok(Checkpoint::Oldest) };
+    let stream = StreamName { table: trigger.table(), label: label.to_owned() };
+    let last = trigger.engine.last_sequence_number(&stream, &shard.shard).await?;
+    Ok(match last {
+        Some(last) => Checkpoint::After { sequence: last.to_string() },
+        None => Checkpoint::Oldest,
+    })
 }

@@ -3,11 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
+use tokio::sync::MutexGuard;
 use tokio::task::JoinHandle;
 use zenobe_api::Api;
 use zenobe_database::RuntimeThread;
@@ -27,6 +30,9 @@ use crate::shutdown;
 /// More would be a mistake, and each costs some memory and polling.
 const TRIGGERS_MAX: usize = 1_000;
 
+/// How often to look for triggers that other nodes have added or removed.
+const FOLLOW_DELAY: Duration = Duration::from_secs(1);
+
 pub struct Triggers {
     engine: Arc<Engine>,
     api: Arc<Api>,
@@ -40,10 +46,12 @@ pub struct Triggers {
     dead_letter_directory: Option<PathBuf>,
     /// Held while triggers are added or removed.
     changing: tokio::sync::Mutex<()>,
+    is_stopped: AtomicBool,
 }
 
 #[derive(Clone)]
 struct Broken {
+    text: String,
     stored: Value,
     why: String,
 }
@@ -61,6 +69,16 @@ impl RunningTrigger {
         self.stop.stop();
         // The task neither panics nor is cancelled, and there would be nothing left to do.
         let _ = self.task.await;
+    }
+}
+
+async fn keep_following(triggers: Weak<Triggers>) {
+    loop {
+        tokio::time::sleep(FOLLOW_DELAY).await;
+        let Some(triggers) = triggers.upgrade() else { return };
+        if let Err(error) = triggers.follow().await {
+            tracing::warn!(%error, "the triggers of other nodes cannot be looked at");
+        }
     }
 }
 
@@ -108,6 +126,7 @@ impl Triggers {
             broken: Mutex::default(),
             dead_letter_directory,
             changing: tokio::sync::Mutex::default(),
+            is_stopped: AtomicBool::new(false),
         };
         for definition in configured {
             if let Some(hint) = triggers.hint(namespace, &definition.table).await {
@@ -116,7 +135,7 @@ impl Triggers {
             let consumer =
                 ConsumerName { namespace: namespace.clone(), name: definition.name.clone() };
             let dead_letter = definition.dead_letter.clone();
-            triggers.launch(consumer, definition, dead_letter, Origin::Configuration)?;
+            triggers.launch(consumer, definition, dead_letter, None)?;
         }
         for (consumer, text) in triggers.engine.consumers().await? {
             if triggers.running.lock().contains_key(&consumer) {
@@ -127,9 +146,47 @@ impl Triggers {
                 );
                 continue;
             }
-            triggers.launch_stored(consumer, &text)?;
+            triggers.launch_stored(consumer, text)?;
         }
-        Ok(Arc::new(triggers))
+        let triggers = Arc::new(triggers);
+        if triggers.engine.is_shared() {
+            triggers.runtime()?.spawn(keep_following(Arc::downgrade(&triggers)));
+        }
+        Ok(triggers)
+    }
+
+    /// Runs what other nodes have added and stops what they have removed.
+    async fn follow(&self) -> Result<(), TriggerError> {
+        let alone = self.changing.lock().await;
+        self.follow_alone(&alone).await
+    }
+
+    async fn follow_alone(&self, _alone: &MutexGuard<'_, ()>) -> Result<(), TriggerError> {
+        if !self.engine.is_shared() || self.is_stopped.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        let stored: BTreeMap<_, _> = self.engine.consumers().await?.into_iter().collect();
+        let outdated: Vec<RunningTrigger> = {
+            let mut running = self.running.lock();
+            let is_outdated = |(consumer, running): (&ConsumerName, &RunningTrigger)| {
+                let is_kept = running.trigger.stored.is_some();
+                let is_same = running.trigger.stored.as_ref() == stored.get(consumer);
+                (is_kept && !is_same).then(|| consumer.clone())
+            };
+            let outdated: Vec<ConsumerName> = running.iter().filter_map(is_outdated).collect();
+            outdated.iter().filter_map(|consumer| running.remove(consumer)).collect()
+        };
+        futures_util::future::join_all(outdated.into_iter().map(RunningTrigger::stop)).await;
+        self.broken.lock().retain(|consumer, _| stored.contains_key(consumer));
+        for (consumer, text) in stored {
+            let is_known = self.running.lock().contains_key(&consumer)
+                || self.broken.lock().get(&consumer).is_some_and(|broken| broken.text == text);
+            if !is_known {
+                self.broken.lock().remove(&consumer);
+                self.launch_stored(consumer, text)?;
+            }
+        }
+        Ok(())
     }
 
     /// Adds a trigger that survives restarts. Adding the same trigger again changes nothing.
@@ -138,7 +195,8 @@ impl Triggers {
         namespace: &Arc<Namespace>,
         definition: TriggerDefinition,
     ) -> Result<(), TriggerError> {
-        let _alone = self.changing.lock().await;
+        let alone = self.changing.lock().await;
+        self.follow_alone(&alone).await?;
         let consumer = ConsumerName { namespace: namespace.clone(), name: definition.name.clone() };
         {
             let running = self.running.lock();
@@ -155,12 +213,13 @@ impl Triggers {
         let text = definition.to_json().to_string();
         self.engine.save_consumer(&consumer, &text).await?;
         self.broken.lock().remove(&consumer);
-        self.launch(consumer, definition, dead_letter, Origin::Command)
+        self.launch(consumer, definition, dead_letter, Some(text))
     }
 
     /// Stops a trigger and deletes it, together with its progress.
     pub async fn remove(&self, namespace: &Arc<Namespace>, name: &str) -> Result<(), TriggerError> {
-        let _alone = self.changing.lock().await;
+        let alone = self.changing.lock().await;
+        self.follow_alone(&alone).await?;
         let consumer = ConsumerName { namespace: namespace.clone(), name: name.to_owned() };
         if self.broken.lock().contains_key(&consumer) {
             self.engine.remove_consumer(&consumer).await?;
@@ -185,7 +244,7 @@ impl Triggers {
     /// created after its triggers, so this is not an error, but a name may be misspelt.
     pub async fn hint(&self, namespace: &Arc<Namespace>, table: &str) -> Option<String> {
         let name = TableName { namespace: namespace.clone(), name: table.to_owned() };
-        match self.engine.table(&name).await {
+        match self.engine.current_table(&name).await {
             Err(zenobe_engine::error::Error::TableNotFound { .. }) => Some(format!(
                 "there is no table `{table}`; deliveries begin once there is one with a stream"
             )),
@@ -248,6 +307,8 @@ impl Triggers {
 
     /// Stops all triggers. Deliveries in progress are repeated after the next start.
     pub async fn stop(&self) {
+        let _alone = self.changing.lock().await;
+        self.is_stopped.store(true, Ordering::SeqCst);
         let running = std::mem::take(&mut *self.running.lock());
         futures_util::future::join_all(running.into_values().map(RunningTrigger::stop)).await;
     }
@@ -263,8 +324,8 @@ impl Triggers {
 
     /// A stored trigger that is no longer valid is kept and shown, and stops nothing else from
     /// running.
-    fn launch_stored(&self, consumer: ConsumerName, text: &str) -> Result<(), TriggerError> {
-        let stored: Value = serde_json::from_str(text).unwrap_or(Value::Null);
+    fn launch_stored(&self, consumer: ConsumerName, text: String) -> Result<(), TriggerError> {
+        let stored: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
         let checked = TriggerDefinition::parse(&stored).map_err(|error| error.to_string());
         let checked = checked.and_then(|definition| {
             let dead_letter = self.dead_letter(&definition).map_err(|error| error.to_string())?;
@@ -272,7 +333,7 @@ impl Triggers {
         });
         match checked {
             Ok((definition, dead_letter)) => {
-                return self.launch(consumer, definition, dead_letter, Origin::Command);
+                return self.launch(consumer, definition, dead_letter, Some(text));
             }
             Err(why) => {
                 let name = &consumer.name;
@@ -281,7 +342,7 @@ impl Triggers {
                     why,
                     "a stored trigger is invalid and does not run; add it again or remove it"
                 );
-                self.broken.lock().insert(consumer, Broken { stored, why });
+                self.broken.lock().insert(consumer, Broken { text, stored, why });
             }
         }
         Ok(())
@@ -296,18 +357,24 @@ impl Triggers {
         definition.dead_letter.as_ref().map(|given| given.bound_to(directory)).transpose()
     }
 
+    /// `stored` is the definition's text, if the store keeps it.
     fn launch(
         &self,
         consumer: ConsumerName,
         definition: TriggerDefinition,
         dead_letter: Option<DeadLetterDestination>,
-        origin: Origin,
+        stored: Option<String>,
     ) -> Result<(), TriggerError> {
+        let origin = match stored {
+            Some(_) => Origin::Command,
+            None => Origin::Configuration,
+        };
         let runtime = self.runtime()?;
         let api = InProcessStreams { api: self.api.clone(), namespace: consumer.namespace.clone() };
         let trigger = Arc::new(Trigger {
             consumer: consumer.clone(),
             definition,
+            stored,
             dead_letter,
             engine: self.engine.clone(),
             streams: Streams::new(Arc::new(api)),

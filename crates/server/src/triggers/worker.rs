@@ -8,7 +8,9 @@ use rand::RngExt;
 use tokio::sync::watch;
 use zenobe_engine::Engine;
 use zenobe_engine::command::TableName;
-use zenobe_engine::consumers::{Checkpoint, ConsumerName, ShardName};
+use zenobe_engine::consumers::{Checkpoint, ConsumerName, Mandate, ShardName};
+use zenobe_engine::error::Error;
+use zenobe_engine::schema::Namespace;
 
 use super::batcher::Batcher;
 use super::dead_letter::{self, Failure};
@@ -35,6 +37,8 @@ const FILTERED_CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
 pub struct Trigger {
     pub consumer: ConsumerName,
     pub definition: TriggerDefinition,
+    /// The definition as the store has it, if it is kept there.
+    pub stored: Option<String>,
     /// Where to put records that are given up.
     pub dead_letter: Option<DeadLetterDestination>,
     pub engine: Arc<Engine>,
@@ -43,15 +47,36 @@ pub struct Trigger {
 }
 
 impl Trigger {
-    fn table(&self) -> TableName {
+    pub fn table(&self) -> TableName {
         let namespace = Arc::clone(&self.consumer.namespace);
         TableName { namespace, name: self.definition.table.clone() }
     }
+
+    /// What the lease is on: a shard, or the trigger as a whole, whose name begins the names of all its shards.
+    pub fn work(&self, shard: Option<&ShardName>) -> String {
+        let Namespace { account, region } = &*self.consumer.namespace;
+        let trigger = format!("trigger/{account}/{region}/{}/", self.consumer.name);
+        match shard {
+            None => trigger,
+            Some(ShardName { stream, shard }) => format!("{trigger}{stream}/{shard}"),
+        }
+    }
+
+    /// The right to work on a shard, or to begin and to tidy up, if this node has it.
+    pub async fn mandate(&self, shard: Option<&ShardName>) -> Result<Option<Mandate>, Error> {
+        let lease = self.engine.lease(&self.work(shard)).await?;
+        let (consumer, definition) = (self.consumer.clone(), self.stored.clone());
+        Ok(lease.map(|lease| Mandate { consumer, definition, lease }))
+    }
 }
+
+/// This node no longer works on the shard.
+struct Lost;
 
 pub struct ShardWorker {
     trigger: Arc<Trigger>,
     shard: ShardName,
+    mandate: Mandate,
     endpoint: Endpoint,
     patterns: Vec<Pattern>,
     reader: ShardReader,
@@ -67,7 +92,12 @@ pub struct ShardWorker {
 }
 
 impl ShardWorker {
-    pub fn new(trigger: Arc<Trigger>, shard: ShardName, from: Checkpoint) -> ShardWorker {
+    pub fn new(
+        trigger: Arc<Trigger>,
+        shard: ShardName,
+        from: Checkpoint,
+        mandate: Mandate,
+    ) -> ShardWorker {
         let definition = &trigger.definition;
         ShardWorker {
             endpoint: Endpoint {
@@ -85,21 +115,33 @@ impl ShardWorker {
             saved_at: Instant::now(),
             trigger,
             shard,
+            mandate,
         }
     }
 
-    /// Returns once everything in the shard is settled and the checkpoint is stored.
+    /// Returns once everything in the shard is settled and that is written down, or another node works on it.
     pub async fn run(mut self) {
+        if let Err(Lost) = self.work().await {
+            let name = &self.trigger.definition.name;
+            tracing::info!(trigger = name, shard = self.shard.shard, "another node goes on");
+        }
+        self.trigger.metrics.set_oldest_pending(&self.shard, None);
+        let work = self.trigger.work(Some(&self.shard));
+        if let Err(error) = self.trigger.engine.release_leases(&work).await {
+            // It passes by itself.
+            tracing::debug!(%error, "a trigger's lease could not be released");
+        }
+    }
+
+    async fn work(&mut self) -> Result<(), Lost> {
         loop {
             self.fill_batch();
             if self.is_batch_due() {
-                self.deliver_batch().await;
+                self.deliver_batch().await?;
             } else if self.reader.is_at_end() {
-                self.write(Checkpoint::Finished).await;
-                self.trigger.metrics.set_oldest_pending(&self.shard, None);
-                return;
+                return self.write(Checkpoint::Finished).await;
             } else {
-                self.read_or_wait().await;
+                self.read_or_wait().await?;
             }
         }
     }
@@ -128,7 +170,7 @@ impl ShardWorker {
         self.batcher.is_full() || (!self.batcher.is_empty() && (is_time_up || waits_for_nothing))
     }
 
-    async fn read_or_wait(&mut self) {
+    async fn read_or_wait(&mut self) -> Result<(), Lost> {
         // Commits from now on count as news, even while we read.
         self.news.borrow_and_update();
         match self.reader.read().await {
@@ -145,7 +187,7 @@ impl ShardWorker {
                 let is_empty = batch.records.is_empty();
                 self.pending.extend(batch.records);
                 if is_empty && !self.reader.is_at_end() {
-                    self.wait_for_news().await;
+                    self.wait_for_news().await?;
                 }
             }
             Err(error) => {
@@ -153,13 +195,14 @@ impl ShardWorker {
                 tokio::time::sleep(RETRY_DELAY).await;
             }
         }
+        Ok(())
     }
 
-    async fn wait_for_news(&mut self) {
+    async fn wait_for_news(&mut self) -> Result<(), Lost> {
         if self.batcher.is_empty() {
             self.trigger.metrics.set_oldest_pending(&self.shard, None);
             if self.saved_at.elapsed() >= FILTERED_CHECKPOINT_INTERVAL {
-                self.save_looked_at().await;
+                self.save_looked_at().await?;
             }
         }
         let patience = self.batcher.time_left(Instant::now()).unwrap_or(IDLE_DELAY).min(IDLE_DELAY);
@@ -167,9 +210,10 @@ impl ShardWorker {
         if let Ok(Ok(())) = tokio::time::timeout(patience, self.news.changed()).await {
             tokio::time::sleep(NEWS_DELAY.min(patience)).await;
         }
+        Ok(())
     }
 
-    async fn deliver_batch(&mut self) {
+    async fn deliver_batch(&mut self) -> Result<(), Lost> {
         let mut delivery = Delivery::new(self.trigger.definition.rules, self.batcher.take());
         let mut status = None;
         loop {
@@ -180,16 +224,20 @@ impl ShardWorker {
             match step {
                 NextAction::Done => break,
                 NextAction::GiveUp { records, why, attempts } => {
-                    self.give_up(&records, why, attempts, status).await;
+                    self.give_up(&records, why, attempts, status).await?;
                 }
-                NextAction::Send => status = self.send(&mut delivery).await,
+                NextAction::Send => status = self.send(&mut delivery).await?,
             }
         }
-        self.save_looked_at().await;
+        self.save_looked_at().await
     }
 
     /// Makes one attempt and returns the status of the response.
-    async fn send(&self, delivery: &mut Delivery) -> Option<u16> {
+    async fn send(&self, delivery: &mut Delivery) -> Result<Option<u16>, Lost> {
+        // No guard protects the endpoint, so that a lease which may be another's is not used.
+        if !self.trigger.engine.is_fresh(&self.mandate.lease) {
+            return Err(Lost);
+        }
         let response = self.endpoint.deliver(delivery.records()).await;
         let metrics = &self.trigger.metrics;
         if let Some(problem) = &response.problem {
@@ -205,19 +253,25 @@ impl ShardWorker {
                 }
                 // The caller stores the checkpoint at the end of the batch.
                 if !delivery.is_settled() {
-                    self.write(Checkpoint::After { sequence: last_sequence }).await;
+                    self.write(Checkpoint::After { sequence: last_sequence }).await?;
                 }
             }
             DeliveryVerdict::Retry { after } => tokio::time::sleep(after).await,
             DeliveryVerdict::Exhausted => {}
         }
-        response.status
+        Ok(response.status)
     }
 
     /// Gives records up. With a destination, they are durable there before anything else happens.
-    async fn give_up(&self, records: &[Record], why: GivenUp, attempts: u32, status: Option<u16>) {
+    async fn give_up(
+        &self,
+        records: &[Record],
+        why: GivenUp,
+        attempts: u32,
+        status: Option<u16>,
+    ) -> Result<(), Lost> {
         let Trigger { definition, metrics, engine, .. } = &*self.trigger;
-        let Some(last) = records.last() else { return };
+        let Some(last) = records.last() else { return Ok(()) };
         let count = records.len() as u64;
         let name = &definition.name;
         tracing::error!(
@@ -256,7 +310,7 @@ impl ShardWorker {
                 add(&metrics.records_dead_lettered, count);
             }
         }
-        self.write(Checkpoint::After { sequence: last.sequence.clone() }).await;
+        self.write(Checkpoint::After { sequence: last.sequence.clone() }).await
     }
 
     fn note_trimmed(&self, count: u64, is_shard_gone: bool) {
@@ -281,24 +335,32 @@ impl ShardWorker {
         self.trigger.metrics.set_problem(Some(problem));
     }
 
-    async fn save_looked_at(&mut self) {
+    async fn save_looked_at(&mut self) -> Result<(), Lost> {
         if self.looked_at == self.saved {
-            return;
+            return Ok(());
         }
         if let Some(sequence) = self.looked_at.clone() {
-            self.write(Checkpoint::After { sequence }).await;
+            self.write(Checkpoint::After { sequence }).await?;
             self.saved = self.looked_at.clone();
             self.saved_at = Instant::now();
         }
+        Ok(())
     }
 
     /// Writes a checkpoint, however long that takes: continuing without it would repeat deliveries
     /// after a restart for no reason.
-    async fn write(&self, checkpoint: Checkpoint) {
-        let Trigger { engine, consumer, definition, .. } = &*self.trigger;
+    async fn write(&self, checkpoint: Checkpoint) -> Result<(), Lost> {
+        let Trigger { engine, definition, .. } = &*self.trigger;
         let checkpoints = [(self.shard.clone(), checkpoint)];
-        while let Err(error) = engine.save_checkpoints(consumer, &checkpoints).await {
-            tracing::error!(trigger = definition.name, %error, "a checkpoint cannot be written");
+        loop {
+            match engine.save_checkpoints(&self.mandate, &checkpoints).await {
+                Ok(()) => return Ok(()),
+                Err(Error::LeaseLost { .. }) => return Err(Lost),
+                Err(error) => {
+                    let name = &definition.name;
+                    tracing::error!(trigger = name, %error, "a checkpoint cannot be written");
+                }
+            }
             tokio::time::sleep(RETRY_DELAY).await;
         }
     }

@@ -18,4 +18,5 @@ mod statements;
 mod support;
 mod tail;
 mod triggers;
+mod two_nodes;
 mod wire;
