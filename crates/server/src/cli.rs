@@ -6,7 +6,8 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::commands::{
-    BenchArguments, ClockCommand, HealthArguments, SqlArguments, StreamCommand, TriggerCommand,
+    BenchArguments, ClockCommand, HealthArguments, SqlArguments, StatusArguments, StreamCommand,
+    TriggerCommand,
 };
 use crate::config::{self, LocalFlags, Options};
 
@@ -33,6 +34,8 @@ pub enum Command {
     /// Show the server's clock, and confirm it after a jump
     #[command(subcommand)]
     Clock(ClockCommand),
+    /// Show the nodes that share the server's store, and their background work
+    Status(StatusArguments),
     /// Measure any DynamoDB endpoint under load
     Bench(Box<BenchArguments>),
     /// Check whether a server can read and write

@@ -6,12 +6,14 @@
 //! | `POST /_zenobe/clock` | moves the time of a server with a driven clock |
 //! | `POST /_zenobe/clock/confirm` | confirms the clock after a jump |
 //! | `GET /_zenobe/health/live`, `…/ready` | whether the server runs, and whether it reads and writes |
+//! | `GET /_zenobe/status` | the nodes that share the store, and who does which work |
 //! | `GET /_zenobe/triggers` | all triggers and their status |
 //! | `POST /_zenobe/triggers` | adds a trigger |
 //! | `GET`, `DELETE /_zenobe/triggers/NAME` | shows or removes one |
 
 mod clock;
 mod health;
+mod status;
 mod triggers;
 
 use std::sync::Arc;
@@ -68,6 +70,7 @@ impl Admin {
         let outcome = match path.strip_prefix(PATH).unwrap_or_default() {
             "clock" => self.answer_clock(method, body).await,
             "clock/confirm" => self.confirm_clock(method).await,
+            "status" => self.answer_status(method).await,
             "triggers" => self.answer_triggers(namespace, method, body).await,
             rest => match rest.strip_prefix("triggers/") {
                 Some(name) => self.answer_trigger(namespace, method, name).await,
@@ -89,6 +92,7 @@ impl Admin {
         let jump_ms = clock.now_ms.saturating_sub(clock.expected_ms);
         out.single("zenobe_expiry_paused", Gauge, u64::from(clock.is_paused));
         out.single("zenobe_clock_jump_seconds", Gauge, jump_ms / 1_000);
+        out.single("zenobe_leases_held", Gauge, self.engine.held_leases());
         self.triggers.render_metrics(out);
     }
 }

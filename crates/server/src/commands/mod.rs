@@ -7,6 +7,7 @@ mod connection;
 mod health;
 mod manual;
 mod sql;
+mod status;
 mod tail;
 mod trigger;
 
@@ -20,6 +21,7 @@ pub use clock::ClockCommand;
 pub use health::HealthArguments;
 pub use manual::{print_completions, print_man_pages, print_reference};
 pub use sql::SqlArguments;
+pub use status::StatusArguments;
 pub use tail::TailArguments;
 pub use trigger::TriggerCommand;
 
@@ -57,6 +59,10 @@ pub fn run_trigger(command: TriggerCommand) -> Result<(), CommandError> {
 
 pub fn run_clock(command: ClockCommand) -> Result<(), CommandError> {
     runtime()?.block_on(clock::run(command))
+}
+
+pub fn run_status(arguments: StatusArguments) -> Result<(), CommandError> {
+    runtime()?.block_on(status::run(arguments))
 }
 
 pub fn run_stream(command: StreamCommand) -> Result<(), CommandError> {

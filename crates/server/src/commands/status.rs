@@ -1,0 +1,114 @@
+//! `zenobe status`: the nodes on a server's store, and who does which background work.
+
+use clap::Args;
+use hyper::Method;
+use serde_json::Value;
+
+use super::connection::{Connection, ConnectionArguments};
+use super::{CommandError, print_line};
+use crate::time::iso8601;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  zenobe status")]
+pub struct StatusArguments {
+    #[command(flatten)]
+    connection: ConnectionArguments,
+}
+
+pub async fn run(arguments: StatusArguments) -> Result<(), CommandError> {
+    let connection = Connection::new(&arguments.connection)?;
+    let status = connection.admin(Method::GET, "status", None).await?;
+    describe(&status).iter().try_for_each(|line| print_line(line))
+}
+
+fn describe(status: &Value) -> Vec<String> {
+    let mut lines = vec![match status["store"]["write_failure"].as_str() {
+        Some(why) => format!("The store refuses writes: {why}"),
+        None => format!("The store is open, with {} bytes.", status["store"]["size_bytes"]),
+    }];
+    if status["shared"] != true {
+        lines.push("This server has its store for itself.".to_owned());
+        return lines;
+    }
+    let nodes = list(&status["nodes"]);
+    lines.push(format!("{} nodes share it:", nodes.len()));
+    for node in nodes {
+        let is_this = if node["this"] == true { " (this one)" } else { "" };
+        let state = if node["alive"] == true { "alive" } else { "silent" };
+        let (started, clock) = (time(&node["started_at_ms"]), time(&node["clock_ms"]));
+        let name = name_of(node);
+        lines.push(format!("  {name}{is_this}: {state}, since {started}, last seen at {clock}"));
+    }
+    lines.push("Background work:".to_owned());
+    for lease in list(&status["leases"]) {
+        let holder = nodes.iter().find(|node| node["id"] == lease["node"]);
+        let holder = holder.map_or_else(|| text(&lease["node"]), name_of);
+        let (work, since) = (text(&lease["work"]), time(&lease["since_ms"]));
+        lines.push(format!("  {work}: {holder}, since {since}"));
+    }
+    lines
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// What operators call a node, or its id.
+fn name_of(node: &Value) -> String {
+    match node["name"].as_str() {
+        Some(name) if !name.is_empty() => name.to_owned(),
+        _ => text(&node["id"]),
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn time(value: &Value) -> String {
+    iso8601(value.as_u64().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn nodes_and_leases_are_listed() {
+        let store = json!({"size_bytes": 7, "write_failure": null});
+        let alone = json!({"shared": false, "nodes": [], "leases": [], "store": store});
+        assert_eq!(
+            describe(&alone),
+            ["The store is open, with 7 bytes.", "This server has its store for itself."]
+        );
+        let node = |id: &str, name: &str, this| {
+            json!({
+                "id": id, "name": name, "this": this, "alive": this, "started_at_ms": 0,
+                "clock_ms": 86_400_000,
+            })
+        };
+        let shared = json!({
+            "shared": true,
+            "nodes": [node("1", "a", true), node("2", "", false)],
+            "leases": [
+                {"work": "expiry", "node": "1", "since_ms": 0},
+                {"work": "tokens", "node": "3", "since_ms": 0},
+            ],
+            "store": store,
+        });
+        let (start, now) = ("1970-01-01T00:00:00.000Z", "1970-01-02T00:00:00.000Z");
+        assert_eq!(
+            describe(&shared)[1..],
+            [
+                "2 nodes share it:".to_owned(),
+                format!("  a (this one): alive, since {start}, last seen at {now}"),
+                format!("  2: silent, since {start}, last seen at {now}"),
+                "Background work:".to_owned(),
+                format!("  expiry: a, since {start}"),
+                format!("  tokens: 3, since {start}"),
+            ]
+        );
+    }
+}
