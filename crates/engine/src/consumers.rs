@@ -3,8 +3,9 @@
 //!
 //! Rows repeat everything in their keys, so nobody has to parse a key.
 //!
-//! On a shared store any node may work for a consumer. Whoever works on a shard writes its checkpoints,
-//! under a lease and only while the consumer is the one that it works for. They only move forward.
+//! On a shared store any node may work for a consumer. The node that works on a shard writes its
+//! checkpoints, under a lease and only while the consumer's definition is unchanged. Checkpoints
+//! only move forward.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -47,7 +48,7 @@ pub enum Checkpoint {
 }
 
 impl Checkpoint {
-    /// Whether it lies behind `stored`: only then is there progress to note.
+    /// Whether it comes after `stored`: only then is there progress to store.
     fn is_ahead_of(&self, stored: &Checkpoint) -> bool {
         match (self, stored) {
             (_, Checkpoint::Finished) | (Checkpoint::Oldest | Checkpoint::From { .. }, _) => false,
@@ -61,24 +62,24 @@ impl Checkpoint {
     }
 }
 
-/// In whose name, and for how long, a node notes a consumer's progress.
+/// The right of a node to store a consumer's progress: for which consumer, and under which lease.
 #[derive(Debug, Clone)]
 pub struct Mandate {
     pub consumer: ConsumerName,
-    /// The definition that the store must have. `None` for a consumer that is defined elsewhere.
+    /// The definition that the store must have. `None` for a consumer defined elsewhere.
     pub definition: Option<String>,
     pub lease: Lease,
 }
 
 impl Mandate {
-    /// What a write under the mandate declares as guards.
+    /// The guards that a write under the mandate declares.
     fn guards(&self) -> Vec<Key> {
         let ConsumerName { namespace, name } = &self.consumer;
         let row = self.definition.iter().map(|_| keyspace::consumer_row(namespace, name));
         self.lease.guards().iter().cloned().chain(row).collect()
     }
 
-    /// Whether it holds, given the values of its guards.
+    /// Checks that the mandate holds, given the values of its guards.
     fn check(&self, guards: &[Option<Value>]) -> Result<()> {
         let (lease, row) = guards.split_at(self.lease.guards().len());
         self.lease.check(lease)?;
@@ -132,7 +133,7 @@ impl Engine {
         rows.iter().map(|row| decode_checkpoint(row)).collect()
     }
 
-    /// How far a consumer has come in a shard; `None` if nothing has been noted.
+    /// A consumer's progress in a shard; `None` if none is stored.
     pub async fn checkpoint(
         &self,
         consumer: &ConsumerName,
@@ -142,11 +143,11 @@ impl Engine {
         row.as_ref().map(stored_checkpoint).transpose()
     }
 
-    /// Notes how far a consumer has come in some shards, all at once, where it has come further than is noted already.
+    /// Stores a consumer's progress in some shards atomically, where it is ahead of the stored one.
     /// Durable when it returns.
     ///
     /// # Errors
-    /// [`Error::LeaseLost`] if it is no longer for this node to say.
+    /// [`Error::LeaseLost`] if another node has taken over.
     pub async fn save_checkpoints(
         &self,
         mandate: &Mandate,
@@ -171,7 +172,7 @@ impl Engine {
     /// Deletes a consumer's progress in shards that no longer exist.
     ///
     /// # Errors
-    /// [`Error::LeaseLost`] if it is no longer for this node to say.
+    /// [`Error::LeaseLost`] if another node has taken over.
     pub async fn forget_checkpoints(&self, mandate: &Mandate, shards: &[ShardName]) -> Result<()> {
         let key = |shard: &ShardName| checkpoint_key(&mandate.consumer, shard);
         let keys: Vec<Key> = shards.iter().map(key).collect();
@@ -325,7 +326,7 @@ mod tests {
         Mandate { consumer, definition, lease: Lease::default() }
     }
 
-    /// Whatever a node believes, and however often it says so.
+    /// This holds whatever a node believes, and however often it repeats it.
     #[tokio::test]
     async fn checkpoints_only_move_forward() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
@@ -349,7 +350,7 @@ mod tests {
         }
     }
 
-    /// Neither for one that was removed nor for one that has another definition by now.
+    /// Neither for a removed consumer nor for one that has another definition by now.
     #[tokio::test]
     async fn nothing_is_noted_for_a_consumer_that_is_another() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());

@@ -90,10 +90,10 @@ pub enum Error {
     #[error("transaction with this token is in progress")]
     TransactionInProgress,
 
-    /// Another node does this work now. Nothing was written, and no client hears of it.
+    /// Another node does this work now. Nothing was written, and no client sees this error.
     #[error("the lease on {work} is lost")]
     LeaseLost { work: String },
-    /// Others wrote the same items in each of the store's tries. Nothing was written.
+    /// Every attempt conflicted with other writes of the same items. Nothing was written.
     #[error("the write met others on its items in each of its tries")]
     Conflict,
     /// The store can't be reached. Nothing was written.
@@ -114,7 +114,7 @@ pub enum CancellationReason {
     /// Shown as ValidationError with the single operation's text.
     Invalid(Box<Error>),
     CollectionTooLarge,
-    /// Others wrote the same items in each of the store's tries.
+    /// Every attempt conflicted with other writes of the same items.
     Conflict,
 }
 

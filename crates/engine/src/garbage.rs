@@ -1,9 +1,10 @@
-//! What is left of tables, indexes and shards that are gone.
+//! The remains of deleted tables, indexes and shards.
 //!
-//! On a store of this process a range goes at once, whatever is in it. On a store that is shared that could be a transaction
-//! of any size: there a row says what is garbage, in the write that makes it so, and the entries go in bounded
-//! steps in the background. Nobody looks at them meanwhile. Ids are never used again, except that of an expiry index, whose
-//! garbage ends with the next one.
+//! On a store of this process a range is deleted at once, whatever its size. On a shared store that
+//! could be a transaction of any size. There, the write that turns a range into garbage adds a row
+//! that says so, and background work deletes the entries in bounded steps. Nobody reads them in the
+//! meantime. Ids are never reused, except that of an expiry index, whose garbage ends with the next
+//! one.
 
 use std::ops::ControlFlow;
 
@@ -14,11 +15,11 @@ use crate::error::{Error, Result};
 use crate::keyspace;
 use crate::lease::Lease;
 
-/// How many entries are deleted at once.
+/// How many entries to delete at once.
 const ENTRIES_AT_ONCE_MAX: usize = 1_000;
 
 impl Engine {
-    /// Adds to `batch` that everything that begins with `prefix` is to go.
+    /// Adds to `batch` that everything with this prefix must be deleted.
     pub(crate) fn discard(&self, prefix: &Key, batch: &mut Batch) {
         match self.is_shared {
             true => batch.put(keyspace::garbage_row(prefix), Value::new()),
@@ -26,7 +27,7 @@ impl Engine {
         }
     }
 
-    /// Adds to `batch` that a log is to go, with its numbering.
+    /// Adds to `batch` that a log must be deleted, with its numbering.
     pub(crate) fn discard_log(&self, log: &Key, batch: &mut Batch) {
         match self.is_shared {
             true => {
@@ -37,7 +38,7 @@ impl Engine {
         }
     }
 
-    /// Deletes all garbage. A row that can't be worked off doesn't keep the others.
+    /// Deletes all garbage. If one row fails, the others still proceed.
     pub(crate) async fn collect_garbage(&self, lease: &Lease) -> Result<()> {
         let mut outcome = Ok(());
         for row in self.keys_of(KeyRange::prefix(keyspace::garbage_prefix()), usize::MAX).await? {
@@ -67,7 +68,7 @@ impl Engine {
         }
     }
 
-    /// Deletes a part, and the row with the last one, if it still is garbage.
+    /// Deletes a part, and with the last part the row, if it is still garbage.
     async fn delete_garbage(
         &self,
         row: &Key,

@@ -251,7 +251,7 @@ pub fn nodes_prefix() -> Key {
     Key::from_static(&[kind::NODE])
 }
 
-/// `'O' text(work)`: who does some work that only one node may do at a time, encoded as an item.
+/// `'O' text(work)`: which node does some work that only one may do at a time, encoded as an item.
 pub fn lease_row(work: &str) -> Key {
     let mut key = vec![kind::LEASE];
     push_text(&mut key, work);
@@ -265,7 +265,7 @@ pub fn leases_prefix() -> Key {
 
 // ---- garbage ------------------------------------------------------------------------------------
 
-/// `'J' prefix`: everything that begins with the prefix belongs to nobody any more and is to be deleted.
+/// `'J' prefix`: everything with this prefix is garbage and must be deleted.
 pub fn garbage_row(prefix: &[u8]) -> Key {
     [&[kind::GARBAGE], prefix].concat().into()
 }
@@ -391,8 +391,8 @@ pub fn table_id_sequence() -> Key {
     Key::from_static(&[kind::TABLE_ID_SEQUENCE])
 }
 
-/// `'Q'`: counter of the changes of definitions, kept where several engines share a store. Whoever sees it change reads the
-/// definitions again.
+/// `'Q'`: counts the changes of definitions, where several engines share a store. An engine that
+/// sees it change reads the definitions again.
 pub fn catalog_changes() -> Key {
     Key::from_static(&[kind::CATALOG_CHANGES])
 }

@@ -61,11 +61,12 @@ pub struct Engine {
     pub(crate) timeline: Timeline,
     pub(crate) random: Random,
     pub(crate) limits: Limits,
-    /// Whether other engines may write to the same store. If none does, this engine's catalogue is always the
-    /// truth, and a read needs not ask the store whether its definition of the table is current.
+    /// Whether other engines may write to the same store. If none does, this engine's catalogue is
+    /// always right, and a read need not ask the store whether its definition of the table is
+    /// current.
     pub(crate) is_shared: bool,
     pub(crate) leases: Leases,
-    /// By how much other engines' clocks may differ from this one's; 0 if there are no others.
+    /// How far other engines' clocks may differ from this one's; 0 if there are no others.
     pub(crate) clock_skew_ms: u64,
     pub(crate) catalog: Catalog,
     pub(crate) background: Background,
@@ -124,7 +125,8 @@ impl Engine {
         self.catalog.find(&*self.store, name).await
     }
 
-    /// As [`Engine::table`], and the truth at some moment of the call, whoever else changes tables of the store.
+    /// Like [`Engine::table`], but current at some moment during the call, even if other engines
+    /// change tables.
     pub async fn current_table(&self, name: &TableName) -> Result<Arc<Table>> {
         let mut table = self.table(name).await?;
         while !self.is_current(&table).await? {
@@ -138,8 +140,8 @@ impl Engine {
         self.catalog.refresh(&*self.store, stale).await
     }
 
-    /// The definition that replaces `table`, or `error` if none does: what does not fit a table may fit what the table
-    /// has become.
+    /// The definition that replaces `table`, or `error` if none does: a request that does not fit
+    /// the old definition may fit the new one.
     pub(crate) async fn refresh_after(&self, table: &Table, error: Error) -> Result<Arc<Table>> {
         match self.is_current(table).await? {
             true => Err(error),
@@ -147,7 +149,7 @@ impl Engine {
         }
     }
 
-    /// Replaces definitions that are no longer current, and says whether there were any.
+    /// Replaces stale definitions, and returns whether there were any.
     pub(crate) async fn refresh_stale(&self, tables: &mut [Arc<Table>]) -> Result<bool> {
         if !self.is_shared && !tables.iter().any(|table| table.is_in_question()) {
             return Ok(false);

@@ -15,12 +15,13 @@ pub struct EngineOptions {
     /// How far the clock may jump forward. After a longer jump nothing expires until somebody
     /// confirms it; `None` trusts every clock. A driven clock is always trusted.
     pub clock_jump_ms_max: Option<u64>,
-    /// By how much the clocks of engines that share a store may differ. Nothing is taken for past before every one of them
-    /// agrees. Without meaning for an engine that has its store for itself.
+    /// How far the clocks of engines that share a store may differ. Nothing counts as past before
+    /// all of them agree. Has no effect on an engine that does not share its store.
     pub clock_skew_ms_max: u64,
-    /// After how long without a sign of life another engine takes over the background work of one that shares its store.
+    /// How long an engine on a shared store may be silent before another takes over its background
+    /// work.
     pub lease_period: Duration,
-    /// What operators call this engine among those that share its store.
+    /// The name that operators use for this engine among those that share its store.
     pub node_name: String,
     pub streams: StreamOptions,
     /// How long a global index that is added or deleted keeps each status.

@@ -130,8 +130,8 @@ pub trait Store: Reader + 'static {
 
     fn statistics(&self) -> Statistics;
 
-    /// Whether others may write to it at the same time, from this process or another. If nobody does, its one writer may
-    /// trust what it remembers of its own writes.
+    /// Whether others may write to it at the same time, from this process or another. If nobody
+    /// does, its one writer may trust its memory of its own writes.
     fn is_shared(&self) -> bool {
         false
     }

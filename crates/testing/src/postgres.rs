@@ -1,4 +1,5 @@
-//! A PostgreSQL for the tests of one process: started with the first that asks, stopped when the process ends, however it ends.
+//! A PostgreSQL server for the tests of one process. It starts with the first test that asks, and
+//! stops when the process ends, however it ends.
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -7,12 +8,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A running server, with a database of its own for each test.
+/// A running server, with a separate database for each test.
 pub struct Postgres {
     pub port: u16,
     programs: PathBuf,
     databases: AtomicU32,
-    /// The server is stopped when the input of this is closed.
+    /// Closing its input stops the server.
     _script: Child,
 }
 

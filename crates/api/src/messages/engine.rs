@@ -191,7 +191,7 @@ texts! {
             unless the requests are identical";
     }
     TransactionConflict, "" => {
-        /// Another write of the same items was faster, again and again. Nothing was written.
+        /// Every attempt conflicted with another write of the same items. Nothing was written.
         transaction_ongoing() "Transaction is ongoing for the item";
     }
     TransactionInProgress, "" => {
@@ -500,7 +500,7 @@ mod tests {
 
     use super::*;
 
-    /// Clients try again after each of these. Only what may have been written is no more than an error.
+    /// Clients retry after each of these. A write that may have happened gets a plain server error.
     #[test]
     fn a_store_that_is_far_away_fails_in_words_that_clients_understand() {
         let table = Subject::Table { name: "t", region: "r" };

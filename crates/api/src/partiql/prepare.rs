@@ -121,7 +121,7 @@ impl BoundStatement<'_> {
         context.engine.table(name).await.map_err(|error| self.not_found(error))
     }
 
-    /// As [`Bound::find`], for whoever does not look again.
+    /// Like [`Bound::find`], for callers that do not check the definition again.
     pub(crate) async fn find_current(
         &self,
         context: &Context<'_>,

@@ -96,7 +96,7 @@ impl Catalog {
         self.change_under(store, name, &Lease::default(), |_| Vec::new(), decide).await
     }
 
-    /// As [`Catalog::change`], for work that is done under a lease.
+    /// Like [`Catalog::change`], for work under a lease.
     pub(crate) async fn change_leased(
         &self,
         store: &dyn Store,
@@ -107,8 +107,8 @@ impl Catalog {
         self.change_under(store, name, lease, |_| Vec::new(), decide).await
     }
 
-    /// As [`Catalog::change`], as long as `lease` holds. `also` are further keys that the edit's batch writes and that others
-    /// decide by.
+    /// Like [`Catalog::change`], while `lease` holds. `also` are further keys that the edit's batch
+    /// writes and that other decisions depend on.
     pub(crate) async fn change_under(
         &self,
         store: &dyn Store,
@@ -217,7 +217,7 @@ impl Catalog {
         self.count_change(batch);
     }
 
-    /// Tells the other engines on the store that there is something to read.
+    /// Notifies the other engines on the store that definitions have changed.
     fn count_change(&self, batch: &mut Batch) {
         if self.is_shared {
             batch.add(keyspace::catalog_changes(), 1);

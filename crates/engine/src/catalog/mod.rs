@@ -1,9 +1,10 @@
 //! The tables of a store: their definitions as stored rows, and an immutable map of them in memory.
 //!
-//! Lookups read the map without locks. Changes of definitions run one after the other within an engine
-//! (`change`) and swap the map after their commit. Other engines may share the store: the version
-//! row that every item write guards tells when a definition in hand is stale, and a name that the map
-//! lacks is looked up in the store. Whoever walks the whole map follows the store first ([`Catalog::follow`]).
+//! Lookups read the map without locks. Within an engine, changes of definitions run one after the
+//! other (`change`) and swap the map after their commit. Other engines may share the store. The
+//! version row that every item write guards shows when a definition is stale, and a name that is
+//! missing from the map is looked up in the store. Callers that walk the whole map follow the store
+//! first ([`Catalog::follow`]).
 
 pub(crate) mod change;
 pub(crate) mod definition_row;
@@ -33,16 +34,16 @@ pub(crate) struct Catalog {
     tables: ArcSwap<Tables>,
     /// Held from before a definition's row is read or written until the map agrees with it.
     changing: tokio::sync::Mutex<()>,
-    /// Whether other engines change definitions, too.
+    /// Whether other engines also change definitions.
     is_shared: bool,
-    /// How many changes of definitions the store had counted when the map last agreed with all of them.
+    /// The store's count of changes when the map last agreed with all definitions.
     changes: AtomicI64,
 }
 
 impl Catalog {
-    /// Reads every definition of the store.
+    /// Reads every definition in the store.
     pub(crate) async fn load(store: &dyn Reader, is_shared: bool) -> Result<Catalog> {
-        // Counted before the rows are read: a change in between is looked at once more.
+        // Counted before the rows are read: a change in between is followed later.
         let changes = count_changes(store).await?;
         Ok(Catalog {
             tables: ArcSwap::from_pointee(load_tables(store).await?),
@@ -52,8 +53,9 @@ impl Catalog {
         })
     }
 
-    /// Makes the map agree with the store on all tables if any engine has changed a definition since the last time, and says
-    /// whether that was so. An engine that shares its store with no other has nothing to learn.
+    /// Makes the map agree with the store on all tables, if any engine has changed a definition
+    /// since the last time. Returns whether one had. Does nothing for an engine that does not share
+    /// its store.
     pub(crate) async fn follow(&self, store: &dyn Store) -> Result<bool> {
         if !self.is_shared {
             return Ok(false);
@@ -66,7 +68,7 @@ impl Catalog {
         let mut stored = load_tables(store).await?;
         let known = self.tables.load();
         for (name, table) in &mut stored {
-            // Whoever compares handles must not take the same definition for another.
+            // Callers that compare handles must not mistake the same definition for another.
             if let Some(known) = known.get(name).filter(|known| known.is_same_version(table)) {
                 *table = Arc::clone(known);
             }
@@ -151,7 +153,7 @@ impl Catalog {
     }
 }
 
-/// A row that doesn't decode is an error: to go on without one of the tables would be to lose it.
+/// A row that doesn't decode is an error: continuing without a table would mean losing it.
 async fn load_tables(store: &dyn Reader) -> Result<Tables> {
     let mut tables = Tables::default();
     let mut failure = None;

@@ -129,7 +129,8 @@ impl Table {
         self.in_question.load(Ordering::SeqCst)
     }
 
-    /// Whether both are the same version of the same table, and this handle is as good as the other.
+    /// Whether both are the same version of the same table, and this handle has not been
+    /// invalidated.
     pub(crate) fn is_same_version(&self, other: &Table) -> bool {
         let (this, other) = (&self.definition, &other.definition);
         (this.id, this.version) == (other.id, other.version) && !self.is_in_question()

@@ -78,7 +78,7 @@ pub(crate) async fn backfill_expiries(
     step.take(&missing, keys, add).await
 }
 
-/// A backfill: where, as long as which lease holds, and where it notes how far it has come.
+/// A backfill: its store, its lease, and where it stores its progress.
 #[derive(Clone, Copy)]
 pub(crate) struct Walk<'a> {
     pub store: &'a dyn Store,
@@ -130,8 +130,8 @@ impl BackfillBatch<'_> {
         self.write(&keys, fill).await
     }
 
-    /// Writes what `fill` adds to the batch, given what `keys` hold, unless the definition in hand is stale or the lease is
-    /// lost.
+    /// Writes what `fill` adds to the batch, given the values of `keys`, unless the definition is
+    /// stale or the lease is lost.
     async fn write(
         &self,
         keys: &[Key],

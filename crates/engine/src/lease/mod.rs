@@ -1,14 +1,16 @@
 //! Leases: which of the engines that share a store does which background work.
 //!
-//! A lease is a row with its holder and a number that the holder counts up for as long as it lives. Whoever else wants the
-//! work looks at the row, and takes it over once it has not changed for the period that it names, by the observer's own
-//! monotonic clock. No node's clock is ever compared with another's.
+//! A lease is a row with its holder and a number that the holder increments for as long as it
+//! lives. Any other node that wants the work watches the row. It takes the lease over once the row
+//! has not changed for the period that it names, by the observer's own monotonic clock. No node's
+//! clock is ever compared with another's.
 //!
-//! **Invariant:** every write of work that is done under a lease declares the lease's row as a guard and checks it in its
-//! decision ([`Lease::check`]). A node that was paused or cut off, and has lost its lease meanwhile, writes nothing
-//! more, whatever it believes.
+//! **Invariant:** every write of work under a lease declares the lease's row as a guard and checks
+//! it in its decision ([`Lease::check`]). A node that was paused or cut off, and has lost its lease
+//! in the meantime, writes nothing more, whatever it believes.
 //!
-//! On a store that is not shared there is nobody to keep out: leases have no rows there, and cost nothing.
+//! A store that is not shared has no other nodes to exclude: leases have no rows there, and cost
+//! nothing.
 
 mod nodes;
 mod row;
@@ -29,8 +31,8 @@ use self::row::LeaseRow;
 pub use nodes::{LeaseStatus, NodeStatus};
 pub(crate) use tenure::Leases;
 
-/// The right to do some work, as long as the store agrees. The default is the right of an engine that has its store for
-/// itself.
+/// The right to do some work, while the store agrees. The default is the right of an engine that
+/// does not share its store.
 #[derive(Debug, Clone, Default)]
 pub struct Lease {
     fence: Option<Arc<Fence>>,
@@ -41,7 +43,7 @@ struct Fence {
     work: String,
     guards: [Key; 1],
     node: String,
-    /// Tells the times apart at which the same node took the same lease.
+    /// Distinguishes the times at which the same node took the same lease.
     term: u64,
 }
 
@@ -56,12 +58,13 @@ impl Lease {
         term(self) == term(other)
     }
 
-    /// What a write under this lease declares as guards: one key or none.
+    /// The guards that a write under this lease declares: one key or none.
     pub(crate) fn guards(&self) -> &[Key] {
         self.fence.as_ref().map_or(&[], |fence| &fence.guards)
     }
 
-    /// Whether the lease holds, given the values of [`Lease::guards`]. To be asked by every decision of the work.
+    /// Checks that the lease holds, given the values of [`Lease::guards`]. Every decision of the
+    /// work must call this.
     pub(crate) fn check(&self, guards: &[Option<Value>]) -> Result<()> {
         let Some(fence) = &self.fence else { return Ok(()) };
         let row = guards.first().and_then(Option::as_ref).map(LeaseRow::decode).transpose()?;
@@ -73,7 +76,7 @@ impl Lease {
 }
 
 impl Engine {
-    /// The lease on some work, if this engine has it or can have it now.
+    /// The lease for some work, if this engine holds it or can take it now.
     pub async fn lease(&self, work: &str) -> Result<Option<Lease>> {
         if !self.is_shared {
             return Ok(Some(Lease::default()));
@@ -89,8 +92,8 @@ impl Engine {
         }
     }
 
-    /// Whether the lease was good a moment ago: renewed less than its period ago, so that nobody can have taken it over.
-    /// For effects outside the store, which no guard protects.
+    /// Whether the lease was valid a moment ago: renewed less than its period ago, so that nobody
+    /// can have taken it over. For effects outside the store, which no guard protects.
     pub fn is_fresh(&self, lease: &Lease) -> bool {
         let is_held = |key| self.leases.held(key).is_some_and(|held| held.is_same_tenure(lease));
         lease.guards().iter().all(is_held)
@@ -118,7 +121,8 @@ impl Engine {
         }
     }
 
-    /// Gives leases back, so that others need not wait for their period to pass: those on work that begins with `prefix`.
+    /// Releases the leases on work that starts with `prefix`, so that others need not wait for
+    /// their period to pass.
     pub async fn release_leases(&self, prefix: &str) -> Result<()> {
         let held = self.leases.forget(prefix);
         if held.is_empty() {
@@ -139,7 +143,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Says that this node lives, and keeps its leases: those that the store still knows as its own.
+    /// Shows that this node is alive, and renews its leases: those that the store still assigns to
+    /// it.
     pub(crate) async fn renew_leases(&self) -> Result<()> {
         let held = self.leases.all();
         let node = self.leases.node_row(self.clock.now_ms());
@@ -164,14 +169,14 @@ impl Engine {
         self.observe_nodes().await
     }
 
-    /// How often leases are renewed, and how often others' are looked at.
+    /// How often to renew leases, and to check those of others.
     pub(crate) fn lease_interval(&self) -> Duration {
         self.leases.period() / RENEWALS_PER_PERIOD
     }
 }
 
-/// So many renewals can fail before others take over.
+/// This many renewals can fail before others take over.
 const RENEWALS_PER_PERIOD: u32 = 3;
 
-/// Somebody else was faster.
+/// Another node was faster.
 struct Lost;

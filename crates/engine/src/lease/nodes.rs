@@ -10,7 +10,8 @@ use crate::Engine;
 use crate::error::{Error, Result};
 use crate::keyspace;
 
-/// After so many periods without a sign of life a node is forgotten. If it comes back, it introduces itself again.
+/// After this many periods without a sign of life a node is forgotten. If it comes back, it
+/// registers again.
 const FORGOTTEN_AFTER_PERIODS: u32 = 20;
 
 /// A node, for operators.
@@ -20,9 +21,9 @@ pub struct NodeStatus {
     pub name: String,
     pub is_this: bool,
     pub started_at_ms: u64,
-    /// What its clock showed when it last gave a sign of life.
+    /// What its clock showed at its last sign of life.
     pub clock_ms: u64,
-    /// Whether it gave one within its period, as far as this node has watched.
+    /// Whether it gave one within its period, as far as this node has observed.
     pub is_alive: bool,
 }
 
@@ -42,17 +43,17 @@ impl Engine {
         self.is_shared
     }
 
-    /// The id of this engine among those that share the store, which no other has had or will have.
+    /// The id of this engine among those that share the store. Ids are never reused.
     pub fn node_id(&self) -> &str {
         self.leases.node_id()
     }
 
-    /// How much work this node has leases on.
+    /// How many leases this node holds.
     pub fn held_leases(&self) -> u64 {
         self.leases.count()
     }
 
-    /// All nodes that the store knows, this one too. None if the store is not shared.
+    /// All nodes that the store knows, including this one. Empty if the store is not shared.
     pub async fn nodes(&self) -> Result<Vec<NodeStatus>> {
         let status = |(key, stored): (Key, Value)| {
             let row = NodeRow::decode(&stored)?;
@@ -71,7 +72,7 @@ impl Engine {
         rows.into_iter().map(status).collect()
     }
 
-    /// Who does which work. Nothing if the store is not shared.
+    /// Which node does which work. Empty if the store is not shared.
     pub async fn leases(&self) -> Result<Vec<LeaseStatus>> {
         let rows = self.rows(keyspace::leases_prefix()).await?;
         let status = |(_, stored): (Key, Value)| {
@@ -81,8 +82,8 @@ impl Engine {
         rows.into_iter().map(status).collect()
     }
 
-    /// Says good-bye to the other nodes: they need not wait to take over this one's work. To be called once background work
-    /// has ended, before the store is closed.
+    /// Leaves the other nodes, so that they can take over this one's work at once. Call this after
+    /// background work has ended, before the store is closed.
     pub async fn leave(&self) -> Result<()> {
         self.release_leases("").await?;
         if !self.is_shared {
@@ -98,7 +99,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Watches the other nodes, and forgets those that have long been silent.
+    /// Watches the other nodes, and forgets those that have been silent for long.
     pub(super) async fn observe_nodes(&self) -> Result<()> {
         for (key, stored) in self.rows(keyspace::nodes_prefix()).await? {
             let row = NodeRow::decode(&stored)?;

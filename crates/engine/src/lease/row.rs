@@ -10,9 +10,9 @@ pub(super) struct LeaseRow {
     pub work: String,
     pub node: String,
     pub term: u64,
-    /// Rises with every renewal, so that others see that the holder lives.
+    /// Rises with every renewal, so that others see that the holder is alive.
     pub renewals: u64,
-    /// For how long it must not have changed before another node takes it over.
+    /// How long it must stay unchanged before another node takes it over.
     pub period_ms: u64,
     /// When the holder took it, by the holder's clock. For operators.
     pub since_ms: u64,
@@ -23,7 +23,7 @@ impl LeaseRow {
         self.node == node && self.term == term
     }
 
-    /// Whether the lease is still held as it is here, given what is stored.
+    /// Whether the stored row shows the same tenure of the lease.
     pub fn is_still_in(&self, stored: Option<&Value>) -> Result<bool> {
         let stored = stored.map(LeaseRow::decode).transpose()?;
         Ok(stored.is_some_and(|stored| stored.is_tenure(&self.node, self.term)))
@@ -60,7 +60,7 @@ impl LeaseRow {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NodeRow {
     pub id: String,
-    /// What operators call it.
+    /// The name that operators use.
     pub name: String,
     pub started_at_ms: u64,
     pub period_ms: u64,

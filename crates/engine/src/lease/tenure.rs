@@ -1,4 +1,5 @@
-//! What a node remembers of leases: those that it holds, and since when those of others have not changed.
+//! What a node remembers about leases: those that it holds, and since when those of others have not
+//! changed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,7 +30,7 @@ struct Held {
     renewed_at: Instant,
 }
 
-/// A row as it was found, and since when it has been found so.
+/// A row as it was found, and since when it has not changed.
 pub(super) struct Sighting {
     pub row: Value,
     pub since: Instant,
@@ -49,7 +50,7 @@ impl Leases {
         }
     }
 
-    /// The id of this node, which no other has had or will have.
+    /// The id of this node. Ids are never reused.
     pub fn node_id(&self) -> &str {
         &self.node.id
     }
@@ -58,7 +59,8 @@ impl Leases {
         self.period
     }
 
-    /// The lease in hand, unless so much time has passed since its last renewal that another node may have it.
+    /// The lease, if this node holds it and has renewed it recently enough that no other node can
+    /// have it.
     pub fn held(&self, key: &Key) -> Option<Lease> {
         let held = self.held.lock();
         let held = held.get(key).filter(|held| held.renewed_at.elapsed() < self.period)?;
@@ -69,7 +71,8 @@ impl Leases {
     pub fn may_take(&self, key: &Key, row: Option<&Value>) -> Result<bool> {
         let Some(stored) = row else { return Ok(true) };
         let row = LeaseRow::decode(stored)?;
-        // It was taken by a write whose answer was lost, or could not be renewed in time, and nobody else has come.
+        // This node took it with a write whose response was lost, or could not renew it in time,
+        // and nobody else has taken it.
         if row.node == self.node.id {
             return Ok(true);
         }
@@ -77,7 +80,7 @@ impl Leases {
         Ok(since.elapsed() >= Duration::from_millis(row.period_ms))
     }
 
-    /// Takes note of another node's row, and says since when it has not changed.
+    /// Records another node's row, and returns since when it has not changed.
     pub(super) fn sight(&self, key: &Key, row: &Value) -> Instant {
         let mut seen = self.seen.lock();
         match seen.get(key) {
@@ -122,7 +125,7 @@ impl Leases {
         held.iter().map(|(key, held)| (key.clone(), held.row.clone())).collect()
     }
 
-    /// Forgets the leases on work that begins with `prefix`, and returns them.
+    /// Forgets the leases on work that starts with `prefix`, and returns them.
     pub(super) fn forget(&self, prefix: &str) -> Vec<(Key, LeaseRow)> {
         let mut held = self.held.lock();
         let (forgotten, kept): (BTreeMap<_, _>, BTreeMap<_, _>) = std::mem::take(&mut *held)
@@ -132,7 +135,7 @@ impl Leases {
         forgotten.into_iter().map(|(key, held)| (key, held.row)).collect()
     }
 
-    /// The store has confirmed the renewal of what was held, but for what was lost.
+    /// Called when the store has confirmed the renewal of all leases in `held` except `lost`.
     pub(super) fn renewed(&self, held: &[(Key, LeaseRow)], lost: &[Key], renewed_at: Instant) {
         let mut leases = self.held.lock();
         for (key, row) in held {

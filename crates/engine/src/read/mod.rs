@@ -54,8 +54,8 @@ impl Engine {
         Ok(Some(ReadOutcome { item, consumed }))
     }
 
-    /// What is stored under a key of the table, or `None` if the definition in hand is stale. Never more than one trip to a
-    /// store that is shared, which may be far away.
+    /// The value of a key of the table, or `None` if the definition is stale. Makes at most one
+    /// round trip to a shared store, which may be far away.
     async fn read_current(&self, table: &Table, key: Key) -> Result<Option<Option<Value>>> {
         if self.is_shared {
             let values = self.store.get_many(&[key, table.guard_key().clone()]).await?;

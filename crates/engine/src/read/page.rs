@@ -43,7 +43,7 @@ pub(super) struct PagePlan<'q> {
 /// A page that was read.
 pub(super) struct Read {
     pub outcome: PageOutcome,
-    /// Whether the definition is known to be that of the page. If not, only the version row tells.
+    /// Whether the definition is known to be the page's. If not, only the version row shows it.
     pub is_current: bool,
 }
 
@@ -69,8 +69,8 @@ impl PagePlan<'_> {
     /// filter the size of a page bounds its work, so one scan suffices. With a filter the scan
     /// continues turn by turn, all on the same snapshot.
     ///
-    /// Returns whether the definition is known to be current. A shared store may be far away, so the one scan
-    /// brings the version along.
+    /// Returns whether the definition is known to be current. A shared store may be far away, so
+    /// the same scan also fetches the version.
     async fn walk(&self, engine: &Engine, page: &mut Page<'_>) -> Result<bool> {
         if self.selection.filter.is_none() && !engine.is_shared {
             self.walk_turn(&*engine.store, self.range.clone(), page).await?;
@@ -96,7 +96,7 @@ impl PagePlan<'_> {
         Ok(false)
     }
 
-    /// Walks the whole page, and returns whether the definition was current after that.
+    /// Walks the whole page, and returns whether the definition was still current afterwards.
     async fn walk_and_check(&self, engine: &Engine, page: &mut Page<'_>) -> Result<bool> {
         let mut outcome = Ok(());
         let mut visit = |key: &[u8], value: &[u8]| match page.evaluate_bytes(key, value) {

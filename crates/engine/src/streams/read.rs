@@ -118,7 +118,7 @@ impl Engine {
         Ok(StreamPosition { stream: stream.clone(), shard, next_entry, created_at_ms })
     }
 
-    /// The number of the last record that a shard has had, if it has any.
+    /// The number of the last record in a shard, if there was any.
     pub async fn last_sequence_number(
         &self,
         stream: &StreamName,

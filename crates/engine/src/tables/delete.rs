@@ -1,5 +1,5 @@
-//! DeleteTable: the definition, the items and everything derived from them go in one atomic write, or are garbage from
-//! then on.
+//! DeleteTable: one atomic write removes the definition, the items and everything derived from
+//! them, or turns them into garbage.
 
 use zenobe_store::{Batch, Key, KeyRange};
 

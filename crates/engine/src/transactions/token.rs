@@ -33,7 +33,7 @@ pub(crate) struct IdempotencyToken {
     row_key: Key,
     parameters_digest: [u8; 16],
     now_ms: u64,
-    /// By how much the clock of the node that kept the token may have differed.
+    /// How far the clock of the node that stored the token may have differed.
     clock_skew_ms: u64,
 }
 
@@ -123,7 +123,7 @@ impl Engine {
         if moment.is_paused {
             return Ok(false);
         }
-        // A token that is forgotten early lets a retry run twice.
+        // Forgetting a token early would let a retry run twice.
         let now_ms = moment.now_ms.saturating_sub(self.clock_skew_ms);
         let expiries = self.expired_tokens(now_ms).await?;
         if expiries.is_empty() {

@@ -76,7 +76,7 @@ impl Engine {
     /// Transactions with tokens delete old tokens themselves, so that these can't pile up. The
     /// transaction itself is done: a failure here must not look like its failure.
     async fn forget_some_tokens(&self) {
-        // On a store that is shared, it falls to one node.
+        // On a shared store only one node does it.
         let lease = match self.is_shared {
             true => self.leases.held(&keyspace::lease_row(TOKENS_LEASE)),
             false => Some(Lease::default()),

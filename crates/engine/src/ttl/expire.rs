@@ -74,7 +74,7 @@ async fn expire_table(engine: &Engine, table: &Arc<Table>, lease: &Lease) -> Res
     if moment.is_paused {
         return Ok(0);
     }
-    // Late rather than early: by every node's clock it must have expired.
+    // Rather late than early: the item must have expired by every node's clock.
     let now_s = moment.now_ms.saturating_sub(engine.clock_skew_ms) / 1_000;
     let pass = Pass { table, lease, now_s };
     let due = keyspace::expiries_between(table.expiry_prefix(), oldest_due_s(now_s), now_s);

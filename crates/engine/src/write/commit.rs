@@ -60,9 +60,9 @@ impl WrittenItem {
 #[derive(Clone, Copy)]
 pub(crate) enum Terms<'a> {
     None,
-    /// It happens at most once.
+    /// The write happens at most once.
     Token(&'a IdempotencyToken),
-    /// It happens only while the lease holds.
+    /// The write happens only while the lease holds.
     Lease(&'a Lease),
 }
 
@@ -123,9 +123,9 @@ enum NotWritten {
 
 /// The write set of one attempt.
 ///
-/// Guards: the version row of each table, the items that are only checked, then the lease. Keys: the token's row, the
-/// items that are written, then those entries of incomplete indexes whose presence matters. Items come in the order of
-/// their intents.
+/// Guards: the version row of each table, the items that are only checked, then the lease. Keys:
+/// the token's row, the items that are written, then those entries of incomplete indexes whose
+/// presence matters. Items are in the order of their intents.
 struct Attempt<'a> {
     intents: &'a [Intent<'a>],
     terms: Terms<'a>,

@@ -39,7 +39,7 @@ async fn node(store: Arc<dyn Store>, options: EngineOptions, clock: &Arc<ManualC
     Script::with_fixture(Fixture::with_engine(engine, Arc::clone(clock)))
 }
 
-/// Everything in the store that is not about nodes themselves.
+/// Everything in the store except the rows about nodes.
 async fn contents(store: &MemoryStore) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let mut entries = BTreeMap::new();
     let mut visit = |key: &[u8], value: &[u8]| {

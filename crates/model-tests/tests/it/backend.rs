@@ -23,7 +23,7 @@ pub enum Backend {
     /// In memory; every write is decided on old values before it is decided for real.
     Retrying,
     Embedded,
-    /// Two engines share a store in memory; each request goes to one of them.
+    /// Two engines share an in-memory store; each request goes to one of them.
     TwoEngines,
     /// The same, and every write is decided on old values before it is decided for real.
     TwoRetryingEngines,
@@ -135,14 +135,14 @@ impl Disk {
     }
 }
 
-/// Engines on one store, each as good as the other.
+/// Equivalent engines on one store.
 pub struct Engines {
     engines: Vec<Arc<Engine>>,
     calls: AtomicU64,
 }
 
 impl Engines {
-    /// One of them, chosen at random; the same ones in the same order each time that a history is run.
+    /// One of them, chosen at random. A history that runs again gets the same sequence.
     pub fn any(&self) -> &Arc<Engine> {
         // The upper bits of a number multiplied by the golden ratio are as good as random.
         let call = self.calls.fetch_add(1, Ordering::Relaxed);
@@ -194,7 +194,8 @@ async fn engine_on(
         random_seed: Some(seed),
         limits,
         streams,
-        // All engines have the same clock, and whichever is asked to work takes the work over at once.
+        // All engines have the same clock, and an engine that is asked to work takes the work over
+        // at once.
         clock_skew_ms_max: 0,
         lease_period: Duration::ZERO,
         ..EngineOptions::default()

@@ -1,4 +1,4 @@
-//! The nodes that share a store, and who does which work.
+//! The nodes that share a store, and which node does which work.
 
 use hyper::{Method, StatusCode};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! `zenobe status`: the nodes on a server's store, and who does which background work.
+//! `zenobe status`: the nodes on a server's store, and which node does which background work.
 
 use clap::Args;
 use hyper::Method;
@@ -53,7 +53,7 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// What operators call a node, or its id.
+/// The name that operators use for a node, or its id.
 fn name_of(node: &Value) -> String {
     match node["name"].as_str() {
         Some(name) if !name.is_empty() => name.to_owned(),

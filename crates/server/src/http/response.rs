@@ -154,14 +154,14 @@ fn decimal(number: u32) -> HeaderValue {
 
 fn packed(body: &[u8], coding: Coding) -> Bytes {
     // The fastest level: JSON compresses well at any, and the client is waiting.
-    let (room, level) = (Vec::with_capacity(body.len() / 4), Compression::fast());
+    let (buffer, level) = (Vec::with_capacity(body.len() / 4), Compression::fast());
     let compressed = match coding {
         Coding::Gzip => {
-            let mut encoder = GzEncoder::new(room, level);
+            let mut encoder = GzEncoder::new(buffer, level);
             encoder.write_all(body).and_then(|()| encoder.finish())
         }
         Coding::Deflate => {
-            let mut encoder = ZlibEncoder::new(room, level);
+            let mut encoder = ZlibEncoder::new(buffer, level);
             encoder.write_all(body).and_then(|()| encoder.finish())
         }
     };

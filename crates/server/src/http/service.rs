@@ -181,8 +181,8 @@ impl<H: Handler> Service<H> {
         let operation = head::operation(&parts.headers);
         let mut reserved = None;
         let response = match self.admit(parts, sent, operation).await {
-            Ok(Admitted { operation, namespace, body, reserved: room }) => {
-                reserved = room;
+            Ok(Admitted { operation, namespace, body, reserved: memory }) => {
+                reserved = memory;
                 let endpoint = match operation {
                     Operation::DescribeEndpoints => head::endpoint(&parts.headers),
                     _ => None,

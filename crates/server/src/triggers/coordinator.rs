@@ -39,7 +39,7 @@ pub async fn run(trigger: Arc<Trigger>, mut stop: shutdown::Listener) {
     }
     workers.tasks.shutdown().await;
     if let Err(error) = trigger.engine.release_leases(&trigger.work(None)).await {
-        // They pass by themselves.
+        // The leases expire by themselves.
         tracing::debug!(%error, "a trigger's leases could not be released");
     }
 }
@@ -48,7 +48,7 @@ async fn coordinate(trigger: &Arc<Trigger>, workers: &mut ShardWorkers) {
     loop {
         let delay = match refresh(trigger, workers).await {
             Ok(()) if workers.shards.is_empty() => WAITING_DELAY,
-            // Another node is at it, or the trigger is about to be stopped.
+            // Another node does the work, or the trigger is about to be stopped.
             Ok(()) | Err(CoordinatorError::Engine(Error::LeaseLost { .. })) => REFRESH_DELAY,
             Err(error) => {
                 let name = &trigger.definition.name;
@@ -68,7 +68,7 @@ struct ShardWorkers {
 }
 
 impl ShardWorkers {
-    /// Starts work on a shard, if there is none and this node may.
+    /// Starts work on a shard, if none is running and this node may.
     async fn start(
         &mut self,
         trigger: &Arc<Trigger>,
@@ -79,7 +79,7 @@ impl ShardWorkers {
             return Ok(());
         }
         let Some(mandate) = trigger.mandate(Some(&shard)).await? else { return Ok(()) };
-        // Another node may have come further until it let go of the shard.
+        // Another node may have made progress before it released the shard.
         let noted = trigger.engine.checkpoint(&trigger.consumer, &shard).await?;
         let worker =
             ShardWorker::new(trigger.clone(), shard.clone(), noted.unwrap_or(from), mandate);
@@ -113,7 +113,7 @@ async fn refresh(
     trigger: &Arc<Trigger>,
     workers: &mut ShardWorkers,
 ) -> Result<(), CoordinatorError> {
-    // One node begins and tidies up. It has the right to before it looks at what there is to do.
+    // Only one node initialises and cleans up. It must hold the lease before it looks for work.
     let mandate = trigger.mandate(None).await?;
     let streams = streams(trigger).await?;
     let mut checkpoints = checkpoints(trigger, mandate.as_ref()).await?;
@@ -187,8 +187,8 @@ async fn initial_checkpoints(
     Ok(checkpoints)
 }
 
-/// The end of a shard as something that can be written down: after the last record that is there. No time would do: the clocks
-/// of those who write records may differ.
+/// The end of a shard in a form that can be stored: after the last existing record. A time would
+/// not do, because the clocks of the nodes that write records may differ.
 async fn latest(trigger: &Trigger, shard: &ShardName) -> Result<Checkpoint, CoordinatorError> {
     let Some((_, label)) = shard.stream.rsplit_once('/') else { return Ok(Checkpoint::Oldest) };
     let stream = StreamName { table: trigger.table(), label: label.to_owned() };

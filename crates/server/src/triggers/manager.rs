@@ -155,7 +155,7 @@ impl Triggers {
         Ok(triggers)
     }
 
-    /// Runs what other nodes have added and stops what they have removed.
+    /// Starts triggers that other nodes have added, and stops those that they have removed.
     async fn follow(&self) -> Result<(), TriggerError> {
         let alone = self.changing.lock().await;
         self.follow_alone(&alone).await
@@ -357,7 +357,7 @@ impl Triggers {
         definition.dead_letter.as_ref().map(|given| given.bound_to(directory)).transpose()
     }
 
-    /// `stored` is the definition's text, if the store keeps it.
+    /// `stored` is the definition's text, if it is in the store.
     fn launch(
         &self,
         consumer: ConsumerName,

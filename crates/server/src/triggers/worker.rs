@@ -37,7 +37,7 @@ const FILTERED_CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
 pub struct Trigger {
     pub consumer: ConsumerName,
     pub definition: TriggerDefinition,
-    /// The definition as the store has it, if it is kept there.
+    /// The stored definition, if it is in the store.
     pub stored: Option<String>,
     /// Where to put records that are given up.
     pub dead_letter: Option<DeadLetterDestination>,
@@ -52,7 +52,8 @@ impl Trigger {
         TableName { namespace, name: self.definition.table.clone() }
     }
 
-    /// What the lease is on: a shard, or the trigger as a whole, whose name begins the names of all its shards.
+    /// The name of the work to lease: a shard, or the whole trigger, whose name is a prefix of its
+    /// shards' names.
     pub fn work(&self, shard: Option<&ShardName>) -> String {
         let Namespace { account, region } = &*self.consumer.namespace;
         let trigger = format!("trigger/{account}/{region}/{}/", self.consumer.name);
@@ -62,7 +63,7 @@ impl Trigger {
         }
     }
 
-    /// The right to work on a shard, or to begin and to tidy up, if this node has it.
+    /// The right to work on a shard, or to initialise and clean up, if this node has it.
     pub async fn mandate(&self, shard: Option<&ShardName>) -> Result<Option<Mandate>, Error> {
         let lease = self.engine.lease(&self.work(shard)).await?;
         let (consumer, definition) = (self.consumer.clone(), self.stored.clone());
@@ -119,7 +120,8 @@ impl ShardWorker {
         }
     }
 
-    /// Returns once everything in the shard is settled and that is written down, or another node works on it.
+    /// Returns once everything in the shard is settled and the checkpoint is stored, or another
+    /// node works on it.
     pub async fn run(mut self) {
         if let Err(Lost) = self.work().await {
             let name = &self.trigger.definition.name;
@@ -128,7 +130,7 @@ impl ShardWorker {
         self.trigger.metrics.set_oldest_pending(&self.shard, None);
         let work = self.trigger.work(Some(&self.shard));
         if let Err(error) = self.trigger.engine.release_leases(&work).await {
-            // It passes by itself.
+            // The lease expires by itself.
             tracing::debug!(%error, "a trigger's lease could not be released");
         }
     }
@@ -234,7 +236,7 @@ impl ShardWorker {
 
     /// Makes one attempt and returns the status of the response.
     async fn send(&self, delivery: &mut Delivery) -> Result<Option<u16>, Lost> {
-        // No guard protects the endpoint, so that a lease which may be another's is not used.
+        // No guard protects the endpoint, so a lease that another node may hold by now is not used.
         if !self.trigger.engine.is_fresh(&self.mandate.lease) {
             return Err(Lost);
         }

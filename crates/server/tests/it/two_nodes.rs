@@ -1,4 +1,5 @@
-//! Triggers of two nodes on one store: one of them delivers, and the other goes on where it stopped.
+//! Triggers of two nodes on one store: one of them delivers, and the other continues where it
+//! stopped.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -72,7 +73,8 @@ async fn wait_until(what: &str, is_so: impl AsyncFn() -> bool) {
     }
 }
 
-/// What the endpoint got, each number once: deliveries may be repeated where another node takes over.
+/// What the endpoint received, each number once: deliveries may be repeated where another node
+/// takes over.
 fn delivered(endpoint: &TestEndpoint) -> Vec<u64> {
     let mut numbers = Vec::new();
     for number in endpoint.numbers_of("a") {
@@ -107,7 +109,7 @@ async fn when_a_node_stops_the_other_goes_on_delivering() {
     wait_until("both nodes' records arrive", async || delivered(&endpoint).len() == 40).await;
     assert!(one.delivers().await != other.delivers().await, "one node has the shard");
 
-    // A node that renews no lease is as good as dead.
+    // A node that renews no lease counts as dead.
     let (dead, living) = if one.delivers().await { (one, other) } else { (other, one) };
     dead.background.abort();
     for n in 41..=80 {

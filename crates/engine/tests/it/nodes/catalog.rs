@@ -1,4 +1,4 @@
-//! What one node does to tables, as another one meets it.
+//! What one node does to tables, as another node sees it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,8 +18,8 @@ async fn two_nodes() -> (Arc<MemoryStore>, Script, Script) {
     (store, here, there)
 }
 
-/// Requests that fit the table that now has the name, and not the one that had it before. Each is the first that a node
-/// with the old definition gets.
+/// Requests that fit the table that now has the name, but not the previous one. Each is the first
+/// that a node with the old definition gets.
 #[test]
 fn an_outdated_definition_refuses_nothing() {
     const REQUESTS: [(&[&str], &str); 11] = [
@@ -32,7 +32,7 @@ fn an_outdated_definition_refuses_nothing() {
         (&["batch-get", r#"get t {"id": 0}"#], "{"),
         (&["transact-get", r#"get t {"id": 0}"#], "{"),
         (&["batch-write", r#"put t {"id": 1}"#, r#"put t {"id": 2}"#], "consumed"),
-        // With the old key these two would be one item.
+        // With the old key, these two would be one item.
         (
             &["batch-write", r#"put t {"pk": "a", "id": 1}"#, r#"put t {"pk": "a", "id": 2}"#],
             "consumed",
@@ -52,7 +52,7 @@ fn an_outdated_definition_refuses_nothing() {
     });
 }
 
-/// And what no longer fits is refused, although the definition in hand would let it pass.
+/// Requests that no longer fit fail, although the old definition would accept them.
 #[test]
 fn an_outdated_definition_lets_nothing_pass() {
     block_on(async {
@@ -114,7 +114,8 @@ async fn a_change_is_followed_within_a_second() {
     background.abort();
 }
 
-/// An expiry index that is switched off and on again before its garbage was collected has no entries of the time before.
+/// An expiry index that is disabled and enabled again before its garbage was collected has none of
+/// its earlier entries.
 #[test]
 fn an_expiry_index_begins_empty() {
     block_on(async {

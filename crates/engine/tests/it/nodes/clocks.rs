@@ -1,4 +1,4 @@
-//! Nodes whose clocks differ by minutes: nothing is forgotten early, nothing goes back in time.
+//! Nodes whose clocks differ by minutes: nothing is forgotten early, and no time goes back.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ impl World {
         self.fast_clock.advance_ms(by_ms);
     }
 
-    /// Background work of the node whose clock is ahead, which has all leases.
+    /// Background work of the node whose clock is ahead. It holds all leases.
     async fn work(&mut self) {
         expect(&mut self.fast, &["work"], "ok").await;
     }
@@ -99,7 +99,7 @@ fn shards_stay_in_the_order_of_their_opening() {
     });
 }
 
-/// A retry comes to the node whose clock is ahead, six minutes later: it must not run again.
+/// Six minutes later a retry reaches the node whose clock is ahead: it must not run again.
 #[test]
 fn a_token_is_not_forgotten_early() {
     block_on(async {
@@ -133,7 +133,7 @@ fn an_item_does_not_expire_early() {
         let expires_s = (START_MS + 10 * MINUTE_MS) / 1_000;
         let put = format!(r#"put t {{"pk": "a", "e": {expires_s}}}"#);
         expect(&mut world.slow, &[&put], "new").await;
-        // Past by the clock of the node that works, and by no other.
+        // Past by the clock of the working node, and by no other.
         world.pass(6 * MINUTE_MS);
         world.work().await;
         assert_eq!(count(&world.slow, "t").await, 1);

@@ -1,4 +1,4 @@
-//! Who does background work: one node at a time, and another once that one is silent.
+//! Which node does background work: one at a time, and another once that one is silent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +50,7 @@ async fn a_lease_is_taken_over_once_it_has_not_changed_for_its_period() {
     assert!(here.lease("w").await.unwrap().is_none());
 }
 
-/// What counts is how long the observer has seen no change, not what any clock says.
+/// What counts is how long the observer has seen no change, not what any clock shows.
 #[tokio::test(start_paused = true)]
 async fn an_observer_that_comes_late_waits_for_a_whole_period() {
     let (_store, _clock, here, there) = two_nodes().await;
@@ -70,12 +70,12 @@ async fn a_released_lease_is_free_at_once() {
     assert!(there.engine().lease("w").await.unwrap().is_some());
     assert!(there.engine().lease("x").await.unwrap().is_none());
     assert!(!here.engine().is_fresh(&stale));
-    // What another has by now is not released with one's own.
+    // Releasing does not affect a lease that another node holds by now.
     here.engine().release_leases("").await.unwrap();
     assert_eq!(holder(&here, "w").await.as_deref(), Some(there.engine().node_id()));
 }
 
-/// Holds up writes that are guarded by the lease on expiry.
+/// Blocks writes that the lease on expiry guards.
 struct GatedStore {
     below: Arc<dyn Store>,
     arrived: Semaphore,
@@ -116,13 +116,15 @@ async fn a_node_that_was_paused_past_its_lease_writes_nothing() {
     let engine = Arc::clone(paused.engine());
     let work = tokio::spawn(async move { engine.run_pending_work().await });
     store.arrived.acquire().await.unwrap().forget();
-    // Its step has read everything and is about to write. The other node looks, waits, and takes over.
+    // Its step has read everything and is about to write. The other node watches, waits, and takes
+    // over.
     expect(&mut other, &["work"], "ok").await;
     assert_eq!(count(&other, "t").await, 1, "not while the lease may hold");
     tokio::time::advance(PERIOD).await;
     expect(&mut other, &["work"], "ok").await;
     assert_eq!(other.engine().expired_items(), 1);
-    // What was expired is written anew, and expires again: the paused node must not be the one to delete it.
+    // The expired item is written again, and expires again: the paused node must not be the one
+    // that deletes it.
     let put = format!(r#"put t {{"pk": "a", "e": {}}}"#, START_MS / 1_000);
     expect(&mut other, &[&put], "new").await;
 
@@ -141,7 +143,7 @@ async fn when_one_node_stops_the_other_goes_on() {
     let first = tokio::spawn(Arc::clone(here.engine()).run_background());
     tokio::time::sleep(Duration::from_secs(1)).await;
     let second = tokio::spawn(Arc::clone(there.engine()).run_background());
-    // Both live for an hour: nothing changes hands.
+    // Both live for an hour: no lease changes hands.
     tokio::time::sleep(Duration::from_secs(3_600)).await;
     for work in ["expiry", "indexes", "streams", "tokens", "garbage", "expiry-indexes"] {
         let holder = holder(&here, work).await;
@@ -152,7 +154,7 @@ async fn when_one_node_stops_the_other_goes_on() {
 
     first.abort();
     expired_item(&mut here, &clock).await;
-    // A period until the silence counts, and the time between two looks.
+    // One period until the silence counts, plus the time between two checks.
     tokio::time::sleep(PERIOD * 2).await;
     assert_eq!(count(&here, "t").await, 0);
     assert_eq!((here.engine().expired_items(), there.engine().expired_items()), (0, 1));
@@ -166,7 +168,7 @@ async fn when_one_node_stops_the_other_goes_on() {
     second.abort();
 }
 
-/// A store that is not shared has no leases, and nobody to keep them from.
+/// A store that is not shared has no leases, and no other nodes to exclude.
 #[tokio::test]
 async fn an_engine_alone_needs_no_leases() {
     let clock = Arc::new(ManualClock::new(START_MS));

@@ -1,4 +1,4 @@
-//! A lease that is stolen between the reads of a step and its write: the step writes nothing.
+//! A lease that is stolen between the reads of a step and its write: the step must write nothing.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -16,7 +16,7 @@ use super::{HOUR_MS, START_MS, contents, count, expect, node, options};
 use crate::support::block_on;
 use crate::support::commands::Script;
 
-/// Before each write that is guarded by a lease, another engine takes that lease.
+/// Before each write guarded by a lease, another engine takes that lease.
 struct ThievishStore {
     below: Arc<dyn Store>,
     thief: OnceLock<Arc<Engine>>,
@@ -51,7 +51,7 @@ impl Layer for ThievishStore {
     }
 }
 
-/// Work of every kind, of which nothing is done.
+/// Pending work of every kind.
 async fn unfinished(script: &mut Script, clock: &ManualClock) {
     let second = START_MS / 1_000;
     expect(script, &["create expiring pk:S"], "ok").await;
@@ -99,7 +99,7 @@ fn a_step_whose_lease_was_stolen_writes_nothing() {
         assert_eq!(contents(&memory).await, before);
         assert_eq!(victim.engine().expired_items(), 0);
 
-        // Whoever took them can do the work.
+        // The engine that took the leases can do the work.
         expect(&mut thief, &["work"], "ok").await;
         assert_eq!(count(&victim, "expiring").await, 0);
         assert_eq!(thief.engine().expired_items(), 100);

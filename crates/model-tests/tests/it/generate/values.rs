@@ -95,8 +95,8 @@ impl Generator {
     pub fn nearly_too_large(&mut self, shape: &Shape) -> Attributes {
         let mut item = self.valid_key(shape);
         let name = "odd.name";
-        let room = ITEM_SIZE_BYTES_MAX - item_size_bytes(&item) as usize - name.len();
-        let text = "x".repeat(room + 3 - self.dice.below(60));
+        let space = ITEM_SIZE_BYTES_MAX - item_size_bytes(&item) as usize - name.len();
+        let text = "x".repeat(space + 3 - self.dice.below(60));
         item.insert(name.to_owned(), AttributeValue::S(text));
         item
     }
