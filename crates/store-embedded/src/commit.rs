@@ -28,21 +28,22 @@
 //!
 //! A leader that is a writer must not keep its thread for long: the thread serves other requests. So the **commit
 //! thread** ([`commit_thread`]) leads when the queue holds much, when RocksDB stalls writes, after a slow commit, and
-//! when a write finds another leader at work. It also writes the *durable horizon* ([`crate::log`]) into the log of
-//! an idle store, and recovers the store after a failure.
+//! after a leader that a write found at work. It also writes the *durable horizon*, the last sequence number that is
+//! known to be synced ([`crate::log`]), into the log of an idle store, and recovers the store after a failure.
 //!
 //! # What always holds
 //!
 //! - **One order.** Whoever holds the leader lock takes a group from the queue, writes it, and hands it on. So the
 //!   queue, the log, the syncs and the publications have the same order. If a write survives a crash, so does every
 //!   write before it.
-//! - **Readers see durable state only.** A snapshot is published after the sync that covers it.
+//! - **Readers see durable state only.** A snapshot is published after the sync that covers it. (Under
+//!   [`Durability::Os`], *durable* means here and below: handed to the operating system.)
 //! - **Writers see what is in flight.** So a decision may rest on a write that can still be lost. But then its own
-//!   write comes later in the log, and is lost with it.
+//!   write comes later in the log: a crash that loses the first loses the second too.
 //! - **An answer never rests on a lost write.** A write is answered after its group is durable. A write that changes
 //!   nothing, because its condition failed, is queued all the same if anything that it read was in flight: its answer
 //!   waits for the groups before it.
-//! - **A failure fails everything behind it** ([`fail`]). When writing or syncing fails, every write without an
+//! - **A failure fails everything unanswered** ([`fail`]). When writing or syncing fails, every write without an
 //!   answer fails, the in-flight values are dropped, and new writes are refused. The *epoch* changes: a write that
 //!   was admitted before the failure cannot be queued after it, and a group from an earlier epoch is not published.
 //!   The commit thread closes the database and opens it again ([`crate::recovery`]). From then on decisions rest on
@@ -183,7 +184,7 @@ fn is_declared(set: WriteSet<'_>, operation: &Operation) -> bool {
 
 // --- 3: a leader writes a group to the log ---
 
-/// The writes that are committed together: one RocksDB write, one sync, one publication.
+/// The writes of one RocksDB write. Several groups may share a sync and a publication.
 pub(crate) struct CommitGroup {
     writes: Vec<QueuedWrite>,
     /// The outcome of each write, in the same order.
@@ -200,12 +201,12 @@ pub(crate) struct CommitGroup {
 /// What only the leader touches. It lies in the leader lock ([`Inner::leader`]): whoever holds the lock leads.
 pub(crate) struct LeaderState {
     database: Arc<Database>,
-    /// Counters and the ends of logs, which only commits change.
+    /// The values of counters and the last numbers of the store's logs ([`Operation::Append`]), which only commits change.
     numbers: Numbers,
     /// The horizon that was last written to the log.
     logged_horizon: u64,
-    /// A group that RocksDB did not write, because it stalls writes. Its numbers have been given out, so the commit
-    /// thread must write it as it is, before any other.
+    /// A group that RocksDB did not write, because it stalls writes. Its counters and log entries are numbered already,
+    /// so the commit thread must write it as it is, before any other.
     stalled: Option<(CommitGroup, WriteBatch)>,
     /// `None` where a write is durable once it is written.
     sync_thread: Option<SyncThread>,
@@ -213,7 +214,7 @@ pub(crate) struct LeaderState {
     slow_at: Option<Instant>,
 }
 
-/// A writer leads, unless somebody else does. That leader wakes the commit thread when it is done.
+/// A writer leads, unless somebody else does. Then that leader wakes the commit thread for it when done.
 fn lead_if_free(store: &Inner) {
     if let Some(leader) = store.leader.try_lock() {
         lead(store, leader, |leader| leader.commit_briefly(store));
@@ -329,7 +330,7 @@ impl LeaderState {
         }
     }
 
-    /// Writes the horizon by itself: no later group may come that would carry it. Without it, damage to the last
+    /// Writes the horizon by itself. The next group would carry it, but may never come. Without it, damage to the last
     /// groups would look like a torn end of the log.
     fn log_horizon(&mut self) -> Result<()> {
         let horizon = self.database.horizon();
@@ -358,8 +359,9 @@ fn start_sync_thread(store: &Arc<Inner>) -> Result<Option<SyncThread>> {
     if store.options.durability == Durability::Os {
         return Ok(None);
     }
-    let [store, panicked] = [Arc::clone(store), Arc::clone(store)];
-    let after_panic = move || fail_after_panic(&panicked, "the thread that syncs the log panicked");
+    let [store, store_after_panic] = [Arc::clone(store), Arc::clone(store)];
+    let after_panic =
+        move || fail_after_panic(&store_after_panic, "the thread that syncs the log panicked");
     SyncThread::start(move |written| sync_groups(&store, written), after_panic).map(Some)
 }
 
@@ -385,7 +387,8 @@ fn newest_snapshot(groups: &[CommitGroup]) -> Option<&Arc<Snapshot>> {
 
 // --- 5: groups are published, and their writes answered ---
 
-/// Shows durable groups to readers and answers their writes. All groups before them have been published.
+/// Shows durable groups to readers and answers their writes. All groups before them have been published or have
+/// failed.
 ///
 /// The order matters. The cache changes before the snapshot is published, so that it never shows a reader an older
 /// value. The in-flight values retire after that, so that every decision finds a value in one of the two. Answers
@@ -396,7 +399,7 @@ fn publish(store: &Inner, groups: Vec<CommitGroup>) {
     let (groups, stale): (Vec<CommitGroup>, Vec<CommitGroup>) =
         groups.into_iter().partition(is_current);
     if !stale.is_empty() {
-        // A failure came in between. These may be durable or not, but they follow what has failed.
+        // A failure came in between. These may be durable or not: recovery finds out.
         let detail = store.queue.failure().unwrap_or_else(|| "an earlier write failed".to_owned());
         answer_with_error(store, &Error::Io { detail }, stale);
     }
@@ -441,11 +444,12 @@ fn answer(store: &Inner, group: CommitGroup) {
 
 // --- A failure ---
 
-/// Fails every write that has no answer, these groups among them, and refuses new ones until the store has recovered.
+/// Fails these groups and all that is queued, and refuses new writes until the store has recovered. Groups that are
+/// with the sync thread fail in [`publish`], because the epoch is another; a stalled one in [`recover`].
 fn fail(store: &Inner, error: &Error, groups: Vec<CommitGroup>) {
     tracing::error!("a write to disk failed; the store refuses writes until it recovers: {error}");
     let (queued, last_order) = store.queue.fail(error.to_string());
-    // No decision rests on lost values from here on.
+    // New decisions do not see lost values. A running one is refused by `Queue::push`: its epoch is the old one.
     store.in_flight.retire(last_order);
     store.in_flight.clear();
     store.known_counters.clear();
@@ -475,18 +479,18 @@ fn answer_with_error(store: &Inner, error: &Error, groups: Vec<CommitGroup>) {
 /// Makes the first leader's state and starts the commit thread.
 pub(crate) fn start(store: &Arc<Inner>) -> Result<JoinHandle<()>> {
     let database = Arc::clone(store.published.for_decision()?.database());
-    replace_leader(store, Some(LeaderState::new(database, start_sync_thread(store)?)));
+    replace_leader_state(store, Some(LeaderState::new(database, start_sync_thread(store)?)));
     let theirs = Arc::clone(store);
     crate::spawn("zenobe-commit", move || run_commit_thread(&theirs))
-        .inspect_err(|_| drop(replace_leader(store, None)))
+        .inspect_err(|_| drop(replace_leader_state(store, None)))
 }
 
 fn run_commit_thread(store: &Arc<Inner>) {
     if catch_unwind(AssertUnwindSafe(|| commit_thread(store))).is_err() {
         fail_after_panic(store, "the commit thread panicked; restart the server");
     }
-    // Publishes what has been written, ends the sync thread, and lets go of the database.
-    drop(replace_leader(store, None));
+    // Dropping the state joins the sync thread, which first syncs and publishes what is left.
+    drop(replace_leader_state(store, None));
 }
 
 fn commit_thread(store: &Arc<Inner>) {
@@ -498,7 +502,7 @@ fn commit_thread(store: &Arc<Inner>) {
                 Some(()) => {}
                 None => return,
             },
-            // A stalled group is no longer in the queue.
+            // The queue is empty, but a stalled group may be left.
             Task::Stop => return lead_patiently(store),
         }
     }
@@ -516,12 +520,12 @@ fn log_horizon(store: &Inner, published: u64) {
 
 /// Replaces the leader's state by one on a database that was opened anew. `None` if the store is closed first.
 fn recover(store: &Arc<Inner>) -> Option<()> {
-    let LeaderState { database, sync_thread, .. } = replace_leader(store, None)?;
+    let LeaderState { database, sync_thread, .. } = replace_leader_state(store, None)?;
     // Once the sync thread has ended, nothing of the failed database is published any more.
     drop(sync_thread);
     let sync_thread = restart_sync_thread(store)?;
     let database = recovery::reopen_when_possible(store, database)?;
-    replace_leader(store, Some(LeaderState::new(database, sync_thread)));
+    replace_leader_state(store, Some(LeaderState::new(database, sync_thread)));
     // For writes that were queued before the state was there.
     store.queue.wake_commit_thread();
     Some(())
@@ -540,7 +544,7 @@ fn restart_sync_thread(store: &Arc<Inner>) -> Option<Option<SyncThread>> {
 }
 
 /// Puts a leader's state into the leader lock, and takes out the one that was there.
-fn replace_leader(store: &Inner, next: Option<LeaderState>) -> Option<LeaderState> {
+fn replace_leader_state(store: &Inner, next: Option<LeaderState>) -> Option<LeaderState> {
     let mut leader = store.leader.lock();
     let replaced = std::mem::replace(&mut *leader, next);
     unlock(store, leader);

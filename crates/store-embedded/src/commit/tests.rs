@@ -13,7 +13,7 @@ use zenobe_store::{Batch, Decision, Error, Value, WriteSet};
 use super::queue::SMALL_GROUP_BYTES_MAX;
 use super::{
     CAUTION, CommitGroup, LeaderState, SLOW_COMMIT, SyncThread, fail_after_panic, lead,
-    replace_leader, run_commit_thread, start_sync_thread, unlock, write,
+    replace_leader_state, run_commit_thread, start_sync_thread, unlock, write,
 };
 use crate::inner::Inner;
 use crate::options::{Durability, Options};
@@ -37,7 +37,7 @@ impl Opened {
         let directory = tempfile::tempdir().unwrap();
         let store = Arc::new(Inner::open(directory.path(), options).unwrap());
         let database = Arc::clone(store.published.get().unwrap().database());
-        replace_leader(&store, Some(LeaderState::new(database, start(&store))));
+        replace_leader_state(&store, Some(LeaderState::new(database, start(&store))));
         Opened { store, commit_thread: None, _directory: directory }
     }
 
@@ -66,7 +66,7 @@ impl Drop for Opened {
     fn drop(&mut self) {
         self.store.queue.close();
         self.commit_thread.take().map(JoinHandle::join);
-        replace_leader(&self.store, None);
+        replace_leader_state(&self.store, None);
     }
 }
 
