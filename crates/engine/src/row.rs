@@ -17,9 +17,9 @@ pub(crate) fn encode_number(number: u64) -> Value {
 }
 
 pub(crate) fn decode_number(row: &[u8]) -> Result<u64> {
-    row.try_into()
-        .map(u64::from_be_bytes)
-        .map_err(|_| corrupt(format!("a row of {} bytes in place of a number of 8", row.len())))
+    row.try_into().map(u64::from_be_bytes).map_err(|_| {
+        corrupt(format!("a row of {} bytes where a number of 8 was expected", row.len()))
+    })
 }
 
 /// Writes one row and replaces any previous one. Durable when it returns.

@@ -107,7 +107,7 @@ async fn serve(settings: Settings) -> Result<(), ServeError> {
     tracing::info!(signal = signal.name(), "stopping");
     tokio::spawn(signals.exit_at_next());
     trigger.stop();
-    // The task neither panics nor is cancelled, and there would be nothing left to do.
+    // The task never panics and is never cancelled. Even if it were, nothing would be left to do.
     let _ = serving.await;
     triggers.stop().await;
     database.close().await.map_err(ServeError::Close)?;

@@ -38,7 +38,7 @@ pub(crate) enum Position {
     Element,
 }
 
-/// Far above what any list of structures may have, so a truncated list is still too long.
+/// Far more than any list of structures may hold, so a truncated list is still rejected as too long.
 pub(crate) const STRUCTURES_KEPT_MAX: usize = 1_000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -261,8 +261,8 @@ impl<T: Decode> Decode for OrderedMap<T> {
     }
 }
 
-/// An [`OrderedMap`] that may only be small. Of a larger one only the start is kept, which is still
-/// too large.
+/// An [`OrderedMap`] with a low limit. Only the start of a larger one is kept: enough to exceed the
+/// limit.
 #[derive(Debug, Clone)]
 pub(crate) struct BoundedMap<T>(pub(crate) Vec<(String, T)>);
 

@@ -38,7 +38,7 @@ pub(crate) struct Reader<'a> {
     has_lost_entries: bool,
 }
 
-/// The most entries of all maps of a request together. An attribute takes 13 bytes, as in
+/// The most map entries that a request may have, over all its maps. An attribute takes 13 bytes, as in
 /// `"a":{"L":[]},`. Anything smaller is not an attribute, and would take many times its size when
 /// kept.
 const REQUEST_ENTRIES_MAX: usize = (16 << 20) / 13;

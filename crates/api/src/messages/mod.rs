@@ -1,4 +1,5 @@
-//! The catalogue of every text that a client can see. Errors are typed everywhere else. They get
+//! The catalogue of the texts that a client can see; those of signatures and of refused pages stand
+//! where they are decided. Errors are typed everywhere else. They get
 //! their words here, and nobody inspects those words again.
 //!
 //! The odd spellings, double spaces and missing spaces are DynamoDB's own.
@@ -34,7 +35,7 @@ pub enum Wording {
     Newer,
 }
 
-/// The newer front end's prefix for request-level errors of PutItem and UpdateItem.
+/// The newer front end's prefix for request-level errors of PutItem, UpdateItem and DeleteItem.
 pub(crate) const NEWER_PREFIX: &str = "1 validation error detected: ";
 
 /// The prefix of many ValidationExceptions.

@@ -263,7 +263,7 @@ impl CostByTable {
         *self.failed_halves.entry(table.clone()).or_default() += halves;
     }
 
-    /// Leaves out a table all of whose statements failed.
+    /// Omits tables whose statements all failed.
     fn iter(&self) -> impl Iterator<Item = (&Consumed, u64)> {
         let failed = |table| self.failed_halves.get(table).copied().unwrap_or(0);
         self.consumed.iter().map(move |consumed| (consumed, failed(&consumed.table)))

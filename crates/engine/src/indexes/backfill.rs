@@ -1,7 +1,7 @@
 //! How a global index joins or leaves a table that is in use.
 //!
 //! Joining: once the index is in the table's definition, every change of an item writes its entry.
-//! The items that have not changed since are left. The backfill walks them in key order, in bounded
+//! That leaves the items that have not changed since. The backfill walks them in key order, in bounded
 //! batches; [`crate::change::backfill_entries`] writes the missing entries under the items' locks. It
 //! stores its progress after each batch, so it continues after a restart. At the end of the table
 //! the index is complete and becomes active.

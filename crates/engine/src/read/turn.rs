@@ -31,8 +31,8 @@ impl Turn {
         filter.evaluate(Some(item))
     }
 
-    /// Evaluates the filter over as many turns as necessary. Only the legacy parameters join that
-    /// many conditions, and they join them at the top.
+    /// Evaluates the filter over as many turns as necessary. Only the legacy parameters
+    /// produce that many conditions, always joined at the top level.
     pub async fn evaluate_in_turns(&mut self, filter: &Condition, item: ItemRef<'_>) -> bool {
         let (conditions, decisive) = match filter {
             Condition::And(conditions) => (conditions, false),

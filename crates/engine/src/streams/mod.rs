@@ -35,7 +35,7 @@ pub use statistics::StreamStatistics;
 pub(crate) use maintenance::{maintain, rest};
 pub(crate) use stream_row::{put_row, retire};
 
-/// Notifies those who wait for a table's records of new ones.
+/// Tells waiting readers when a table has new records.
 #[derive(Default)]
 pub(crate) struct Announcements {
     /// Only tables that somebody waits for.

@@ -112,7 +112,7 @@ fn create(
     Ok(())
 }
 
-/// A key attribute must be in the request's definitions, even if the table knows it.
+/// A key attribute must be in the request's definitions, even if the table already defines it.
 fn resolve_keys(
     index: &UnresolvedIndex,
     types: Option<&BTreeMap<String, ScalarType>>,

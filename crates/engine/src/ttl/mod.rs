@@ -2,7 +2,7 @@
 //!
 //! While the setting is on, every change of an item maintains an entry in the expiry index
 //! ([`crate::change`]), which is ordered by time: nothing is read until something is due. Items
-//! older than the setting get their entries in the background ([`backfill`]). Expired items are
+//! older than the setting get their entries in the background ([`expiry_backfill`]). Expired items are
 //! deleted in small batches ([`expire`]) like any other write, and only if they are still expired.
 
 pub(crate) mod expire;
@@ -12,7 +12,8 @@ use zenobe_value::{ItemRef, ValueView};
 
 use crate::schema::TableDefinition;
 
-/// Items that expired longer ago than this stay: DynamoDB takes such times for mistakes.
+/// Items that expired longer ago than this are kept: DynamoDB assumes that such a time is a
+/// mistake.
 const AGE_S_MAX: u64 = 5 * 365 * 24 * 60 * 60;
 
 /// The second (since the epoch) in which an item expires: the integral part of a top-level number.

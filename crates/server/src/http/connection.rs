@@ -30,7 +30,7 @@ const CUT_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, Copy)]
 pub struct ConnectionOptions {
     pub connections_max: usize,
-    /// How many of all connections one peer may have. `None` allows another machine half of them,
+    /// The most connections that one peer may have. `None` allows another machine half of them,
     /// and this machine all.
     pub connections_per_peer_max: Option<usize>,
     /// How long a connection may be without a complete request head.

@@ -73,8 +73,8 @@ impl BodyMemory {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// Waits until there is memory for an operation's response. Reserves what the response may need
-    /// if that is much.
+    /// Waits until there is memory for an operation's response. For operations with large
+    /// responses, reserves what they may need.
     pub async fn reserve(
         &self,
         operation: Operation,

@@ -23,7 +23,7 @@ pub use memory::BodyMemory;
 /// The largest request body, compressed or not.
 pub const BODY_SIZE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The bodies of all requests and responses together, from the first byte received to the last one
-/// sent; more wait. Bounds what many clients with large bodies can take.
+/// sent. Bodies beyond that wait. Bounds what many clients with large bodies can take.
 pub const BODIES_SIZE_BYTES_MAX: usize = 16 * BODY_SIZE_BYTES_MAX;
 /// The largest request line and headers, together.
 pub const HEAD_SIZE_BYTES_MAX: usize = 16 * 1024;

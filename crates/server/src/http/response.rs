@@ -23,8 +23,8 @@ use crate::request_id;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-amzn-requestid");
 const CRC32: HeaderName = HeaderName::from_static("x-amz-crc32");
 
-/// The headers that scripts may read. DynamoDB's value is not recorded; this is that of other AWS
-/// services.
+/// The headers that scripts may read. We have no recording of DynamoDB's value; this is what
+/// other AWS services send.
 const EXPOSED_HEADERS: &str = "x-amzn-RequestId,x-amzn-ErrorType,x-amzn-ErrorMessage,Date";
 
 /// Enough for the headers of most responses.

@@ -148,7 +148,7 @@ impl AllowedHost {
     }
 }
 
-/// Whether the server itself sent the page, which its origin and its host show.
+/// Whether the page came from this server: its origin then matches the `Host`.
 fn is_own(origin: &str, parts: &request::Parts) -> bool {
     let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
     let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));

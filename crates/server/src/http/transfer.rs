@@ -13,7 +13,7 @@ use tokio::time::Instant;
 const RATE_BYTES_PER_SECOND_MIN: u64 = 1024;
 /// The lowest rate for peers that hold memory that others wait for.
 const CONTENDED_RATE_BYTES_PER_SECOND_MIN: u64 = 64 * 1024;
-/// How much longer a peer that holds memory may take, from when others start to wait for it.
+/// How long a peer may keep its memory once others start waiting for it.
 const CONTENDED_GRACE: Duration = Duration::from_secs(1);
 /// How often a peer that holds memory checks whether others wait for it.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
@@ -35,7 +35,7 @@ pub struct TransferProgress {
 pub enum TransferVerdict {
     GoOn,
     TooSlow,
-    /// Fast enough, if others did not wait for its memory.
+    /// It would be fast enough if nobody were waiting for its memory.
     Displaced,
 }
 
@@ -78,7 +78,7 @@ impl TransferProgress {
         if now >= since + time { TransferVerdict::Displaced } else { TransferVerdict::GoOn }
     }
 
-    /// When to judge again, unless something moves before.
+    /// When to check again if nothing moves until then.
     pub fn next_look(&self, now: Instant, holds_memory: bool) -> Instant {
         match holds_memory {
             true => self.deadline().min(now + LOOK_INTERVAL),

@@ -64,10 +64,10 @@ struct RunningTrigger {
 }
 
 impl RunningTrigger {
-    /// Returns once no part of the trigger runs any more.
+    /// Returns once the trigger has stopped completely.
     async fn stop(self) {
         self.stop.stop();
-        // The task neither panics nor is cancelled, and there would be nothing left to do.
+        // The task never panics and is never cancelled. Even if it were, nothing would be left to do.
         let _ = self.task.await;
     }
 }

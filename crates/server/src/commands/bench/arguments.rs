@@ -162,7 +162,7 @@ fn parse_duration(text: &str) -> Result<Duration, &'static str> {
     };
     let number: f64 = digits.parse().map_err(|_| "a time begins with a number")?;
     let time = Duration::try_from_secs_f64(number * seconds);
-    // A year is far more than the clock's arithmetic and anybody's patience allow.
+    // Less than a year: the clock's arithmetic can't overflow, and nobody waits longer.
     time.ok().filter(|time| time.as_secs() < 365 * 24 * 3600).ok_or("the time is out of range")
 }
 
