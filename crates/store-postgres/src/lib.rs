@@ -180,6 +180,10 @@ impl Store for PostgresStore {
         }
     }
 
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     fn close(&self) -> BoxFuture<'_, Result<()>> {
         async move {
             self.queue.close().await;

@@ -2,6 +2,7 @@
 
 use std::thread;
 
+use zenobe_store::Store;
 use zenobe_store::conformance::block_on;
 use zenobe_store_postgres::{Options, PostgresStore};
 use zenobe_testing::Postgres;
@@ -24,7 +25,9 @@ fn nodes_that_start_together_agree() {
             scope.spawn(|| increment(&database.store(), "k").expect("the write commits"));
         }
     });
-    assert_eq!(number(get(&database.store(), b"k").as_ref()), 5);
+    let store = database.store();
+    assert_eq!(number(get(&store, b"k").as_ref()), 5);
+    assert!(store.is_shared(), "an engine must not trust what it remembers of it");
 }
 
 #[test]
