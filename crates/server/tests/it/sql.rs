@@ -229,7 +229,11 @@ fn failures_end_the_script_with_a_message_and_a_code() {
             1,
             "zenobe: ResourceNotFoundException: Requested resource not found",
         ),
-        (&["-c", "SELECT * FROM Music WHERE Artist = ?"], 1, "the statement has 1 of ? in it"),
+        (
+            &["-c", "SELECT * FROM Music WHERE Artist = ?"],
+            1,
+            "the shell takes no parameters; replace each ? (1 in this statement)",
+        ),
         (&["-c", "SELECT 'a"], 1, "the text ends inside a string"),
         (&["-c", "\\nonsense"], 1, "there is no command \\nonsense"),
         (&["-c", "\\d Nowhere"], 1, "Table: Nowhere not found"),
