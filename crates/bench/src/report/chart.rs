@@ -100,6 +100,7 @@ mod tests {
         ] {
             assert!(svg.contains(part), "{part} is not in\n{svg}");
         }
-        assert_eq!(svg.matches("<rect").count(), 2);
+        // The background is a rectangle too, without rounded corners.
+        assert_eq!(svg.matches("rx=\"2\"").count(), 2);
     }
 }
