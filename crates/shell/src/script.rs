@@ -257,7 +257,7 @@ mod tests {
         let text = format!("/*{}", format!("{}\n", "x".repeat(999)).repeat(70));
         assert_eq!(
             shown(&text),
-            "! a statement, with its comments, may have 65536 bytes; is a ; or a closing quote missing?"
+            "! a statement with its comments may have at most 65536 bytes; is a ; or a closing quote missing?"
         );
         let many = "SELECT 1;\n".repeat(20_000);
         assert_eq!(pieces(&many).unwrap().len(), 20_000);
