@@ -151,7 +151,7 @@ impl Engine {
 
     /// Replaces stale definitions, and returns whether there were any.
     pub(crate) async fn refresh_stale(&self, tables: &mut [Arc<Table>]) -> Result<bool> {
-        if !self.is_shared && !tables.iter().any(|table| table.is_in_question()) {
+        if !self.is_shared && !tables.iter().any(|table| table.is_invalid()) {
             return Ok(false);
         }
         let keys: Vec<Key> = tables.iter().map(|table| table.guard_key().clone()).collect();

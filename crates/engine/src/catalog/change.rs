@@ -136,7 +136,7 @@ impl Catalog {
                 self.put_definition(&mut batch, &row_key, &definition);
                 Ok((batch, (before, definition)))
             };
-            known.put_in_question();
+            known.invalidate();
             let set = WriteSet { guards: lease.guards(), keys: &keys };
             let (before, after) = match write(store, set, edit).await? {
                 Ok(definitions) => definitions,
@@ -182,7 +182,7 @@ impl Catalog {
                 self.count_change(&mut batch);
                 Ok((batch, definition))
             };
-            known.put_in_question();
+            known.invalidate();
             let set = WriteSet { guards: &[], keys: &keys };
             match write(store, set, remove).await? {
                 Ok(definition) => {

@@ -23,8 +23,8 @@ pub struct Table {
     stream_logs: Vec<Key>,
     expiry_prefix: Key,
     /// Set before this engine tries to replace the definition, and never cleared: see
-    /// [`Table::put_in_question`].
-    in_question: AtomicBool,
+    /// [`Table::invalidate`].
+    is_invalid: AtomicBool,
 }
 
 /// The counters of a table or an index.
@@ -86,7 +86,7 @@ impl Table {
             indexes: definition.indexes().map(index_keys).collect(),
             stream_logs: definition.stream.iter().flat_map(|stream| stream.open_logs(id)).collect(),
             expiry_prefix: keyspace::expiry_prefix(id),
-            in_question: AtomicBool::new(false),
+            is_invalid: AtomicBool::new(false),
             definition,
         }
     }
@@ -119,21 +119,21 @@ impl Table {
     /// Invalidates the definition, because this engine is about to replace it. From the moment when
     /// the store may show the change until the map holds another handle, only the version row is
     /// right. If the store fails in between, that may be forever.
-    pub(crate) fn put_in_question(&self) {
-        self.in_question.store(true, Ordering::SeqCst);
+    pub(crate) fn invalidate(&self) {
+        self.is_invalid.store(true, Ordering::SeqCst);
     }
 
     /// Call this after a read. If it returns false, the result belongs to this definition, as far
     /// as this engine's own changes go.
-    pub(crate) fn is_in_question(&self) -> bool {
-        self.in_question.load(Ordering::SeqCst)
+    pub(crate) fn is_invalid(&self) -> bool {
+        self.is_invalid.load(Ordering::SeqCst)
     }
 
     /// Whether both are the same version of the same table, and this handle has not been
     /// invalidated.
     pub(crate) fn is_same_version(&self, other: &Table) -> bool {
         let (this, other) = (&self.definition, &other.definition);
-        (this.id, this.version) == (other.id, other.version) && !self.is_in_question()
+        (this.id, this.version) == (other.id, other.version) && !self.is_invalid()
     }
 
     /// The prefix of every item's key.

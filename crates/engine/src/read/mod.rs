@@ -72,7 +72,7 @@ impl Engine {
     /// current after a read was current throughout. Another engine on the same store may change it
     /// at any time, this one only after invalidating it.
     pub(crate) async fn is_current(&self, table: &Table) -> Result<bool> {
-        if !self.is_shared && !table.is_in_question() {
+        if !self.is_shared && !table.is_invalid() {
             return Ok(true);
         }
         let version = self.store.get(table.guard_key()).await?;

@@ -27,7 +27,7 @@ pub enum BodyError {
     /// The compressed stream does not match its encoding.
     Corrupt,
     /// Other bodies held all the memory for too long, or need it more.
-    NoRoom,
+    NoMemory,
 }
 
 /// How much of an oversized body to read and drop before responding. A client that is still sending
@@ -226,7 +226,7 @@ fn check(verdict: TransferVerdict) -> Result<(), BodyError> {
     match verdict {
         TransferVerdict::GoOn => Ok(()),
         TransferVerdict::TooSlow => Err(BodyError::Stalled),
-        TransferVerdict::Displaced => Err(BodyError::NoRoom),
+        TransferVerdict::Displaced => Err(BodyError::NoMemory),
     }
 }
 

@@ -132,7 +132,7 @@ impl BodyMemory {
         }
         let _waiting = Waiting::new(&self.waiting);
         let acquired = within(timeout, Arc::clone(&self.units).acquire_many_owned(units)).await;
-        Ok(acquired.ok_or(BodyError::NoRoom)?.expect("the semaphore is never closed"))
+        Ok(acquired.ok_or(BodyError::NoMemory)?.expect("the semaphore is never closed"))
     }
 
     /// What bodies take now, as far as they are counted.
@@ -222,7 +222,7 @@ mod tests {
         first.cover(BODIES_SIZE_BYTES_MAX).await.unwrap();
         let mut second = memory.share(SHORT);
         assert!(!first.is_contended());
-        assert_eq!(second.cover(100_000).await, Err(BodyError::NoRoom));
+        assert_eq!(second.cover(100_000).await, Err(BodyError::NoMemory));
         drop(first);
         assert_eq!(second.cover(100_000).await, Ok(()));
     }
@@ -272,7 +272,7 @@ mod tests {
         assert_eq!(memory.available_units(), 0);
         for operation in [Operation::GetItem, Operation::Query, Operation::BatchGetItem] {
             let reserved = memory.reserve(operation, SHORT).await.map(drop);
-            assert_eq!(reserved, Err(BodyError::NoRoom));
+            assert_eq!(reserved, Err(BodyError::NoMemory));
         }
         drop(unread);
         assert!(memory.reserve(Operation::BatchGetItem, SHORT).await.is_ok());

@@ -316,7 +316,7 @@ fn rejection(error: BodyError) -> Answer {
     Answer::rejection(match error {
         BodyError::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         BodyError::Stalled => StatusCode::REQUEST_TIMEOUT,
-        BodyError::NoRoom => StatusCode::SERVICE_UNAVAILABLE,
+        BodyError::NoMemory => StatusCode::SERVICE_UNAVAILABLE,
         BodyError::Broken | BodyError::Corrupt => StatusCode::BAD_REQUEST,
     })
 }

@@ -34,14 +34,14 @@ impl Batcher {
     }
 
     /// Whether one more record fits in the batch. An empty batch takes any.
-    pub fn has_room_for(&self, record: &Record) -> bool {
+    pub fn fits(&self, record: &Record) -> bool {
         self.records.is_empty()
             || (self.records.len() < self.limits.records_max
                 && self.size_bytes + record.size_bytes() < BATCH_SIZE_BYTES_MAX)
     }
 
     pub fn push(&mut self, record: Record, now: Instant) {
-        debug_assert!(self.has_room_for(&record));
+        debug_assert!(self.fits(&record));
         self.since.get_or_insert(now);
         self.size_bytes += record.size_bytes() + 1;
         self.records.push(record);
@@ -77,9 +77,9 @@ mod tests {
         let (mut batcher, now) = (batcher(2, 0), Instant::now());
         assert!(batcher.is_empty() && batcher.time_left(now).is_none());
         batcher.push(sample(1, 0), now);
-        assert!(!batcher.is_full() && batcher.has_room_for(&sample(2, 0)));
+        assert!(!batcher.is_full() && batcher.fits(&sample(2, 0)));
         batcher.push(sample(2, 0), now);
-        assert!(batcher.is_full() && !batcher.has_room_for(&sample(3, 0)));
+        assert!(batcher.is_full() && !batcher.fits(&sample(3, 0)));
         assert_eq!(batcher.take().len(), 2);
         assert!(batcher.is_empty() && !batcher.is_full());
     }
@@ -89,11 +89,11 @@ mod tests {
         let (mut batcher, now) = (batcher(100, 0), Instant::now());
         let large = sample_of_size(BATCH_SIZE_BYTES_MAX * 2 / 3);
         batcher.push(large.clone(), now);
-        assert!(!batcher.is_full() && !batcher.has_room_for(&large));
-        assert!(batcher.has_room_for(&sample(2, 0)));
+        assert!(!batcher.is_full() && !batcher.fits(&large));
+        assert!(batcher.fits(&sample(2, 0)));
         batcher.take();
         let enormous = sample_of_size(2 * BATCH_SIZE_BYTES_MAX);
-        assert!(batcher.has_room_for(&enormous));
+        assert!(batcher.fits(&enormous));
         batcher.push(enormous, now);
         assert!(batcher.is_full());
     }

@@ -154,7 +154,7 @@ impl ShardWorker {
             // Most triggers have no pattern, and everything passes.
             let passes =
                 self.patterns.is_empty() || filter::passes(&self.patterns, &record.event());
-            if passes && !self.batcher.has_room_for(record) {
+            if passes && !self.batcher.fits(record) {
                 return;
             }
             let Some(record) = self.pending.pop_front() else { return };
