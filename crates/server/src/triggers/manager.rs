@@ -77,7 +77,7 @@ async fn keep_following(triggers: Weak<Triggers>) {
         tokio::time::sleep(FOLLOW_DELAY).await;
         let Some(triggers) = triggers.upgrade() else { return };
         if let Err(error) = triggers.follow().await {
-            tracing::warn!(%error, "the triggers of other nodes cannot be looked at");
+            tracing::warn!(%error, "the triggers of other nodes cannot be read");
         }
     }
 }
