@@ -60,7 +60,9 @@ impl TransferProgress {
     pub fn excuse(&mut self, waited: Duration) {
         self.began += waited;
         self.moved_at += waited;
-        self.contended = None;
+        if let Some((since, _)) = &mut self.contended {
+            *since += waited;
+        }
     }
 
     /// `is_contended` means that others wait for memory while this peer holds some.
@@ -117,6 +119,8 @@ mod tests {
             }
             if bytes_per_second > 0 {
                 pace.moved(bytes_per_second, now);
+                // The server made room for each chunk, and did not have to wait.
+                pace.excuse(Duration::ZERO);
             }
         }
         unreachable!("nothing takes forever")
