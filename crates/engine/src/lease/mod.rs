@@ -121,10 +121,10 @@ impl Engine {
         }
     }
 
-    /// Releases the leases on work that starts with `prefix`, so that others need not wait for
-    /// their period to pass.
-    pub async fn release_leases(&self, prefix: &str) -> Result<()> {
-        let held = self.leases.forget(prefix);
+    /// Releases the lease on some work, or those on all work below a prefix that ends with a slash
+    /// or is empty, so that others need not wait for their period to pass.
+    pub async fn release_leases(&self, work: &str) -> Result<()> {
+        let held = self.leases.forget(work);
         if held.is_empty() {
             return Ok(());
         }

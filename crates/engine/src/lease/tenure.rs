@@ -125,12 +125,14 @@ impl Leases {
         held.iter().map(|(key, held)| (key.clone(), held.row.clone())).collect()
     }
 
-    /// Forgets the leases on work that starts with `prefix`, and returns them.
-    pub(super) fn forget(&self, prefix: &str) -> Vec<(Key, LeaseRow)> {
+    /// Forgets the lease on some work, or those on all work below a prefix that ends with a slash
+    /// or is empty, and returns them.
+    pub(super) fn forget(&self, work: &str) -> Vec<(Key, LeaseRow)> {
+        let is_prefix = work.is_empty() || work.ends_with('/');
+        let is_meant = |held: &str| held == work || is_prefix && held.starts_with(work);
         let mut held = self.held.lock();
-        let (forgotten, kept): (BTreeMap<_, _>, BTreeMap<_, _>) = std::mem::take(&mut *held)
-            .into_iter()
-            .partition(|(_, held)| held.row.work.starts_with(prefix));
+        let (forgotten, kept): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            std::mem::take(&mut *held).into_iter().partition(|(_, held)| is_meant(&held.row.work));
         *held = kept;
         forgotten.into_iter().map(|(key, held)| (key, held.row)).collect()
     }

@@ -65,10 +65,17 @@ async fn an_observer_that_comes_late_waits_for_a_whole_period() {
 async fn a_released_lease_is_free_at_once() {
     let (_store, _clock, here, there) = two_nodes().await;
     let stale = here.engine().lease("w").await.unwrap().expect("nobody has it");
-    here.engine().lease("x").await.unwrap().expect("nobody has it");
+    for other in ["x", "w-2", "w/1"] {
+        here.engine().lease(other).await.unwrap().expect("nobody has it");
+    }
     here.engine().release_leases("w").await.unwrap();
     assert!(there.engine().lease("w").await.unwrap().is_some());
-    assert!(there.engine().lease("x").await.unwrap().is_none());
+    for other in ["x", "w-2", "w/1"] {
+        assert!(there.engine().lease(other).await.unwrap().is_none(), "{other}");
+    }
+    here.engine().release_leases("w/").await.unwrap();
+    assert!(there.engine().lease("w/1").await.unwrap().is_some());
+    assert!(there.engine().lease("w-2").await.unwrap().is_none());
     assert!(!here.engine().is_fresh(&stale));
     // Releasing does not affect a lease that another node holds by now.
     here.engine().release_leases("").await.unwrap();
