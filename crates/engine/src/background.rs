@@ -56,10 +56,11 @@ enum Work {
     Catalog,
     /// Renewing leases, on a shared store.
     Leases,
+    Jobs,
 }
 
 impl Work {
-    const ALL: [Work; 10] = [
+    const ALL: [Work; 11] = [
         Work::Indexes,
         Work::ExpiryIndexes,
         Work::Expiry,
@@ -70,6 +71,7 @@ impl Work {
         Work::Time,
         Work::Catalog,
         Work::Leases,
+        Work::Jobs,
     ];
 
     /// The lease for the work, if only one node may do it at a time.
@@ -81,7 +83,8 @@ impl Work {
             Work::Streams => Some("streams"),
             Work::Tokens => Some(TOKENS_LEASE),
             Work::Garbage => Some("garbage"),
-            Work::Space | Work::Time | Work::Catalog | Work::Leases => None,
+            // Each job has a lease of its own.
+            Work::Space | Work::Time | Work::Catalog | Work::Leases | Work::Jobs => None,
         }
     }
 
@@ -207,6 +210,7 @@ impl Engine {
                 self.renew_leases().await?;
                 return Ok(self.lease_interval());
             }
+            Work::Jobs => self.run_jobs(&self.background.wakes[work as usize]).await?,
         }
         Ok(IDLE_DELAY)
     }

@@ -35,6 +35,9 @@ pub enum Error {
     ResourceNotFound { arn: String },
     #[error("table {name} already exists")]
     TableExists { name: String },
+    /// A job is still filling the new table.
+    #[error("table {name} is being filled")]
+    TableFilling { name: String },
     #[error("index {index} not found")]
     IndexNotFound { index: String },
     #[error("{0}")]

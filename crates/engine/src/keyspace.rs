@@ -38,6 +38,7 @@ mod kind {
     pub const STREAM: u8 = b'S';
     pub const ITEM: u8 = b'T';
     pub const VERSION: u8 = b'V';
+    pub const JOB: u8 = b'W';
     pub const TOKEN_EXPIRY: u8 = b'X';
     pub const LAST_TIME: u8 = b'Y';
     pub const COLLECTION_SIZE: u8 = b'Z';
@@ -306,6 +307,33 @@ pub fn checkpoint_row(namespace: &Namespace, name: &str, stream: &str, shard: &s
     key.into()
 }
 
+// ---- jobs ---------------------------------------------------------------------------------------
+
+/// `'W' 'j'`: every job.
+pub fn all_jobs_prefix() -> Key {
+    Key::from_static(&[kind::JOB, b'j'])
+}
+
+/// `'W' 'j' text(account) text(region) text(kind)`: the jobs of a kind, oldest first.
+pub fn jobs_prefix(namespace: &Namespace, job_kind: &str) -> Key {
+    job_key(b'j', namespace, job_kind).into()
+}
+
+/// `'W' 'j' text(account) text(region) text(kind) text(id)`: a job, encoded as an item.
+pub fn job_row(namespace: &Namespace, job_kind: &str, id: &str) -> Key {
+    let mut key = job_key(b'j', namespace, job_kind);
+    push_text(&mut key, id);
+    key.into()
+}
+
+/// `'W' 't' text(account) text(region) text(kind) text(token)`: the job that a client's token
+/// stands for, encoded as an item.
+pub fn job_token_row(namespace: &Namespace, job_kind: &str, token: &str) -> Key {
+    let mut key = job_key(b't', namespace, job_kind);
+    push_text(&mut key, token);
+    key.into()
+}
+
 // ---- counters -----------------------------------------------------------------------------------
 
 /// `'N' table index 'c'`: counts the items of a table (`index` is 0) or the entries of an index.
@@ -488,6 +516,14 @@ fn consumer_key(what: u8, namespace: &Namespace, name: &str) -> Vec<u8> {
     key
 }
 
+fn job_key(what: u8, namespace: &Namespace, job_kind: &str) -> Vec<u8> {
+    let mut key = vec![kind::JOB, what];
+    push_text(&mut key, &namespace.account);
+    push_text(&mut key, &namespace.region);
+    push_text(&mut key, job_kind);
+    key
+}
+
 fn push_text(key: &mut Vec<u8>, text: &str) {
     for &byte in text.as_bytes() {
         key.push(byte);
@@ -534,6 +570,7 @@ mod tests {
             garbage_row(b"prefix"),
             node_row("id"),
             lease_row("work"),
+            job_row(&here, "import", "1"),
         ];
         let mut first_bytes: Vec<u8> = keys.iter().map(|key| key[0]).collect();
         first_bytes.sort_unstable();
@@ -553,6 +590,8 @@ mod tests {
         check(size_bytes(table, Some(index)), b"N\0\0\0\0\0\0\x01\x02\0\0\0\x0As");
         check(table_row(&here, "t\0u"), b"C1\0\x01r\0\x01t\0\xFFu\0\x01");
         check(stream_log(table, "l", 2), b"S\0\0\0\0\0\0\x01\x02l\0\x01\0\0\0\x02");
+        check(job_row(&here, "k", "i"), b"Wj1\0\x01r\0\x01k\0\x01i\0\x01");
+        check(job_token_row(&here, "k", "t"), b"Wt1\0\x01r\0\x01k\0\x01t\0\x01");
         check(checkpoint_row(&here, "c", "s", "h"), b"Rc1\0\x01r\0\x01c\0\x01s\0\x01h\0\x01");
         check(stream_row(&here, "t", "l"), b"D1\0\x01r\0\x01t\0\x01l\0\x01");
         let hash = KeyHash::from_bytes(*b"0123456789abcdef");

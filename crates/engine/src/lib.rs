@@ -17,9 +17,11 @@ pub mod error;
 mod garbage;
 mod health;
 mod indexes;
+pub mod jobs;
 mod keys;
 pub mod keyspace;
 pub mod lease;
+mod load;
 pub mod options;
 mod pace;
 mod random;
@@ -43,6 +45,7 @@ use crate::clock::Clock;
 use crate::command::TableName;
 use crate::error::{Error, Result};
 use crate::indexes::StatusHold;
+use crate::jobs::Jobs;
 use crate::lease::Leases;
 use crate::random::Random;
 use crate::streams::Announcements;
@@ -73,6 +76,7 @@ pub struct Engine {
     pub(crate) status_hold: StatusHold,
     pub(crate) streams: StreamOptions,
     pub(crate) announcements: Announcements,
+    pub(crate) jobs: Jobs,
 }
 
 impl Engine {
@@ -101,6 +105,7 @@ impl Engine {
             status_hold: StatusHold::new(options.index_status_hold),
             streams: options.streams,
             announcements: Announcements::default(),
+            jobs: Jobs::default(),
         }))
     }
 
@@ -111,6 +116,11 @@ impl Engine {
 
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
+    }
+
+    /// A random UUID, for names that a client did not choose.
+    pub fn new_uuid(&self) -> String {
+        self.random.uuid()
     }
 
     /// The quotas of each account.

@@ -198,6 +198,25 @@ pub struct TableDefinition {
     pub ttl_changed_at_ms: Option<u64>,
     /// Whether items older than the setting have their entries in the expiry index.
     pub ttl_indexed: bool,
+    /// Set while a job fills the new table, which is not ready until then.
+    pub filling: Option<Filling>,
+}
+
+/// The job that fills a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Filling {
+    pub job_kind: String,
+    pub job_id: String,
+    /// What a restored table is restored from.
+    pub source: Option<RestoreSource>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RestoreSource {
+    pub table_arn: Option<String>,
+    pub backup_arn: Option<String>,
+    /// The moment whose state the table will have.
+    pub restored_to_ms: u64,
 }
 
 impl TableDefinition {

@@ -33,6 +33,7 @@ pub(crate) fn engine_error(error: Error, subject: Subject<'_>) -> ApiError {
         },
         Error::ResourceNotFound { arn } => tag::resource_not_found(&arn),
         Error::TableExists { name } => table::table_exists(&name),
+        Error::TableFilling { name } => table::table_being_created(&name),
         Error::IndexNotFound { index } => index_not_found(&index),
         Error::UpdateTable(error) => update_table_error(error, subject),
         Error::DeletionProtected => table::deletion_protected(),

@@ -175,6 +175,7 @@ texts! {
         table_exists(table: &str) "Table already exists: {table}";
     }
     ResourceInUse, "Attempt to change a resource which is still in use: " => {
+        table_being_created(table: &str) "Table is being created: {table}";
         indexes_in_flux()
             "Cannot delete table while indexes are being created, updated, or deleted.";
         throughput_while_index(participle: &str, table: &str, indexes: &str) "Can't change table IOPS \

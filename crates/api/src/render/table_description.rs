@@ -95,9 +95,12 @@ pub(crate) fn write_deleted_table(writer: &mut Writer, table: &TableDescription,
     });
 }
 
-/// A table is UPDATING while an index is allocated or deleted; backfilling an index leaves the
+/// A table is CREATING until the job that fills it has ended, and UPDATING while an index is allocated or deleted; backfilling an index leaves the
 /// table active.
 fn implied_status(definition: &TableDefinition) -> &'static str {
+    if definition.filling.is_some() {
+        return "CREATING";
+    }
     let in_flux = definition.global_indexes.iter().any(|index| {
         matches!(index.status, IndexStatus::Creating { backfilling: false } | IndexStatus::Deleting)
     });

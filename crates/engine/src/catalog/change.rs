@@ -41,6 +41,18 @@ enum Refusal {
     Error(Error),
 }
 
+impl Refusal {
+    /// The error of a change that can't be repeated with another table.
+    fn into_error(self, table: &Table) -> Error {
+        match self {
+            Refusal::Error(error) => error,
+            Refusal::OtherTable | Refusal::Unchanged(_) => {
+                Error::TableNotFound { name: table.name().name.clone() }
+            }
+        }
+    }
+}
+
 impl From<Error> for Refusal {
     fn from(error: Error) -> Refusal {
         Refusal::Error(error)
@@ -55,6 +67,7 @@ impl Catalog {
         store: &dyn Store,
         name: &TableName,
         tables_max: u64,
+        lease: &Lease,
         build: impl Fn(TableId) -> Result<Edit> + Send + Sync,
     ) -> Result<Arc<Table>> {
         let _changing = self.changing.lock().await;
@@ -64,8 +77,14 @@ impl Catalog {
             keyspace::namespace_table_count(&name.namespace),
         ];
         let decide = |reads: &[Option<Value>]| {
-            if reads[0].is_some() {
-                return Err(Error::TableExists { name: name.name.clone() });
+            let (guards, reads) = reads.split_at(lease.guards().len());
+            lease.check(guards)?;
+            if let Some(row) = &reads[0] {
+                let name = name.name.clone();
+                return Err(match definition_row::decode_row(row)?.filling {
+                    Some(_) => Error::TableFilling { name },
+                    None => Error::TableExists { name },
+                });
             }
             let id = stored_number(reads[1].as_ref())? + 1;
             let Edit { definition, mut batch } = build(TableId(id))?;
@@ -78,11 +97,82 @@ impl Catalog {
             batch.put(keys[2].clone(), encode_number(count + 1));
             Ok((batch, definition))
         };
-        let set = WriteSet { guards: &[], keys: &keys };
+        let set = WriteSet { guards: lease.guards(), keys: &keys };
         let (definition, _) = write_with(store, set, decide).await??;
         let table = Arc::new(Table::new(Arc::new(definition)));
-        self.insert(Arc::clone(&table));
+        if table.definition().filling.is_none() {
+            self.insert(Arc::clone(&table));
+        }
         Ok(table)
+    }
+
+    /// Makes the table that a job has filled ready. `job` is the key of the job's row; `end_job`
+    /// gets its value and adds the end of the job to the same write.
+    pub(crate) async fn settle(
+        &self,
+        store: &dyn Store,
+        filled: &Table,
+        lease: &Lease,
+        job: &Key,
+        end_job: impl Fn(Option<&Value>, &mut Batch) -> Result<()> + Send + Sync,
+    ) -> Result<()> {
+        let _changing = self.changing.lock().await;
+        let name = filled.name();
+        let row_key = keyspace::table_row(&name.namespace, &name.name);
+        let keys = [row_key, filled.guard_key().clone(), job.clone()];
+        let settle = |reads: &[Option<Value>]| {
+            let (guards, reads) = reads.split_at(lease.guards().len());
+            lease.check(guards)?;
+            let mut definition = stored_definition(reads, filled)?;
+            definition.filling = None;
+            definition.version += 1;
+            let mut batch = Batch::new();
+            end_job(reads[2].as_ref(), &mut batch)?;
+            self.put_definition(&mut batch, &keys[0], &definition);
+            Ok((batch, definition))
+        };
+        let set = WriteSet { guards: lease.guards(), keys: &keys };
+        match write(store, set, settle).await? {
+            Ok(definition) => {
+                self.insert(Arc::new(Table::new(Arc::new(definition))));
+                Ok(())
+            }
+            Err(refusal) => Err(refusal.into_error(filled)),
+        }
+    }
+
+    /// Removes a table that a job was filling. `end_job` as in [`Catalog::settle`].
+    pub(crate) async fn abandon(
+        &self,
+        store: &dyn Store,
+        filled: &Table,
+        lease: &Lease,
+        job: &Key,
+        end_job: impl Fn(Option<&Value>, &mut Batch) -> Result<()> + Send + Sync,
+    ) -> Result<()> {
+        let _changing = self.changing.lock().await;
+        let name = filled.name();
+        let keys = [
+            keyspace::table_row(&name.namespace, &name.name),
+            filled.guard_key().clone(),
+            job.clone(),
+            keyspace::namespace_table_count(&name.namespace),
+        ];
+        let abandon = |reads: &[Option<Value>]| {
+            let (guards, reads) = reads.split_at(lease.guards().len());
+            lease.check(guards)?;
+            stored_definition(reads, filled)?;
+            let mut batch = Batch::new();
+            end_job(reads[2].as_ref(), &mut batch)?;
+            let count = stored_number(reads[3].as_ref())?;
+            batch.delete(keys[0].clone());
+            batch.delete(keys[1].clone());
+            batch.put(keys[3].clone(), encode_number(count.saturating_sub(1)));
+            self.count_change(&mut batch);
+            Ok((batch, ()))
+        };
+        let set = WriteSet { guards: lease.guards(), keys: &keys };
+        write(store, set, abandon).await?.map_err(|refusal| refusal.into_error(filled))
     }
 
     /// Lets `decide` edit the definition that is stored now. An edit that changes nothing is not
@@ -197,8 +287,11 @@ impl Catalog {
     }
 
     async fn known(&self, store: &dyn Store, name: &TableName) -> Result<Arc<Table>> {
-        match self.get(name) {
-            Some(table) => Ok(table),
+        if let Some(table) = self.get(name) {
+            return Ok(table);
+        }
+        match self.find_filling(store, name).await? {
+            Some(_) => Err(Error::TableFilling { name: name.name.clone() }),
             None => self.reload(store, name).await,
         }
     }

@@ -8,9 +8,9 @@ use zenobe_value::{AttributeValue, Attributes};
 use crate::error::Result;
 use crate::row::{Fields, corrupt, into_text, unexpected};
 use crate::schema::{
-    BillingMode, IndexDefinition, IndexId, IndexKind, IndexProjection, IndexStatus, KeyAttribute,
-    KeySchema, Namespace, ScalarType, ShardGeneration, StreamSettings, StreamViewType, TableClass,
-    TableDefinition, TableId, Throughput,
+    BillingMode, Filling, IndexDefinition, IndexId, IndexKind, IndexProjection, IndexStatus,
+    KeyAttribute, KeySchema, Namespace, RestoreSource, ScalarType, ShardGeneration, StreamSettings,
+    StreamViewType, TableClass, TableDefinition, TableId, Throughput,
 };
 
 /// Rises when older readers must not touch a row.
@@ -62,7 +62,39 @@ fn encode(definition: &TableDefinition) -> Fields {
     fields.optional_text("ttl_attribute", definition.ttl_attribute.as_deref());
     fields.optional_number("ttl_changed_at_ms", definition.ttl_changed_at_ms);
     fields.flag("ttl_indexed", definition.ttl_indexed);
+    if let Some(filling) = &definition.filling {
+        fields.map("filling", encode_filling(filling));
+    }
     fields
+}
+
+fn encode_filling(filling: &Filling) -> Attributes {
+    let mut fields = Fields::default();
+    fields.text("job_kind", &filling.job_kind);
+    fields.text("job_id", &filling.job_id);
+    if let Some(source) = &filling.source {
+        fields.optional_text("table_arn", source.table_arn.as_deref());
+        fields.optional_text("backup_arn", source.backup_arn.as_deref());
+        fields.number("restored_to_ms", source.restored_to_ms);
+    }
+    fields.0
+}
+
+fn decode_filling(filling: Attributes) -> Result<Filling> {
+    let mut fields = Fields(filling);
+    let (table_arn, backup_arn) =
+        (fields.take_optional_text("table_arn")?, fields.take_optional_text("backup_arn")?);
+    let restored_to_ms = fields.take_optional_number("restored_to_ms")?;
+    let source = restored_to_ms.map(|restored_to_ms| RestoreSource {
+        table_arn,
+        backup_arn,
+        restored_to_ms,
+    });
+    Ok(Filling {
+        job_kind: fields.take_text("job_kind")?,
+        job_id: fields.take_text("job_id")?,
+        source,
+    })
 }
 
 fn decode(mut fields: Fields) -> Result<TableDefinition> {
@@ -96,6 +128,7 @@ fn decode(mut fields: Fields) -> Result<TableDefinition> {
         ttl_attribute: fields.take_optional_text("ttl_attribute")?,
         ttl_changed_at_ms: fields.take_optional_number("ttl_changed_at_ms")?,
         ttl_indexed: fields.take_flag("ttl_indexed")?,
+        filling: fields.take_optional_map("filling")?.map(decode_filling).transpose()?,
     })
 }
 

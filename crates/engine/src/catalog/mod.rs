@@ -22,6 +22,7 @@ use zenobe_store::{Direction, KeyRange, Reader, Store, decode_counter};
 use crate::command::TableName;
 use crate::error::{Error, Result};
 use crate::keyspace;
+use crate::schema::TableDefinition;
 
 pub use table::{GuardCheck, StatisticsKeys, Table, TableIndex};
 
@@ -93,7 +94,8 @@ impl Catalog {
         }
         // Asked without the lock first, so that requests for missing tables never wait for a change
         // of an existing one.
-        if store.get(&keyspace::table_row(&name.namespace, &name.name)).await?.is_none() {
+        let stored = self.stored(store, name).await?;
+        if stored.is_none_or(|definition| definition.filling.is_some()) {
             return Err(Error::TableNotFound { name: name.name.clone() });
         }
         let _changing = self.changing.lock().await;
@@ -128,14 +130,34 @@ impl Catalog {
         Ok(table)
     }
 
+    /// The table with this name, if a job is filling it. Such tables are not in the map.
+    pub(crate) async fn find_filling(
+        &self,
+        store: &dyn Reader,
+        name: &TableName,
+    ) -> Result<Option<Arc<Table>>> {
+        let stored = self.stored(store, name).await?;
+        let filling = stored.filter(|definition| definition.filling.is_some());
+        Ok(filling.map(|definition| Arc::new(Table::new(Arc::new(definition)))))
+    }
+
+    async fn stored(
+        &self,
+        store: &dyn Reader,
+        name: &TableName,
+    ) -> Result<Option<TableDefinition>> {
+        let row = store.get(&keyspace::table_row(&name.namespace, &name.name)).await?;
+        row.map(|row| definition_row::decode_row(&row)).transpose()
+    }
+
     /// Makes the map agree with the store on one name. The caller holds `changing`.
     async fn reload(&self, store: &dyn Reader, name: &TableName) -> Result<Arc<Table>> {
-        let row = store.get(&keyspace::table_row(&name.namespace, &name.name)).await?;
-        let Some(row) = row else {
+        let stored = self.stored(store, name).await?;
+        let Some(definition) = stored.filter(|definition| definition.filling.is_none()) else {
             self.remove(name);
             return Err(Error::TableNotFound { name: name.name.clone() });
         };
-        let table = Arc::new(Table::new(Arc::new(definition_row::decode_row(&row)?)));
+        let table = Arc::new(Table::new(Arc::new(definition)));
         self.insert(Arc::clone(&table));
         Ok(table)
     }
@@ -159,7 +181,10 @@ async fn load_tables(store: &dyn Reader) -> Result<Tables> {
     let mut failure = None;
     let mut visit = |key: &[u8], row: &[u8]| match loaded_table(key, row) {
         Ok(table) => {
-            tables.insert(table.name().clone(), Arc::new(table));
+            // Nothing may find a table before it is filled.
+            if table.definition().filling.is_none() {
+                tables.insert(table.name().clone(), Arc::new(table));
+            }
             ControlFlow::Continue(())
         }
         Err(error) => {

@@ -1,12 +1,16 @@
 //! CreateTable.
 
+use std::sync::Arc;
+
 use crate::Engine;
+use crate::catalog::Table;
 use crate::catalog::change::Edit;
 use crate::command::{CreateIndex, CreateTable};
 use crate::error::Result;
+use crate::lease::Lease;
 use crate::schema::{
-    BillingMode, IndexDefinition, IndexId, IndexKind, IndexStatus, StreamSettings, TableDefinition,
-    TableDescription, TableId, Throughput,
+    BillingMode, Filling, IndexDefinition, IndexId, IndexKind, IndexStatus, StreamSettings,
+    TableDefinition, TableDescription, TableId, Throughput,
 };
 use crate::streams;
 use crate::tables::{encryption, throughput};
@@ -14,6 +18,21 @@ use crate::tables::{encryption, throughput};
 impl Engine {
     /// Creates a table. It is ready for use when this returns.
     pub async fn create_table(&self, request: CreateTable) -> Result<TableDescription> {
+        let table = self.new_table(request, None, &Lease::default()).await?;
+        Ok(TableDescription {
+            definition: table.definition().clone(),
+            statistics: Default::default(),
+            index_statistics: Default::default(),
+        })
+    }
+
+    /// Creates a table, which a job may still have to fill.
+    pub(crate) async fn new_table(
+        &self,
+        request: CreateTable,
+        filling: Option<Filling>,
+        lease: &Lease,
+    ) -> Result<Arc<Table>> {
         let now_ms = self.clock.now_ms();
         let uuid = self.random.uuid();
         let stream = match request.stream {
@@ -25,17 +44,12 @@ impl Engine {
         };
         let build = |id| {
             let definition = self.new_definition(&request, id, &uuid, stream.clone(), now_ms)?;
-            let mut edit = Edit::new(definition);
+            let mut edit = Edit::new(TableDefinition { filling: filling.clone(), ..definition });
             streams::put_row(&edit.definition, &mut edit.batch);
             Ok(edit)
         };
         let tables_max = self.limits.tables_max;
-        let table = self.catalog.create(&*self.store, &request.table, tables_max, build).await?;
-        Ok(TableDescription {
-            definition: table.definition().clone(),
-            statistics: Default::default(),
-            index_statistics: Default::default(),
-        })
+        self.catalog.create(&*self.store, &request.table, tables_max, lease, build).await
     }
 
     fn new_definition(
@@ -87,6 +101,7 @@ impl Engine {
             ttl_attribute: None,
             ttl_changed_at_ms: None,
             ttl_indexed: false,
+            filling: None,
         })
     }
 }

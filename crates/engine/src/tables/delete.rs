@@ -32,6 +32,9 @@ impl Engine {
 }
 
 fn check_deletable(definition: &TableDefinition) -> Result<()> {
+    if definition.filling.is_some() {
+        return Err(Error::TableFilling { name: definition.name.clone() });
+    }
     if definition.deletion_protection {
         return Err(Error::DeletionProtected);
     }
@@ -42,7 +45,7 @@ fn check_deletable(definition: &TableDefinition) -> Result<()> {
 }
 
 /// Everything that belongs to a table, except its streams, which stay readable for a day.
-fn prefixes_of_table(id: TableId) -> [Key; 7] {
+pub(crate) fn prefixes_of_table(id: TableId) -> [Key; 7] {
     [
         keyspace::item_prefix(id),
         keyspace::local_indexes_prefix(id),

@@ -16,13 +16,30 @@ use crate::tables::throughput;
 
 impl Engine {
     pub async fn describe_table(&self, name: &TableName) -> Result<TableDescription> {
-        let mut table = self.table(name).await?;
+        let mut table = self.or_being_filled(name, self.table(name).await).await?;
         loop {
             let (guard, statistics) = self.read_statistics(&table).await?;
             match table.check_guard(guard.as_ref()) {
                 GuardCheck::Current => return Ok(self.describe(&table, &statistics)),
-                GuardCheck::Changed | GuardCheck::Gone => table = self.refresh(&table).await?,
+                GuardCheck::Changed | GuardCheck::Gone => {
+                    table = self.or_being_filled(name, self.refresh(&table).await).await?;
+                }
             }
+        }
+    }
+
+    /// The table that was found, or the one that a job is filling, which only its description
+    /// shows.
+    async fn or_being_filled(
+        &self,
+        name: &TableName,
+        found: Result<Arc<Table>>,
+    ) -> Result<Arc<Table>> {
+        match found {
+            Err(error @ Error::TableNotFound { .. }) => {
+                self.catalog.find_filling(&*self.store, name).await?.ok_or(error)
+            }
+            found => found,
         }
     }
 

@@ -11,6 +11,7 @@ mod throughput;
 mod time_to_live;
 mod update;
 
+pub(crate) use delete::prefixes_of_table;
 pub(crate) use index_changes::prune_attribute_types;
 
 use crate::schema::TableDescription;

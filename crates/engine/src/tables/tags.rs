@@ -36,9 +36,9 @@ impl Engine {
     }
 
     pub async fn list_tags(&self, name: &TableName) -> Result<BTreeMap<String, String>> {
-        let described = self.describe_table(name).await;
-        let description = described.map_err(|error| resource_error(name, error))?;
-        Ok(description.definition.tags.clone())
+        let table = self.current_table(name).await;
+        let table = table.map_err(|error| resource_error(name, error))?;
+        Ok(table.definition().tags.clone())
     }
 
     async fn change_tags(
@@ -59,7 +59,7 @@ impl Engine {
 /// Requests name a tagged table by ARN, and so does the error for a missing one.
 fn resource_error(name: &TableName, error: Error) -> Error {
     match error {
-        Error::TableNotFound { .. } => {
+        Error::TableNotFound { .. } | Error::TableFilling { .. } => {
             let namespace: &Namespace = &name.namespace;
             Error::ResourceNotFound { arn: table_arn(namespace, &name.name) }
         }

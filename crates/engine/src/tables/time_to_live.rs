@@ -39,7 +39,7 @@ impl Engine {
 
     /// The attribute that holds the items' expiry, if time to live is enabled.
     pub async fn describe_time_to_live(&self, name: &TableName) -> Result<Option<String>> {
-        Ok(self.describe_table(name).await?.definition.ttl_attribute.clone())
+        Ok(self.current_table(name).await?.definition().ttl_attribute.clone())
     }
 }
 

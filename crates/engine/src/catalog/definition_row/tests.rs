@@ -148,6 +148,7 @@ fn sample() -> TableDefinition {
         ttl_attribute: Some("expires".to_owned()),
         ttl_changed_at_ms: Some(1_791_525_205_330),
         ttl_indexed: true,
+        filling: None,
     }
 }
 
@@ -169,7 +170,7 @@ prop_compose! {
         previous_table_class_change_ms in option::of(numbers()),
         (deletion_protection, tags) in (any::<bool>(), btree_map(texts(), texts(), 0..4)),
         (ttl_attribute, ttl_changed_at_ms) in (option::of(texts()), option::of(numbers())),
-        ttl_indexed in any::<bool>(),
+        (ttl_indexed, filling) in (any::<bool>(), option::of(fillings().boxed())),
     ) -> TableDefinition {
         TableDefinition {
             id: TableId(id),
@@ -177,8 +178,20 @@ prop_compose! {
             stream, uuid, name, created_at_ms, version, attribute_types, keys, local_indexes,
             global_indexes, next_index_id, billing_mode, on_demand_since_ms, throughput,
             latest_stream_label, kms_key_arn, table_class, previous_table_class_change_ms,
-            deletion_protection, tags, ttl_attribute, ttl_changed_at_ms, ttl_indexed,
+            deletion_protection, tags, ttl_attribute, ttl_changed_at_ms, ttl_indexed, filling,
         }
+    }
+}
+
+prop_compose! {
+    fn fillings()(
+        (job_kind, job_id) in (texts(), texts()),
+        source in option::of((option::of(texts()), option::of(texts()), numbers())),
+    ) -> Filling {
+        let source = source.map(|(table_arn, backup_arn, restored_to_ms)| {
+            RestoreSource { table_arn, backup_arn, restored_to_ms }
+        });
+        Filling { job_kind, job_id, source }
     }
 }
 

@@ -1,0 +1,119 @@
+//! A job in the hands of its handler.
+
+use zenobe_store::{Batch, Value, WriteSet, write_with};
+use zenobe_value::Attributes;
+
+use super::{JobRow, JobStatus, key_of};
+use crate::Engine;
+use crate::error::{Error, Result};
+use crate::lease::Lease;
+
+/// What becomes of the table that a failed job was filling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailedTable {
+    Keep,
+    Delete,
+}
+
+/// A job that runs here, under a lease.
+#[derive(Debug)]
+pub struct Job {
+    row: JobRow,
+    lease: Lease,
+}
+
+impl Job {
+    pub(super) fn new(row: JobRow, lease: Lease) -> Job {
+        Job { row, lease }
+    }
+
+    pub fn row(&self) -> &JobRow {
+        &self.row
+    }
+
+    /// The lease that every write of the job depends on.
+    pub fn lease(&self) -> &Lease {
+        &self.lease
+    }
+
+    /// Whether somebody had asked it to stop when it last saved its progress.
+    pub fn is_cancelled(&self) -> bool {
+        self.row.status == JobStatus::Cancelling
+    }
+
+    /// Stores what is done.
+    pub async fn save(&mut self, engine: &Engine, progress: Attributes) -> Result<()> {
+        let keys = [key_of(&self.row)];
+        let (lease, new) = (&self.lease, &progress);
+        let set = WriteSet { guards: lease.guards(), keys: &keys };
+        let written = write_with(&*engine.store, set, |reads| {
+            let (guards, rows) = reads.split_at(lease.guards().len());
+            lease.check(guards)?;
+            let mut row = running(rows[0].as_ref())?;
+            row.progress = new.clone();
+            let mut batch = Batch::new();
+            batch.put(keys[0].clone(), row.encode());
+            Ok::<_, Error>((batch, row))
+        });
+        let (row, _) = written.await??;
+        self.row = row;
+        Ok(())
+    }
+
+    /// Ends the job with success, and makes its table ready.
+    pub async fn finish(&mut self, engine: &Engine, progress: Attributes) -> Result<()> {
+        self.end(engine, JobStatus::Completed, progress, FailedTable::Keep).await
+    }
+
+    /// Ends the job without success.
+    pub async fn fail(
+        &mut self,
+        engine: &Engine,
+        code: &str,
+        message: &str,
+        progress: Attributes,
+        table: FailedTable,
+    ) -> Result<()> {
+        let status = JobStatus::Failed { code: code.to_owned(), message: message.to_owned() };
+        self.end(engine, status, progress, table).await
+    }
+
+    /// Ends a job that was asked to stop.
+    pub async fn cancel(
+        &mut self,
+        engine: &Engine,
+        progress: Attributes,
+        table: FailedTable,
+    ) -> Result<()> {
+        self.end(engine, JobStatus::Cancelled, progress, table).await
+    }
+
+    /// Lets requests go first, after a bounded step of the job.
+    pub async fn pace<T>(&self, engine: &Engine, step: impl Future<Output = T>) -> T {
+        let paced = engine.background.pace.begin_step();
+        let outcome = step.await;
+        paced.rest().await;
+        outcome
+    }
+
+    async fn end(
+        &mut self,
+        engine: &Engine,
+        status: JobStatus,
+        progress: Attributes,
+        table: FailedTable,
+    ) -> Result<()> {
+        let ended_at_ms = Some(engine.clock.now_ms());
+        let row = JobRow { status, ended_at_ms, progress, ..self.row.clone() };
+        engine.end_job(&row, table, &self.lease).await?;
+        self.row = row;
+        Ok(())
+    }
+}
+
+/// The stored row of a job that has not ended.
+pub(super) fn running(row: Option<&Value>) -> Result<JobRow> {
+    let row = row.map(|row| JobRow::decode(row)).transpose()?;
+    row.filter(|row| !row.status.is_final())
+        .ok_or_else(|| Error::LeaseLost { work: "a job that has ended".to_owned() })
+}

@@ -1,0 +1,276 @@
+//! Jobs: work that a request starts and that goes on after its answer, such as restores and
+//! imports.
+//!
+//! A job is a row with what to do and what is done. Background work runs the jobs that have not
+//! ended ([`run`]), so they survive a restart; on a shared store, any node goes on with the job of
+//! a node that is gone. What a job does is its handler's business ([`JobHandler`]). A handler saves
+//! its progress as it goes, and starts from it when it is called again, so whatever it did since
+//! then it does twice.
+//!
+//! A job may fill a new table. Until it ends, the table is being created: DescribeTable shows it,
+//! and nothing else finds it. One write ends both, so nobody ever meets half a table.
+
+mod fill;
+mod job;
+mod row;
+mod run;
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
+use zenobe_store::{Batch, Direction, Key, KeyRange, Value, WriteSet, write_with};
+use zenobe_value::Attributes;
+
+use crate::Engine;
+use crate::error::{Error, Result};
+use crate::keyspace;
+use crate::lease::Lease;
+use crate::row::Fields;
+use crate::schema::Namespace;
+
+pub use job::{FailedTable, Job};
+pub use row::{JobRow, JobStatus};
+
+/// What jobs of one kind do.
+pub trait JobHandler: Send + Sync {
+    fn kind(&self) -> &'static str;
+
+    /// Works until the job has ended ([`Job::finish`], [`Job::fail`], [`Job::cancel`]), starting
+    /// from its progress.
+    ///
+    /// # Errors
+    /// After an error the job is tried again, later and later. What no repetition heals must
+    /// [`Job::fail`] it.
+    fn run<'a>(&'a self, engine: &'a Engine, job: &'a mut Job) -> BoxFuture<'a, Result<()>>;
+}
+
+/// A job to start.
+#[derive(Debug, Clone)]
+pub struct NewJob {
+    pub namespace: Namespace,
+    pub kind: &'static str,
+    pub table: Option<String>,
+    pub token: Option<String>,
+    /// How long the token stands for this job.
+    pub token_lifetime_ms: u64,
+    pub parameters: Attributes,
+    pub progress: Attributes,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Started {
+    New(JobRow),
+    /// The job that was started with the same token. Nothing else happened.
+    Existing(JobRow),
+}
+
+/// How long a job can be described after its end.
+const RETENTION_MS: u64 = 90 * 24 * 60 * 60 * 1_000;
+
+#[derive(Default)]
+pub(crate) struct Jobs {
+    handlers: Mutex<Vec<Arc<dyn JobHandler>>>,
+}
+
+impl Jobs {
+    fn handler(&self, kind: &str) -> Option<Arc<dyn JobHandler>> {
+        self.handlers.lock().iter().find(|handler| handler.kind() == kind).cloned()
+    }
+}
+
+impl Engine {
+    /// Adds what jobs of a kind do. Jobs of a kind without a handler wait.
+    pub fn add_job_handler(&self, handler: Arc<dyn JobHandler>) {
+        self.jobs.handlers.lock().push(handler);
+        self.background.wake();
+    }
+
+    pub async fn start_job(&self, new: NewJob) -> Result<Started> {
+        let now_ms = self.clock.now_ms();
+        let random = self.random.uuid();
+        let row = JobRow {
+            id: format!("{now_ms:014}-{}", &random[..8]),
+            namespace: new.namespace,
+            kind: new.kind.to_owned(),
+            status: JobStatus::Running,
+            started_at_ms: now_ms,
+            ended_at_ms: None,
+            table: new.table,
+            token: new.token,
+            parameters: new.parameters,
+            progress: new.progress,
+        };
+        let mut keys = vec![key_of(&row)];
+        keys.extend(
+            row.token
+                .as_ref()
+                .map(|token| keyspace::job_token_row(&row.namespace, &row.kind, token)),
+        );
+        let expires_at_ms = now_ms.saturating_add(new.token_lifetime_ms);
+        let set = WriteSet { guards: &[], keys: &keys };
+        let written = write_with(&*self.store, set, |reads| {
+            if let Some(token) = reads.get(1).and_then(Option::as_ref) {
+                let token = TokenRow::decode(token)?;
+                if token.expires_at_ms > now_ms {
+                    return Ok::<_, Error>((Batch::new(), Some(token.id)));
+                }
+            }
+            let mut batch = Batch::new();
+            batch.put(keys[0].clone(), row.encode());
+            if let Some(key) = keys.get(1) {
+                let token = TokenRow { id: row.id.clone(), expires_at_ms };
+                batch.put(key.clone(), token.encode());
+            }
+            Ok((batch, None))
+        });
+        let (existing, _) = written.await??;
+        match existing {
+            None => {
+                self.background.wake();
+                Ok(Started::New(row))
+            }
+            Some(id) => match self.job(&row.namespace, &row.kind, &id).await? {
+                Some(existing) => Ok(Started::Existing(existing)),
+                None => Err(Error::Corrupt { detail: format!("a token names the job {id}") }),
+            },
+        }
+    }
+
+    pub async fn job(&self, namespace: &Namespace, kind: &str, id: &str) -> Result<Option<JobRow>> {
+        let row = self.store.get(&keyspace::job_row(namespace, kind, id)).await?;
+        row.map(|row| JobRow::decode(&row)).transpose()
+    }
+
+    /// The jobs of a kind, newest first, from the one before `before`, and whether there are more.
+    pub async fn jobs(
+        &self,
+        namespace: &Namespace,
+        kind: &str,
+        before: Option<&str>,
+        limit: usize,
+    ) -> Result<(Vec<JobRow>, bool)> {
+        let mut range = KeyRange::prefix(keyspace::jobs_prefix(namespace, kind));
+        if let Some(before) = before {
+            range.end = Some(keyspace::job_row(namespace, kind, before));
+        }
+        let mut rows = self.job_rows(range, Direction::Reverse, limit.saturating_add(1)).await?;
+        let has_more = rows.len() > limit;
+        rows.truncate(limit);
+        Ok((rows, has_more))
+    }
+
+    /// Asks a running job to stop. Returns the job, if there is one.
+    pub async fn cancel_job(
+        &self,
+        namespace: &Namespace,
+        kind: &str,
+        id: &str,
+    ) -> Result<Option<JobRow>> {
+        let keys = [keyspace::job_row(namespace, kind, id)];
+        let set = WriteSet { guards: &[], keys: &keys };
+        let written = write_with(&*self.store, set, |reads| {
+            let mut batch = Batch::new();
+            let Some(row) = &reads[0] else { return Ok::<_, Error>((batch, None)) };
+            let mut row = JobRow::decode(row)?;
+            if row.status == JobStatus::Running {
+                row.status = JobStatus::Cancelling;
+                batch.put(keys[0].clone(), row.encode());
+            }
+            Ok((batch, Some(row)))
+        });
+        let (row, _) = written.await??;
+        self.background.wake();
+        Ok(row)
+    }
+
+    async fn job_rows(
+        &self,
+        range: KeyRange,
+        direction: Direction,
+        limit: usize,
+    ) -> Result<Vec<JobRow>> {
+        let mut rows = Vec::new();
+        let mut visit = |_: &[u8], row: &[u8]| {
+            rows.push(JobRow::decode(row));
+            match rows.len() < limit {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        };
+        self.store.scan(range, direction, &mut visit).await?;
+        // A damaged row must not hide the others.
+        let rows = rows.into_iter().filter_map(|row| {
+            row.inspect_err(|error| tracing::error!(%error, "a job's row is damaged; skipping it"))
+                .ok()
+        });
+        Ok(rows.collect())
+    }
+
+    /// Deletes the rows of jobs that ended long ago.
+    async fn forget_old_jobs(&self, rows: &[JobRow], lease: &Lease) -> Result<()> {
+        let moment = self.timeline.read();
+        if moment.is_paused {
+            return Ok(());
+        }
+        let is_old = |row: &&JobRow| {
+            let ended_at_ms = row.ended_at_ms.unwrap_or(u64::MAX);
+            ended_at_ms.saturating_add(RETENTION_MS) < moment.now_ms
+        };
+        for row in rows.iter().filter(is_old) {
+            let mut keys = vec![key_of(row)];
+            keys.extend(
+                row.token
+                    .as_ref()
+                    .map(|token| keyspace::job_token_row(&row.namespace, &row.kind, token)),
+            );
+            let set = WriteSet { guards: lease.guards(), keys: &keys };
+            let written = write_with(&*self.store, set, |reads| {
+                let (guards, rows) = reads.split_at(lease.guards().len());
+                lease.check(guards)?;
+                let mut batch = Batch::new();
+                batch.delete(keys[0].clone());
+                // A later job may have the token by now.
+                if let Some(token) = rows.get(1).and_then(Option::as_ref)
+                    && TokenRow::decode(token)?.id == row.id
+                {
+                    batch.delete(keys[1].clone());
+                }
+                Ok::<_, Error>((batch, ()))
+            });
+            written.await??;
+        }
+        Ok(())
+    }
+}
+
+fn key_of(row: &JobRow) -> Key {
+    keyspace::job_row(&row.namespace, &row.kind, &row.id)
+}
+
+/// Which job a token stands for.
+struct TokenRow {
+    id: String,
+    expires_at_ms: u64,
+}
+
+impl TokenRow {
+    fn encode(&self) -> Value {
+        let mut fields = Fields::default();
+        fields.text("id", &self.id);
+        fields.number("expires_at_ms", self.expires_at_ms);
+        fields.encode()
+    }
+
+    fn decode(row: &[u8]) -> Result<TokenRow> {
+        let mut fields = Fields::decode(row, "the row of a job's token")?;
+        Ok(TokenRow {
+            id: fields.take_text("id")?,
+            expires_at_ms: fields.take_number("expires_at_ms")?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

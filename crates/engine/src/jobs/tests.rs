@@ -1,0 +1,264 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures_util::FutureExt;
+use zenobe_store::Store;
+use zenobe_store::memory::MemoryStore;
+use zenobe_value::{AttributeValue, EncodedItem, Number};
+
+use super::*;
+use crate::EngineOptions;
+use crate::catalog::tests::create_table;
+use crate::clock::{Clock, ManualClock};
+use crate::command::TableName;
+use crate::schema::Filling;
+
+const NOW_MS: u64 = 1_700_000_000_000;
+const STEPS: u64 = 5;
+
+/// Puts five items, one per step, and fails where it is told to.
+#[derive(Default)]
+struct Filler {
+    /// The step before which an attempt fails, for the first attempts.
+    fails_at: Option<u64>,
+    failures_left: AtomicUsize,
+    gives_up: bool,
+    steps: AtomicUsize,
+}
+
+impl JobHandler for Filler {
+    fn kind(&self) -> &'static str {
+        "fill"
+    }
+
+    fn run<'a>(&'a self, engine: &'a Engine, job: &'a mut Job) -> BoxFuture<'a, Result<()>> {
+        self.fill(engine, job).boxed()
+    }
+}
+
+impl Filler {
+    async fn fill(&self, engine: &Engine, job: &mut Job) -> Result<()> {
+        let name = name_of(job.row().table.as_deref().unwrap());
+        let table = match engine.filling_table(&name, &job.row().id).await? {
+            Some(table) => table,
+            None => {
+                let filling =
+                    Filling { job_kind: "fill".into(), job_id: job.row().id.clone(), source: None };
+                engine.create_filling_table(create_table(&name), filling, job.lease()).await?
+            }
+        };
+        for step in done(job.row())..STEPS {
+            if job.is_cancelled() {
+                let progress = job.row().progress.clone();
+                return job.cancel(engine, progress, FailedTable::Delete).await;
+            }
+            if self.fails_at == Some(step) && self.failures_left.load(Ordering::SeqCst) > 0 {
+                self.failures_left.fetch_sub(1, Ordering::SeqCst);
+                if self.gives_up {
+                    let progress = job.row().progress.clone();
+                    return job
+                        .fail(engine, "Broken", "no more", progress, FailedTable::Delete)
+                        .await;
+                }
+                return Err(Error::Unavailable { detail: "a test".into() });
+            }
+            let item = EncodedItem::encode(&Attributes::from([(
+                "pk".into(),
+                AttributeValue::S(step.to_string()),
+            )]));
+            let errors = engine.load_items(&table, &[item], job.lease()).await?;
+            assert!(errors[0].is_none());
+            self.steps.fetch_add(1, Ordering::SeqCst);
+            job.save(engine, progress(step + 1)).await?;
+        }
+        job.finish(engine, progress(STEPS)).await
+    }
+}
+
+fn progress(done: u64) -> Attributes {
+    Attributes::from([("done".into(), AttributeValue::N(Number::from(done)))])
+}
+
+fn done(row: &JobRow) -> u64 {
+    match &row.progress["done"] {
+        AttributeValue::N(number) => number.to_i64().unwrap() as u64,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn namespace() -> Namespace {
+    Namespace { account: "1".into(), region: "r".into() }
+}
+
+fn name_of(table: &str) -> TableName {
+    TableName { namespace: Arc::new(namespace()), name: table.into() }
+}
+
+fn new_job(table: &str, token: Option<&str>) -> NewJob {
+    NewJob {
+        namespace: namespace(),
+        kind: "fill",
+        table: Some(table.into()),
+        token: token.map(str::to_owned),
+        token_lifetime_ms: 1_000,
+        parameters: Attributes::new(),
+        progress: progress(0),
+    }
+}
+
+async fn open(store: &Arc<dyn Store>, clock: &Arc<ManualClock>) -> Arc<Engine> {
+    let clock = Arc::clone(clock) as Arc<dyn Clock>;
+    let options = EngineOptions { clock, clock_jump_ms_max: None, ..EngineOptions::default() };
+    Engine::open(Arc::clone(store), options).await.unwrap()
+}
+
+fn new_store() -> (Arc<dyn Store>, Arc<ManualClock>) {
+    (Arc::new(MemoryStore::new()), Arc::new(ManualClock::new(NOW_MS)))
+}
+
+async fn start(engine: &Engine, table: &str, token: Option<&str>) -> JobRow {
+    match engine.start_job(new_job(table, token)).await.unwrap() {
+        Started::New(row) => row,
+        Started::Existing(row) => panic!("{row:?}"),
+    }
+}
+
+async fn status(engine: &Engine, row: &JobRow) -> JobStatus {
+    engine.job(&row.namespace, &row.kind, &row.id).await.unwrap().unwrap().status
+}
+
+#[tokio::test]
+async fn a_table_appears_when_its_job_ends() {
+    let (store, clock) = new_store();
+    let engine = open(&store, &clock).await;
+    let filler = Arc::new(Filler {
+        fails_at: Some(3),
+        failures_left: AtomicUsize::new(usize::MAX),
+        ..Filler::default()
+    });
+    engine.add_job_handler(filler.clone());
+    let row = start(&engine, "t", None).await;
+    tokio::time::pause();
+    let stuck = tokio::time::timeout(std::time::Duration::from_secs(30), engine.run_pending_work());
+    assert!(stuck.await.is_err(), "it tries again and again");
+    // Only its description shows the table.
+    let name = name_of("t");
+    let described = engine.describe_table(&name).await.unwrap();
+    assert_eq!(described.definition.filling.as_ref().unwrap().job_id, row.id);
+    assert_eq!(described.statistics.item_count, 3);
+    assert!(matches!(engine.table(&name).await, Err(Error::TableNotFound { .. })));
+    assert!(matches!(engine.delete_table(&name).await, Err(Error::TableFilling { .. })));
+    let again = engine.create_table(create_table(&name)).await;
+    assert!(matches!(again, Err(Error::TableFilling { .. })));
+    drop(engine);
+
+    // Another process goes on where the first one stopped.
+    let engine = open(&store, &clock).await;
+    assert!(matches!(engine.table(&name).await, Err(Error::TableNotFound { .. })));
+    let filler = Arc::new(Filler::default());
+    engine.add_job_handler(filler.clone());
+    engine.run_pending_work().await.unwrap();
+    assert_eq!(status(&engine, &row).await, JobStatus::Completed);
+    assert_eq!(filler.steps.load(Ordering::SeqCst), 2);
+    let described = engine.describe_table(&name).await.unwrap();
+    assert_eq!(described.definition.filling, None);
+    assert_eq!(described.statistics.item_count, STEPS);
+    engine.table(&name).await.unwrap();
+    engine.delete_table(&name).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_job_that_gives_up_leaves_no_table() {
+    let (store, clock) = new_store();
+    let engine = open(&store, &clock).await;
+    engine.add_job_handler(Arc::new(Filler {
+        fails_at: Some(2),
+        failures_left: AtomicUsize::new(1),
+        gives_up: true,
+        ..Filler::default()
+    }));
+    let row = start(&engine, "t", None).await;
+    engine.run_pending_work().await.unwrap();
+    let failed = JobStatus::Failed { code: "Broken".into(), message: "no more".into() };
+    assert_eq!(status(&engine, &row).await, failed);
+    let gone = engine.describe_table(&name_of("t")).await;
+    assert!(matches!(gone, Err(Error::TableNotFound { .. })));
+    assert!(engine.list_tables(&namespace(), None, 10).await.unwrap().names.is_empty());
+    // Nothing but the job and what counts tables and times is left, and the name is free.
+    let mut items = 0;
+    let mut visit = |_: &[u8], _: &[u8]| {
+        items += 1;
+        ControlFlow::Continue(())
+    };
+    store.scan(KeyRange::prefix(b"T".to_vec()), Direction::Forward, &mut visit).await.unwrap();
+    assert_eq!(items, 0);
+    engine.create_table(create_table(&name_of("t"))).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_job_can_be_cancelled_before_it_starts() {
+    let (store, clock) = new_store();
+    let engine = open(&store, &clock).await;
+    let row = start(&engine, "t", None).await;
+    let cancelled = engine.cancel_job(&namespace(), "fill", &row.id).await.unwrap().unwrap();
+    assert_eq!(cancelled.status, JobStatus::Cancelling);
+    engine.add_job_handler(Arc::new(Filler::default()));
+    engine.run_pending_work().await.unwrap();
+    assert_eq!(status(&engine, &row).await, JobStatus::Cancelled);
+    assert!(engine.describe_table(&name_of("t")).await.is_err());
+    let missing = engine.cancel_job(&namespace(), "fill", "1").await.unwrap();
+    assert_eq!(missing, None);
+}
+
+#[tokio::test]
+async fn a_token_stands_for_one_job_for_a_while() {
+    let (store, clock) = new_store();
+    let engine = open(&store, &clock).await;
+    let first = start(&engine, "t", Some("token")).await;
+    let second = engine.start_job(new_job("u", Some("token"))).await.unwrap();
+    assert_eq!(second, Started::Existing(first.clone()));
+    clock.set_ms(NOW_MS + 1_000);
+    let third = start(&engine, "v", Some("token")).await;
+    let (rows, more) = engine.jobs(&namespace(), "fill", None, 1).await.unwrap();
+    assert_eq!((rows, more), (vec![third.clone()], true), "the newest comes first");
+    let (rows, more) = engine.jobs(&namespace(), "fill", Some(&third.id), 1).await.unwrap();
+    assert_eq!((rows, more), (vec![first], false));
+}
+
+#[tokio::test]
+async fn jobs_are_forgotten_long_after_their_end() {
+    let (store, clock) = new_store();
+    let engine = open(&store, &clock).await;
+    engine.add_job_handler(Arc::new(Filler::default()));
+    let row = start(&engine, "t", Some("token")).await;
+    engine.run_pending_work().await.unwrap();
+    clock.set_ms(NOW_MS + RETENTION_MS);
+    engine.run_pending_work().await.unwrap();
+    assert_eq!(status(&engine, &row).await, JobStatus::Completed);
+    clock.set_ms(NOW_MS + RETENTION_MS + 1);
+    engine.run_pending_work().await.unwrap();
+    assert_eq!(engine.job(&row.namespace, &row.kind, &row.id).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn faulty_items_do_not_hold_back_the_others() {
+    let (store, clock) = new_store();
+    let engine = open(&store, &clock).await;
+    let name = name_of("t");
+    engine.create_table(create_table(&name)).await.unwrap();
+    let table = engine.table(&name).await.unwrap();
+    let item =
+        |value: AttributeValue| EncodedItem::encode(&Attributes::from([("pk".to_owned(), value)]));
+    let text = |text: &str| item(AttributeValue::S(text.into()));
+    let items = [
+        text("a"),
+        text(""),
+        item(AttributeValue::Bool(true)),
+        EncodedItem::encode(&Attributes::new()),
+        text("a"),
+        text("b"),
+    ];
+    let errors = engine.load_items(&table, &items, &Lease::default()).await.unwrap();
+    let faulty: Vec<bool> = errors.iter().map(Option::is_some).collect();
+    assert_eq!(faulty, [false, true, true, true, false, false]);
+    assert_eq!(engine.describe_table(&name).await.unwrap().statistics.item_count, 2);
+}
