@@ -183,8 +183,13 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Walks the expiry index and looks up the items that should expire.
+    /// Walks the expiry index and looks up the items that should expire. The remains of an index
+    /// that was disabled on a shared store ([`crate::garbage`]) are not one: nobody reads them.
     async fn expiries(&mut self) -> Result<()> {
+        let remains = keyspace::garbage_row(self.table.expiry_prefix());
+        if self.reader.get(&remains).await?.is_some() {
+            return Ok(());
+        }
         let mut range = KeyRange::prefix(self.table.expiry_prefix().clone());
         loop {
             let rows = rows(&*self.reader, &range).await?;
