@@ -8,7 +8,7 @@
 
 use std::ops::ControlFlow;
 
-use zenobe_store::{Batch, Direction, Key, KeyRange, Operation, Value, WriteSet, write_with};
+use zenobe_store::{Batch, Direction, Key, KeyRange, Mutation, Value, WriteSet, write_with};
 
 use crate::Engine;
 use crate::error::{Error, Result};
@@ -32,7 +32,7 @@ impl Engine {
         match self.is_shared {
             true => {
                 self.discard(log, batch);
-                batch.operations.push(Operation::ForgetLog { log: log.clone() });
+                batch.mutations.push(Mutation::ForgetLog { log: log.clone() });
             }
             false => batch.drop_log(log.clone()),
         }

@@ -6,7 +6,7 @@
 //!   off) or wrong (and everything with a time to live would be deleted). Only an operator can
 //!   tell. Until one does, or the clock is plausible again, nothing expires and nothing is trimmed.
 //! - **Later writes get later times.** A clock that was set back must not make new data older than
-//!   earlier data. Log entries ensure this themselves ([`zenobe_store::Operation::Append`]);
+//!   earlier data. Log entries ensure this themselves ([`zenobe_store::Mutation::Append`]);
 //!   everything else that outlives its moment uses [`Moment::stamp_ms`].
 
 use std::sync::Arc;

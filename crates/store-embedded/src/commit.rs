@@ -12,7 +12,7 @@
 //!    lock yet, so it blocks nobody.
 //! 2. **It decides** ([`decide_and_queue`]). It locks its keys, reads them, and asks the caller's closure what to
 //!    write. A write that is queued but not published yet is *in flight*. A key that such a write has changed is read
-//!    from [`crate::in_flight`], any other key from the published snapshot. The new operations take their place in
+//!    from [`crate::in_flight`], any other key from the published snapshot. The new mutations take their place in
 //!    the commit order ([`Queue`]) and are in flight themselves, so the next decision sees them. Then the locks are
 //!    released. Nothing is awaited under a lock.
 //! 3. **A leader commits** ([`lead_if_free`]). The write yields once, so that other tasks on its thread can queue
@@ -70,7 +70,7 @@ use futures_channel::oneshot;
 use parking_lot::MutexGuard;
 use rocksdb::WriteBatch;
 use zenobe_store::{
-    Decide, Decision, Error, Key, Operation, Result, Value, WriteOutcome, WriteSet, yield_now,
+    CommitOutcome, Decide, Decision, Error, Key, Mutation, Result, Value, WriteSet, yield_now,
 };
 
 use crate::counters::Numbers;
@@ -101,10 +101,10 @@ pub(crate) async fn write(
     store: &Inner,
     set: WriteSet<'_>,
     decide: &mut Decide<'_>,
-) -> Result<WriteOutcome> {
+) -> Result<CommitOutcome> {
     let epoch = poll_fn(|context| store.queue.poll_admission(context)).await?;
     let Some(mut answer) = decide_and_queue(store, epoch, set, decide)? else {
-        return Ok(WriteOutcome::default());
+        return Ok(CommitOutcome::default());
     };
     let unattended = CommitOnDrop(store);
     // Other tasks on this thread queue their writes now, and one commit serves them all.
@@ -141,20 +141,20 @@ fn decide_and_queue(
 ) -> Result<Option<Answer>> {
     let _locks = store.locks.lock(set);
     let (values, is_any_in_flight) = read(store, set)?;
-    let operations = match decide(&values) {
-        Decision::Commit(batch) => batch.operations,
+    let mutations = match decide(&values) {
+        Decision::Commit(batch) => batch.mutations,
         Decision::Abort => Vec::new(),
     };
-    if operations.is_empty() && !is_any_in_flight {
+    if mutations.is_empty() && !is_any_in_flight {
         return Ok(None);
     }
     let published = |key: &Key| store.published.for_decision()?.read(key);
-    store.known_counters.check(&operations, &store.in_flight, published)?;
-    let are_declared = operations.iter().map(|operation| is_declared(set, operation)).collect();
-    let operations: Arc<Vec<Operation>> = Arc::new(operations);
-    let (first_order, answer) = store.queue.push(epoch, Arc::clone(&operations), are_declared)?;
-    store.in_flight.insert(first_order, &operations);
-    store.known_counters.forget_replaced(&operations);
+    store.known_counters.check(&mutations, &store.in_flight, published)?;
+    let are_declared = mutations.iter().map(|mutation| is_declared(set, mutation)).collect();
+    let mutations: Arc<Vec<Mutation>> = Arc::new(mutations);
+    let (first_order, answer) = store.queue.push(epoch, Arc::clone(&mutations), are_declared)?;
+    store.in_flight.insert(first_order, &mutations);
+    store.known_counters.forget_replaced(&mutations);
     Ok(Some(answer))
 }
 
@@ -173,11 +173,11 @@ fn read(store: &Inner, set: WriteSet<'_>) -> Result<(Vec<Option<Value>>, bool)> 
     Ok((values, in_flight.iter().any(Option::is_some)))
 }
 
-/// Whether an operation puts a key that the write declared, and not one that the decision derived from it. Only the
+/// Whether a mutation puts a key that the write declared, and not one that the decision derived from it. Only the
 /// value cache asks.
-fn is_declared(set: WriteSet<'_>, operation: &Operation) -> bool {
-    match operation {
-        Operation::Put { key, .. } => set.keys.contains(key),
+fn is_declared(set: WriteSet<'_>, mutation: &Mutation) -> bool {
+    match mutation {
+        Mutation::Put { key, .. } => set.keys.contains(key),
         _ => false,
     }
 }
@@ -188,7 +188,7 @@ fn is_declared(set: WriteSet<'_>, operation: &Operation) -> bool {
 pub(crate) struct CommitGroup {
     writes: Vec<QueuedWrite>,
     /// The outcome of each write, in the same order.
-    outcomes: Vec<WriteOutcome>,
+    outcomes: Vec<CommitOutcome>,
     /// The counters that the group changes.
     counters: Vec<Key>,
     /// The last RocksDB sequence number that was known to be durable when the group was encoded. The log carries it,
@@ -201,7 +201,7 @@ pub(crate) struct CommitGroup {
 /// What only the leader touches. It lies in the leader lock ([`Inner::leader`]): whoever holds the lock leads.
 pub(crate) struct LeaderState {
     database: Arc<Database>,
-    /// The values of counters and the last numbers of the store's logs ([`Operation::Append`]), which only commits change.
+    /// The values of counters and the last numbers of the store's logs ([`Mutation::Append`]), which only commits change.
     numbers: Numbers,
     /// The horizon that was last written to the log.
     logged_horizon: u64,
@@ -417,8 +417,8 @@ fn publish(store: &Inner, groups: Vec<CommitGroup>) {
 fn update_value_cache(store: &Inner, group: &CommitGroup) {
     let Some(snapshot) = &group.snapshot else { return };
     for write in &group.writes {
-        let operations = write.operations.iter().zip(write.are_declared.iter().copied());
-        store.values.change(snapshot.version(), operations);
+        let mutations = write.mutations.iter().zip(write.are_declared.iter().copied());
+        store.values.change(snapshot.version(), mutations);
     }
     for counter in &group.counters {
         store.values.forget(snapshot.version(), counter);
@@ -428,17 +428,17 @@ fn update_value_cache(store: &Inner, group: &CommitGroup) {
 fn answer(store: &Inner, group: CommitGroup) {
     let (count, size_bytes) = (group.writes.len(), group.size_bytes());
     // Counted before the answers, so that statistics are never behind what a caller knows.
-    let changing = group.writes.iter().filter(|write| !write.operations.is_empty()).count();
+    let changing = group.writes.iter().filter(|write| !write.mutations.is_empty()).count();
     store.commit_groups.fetch_add(u64::from(group.snapshot.is_some()), Ordering::Relaxed);
     store.commit_batches.fetch_add(changing as u64, Ordering::Relaxed);
     let mut retired = Vec::with_capacity(count);
     for (write, outcome) in group.writes.into_iter().zip(group.outcomes) {
         // Nobody listens if the caller has dropped its write.
         let _ = write.answer.send(Ok(outcome));
-        retired.push(write.operations);
+        retired.push(write.mutations);
     }
     // After the answers: only memory is left to be freed.
-    retired.iter().for_each(|operations| store.in_flight.remove(operations));
+    retired.iter().for_each(|mutations| store.in_flight.remove(mutations));
     store.queue.release(count, size_bytes);
 }
 

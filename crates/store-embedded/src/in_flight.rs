@@ -1,6 +1,6 @@
 //! The values of writes in flight: queued, not yet published, but already what the next decision must see.
 //!
-//! Each operation has its place in the commit order. `retired` is the place up to which everything has been published
+//! Each mutation has its place in the commit order. `retired` is the place up to which everything has been published
 //! (or lost, and never to be seen). An entry at or before it no longer counts, whether or not it has been removed
 //! from here yet. That one number makes the rest free of races: an entry that would be inserted late is not inserted
 //! at all, and one that is removed late is ignored.
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 use xxhash_rust::xxh3::xxh3_64;
-use zenobe_store::{Key, KeyRange, Operation, Value};
+use zenobe_store::{Key, KeyRange, Mutation, Value};
 
 const SHARDS: usize = 64;
 
@@ -20,7 +20,7 @@ pub(crate) struct InFlight {
     deleted_ranges: RwLock<Vec<DeletedRange>>,
 }
 
-/// The newest operation in flight on a key: its place in the commit order, and what it leaves there.
+/// The newest mutation in flight on a key: its place in the commit order, and what it leaves there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct InFlightValue {
     pub order: u64,
@@ -63,20 +63,20 @@ impl InFlight {
             .max()
     }
 
-    /// Makes a write visible to later decisions. Its operations have the places from `first_order` on.
-    pub fn insert(&self, first_order: u64, operations: &[Operation]) {
-        for (order, operation) in (first_order..).zip(operations) {
-            match operation {
-                Operation::Put { key, value } => self.insert_key(order, key, Some(value.clone())),
-                Operation::Delete { key } => self.insert_key(order, key, None),
-                Operation::DeleteRange { range } => {
+    /// Makes a write visible to later decisions. Its mutations have the places from `first_order` on.
+    pub fn insert(&self, first_order: u64, mutations: &[Mutation]) {
+        for (order, mutation) in (first_order..).zip(mutations) {
+            match mutation {
+                Mutation::Put { key, value } => self.insert_key(order, key, Some(value.clone())),
+                Mutation::Delete { key } => self.insert_key(order, key, None),
+                Mutation::DeleteRange { range } => {
                     let mut ranges = self.deleted_ranges.write();
                     if order > self.retired.load(Ordering::Acquire) {
                         ranges.push(DeletedRange { order, range: range.clone() });
                     }
                 }
                 // Numbered and summed when they are committed; decisions do not read them in flight.
-                Operation::Append { .. } | Operation::ForgetLog { .. } | Operation::Add { .. } => {}
+                Mutation::Append { .. } | Mutation::ForgetLog { .. } | Mutation::Add { .. } => {}
             }
         }
     }
@@ -101,20 +101,20 @@ impl InFlight {
         self.retired.fetch_max(order, Ordering::AcqRel);
     }
 
-    /// Frees the memory of retired operations.
-    pub fn remove(&self, operations: &[Operation]) {
+    /// Frees the memory of retired mutations.
+    pub fn remove(&self, mutations: &[Mutation]) {
         let retired = self.retired.load(Ordering::Acquire);
         let mut has_ranges = false;
-        for operation in operations {
-            match operation {
-                Operation::Put { key, .. } | Operation::Delete { key } => {
+        for mutation in mutations {
+            match mutation {
+                Mutation::Put { key, .. } | Mutation::Delete { key } => {
                     let mut shard = self.shard(key).lock();
                     if shard.get(key).is_some_and(|present| present.order <= retired) {
                         shard.remove(key);
                     }
                 }
-                Operation::DeleteRange { .. } => has_ranges = true,
-                Operation::Append { .. } | Operation::ForgetLog { .. } | Operation::Add { .. } => {}
+                Mutation::DeleteRange { .. } => has_ranges = true,
+                Mutation::Append { .. } | Mutation::ForgetLog { .. } | Mutation::Add { .. } => {}
             }
         }
         if has_ranges {
@@ -166,31 +166,31 @@ mod tests {
             batch.put("b", "2");
             batch.delete("z");
         });
-        in_flight.insert(1, &first.operations);
+        in_flight.insert(1, &first.mutations);
         check(&in_flight, "a", Some((3, None)));
         check(&in_flight, "aa", Some((3, None)));
         check(&in_flight, "b", Some((4, Some("2"))));
         check(&in_flight, "z", Some((5, None)));
         check(&in_flight, "c", None);
 
-        // An operation that comes in late does not replace a newer one.
+        // A mutation that comes in late does not replace a newer one.
         let late = batch(|batch| batch.put("z", "old"));
-        in_flight.insert(2, &late.operations);
+        in_flight.insert(2, &late.mutations);
         check(&in_flight, "z", Some((5, None)));
 
         in_flight.retire(4);
         check(&in_flight, "a", None);
         check(&in_flight, "b", None);
         check(&in_flight, "z", Some((5, None)));
-        in_flight.remove(&first.operations);
+        in_flight.remove(&first.mutations);
         check(&in_flight, "z", Some((5, None)));
         in_flight.retire(5);
-        in_flight.remove(&first.operations);
+        in_flight.remove(&first.mutations);
         assert!(in_flight.shards.iter().all(|shard| shard.lock().is_empty()));
         assert!(in_flight.deleted_ranges.read().is_empty());
 
         // What is retired before it is inserted would never be removed again.
-        in_flight.insert(1, &first.operations);
+        in_flight.insert(1, &first.mutations);
         assert!(in_flight.shards.iter().all(|shard| shard.lock().is_empty()));
         assert!(in_flight.deleted_ranges.read().is_empty());
     }

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use parking_lot::Mutex;
 use xxhash_rust::xxh3::xxh3_64;
-use zenobe_store::{Key, Operation, Result, Value, decode_counter};
+use zenobe_store::{Key, Mutation, Result, Value, decode_counter};
 
 use crate::in_flight::InFlight;
 use crate::last_writes::LastWrites;
@@ -32,22 +32,22 @@ impl KnownCounters {
     /// which must not be older than this call.
     pub fn check(
         &self,
-        operations: &[Operation],
+        mutations: &[Mutation],
         in_flight: &InFlight,
         published: impl Fn(&Key) -> Result<Option<Value>>,
     ) -> Result<()> {
-        if !operations.iter().any(|operation| matches!(operation, Operation::Add { .. })) {
+        if !mutations.iter().any(|mutation| matches!(mutation, Mutation::Add { .. })) {
             return Ok(());
         }
         let mut earlier = LastWrites::default();
-        for operation in operations {
-            if let Operation::Add { key, .. } = operation {
+        for mutation in mutations {
+            if let Mutation::Add { key, .. } = mutation {
                 match earlier.get(key) {
                     Some(value) => decode_counter(value.map(|value| &value[..])).map(drop)?,
                     None => self.check_counter(key, in_flight, &published)?,
                 }
             }
-            earlier.record(operation);
+            earlier.record(mutation);
         }
         Ok(())
     }
@@ -76,10 +76,10 @@ impl KnownCounters {
     }
 
     /// Looks again at what a write has replaced. Called after the write has become visible as in flight.
-    pub fn forget_replaced(&self, operations: &[Operation]) {
-        for operation in operations {
+    pub fn forget_replaced(&self, mutations: &[Mutation]) {
+        for mutation in mutations {
             // A deleted counter is zero, which is as sound as any.
-            if let Operation::Put { key, value } = operation
+            if let Mutation::Put { key, value } = mutation
                 && value.len() != COUNTER_SIZE_BYTES
             {
                 self.shard(key).lock().remove(key);

@@ -1,12 +1,12 @@
-//! What operations that are not in the database yet leave at each key: the last one counts.
+//! What mutations that are not in the database yet leave at each key: the last one counts.
 
 use std::collections::HashMap;
 
-use zenobe_store::{Key, KeyRange, Operation, Value};
+use zenobe_store::{Key, KeyRange, Mutation, Value};
 
 #[derive(Default)]
 pub(crate) struct LastWrites<'a> {
-    /// The last operation on each key: its place, and what it leaves there.
+    /// The last mutation on each key: its place, and what it leaves there.
     keys: HashMap<&'a Key, (usize, Option<&'a Value>)>,
     /// With their places, ascending.
     deleted_ranges: Vec<(usize, &'a KeyRange)>,
@@ -14,21 +14,21 @@ pub(crate) struct LastWrites<'a> {
 }
 
 impl<'a> LastWrites<'a> {
-    pub fn record(&mut self, operation: &'a Operation) {
-        match operation {
-            Operation::Put { key, value } => {
+    pub fn record(&mut self, mutation: &'a Mutation) {
+        match mutation {
+            Mutation::Put { key, value } => {
                 self.keys.insert(key, (self.count, Some(value)));
             }
-            Operation::Delete { key } => {
+            Mutation::Delete { key } => {
                 self.keys.insert(key, (self.count, None));
             }
-            Operation::DeleteRange { range } => self.deleted_ranges.push((self.count, range)),
-            Operation::Append { .. } | Operation::ForgetLog { .. } | Operation::Add { .. } => {}
+            Mutation::DeleteRange { range } => self.deleted_ranges.push((self.count, range)),
+            Mutation::Append { .. } | Mutation::ForgetLog { .. } | Mutation::Add { .. } => {}
         }
         self.count += 1;
     }
 
-    /// How many operations have been recorded.
+    /// How many mutations have been recorded.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -65,8 +65,8 @@ mod tests {
         batch.delete("x");
         batch.add("y", 1);
         let mut last_writes = LastWrites::default();
-        batch.operations.iter().for_each(|operation| last_writes.record(operation));
-        assert_eq!(last_writes.count(), batch.operations.len());
+        batch.mutations.iter().for_each(|mutation| last_writes.record(mutation));
+        assert_eq!(last_writes.count(), batch.mutations.len());
         let expected = [
             ("a", Some(None)),
             ("b", Some(Some("1"))),

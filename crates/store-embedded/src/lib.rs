@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `commit` | the commit path, from [`Store::write`] to its answer, and the threads behind it |
 //! | `key_locks`, `in_flight`, `known_counters` | deciding: locks, values that are not published yet, sound counters |
-//! | `counters`, `last_writes` | encoding a group: sums, the ends of logs, what earlier operations leave behind |
+//! | `counters`, `last_writes` | encoding a group: sums, the ends of logs, what earlier mutations leave behind |
 //! | `published`, `snapshot`, `value_cache` | what readers see |
 //! | `scan`, `dead_runs`, `reclaim` | walking over ranges, and over what was deleted in them |
 //! | `recovery` | reopening the database after a failure |
@@ -48,8 +48,8 @@ use futures_channel::oneshot;
 use futures_util::future::{BoxFuture, FutureExt};
 use parking_lot::Mutex;
 use zenobe_store::{
-    Decide, Direction, Error, Key, KeyRange, Reader, Result, Statistics, Store, Value, Visitor,
-    WriteOutcome, WriteSet,
+    CommitOutcome, Decide, Direction, Error, Key, KeyRange, Reader, Result, Statistics, Store,
+    Value, Visitor, WriteSet,
 };
 
 use crate::inner::Inner;
@@ -136,7 +136,7 @@ impl Store for EmbeddedStore {
         &'a self,
         set: WriteSet<'a>,
         decide: &'a mut Decide<'a>,
-    ) -> BoxFuture<'a, Result<WriteOutcome>> {
+    ) -> BoxFuture<'a, Result<CommitOutcome>> {
         commit::write(&self.inner, set, decide).boxed()
     }
 

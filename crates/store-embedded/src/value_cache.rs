@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use quick_cache::Weighter;
 use quick_cache::unsync::Cache;
 use xxhash_rust::xxh3::xxh3_64;
-use zenobe_store::{Key, KeyRange, Operation, Value};
+use zenobe_store::{Key, KeyRange, Mutation, Value};
 
 const SHARDS: usize = 64;
 const STRIPES_PER_SHARD: usize = 256;
@@ -112,32 +112,32 @@ impl ValueCache {
             && self.last_range_deletion.load(Ordering::Acquire) <= version
     }
 
-    /// Takes note of what a version changes, before that version is published. Each operation comes with whether it
+    /// Takes note of what a version changes, before that version is published. Each mutation comes with whether it
     /// puts a declared key: such a key is likely to be read, or to be written again. Others, like entries of indexes,
     /// are scanned and not read one by one.
     pub fn change<'a>(
         &self,
         version: u64,
-        operations: impl IntoIterator<Item = (&'a Operation, bool)>,
+        mutations: impl IntoIterator<Item = (&'a Mutation, bool)>,
     ) {
-        let mut operations = operations.into_iter().peekable();
-        while let Some((operation, is_declared)) = operations.next() {
-            match operation {
-                Operation::Put { key, value } => {
+        let mut mutations = mutations.into_iter().peekable();
+        while let Some((mutation, is_declared)) = mutations.next() {
+            match mutation {
+                Mutation::Put { key, value } => {
                     self.change_key(version, key, Some(value), is_declared);
                 }
-                Operation::Delete { key } => self.change_key(version, key, None, false),
-                Operation::DeleteRange { range } => {
+                Mutation::Delete { key } => self.change_key(version, key, None, false),
+                Mutation::DeleteRange { range } => {
                     // Ranges come in rows, as when a table is deleted, and each look at all entries takes time.
                     let mut ranges = vec![range];
-                    while let Some((Operation::DeleteRange { range }, _)) = operations.peek() {
+                    while let Some((Mutation::DeleteRange { range }, _)) = mutations.peek() {
                         ranges.push(range);
-                        operations.next();
+                        mutations.next();
                     }
                     self.delete_ranges(version, &ranges);
                 }
                 // Counters are summed when they are committed, and told of then; a log's entries are new.
-                Operation::Add { .. } | Operation::Append { .. } | Operation::ForgetLog { .. } => {}
+                Mutation::Add { .. } | Mutation::Append { .. } | Mutation::ForgetLog { .. } => {}
             }
         }
     }
@@ -257,7 +257,7 @@ mod tests {
     fn change(cache: &ValueCache, version: u64, fill: impl FnOnce(&mut Batch)) {
         let mut batch = Batch::new();
         fill(&mut batch);
-        cache.change(version, batch.operations.iter().map(|operation| (operation, true)));
+        cache.change(version, batch.mutations.iter().map(|mutation| (mutation, true)));
     }
 
     /// Leaves a value in the cache as two reads do.
@@ -310,7 +310,7 @@ mod tests {
         let cache = ValueCache::new(1 << 20);
         let mut batch = Batch::new();
         batch.put("k", "new");
-        let derived = || batch.operations.iter().map(|operation| (operation, false));
+        let derived = || batch.mutations.iter().map(|mutation| (mutation, false));
         cache.change(2, derived());
         check(&cache, 2, None);
         keep(&cache, KEY, 2, &value("read"));

@@ -33,8 +33,8 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use tokio::runtime::{Builder, Runtime};
 use zenobe_store::{
-    Decide, Direction, Error, Key, KeyRange, Reader, Result, Statistics, Store, Value, Visitor,
-    WriteOutcome, WriteSet,
+    CommitOutcome, Decide, Direction, Error, Key, KeyRange, Reader, Result, Statistics, Store,
+    Value, Visitor, WriteSet,
 };
 
 pub use options::Options;
@@ -157,7 +157,7 @@ impl Store for PostgresStore {
         &'a self,
         set: WriteSet<'a>,
         decide: &'a mut Decide<'a>,
-    ) -> BoxFuture<'a, Result<WriteOutcome>> {
+    ) -> BoxFuture<'a, Result<CommitOutcome>> {
         write::write(&self.pool, &self.queue, set, decide).boxed()
     }
 

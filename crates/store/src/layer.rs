@@ -11,8 +11,8 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use crate::{
-    Decide, Direction, Key, KeyRange, Reader, Result, Statistics, Store, Value, Visitor,
-    WriteOutcome, WriteSet,
+    CommitOutcome, Decide, Direction, Key, KeyRange, Reader, Result, Statistics, Store, Value,
+    Visitor, WriteSet,
 };
 
 /// Every method passes through unless it is overridden. Everything that implements this is a
@@ -45,7 +45,7 @@ pub trait Layer: Send + Sync + 'static {
         &'a self,
         set: WriteSet<'a>,
         decide: &'a mut Decide<'a>,
-    ) -> BoxFuture<'a, Result<WriteOutcome>> {
+    ) -> BoxFuture<'a, Result<CommitOutcome>> {
         self.below().write(set, decide)
     }
 
@@ -98,7 +98,7 @@ impl<L: Layer> Store for L {
         &'a self,
         set: WriteSet<'a>,
         decide: &'a mut Decide<'a>,
-    ) -> BoxFuture<'a, Result<WriteOutcome>> {
+    ) -> BoxFuture<'a, Result<CommitOutcome>> {
         Layer::write(self, set, decide)
     }
 

@@ -118,7 +118,7 @@ pub trait Store: Reader + 'static {
         &'a self,
         set: WriteSet<'a>,
         decide: &'a mut Decide<'a>,
-    ) -> BoxFuture<'a, Result<WriteOutcome>>;
+    ) -> BoxFuture<'a, Result<CommitOutcome>>;
 
     /// Writes a consistent copy of the store into `directory`, which must not exist yet. The copy
     /// can be opened independently. Backends without files return [`Error::Unsupported`].
@@ -157,20 +157,21 @@ pub enum Decision {
     Abort,
 }
 
+/// What a write has committed; nothing if its decision was to abort.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct WriteOutcome {
+pub struct CommitOutcome {
     /// The sequence numbers of the batch's appends, in batch order.
     pub sequences: Vec<u64>,
 }
 
-/// The operations of one atomic write, applied in order.
+/// The mutations of one atomic write, applied in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Batch {
-    pub operations: Vec<Operation>,
+    pub mutations: Vec<Mutation>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Operation {
+pub enum Mutation {
     Put {
         key: Key,
         value: Value,
@@ -213,40 +214,40 @@ impl Batch {
         Batch::default()
     }
 
-    /// An empty batch with capacity for this many operations.
-    pub fn with_capacity(operations: usize) -> Batch {
-        Batch { operations: Vec::with_capacity(operations) }
+    /// An empty batch with capacity for this many mutations.
+    pub fn with_capacity(mutations: usize) -> Batch {
+        Batch { mutations: Vec::with_capacity(mutations) }
     }
 
     pub fn put(&mut self, key: impl Into<Key>, value: impl Into<Value>) {
-        self.operations.push(Operation::Put { key: key.into(), value: value.into() });
+        self.mutations.push(Mutation::Put { key: key.into(), value: value.into() });
     }
 
     pub fn delete(&mut self, key: impl Into<Key>) {
-        self.operations.push(Operation::Delete { key: key.into() });
+        self.mutations.push(Mutation::Delete { key: key.into() });
     }
 
     pub fn delete_range(&mut self, range: KeyRange) {
-        self.operations.push(Operation::DeleteRange { range });
+        self.mutations.push(Mutation::DeleteRange { range });
     }
 
     pub fn append(&mut self, log: impl Into<Key>, stamp: u64, value: impl Into<Value>) {
-        self.operations.push(Operation::Append { log: log.into(), stamp, value: value.into() });
+        self.mutations.push(Mutation::Append { log: log.into(), stamp, value: value.into() });
     }
 
     /// Deletes a log: its remaining entries and its numbering.
     pub fn drop_log(&mut self, log: impl Into<Key>) {
         let log = log.into();
         self.delete_range(log_range(&log));
-        self.operations.push(Operation::ForgetLog { log });
+        self.mutations.push(Mutation::ForgetLog { log });
     }
 
     pub fn add(&mut self, key: impl Into<Key>, delta: i64) {
-        self.operations.push(Operation::Add { key: key.into(), delta });
+        self.mutations.push(Mutation::Add { key: key.into(), delta });
     }
 
     pub fn is_empty(&self) -> bool {
-        self.operations.is_empty()
+        self.mutations.is_empty()
     }
 }
 
@@ -297,7 +298,7 @@ impl LogEnd {
     }
 }
 
-/// Reads a counter that [`Operation::Add`] wrote.
+/// Reads a counter that [`Mutation::Add`] wrote.
 pub fn decode_counter(value: Option<&[u8]>) -> Result<i64> {
     match value {
         None => Ok(0),
@@ -400,7 +401,7 @@ pub async fn write_with<T: Send, E: Send>(
     store: &dyn Store,
     set: WriteSet<'_>,
     mut decide: impl FnMut(&[Option<Value>]) -> std::result::Result<(Batch, T), E> + Send,
-) -> Result<std::result::Result<(T, WriteOutcome), E>> {
+) -> Result<std::result::Result<(T, CommitOutcome), E>> {
     let mut answer = None;
     let outcome = store
         .write(set, &mut |reads| match decide(reads) {

@@ -15,8 +15,8 @@ use imbl::OrdMap;
 use parking_lot::{Mutex, RwLock};
 
 use crate::{
-    Batch, Decide, Decision, Direction, Error, Key, KeyRange, LogEnd, Operation, Reader, Result,
-    Statistics, Store, Value, Visitor, WriteOutcome, WriteSet, decode_counter, encode_log_entry,
+    Batch, CommitOutcome, Decide, Decision, Direction, Error, Key, KeyRange, LogEnd, Mutation,
+    Reader, Result, Statistics, Store, Value, Visitor, WriteSet, decode_counter, encode_log_entry,
     log_entry_key,
 };
 
@@ -57,7 +57,7 @@ impl MemoryStore {
         self.writer.lock().log_ends.len()
     }
 
-    fn run_write(&self, set: WriteSet<'_>, decide: &mut Decide<'_>) -> Result<WriteOutcome> {
+    fn run_write(&self, set: WriteSet<'_>, decide: &mut Decide<'_>) -> Result<CommitOutcome> {
         let mut writer = self.writer.lock();
         self.check_open()?;
         let reads: Vec<Option<Value>> = {
@@ -65,7 +65,7 @@ impl MemoryStore {
             set.guards.iter().chain(set.keys).map(|key| entries.get(key).cloned()).collect()
         };
         let Decision::Commit(batch) = decide(&reads) else {
-            return Ok(WriteOutcome::default());
+            return Ok(CommitOutcome::default());
         };
         check_counters(&self.entries.read(), &batch)?;
         let outcome = self.apply(&mut writer, batch);
@@ -73,15 +73,15 @@ impl MemoryStore {
         Ok(outcome)
     }
 
-    fn apply(&self, writer: &mut Writer, batch: Batch) -> WriteOutcome {
-        let mut outcome = WriteOutcome::default();
+    fn apply(&self, writer: &mut Writer, batch: Batch) -> CommitOutcome {
+        let mut outcome = CommitOutcome::default();
         let mut entries = SizedEntries { entries: &mut self.entries.write(), size_change: 0 };
-        for operation in batch.operations {
-            match operation {
-                Operation::Put { key, value } => entries.put(key, value),
-                Operation::Delete { key } => entries.delete(&key),
-                Operation::DeleteRange { range } => entries.delete_range(&range),
-                Operation::Append { log, stamp, value } => {
+        for mutation in batch.mutations {
+            match mutation {
+                Mutation::Put { key, value } => entries.put(key, value),
+                Mutation::Delete { key } => entries.delete(&key),
+                Mutation::DeleteRange { range } => entries.delete_range(&range),
+                Mutation::Append { log, stamp, value } => {
                     let end = writer.log_ends.get(&log).copied().unwrap_or_default().append(stamp);
                     let mut entry = Vec::with_capacity(size_of::<u64>() + value.len());
                     encode_log_entry(end.stamp, &value, &mut entry);
@@ -89,10 +89,10 @@ impl MemoryStore {
                     writer.log_ends.insert(log, end);
                     outcome.sequences.push(end.sequence);
                 }
-                Operation::ForgetLog { log } => {
+                Mutation::ForgetLog { log } => {
                     writer.log_ends.remove(&log);
                 }
-                Operation::Add { key, delta } => {
+                Mutation::Add { key, delta } => {
                     let current = entries.entries.get(&key).map(|value| &value[..]);
                     let sum = decode_counter(current).unwrap_or(0).wrapping_add(delta);
                     match sum {
@@ -122,12 +122,12 @@ impl MemoryStore {
 /// Fails if the batch adds to something that is not a counter, so that [`MemoryStore::apply`]
 /// cannot fail halfway.
 fn check_counters(entries: &Entries, batch: &Batch) -> Result<()> {
-    for (position, operation) in batch.operations.iter().enumerate() {
-        let Operation::Add { key, .. } = operation else { continue };
-        let earlier = batch.operations[..position].iter().rev().find_map(|earlier| match earlier {
-            Operation::Put { key: put, value } if put == key => Some(Some(&value[..])),
-            Operation::Delete { key: deleted } if deleted == key => Some(None),
-            Operation::DeleteRange { range } if range.contains(key) => Some(None),
+    for (position, mutation) in batch.mutations.iter().enumerate() {
+        let Mutation::Add { key, .. } = mutation else { continue };
+        let earlier = batch.mutations[..position].iter().rev().find_map(|earlier| match earlier {
+            Mutation::Put { key: put, value } if put == key => Some(Some(&value[..])),
+            Mutation::Delete { key: deleted } if deleted == key => Some(None),
+            Mutation::DeleteRange { range } if range.contains(key) => Some(None),
             _ => None,
         });
         let current = earlier.unwrap_or_else(|| entries.get(key).map(|value| &value[..]));
@@ -216,7 +216,7 @@ impl Store for MemoryStore {
         &'a self,
         set: WriteSet<'a>,
         decide: &'a mut Decide<'a>,
-    ) -> BoxFuture<'a, Result<WriteOutcome>> {
+    ) -> BoxFuture<'a, Result<CommitOutcome>> {
         async move { self.run_write(set, decide) }.boxed()
     }
 

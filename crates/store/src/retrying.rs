@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::future::{BoxFuture, FutureExt};
 
 use crate::layer::Layer;
-use crate::{Decide, Key, Result, Store, Value, WriteOutcome, WriteSet};
+use crate::{CommitOutcome, Decide, Key, Result, Store, Value, WriteSet};
 
 /// How many keys have a remembered value. No further keys are added.
 const REMEMBERED_MAX: usize = 10_000;
@@ -52,7 +52,7 @@ impl Layer for RetryingStore {
         &'a self,
         set: WriteSet<'a>,
         decide: &'a mut Decide<'a>,
-    ) -> BoxFuture<'a, Result<WriteOutcome>> {
+    ) -> BoxFuture<'a, Result<CommitOutcome>> {
         async move {
             drop(decide(&self.stale(set)));
             drop(decide(&vec![None; set.guards.len() + set.keys.len()]));

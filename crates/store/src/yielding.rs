@@ -12,7 +12,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 
 use crate::layer::Layer;
 use crate::{
-    Decide, Direction, Key, KeyRange, Result, Store, Value, Visitor, WriteOutcome, WriteSet,
+    CommitOutcome, Decide, Direction, Key, KeyRange, Result, Store, Value, Visitor, WriteSet,
 };
 
 /// How often it yields in a row, at most.
@@ -71,7 +71,7 @@ impl Layer for YieldingStore {
         &'a self,
         set: WriteSet<'a>,
         decide: &'a mut Decide<'a>,
-    ) -> BoxFuture<'a, Result<WriteOutcome>> {
+    ) -> BoxFuture<'a, Result<CommitOutcome>> {
         self.around(self.below.write(set, decide)).boxed()
     }
 }

@@ -9,7 +9,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 use zenobe_engine::{Engine, EngineOptions};
 use zenobe_store::layer::Layer;
 use zenobe_store::memory::MemoryStore;
-use zenobe_store::{Decide, Error, Result, Store, WriteOutcome, WriteSet};
+use zenobe_store::{CommitOutcome, Decide, Error, Result, Store, WriteSet};
 
 use crate::support::block_on;
 use crate::support::commands::Script;
@@ -69,7 +69,7 @@ impl Layer for LosingStore {
         &'a self,
         set: WriteSet<'a>,
         decide: &'a mut Decide<'a>,
-    ) -> BoxFuture<'a, Result<WriteOutcome>> {
+    ) -> BoxFuture<'a, Result<CommitOutcome>> {
         let write = self.below.write(set, decide);
         async move {
             let outcome = write.await?;

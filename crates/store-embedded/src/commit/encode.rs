@@ -1,10 +1,10 @@
-//! How a commit group becomes one RocksDB write: operations in the commit order, appends numbered, counters summed.
+//! How a commit group becomes one RocksDB write: mutations in the commit order, appends numbered, counters summed.
 
 use std::borrow::Cow;
 
 use rocksdb::{ReadOptions, WriteBatch};
 use zenobe_store::{
-    Key, KeyRange, Operation, Result, WriteOutcome, encode_log_entry, log_entry_key,
+    CommitOutcome, Key, KeyRange, Mutation, Result, encode_log_entry, log_entry_key,
 };
 
 use super::CommitGroup;
@@ -25,7 +25,7 @@ pub(super) fn encode(
     let CommitGroup { writes, outcomes, counters, horizon, .. } = group;
     let writes: &[QueuedWrite] = writes;
     let batch = log::write_with(database.directory().nonce(), *horizon, size_bytes);
-    let all = writes.iter().flat_map(|write| write.operations.iter());
+    let all = writes.iter().flat_map(|write| write.mutations.iter());
     let earlier = Earlier { unread: Box::new(all), last_writes: LastWrites::default() };
     let mut encoder =
         Encoder { database, numbers, writes, earlier, done: 0, batch, entry: Vec::new() };
@@ -43,7 +43,7 @@ struct Encoder<'a> {
     numbers: &'a mut Numbers,
     writes: &'a [QueuedWrite],
     earlier: Earlier<'a>,
-    /// How many operations of the group have been added.
+    /// How many mutations of the group have been added.
     done: usize,
     batch: WriteBatch,
     /// An entry of a log while it is put together.
@@ -51,31 +51,31 @@ struct Encoder<'a> {
 }
 
 impl Encoder<'_> {
-    fn add(&mut self, write: &QueuedWrite) -> Result<WriteOutcome> {
-        let mut outcome = WriteOutcome::default();
-        for operation in write.operations.iter() {
-            match operation {
-                Operation::Put { key, value } => {
+    fn add(&mut self, write: &QueuedWrite) -> Result<CommitOutcome> {
+        let mut outcome = CommitOutcome::default();
+        for mutation in write.mutations.iter() {
+            match mutation {
+                Mutation::Put { key, value } => {
                     self.numbers.forget(key);
                     self.batch.put(key, value);
                 }
-                Operation::Delete { key } => {
+                Mutation::Delete { key } => {
                     self.numbers.forget(key);
                     self.batch.delete(key);
                 }
-                Operation::DeleteRange { range } => self.delete_range(range)?,
-                Operation::Append { log, stamp, value } => {
+                Mutation::DeleteRange { range } => self.delete_range(range)?,
+                Mutation::Append { log, stamp, value } => {
                     let end = self.numbers.append(log, *stamp, self.database)?;
                     self.entry.clear();
                     encode_log_entry(end.stamp, value, &mut self.entry);
                     self.batch.put(log_entry_key(log, end.sequence), &self.entry);
                     outcome.sequences.push(end.sequence);
                 }
-                Operation::ForgetLog { log } => {
+                Mutation::ForgetLog { log } => {
                     self.numbers.forget_log(log);
                     self.batch.delete_cf(self.database.log_ends(), log);
                 }
-                Operation::Add { key, delta } => {
+                Mutation::Add { key, delta } => {
                     let Encoder { database, earlier, done, .. } = self;
                     self.numbers
                         .add(key, *delta, || load_counter(key, database, earlier.up_to(*done)))?;
@@ -94,7 +94,7 @@ impl Encoder<'_> {
         let end = match &range.end {
             Some(end) => end.clone(),
             None => {
-                let all = self.writes.iter().flat_map(|write| write.operations.iter());
+                let all = self.writes.iter().flat_map(|write| write.mutations.iter());
                 end_of_keys(self.database, all.take(self.done))?
             }
         };
@@ -105,17 +105,17 @@ impl Encoder<'_> {
     }
 }
 
-/// The operations of the group that have been added, looked at only once a counter is not in memory, and each of them
+/// The mutations of the group that have been added, looked at only once a counter is not in memory, and each of them
 /// once however many counters are not.
 struct Earlier<'a> {
-    unread: Box<dyn Iterator<Item = &'a Operation> + 'a>,
+    unread: Box<dyn Iterator<Item = &'a Mutation> + 'a>,
     last_writes: LastWrites<'a>,
 }
 
 impl<'a> Earlier<'a> {
     fn up_to(&mut self, count: usize) -> &LastWrites<'a> {
         let missing = count - self.last_writes.count();
-        self.unread.by_ref().take(missing).for_each(|operation| self.last_writes.record(operation));
+        self.unread.by_ref().take(missing).for_each(|mutation| self.last_writes.record(mutation));
         &self.last_writes
     }
 }
@@ -139,7 +139,7 @@ fn load_counter<'a>(
 /// A key after every key that exists: RocksDB cannot delete up to the end of its key space.
 fn end_of_keys<'a>(
     database: &Database,
-    earlier: impl Iterator<Item = &'a Operation>,
+    earlier: impl Iterator<Item = &'a Mutation>,
 ) -> Result<Key> {
     let mut reads = ReadOptions::default();
     reads.set_total_order_seek(true);
@@ -147,10 +147,10 @@ fn end_of_keys<'a>(
     entries.seek_to_last();
     let mut last = entries.key().unwrap_or_default().to_vec();
     entries.status().map_err(|error| rocksdb_error(&error))?;
-    for operation in earlier {
-        match operation {
-            Operation::Put { key, .. } => last = last.max(key.to_vec()),
-            Operation::Append { log, .. } => last = last.max(log_entry_key(log, u64::MAX).to_vec()),
+    for mutation in earlier {
+        match mutation {
+            Mutation::Put { key, .. } => last = last.max(key.to_vec()),
+            Mutation::Append { log, .. } => last = last.max(log_entry_key(log, u64::MAX).to_vec()),
             _ => {}
         }
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use futures_channel::oneshot;
 use parking_lot::{Condvar, Mutex};
-use zenobe_store::{Error, Operation, Result, WriteOutcome};
+use zenobe_store::{CommitOutcome, Error, Mutation, Result};
 
 use crate::options::Options;
 
@@ -21,7 +21,7 @@ const GROUP_WRITES_MAX: usize = 4096;
 /// The largest group that a writer commits: some hundred items, in about a millisecond.
 pub(super) const SMALL_GROUP_BYTES_MAX: usize = 256 << 10;
 
-/// What an operation takes in memory beside its key and value, roughly.
+/// What a mutation takes in memory beside its key and value, roughly.
 const OPERATION_OVERHEAD_BYTES: usize = 128;
 
 pub(crate) struct Queue {
@@ -56,19 +56,19 @@ struct State {
 
 /// A decided write with its place in the commit order.
 pub(super) struct QueuedWrite {
-    pub operations: Arc<Vec<Operation>>,
-    /// Which of the operations put a key that the write declared: the value cache keeps those.
+    pub mutations: Arc<Vec<Mutation>>,
+    /// Which of the mutations put a key that the write declared: the value cache keeps those.
     pub are_declared: Vec<bool>,
-    /// The place of its last operation. Every operation of every write has a place of its own.
+    /// The place of its last mutation. Every mutation of every write has a place of its own.
     pub last_order: u64,
     /// The epoch in which it was admitted.
     pub epoch: u64,
     pub size_bytes: usize,
-    pub answer: oneshot::Sender<Result<WriteOutcome>>,
+    pub answer: oneshot::Sender<Result<CommitOutcome>>,
 }
 
 /// Where a queued write gets its outcome.
-pub(super) type Answer = oneshot::Receiver<Result<WriteOutcome>>;
+pub(super) type Answer = oneshot::Receiver<Result<CommitOutcome>>;
 
 /// What the commit thread has to do next.
 pub(super) enum Task {
@@ -107,15 +107,15 @@ impl Queue {
         Poll::Pending
     }
 
-    /// Gives a decided write its place in the commit order. Yields the place of its first operation.
+    /// Gives a decided write its place in the commit order. Yields the place of its first mutation.
     pub(super) fn push(
         &self,
         epoch: u64,
-        operations: Arc<Vec<Operation>>,
+        mutations: Arc<Vec<Mutation>>,
         are_declared: Vec<bool>,
     ) -> Result<(u64, Answer)> {
         let (answer, receiver) = oneshot::channel();
-        let size_bytes = operations.iter().map(operation_size_bytes).sum();
+        let size_bytes = mutations.iter().map(mutation_size_bytes).sum();
         let mut state = self.state.lock();
         state.check_open()?;
         if state.epoch != epoch {
@@ -123,13 +123,13 @@ impl Queue {
             return Err(Error::Io { detail: detail.to_owned() });
         }
         let first_order = state.last_order + 1;
-        // A write without operations has a place too: it waits for what comes before it.
-        state.last_order += operations.len().max(1) as u64;
+        // A write without mutations has a place too: it waits for what comes before it.
+        state.last_order += mutations.len().max(1) as u64;
         state.in_flight_writes += 1;
         state.in_flight_bytes += size_bytes;
         state.queued_bytes += size_bytes;
         let last_order = state.last_order;
-        let write = QueuedWrite { operations, are_declared, last_order, epoch, size_bytes, answer };
+        let write = QueuedWrite { mutations, are_declared, last_order, epoch, size_bytes, answer };
         state.queued.push_back(write);
         Ok((first_order, receiver))
     }
@@ -293,14 +293,14 @@ impl State {
     }
 }
 
-fn operation_size_bytes(operation: &Operation) -> usize {
+fn mutation_size_bytes(mutation: &Mutation) -> usize {
     OPERATION_OVERHEAD_BYTES
-        + match operation {
-            Operation::Put { key, value } => key.len() + value.len(),
-            Operation::Append { log, value, .. } => log.len() + value.len(),
-            Operation::ForgetLog { log } => log.len(),
-            Operation::Delete { key } | Operation::Add { key, .. } => key.len(),
-            Operation::DeleteRange { range } => {
+        + match mutation {
+            Mutation::Put { key, value } => key.len() + value.len(),
+            Mutation::Append { log, value, .. } => log.len() + value.len(),
+            Mutation::ForgetLog { log } => log.len(),
+            Mutation::Delete { key } | Mutation::Add { key, .. } => key.len(),
+            Mutation::DeleteRange { range } => {
                 range.start.len() + range.end.as_ref().map_or(0, |end| end.len())
             }
         }

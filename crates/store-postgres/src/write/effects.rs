@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use zenobe_store::{Batch, Error, Key, KeyRange, Operation, Result, Value, decode_counter};
+use zenobe_store::{Batch, Error, Key, KeyRange, Mutation, Result, Value, decode_counter};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
@@ -96,25 +96,25 @@ impl Segment {
 pub fn segments(batch: Batch) -> Result<Vec<Segment>> {
     let mut done = Vec::new();
     let mut current = Segment::default();
-    for operation in batch.operations {
-        match operation {
-            Operation::Put { key, value } => current.apply(key, Effect::Put(value))?,
-            Operation::Delete { key } => current.apply(key, Effect::Delete)?,
-            Operation::Add { key, delta } => current.apply(key, Effect::Add(delta))?,
-            Operation::Append { log, stamp, value } => {
+    for mutation in batch.mutations {
+        match mutation {
+            Mutation::Put { key, value } => current.apply(key, Effect::Put(value))?,
+            Mutation::Delete { key } => current.apply(key, Effect::Delete)?,
+            Mutation::Add { key, delta } => current.apply(key, Effect::Add(delta))?,
+            Mutation::Append { log, stamp, value } => {
                 if log.len() > crate::keys::HEAD_BYTES {
                     let detail = format!("a log's key of {} bytes", log.len());
                     return Err(Error::Unsupported { detail });
                 }
                 current.appends.push(Append { log, stamp, value });
             }
-            Operation::DeleteRange { range } => {
+            Mutation::DeleteRange { range } => {
                 if current.has_begun() {
                     done.push(std::mem::take(&mut current));
                 }
                 current.ranges.push(range);
             }
-            Operation::ForgetLog { log } => {
+            Mutation::ForgetLog { log } => {
                 if current.has_begun() {
                     done.push(std::mem::take(&mut current));
                 }

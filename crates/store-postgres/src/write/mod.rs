@@ -16,7 +16,7 @@ mod resolve;
 use std::sync::Arc;
 use std::time::Duration;
 
-use zenobe_store::{Batch, Decide, Decision, Error, Key, Result, WriteOutcome, WriteSet};
+use zenobe_store::{Batch, CommitOutcome, Decide, Decision, Error, Key, Result, WriteSet};
 
 pub use queue::Queue;
 
@@ -38,7 +38,7 @@ pub async fn write(
     queue: &Arc<Queue>,
     set: WriteSet<'_>,
     decide: &mut Decide<'_>,
-) -> Result<WriteOutcome> {
+) -> Result<CommitOutcome> {
     let patience = pool.patience();
     let keys: Vec<Key> = declared(set).cloned().collect();
     let mut fresh: Option<Vec<Read>> = None;
@@ -61,10 +61,10 @@ pub async fn write(
         };
         let Some(batch) = batch(decide(&view.values)) else {
             if fresh.as_deref().is_some_and(|reads| view.is_one_state(reads)) {
-                return Ok(WriteOutcome::default());
+                return Ok(CommitOutcome::default());
             }
             match confirm_abort(pool, queue, set, &keys, view, decide).await? {
-                None => return Ok(WriteOutcome::default()),
+                None => return Ok(CommitOutcome::default()),
                 Some(reads) => fresh = Some(reads),
             }
             continue;
@@ -76,7 +76,7 @@ pub async fn write(
         // What was read before is old now, whatever comes.
         fresh = None;
         match answered.await.unwrap_or(Answer::Failed(Error::Closed)) {
-            Answer::Committed(sequences) => return Ok(WriteOutcome { sequences }),
+            Answer::Committed(sequences) => return Ok(CommitOutcome { sequences }),
             Answer::Again => {}
             Answer::Lost(detail) => patience.bear_loss(detail)?,
             Answer::Alone => is_alone = true,

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use zenobe_store::conformance::{Backend, block_on};
-use zenobe_store::{Batch, Decision, Key, Reader, Result, Store, Value, WriteOutcome, WriteSet};
+use zenobe_store::{Batch, CommitOutcome, Decision, Key, Reader, Result, Store, Value, WriteSet};
 use zenobe_store_postgres::{Options, PostgresStore};
 use zenobe_testing::Postgres;
 
@@ -44,7 +44,7 @@ pub fn get(store: &dyn Reader, key: &[u8]) -> Option<Value> {
 }
 
 /// Counts a key up by one, from what it holds.
-pub fn increment(store: &dyn Store, name: &str) -> Result<WriteOutcome> {
+pub fn increment(store: &dyn Store, name: &str) -> Result<CommitOutcome> {
     let keys = [Key::copy_from_slice(name.as_bytes())];
     let mut decide = |reads: &[Option<Value>]| {
         let mut batch = Batch::new();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use crate::{Batch, Direction, Key, KeyRange, LogEnd, Operation, Value, log_entry_key};
+use crate::{Batch, Direction, Key, KeyRange, LogEnd, Mutation, Value, log_entry_key};
 
 #[derive(Debug, Clone, Default)]
 pub struct Model {
@@ -13,29 +13,29 @@ pub struct Model {
 
 impl Model {
     pub fn apply(&mut self, batch: &Batch) -> Vec<u64> {
-        batch.operations.iter().filter_map(|operation| self.apply_operation(operation)).collect()
+        batch.mutations.iter().filter_map(|mutation| self.apply_mutation(mutation)).collect()
     }
 
-    fn apply_operation(&mut self, operation: &Operation) -> Option<u64> {
-        match operation {
-            Operation::Put { key, value } => {
+    fn apply_mutation(&mut self, mutation: &Mutation) -> Option<u64> {
+        match mutation {
+            Mutation::Put { key, value } => {
                 self.entries.insert(key.clone(), value.clone());
             }
-            Operation::Delete { key } => {
+            Mutation::Delete { key } => {
                 self.entries.remove(key);
             }
-            Operation::DeleteRange { range } => self.entries.retain(|key, _| !range.contains(key)),
-            Operation::Append { log, stamp, value } => {
+            Mutation::DeleteRange { range } => self.entries.retain(|key, _| !range.contains(key)),
+            Mutation::Append { log, stamp, value } => {
                 let end = self.log_ends.entry(log.clone()).or_default();
                 *end = LogEnd { sequence: end.sequence + 1, stamp: end.stamp.max(*stamp) };
                 let entry = [&end.stamp.to_be_bytes()[..], value].concat();
                 self.entries.insert(log_entry_key(log, end.sequence), entry.into());
                 return Some(end.sequence);
             }
-            Operation::ForgetLog { log } => {
+            Mutation::ForgetLog { log } => {
                 self.log_ends.remove(log);
             }
-            Operation::Add { key, delta } => {
+            Mutation::Add { key, delta } => {
                 let old = self.entries.get(key).map_or(0, |value| {
                     i64::from_be_bytes(value[..].try_into().expect("the model holds a counter"))
                 });

@@ -11,7 +11,7 @@ use std::thread::{self, Thread};
 use futures_util::future::join_all;
 
 use crate::{
-    Batch, Decision, Direction, Key, KeyRange, Reader, Store, Value, WriteOutcome, WriteSet,
+    Batch, CommitOutcome, Decision, Direction, Key, KeyRange, Reader, Store, Value, WriteSet,
 };
 
 /// Runs a future on the calling thread. The suite has its own executor, to prove that a backend
@@ -81,7 +81,7 @@ pub(super) fn key(text: &str) -> Key {
 }
 
 /// Commits what `fill` puts into a batch, without reading anything.
-pub fn commit(store: &dyn Store, fill: impl Fn(&mut Batch) + Sync) -> WriteOutcome {
+pub fn commit(store: &dyn Store, fill: impl Fn(&mut Batch) + Sync) -> CommitOutcome {
     commit_locking(store, &[], fill)
 }
 
@@ -90,7 +90,7 @@ pub(super) fn commit_locking(
     store: &dyn Store,
     keys: &[Key],
     fill: impl Fn(&mut Batch) + Sync,
-) -> WriteOutcome {
+) -> CommitOutcome {
     let set = WriteSet { guards: &[], keys };
     let mut decide = |_: &[Option<Value>]| {
         let mut batch = Batch::new();
@@ -194,7 +194,7 @@ pub(super) fn commit_together(
     store: &dyn Store,
     lock: &Key,
     batches: &[Batch],
-) -> Vec<WriteOutcome> {
+) -> Vec<CommitOutcome> {
     let turns = Turns::default();
     let writes = batches.iter().enumerate().map(|(turn, batch)| {
         let turns = &turns;

@@ -10,7 +10,7 @@ use zenobe_engine::error::Error;
 use zenobe_engine::keyspace;
 use zenobe_store::layer::Layer;
 use zenobe_store::memory::MemoryStore;
-use zenobe_store::{Decide, Result, Store, WriteOutcome, WriteSet};
+use zenobe_store::{CommitOutcome, Decide, Result, Store, WriteSet};
 
 use super::{PERIOD, START_MS, count, expect, node, options};
 use crate::support::commands::Script;
@@ -98,7 +98,7 @@ impl Layer for GatedStore {
         &'a self,
         set: WriteSet<'a>,
         decide: &'a mut Decide<'a>,
-    ) -> BoxFuture<'a, Result<WriteOutcome>> {
+    ) -> BoxFuture<'a, Result<CommitOutcome>> {
         async move {
             if set.guards.contains(&keyspace::lease_row("expiry")) {
                 self.arrived.add_permits(1);

@@ -10,7 +10,7 @@ use zenobe_engine::error::Error;
 use zenobe_engine::{Engine, EngineOptions, keyspace};
 use zenobe_store::layer::Layer;
 use zenobe_store::memory::MemoryStore;
-use zenobe_store::{Decide, Result, Store, WriteOutcome, WriteSet};
+use zenobe_store::{CommitOutcome, Decide, Result, Store, WriteSet};
 
 use super::{HOUR_MS, START_MS, contents, count, expect, node, options};
 use crate::support::block_on;
@@ -34,7 +34,7 @@ impl Layer for ThievishStore {
         &'a self,
         set: WriteSet<'a>,
         decide: &'a mut Decide<'a>,
-    ) -> BoxFuture<'a, Result<WriteOutcome>> {
+    ) -> BoxFuture<'a, Result<CommitOutcome>> {
         async move {
             for work in WORKS {
                 if let Some(thief) = self.thief.get()

@@ -5,7 +5,7 @@ use crate::conformance::support::{
     Turns, block_on, commit, commit_locking, entries, get_text, key, names, on_threads, put,
 };
 use crate::{
-    Batch, Decision, Direction, KeyRange, Store, Value, WriteOutcome, WriteSet, write_with,
+    Batch, CommitOutcome, Decision, Direction, KeyRange, Store, Value, WriteSet, write_with,
 };
 
 const FORWARD: Direction = Direction::Forward;
@@ -44,7 +44,7 @@ pub fn hands_guards_then_keys_to_the_decision(backend: &dyn Backend) {
         Decision::Commit(Batch::new())
     };
     let outcome = block_on(store.write(set, &mut decide)).expect("the write commits");
-    assert_eq!(outcome, WriteOutcome::default());
+    assert_eq!(outcome, CommitOutcome::default());
     let expected = [None, Some("g1"), Some("k2"), None, Some("k1"), Some("k2")];
     assert_eq!(seen, expected.map(|text| text.map(Value::from)));
 }
@@ -55,7 +55,7 @@ pub fn abort_writes_nothing(backend: &dyn Backend) {
     let keys = [key("k")];
     let set = WriteSet { guards: &[], keys: &keys };
     let outcome = block_on(store.write(set, &mut |_| Decision::Abort)).expect("the write resolves");
-    assert_eq!(outcome, WriteOutcome::default());
+    assert_eq!(outcome, CommitOutcome::default());
     assert_eq!(get_text(&*store, "k").as_deref(), Some("before"));
 
     let typed: Result<_, &str> =
