@@ -249,7 +249,7 @@ pub enum Select {
 /// A SELECT may filter by keys and by attributes that an index lacks. On a local index it fetches
 /// missing columns for each row that it walks. An UPDATE measures only the item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dialect {
+pub enum RuleSet {
     Expressions,
     PartiQl,
 }

@@ -30,8 +30,8 @@ mod row;
 pub mod schema;
 pub mod streams;
 mod tables;
-mod timeline;
 mod transactions;
+mod trusted_clock;
 mod ttl;
 mod write;
 
@@ -49,19 +49,19 @@ use crate::jobs::Jobs;
 use crate::lease::Leases;
 use crate::random::Random;
 use crate::streams::Announcements;
-use crate::timeline::Timeline;
+use crate::trusted_clock::TrustedClock;
 
 pub use capacity::write_halves;
 pub use change::Inconsistency;
 pub use options::{EngineOptions, Limits, StreamOptions};
 pub use tables::TableUpdate;
-pub use timeline::ClockStatus;
+pub use trusted_clock::ClockStatus;
 
 /// A database: one store, with DynamoDB's semantics on top.
 pub struct Engine {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) timeline: Timeline,
+    pub(crate) trusted_clock: TrustedClock,
     pub(crate) random: Random,
     pub(crate) limits: Limits,
     /// Whether other engines may write to the same store. If none does, this engine's catalogue is
@@ -86,7 +86,8 @@ impl Engine {
         let snapshot = store.snapshot();
         let catalog = Catalog::load(&*snapshot, store.is_shared()).await?;
         let clock = Arc::clone(&options.clock);
-        let timeline = Timeline::open(&*snapshot, clock, options.clock_jump_ms_max).await?;
+        let trusted_clock =
+            TrustedClock::open(&*snapshot, clock, options.clock_jump_ms_max).await?;
         let is_shared = store.is_shared();
         let random = Random::new(options.random_seed);
         let started_at_ms = options.clock.now_ms();
@@ -97,7 +98,7 @@ impl Engine {
             clock_skew_ms: if is_shared { options.clock_skew_ms_max } else { 0 },
             store,
             clock: options.clock,
-            timeline,
+            trusted_clock,
             random,
             limits: options.limits,
             catalog,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use zenobe_engine::Engine;
 use zenobe_engine::command::{
-    Consumed, Dialect, GetItem, PageOutcome, PageRequest, Query, Scan, TableName,
+    Consumed, GetItem, PageOutcome, PageRequest, Query, RuleSet, Scan, TableName,
 };
 use zenobe_engine::error::{Error, PageError};
 use zenobe_expression::{Condition, KeyCondition};
@@ -194,7 +194,7 @@ impl Reading<'_> {
         let key_conditions = conditions.to_vec();
         let (table, index) = (self.table.clone(), self.plan.index.clone());
         let command = Query { table, index, key_conditions, forward, page };
-        self.engine.query_as(Dialect::PartiQl, &command).await.map_err(page_error)
+        self.engine.query_as(RuleSet::PartiQl, &command).await.map_err(page_error)
     }
 
     async fn scan(
@@ -206,7 +206,7 @@ impl Reading<'_> {
         let page = self.page(filter, limit, start_key);
         let (table, index) = (self.table.clone(), self.plan.index.clone());
         let command = Scan { table, index, segment: None, page };
-        let outcome = self.engine.scan_as(Dialect::PartiQl, &command).await.map_err(page_error)?;
+        let outcome = self.engine.scan_as(RuleSet::PartiQl, &command).await.map_err(page_error)?;
         Ok(selected(outcome, 0))
     }
 

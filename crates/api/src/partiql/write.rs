@@ -2,7 +2,7 @@
 
 use zenobe_engine::Engine;
 use zenobe_engine::command::{
-    DeleteItem, Dialect, PutItem, TableName, TransactAction, UpdateItem, WriteOutcome,
+    DeleteItem, PutItem, RuleSet, TableName, TransactAction, UpdateItem, WriteOutcome,
 };
 use zenobe_engine::error::{Error, Result as EngineResult};
 use zenobe_engine::schema::KeySchema;
@@ -85,7 +85,7 @@ pub(crate) fn written_key(action: &TransactAction, keys: &KeySchema) -> Option<A
 pub(crate) async fn run(engine: &Engine, action: TransactAction) -> EngineResult<WriteOutcome> {
     match action {
         TransactAction::Put(put) => engine.put_item(put).await,
-        TransactAction::Update(update) => engine.update_item_as(Dialect::PartiQl, update).await,
+        TransactAction::Update(update) => engine.update_item_as(RuleSet::PartiQl, update).await,
         TransactAction::Delete(delete) => engine.delete_item(delete).await,
         TransactAction::Check { .. } => unreachable!("EXISTS is refused outside transactions"),
     }

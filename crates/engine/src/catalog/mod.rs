@@ -1,13 +1,13 @@
 //! The tables of a store: their definitions as stored rows, and an immutable map of them in memory.
 //!
 //! Lookups read the map without locks. Within an engine, changes of definitions run one after the
-//! other (`change`) and swap the map after their commit. Other engines may share the store. The
+//! other (`edit`) and swap the map after their commit. Other engines may share the store. The
 //! version row that every item write guards shows when a definition is stale, and a name that is
 //! missing from the map is looked up in the store. Callers that walk the whole map follow the store
 //! first ([`Catalog::follow`]).
 
-pub(crate) mod change;
 pub(crate) mod definition_row;
+pub(crate) mod edit;
 mod table;
 
 use std::collections::HashMap;

@@ -11,7 +11,7 @@ use crate::lease::Lease;
 use crate::write::decode_stored;
 
 use super::add_statistics;
-use super::expiry::expiry_entry;
+use super::expiry_entry::expiry_entry;
 
 /// Requests wait for the locks of these items, so a write takes few of them. Waiting for the disk
 /// holds no locks, so many such writes may run at once.

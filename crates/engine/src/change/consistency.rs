@@ -19,7 +19,7 @@ use crate::keyspace;
 use crate::schema::IndexKind;
 use crate::write::decode_stored;
 
-use super::expiry::expiry_entry;
+use super::expiry_entry::expiry_entry;
 use super::has_collections;
 
 /// A contradiction between the items of a table and the data derived from them. Keys are store

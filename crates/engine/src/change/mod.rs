@@ -7,7 +7,7 @@
 
 pub(crate) mod backfill_entries;
 mod consistency;
-pub(crate) mod expiry;
+pub(crate) mod expiry_entry;
 pub(crate) mod index_keys;
 
 use std::collections::HashMap;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use zenobe_store::{Direction, Key, KeyRange, Value};
 
 use crate::Engine;
-use crate::catalog::change::Edit;
+use crate::catalog::edit::Edit;
 use crate::catalog::{Table, TableIndex};
 use crate::change::backfill_entries::{Backfilled, Walk, backfill};
 use crate::error::{Error, Result};

@@ -16,10 +16,10 @@ pub(crate) struct StatusHold {
     hold: Duration,
     /// Since when each index has had its status. Kept in memory: after a restart the hold starts
     /// over.
-    seen: Mutex<Vec<(Held, Instant)>>,
+    seen: Mutex<Vec<(HeldStatus, Instant)>>,
 }
 
-type Held = (TableId, IndexId, IndexStatus);
+type HeldStatus = (TableId, IndexId, IndexStatus);
 
 impl StatusHold {
     pub fn new(hold: Duration) -> StatusHold {

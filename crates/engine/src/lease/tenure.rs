@@ -18,12 +18,12 @@ pub(crate) struct Leases {
     period: Duration,
     terms: AtomicU64,
     renewals: AtomicU64,
-    held: Mutex<BTreeMap<Key, Held>>,
+    held: Mutex<BTreeMap<Key, HeldLease>>,
     /// The leases and nodes of others, by the keys of their rows.
     pub(super) seen: Mutex<HashMap<Key, Sighting>>,
 }
 
-struct Held {
+struct HeldLease {
     lease: Lease,
     row: LeaseRow,
     /// When the last renewal that the store has confirmed was sent.
@@ -112,7 +112,7 @@ impl Leases {
     pub(super) fn took(&self, key: Key, row: LeaseRow, renewed_at: Instant) -> Lease {
         let lease = Lease::new(&key, &row);
         self.seen.lock().remove(&key);
-        self.held.lock().insert(key, Held { lease: lease.clone(), row, renewed_at });
+        self.held.lock().insert(key, HeldLease { lease: lease.clone(), row, renewed_at });
         lease
     }
 

@@ -5,13 +5,13 @@
 
 mod conditions;
 mod page;
-mod partitions;
 mod query;
 mod scan;
+mod scan_charge;
 mod select;
 mod source;
 mod start_key;
-mod turn;
+mod time_slice;
 
 use zenobe_expression::Projection;
 use zenobe_store::{Key, Value};

@@ -14,11 +14,11 @@ use crate::error::{Error, Result};
 use crate::keys::{PrimaryKey, key_attributes};
 use crate::write::decode_stored;
 
-use super::partitions::Partitions;
+use super::scan_charge::ScanCharge;
 use super::select::{Output, Selection};
 use super::source::Source;
 use super::start_key::after;
-use super::turn::Turn;
+use super::time_slice::TimeSlice;
 
 /// A page ends with the item that brings its evaluated size to this.
 const PAGE_SIZE_BYTES: u64 = 1024 * 1024;
@@ -35,7 +35,7 @@ pub(super) struct PagePlan<'q> {
     pub direction: Direction,
     pub request: &'q PageRequest,
     /// Set if reads are charged by partition.
-    pub partitions: Option<Partitions>,
+    pub scan_charge: Option<ScanCharge>,
     /// Whether another page can follow. A Query that finds at most one item cannot be continued.
     pub can_continue: bool,
 }
@@ -49,8 +49,8 @@ pub(super) struct Read {
 
 impl PagePlan<'_> {
     pub async fn read(mut self, engine: &Engine) -> Result<Read> {
-        let partitions = self.partitions.take();
-        let mut page = Page::new(&self, partitions);
+        let scan_charge = self.scan_charge.take();
+        let mut page = Page::new(&self, scan_charge);
         // Bounds may cross: BETWEEN with nothing between, or a start key past the end.
         if self.range.is_empty() {
             return Ok(Read { outcome: page.finish(&self), is_current: false });
@@ -67,7 +67,7 @@ impl PagePlan<'_> {
 
     /// A page is one consistent state, and nothing that the filter rejects is copied. Without a
     /// filter the size of a page bounds its work, so one scan suffices. With a filter the scan
-    /// continues turn by turn, all on the same snapshot.
+    /// continues time slice by time slice, all on the same snapshot.
     ///
     /// Returns whether the definition is known to be current. A shared store may be far away, so
     /// the same scan also fetches the version.
@@ -83,7 +83,7 @@ impl PagePlan<'_> {
         let mut range = self.range.clone();
         while let Some(stop) = self.walk_turn(&*snapshot, range.clone(), page).await? {
             if let Some(item) = stop.costly
-                && page.evaluate_in_turns(item.as_item()).await.is_break()
+                && page.evaluate_in_slices(item.as_item()).await.is_break()
             {
                 break;
             }
@@ -91,7 +91,7 @@ impl PagePlan<'_> {
             if range.is_empty() {
                 break;
             }
-            page.turn.pass().await;
+            page.time_slice.yield_if_over().await;
         }
         Ok(false)
     }
@@ -118,22 +118,22 @@ impl PagePlan<'_> {
         Ok(table.check_guard(version) == GuardCheck::Current)
     }
 
-    /// Returns where the turn ended, if the page was not full by then.
+    /// Returns where the time slice ended, if the page was not full by then.
     async fn walk_turn(
         &self,
         reader: &dyn Reader,
         range: KeyRange,
         page: &mut Page<'_>,
-    ) -> Result<Option<TurnEnd>> {
+    ) -> Result<Option<SliceEnd>> {
         let mut outcome = Ok(None);
         let mut visit = |key: &[u8], value: &[u8]| match page.evaluate_bytes(key, value) {
-            Ok(Evaluated::Now(ControlFlow::Continue(()))) if page.turn.is_over() => {
-                outcome = Ok(Some(TurnEnd { key: Key::copy_from_slice(key), costly: None }));
+            Ok(Evaluated::Now(ControlFlow::Continue(()))) if page.time_slice.is_over() => {
+                outcome = Ok(Some(SliceEnd { key: Key::copy_from_slice(key), costly: None }));
                 ControlFlow::Break(())
             }
             Ok(Evaluated::Now(flow)) => flow,
             Ok(Evaluated::Later(item)) => {
-                outcome = Ok(Some(TurnEnd { key: Key::copy_from_slice(key), costly: Some(item) }));
+                outcome = Ok(Some(SliceEnd { key: Key::copy_from_slice(key), costly: Some(item) }));
                 ControlFlow::Break(())
             }
             Err(error) => {
@@ -155,7 +155,7 @@ impl PagePlan<'_> {
             let mut admitted = Vec::with_capacity(entries.len());
             for (_, entry) in &entries {
                 admitted.push(page.admits(entry.as_item()).await);
-                page.turn.pass().await;
+                page.time_slice.yield_if_over().await;
             }
             let is_fetched = |admitted: bool| admitted || self.selection.fetches_rejected;
             let to_fetch = entries.iter().zip(&admitted).filter(|(_, it)| is_fetched(**it));
@@ -204,10 +204,10 @@ async fn collect(
     entries.into_iter().map(|(key, value)| Ok((key, decode_stored(&value)?))).collect()
 }
 
-/// Where a turn ended.
-struct TurnEnd {
+/// Where a time slice ended.
+struct SliceEnd {
     key: Key,
-    /// The item there, if evaluating it takes the filter more than a turn.
+    /// The item there, if evaluating it takes the filter more than a time slice.
     costly: Option<EncodedItem>,
 }
 
@@ -220,7 +220,7 @@ enum Evaluated {
 struct Page<'q> {
     source: Source<'q>,
     selection: &'q Selection<'q>,
-    turn: Turn,
+    time_slice: TimeSlice,
     limit: u64,
     consistent: bool,
     items: ItemBuffer,
@@ -231,16 +231,16 @@ struct Page<'q> {
     /// The size of what was fetched from the table in addition, which also fills the page.
     fetched_size_bytes: u64,
     fetched_halves: u64,
-    partitions: Option<Partitions>,
+    scan_charge: Option<ScanCharge>,
     last_evaluated_key: Option<Attributes>,
 }
 
 impl<'q> Page<'q> {
-    fn new(plan: &'q PagePlan<'_>, partitions: Option<Partitions>) -> Page<'q> {
+    fn new(plan: &'q PagePlan<'_>, scan_charge: Option<ScanCharge>) -> Page<'q> {
         Page {
             source: plan.source,
             selection: &plan.selection,
-            turn: Turn::new(plan.selection.filter),
+            time_slice: TimeSlice::new(plan.selection.filter),
             limit: plan.request.limit.map_or(u64::MAX, u64::from),
             consistent: plan.request.consistent,
             items: ItemBuffer::default(),
@@ -249,7 +249,7 @@ impl<'q> Page<'q> {
             evaluated_size_bytes: 0,
             fetched_size_bytes: 0,
             fetched_halves: 0,
-            partitions,
+            scan_charge,
             last_evaluated_key: None,
         }
     }
@@ -261,28 +261,28 @@ impl<'q> Page<'q> {
     async fn admits(&mut self, item: ItemRef<'_>) -> bool {
         match self.selection.filter {
             None => true,
-            Some(filter) => self.turn.evaluate_in_turns(filter, item).await,
+            Some(filter) => self.time_slice.evaluate_in_slices(filter, item).await,
         }
     }
 
     fn evaluate_bytes(&mut self, key: &[u8], value: &[u8]) -> Result<Evaluated> {
-        if let Some(partitions) = &mut self.partitions {
-            partitions.enter(key);
+        if let Some(scan_charge) = &mut self.scan_charge {
+            scan_charge.enter(key);
         }
         let read = ItemRef::parse(value).map_err(|error| {
             tracing::error!(%error, "a stored item does not decode");
             Error::Corrupt { detail: format!("a stored item: {error}") }
         })?;
-        if self.turn.is_too_short_for(read) {
+        if self.time_slice.is_too_short_for(read) {
             return Ok(Evaluated::Later(read.to_encoded()));
         }
-        if self.selection.filter.is_none_or(|filter| self.turn.evaluate(filter, read)) {
+        if self.selection.filter.is_none_or(|filter| self.time_slice.evaluate(filter, read)) {
             self.keep(read, read);
         }
         Ok(Evaluated::Now(self.advance(read)))
     }
 
-    async fn evaluate_in_turns(&mut self, read: ItemRef<'_>) -> ControlFlow<()> {
+    async fn evaluate_in_slices(&mut self, read: ItemRef<'_>) -> ControlFlow<()> {
         if self.admits(read).await {
             self.keep(read, read);
         }
@@ -325,8 +325,8 @@ impl<'q> Page<'q> {
     fn advance(&mut self, read: ItemRef<'_>) -> ControlFlow<()> {
         self.scanned_count += 1;
         self.evaluated_size_bytes += read.size_bytes() as u64;
-        if let Some(partitions) = &mut self.partitions {
-            partitions.add(read.size_bytes() as u64);
+        if let Some(scan_charge) = &mut self.scan_charge {
+            scan_charge.add(read.size_bytes() as u64);
         }
         let size_bytes = self.evaluated_size_bytes + self.fetched_size_bytes;
         if self.scanned_count < self.limit && size_bytes < PAGE_SIZE_BYTES {
@@ -338,10 +338,10 @@ impl<'q> Page<'q> {
 
     fn finish(self, plan: &PagePlan<'_>) -> PageOutcome {
         let mut consumed = Consumed::none(plan.table, None);
-        let halves = match &self.partitions {
+        let halves = match &self.scan_charge {
             None => read_halves(self.evaluated_size_bytes, self.consistent),
-            Some(partitions) => {
-                partitions.halves(self.last_evaluated_key.is_some(), self.consistent)
+            Some(scan_charge) => {
+                scan_charge.halves(self.last_evaluated_key.is_some(), self.consistent)
             }
         };
         match self.source.index {

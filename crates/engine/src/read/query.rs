@@ -4,7 +4,7 @@ use zenobe_store::Direction;
 
 use crate::Engine;
 use crate::catalog::Table;
-use crate::command::{Dialect, PageOutcome, PageRequest, Query};
+use crate::command::{PageOutcome, PageRequest, Query, RuleSet};
 use crate::error::{PageError, Result};
 
 use super::conditions::QueryRange;
@@ -17,13 +17,13 @@ use super::start_key::{self, StartKey};
 
 impl Engine {
     pub async fn query(&self, command: &Query) -> Result<PageOutcome> {
-        self.query_as(Dialect::Expressions, command).await
+        self.query_as(RuleSet::Expressions, command).await
     }
 
-    pub async fn query_as(&self, dialect: Dialect, command: &Query) -> Result<PageOutcome> {
+    pub async fn query_as(&self, rules: RuleSet, command: &Query) -> Result<PageOutcome> {
         let mut table = self.table(&command.table).await?;
         loop {
-            let read = self.query_once(&table, dialect, command).await;
+            let read = self.query_once(&table, rules, command).await;
             match read {
                 Ok(Read { outcome, is_current: true }) => return Ok(outcome),
                 read if self.is_current(&table).await? => return Ok(read?.outcome),
@@ -33,7 +33,7 @@ impl Engine {
         }
     }
 
-    async fn query_once(&self, table: &Table, dialect: Dialect, command: &Query) -> Result<Read> {
+    async fn query_once(&self, table: &Table, rules: RuleSet, command: &Query) -> Result<Read> {
         let page = &command.page;
         let source = Source::resolve(table, command.index.as_deref(), page.consistent)?;
         let start = page.start_key.as_ref();
@@ -50,11 +50,11 @@ impl Engine {
             None => None,
         };
         check_projection_paths(source, page)?;
-        if dialect == Dialect::Expressions {
+        if rules == RuleSet::Expressions {
             check_filter(source, page)?;
         }
-        let selection = Selection::resolve(source, page, dialect)?;
-        if dialect == Dialect::Expressions {
+        let selection = Selection::resolve(source, page, rules)?;
+        if rules == RuleSet::Expressions {
             check_filter_is_projected(source, page)?;
         }
         check_filter_paths(source, page)?;
@@ -70,7 +70,7 @@ impl Engine {
             range,
             direction,
             request: page,
-            partitions: None,
+            scan_charge: None,
             can_continue: !source.has_single_items(),
         };
         plan.read(self).await

@@ -4,26 +4,26 @@ use zenobe_store::{Direction, Key, KeyRange};
 
 use crate::Engine;
 use crate::catalog::Table;
-use crate::command::{Dialect, PageOutcome, Scan, Segment};
+use crate::command::{PageOutcome, RuleSet, Scan, Segment};
 use crate::error::{PageError, Result};
 use crate::keyspace;
 use crate::schema::BillingMode;
 
 use super::page::{PagePlan, Read};
-use super::partitions::Partitions;
+use super::scan_charge::ScanCharge;
 use super::select::{Selection, check_filter_paths, check_projection_paths};
 use super::source::Source;
 use super::start_key::{self, StartKey};
 
 impl Engine {
     pub async fn scan(&self, command: &Scan) -> Result<PageOutcome> {
-        self.scan_as(Dialect::Expressions, command).await
+        self.scan_as(RuleSet::Expressions, command).await
     }
 
-    pub async fn scan_as(&self, dialect: Dialect, command: &Scan) -> Result<PageOutcome> {
+    pub async fn scan_as(&self, rules: RuleSet, command: &Scan) -> Result<PageOutcome> {
         let mut table = self.table(&command.table).await?;
         loop {
-            let read = self.scan_once(&table, dialect, command).await;
+            let read = self.scan_once(&table, rules, command).await;
             match read {
                 Ok(Read { outcome, is_current: true }) => return Ok(outcome),
                 read if self.is_current(&table).await? => return Ok(read?.outcome),
@@ -33,7 +33,7 @@ impl Engine {
         }
     }
 
-    async fn scan_once(&self, table: &Table, dialect: Dialect, command: &Scan) -> Result<Read> {
+    async fn scan_once(&self, table: &Table, rules: RuleSet, command: &Scan) -> Result<Read> {
         let page = &command.page;
         let source = Source::resolve(table, command.index.as_deref(), page.consistent)?;
         let range = match command.segment {
@@ -44,7 +44,7 @@ impl Engine {
             start_key::check_names(source, key)?;
             start_key::check_index_part(source, key)?;
         }
-        let selection = Selection::resolve(source, page, dialect)?;
+        let selection = Selection::resolve(source, page, rules)?;
         let range = match &page.start_key {
             Some(key) => {
                 let start = StartKey::of_scan(source, key)?;
@@ -57,7 +57,7 @@ impl Engine {
         check_filter_paths(source, page)?;
         let is_charged_by_partition =
             source.index.is_none() && table.definition().billing_mode == BillingMode::PayPerRequest;
-        let partitions = is_charged_by_partition.then(|| Partitions::new(source.prefix(), &range));
+        let scan_charge = is_charged_by_partition.then(|| ScanCharge::new(source.prefix(), &range));
         let plan = PagePlan {
             table: &command.table,
             source,
@@ -65,7 +65,7 @@ impl Engine {
             range,
             direction: Direction::Forward,
             request: page,
-            partitions,
+            scan_charge,
             can_continue: true,
         };
         plan.read(self).await

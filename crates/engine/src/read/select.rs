@@ -2,7 +2,7 @@
 
 use zenobe_expression::{Condition, Projection};
 
-use crate::command::{Dialect, PageRequest, Select};
+use crate::command::{PageRequest, RuleSet, Select};
 use crate::error::{PageError, Result};
 use crate::indexes::projects;
 use crate::keys::check_paths;
@@ -33,7 +33,7 @@ impl<'q> Selection<'q> {
     pub fn resolve(
         source: Source<'_>,
         page: &'q PageRequest,
-        dialect: Dialect,
+        rules: RuleSet,
     ) -> Result<Selection<'q>> {
         let output = output(source, page);
         if let Some(index) = source.index
@@ -46,7 +46,7 @@ impl<'q> Selection<'q> {
             output,
             filter,
             fetches_items: fetches_items(source, output),
-            fetches_rejected: dialect == Dialect::PartiQl,
+            fetches_rejected: rules == RuleSet::PartiQl,
         })
     }
 }

@@ -3,18 +3,18 @@
 //! The batch that changes the item also appends the record ([`crate::change`]), so there is exactly
 //! one per change, whatever happens in between. The hash of the partition key divides a stream into
 //! slots, and the records of a slot go to its one open shard. From time to time all open shards
-//! close and their children take over ([`maintenance`]). That is a change of the table's
+//! close and their children take over ([`rollover`]). That is a change of the table's
 //! definition, which every write guards: no record can land in a closed shard.
 //!
 //! The settings of an enabled stream are part of its table's definition. A separate row, written
 //! together with the definition, keeps a stream readable after it was disabled and after its table
 //! was deleted.
 
-mod log;
-mod maintenance;
 mod read;
 pub(crate) mod record;
+mod rollover;
 mod sequence_number;
+mod shard_log;
 mod shards;
 mod statistics;
 mod stream_row;
@@ -32,7 +32,7 @@ pub use sequence_number::{NotASequenceNumber, SequenceNumber};
 pub use shards::{NotAShardId, ShardId};
 pub use statistics::StreamStatistics;
 
-pub(crate) use maintenance::{maintain, rest};
+pub(crate) use rollover::{maintain, rest};
 pub(crate) use stream_row::{put_row, retire};
 
 /// Tells waiting readers when a table has new records.

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_128;
 use zenobe_store::{Direction, Key, KeyRange, Reader};
 
-use super::log::{LogEntry, ShardLog};
 use super::record;
 use super::sequence_number::SequenceNumber;
+use super::shard_log::{LogEntry, ShardLog};
 use super::shards::{Shard, ShardId};
 use super::stream_row::StreamRow;
 use crate::Engine;
@@ -171,7 +171,7 @@ impl Engine {
         view_type: StreamViewType,
         latest: Option<&str>,
     ) -> StreamSettings {
-        let now_ms = self.timeline.read().stamp_ms;
+        let now_ms = self.trusted_clock.read().stamp_ms;
         let label = stream_label::next(latest, now_ms);
         StreamSettings::new(view_type, label, self.streams.shards, now_ms)
     }
@@ -179,7 +179,7 @@ impl Engine {
     /// Older records are no longer shown.
     pub(super) fn stream_horizon_ms(&self) -> u64 {
         let kept_ms = self.streams.retention_ms.saturating_add(self.clock_skew_ms);
-        self.timeline.read().past_ms.saturating_sub(kept_ms)
+        self.trusted_clock.read().past_ms.saturating_sub(kept_ms)
     }
 
     async fn readable_stream(

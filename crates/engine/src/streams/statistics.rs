@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use zenobe_store::KeyRange;
 
-use super::log::ShardLog;
 use super::read::rows;
+use super::shard_log::ShardLog;
 use crate::Engine;
 use crate::command::{StreamName, TableName};
 use crate::error::Result;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::Engine;
 use crate::catalog::Table;
-use crate::catalog::change::Edit;
+use crate::catalog::edit::Edit;
 use crate::command::{CreateIndex, CreateTable};
 use crate::error::Result;
 use crate::lease::Lease;

@@ -15,7 +15,7 @@ impl Engine {
     /// background work.
     pub async fn delete_table(&self, name: &TableName) -> Result<TableDescription> {
         let last_seen = self.describe_table(name).await?;
-        let now_ms = self.timeline.read().stamp_ms;
+        let now_ms = self.trusted_clock.read().stamp_ms;
         let decide = |definition: &TableDefinition| {
             check_deletable(definition)?;
             let mut batch = Batch::new();

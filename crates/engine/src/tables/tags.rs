@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::Engine;
-use crate::catalog::change::Edit;
+use crate::catalog::edit::Edit;
 use crate::command::TableName;
 use crate::error::{Error, Result};
 use crate::schema::{Namespace, TableDefinition, table_arn};

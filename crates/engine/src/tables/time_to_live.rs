@@ -3,7 +3,7 @@
 use zenobe_store::KeyRange;
 
 use crate::Engine;
-use crate::catalog::change::Edit;
+use crate::catalog::edit::Edit;
 use crate::command::{TableName, UpdateTimeToLive};
 use crate::error::{Error, Result, TimeToLiveError};
 use crate::keyspace;

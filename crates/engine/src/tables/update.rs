@@ -3,7 +3,7 @@
 //! out of range).
 
 use crate::Engine;
-use crate::catalog::change::Edit;
+use crate::catalog::edit::Edit;
 use crate::command::{IndexChange, StreamChange, ThroughputSettings, UpdateTable};
 use crate::error::{BlockedChange, Error, LimitError, Result, UpdateTableError};
 use crate::options::Limits;
@@ -35,7 +35,7 @@ impl Engine {
             apply(&mut edit.definition, &request, stream.as_ref(), now_ms, limits)?;
             match &edit.definition.stream {
                 None => {
-                    let stamp_ms = self.timeline.read().stamp_ms;
+                    let stamp_ms = self.trusted_clock.read().stamp_ms;
                     streams::retire(before, stamp_ms, &mut edit.batch);
                 }
                 stream if *stream != before.stream => {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::Engine;
 use crate::catalog::Table;
-use crate::catalog::change::Edit;
+use crate::catalog::edit::Edit;
 use crate::change::backfill_entries::{Backfilled, Walk, backfill_expiries};
 use crate::error::{Error, Result};
 use crate::indexes::backfill::items_after;

@@ -3,10 +3,10 @@
 //! While the setting is on, every change of an item maintains an entry in the expiry index
 //! ([`crate::change`]), which is ordered by time: nothing is read until something is due. Items
 //! older than the setting get their entries in the background ([`expiry_backfill`]). Expired items are
-//! deleted in small batches ([`expire`]) like any other write, and only if they are still expired.
+//! deleted in small batches ([`sweep`]) like any other write, and only if they are still expired.
 
-pub(crate) mod expire;
 pub(crate) mod expiry_backfill;
+pub(crate) mod sweep;
 
 use zenobe_value::{ItemRef, ValueView};
 

@@ -14,7 +14,7 @@ use zenobe_value::EncodedItem;
 
 use crate::Engine;
 use crate::catalog::Table;
-use crate::command::{Consumed, DeleteItem, Dialect, PutItem, TableName, UpdateItem, WriteOutcome};
+use crate::command::{Consumed, DeleteItem, PutItem, RuleSet, TableName, UpdateItem, WriteOutcome};
 use crate::error::{Error, Result};
 
 use self::commit::{Committed, Terms, WrittenItem, commit};
@@ -36,17 +36,17 @@ impl Engine {
     }
 
     pub async fn update_item(&self, command: UpdateItem) -> Result<WriteOutcome> {
-        self.update_item_as(Dialect::Expressions, command).await
+        self.update_item_as(RuleSet::Expressions, command).await
     }
 
     pub async fn update_item_as(
         &self,
-        dialect: Dialect,
+        rules: RuleSet,
         command: UpdateItem,
     ) -> Result<WriteOutcome> {
-        let size_rule = match dialect {
-            Dialect::Expressions => SizeRule::Update,
-            Dialect::PartiQl => SizeRule::Flat,
+        let size_rule = match rules {
+            RuleSet::Expressions => SizeRule::Update,
+            RuleSet::PartiQl => SizeRule::Flat,
         };
         self.write_item(&command.table, |table| prepare_update(table, &command, size_rule)).await
     }

@@ -178,7 +178,7 @@ fn records_and_iterators_live_as_long_as_they_should() {
     });
 }
 
-/// A clock that nobody drives, so that the timeline keeps watch over it.
+/// A clock that nobody drives, so that `TrustedClock` keeps watch over it.
 struct WallClock(u64);
 
 impl Clock for WallClock {

@@ -23,7 +23,7 @@ use crate::{keyspace, row};
 /// How far the last time seen may be ahead of the stored one.
 const SAVED_EVERY_MS: u64 = 60 * 60 * 1_000;
 
-pub(crate) struct Timeline {
+pub(crate) struct TrustedClock {
     clock: Arc<dyn Clock>,
     /// How far the clock may run ahead of the time that has passed; `None` always trusts it.
     jump_ms_max: Option<u64>,
@@ -64,12 +64,12 @@ pub struct ClockStatus {
     pub is_paused: bool,
 }
 
-impl Timeline {
+impl TrustedClock {
     pub async fn open(
         reader: &dyn Reader,
         clock: Arc<dyn Clock>,
         jump_ms_max: Option<u64>,
-    ) -> Result<Timeline> {
+    ) -> Result<TrustedClock> {
         let saved_ms = match reader.get(&keyspace::last_time()).await? {
             Some(row) => Some(row::decode_number(&row)?),
             None => None,
@@ -78,7 +78,7 @@ impl Timeline {
         let seen = Seen { at_ms, since: Instant::now(), saved_ms, is_paused: false };
         // A driven clock moves on purpose, so it is always trusted.
         let jump_ms_max = jump_ms_max.filter(|_| !clock.is_driven());
-        Ok(Timeline { clock, jump_ms_max, seen: Mutex::new(seen) })
+        Ok(TrustedClock { clock, jump_ms_max, seen: Mutex::new(seen) })
     }
 
     /// Reads the clock, and records the time if it is plausible.
@@ -148,13 +148,13 @@ fn report(has_jumped: bool, expected_ms: u64, now_ms: u64) {
 
 impl Engine {
     pub fn clock_status(&self) -> ClockStatus {
-        let Moment { now_ms, past_ms, is_paused, .. } = self.timeline.read();
+        let Moment { now_ms, past_ms, is_paused, .. } = self.trusted_clock.read();
         ClockStatus { now_ms, expected_ms: past_ms, is_paused }
     }
 
     /// Trusts the clock from now on, after it has jumped.
     pub async fn confirm_clock(&self) -> Result<()> {
-        self.timeline.confirm();
+        self.trusted_clock.confirm();
         self.remember_time().await?;
         self.background.wake();
         Ok(())
@@ -162,8 +162,8 @@ impl Engine {
 
     /// Stores the last time seen, now and then.
     pub(crate) async fn remember_time(&self) -> Result<()> {
-        self.timeline.read();
-        let Some(at_ms) = self.timeline.unsaved_ms() else { return Ok(()) };
+        self.trusted_clock.read();
+        let Some(at_ms) = self.trusted_clock.unsaved_ms() else { return Ok(()) };
         let keys = [keyspace::last_time()];
         let set = WriteSet { guards: &[], keys: &keys };
         let decision = write_with(&*self.store, set, |reads| {
@@ -175,7 +175,7 @@ impl Engine {
             Ok::<_, Error>((batch, at_ms))
         });
         let (saved_ms, _) = decision.await??;
-        self.timeline.seen.lock().saved_ms = Some(saved_ms);
+        self.trusted_clock.seen.lock().saved_ms = Some(saved_ms);
         Ok(())
     }
 }

@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use zenobe_store::{Batch, Direction, Key, KeyRange, WriteSet, log_range, write_with};
 
-use super::log::ShardLog;
 use super::put_row;
+use super::shard_log::ShardLog;
 use super::stream_row::StreamRow;
 use crate::Engine;
 use crate::catalog::Table;
-use crate::catalog::change::Edit;
+use crate::catalog::edit::Edit;
 use crate::error::{Error, Result};
 use crate::keyspace;
 use crate::lease::Lease;
 use crate::schema::{StreamSettings, TableDefinition};
-use crate::timeline::Moment;
+use crate::trusted_clock::Moment;
 
 /// The shortest interval between checks of streams.
 const LOOK_DELAY: Duration = Duration::from_millis(500);
@@ -41,7 +41,7 @@ pub(crate) async fn maintain(engine: &Engine, lease: &Lease) -> Result<()> {
 /// `longest`. Shards with a limit on records are checked all the time.
 pub(crate) fn rest(engine: &Engine, longest: Duration) -> Duration {
     // Not the time of a clock that has jumped: nothing is done by it, so nothing is due.
-    let now_ms = engine.timeline.read().past_ms;
+    let now_ms = engine.trusted_clock.read().past_ms;
     let tables = engine.catalog.tables();
     let streams = tables.values().filter_map(|table| table.definition().stream.as_ref());
     let due_ms = streams.filter_map(|stream| {
@@ -62,7 +62,7 @@ async fn maintain_enabled(
     stream: &StreamSettings,
     lease: &Lease,
 ) -> Result<()> {
-    let Moment { past_ms: now_ms, is_paused, .. } = engine.timeline.read();
+    let Moment { past_ms: now_ms, is_paused, .. } = engine.trusted_clock.read();
     let horizon_ms = if is_paused { 0 } else { engine.stream_horizon_ms() };
     let rolls_over = is_full(engine, table, stream).await? || is_old(engine, stream, now_ms);
     if !rolls_over && stream.trimmed_count(horizon_ms) == 0 {
@@ -117,7 +117,7 @@ async fn is_full(engine: &Engine, table: &Table, stream: &StreamSettings) -> Res
 
 /// Removes streams that ended before the retention period.
 async fn remove_past(engine: &Engine, lease: &Lease) -> Result<()> {
-    if engine.timeline.read().is_paused {
+    if engine.trusted_clock.read().is_paused {
         return Ok(());
     }
     let horizon_ms = engine.stream_horizon_ms();

@@ -10,8 +10,9 @@ use crate::keyspace;
 const PARTITION_BITS: u32 = 2;
 const PARTITIONS: usize = 1 << PARTITION_BITS;
 
-/// The partitions that a page has passed through: equal parts of the hash space.
-pub(super) struct Partitions {
+/// Adds up what a page reads in each partition that it passes through. Partitions are equal parts
+/// of the hash space.
+pub(super) struct ScanCharge {
     prefix_length: usize,
     first: usize,
     last: usize,
@@ -19,10 +20,10 @@ pub(super) struct Partitions {
     size_bytes: [u64; PARTITIONS],
 }
 
-impl Partitions {
+impl ScanCharge {
     /// `range` lies below `prefix`. A segment or a start key may cut its first and last hashes
     /// short.
-    pub fn new(prefix: &Key, range: &KeyRange) -> Partitions {
+    pub fn new(prefix: &Key, range: &KeyRange) -> ScanCharge {
         let hash = |key: &[u8]| {
             let (hash, _) = keyspace::parts_of_suffix(key.strip_prefix(&prefix[..])?)?;
             Some(u128::from_be_bytes(*hash.as_bytes()))
@@ -31,7 +32,7 @@ impl Partitions {
         let end = range.end.as_ref().and_then(|end| hash(end));
         let last = end.map_or(PARTITIONS - 1, |end| partition_of(end.saturating_sub(1)));
         let size_bytes = [0; PARTITIONS];
-        Partitions { prefix_length: prefix.len(), first, last, current: first, size_bytes }
+        ScanCharge { prefix_length: prefix.len(), first, last, current: first, size_bytes }
     }
 
     /// Called before the item with this key is evaluated.
@@ -71,7 +72,7 @@ mod tests {
     #[test]
     fn each_partition_is_rounded_up() {
         let prefix = keyspace::item_prefix(TableId(1));
-        let mut whole = Partitions::new(&prefix, &KeyRange::prefix(prefix.clone()));
+        let mut whole = ScanCharge::new(&prefix, &KeyRange::prefix(prefix.clone()));
         // Nothing at all, then a little, then more than a unit in one of them.
         assert_eq!((whole.halves(false, false), whole.halves(false, true)), (4, 8));
         whole.enter(&key(&prefix, QUARTER + 1));
@@ -85,8 +86,8 @@ mod tests {
     fn a_page_is_charged_for_the_partitions_it_passed() {
         let prefix = keyspace::item_prefix(TableId(1));
         let partitions = |first, end| {
-            let partitions = Partitions::new(&prefix, &keyspace::hash_range(&prefix, first, end));
-            (partitions.first, partitions.last)
+            let charge = ScanCharge::new(&prefix, &keyspace::hash_range(&prefix, first, end));
+            (charge.first, charge.last)
         };
         assert_eq!(partitions(0, Some(QUARTER)), (0, 0));
         assert_eq!(partitions(QUARTER, Some(2 * QUARTER)), (1, 1));
@@ -94,7 +95,7 @@ mod tests {
         assert_eq!(partitions(3 * QUARTER, None), (3, 3));
         let behind = key(&prefix, 2 * QUARTER + 5);
         let range = KeyRange { start: behind, end: zenobe_store::prefix_end(&prefix) };
-        let rest = Partitions::new(&prefix, &range);
+        let rest = ScanCharge::new(&prefix, &range);
         assert_eq!((rest.first, rest.last), (2, 3));
     }
 }
