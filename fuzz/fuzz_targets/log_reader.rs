@@ -6,15 +6,15 @@
 use libfuzzer_sys::fuzz_target;
 
 // Included as files: the store's crate would bring RocksDB along.
-#[path = "../../crates/store-embedded/src/log/horizon.rs"]
+#[path = "../../crates/store-embedded/src/write_ahead_log/horizon.rs"]
 #[allow(dead_code)]
 mod horizon;
-#[path = "../../crates/store-embedded/src/log/reader.rs"]
+#[path = "../../crates/store-embedded/src/write_ahead_log/reader.rs"]
 #[allow(dead_code)]
 mod reader;
 
 use horizon::Nonce;
-use reader::Record;
+use reader::LogRecord;
 
 const NUMBER: u64 = 7;
 const NONCE: Nonce = Nonce(0x0102_0304_0506_0708);
@@ -52,7 +52,7 @@ fuzz_target!(|input: &[u8]| {
 });
 
 /// The records of a log, and the first position after them that could not be read.
-fn read(bytes: &[u8]) -> (Vec<Record>, Option<u64>) {
+fn read(bytes: &[u8]) -> (Vec<LogRecord>, Option<u64>) {
     let mut records = Vec::new();
     let read = reader::read_from(bytes, NUMBER, NONCE, |record| records.push(record));
     (records, read.expect("bytes in memory can be read"))

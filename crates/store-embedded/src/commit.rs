@@ -29,7 +29,7 @@
 //! A leader that is a writer must not keep its thread for long: the thread serves other requests. So the **commit
 //! thread** ([`commit_thread`]) leads when the queue holds much, when RocksDB stalls writes, after a slow commit, and
 //! after a leader that a write found at work. It also writes the *durable horizon*, the last sequence number that is
-//! known to be synced ([`crate::log`]), into the log of an idle store, and recovers the store after a failure.
+//! known to be synced ([`crate::write_ahead_log`]), into the log of an idle store, and recovers the store after a failure.
 //!
 //! # What always holds
 //!
@@ -74,11 +74,11 @@ use zenobe_store::{
 };
 
 use crate::counters::Numbers;
-use crate::database::Database;
 use crate::in_flight::InFlightValue;
 use crate::inner::Inner;
 use crate::options::Durability;
 use crate::recovery;
+use crate::rocks_database::RocksDatabase;
 use crate::snapshot::Snapshot;
 
 pub(crate) use self::leader_lock::LeaderLock;
@@ -200,7 +200,7 @@ pub(crate) struct CommitGroup {
 
 /// What only the leader touches. It lies in the leader lock ([`Inner::leader`]): whoever holds the lock leads.
 pub(crate) struct LeaderState {
-    database: Arc<Database>,
+    database: Arc<RocksDatabase>,
     /// The values of counters and the last numbers of the store's logs ([`Mutation::Append`]), which only commits change.
     numbers: Numbers,
     /// The horizon that was last written to the log.
@@ -248,7 +248,7 @@ fn unlock(store: &Inner, leader: MutexGuard<'_, Option<LeaderState>>) {
 }
 
 impl LeaderState {
-    fn new(database: Arc<Database>, sync_thread: Option<SyncThread>) -> LeaderState {
+    fn new(database: Arc<RocksDatabase>, sync_thread: Option<SyncThread>) -> LeaderState {
         let logged_horizon = database.rocks().latest_sequence_number();
         let numbers = Numbers::default();
         LeaderState { database, numbers, logged_horizon, stalled: None, sync_thread, slow_at: None }

@@ -9,15 +9,15 @@ use std::collections::HashMap;
 use rocksdb::WriteBatch;
 use zenobe_store::{Error, Key, KeyRange, LogEnd, Result, decode_counter};
 
-use crate::database::{Database, rocksdb_error};
+use crate::rocks_database::{RocksDatabase, rocksdb_error};
 
 /// Beyond this many, half of the numbers are forgotten, and read again when they are next used.
 const NUMBERS_MAX: usize = 64 * 1024;
 
 #[derive(Default)]
 pub(crate) struct Numbers {
-    counters: Table<i64>,
-    log_ends: Table<LogEnd>,
+    counters: NumberMap<i64>,
+    log_ends: NumberMap<LogEnd>,
 }
 
 impl Numbers {
@@ -34,13 +34,13 @@ impl Numbers {
     }
 
     /// The end of a log with one more entry.
-    pub fn append(&mut self, log: &Key, stamp: u64, database: &Database) -> Result<LogEnd> {
+    pub fn append(&mut self, log: &Key, stamp: u64, database: &RocksDatabase) -> Result<LogEnd> {
         self.log_ends.change(log, || load_log_end(log, database), |end| end.append(stamp))
     }
 
     /// A log is being dropped. Whatever the database still holds of it, it begins anew.
     pub fn forget_log(&mut self, log: &Key) {
-        let new = Number { value: LogEnd::default(), is_changed: false };
+        let new = KnownNumber { value: LogEnd::default(), is_changed: false };
         self.log_ends.numbers.insert(log.clone(), new);
     }
 
@@ -54,7 +54,7 @@ impl Numbers {
     }
 
     /// Adds every number that changed to the group's write. Yields the counters among them.
-    pub fn write_changes(&mut self, database: &Database, write: &mut WriteBatch) -> Vec<Key> {
+    pub fn write_changes(&mut self, database: &RocksDatabase, write: &mut WriteBatch) -> Vec<Key> {
         let mut changed = Vec::new();
         self.counters.take_changes(|key, value| {
             match value {
@@ -78,18 +78,18 @@ impl Numbers {
 }
 
 #[derive(Default)]
-struct Table<T> {
-    numbers: HashMap<Key, Number<T>>,
+struct NumberMap<T> {
+    numbers: HashMap<Key, KnownNumber<T>>,
     /// The keys that changed in this group. Some may have been forgotten again.
     changed: Vec<Key>,
 }
 
-struct Number<T> {
+struct KnownNumber<T> {
     value: T,
     is_changed: bool,
 }
 
-impl<T: Copy> Table<T> {
+impl<T: Copy> NumberMap<T> {
     fn change(
         &mut self,
         key: &Key,
@@ -99,7 +99,7 @@ impl<T: Copy> Table<T> {
         let number = match self.numbers.get_mut(key) {
             Some(number) => number,
             None => {
-                let number = Number { value: load()?, is_changed: false };
+                let number = KnownNumber { value: load()?, is_changed: false };
                 self.numbers.entry(key.clone()).or_insert(number)
             }
         };
@@ -130,7 +130,7 @@ impl<T: Copy> Table<T> {
     }
 }
 
-fn load_log_end(log: &Key, database: &Database) -> Result<LogEnd> {
+fn load_log_end(log: &Key, database: &RocksDatabase) -> Result<LogEnd> {
     let stored = database.rocks().get_pinned_cf(database.log_ends(), log);
     match stored.map_err(|error| rocksdb_error(&error))? {
         None => Ok(LogEnd::default()),

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use zenobe_store::{Error, Result};
 
-use crate::database::{Database, io_error, rocksdb_error};
-use crate::log::horizon::Nonce;
+use crate::rocks_database::{RocksDatabase, io_error, rocksdb_error};
+use crate::write_ahead_log::horizon::Nonce;
 
 /// The version of everything in the directory: its layout, what this crate itself stores, and the order of the keys that
 /// it is given. A change to any of them increments it, and `docs/store-format/directory.md` says what changed.
@@ -249,7 +249,7 @@ fn sync_directory(path: &Path) -> io::Result<()> {
 }
 
 /// Copies the database into a new directory that can be opened like any other.
-pub(crate) fn write_checkpoint(database: &Database, target: &Path) -> Result<()> {
+pub(crate) fn write_checkpoint(database: &RocksDatabase, target: &Path) -> Result<()> {
     let failed = |error: io::Error| io_error(format!("checkpoint {}", target.display()), &error);
     let target = &std::path::absolute(target).map_err(failed)?;
     if let Some(parent) = target.parent() {

@@ -7,18 +7,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use zenobe_store::{KeyRange, Result, Statistics};
 
 use crate::commit::{LeaderLock, LeaderState, Queue};
-use crate::database::Database;
 use crate::dead_runs::DeadRuns;
 use crate::directory::{self, Directory};
 use crate::in_flight::InFlight;
 use crate::key_locks::KeyLocks;
 use crate::known_counters::KnownCounters;
-use crate::log::AcceptDamage;
 use crate::options::Options;
 use crate::published::{Absence, Published};
 use crate::reclaim::Reclaimer;
+use crate::rocks_database::RocksDatabase;
 use crate::snapshot::Snapshot;
 use crate::value_cache::ValueCache;
+use crate::write_ahead_log::AcceptDamage;
 
 pub(crate) struct Inner {
     pub options: Options,
@@ -43,7 +43,7 @@ impl Inner {
             true => AcceptDamage::Yes,
             false => AcceptDamage::No,
         };
-        let database = Arc::new(Database::open(directory, &options, accept_damage)?);
+        let database = Arc::new(RocksDatabase::open(directory, &options, accept_damage)?);
         let values = ValueCache::new(options.value_cache_bytes());
         let reclaimer = Arc::new(Reclaimer::default());
         Ok(Inner {

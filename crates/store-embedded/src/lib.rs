@@ -12,8 +12,8 @@
 //! | `published`, `snapshot`, `value_cache` | what readers see |
 //! | `scan`, `dead_runs`, `reclaim` | walking over ranges, and over what was deleted in them |
 //! | `recovery` | reopening the database after a failure |
-//! | `directory`, `database`, `options`, `prefix_extractor` | files, RocksDB and its settings |
-//! | `log` | telling a damaged log from a torn one |
+//! | `directory`, `rocks_database`, `options`, `prefix_extractor` | files, RocksDB and its settings |
+//! | `write_ahead_log` | telling a damaged log from a torn one |
 //!
 //! When the disk fails, writes answer [`Error::WritesDisabled`] and reads go on from the last durable state; the store
 //! recovers by itself once the disk takes writes again. `docs/store-format/directory.md` describes the files, and what
@@ -21,7 +21,6 @@
 
 mod commit;
 mod counters;
-mod database;
 mod dead_runs;
 mod directory;
 mod in_flight;
@@ -29,16 +28,17 @@ mod inner;
 mod key_locks;
 mod known_counters;
 mod last_writes;
-mod log;
 mod options;
 mod prefix_extractor;
 mod published;
 mod reclaim;
 mod recovery;
+mod rocks_database;
 mod scan;
 mod snapshot;
 mod snapshot_reader;
 mod value_cache;
+mod write_ahead_log;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -12,7 +12,7 @@ use parking_lot::{Condvar, Mutex};
 use rocksdb::{BottommostLevelCompaction, CompactOptions};
 use zenobe_store::{KeyRange, Result};
 
-use crate::database::Database;
+use crate::rocks_database::RocksDatabase;
 
 /// Hints beyond this many are dropped; ordinary compaction gets there in time.
 const PENDING_MAX: usize = 256;
@@ -28,13 +28,13 @@ pub(crate) struct Reclaimer {
 
 #[derive(Default)]
 struct SharedWork {
-    work: Mutex<Work>,
+    work: Mutex<PendingWork>,
     /// Notified when nothing is pending any more.
     stopped: Condvar,
 }
 
 #[derive(Default)]
-struct Work {
+struct PendingWork {
     /// No two of them overlap or touch.
     pending: Vec<KeyRange>,
     rest_until: Option<Instant>,
@@ -44,7 +44,7 @@ struct Work {
 }
 
 impl Reclaimer {
-    pub fn request(&self, database: Arc<Database>, range: KeyRange) -> Result<()> {
+    pub fn request(&self, database: Arc<RocksDatabase>, range: KeyRange) -> Result<()> {
         let mut work = self.shared.work.lock();
         if range.is_empty() {
             return Ok(());
@@ -81,7 +81,7 @@ impl Reclaimer {
     }
 }
 
-fn run(shared: &SharedWork, database: &Database) {
+fn run(shared: &SharedWork, database: &RocksDatabase) {
     while let Some(range) = next(shared) {
         let begin = Instant::now();
         compact(database, &range);
@@ -103,7 +103,7 @@ fn next(shared: &SharedWork) -> Option<KeyRange> {
     range
 }
 
-fn compact(database: &Database, range: &KeyRange) {
+fn compact(database: &RocksDatabase, range: &KeyRange) {
     let mut options = CompactOptions::default();
     // Ordinary compactions go on beside this one.
     options.set_exclusive_manual_compaction(false);

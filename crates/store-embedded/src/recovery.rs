@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 
 use zenobe_store::{Error, Result};
 
-use crate::database::Database;
 use crate::directory::{Directory, probe_room};
 use crate::inner::Inner;
-use crate::log::AcceptDamage;
 use crate::published::Absence;
+use crate::rocks_database::RocksDatabase;
 use crate::snapshot::Snapshot;
+use crate::write_ahead_log::AcceptDamage;
 
 /// How long to wait before each attempt.
 pub(crate) const ATTEMPT_INTERVAL: Duration = Duration::from_secs(1);
@@ -37,8 +37,8 @@ const ROOM_BYTES: usize = 8 << 20;
 /// flight any more.
 pub(crate) fn reopen_when_possible(
     store: &Inner,
-    database: Arc<Database>,
-) -> Option<Arc<Database>> {
+    database: Arc<RocksDatabase>,
+) -> Option<Arc<RocksDatabase>> {
     let directory = Arc::clone(database.directory());
     drop(database);
     let mut reported = None;
@@ -68,7 +68,7 @@ pub(crate) fn reopen_when_possible(
     None
 }
 
-fn reopen(store: &Inner, directory: &Arc<Directory>, insists: bool) -> Result<Arc<Database>> {
+fn reopen(store: &Inner, directory: &Arc<Directory>, insists: bool) -> Result<Arc<RocksDatabase>> {
     let in_use =
         || Error::Io { detail: "a snapshot of the failed database is still in use".to_owned() };
     store.cancel_background_work();
@@ -83,7 +83,7 @@ fn reopen(store: &Inner, directory: &Arc<Directory>, insists: bool) -> Result<Ar
         })?;
     }
     // Whoever accepted a damaged log at the start meant that one, not whatever comes later.
-    match Database::open(Arc::clone(directory), &store.options, AcceptDamage::No) {
+    match RocksDatabase::open(Arc::clone(directory), &store.options, AcceptDamage::No) {
         Ok(database) => {
             let database = Arc::new(database);
             // The log may have more than was published before the failure.
@@ -131,11 +131,11 @@ fn wait_until(duration: Duration, mut holds: impl FnMut() -> bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::reopen;
-    use crate::database::Database;
     use crate::directory::Directory;
     use crate::inner::Inner;
-    use crate::log;
     use crate::options::Options;
+    use crate::rocks_database::RocksDatabase;
+    use crate::write_ahead_log;
     use std::sync::Arc;
     use zenobe_store::conformance::{Random, block_on};
     use zenobe_store::{Error, KeyRange};
@@ -194,11 +194,11 @@ mod tests {
     }
 
     /// Each but the last is said to be durable by the one after it. Yields the log.
-    fn write_three_groups(database: &Database) -> std::path::PathBuf {
+    fn write_three_groups(database: &RocksDatabase) -> std::path::PathBuf {
         let nonce = database.directory().nonce();
         for key in ["a", "b", "c"] {
             let horizon = database.rocks().latest_sequence_number();
-            let mut write = log::write_with(nonce, horizon, 0);
+            let mut write = write_ahead_log::write_with(nonce, horizon, 0);
             write.put(key, "value");
             database.write(write).unwrap();
             database.sync_log().unwrap();
@@ -209,7 +209,7 @@ mod tests {
     }
 
     /// Writes the same range again and again, so that there is something to compact.
-    fn fill(database: &Database) -> Arc<Directory> {
+    fn fill(database: &RocksDatabase) -> Arc<Directory> {
         let mut random = Random::new(1);
         for round in 0..200_u32 {
             let mut write = rocksdb::WriteBatch::default();

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use rocksdb::{DB, DBRawIteratorWithThreadMode, ErrorKind, ReadOptions};
 use zenobe_store::{Direction, Key, KeyRange, Result, Value, Visitor};
 
-use crate::database::{Database, rocksdb_error};
 use crate::prefix_extractor::PrefixExtractor;
+use crate::rocks_database::{RocksDatabase, rocksdb_error};
 use crate::value_cache::ValueCache;
 
 /// How many dead entries (tombstones and overwritten versions) a walk steps over at once.
@@ -36,7 +36,7 @@ pub(crate) struct Snapshot {
     point_reads: ReadOptions,
     /// Borrows from the database, and is dropped before it.
     snapshot: rocksdb::Snapshot<'static>,
-    database: Arc<Database>,
+    database: Arc<RocksDatabase>,
     values: Arc<ValueCache>,
     /// What the value cache knows this state by.
     version: u64,
@@ -44,7 +44,7 @@ pub(crate) struct Snapshot {
 
 impl Snapshot {
     /// The state of the database as it is now. Must be published, if at all, after the snapshots made before it.
-    pub fn new(database: Arc<Database>, values: Arc<ValueCache>) -> Snapshot {
+    pub fn new(database: Arc<RocksDatabase>, values: Arc<ValueCache>) -> Snapshot {
         let version = values.next_version();
         let snapshot = database.rocks().snapshot();
         // SAFETY: the snapshot borrows the `DB` inside the `Arc`, whose address does not change and which
@@ -58,7 +58,7 @@ impl Snapshot {
         Snapshot { point_reads, snapshot, database, values, version }
     }
 
-    pub fn database(&self) -> &Arc<Database> {
+    pub fn database(&self) -> &Arc<RocksDatabase> {
         &self.database
     }
 

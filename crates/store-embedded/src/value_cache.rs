@@ -38,14 +38,14 @@ const USED_BITS_PER_ENTRY: usize = 4;
 const VALUE_BYTES_MAX: usize = 16 << 10;
 
 pub(crate) struct ValueCache {
-    shards: Box<[Mutex<Shard>]>,
+    shards: Box<[Mutex<CacheShard>]>,
     last_version: AtomicU64,
     /// The last version that deleted a range of keys, or after which nothing is known. What was read before it must
     /// not be left here.
     last_range_deletion: AtomicU64,
 }
 
-struct Shard {
+struct CacheShard {
     entries: Cache<Key, Entry, ByBytes, RandomState>,
     used: UsedOnce,
     /// The last version that changed a key of each stripe.
@@ -70,7 +70,7 @@ impl Weighter<Key, Entry> for ByBytes {
 
 impl ValueCache {
     pub fn new(capacity_bytes: usize) -> Arc<ValueCache> {
-        let shard = |_| Mutex::new(Shard::new(capacity_bytes / SHARDS));
+        let shard = |_| Mutex::new(CacheShard::new(capacity_bytes / SHARDS));
         Arc::new(ValueCache {
             shards: (0..SHARDS).map(shard).collect(),
             last_version: AtomicU64::new(0),
@@ -107,7 +107,7 @@ impl ValueCache {
     }
 
     /// Whether no key of a stripe has changed since a version, in all versions that are published by now.
-    fn is_unchanged(&self, shard: &Shard, hash: u64, version: u64) -> bool {
+    fn is_unchanged(&self, shard: &CacheShard, hash: u64, version: u64) -> bool {
         shard.changed[stripe(hash)] <= version
             && self.last_range_deletion.load(Ordering::Acquire) <= version
     }
@@ -181,7 +181,7 @@ impl ValueCache {
         self.shards.iter().for_each(|shard| shard.lock().entries.clear());
     }
 
-    fn shard(&self, hash: u64) -> &Mutex<Shard> {
+    fn shard(&self, hash: u64) -> &Mutex<CacheShard> {
         &self.shards[hash as usize % SHARDS]
     }
 }
@@ -225,11 +225,11 @@ impl UsedOnce {
     }
 }
 
-impl Shard {
-    fn new(capacity_bytes: usize) -> Shard {
+impl CacheShard {
+    fn new(capacity_bytes: usize) -> CacheShard {
         // An estimate that only sizes the eviction's own books; the tables grow as they fill.
         let entries_max = capacity_bytes / 512;
-        Shard {
+        CacheShard {
             used: UsedOnce::new(entries_max),
             entries: Cache::with(
                 entries_max,

@@ -10,21 +10,21 @@ use zenobe_store::{
 use super::CommitGroup;
 use super::queue::QueuedWrite;
 use crate::counters::Numbers;
-use crate::database::{Database, rocksdb_error};
 use crate::last_writes::LastWrites;
-use crate::log;
+use crate::rocks_database::{RocksDatabase, rocksdb_error};
+use crate::write_ahead_log;
 
 /// Encodes a group, with its horizon in front, and fills in its outcomes and counters. `None` if there is nothing to
 /// write.
 pub(super) fn encode(
     group: &mut CommitGroup,
-    database: &Database,
+    database: &RocksDatabase,
     numbers: &mut Numbers,
 ) -> Result<Option<WriteBatch>> {
     let size_bytes = group.size_bytes();
     let CommitGroup { writes, outcomes, counters, horizon, .. } = group;
     let writes: &[QueuedWrite] = writes;
-    let batch = log::write_with(database.directory().nonce(), *horizon, size_bytes);
+    let batch = write_ahead_log::write_with(database.directory().nonce(), *horizon, size_bytes);
     let all = writes.iter().flat_map(|write| write.mutations.iter());
     let earlier = Earlier { unread: Box::new(all), last_writes: LastWrites::default() };
     let mut encoder =
@@ -39,7 +39,7 @@ pub(super) fn encode(
 }
 
 struct Encoder<'a> {
-    database: &'a Database,
+    database: &'a RocksDatabase,
     numbers: &'a mut Numbers,
     writes: &'a [QueuedWrite],
     earlier: Earlier<'a>,
@@ -124,7 +124,7 @@ impl<'a> Earlier<'a> {
 /// database holds.
 fn load_counter<'a>(
     key: &Key,
-    database: &Database,
+    database: &RocksDatabase,
     earlier: &LastWrites<'a>,
 ) -> Result<Option<Cow<'a, [u8]>>> {
     match earlier.get(key) {
@@ -138,7 +138,7 @@ fn load_counter<'a>(
 
 /// A key after every key that exists: RocksDB cannot delete up to the end of its key space.
 fn end_of_keys<'a>(
-    database: &Database,
+    database: &RocksDatabase,
     earlier: impl Iterator<Item = &'a Mutation>,
 ) -> Result<Key> {
     let mut reads = ReadOptions::default();

@@ -13,9 +13,9 @@ use rocksdb::{ColumnFamilyDescriptor, DB, DEFAULT_COLUMN_FAMILY_NAME};
 use zenobe_store::{Error, Result};
 
 use super::horizon::Nonce;
-use super::reader::{Record, read_records};
-use crate::database::open_error;
+use super::reader::{LogRecord, read_records};
 use crate::options::{Options, entries_options, rocksdb_options};
+use crate::rocks_database::open_error;
 
 /// The header of a fragment without data, with a checksum that is not its own.
 const BROKEN_HEADER: [u8; 7] = [0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 1];
@@ -115,14 +115,14 @@ impl Log {
 }
 
 impl Run {
-    fn new(record: &Record) -> Run {
-        let Record { offset, damage, sequence, .. } = *record;
+    fn new(record: &LogRecord) -> Run {
+        let LogRecord { offset, damage, sequence, .. } = *record;
         let mut run = Run { offset, damage, first: sequence, next: sequence, horizon: 0 };
         run.add(record);
         run
     }
 
-    fn add(&mut self, record: &Record) {
+    fn add(&mut self, record: &LogRecord) {
         self.next = record.sequence.saturating_add(record.entries.into());
         self.horizon = self.horizon.max(record.horizon);
     }

@@ -17,7 +17,7 @@ const REUSABLE_HEADER_BYTES: usize = HEADER_BYTES + 4;
 
 /// An intact record: one RocksDB write that this store has made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Record {
+pub(super) struct LogRecord {
     /// Where its first fragment begins in the file.
     pub offset: u64,
     /// The first place after the record before it that could not be read, if there is one.
@@ -34,7 +34,7 @@ pub(super) fn read_records(
     path: &Path,
     number: u64,
     nonce: Nonce,
-    visit: impl FnMut(Record),
+    visit: impl FnMut(LogRecord),
 ) -> io::Result<Option<u64>> {
     read_from(File::open(path)?, number, nonce, visit)
 }
@@ -44,10 +44,10 @@ pub(super) fn read_from(
     mut file: impl Read,
     number: u64,
     nonce: Nonce,
-    mut visit: impl FnMut(Record),
+    mut visit: impl FnMut(LogRecord),
 ) -> io::Result<Option<u64>> {
     let mut block = Vec::with_capacity(BLOCK_BYTES);
-    let mut reader = Reader {
+    let mut reader = LogReader {
         number,
         nonce,
         block_offset: 0,
@@ -65,7 +65,7 @@ pub(super) fn read_from(
     }
 }
 
-struct Reader {
+struct LogReader {
     number: u64,
     nonce: Nonce,
     block_offset: u64,
@@ -82,9 +82,9 @@ struct Unfinished {
     prefix: Vec<u8>,
 }
 
-impl Reader {
+impl LogReader {
     /// Says whether the log may go on after this block.
-    fn read_block(&mut self, block: &[u8], visit: &mut impl FnMut(Record)) -> bool {
+    fn read_block(&mut self, block: &[u8], visit: &mut impl FnMut(LogRecord)) -> bool {
         let mut position = 0;
         // A fragment that was found by searching may lie inside a value.
         let mut is_found = false;
@@ -119,7 +119,7 @@ impl Reader {
     }
 
     /// Yields the record that the fragment completes.
-    fn take(&mut self, fragment: &Fragment<'_>, offset: u64) -> Option<Record> {
+    fn take(&mut self, fragment: &Fragment<'_>, offset: u64) -> Option<LogRecord> {
         let is_expected = match fragment.part {
             Part::Other => return None,
             Part::Full | Part::First => self.unfinished.is_none(),
@@ -143,7 +143,7 @@ impl Reader {
         }
     }
 
-    fn finish(&mut self) -> Option<Record> {
+    fn finish(&mut self) -> Option<LogRecord> {
         let Unfinished { offset, prefix } = self.unfinished.take()?;
         let parts = prefix.split_first_chunk::<WRITE_HEADER_BYTES>();
         // After a torn log, RocksDB begins the next log with an empty write of its own. It counts only there: no client
@@ -159,7 +159,7 @@ impl Reader {
             return None;
         };
         let [s0, s1, s2, s3, s4, s5, s6, s7, count @ ..] = *header;
-        Some(Record {
+        Some(LogRecord {
             offset,
             damage: self.damage.take(),
             sequence: u64::from_le_bytes([s0, s1, s2, s3, s4, s5, s6, s7]),
@@ -250,7 +250,7 @@ fn find_fragment(block: &[u8], from: usize, number: u64) -> Option<usize> {
 mod tests {
     use super::super::horizon::Nonce;
     use super::super::write_with;
-    use super::{BLOCK_BYTES, Record, read_records};
+    use super::{BLOCK_BYTES, LogRecord, read_records};
     use crate::options::{Options, rocksdb_options};
     use rocksdb::DB;
     use std::fs;
@@ -259,7 +259,7 @@ mod tests {
 
     const NONCE: Nonce = Nonce(0x0123_4567_89AB_CDEF);
 
-    fn read(path: &Path) -> Vec<Record> {
+    fn read(path: &Path) -> Vec<LogRecord> {
         let number = path.file_stem().unwrap().to_str().unwrap().parse().unwrap();
         let mut records = Vec::new();
         read_records(path, number, NONCE, |record| records.push(record)).unwrap();

@@ -12,15 +12,15 @@ use rocksdb::{
 use zenobe_store::{Error, Result};
 
 use crate::directory::Directory;
-use crate::log::{self, AcceptDamage};
 use crate::options::{Durability, Options, entries_options, rocksdb_options};
 use crate::prefix_extractor::PrefixExtractor;
+use crate::write_ahead_log::{self, AcceptDamage};
 
 /// The column family with the end of each log. It is apart from the caller's keys, because an end must outlive the
 /// entries of its log.
 const LOG_ENDS: &str = "sequences";
 
-pub(crate) struct Database {
+pub(crate) struct RocksDatabase {
     rocks: DB,
     durability: Durability,
     prefixes: Option<PrefixExtractor>,
@@ -30,19 +30,19 @@ pub(crate) struct Database {
     directory: Arc<Directory>,
 }
 
-impl Database {
+impl RocksDatabase {
     /// The caller decides about [`Options::accept_log_damage`], because it applies to one opening only.
     pub fn open(
         directory: Arc<Directory>,
         options: &Options,
         accept_damage: AcceptDamage,
-    ) -> Result<Database> {
+    ) -> Result<RocksDatabase> {
         let path = directory.rocksdb_path();
         let mut rocks = rocksdb_options(options);
         let is_new = !directory.holds_database()?;
         if !is_new {
-            log::mend_manifest(&path, directory.nonce(), options)?;
-            log::check(&path, directory.nonce(), options, accept_damage)?;
+            write_ahead_log::mend_manifest(&path, directory.nonce(), options)?;
+            write_ahead_log::check(&path, directory.nonce(), options, accept_damage)?;
         }
         rocks.create_if_missing(is_new);
         rocks.create_missing_column_families(true);
@@ -60,7 +60,7 @@ impl Database {
         // What was replayed has been moved into tables, which are synced.
         let synced = AtomicU64::new(rocks.latest_sequence_number());
         let Options { durability, prefixes, .. } = *options;
-        Ok(Database { rocks, durability, prefixes, synced, directory })
+        Ok(RocksDatabase { rocks, durability, prefixes, synced, directory })
     }
 
     pub fn rocks(&self) -> &DB {
@@ -90,7 +90,7 @@ impl Database {
         written.map_err(|error| rocksdb_error(&error))
     }
 
-    /// Like [`Database::write`], unless RocksDB stalls writes: then nothing is written, and `false`.
+    /// Like [`RocksDatabase::write`], unless RocksDB stalls writes: then nothing is written, and `false`.
     pub fn write_unless_stalled(&self, write: WriteBatch) -> Result<bool> {
         let mut options = WriteOptions::default();
         options.set_no_slowdown(true);
@@ -112,7 +112,7 @@ impl Database {
 
     /// Writes the horizon by itself, for groups that no other group follows. It need not be durable.
     pub fn write_horizon(&self, horizon: u64) -> Result<()> {
-        self.write(log::write_with(self.directory.nonce(), horizon, 0))?;
+        self.write(write_ahead_log::write_with(self.directory.nonce(), horizon, 0))?;
         self.rocks.flush_wal(false).map_err(|error| rocksdb_error(&error))
     }
 
