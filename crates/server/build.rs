@@ -1,4 +1,4 @@
-//! Lets `src/early.rs` intercept calls of `clock_gettime`.
+//! Lets `src/preinit.rs` intercept calls of `clock_gettime`.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

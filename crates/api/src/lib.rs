@@ -31,7 +31,7 @@ mod operations;
 mod parameters;
 mod partiql;
 mod render;
-pub mod streams;
+pub mod stream_records;
 
 use std::sync::{Arc, OnceLock};
 

@@ -12,7 +12,7 @@ use zenobe_auth::{
 };
 use zenobe_engine::schema::Namespace;
 
-use crate::http::sites::SiteRefusal;
+use crate::http::cross_site::CrossSiteRefusal;
 
 pub struct Access {
     /// The keys to verify signatures with; `None` accepts any well-formed signature.
@@ -35,7 +35,7 @@ pub enum AdminRefusal {
     #[error("web pages may not send admin requests")]
     WebPage,
     #[error(transparent)]
-    Site(#[from] SiteRefusal),
+    Site(#[from] CrossSiteRefusal),
     #[error(transparent)]
     Signature(#[from] AuthError),
 }

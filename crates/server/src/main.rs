@@ -1,5 +1,5 @@
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-mod early;
+mod preinit;
 
 use std::error::Error;
 use std::ffi::OsString;

@@ -20,8 +20,8 @@ use crate::config::Settings;
 use crate::dispatch::ApiHandler;
 use crate::http::BodyMemory;
 use crate::http::connection::{self, ConnectionOptions};
+use crate::http::cross_site::{CrossSitePolicy, KnownHosts};
 use crate::http::service::{Root, Service};
-use crate::http::sites::{KnownHosts, Sites};
 use crate::http::workers::Workers;
 use crate::metrics::Metrics;
 use crate::shutdown::StopSignals;
@@ -160,14 +160,14 @@ async fn start_triggers(
 fn service(settings: Settings, database: &Database, admin: Arc<Admin>) -> Service<ApiHandler> {
     let is_on_loopback = settings.listen.ip().is_loopback();
     let hosts = known_hosts(is_on_loopback, settings.credentials.is_some());
-    let sites = Sites::new(hosts, settings.allowed_hosts, settings.cors_origins);
+    let cross_site = CrossSitePolicy::new(hosts, settings.allowed_hosts, settings.cors_origins);
     let Settings { credentials, namespaces_from_credentials, .. } = settings;
     let namespace = Namespace::clone(database.namespace());
     let access = Access::new(credentials, namespaces_from_credentials, namespace);
     Service {
         handler: ApiHandler { api: database.api().clone(), store: database.store().clone() },
         access: access.on_loopback(is_on_loopback).accepting_unsigned(settings.local.is_some()),
-        sites,
+        cross_site,
         admin: Some(admin),
         root: if settings.local.is_some() { Root::DynamoDbLocal } else { Root::Health },
         metrics: Arc::new(Metrics::default()),

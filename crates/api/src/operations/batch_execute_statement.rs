@@ -119,7 +119,7 @@ fn check_kinds(bound: &[Result<BoundStatement<'_>, ApiError>]) -> Result<(), Api
 }
 
 /// A statement as a command.
-struct LoweredStatement {
+struct KeyedStatement {
     table: TableName,
     /// `None` if an INSERT lacks it.
     key: Option<Attributes>,
@@ -135,7 +135,7 @@ async fn lower(
     context: &Context<'_>,
     bound: BoundStatement<'_>,
     consistent: bool,
-) -> Result<LoweredStatement, ApiError> {
+) -> Result<KeyedStatement, ApiError> {
     let table = bound.table(context)?;
     let handle = bound.find_current(context, &table).await?;
     let definition: &Arc<TableDefinition> = handle.definition();
@@ -146,7 +146,7 @@ async fn lower(
         let key = plan.single_key().filter(|_| plan.index.is_none());
         let key = key.cloned().ok_or_else(messages::batch_select_without_key)?;
         let get = GetItem { table: table.clone(), key: key.clone(), projection, consistent };
-        return Ok(LoweredStatement { table, key: Some(key), command: StatementCommand::Get(get) });
+        return Ok(KeyedStatement { table, key: Some(key), command: StatementCommand::Get(get) });
     }
     let is_insert = matches!(bound, BoundStatement::Insert { .. });
     let returned = Returned::of(&bound);
@@ -154,14 +154,14 @@ async fn lower(
     let action = action.map_err(|fault| fault.error())?;
     let action = action.ok_or_else(messages::exists_outside_transaction)?;
     let key = write::written_key(&action, &definition.keys);
-    Ok(LoweredStatement {
+    Ok(KeyedStatement {
         table,
         key,
         command: StatementCommand::Write { action, returned, is_insert },
     })
 }
 
-fn check_keys(lowered: &[Result<LoweredStatement, ApiError>]) -> Result<(), ApiError> {
+fn check_keys(lowered: &[Result<KeyedStatement, ApiError>]) -> Result<(), ApiError> {
     let mut seen: HashSet<(&str, Bytes)> = HashSet::new();
     for lowered in lowered.iter().flatten() {
         let Some(key) = &lowered.key else { continue };
@@ -180,7 +180,7 @@ struct StatementOutcome {
     result: Result<Option<EncodedItem>, ApiError>,
 }
 
-impl LoweredStatement {
+impl KeyedStatement {
     async fn run(self, context: &Context<'_>, tables: &mut CostByTable) -> StatementOutcome {
         match self.command {
             StatementCommand::Get(get) => match context.engine.get_item(&get).await {

@@ -50,7 +50,7 @@ shape! {
     }
 
     /// The text of a number; other types don't matter.
-    struct NumberText {
+    struct WireNumber {
         "N" => n: String,
     }
 }
@@ -217,7 +217,7 @@ fn checked_keys(keys: Vec<WireKey>, body: &[u8]) -> Result<Vec<Attributes>, ApiE
 fn check_distinct_texts(keys: &[Attributes], texts: &[&[u8]]) -> Result<(), ApiError> {
     let mut identities = Vec::with_capacity(keys.len());
     for (key, text) in keys.iter().zip(texts) {
-        let OrderedMap(mut numbers) = request::<OrderedMap<NumberText>>(text)?;
+        let OrderedMap(mut numbers) = request::<OrderedMap<WireNumber>>(text)?;
         numbers.sort_by(|(one, _), (two, _)| one.cmp(two));
         let numbers: Vec<Option<String>> =
             numbers.into_iter().map(|(_, number)| number.n).collect();

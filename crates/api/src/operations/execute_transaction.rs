@@ -175,7 +175,7 @@ fn digest(statements: &[PreparedStatement]) -> [u8; 16] {
     digest.digest128().to_le_bytes()
 }
 
-struct Statement<'s> {
+struct ResolvedStatement<'s> {
     name: TableName,
     bound: BoundStatement<'s>,
     /// `None` if there is no such table.
@@ -185,7 +185,7 @@ struct Statement<'s> {
 async fn with_tables<'s>(
     context: &Context<'_>,
     bound: Vec<BoundStatement<'s>>,
-) -> Result<Vec<Statement<'s>>, ApiError> {
+) -> Result<Vec<ResolvedStatement<'s>>, ApiError> {
     let mut statements = Vec::with_capacity(bound.len());
     for bound in bound {
         let name = bound.table(context)?;
@@ -194,7 +194,7 @@ async fn with_tables<'s>(
             Err(Error::TableNotFound { .. }) => None,
             Err(error) => return Err(statement_error(error)),
         };
-        statements.push(Statement { name, bound, table });
+        statements.push(ResolvedStatement { name, bound, table });
     }
     Ok(statements)
 }
@@ -205,7 +205,7 @@ enum LoweredStatement {
     Write(TransactAction),
 }
 
-impl Statement<'_> {
+impl ResolvedStatement<'_> {
     /// The command, or the reason why it cancels the transaction. Some faults fail the request
     /// itself.
     fn lower(self) -> Result<Result<LoweredStatement, CancellationEntry>, ApiError> {

@@ -7,7 +7,7 @@ use crate::constraints::Violations;
 use crate::error::ApiError;
 use crate::json::Writer;
 use crate::json::decode::{request, shape};
-use crate::streams::{self, RecordForm};
+use crate::stream_records::{self, RecordForm};
 use crate::{Context, Reply};
 
 const LIMIT_MAX: i64 = 1_000;
@@ -55,7 +55,7 @@ fn render(position: &StreamPosition, page: &RecordPage) -> Reply {
     let mut writer = Writer::new();
     writer.object(|writer| {
         writer.name("Records").array(&page.records, |writer, record| {
-            streams::write(writer, &position.stream, record, RecordForm::Api);
+            stream_records::write(writer, &position.stream, record, RecordForm::Api);
         });
         if let Some(next) = &page.next {
             writer.name("NextShardIterator").string(&encode_iterator(next));

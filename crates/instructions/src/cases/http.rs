@@ -10,8 +10,8 @@ use zenobe::access::Access;
 use zenobe::dispatch::ApiHandler;
 use zenobe::http::BodyMemory;
 use zenobe::http::connection::{self, ConnectionOptions};
+use zenobe::http::cross_site::{CrossSitePolicy, KnownHosts};
 use zenobe::http::service::{Root, Service};
-use zenobe::http::sites::{KnownHosts, Sites};
 use zenobe::http::workers::Workers;
 use zenobe::metrics::Metrics;
 use zenobe::shutdown;
@@ -95,7 +95,7 @@ fn service(database: &Database) -> Service<ApiHandler> {
     Service {
         handler: ApiHandler { api: database.api.clone(), store: database.store.clone() },
         access: Access::new(None, false, Namespace { account, region }).on_loopback(true),
-        sites: Sites::new(KnownHosts::Loopback, Vec::new(), Vec::new()),
+        cross_site: CrossSitePolicy::new(KnownHosts::Loopback, Vec::new(), Vec::new()),
         admin: None,
         root: Root::Health,
         metrics: Arc::new(Metrics::default()),

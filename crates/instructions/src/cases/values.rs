@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use zenobe_api::streams::{RecordForm, write_record};
+use zenobe_api::stream_records::{RecordForm, write_record};
 use zenobe_engine::command::{StreamEvent, StreamName, StreamRecord, TableName};
 use zenobe_engine::schema::{Namespace, StreamViewType};
 use zenobe_engine::streams::SequenceNumber;

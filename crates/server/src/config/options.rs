@@ -13,7 +13,7 @@ use super::values::{
     CredentialsSource, ListenAddress, LogFormat, account, at_least_one, durability_parser, region,
     trimmed, wording_parser,
 };
-use crate::http::sites::{AllowedHost, CorsOrigin};
+use crate::http::cross_site::{AllowedHost, CorsOrigin};
 
 #[derive(Debug, Clone, Args)]
 pub struct Options {

@@ -16,7 +16,7 @@ use super::given::Given;
 use super::local::LocalMode;
 use super::options::Options;
 use super::values::{CredentialsSource, ListenAddress, LogFormat};
-use crate::http::sites::{AllowedHost, CorsOrigin};
+use crate::http::cross_site::{AllowedHost, CorsOrigin};
 use crate::triggers::TriggerDefinition;
 
 #[derive(Debug, Clone, PartialEq)]

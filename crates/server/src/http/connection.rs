@@ -9,9 +9,9 @@ use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
+use super::guarded_stream::GuardedStream;
 use super::peers::Peers;
 use super::service::Service;
-use super::stream::GuardedStream;
 use super::timer::ConnectionTimer;
 use super::workers::Workers;
 use crate::dispatch::Handler;

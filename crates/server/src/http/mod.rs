@@ -3,14 +3,14 @@
 mod accept_encoding;
 mod body;
 pub mod connection;
+pub mod cross_site;
 mod date;
+mod guarded_stream;
 mod head;
 mod memory;
 mod peers;
 pub mod response;
 pub mod service;
-pub mod sites;
-mod stream;
 mod timer;
 mod transfer;
 pub mod workers;

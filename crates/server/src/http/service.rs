@@ -18,9 +18,9 @@ use zenobe_auth::AuthError;
 
 use super::BodyMemory;
 use super::body::{BodyError, ReceivedBody};
+use super::cross_site::{CrossSitePolicy, CrossSiteRefusal};
 use super::head::{self, ContentEncoding, ContentType, Route};
 use super::response::Answer;
-use super::sites::{SiteRefusal, Sites};
 use crate::access::{self, Access};
 use crate::admin::{self, Admin};
 use crate::dispatch::Handler;
@@ -32,7 +32,7 @@ pub struct Service<H> {
     pub handler: H,
     pub access: Access,
     /// Which host names and web pages the server accepts.
-    pub sites: Sites,
+    pub cross_site: CrossSitePolicy,
     /// Requests of operators besides the API. Tests of HTTP alone have none.
     pub admin: Option<Arc<Admin>>,
     /// The response to `GET /`.
@@ -74,7 +74,7 @@ impl<H: Handler> Service<H> {
             tracing::error!("a request handler panicked");
             api_answer(ApiError::internal_server_error().into_response(), ContentType::AmzJson)
         });
-        Ok(answer.render(&parts, self.sites.granted(&parts), &self.body_memory))
+        Ok(answer.render(&parts, self.cross_site.granted(&parts), &self.body_memory))
     }
 
     async fn answer(&self, parts: &request::Parts, body: Incoming) -> Answer {
@@ -84,10 +84,10 @@ impl<H: Handler> Service<H> {
         let route = Route::of(parts);
         // Probes call a server by whatever address it has.
         if !matches!(route, Route::Health | Route::Probe)
-            && let Err(refusal) = self.sites.check(parts)
+            && let Err(refusal) = self.cross_site.check(parts)
         {
             let close = head::has_body(&parts.headers);
-            return Answer { close, ..site_answer(route, &refusal) };
+            return Answer { close, ..cross_site_answer(route, &refusal) };
         }
         let answer = match route {
             Route::Api => return self.answer_timed(parts, body).await,
@@ -301,7 +301,7 @@ fn api_answer(response: zenobe_api::Response, content_type: ContentType) -> Answ
 const PLAN: HeaderName = HeaderName::from_static("x-zenobe-plan");
 
 /// Callers of the API get errors in the API's format.
-fn site_answer(route: Route, refusal: &SiteRefusal) -> Answer {
+fn cross_site_answer(route: Route, refusal: &CrossSiteRefusal) -> Answer {
     match route {
         Route::Api => {
             let error = ApiError::new(Exception::AccessDenied, refusal.to_string());

@@ -1,7 +1,7 @@
 //! A stream record in the format that a Lambda function receives.
 
 use serde_json::{Map, Value};
-use zenobe_api::streams::{RecordForm, write_record};
+use zenobe_api::stream_records::{RecordForm, write_record};
 use zenobe_engine::command::{StreamName, StreamRecord};
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
-use zenobe_api::streams::RecordsRead;
+use zenobe_api::stream_records::RecordsRead;
 use zenobe_api::{Api, Operation, Response};
 use zenobe_engine::consumers::Checkpoint;
 use zenobe_engine::schema::Namespace;

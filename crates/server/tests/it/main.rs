@@ -9,10 +9,10 @@ mod clients;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod clock;
 mod commands;
+mod cross_site;
 mod endpoint;
 mod local;
 mod shutdown;
-mod sites;
 mod sql;
 mod statements;
 mod support;

@@ -14,8 +14,8 @@ use zenobe::access::Access;
 use zenobe::dispatch::Handler;
 use zenobe::http::BodyMemory;
 use zenobe::http::connection::{self, ConnectionOptions};
+use zenobe::http::cross_site::CrossSitePolicy;
 use zenobe::http::service::{Root, Service};
-use zenobe::http::sites::Sites;
 use zenobe::http::workers::Workers;
 use zenobe::metrics::Metrics;
 use zenobe::shutdown::{self, StopHandle};
@@ -85,7 +85,7 @@ pub struct TestOptions {
     pub connections: ConnectionOptions,
     pub credentials: Option<Credentials>,
     pub namespaces_from_credentials: bool,
-    pub sites: Sites,
+    pub cross_site: CrossSitePolicy,
 }
 
 impl Default for TestOptions {
@@ -101,7 +101,7 @@ impl Default for TestOptions {
             },
             credentials: None,
             namespaces_from_credentials: false,
-            sites: Sites::default(),
+            cross_site: CrossSitePolicy::default(),
         }
     }
 }
@@ -124,7 +124,7 @@ impl TestServer {
                 options.namespaces_from_credentials,
                 namespace,
             ),
-            sites: options.sites,
+            cross_site: options.cross_site,
             admin: None,
             root: Root::Health,
             metrics: Arc::new(Metrics::default()),

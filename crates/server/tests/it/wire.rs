@@ -3,7 +3,7 @@
 
 use std::io::Read;
 
-use zenobe::http::sites::{CorsOrigin, KnownHosts, Sites};
+use zenobe::http::cross_site::{CorsOrigin, CrossSitePolicy, KnownHosts};
 use zenobe_testing::{AUTHORIZATION, Reply};
 
 use crate::support::{ECHO, TestOptions, TestServer, assert_from_service};
@@ -127,8 +127,8 @@ fn a_signed_request_reaches_its_handler() {
 
 #[test]
 fn preflight_requests_of_allowed_pages_are_granted_what_they_ask_for() {
-    let sites = Sites::new(KnownHosts::Any, Vec::new(), vec![CorsOrigin::Any]);
-    let server = TestServer::start_with(TestOptions { sites, ..TestOptions::default() });
+    let cross_site = CrossSitePolicy::new(KnownHosts::Any, Vec::new(), vec![CorsOrigin::Any]);
+    let server = TestServer::start_with(TestOptions { cross_site, ..TestOptions::default() });
     let reply = request(
         &server,
         "OPTIONS /",

@@ -17,7 +17,7 @@ use crate::logging::shortened;
 
 /// Which requests pass. The default accepts any name and no foreign page.
 #[derive(Debug, Clone, Default)]
-pub struct Sites {
+pub struct CrossSitePolicy {
     hosts: KnownHosts,
     allowed_hosts: Vec<AllowedHost>,
     origins: Vec<CorsOrigin>,
@@ -51,7 +51,7 @@ pub enum CorsOrigin {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SiteRefusal {
+pub enum CrossSiteRefusal {
     #[error(
         "the host name `{host}` is not one of this server's: call it by {known}, or start it with \
          --allowed-host {host}"
@@ -64,21 +64,21 @@ pub enum SiteRefusal {
     Origin { origin: String },
 }
 
-impl Sites {
+impl CrossSitePolicy {
     pub fn new(
         hosts: KnownHosts,
         allowed_hosts: Vec<AllowedHost>,
         origins: Vec<CorsOrigin>,
-    ) -> Sites {
-        Sites { hosts, allowed_hosts, origins }
+    ) -> CrossSitePolicy {
+        CrossSitePolicy { hosts, allowed_hosts, origins }
     }
 
-    pub fn check(&self, parts: &request::Parts) -> Result<(), SiteRefusal> {
+    pub fn check(&self, parts: &request::Parts) -> Result<(), CrossSiteRefusal> {
         self.check_host(parts)?;
         match parts.headers.get(ORIGIN) {
             Some(origin) if self.granted(parts).is_none() => {
                 let origin = shortened(&String::from_utf8_lossy(origin.as_bytes())).into_owned();
-                Err(SiteRefusal::Origin { origin })
+                Err(CrossSiteRefusal::Origin { origin })
             }
             _ => Ok(()),
         }
@@ -99,7 +99,7 @@ impl Sites {
         (is_listed || is_own(text, parts)).then(|| origin.clone())
     }
 
-    fn check_host(&self, parts: &request::Parts) -> Result<(), SiteRefusal> {
+    fn check_host(&self, parts: &request::Parts) -> Result<(), CrossSiteRefusal> {
         if self.hosts == KnownHosts::Any && self.allowed_hosts.is_empty() {
             return Ok(());
         }
@@ -111,7 +111,7 @@ impl Sites {
             let host = host_name(&String::from_utf8_lossy(host));
             if !self.answers(&host) {
                 let (host, known) = (shortened(&host).into_owned(), self.hosts.description());
-                return Err(SiteRefusal::Host { host, known });
+                return Err(CrossSiteRefusal::Host { host, known });
             }
         }
         Ok(())
@@ -192,22 +192,22 @@ fn is_private(host: &str) -> bool {
 
 /// A text that is not a host or not an origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SiteError(&'static str);
+pub struct InvalidSite(&'static str);
 
-impl std::error::Error for SiteError {}
+impl std::error::Error for InvalidSite {}
 
-impl fmt::Display for SiteError {
+impl fmt::Display for InvalidSite {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(self.0)
     }
 }
 
 impl FromStr for AllowedHost {
-    type Err = SiteError;
+    type Err = InvalidSite;
 
-    fn from_str(text: &str) -> Result<AllowedHost, SiteError> {
-        const EXPECTED: SiteError =
-            SiteError("expected a host name without scheme and port, *.name, or *");
+    fn from_str(text: &str) -> Result<AllowedHost, InvalidSite> {
+        const EXPECTED: InvalidSite =
+            InvalidSite("expected a host name without scheme and port, *.name, or *");
         let name = text.to_ascii_lowercase();
         let (suffix, rest) = match name.strip_prefix("*.") {
             Some(rest) => (true, rest),
@@ -228,11 +228,11 @@ impl FromStr for AllowedHost {
 }
 
 impl FromStr for CorsOrigin {
-    type Err = SiteError;
+    type Err = InvalidSite;
 
-    fn from_str(text: &str) -> Result<CorsOrigin, SiteError> {
-        const EXPECTED: SiteError =
-            SiteError("expected an origin such as http://localhost:3000 (no path), null, or *");
+    fn from_str(text: &str) -> Result<CorsOrigin, InvalidSite> {
+        const EXPECTED: InvalidSite =
+            InvalidSite("expected an origin such as http://localhost:3000 (no path), null, or *");
         match text {
             "*" => return Ok(CorsOrigin::Any),
             "null" => return Ok(CorsOrigin::Origin(text.to_owned())),
@@ -253,9 +253,13 @@ mod tests {
 
     use super::*;
 
-    fn sites(hosts: KnownHosts, allowed: &[&str], origins: &[&str]) -> Sites {
+    fn policy(hosts: KnownHosts, allowed: &[&str], origins: &[&str]) -> CrossSitePolicy {
         let allowed = allowed.iter().map(|host| host.parse().unwrap()).collect();
-        Sites::new(hosts, allowed, origins.iter().map(|origin| origin.parse().unwrap()).collect())
+        CrossSitePolicy::new(
+            hosts,
+            allowed,
+            origins.iter().map(|origin| origin.parse().unwrap()).collect(),
+        )
     }
 
     fn parts(host: &str, origin: Option<&str>) -> request::Parts {
@@ -294,15 +298,15 @@ mod tests {
     ];
 
     #[track_caller]
-    fn check_hosts(sites: &Sites, hosts: &[&str], is_answered: bool) {
+    fn check_hosts(policy: &CrossSitePolicy, hosts: &[&str], is_answered: bool) {
         for host in hosts {
-            assert_eq!(sites.check(&parts(host, None)).is_ok(), is_answered, "{host}");
+            assert_eq!(policy.check(&parts(host, None)).is_ok(), is_answered, "{host}");
         }
     }
 
     #[test]
     fn on_loopback_only_its_own_names_are_answered() {
-        let strict = sites(KnownHosts::Loopback, &[], &[]);
+        let strict = policy(KnownHosts::Loopback, &[], &[]);
         check_hosts(&strict, &LOOPBACK, true);
         check_hosts(&strict, &PRIVATE, false);
         check_hosts(&strict, &PUBLIC, false);
@@ -320,7 +324,7 @@ mod tests {
 
     #[test]
     fn where_anybody_is_accepted_public_names_are_not_answered() {
-        let private = sites(KnownHosts::Private, &[], &[]);
+        let private = policy(KnownHosts::Private, &[], &[]);
         check_hosts(&private, &LOOPBACK, true);
         check_hosts(&private, &PRIVATE, true);
         check_hosts(&private, &PUBLIC[..4], false);
@@ -328,36 +332,36 @@ mod tests {
 
     #[test]
     fn configured_names_are_answered_besides_loopback() {
-        check_hosts(&Sites::default(), &PUBLIC, true);
+        check_hosts(&CrossSitePolicy::default(), &PUBLIC, true);
         for hosts in [KnownHosts::Any, KnownHosts::Loopback] {
-            let listed = sites(hosts, &["db.example.org", "*.example.net", "10.0.0.1"], &[]);
+            let listed = policy(hosts, &["db.example.org", "*.example.net", "10.0.0.1"], &[]);
             let answered =
                 ["DB.example.org:8000", "a.b.example.net", "10.0.0.1:8000", "localhost:8000"];
             check_hosts(&listed, &answered, true);
             check_hosts(&listed, &["example.org", "example.net", "10.0.0.2"], false);
-            check_hosts(&sites(hosts, &["*"], &[]), &PUBLIC, true);
+            check_hosts(&policy(hosts, &["*"], &[]), &PUBLIC, true);
         }
     }
 
     #[test]
     fn pages_are_answered_from_allowed_origins_and_from_the_servers_own() {
-        let check = |sites: &Sites, origin: &str, granted: Option<&str>| {
+        let check = |policy: &CrossSitePolicy, origin: &str, granted: Option<&str>| {
             let parts = parts("localhost:8000", Some(origin));
-            let given = sites.granted(&parts);
+            let given = policy.granted(&parts);
             assert_eq!(given.as_ref().map(|value| value.to_str().unwrap()), granted, "{origin}");
-            assert_eq!(sites.check(&parts).is_ok(), granted.is_some(), "{origin}");
+            assert_eq!(policy.check(&parts).is_ok(), granted.is_some(), "{origin}");
         };
         let own = "http://localhost:8000";
-        let strict = sites(KnownHosts::Loopback, &[], &[]);
+        let strict = policy(KnownHosts::Loopback, &[], &[]);
         check(&strict, own, Some(own));
         for foreign in ["http://localhost:3000", "http://localhost", "null", "http://example.org"] {
             check(&strict, foreign, None);
         }
-        let listed = sites(KnownHosts::Loopback, &[], &["http://localhost:3000", "null"]);
+        let listed = policy(KnownHosts::Loopback, &[], &["http://localhost:3000", "null"]);
         check(&listed, "http://localhost:3000", Some("http://localhost:3000"));
         check(&listed, "null", Some("null"));
         check(&listed, "https://localhost:3000", None);
-        check(&sites(KnownHosts::Loopback, &[], &["*"]), "http://example.org", Some("*"));
+        check(&policy(KnownHosts::Loopback, &[], &["*"]), "http://example.org", Some("*"));
         let refusal = strict.check(&parts("localhost", Some("http://a"))).unwrap_err();
         assert_eq!(
             refusal.to_string(),
