@@ -27,7 +27,7 @@ const CARGO_FUZZ_VERSION: &str = "0.13.2";
 const LIMITS: [&str; 3] = ["-timeout=10", "-rss_limit_mb=2048", "-max_len=4096"];
 
 pub fn run(arguments: &[String]) -> Result<(), Failure> {
-    let Request { seconds, target } = Request::parse(arguments)?;
+    let FuzzRequest { seconds, target } = FuzzRequest::parse(arguments)?;
     let targets = targets()?;
     match target {
         None => search(&targets, seconds),
@@ -53,14 +53,14 @@ pub fn run_all() -> Result<(), Failure> {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Request {
+struct FuzzRequest {
     seconds: u32,
     target: Option<String>,
 }
 
-impl Request {
-    fn parse(arguments: &[String]) -> Result<Request, Failure> {
-        let mut request = Request { seconds: SECONDS_DEFAULT, target: None };
+impl FuzzRequest {
+    fn parse(arguments: &[String]) -> Result<FuzzRequest, Failure> {
+        let mut request = FuzzRequest { seconds: SECONDS_DEFAULT, target: None };
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
             if argument == "--seconds" {
@@ -161,10 +161,10 @@ mod tests {
     fn requests_name_a_time_and_a_target_or_neither() {
         let parse = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-            Request::parse(&words).ok()
+            FuzzRequest::parse(&words).ok()
         };
         let request = |seconds, target: Option<&str>| {
-            Some(Request { seconds, target: target.map(Into::into) })
+            Some(FuzzRequest { seconds, target: target.map(Into::into) })
         };
         assert_eq!(parse(&[]), request(SECONDS_DEFAULT, None));
         assert_eq!(parse(&["numbers"]), request(SECONDS_DEFAULT, Some("numbers")));

@@ -21,7 +21,7 @@ use crate::process::{self, Failure};
 use crate::workspace;
 
 pub fn run(arguments: &[String]) -> Result<(), Failure> {
-    let request = Request::parse(arguments)?;
+    let request = CaseRequest::parse(arguments)?;
     if let Availability::Missing { reason } = toolchain::find_valgrind() {
         return Err(Failure::new(reason));
     }
@@ -107,14 +107,14 @@ enum Action {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Request {
+struct CaseRequest {
     action: Action,
     /// Names of cases, or prefixes of names; empty chooses all.
     cases: Vec<String>,
 }
 
-impl Request {
-    fn parse(arguments: &[String]) -> Result<Request, Failure> {
+impl CaseRequest {
+    fn parse(arguments: &[String]) -> Result<CaseRequest, Failure> {
         let (options, cases): (Vec<&String>, Vec<&String>) =
             arguments.iter().partition(|argument| argument.starts_with('-'));
         let options: Vec<&str> = options.into_iter().map(String::as_str).collect();
@@ -127,7 +127,7 @@ impl Request {
             ["--profile"] => Action::Profile,
             _ => return Err(Failure::new(format!("unexpected options `{}`", options.join(" ")))),
         };
-        Ok(Request { action, cases: cases.into_iter().cloned().collect() })
+        Ok(CaseRequest { action, cases: cases.into_iter().cloned().collect() })
     }
 
     fn chosen(&self, cases: Vec<Case>) -> Result<Vec<Case>, Failure> {
@@ -156,7 +156,7 @@ mod tests {
 
     fn parsed(arguments: &[&str]) -> Option<(Action, Vec<String>)> {
         let arguments: Vec<String> = arguments.iter().map(|&word| word.to_owned()).collect();
-        Request::parse(&arguments).ok().map(|request| (request.action, request.cases))
+        CaseRequest::parse(&arguments).ok().map(|request| (request.action, request.cases))
     }
 
     #[test]
@@ -176,7 +176,7 @@ mod tests {
         let choose = |wanted: &str| {
             let cases = ["get.a", "get.b", "put.a"]
                 .map(|name| Case { name: name.to_owned(), iterations: 1 });
-            let request = Request { action: Action::Compare, cases: vec![wanted.to_owned()] };
+            let request = CaseRequest { action: Action::Compare, cases: vec![wanted.to_owned()] };
             let chosen = request.chosen(cases.to_vec()).ok()?;
             Some(chosen.into_iter().map(|case| case.name).collect::<Vec<_>>())
         };

@@ -9,7 +9,7 @@ use crate::workspace;
 
 /// Cuts the power of the store this many times, and that of the server a tenth as often.
 pub fn power_cuts(arguments: &[String]) -> Result<(), Failure> {
-    let Request { count, seed } = Request::parse(arguments, "--cuts")?;
+    let TrialRequest { count, seed } = TrialRequest::parse(arguments, "--cuts")?;
     let environment = Environment::prepare()?;
     for package in ["zenobe-store-embedded", "zenobe-sdk-tests"] {
         let mut cargo = environment.cargo();
@@ -24,7 +24,7 @@ pub fn power_cuts(arguments: &[String]) -> Result<(), Failure> {
 
 /// Records this many histories of a server that is killed, and checks each twice.
 pub fn histories(arguments: &[String]) -> Result<(), Failure> {
-    let Request { count, seed } = Request::parse(arguments, "--count")?;
+    let TrialRequest { count, seed } = TrialRequest::parse(arguments, "--count")?;
     let mut cargo = Environment::prepare()?.cargo();
     cargo.args(["test", "--locked", "--package", "zenobe-sdk-tests", "--test", "it", "histories"]);
     cargo.args(["--", "--nocapture"]);
@@ -66,14 +66,14 @@ fn set_seed(command: &mut Command, seed: Option<u64>) {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Request {
+struct TrialRequest {
     count: Option<u64>,
     seed: Option<u64>,
 }
 
-impl Request {
-    fn parse(arguments: &[String], count_option: &str) -> Result<Request, Failure> {
-        let mut request = Request { count: None, seed: None };
+impl TrialRequest {
+    fn parse(arguments: &[String], count_option: &str) -> Result<TrialRequest, Failure> {
+        let mut request = TrialRequest { count: None, seed: None };
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
             let value = match argument.as_str() {
@@ -97,10 +97,10 @@ mod tests {
     fn requests_name_a_count_and_a_seed_or_neither() {
         let parse = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-            Request::parse(&words, "--cuts").ok()
+            TrialRequest::parse(&words, "--cuts").ok()
         };
-        assert_eq!(parse(&[]), Some(Request { count: None, seed: None }));
-        let both = Some(Request { count: Some(5), seed: Some(7) });
+        assert_eq!(parse(&[]), Some(TrialRequest { count: None, seed: None }));
+        let both = Some(TrialRequest { count: Some(5), seed: Some(7) });
         assert_eq!(parse(&["--cuts", "5", "--seed", "7"]), both);
         assert_eq!(parse(&["--cuts"]), None);
         assert_eq!(parse(&["--cuts", "many"]), None);

@@ -21,7 +21,7 @@ const LARGE_ITEMS: u64 = 10_000_000;
 const PARTIAL_DIRECTORY: &str = "target/compare";
 
 #[derive(Args)]
-pub struct Options {
+pub struct CompareOptions {
     /// Interleaved rounds; the median counts [default: 5, with --quick 3]
     #[arg(long)]
     rounds: Option<usize>,
@@ -53,7 +53,7 @@ pub struct Options {
 }
 
 /// Returns whether everything could be measured. A missed target is a result, not a failure.
-pub fn run(options: &Options) -> Result<bool> {
+pub fn run(options: &CompareOptions) -> Result<bool> {
     let scratch = options.surroundings.scratch()?;
     let peers = options.installations();
     let context = Context {
@@ -78,7 +78,7 @@ pub fn run(options: &Options) -> Result<bool> {
     Ok(findings.all(|finding| finding.verdict != Verdict::Failed))
 }
 
-impl Options {
+impl CompareOptions {
     fn groups(&self) -> impl Iterator<Item = &'static Group> {
         let wanted = |group: &&Group| {
             self.only.is_empty() || self.only.iter().any(|name| name == group.name)
@@ -201,7 +201,7 @@ fn update_readme(readme: &Path, run: &Run, outcomes: &[Outcome]) -> Result<()> {
     Ok(())
 }
 
-fn describe(options: &Options, peers: &[Installation]) -> Result<Run> {
+fn describe(options: &CompareOptions, peers: &[Installation]) -> Result<Run> {
     Ok(Run {
         command: options.command(),
         commit: provenance::commit(&options.surroundings.repository),
@@ -230,7 +230,7 @@ fn method(effort: &Effort) -> String {
 }
 
 /// The versions of everything measured and of what it runs on.
-fn versions(options: &Options, peers: &[Installation]) -> Vec<String> {
+fn versions(options: &CompareOptions, peers: &[Installation]) -> Vec<String> {
     let mut versions =
         Vec::from_iter(first_line(Command::new(&options.surroundings.binary).arg("--version")));
     versions.extend(first_line(Command::new("rustc").arg("--version")));
@@ -260,7 +260,7 @@ mod tests {
     use crate::cleanup::Scratch;
     use crate::surroundings::parsed;
 
-    fn options(words: &str) -> Options {
+    fn options(words: &str) -> CompareOptions {
         parsed(words)
     }
 

@@ -46,9 +46,9 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Compare the server with its limits and its peers
-    Compare(compare::Options),
+    Compare(compare::CompareOptions),
     /// Keep the server under mixed load for minutes, and watch it
-    Soak(soak::Options),
+    Soak(soak::SoakOptions),
     /// Run only the bare server, printing its address
     #[command(hide = true)]
     Bare { body: PathBuf },

@@ -47,12 +47,12 @@ impl Surroundings {
 #[cfg(test)]
 pub fn parsed<O: Args>(words: &str) -> O {
     #[derive(clap::Parser)]
-    struct Arguments<O: Args> {
+    struct TestArguments<O: Args> {
         #[command(flatten)]
         options: O,
     }
 
     let fixed = ["zenobe-bench", "--binary", "b", "--repository", "r"];
     let words = fixed.into_iter().chain(words.split_whitespace());
-    <Arguments<O> as clap::Parser>::parse_from(words).options
+    <TestArguments<O> as clap::Parser>::parse_from(words).options
 }

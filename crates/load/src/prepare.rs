@@ -66,9 +66,9 @@ pub fn drop_table(plan: &Plan) -> Result<()> {
     runtime()?.block_on(async {
         let mut table = Table::open(plan).await?;
         match table.state().await? {
-            State::Absent => Ok(()),
-            State::Ours { .. } => table.delete().await,
-            State::Foreign => Err(LoadError::ForeignTable { table: plan.table.clone() }),
+            TableState::Absent => Ok(()),
+            TableState::Ours { .. } => table.delete().await,
+            TableState::Foreign => Err(LoadError::ForeignTable { table: plan.table.clone() }),
         }
     })
 }
@@ -77,16 +77,16 @@ pub fn drop_table(plan: &Plan) -> Result<()> {
 async fn prepare_table(plan: &Plan, progress: &mut dyn FnMut(LoadProgress)) -> Result<bool> {
     let mut table = Table::open(plan).await?;
     match table.state().await? {
-        State::Ours { fits: true } => {
+        TableState::Ours { fits: true } => {
             progress(LoadProgress::Reused);
             return Ok(true);
         }
-        State::Ours { fits: false } => {
+        TableState::Ours { fits: false } => {
             progress(LoadProgress::Replacing);
             table.delete().await?;
         }
-        State::Absent => (),
-        State::Foreign => return Err(LoadError::ForeignTable { table: plan.table.clone() }),
+        TableState::Absent => (),
+        TableState::Foreign => return Err(LoadError::ForeignTable { table: plan.table.clone() }),
     }
     progress(LoadProgress::Creating);
     table.create().await?;
@@ -101,7 +101,7 @@ struct Table<'a> {
     connection: Connection,
 }
 
-enum State {
+enum TableState {
     Absent,
     /// Created by the generator; it may or may not fit the plan.
     Ours {
@@ -115,15 +115,17 @@ impl Table<'_> {
         Ok(Table { plan, connection: Connector::new(&plan.target)?.open().await? })
     }
 
-    async fn state(&mut self) -> Result<State> {
+    async fn state(&mut self) -> Result<TableState> {
         if self.describe().await?.is_none() {
-            return Ok(State::Absent);
+            return Ok(TableState::Absent);
         }
         self.wait_until_active().await?;
-        let Some(item) = self.find_marker().await? else { return Ok(State::Foreign) };
+        let Some(item) = self.find_marker().await? else { return Ok(TableState::Foreign) };
         let table = self.describe().await?.unwrap_or_default();
         let wanted = create_request(&self.plan.table, self.plan.workload.shape());
-        Ok(State::Ours { fits: item == self.marker(true) && Form::of(&table) == Form::of(&wanted) })
+        Ok(TableState::Ours {
+            fits: item == self.marker(true) && Form::of(&table) == Form::of(&wanted),
+        })
     }
 
     /// The marker item, if the table has one.

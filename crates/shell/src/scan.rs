@@ -1,7 +1,7 @@
 //! The warning before a statement that reads a whole table or index.
 
 use serde_json::Value;
-use zenobe_expression::partiql::{Parameters, Select, Statement, StatementKind};
+use zenobe_expression::partiql::{Parameters, SelectStatement, Statement, StatementKind};
 use zenobe_load::{human_bytes, human_count};
 
 /// The bytes that a strongly consistent read unit covers; an eventually consistent read takes half
@@ -12,7 +12,7 @@ const UNIT_BYTES: u64 = 4 * 1024;
 const ON_DEMAND_PARTITIONS: u64 = 4;
 
 /// The SELECT in a statement.
-pub fn select(statement: &Statement) -> Option<&Select> {
+pub fn select(statement: &Statement) -> Option<&SelectStatement> {
     match &statement.kind {
         StatementKind::Select(select) => Some(select),
         _ => None,
@@ -52,7 +52,7 @@ pub fn warning(statement: &Statement, table: &Value, consistent: bool) -> Option
 
 /// Whether the planner finds no partition key. The endpoint rejects a statement that cannot be
 /// bound.
-fn scans(statement: &Statement, select: &Select, partition_key: &str) -> bool {
+fn scans(statement: &Statement, select: &SelectStatement, partition_key: &str) -> bool {
     let Some(condition) = &select.condition else { return true };
     let Ok(parameters) = Parameters::check(statement, &[]) else { return false };
     condition.bind(parameters).is_ok_and(|predicate| !predicate.pins(partition_key))

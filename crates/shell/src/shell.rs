@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use zenobe_expression::partiql::{self, Select, Statement};
+use zenobe_expression::partiql::{self, SelectStatement, Statement};
 use zenobe_load::{human_count, human_time};
 
 use crate::command::{self, Command};
@@ -180,7 +180,7 @@ impl Shell {
     }
 
     /// The columns that a SELECT names, or the keys of what it reads.
-    fn first_columns(&mut self, select: &Select) -> Vec<String> {
+    fn first_columns(&mut self, select: &SelectStatement) -> Vec<String> {
         if let Some(columns) = &select.columns {
             return columns.iter().map(|column| column.name.clone()).collect();
         }

@@ -53,13 +53,13 @@ pub struct PostgresStore {
     view_age_max: Duration,
     size_bytes: Arc<AtomicU64>,
     /// Keeps the connections going, also those of snapshots that outlive the store.
-    runtime: Arc<Background>,
+    runtime: Arc<OwnedRuntime>,
 }
 
 /// A runtime that can be dropped anywhere.
-struct Background(Option<Runtime>);
+struct OwnedRuntime(Option<Runtime>);
 
-impl Drop for Background {
+impl Drop for OwnedRuntime {
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();
@@ -83,7 +83,7 @@ impl PostgresStore {
             .build()
             .map_err(|error| Error::Open { detail: format!("no threads: {error}") })?;
         let handle = runtime.handle().clone();
-        let runtime = Arc::new(Background(Some(runtime)));
+        let runtime = Arc::new(OwnedRuntime(Some(runtime)));
         let preparing = {
             let (target, connector, options) = (target.clone(), connector.clone(), options.clone());
             handle.spawn(async move { open::prepare(&target, &connector, &options).await })
@@ -198,7 +198,7 @@ impl Store for PostgresStore {
 /// A snapshot with what it needs to outlive its store.
 struct Kept {
     snapshot: view::Snapshot,
-    _runtime: Arc<Background>,
+    _runtime: Arc<OwnedRuntime>,
 }
 
 impl Reader for Kept {

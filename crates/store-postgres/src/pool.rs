@@ -131,18 +131,21 @@ impl Pool {
     }
 
     /// A connection of one's own.
-    pub async fn session(self: &Arc<Pool>, purpose: Purpose) -> Result<Lease, Error> {
+    pub async fn session(self: &Arc<Pool>, purpose: Purpose) -> Result<PooledConnection, Error> {
         let sessions = self.sessions(purpose);
         if let Ok(permit) = Arc::clone(&sessions.permits).try_acquire_owned()
             && let Some(session) = sessions.idle()
         {
-            return Ok(self.lease(purpose, session, permit));
+            return Ok(self.pooled(purpose, session, permit));
         }
         let pool = Arc::clone(self);
         self.on_runtime(async move { pool.wait_for_session(purpose).await }).await
     }
 
-    async fn wait_for_session(self: &Arc<Pool>, purpose: Purpose) -> Result<Lease, Error> {
+    async fn wait_for_session(
+        self: &Arc<Pool>,
+        purpose: Purpose,
+    ) -> Result<PooledConnection, Error> {
         let sessions = self.sessions(purpose);
         let deadline = Instant::now() + self.patience;
         let permit = timeout_at(deadline, Arc::clone(&sessions.permits).acquire_owned()).await;
@@ -154,17 +157,17 @@ impl Pool {
             Some(session) => session,
             None => self.connect(sessions.idle_in_transaction).await?,
         };
-        Ok(self.lease(purpose, session, permit))
+        Ok(self.pooled(purpose, session, permit))
     }
 
-    fn lease(
+    fn pooled(
         self: &Arc<Pool>,
         purpose: Purpose,
         session: Session,
         permit: OwnedSemaphorePermit,
-    ) -> Lease {
+    ) -> PooledConnection {
         let pool = Arc::clone(self);
-        Lease { session: Some(session), purpose, pool, is_clean: true, _permit: permit }
+        PooledConnection { session: Some(session), purpose, pool, is_clean: true, _permit: permit }
     }
 
     fn sessions(&self, purpose: Purpose) -> &Sessions {
@@ -263,7 +266,7 @@ impl Patience {
 }
 
 /// A connection of one's own, for a while.
-pub struct Lease {
+pub struct PooledConnection {
     session: Option<Session>,
     purpose: Purpose,
     pool: Arc<Pool>,
@@ -272,9 +275,9 @@ pub struct Lease {
     _permit: OwnedSemaphorePermit,
 }
 
-impl Lease {
+impl PooledConnection {
     pub fn session(&self) -> &Session {
-        self.session.as_ref().expect("a lease has its connection until it is dropped")
+        self.session.as_ref().expect("the session stays until the connection is dropped")
     }
 
     /// Sends the beginning of a transaction, and goes on without the answer.
@@ -295,7 +298,7 @@ impl Lease {
     }
 }
 
-impl Drop for Lease {
+impl Drop for PooledConnection {
     fn drop(&mut self) {
         let Some(session) = self.session.take() else { return };
         if !self.is_clean {

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use zenobe_store::{Direction, Error, Key, KeyRange, Reader, Result, Value, Visitor};
 
 use crate::fault::Fault;
-use crate::pool::{Lease, Pool, Purpose};
+use crate::pool::{Pool, PooledConnection, Purpose};
 use crate::read::{get_row, get_rows, values};
 use crate::scan::{FIRST_PAGE_ROWS, Scan, holds};
 
@@ -92,11 +92,11 @@ async fn scan_once(
             return Ok(values(reads));
         }
     }
-    let mut lease = pool.session(Purpose::View).await?;
-    lease.begin_view();
-    let scan = Scan { session: lease.session(), direction };
+    let mut connection = pool.session(Purpose::View).await?;
+    connection.begin_view();
+    let scan = Scan { session: connection.session(), direction };
     let (page, reads) =
-        try_join(scan.page(range, FIRST_PAGE_ROWS), get_rows(lease.session(), keys)).await?;
+        try_join(scan.page(range, FIRST_PAGE_ROWS), get_rows(connection.session(), keys)).await?;
     scan.run(range.clone(), page, FIRST_PAGE_ROWS, visit).await?;
     Ok(values(reads))
 }
@@ -105,42 +105,42 @@ async fn scan_once(
 pub struct Snapshot {
     pool: Arc<Pool>,
     age_max: Duration,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ViewState>>,
     beginning: tokio::sync::Mutex<()>,
 }
 
 #[derive(Clone)]
-enum State {
+enum ViewState {
     New,
-    Open(Arc<Lease>),
+    Open(Arc<PooledConnection>),
     Ended(Error),
 }
 
 impl Snapshot {
     /// With an error if there is nothing to be read.
     pub fn new(pool: Arc<Pool>, age_max: Duration, refused: Option<Error>) -> Snapshot {
-        let state = refused.map_or(State::New, State::Ended);
+        let state = refused.map_or(ViewState::New, ViewState::Ended);
         let state = Arc::new(Mutex::new(state));
         Snapshot { pool, age_max, state, beginning: tokio::sync::Mutex::default() }
     }
 
-    async fn lease(&self) -> Result<Arc<Lease>> {
+    async fn connection(&self) -> Result<Arc<PooledConnection>> {
         let state = self.state.lock().clone();
         match state {
-            State::Open(lease) => return Ok(lease),
-            State::Ended(error) => return Err(error),
-            State::New => {}
+            ViewState::Open(connection) => return Ok(connection),
+            ViewState::Ended(error) => return Err(error),
+            ViewState::New => {}
         }
         let _beginning = self.beginning.lock().await;
-        if let State::Open(lease) = &*self.state.lock() {
-            return Ok(Arc::clone(lease));
+        if let ViewState::Open(connection) = &*self.state.lock() {
+            return Ok(Arc::clone(connection));
         }
-        let mut lease = self.pool.session(Purpose::View).await?;
-        lease.begin_view();
-        let lease = Arc::new(lease);
-        *self.state.lock() = State::Open(Arc::clone(&lease));
+        let mut connection = self.pool.session(Purpose::View).await?;
+        connection.begin_view();
+        let connection = Arc::new(connection);
+        *self.state.lock() = ViewState::Open(Arc::clone(&connection));
         self.end_in_time();
-        Ok(lease)
+        Ok(connection)
     }
 
     /// Nobody may hold the store's history, and a connection, for ever.
@@ -150,7 +150,7 @@ impl Snapshot {
             tokio::time::sleep(age_max).await;
             if let Some(state) = state.upgrade() {
                 let detail = format!("the snapshot is older than {} s", age_max.as_secs());
-                *state.lock() = State::Ended(Error::Unavailable { detail });
+                *state.lock() = ViewState::Ended(Error::Unavailable { detail });
             }
         });
     }
@@ -163,16 +163,16 @@ fn failed(error: tokio_postgres::Error) -> Error {
 impl Reader for Snapshot {
     fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Value>>> {
         async move {
-            let lease = self.lease().await?;
-            Ok(get_row(lease.session(), key).await.map_err(failed)?.value)
+            let connection = self.connection().await?;
+            Ok(get_row(connection.session(), key).await.map_err(failed)?.value)
         }
         .boxed()
     }
 
     fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
         async move {
-            let lease = self.lease().await?;
-            Ok(values(get_rows(lease.session(), keys).await.map_err(failed)?))
+            let connection = self.connection().await?;
+            Ok(values(get_rows(connection.session(), keys).await.map_err(failed)?))
         }
         .boxed()
     }
@@ -195,8 +195,8 @@ impl Reader for Snapshot {
         keys: &'a [Key],
     ) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
         async move {
-            let lease = self.lease().await?;
-            let session = lease.session();
+            let connection = self.connection().await?;
+            let session = connection.session();
             if range.is_empty() || entries_max == Some(0) {
                 return Ok(values(get_rows(session, keys).await.map_err(failed)?));
             }

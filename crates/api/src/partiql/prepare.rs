@@ -7,8 +7,8 @@ use zenobe_engine::command::TableName;
 use zenobe_engine::error::{Error, PageError};
 use zenobe_expression::Update;
 use zenobe_expression::partiql::{
-    self, Delete, Parameters, Predicate, Returning, Select, Statement, StatementFault,
-    StatementKind, Test,
+    self, DeleteStatement, Parameters, Predicate, Returning, SelectStatement, Statement,
+    StatementFault, StatementKind, Test,
 };
 use zenobe_value::{AttributeValue, Attributes};
 
@@ -83,20 +83,20 @@ pub(crate) enum BoundStatement<'s> {
         returning: Option<Returning>,
     },
     Delete {
-        delete: &'s Delete,
+        delete: &'s DeleteStatement,
         predicate: Option<Predicate<'s>>,
     },
 }
 
 #[derive(Debug)]
 pub(crate) struct BoundSelect<'s> {
-    pub(crate) select: &'s Select,
+    pub(crate) select: &'s SelectStatement,
     pub(crate) predicate: Option<Predicate<'s>>,
 }
 
 impl<'s> BoundSelect<'s> {
     fn new(
-        select: &'s Select,
+        select: &'s SelectStatement,
         parameters: Parameters<'s>,
     ) -> Result<BoundSelect<'s>, StatementFault> {
         Ok(BoundSelect { select, predicate: bound(&select.condition, parameters)? })

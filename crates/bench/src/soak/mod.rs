@@ -20,7 +20,7 @@ use crate::{Result, load, machine, progress, provenance};
 
 use background::{Expiring, IndexChange};
 use mix::{Mix, Part};
-use verdict::{Limits, Verdict};
+use verdict::{Limits, SoakVerdict};
 
 /// The part of the highest rate to send.
 const LOAD: f64 = 0.7;
@@ -29,7 +29,7 @@ const ITEMS: u64 = 500_000;
 const DOCUMENT_MINUTES: f64 = 10.0;
 
 #[derive(Args)]
-pub struct Options {
+pub struct SoakOptions {
     /// How long; a run of 10 minutes or more is written to docs/soak.md
     #[arg(long, default_value_t = DOCUMENT_MINUTES)]
     minutes: f64,
@@ -47,7 +47,7 @@ pub struct Options {
 }
 
 /// Returns whether the server passed.
-pub fn run(options: &Options) -> Result<bool> {
+pub fn run(options: &SoakOptions) -> Result<bool> {
     let scratch = options.surroundings.scratch()?;
     let file_system = options.surroundings.durable_file_system()?;
     let cache = options.cache_mb.to_string();
@@ -73,7 +73,7 @@ pub fn run(options: &Options) -> Result<bool> {
         memory_at_start_mib: memory_at_start.anonymous_mib,
         cache_mib: f64::from(options.cache_mb),
     };
-    let verdict = Verdict::reach(&parts, &background, limits);
+    let verdict = SoakVerdict::reach(&parts, &background, limits);
     let text = format!(
         "Two tables of {} items each. {}",
         count(options.items as f64),
@@ -89,7 +89,7 @@ pub fn run(options: &Options) -> Result<bool> {
     Ok(verdict.faults.is_empty())
 }
 
-impl Options {
+impl SoakOptions {
     /// The command that repeats this run, without options that only say where things are.
     fn command(&self) -> String {
         let mut command = format!("cargo xtask soak --minutes {}", self.minutes);
@@ -110,7 +110,7 @@ struct Background {
     faults: Vec<String>,
 }
 
-fn soak(options: &Options, server: &Server, mix: &Mix) -> Result<(Vec<Part>, Background)> {
+fn soak(options: &SoakOptions, server: &Server, mix: &Mix) -> Result<(Vec<Part>, Background)> {
     // One part per minute. Thirds are compared, so there are at least three.
     let number = (options.minutes.round() as usize).max(3);
     let third = number / 3;
@@ -138,7 +138,7 @@ fn soak(options: &Options, server: &Server, mix: &Mix) -> Result<(Vec<Part>, Bac
     Ok((parts, Background { index_backfill, expired, faults }))
 }
 
-fn write_document(options: &Options, file_system: &str, text: &str) -> Result<()> {
+fn write_document(options: &SoakOptions, file_system: &str, text: &str) -> Result<()> {
     let document = format!(
         "# Soak\n\nWritten by `{}` on {} at commit {}. Don't edit it: run the command.\n\n\
          - machine: {}\n- data on {file_system}\n\n{text}",
@@ -162,7 +162,7 @@ mod tests {
             ("--minutes 0.5 --items 1000", "cargo xtask soak --minutes 0.5 --items 1000"),
             ("--cache-mb 64", "cargo xtask soak --minutes 10 --cache-mb 64"),
         ] {
-            assert_eq!(parsed::<Options>(words).command(), command);
+            assert_eq!(parsed::<SoakOptions>(words).command(), command);
         }
     }
 }

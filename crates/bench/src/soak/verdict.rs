@@ -36,7 +36,7 @@ impl Limits {
     }
 }
 
-pub struct Verdict {
+pub struct SoakVerdict {
     pub faults: Vec<String>,
     thirds: [Latency; 3],
     memory_mib: f64,
@@ -45,8 +45,8 @@ pub struct Verdict {
     expired: u64,
 }
 
-impl Verdict {
-    pub fn reach(parts: &[Part], background: &Background, limits: Limits) -> Verdict {
+impl SoakVerdict {
+    pub fn reach(parts: &[Part], background: &Background, limits: Limits) -> SoakVerdict {
         let thirds = thirds(parts);
         let memory_mib = parts.iter().map(|part| part.memory.anonymous_mib).fold(0.0, f64::max);
         let mut faults = background.faults.clone();
@@ -89,7 +89,7 @@ impl Verdict {
         );
         check(background.index_backfill.is_some(), "no index was added".into());
         check(background.expired > 0, "no item expired".into());
-        Verdict {
+        SoakVerdict {
             faults,
             thirds,
             memory_mib,
@@ -229,7 +229,7 @@ mod tests {
         change(&mut background);
         // 200 MiB including the allowance.
         let limits = Limits { memory_at_start_mib: 8.0, cache_mib: 64.0 };
-        Verdict::reach(parts, &background, limits).faults
+        SoakVerdict::reach(parts, &background, limits).faults
     }
 
     fn check(parts: &[Part], change: impl FnOnce(&mut Background), fault: &str) {

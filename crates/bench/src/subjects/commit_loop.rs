@@ -190,12 +190,12 @@ impl CommitLoop {
 /// The bytes to sync, and the writers that wait for them.
 #[derive(Default)]
 struct Queue {
-    state: Mutex<Group>,
+    state: Mutex<PendingGroup>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Group {
+struct PendingGroup {
     bytes: Vec<u8>,
     waiting: Vec<oneshot::Sender<()>>,
     /// Writers that have finished: a batch need not wait for them.
@@ -233,9 +233,9 @@ impl Queue {
 
     /// Waits for at least `group_min` writers and swaps their batch for the given empty one.
     /// Returns false at the end.
-    fn take(&self, group_min: usize, taken: &mut Group) -> bool {
+    fn take(&self, group_min: usize, taken: &mut PendingGroup) -> bool {
         let group = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let incomplete = |group: &mut Group| {
+        let incomplete = |group: &mut PendingGroup| {
             let complete = group.waiting.len() + group.left >= group_min;
             !group.closed && (group.waiting.is_empty() || !complete)
         };
@@ -256,7 +256,7 @@ fn commit(queue: &Queue, file: &File, log: Log, group_min: usize) -> Result<()> 
 
 fn commit_groups(queue: &Queue, file: &File, log: Log, group_min: usize) -> Result<()> {
     let mut end = 0;
-    let mut group = Group::default();
+    let mut group = PendingGroup::default();
     while queue.take(group_min, &mut group) {
         if log == Log::IsPreallocated && end + group.bytes.len() > PREALLOCATED_BYTES {
             end = 0;

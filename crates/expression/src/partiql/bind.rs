@@ -7,8 +7,8 @@ use zenobe_value::{AttributeType, AttributeValue, Attributes, EncodedValue};
 use super::fault::{Position, StatementFault};
 use super::predicate::{Predicate, PredicateOperand};
 use super::statement::{
-    Assignment, AssignmentOperand, AssignmentValue, Insert, InsertedItem, Select, Statement, Term,
-    Test, TestOperand, TypeTest, Update,
+    Assignment, AssignmentOperand, AssignmentValue, InsertStatement, InsertedItem, SelectStatement,
+    Statement, Term, Test, TestOperand, TypeTest, UpdateStatement,
 };
 use crate::error::OperandType;
 use crate::evaluate::size_of;
@@ -46,7 +46,7 @@ impl<'p> Parameters<'p> {
     }
 }
 
-impl Select {
+impl SelectStatement {
     pub fn projection(&self) -> Option<Projection> {
         let columns = self.columns.as_ref()?;
         let columns = columns.iter().map(|column| (column.name.clone(), column.path.clone()));
@@ -54,7 +54,7 @@ impl Select {
     }
 }
 
-impl Insert {
+impl InsertStatement {
     pub fn item(&self, parameters: Parameters<'_>) -> Result<Attributes, StatementFault> {
         let fields = match &self.item {
             InsertedItem::Fields(fields) => fields,
@@ -260,7 +260,7 @@ fn operand_type(operator: &str, wrong: AttributeType) -> StatementFault {
 
 // ---- assignments --------------------------------------------------------------------------------
 
-impl Update {
+impl UpdateStatement {
     /// What SET and REMOVE do to an item.
     pub fn bind(&self, parameters: Parameters<'_>) -> Result<crate::Update, StatementFault> {
         let actions = self.assignments.iter().map(|assignment| assignment.bind(parameters));

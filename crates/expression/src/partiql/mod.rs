@@ -33,9 +33,9 @@ pub use keywords::is_keyword;
 pub use number_range::range_error;
 pub use predicate::{Predicate, PredicateOperand};
 pub use statement::{
-    Assignment, AssignmentOperand, AssignmentValue, Column, Delete, Image, Insert, InsertedItem,
-    OrderKey, Returning, Select, Source, Statement, StatementKind, Term, Test, TestOperand,
-    TypeTest, Update,
+    Assignment, AssignmentOperand, AssignmentValue, Column, DeleteStatement, Image,
+    InsertStatement, InsertedItem, OrderKey, Returning, SelectStatement, Source, Statement,
+    StatementKind, Term, Test, TestOperand, TypeTest, UpdateStatement,
 };
 
 /// Parses a statement, or returns it from this thread's cache.

@@ -17,12 +17,12 @@ pub struct Statement {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum StatementKind {
-    Select(Select),
-    Insert(Insert),
-    Update(Update),
-    Delete(Delete),
+    Select(SelectStatement),
+    Insert(InsertStatement),
+    Update(UpdateStatement),
+    Delete(DeleteStatement),
     /// `EXISTS(SELECT …)`
-    Exists(Select),
+    Exists(SelectStatement),
 }
 
 impl Statement {
@@ -38,7 +38,7 @@ impl Statement {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Select {
+pub struct SelectStatement {
     /// `None` is `*`.
     pub columns: Option<Vec<Column>>,
     pub source: Source,
@@ -70,7 +70,7 @@ pub struct OrderKey {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Insert {
+pub struct InsertStatement {
     pub table: String,
     pub item: InsertedItem,
 }
@@ -84,7 +84,7 @@ pub enum InsertedItem {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Update {
+pub struct UpdateStatement {
     pub table: String,
     /// In text order. Their targets neither overlap nor conflict.
     pub assignments: Vec<Assignment>,
@@ -93,7 +93,7 @@ pub struct Update {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Delete {
+pub struct DeleteStatement {
     pub table: String,
     pub condition: Option<Test>,
     /// `RETURNING ALL OLD *`, the only form there is.

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use zenobe_expression::partiql::{
-    Assignment, Image, InsertedItem, Parameters, Position, Select, Statement, StatementFault,
-    StatementKind, Term, parse,
+    Assignment, Image, InsertedItem, Parameters, Position, SelectStatement, Statement,
+    StatementFault, StatementKind, Term, parse,
 };
 use zenobe_value::{AttributeType, AttributeValue, Attributes, EncodedItem, Number, NumberError};
 
@@ -15,7 +15,7 @@ fn number(number: i64) -> AttributeValue {
     AttributeValue::N(Number::from(number))
 }
 
-fn select(statement: &Statement) -> &Select {
+fn select(statement: &Statement) -> &SelectStatement {
     match &statement.kind {
         StatementKind::Select(select) => select,
         other => panic!("{other:?} is no SELECT"),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::response::{Fault, Response, ResponseParser};
-use super::stream::{Security, Stream};
+use super::transport::{Security, Transport};
 use crate::target::Target;
 use crate::{LoadError, Result};
 
@@ -56,12 +56,12 @@ impl Connector {
 
     /// Tries the addresses until one accepts: a name may resolve to an address where nobody
     /// listens.
-    async fn connect(&self) -> io::Result<Stream> {
+    async fn connect(&self) -> io::Result<Transport> {
         let first = self.next.fetch_add(1, Ordering::Relaxed);
         let mut failure = None;
         for offset in 0..self.addresses.len() {
             let address = self.addresses[first.wrapping_add(offset) % self.addresses.len()];
-            match Stream::open(address, self.security.as_ref()).await {
+            match Transport::open(address, self.security.as_ref()).await {
                 Ok(stream) => return Ok(stream),
                 Err(error) => failure = Some(error),
             }
@@ -72,7 +72,7 @@ impl Connector {
 
 pub struct Connection {
     connector: Connector,
-    stream: Option<Stream>,
+    stream: Option<Transport>,
     /// Whether this stream has carried a response. Only then can its end mean that the server
     /// closed an idle connection.
     used: bool,
@@ -158,7 +158,7 @@ impl Connection {
 }
 
 async fn attempt(
-    stream: &mut Stream,
+    stream: &mut Transport,
     input: &mut Vec<u8>,
     request: &[u8],
 ) -> std::result::Result<Response, Failure> {

@@ -3,7 +3,7 @@
 mod connection;
 mod request;
 mod response;
-mod stream;
+mod transport;
 
 pub(crate) use connection::{Connection, Connector, Failure, Received};
 pub(crate) use request::{Call, Request};

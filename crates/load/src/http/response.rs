@@ -32,13 +32,13 @@ pub enum Fault {
 /// Follows one response through a growing input.
 #[derive(Debug, Default)]
 pub struct ResponseParser {
-    state: State,
+    state: ParseState,
     /// Where the response starts: after interim responses, which have no body.
     start: usize,
 }
 
 #[derive(Debug, Default)]
-enum State {
+enum ParseState {
     #[default]
     Head,
     Sized(Response),
@@ -52,30 +52,32 @@ impl ResponseParser {
         if input.len() > RESPONSE_BYTES_MAX {
             return Err(Fault::Size);
         }
-        while let State::Head = self.state {
+        while let ParseState::Head = self.state {
             let Some((state, size)) = read_head(&input[self.start..], self.start)? else {
                 let is_endless = input.len() - self.start > HEAD_BYTES_MAX;
                 return if is_endless { Err(Fault::Size) } else { Ok(None) };
             };
             match &state {
-                State::Sized(Response { status: 100..200, .. }) => self.start += size,
+                ParseState::Sized(Response { status: 100..200, .. }) => self.start += size,
                 _ => self.state = state,
             }
         }
         Ok(match &mut self.state {
-            State::Sized(response) if input.len() >= response.body.end => Some(response.clone()),
-            State::Chunked(response, chunks) => {
+            ParseState::Sized(response) if input.len() >= response.body.end => {
+                Some(response.clone())
+            }
+            ParseState::Chunked(response, chunks) => {
                 let is_complete = chunks.advance(input, &mut response.body)?;
                 is_complete.then(|| response.clone())
             }
-            State::Sized(_) | State::UntilClose(_) | State::Head => None,
+            ParseState::Sized(_) | ParseState::UntilClose(_) | ParseState::Head => None,
         })
     }
 
     /// The response, if it ends with the input.
     pub fn end(self, input: &[u8]) -> Result<Response, Fault> {
         match self.state {
-            State::UntilClose(mut response) => {
+            ParseState::UntilClose(mut response) => {
                 response.body.end = input.len();
                 Ok(response)
             }
@@ -86,7 +88,7 @@ impl ResponseParser {
     /// How large the input will get, if known.
     pub fn size_expected(&self) -> Option<usize> {
         match &self.state {
-            State::Sized(response) => Some(response.body.end),
+            ParseState::Sized(response) => Some(response.body.end),
             _ => None,
         }
     }
@@ -95,7 +97,7 @@ impl ResponseParser {
 /// The state after a head that starts at `start`, and the head's size. `None` until the head is
 /// complete.
 #[inline]
-fn read_head(input: &[u8], start: usize) -> Result<Option<(State, usize)>, Fault> {
+fn read_head(input: &[u8], start: usize) -> Result<Option<(ParseState, usize)>, Fault> {
     let mut lines = Lines { rest: input };
     let Some(first) = lines.next() else { return Ok(None) };
     let (status, mut close) = read_status(first)?;
@@ -119,14 +121,16 @@ fn read_head(input: &[u8], start: usize) -> Result<Option<(State, usize)>, Fault
     let body = body_start..body_start;
     let has_no_body = matches!(status, 100..200 | 204 | 304);
     let state = match length {
-        _ if has_no_body => State::Sized(Response { status, body, close }),
-        _ if chunked => State::Chunked(Response { status, body, close }, Chunks::new(body_start)),
+        _ if has_no_body => ParseState::Sized(Response { status, body, close }),
+        _ if chunked => {
+            ParseState::Chunked(Response { status, body, close }, Chunks::new(body_start))
+        }
         Some(length) => {
             let end = body_start.checked_add(length).filter(|end| *end <= RESPONSE_BYTES_MAX);
             let body = body_start..end.ok_or(Fault::Size)?;
-            State::Sized(Response { status, body, close })
+            ParseState::Sized(Response { status, body, close })
         }
-        None => State::UntilClose(Response { status, body, close: true }),
+        None => ParseState::UntilClose(Response { status, body, close: true }),
     };
     Ok(Some((state, size)))
 }

@@ -19,7 +19,7 @@ use super::group::{Expected, Group};
 use super::resolve::{Resolved, resolve};
 use crate::fault::Fault;
 use crate::keys::{Digest, head, heads, whole};
-use crate::pool::{Lease, Pool, Purpose};
+use crate::pool::{Pool, PooledConnection, Purpose};
 use crate::sql::Session;
 
 pub enum Outcome {
@@ -48,23 +48,23 @@ type Parameter<'a> = &'a (dyn ToSql + Sync);
 type Sent<'a> = Vec<BoxFuture<'a, Result<(), PgError>>>;
 
 pub async fn commit(pool: &std::sync::Arc<Pool>, group: &Group, slot: i16) -> Outcome {
-    let mut lease = match pool.session(Purpose::Write).await {
-        Ok(lease) => lease,
+    let mut connection = match pool.session(Purpose::Write).await {
+        Ok(connection) => connection,
         Err(error) => return Outcome::Failed(error),
     };
     let id: [u8; 16] = rand::random();
-    lease.begin_write();
-    let (sequences, ended) = transact(&lease, group, slot, &id).await;
+    connection.begin_write();
+    let (sequences, ended) = transact(&connection, group, slot, &id).await;
     let fault = match ended {
         Ended::Committed => {
-            lease.ended();
+            connection.ended();
             return Outcome::Committed(sequences);
         }
         // Whether a transaction that failed is then committed or rolled back comes to the same.
         Ended::Not(fault) => return fault.into(),
         Ended::Unknown(detail) => detail,
     };
-    drop(lease);
+    drop(connection);
     match resolve(pool, &id).await {
         Resolved::Committed => Outcome::Committed(sequences),
         Resolved::NotCommitted => Outcome::Lost(fault),
@@ -80,8 +80,13 @@ enum Ended {
 }
 
 /// Everything between the beginning and the end of the transaction, and its end.
-async fn transact(lease: &Lease, group: &Group, slot: i16, id: &[u8]) -> (Vec<u64>, Ended) {
-    let session = lease.session();
+async fn transact(
+    connection: &PooledConnection,
+    group: &Group,
+    slot: i16,
+    id: &[u8],
+) -> (Vec<u64>, Ended) {
+    let session = connection.session();
     let expected = Expectations::of(group);
     let mut sequences = Vec::with_capacity(group.appends());
     let last = group.segments.len() - 1;

@@ -26,12 +26,12 @@ pub struct Queue {
     in_flight_max: usize,
     /// The slot of counters that this node begins with: another node's is most likely another.
     slot: i16,
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     pub groups: AtomicU64,
     pub batches: AtomicU64,
 }
 
-struct State {
+struct QueueState {
     cache: Cache,
     /// What groups that are not committed yet have put or deleted.
     overlay: FxHashMap<Key, Overlaid>,
@@ -110,7 +110,7 @@ const SLOTS: i16 = 64;
 
 impl Queue {
     pub fn new(pool: Arc<Pool>, options: &Options) -> Queue {
-        let state = State {
+        let state = QueueState {
             cache: Cache::new(options.cache_bytes),
             overlay: FxHashMap::default(),
             waiting: VecDeque::new(),
@@ -209,7 +209,7 @@ impl Queue {
     }
 
     /// Sends off every group that waits for nothing but a connection.
-    fn pump(self: &Arc<Queue>, state: &mut State) {
+    fn pump(self: &Arc<Queue>, state: &mut QueueState) {
         while state.in_flight.len() < self.in_flight_max {
             let Some(ready) = state.waiting.iter().position(|group| group.after.is_empty()) else {
                 return;
@@ -273,7 +273,7 @@ impl Queue {
     }
 }
 
-impl State {
+impl QueueState {
     /// Whether a decision was made on what still holds.
     fn is_as_seen(&mut self, set: WriteSet<'_>, view: &View) -> bool {
         declared(set).zip(&view.sources).all(|(key, source)| {

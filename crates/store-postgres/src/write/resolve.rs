@@ -11,7 +11,7 @@ use tokio_postgres::error::SqlState;
 use zenobe_store::Error;
 
 use crate::fault;
-use crate::pool::{Lease, Pool, Purpose};
+use crate::pool::{Pool, PooledConnection, Purpose};
 
 pub enum Resolved {
     Committed,
@@ -27,7 +27,7 @@ pub async fn resolve(pool: &Arc<Pool>, id: &[u8]) -> Resolved {
     let mut problem = String::new();
     for _ in 0..TRIES {
         match pool.session(Purpose::Write).await {
-            Ok(lease) => match ask(&lease, id).await {
+            Ok(connection) => match ask(&connection, id).await {
                 Ok(resolved) => return resolved,
                 Err(error) => problem = fault::text(&error),
             },
@@ -39,8 +39,8 @@ pub async fn resolve(pool: &Arc<Pool>, id: &[u8]) -> Resolved {
     Resolved::Unknown(problem)
 }
 
-async fn ask(lease: &Lease, id: &[u8]) -> Result<Resolved, tokio_postgres::Error> {
-    let session = lease.session();
+async fn ask(connection: &PooledConnection, id: &[u8]) -> Result<Resolved, tokio_postgres::Error> {
+    let session = connection.session();
     let fenced = session.client.execute(&session.statements.record_commit, &[&id, &true]).await;
     match fenced {
         Ok(_) => return Ok(Resolved::NotCommitted),

@@ -5,8 +5,8 @@ use super::expression::{Expression, Node};
 use crate::partiql::fault::{Position, StatementFault, Unsupported};
 use crate::partiql::lexer::{TokenKind, unquoted};
 use crate::partiql::statement::{
-    Column, Delete, Image, Insert, InsertedItem, OrderKey, Returning, Select, Source,
-    StatementKind, Term, Test, Update,
+    Column, DeleteStatement, Image, InsertStatement, InsertedItem, OrderKey, Returning,
+    SelectStatement, Source, StatementKind, Term, Test, UpdateStatement,
 };
 use crate::syntax::Span;
 use zenobe_value::{Path, PathElement};
@@ -64,7 +64,7 @@ impl Parser<'_> {
 
     // ---- SELECT ---------------------------------------------------------------------------------
 
-    fn select(&mut self) -> Result<Select, StatementFault> {
+    fn select(&mut self) -> Result<SelectStatement, StatementFault> {
         let mut function_column = None;
         let columns = match self.accept(TokenKind::Star) {
             true => None,
@@ -85,7 +85,7 @@ impl Parser<'_> {
         {
             self.keep_first(StatementFault::UnexpectedPathComponent { position });
         }
-        Ok(Select { columns, source, condition, order, function_column })
+        Ok(SelectStatement { columns, source, condition, order, function_column })
     }
 
     fn columns(
@@ -188,7 +188,7 @@ impl Parser<'_> {
 
     // ---- INSERT ---------------------------------------------------------------------------------
 
-    fn insert(&mut self) -> Result<Insert, StatementFault> {
+    fn insert(&mut self) -> Result<InsertStatement, StatementFault> {
         self.expect_word("INTO")?;
         let (source, span) = self.source()?;
         if source.index.is_some() {
@@ -203,7 +203,7 @@ impl Parser<'_> {
         }
         let value = self.expression()?;
         let item = self.inserted_item(value);
-        Ok(Insert { table: source.table, item })
+        Ok(InsertStatement { table: source.table, item })
     }
 
     fn inserted_item(&mut self, value: Expression) -> InsertedItem {
@@ -232,7 +232,7 @@ impl Parser<'_> {
 
     // ---- UPDATE and DELETE ----------------------------------------------------------------------
 
-    fn update(&mut self) -> Result<Update, StatementFault> {
+    fn update(&mut self) -> Result<UpdateStatement, StatementFault> {
         let table = self.written_table()?;
         if !self.at_word("SET") && !self.at_word("REMOVE") {
             self.refuse_alias();
@@ -240,20 +240,20 @@ impl Parser<'_> {
         let assignments = self.assignments()?;
         let condition = self.condition()?;
         let returning = self.returning()?.map(|(returning, _)| returning);
-        Ok(Update { table, assignments, condition, returning })
+        Ok(UpdateStatement { table, assignments, condition, returning })
     }
 
     /// `FROM table WHERE … SET …`
-    fn update_from_first(&mut self) -> Result<Update, StatementFault> {
+    fn update_from_first(&mut self) -> Result<UpdateStatement, StatementFault> {
         let table = self.written_table()?;
         self.refuse_alias();
         let condition = self.condition()?;
         let assignments = self.assignments()?;
         let returning = self.returning()?.map(|(returning, _)| returning);
-        Ok(Update { table, assignments, condition, returning })
+        Ok(UpdateStatement { table, assignments, condition, returning })
     }
 
-    fn delete(&mut self) -> Result<Delete, StatementFault> {
+    fn delete(&mut self) -> Result<DeleteStatement, StatementFault> {
         self.expect_word("FROM")?;
         let table = self.written_table()?;
         self.refuse_alias();
@@ -265,7 +265,7 @@ impl Parser<'_> {
         {
             self.keep(StatementFault::DeleteReturning { clause });
         }
-        Ok(Delete { table, condition, returns_old })
+        Ok(DeleteStatement { table, condition, returns_old })
     }
 
     fn written_table(&mut self) -> Result<String, StatementFault> {

@@ -13,7 +13,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
 
-pub enum Stream {
+pub enum Transport {
     Plain(TcpStream),
     Secure(Box<TlsStream<TcpStream>>),
 }
@@ -46,20 +46,22 @@ impl Security {
     }
 }
 
-impl Stream {
-    pub async fn open(address: SocketAddr, security: Option<&Security>) -> io::Result<Stream> {
+impl Transport {
+    pub async fn open(address: SocketAddr, security: Option<&Security>) -> io::Result<Transport> {
         let plain = TcpStream::connect(address).await?;
         plain.set_nodelay(true)?;
-        let Some(Security { connector, name }) = security else { return Ok(Stream::Plain(plain)) };
+        let Some(Security { connector, name }) = security else {
+            return Ok(Transport::Plain(plain));
+        };
         let secure = connector.connect(name.clone(), plain).await?;
-        Ok(Stream::Secure(Box::new(secure)))
+        Ok(Transport::Secure(Box::new(secure)))
     }
 
     #[inline]
     pub async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
-            Stream::Plain(stream) => stream.write_all(bytes).await,
-            Stream::Secure(stream) => {
+            Transport::Plain(stream) => stream.write_all(bytes).await,
+            Transport::Secure(stream) => {
                 stream.write_all(bytes).await?;
                 stream.flush().await
             }
@@ -70,8 +72,8 @@ impl Stream {
     #[inline]
     pub async fn read(&mut self, input: &mut Vec<u8>) -> io::Result<usize> {
         match self {
-            Stream::Plain(stream) => stream.read_buf(input).await,
-            Stream::Secure(stream) => stream.read_buf(input).await,
+            Transport::Plain(stream) => stream.read_buf(input).await,
+            Transport::Secure(stream) => stream.read_buf(input).await,
         }
     }
 }
