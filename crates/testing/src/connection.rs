@@ -94,7 +94,7 @@ pub struct Reply {
 
 impl Reply {
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+        find_header(&self.headers, name)
     }
 
     /// The body, if it is text.
@@ -130,33 +130,53 @@ impl Reply {
 }
 
 fn read_reply(stream: &mut impl BufRead) -> io::Result<Reply> {
-    let malformed = |what| io::Error::new(io::ErrorKind::InvalidData, what);
     let status_line = read_line(stream)?;
     let status = status_line.split(' ').nth(1).and_then(|code| code.parse().ok());
     let status = status.ok_or_else(|| malformed("no status line"))?;
+    let headers = read_headers(stream)?;
+    let bytes = match read_body(stream, &headers)? {
+        Some(bytes) => bytes,
+        // "100 Continue" has no body.
+        None if status < 200 => Vec::new(),
+        None => return Err(malformed("no content length")),
+    };
+    let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+    Ok(Reply { status, headers, body, bytes })
+}
+
+/// The header lines up to the empty one, with their names in lower case.
+pub(crate) fn read_headers(stream: &mut impl BufRead) -> io::Result<Vec<(String, String)>> {
     let mut headers = Vec::new();
     loop {
         let line = read_line(stream)?;
         if line.is_empty() {
-            break;
+            return Ok(headers);
         }
         let (name, value) = line.split_once(':').ok_or_else(|| malformed("no header"))?;
         headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
     }
-    let mut reply = Reply { status, headers, body: Value::Null, bytes: Vec::new() };
-    let length = match reply.header("content-length").map(str::parse) {
-        Some(length) => length.map_err(|_| malformed("no length"))?,
-        // "100 Continue" has no body.
-        None if status < 200 => 0,
-        None => return Err(malformed("no content length")),
-    };
-    reply.bytes.resize(length, 0);
-    stream.read_exact(&mut reply.bytes)?;
-    reply.body = serde_json::from_slice(&reply.bytes).unwrap_or(Value::Null);
-    Ok(reply)
 }
 
-fn read_line(stream: &mut impl BufRead) -> io::Result<String> {
+/// The body, if the headers give its length.
+pub(crate) fn read_body(
+    stream: &mut impl BufRead,
+    headers: &[(String, String)],
+) -> io::Result<Option<Vec<u8>>> {
+    let Some(length) = find_header(headers, "content-length") else { return Ok(None) };
+    let mut body = vec![0; length.parse().map_err(|_| malformed("no length"))?];
+    stream.read_exact(&mut body)?;
+    Ok(Some(body))
+}
+
+pub(crate) fn find_header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    headers.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
+}
+
+fn malformed(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+pub(crate) fn read_line(stream: &mut impl BufRead) -> io::Result<String> {
     let mut line = String::new();
     if stream.read_line(&mut line)? == 0 {
         return Err(io::ErrorKind::UnexpectedEof.into());

@@ -3,6 +3,7 @@
 //!
 //! - [`ServerProcess`] starts `zenobe serve`, kills or stops it, and checks how it ended.
 //! - [`Client`] speaks the wire protocol; [`Connection`] sends exactly the bytes that it is told to.
+//! - [`start_scripted_server`] starts a server that answers as the test says.
 //! - [`wait_until`] waits for a condition.
 //! - [`TemporaryDirectory`] is removed after a passing test and kept after a failing one.
 //! - [`Postgres`] is a server with a database for each test.
@@ -21,6 +22,7 @@ mod connection;
 pub mod linearizability;
 mod postgres;
 mod process;
+mod scripted_server;
 mod seed;
 mod server_process;
 mod temporary_directory;
@@ -32,6 +34,10 @@ pub use connection::{Connection, Reply};
 pub use postgres::Postgres;
 pub use process::{Output, Process, Stream};
 pub use rustix::process::Signal;
+pub use scripted_server::{
+    ScriptedReply, ScriptedRequest, http_response, start_scripted_server,
+    start_scripted_server_over,
+};
 pub use seed::Seed;
 pub use server_process::{
     ServerOptions, ServerProcess, StartError, listening_address, without_options,

@@ -5,14 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use zenobe_load::{Client, LoadError, Report, Stop, Target, Workload, exchange, run, run_until};
+use zenobe_testing::{ScriptedReply, ScriptedRequest, http_response, start_scripted_server};
 
-use crate::support::{Reply, error, ok, small_plan, start_script};
+use crate::support::small_plan;
 
 const THROTTLED: &str =
     r#"{"__type":"com.amazonaws.dynamodb.v20120810#ThrottlingException","message":"slow down"}"#;
 
-fn run_against(script: impl Fn(usize) -> Reply + Send + Sync + 'static) -> Report {
-    let address = start_script(script);
+fn run_against(
+    script: impl Fn(&ScriptedRequest) -> ScriptedReply + Send + Sync + 'static,
+) -> Report {
+    let address = start_scripted_server(script);
     let mut plan = small_plan(&format!("http://{address}"), Workload::Get);
     plan.operations_max = Some(40);
     run(&plan, &mut |_| ()).unwrap()
@@ -24,10 +27,10 @@ fn errors(pairs: &[(&str, u64)]) -> BTreeMap<String, u64> {
 
 #[test]
 fn errors_are_counted_by_their_names() {
-    let report = run_against(|number| match number % 4 {
-        0 => Reply::Send(error(400, THROTTLED)),
-        1 => Reply::Send(error(503, "<html>")),
-        _ => Reply::Send(ok("{}")),
+    let report = run_against(|request| match request.number % 4 {
+        0 => ScriptedReply::response(400, THROTTLED),
+        1 => ScriptedReply::response(503, "<html>"),
+        _ => ScriptedReply::response(200, "{}"),
     });
     assert_eq!(report.errors, errors(&[("ThrottlingException", 10), ("HTTP 503", 10)]));
     assert_eq!(report.requests, 20);
@@ -42,20 +45,22 @@ fn a_connection_that_the_server_closes_is_opened_again() {
         let length = body.len();
         format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}")
     };
-    let report = run_against(move |_| Reply::SendAndClose(closing("{}").into_bytes()));
+    let report = run_against(move |_| ScriptedReply::SendAndClose(closing("{}").into_bytes()));
     assert_eq!((report.requests, report.error_count()), (40, 0));
     assert_eq!(report.reconnects, 36);
 
     // The server closes silently after each response: the next request meets a closed connection.
-    let report = run_against(|_| Reply::SendAndClose(ok("{}")));
+    let report = run_against(|_| ScriptedReply::SendAndClose(http_response(200, "{}")));
     assert_eq!((report.requests, report.error_count()), (40, 0));
     assert_eq!(report.reconnects, 36);
 
     // The server closes in the middle of a response.
-    let report = run_against(|number| match number {
-        5 => Reply::SendAndClose(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}".to_vec()),
-        6 => Reply::SendAndClose(b"SMTP".to_vec()),
-        _ => Reply::Send(ok("{}")),
+    let report = run_against(|request| match request.number {
+        5 => {
+            ScriptedReply::SendAndClose(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}".to_vec())
+        }
+        6 => ScriptedReply::SendAndClose(b"SMTP".to_vec()),
+        _ => ScriptedReply::response(200, "{}"),
     });
     assert_eq!(report.errors, errors(&[("(malformed answer)", 2)]));
     assert_eq!(report.requests, 38);
@@ -63,10 +68,10 @@ fn a_connection_that_the_server_closes_is_opened_again() {
 
 #[test]
 fn a_server_that_never_answers_is_given_up() {
-    let address = start_script(|number| match number {
-        0..4 => Reply::Send(ok("{}")),
-        4 => Reply::Hang,
-        _ => Reply::Close,
+    let address = start_scripted_server(|request| match request.number {
+        0..4 => ScriptedReply::response(200, "{}"),
+        4 => ScriptedReply::Hang,
+        _ => ScriptedReply::Close,
     });
     let mut plan = small_plan(&format!("http://{address}"), Workload::Get);
     plan.connections = 1;
@@ -80,14 +85,15 @@ fn a_server_that_never_answers_is_given_up() {
 #[test]
 fn throttling_is_retried_only_if_asked() {
     let unprocessed = r#"{"UnprocessedItems":{"zenobe-bench":[{"PutRequest":{"Item":{}}}]}}"#;
-    for (workload, first) in
-        [(Workload::Put, error(400, THROTTLED)), (Workload::BatchWrite, ok(unprocessed))]
-    {
+    for (workload, first) in [
+        (Workload::Put, http_response(400, THROTTLED)),
+        (Workload::BatchWrite, http_response(200, unprocessed)),
+    ] {
         for retry_throttled in [false, true] {
             let first = first.clone();
-            let address = start_script(move |number| match number {
-                0..3 => Reply::Send(first.clone()),
-                _ => Reply::Send(ok("{}")),
+            let address = start_scripted_server(move |request| match request.number {
+                0..3 => ScriptedReply::Send(first.clone()),
+                _ => ScriptedReply::response(200, "{}"),
             });
             let mut plan = small_plan(&format!("http://{address}"), workload);
             plan.connections = 1;
@@ -102,7 +108,7 @@ fn throttling_is_retried_only_if_asked() {
 
 #[test]
 fn a_stopped_run_reports_what_it_has() {
-    let address = start_script(|_| Reply::Send(ok("{}")));
+    let address = start_scripted_server(|_| ScriptedReply::response(200, "{}"));
     let mut plan = small_plan(&format!("http://{address}"), Workload::Get);
     plan.operations_max = None;
     plan.warmup = Duration::ZERO;
@@ -126,7 +132,7 @@ fn an_endpoint_without_a_server_is_named() {
 
 #[test]
 fn answers_with_errors_are_answers() {
-    let address = start_script(|_| Reply::Send(error(400, THROTTLED)));
+    let address = start_scripted_server(|_| ScriptedReply::response(400, THROTTLED));
     let target = Target::new(&format!("http://{address}"), "us-east-1", None).unwrap();
     let answer = exchange(&target, "ListTables", b"{}").unwrap();
     assert_eq!((answer.status, answer.is_success()), (400, false));
@@ -138,12 +144,12 @@ fn answers_with_errors_are_answers() {
 fn a_call_that_is_dropped_takes_its_connection_with_it() {
     let arrived = Arc::new(tokio::sync::Notify::new());
     let seen = arrived.clone();
-    let address = start_script(move |number| match number {
+    let address = start_scripted_server(move |request| match request.number {
         1 => {
             seen.notify_one();
-            Reply::Hang
+            ScriptedReply::Hang
         }
-        _ => Reply::Send(ok(&format!("{{\"number\":{number}}}"))),
+        number => ScriptedReply::response(200, &format!("{{\"number\":{number}}}")),
     });
     let target = Target::new(&format!("http://{address}"), "us-east-1", None).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

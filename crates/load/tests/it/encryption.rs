@@ -7,14 +7,15 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned, crypto};
 use zenobe_load::{LoadError, Target, Workload, run};
+use zenobe_testing::{ScriptedReply, start_scripted_server_over};
 
-use crate::support::{Reply, ok, small_plan, start_script_over};
+use crate::support::small_plan;
 
 #[test]
 fn an_encrypted_endpoint_is_loaded_if_its_certificate_is_trusted() {
     let configuration = server_configuration();
-    let address = start_script_over(
-        |_| Reply::Send(ok(&"x".repeat(100_000))),
+    let address = start_scripted_server_over(
+        |_| ScriptedReply::response(200, &"x".repeat(100_000)),
         move |stream| {
             let connection = ServerConnection::new(configuration.clone()).unwrap();
             StreamOwned::new(connection, stream)

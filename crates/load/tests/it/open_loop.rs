@@ -4,8 +4,9 @@ use std::thread;
 use std::time::Duration;
 
 use zenobe_load::{Pacing, Workload, run};
+use zenobe_testing::{ScriptedReply, start_scripted_server};
 
-use crate::support::{Reply, ok, small_plan, start_script};
+use crate::support::small_plan;
 
 /// The server stalls once, long enough for many requests to become due. Each of them must be
 /// measured from its due time, although all but one were sent after the stall. All bounds are lower
@@ -14,11 +15,11 @@ use crate::support::{Reply, ok, small_plan, start_script};
 fn a_stall_shows_in_the_latency_of_the_requests_that_waited() {
     const STALLED: usize = 50;
     let stall = Duration::from_millis(300);
-    let address = start_script(move |number| {
-        if number == STALLED {
+    let address = start_scripted_server(move |request| {
+        if request.number == STALLED {
             thread::sleep(stall);
         }
-        Reply::Send(ok("{}"))
+        ScriptedReply::response(200, "{}")
     });
     let mut plan = small_plan(&format!("http://{address}"), Workload::Get);
     (plan.connections, plan.threads) = (1, 1);
@@ -44,7 +45,7 @@ fn a_stall_shows_in_the_latency_of_the_requests_that_waited() {
 
 #[test]
 fn requests_that_are_due_but_unsent_are_counted() {
-    let address = start_script(|_| Reply::Hang);
+    let address = start_scripted_server(|_| ScriptedReply::Hang);
     let mut plan = small_plan(&format!("http://{address}"), Workload::Put);
     plan.connections = 3;
     plan.operations_max = None;
@@ -63,7 +64,7 @@ fn requests_that_are_due_but_unsent_are_counted() {
 
 #[test]
 fn workers_share_the_schedule() {
-    let address = start_script(|_| Reply::Send(ok("{}")));
+    let address = start_scripted_server(|_| ScriptedReply::response(200, "{}"));
     for (connections, threads, operations) in [(5, 3, 100), (2, 2, 1), (3, 8, 2), (1, 1, 1)] {
         let mut plan = small_plan(&format!("http://{address}"), Workload::Get);
         (plan.connections, plan.threads) = (connections, threads);

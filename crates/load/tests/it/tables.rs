@@ -3,9 +3,9 @@
 use zenobe_load::{
     Credential, LoadError, LoadProgress, Plan, Target, Workload, drop_table, exchange, prepare, run,
 };
-use zenobe_testing::{ServerProcess, TemporaryDirectory};
+use zenobe_testing::{ScriptedReply, ServerProcess, TemporaryDirectory, start_scripted_server};
 
-use crate::support::{Reply, ok, small_plan, start_script};
+use crate::support::small_plan;
 
 fn steps(plan: &Plan) -> Vec<LoadProgress> {
     let mut steps = Vec::new();
@@ -81,7 +81,7 @@ fn a_table_that_was_changed_is_made_again() {
 #[test]
 fn an_endpoint_that_describes_no_table_is_rejected_at_once() {
     for body in ["{}", r#"{"Table":{}}"#, "[]", "not JSON"] {
-        let address = start_script(move |_| Reply::Send(ok(body)));
+        let address = start_scripted_server(move |_| ScriptedReply::response(200, body));
         let plan = small_plan(&format!("http://{address}"), Workload::Get);
         let refused = prepare(&plan, &mut |step| panic!("{step:?}")).unwrap_err();
         assert!(matches!(refused, LoadError::Unexpected { .. }), "{refused}");

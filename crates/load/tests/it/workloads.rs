@@ -6,9 +6,9 @@ use zenobe_load::{
     Distribution, Identity, Operation, Pacing, Plan, Report, Workload, exchange, html, json, plot,
     prepare, run, summary,
 };
-use zenobe_testing::{ServerProcess, wait_until};
+use zenobe_testing::{ScriptedReply, ServerProcess, start_scripted_server, wait_until};
 
-use crate::support::{Reply, ok, small_plan, start_script};
+use crate::support::small_plan;
 
 #[test]
 fn the_server_takes_every_request_of_every_workload() {
@@ -43,7 +43,7 @@ fn the_server_takes_every_distribution_in_both_loops() {
 
 #[test]
 fn a_server_that_always_answers_the_same_can_be_loaded() {
-    let address = start_script(|_| Reply::Send(ok("a fixed body")));
+    let address = start_scripted_server(|_| ScriptedReply::response(200, "a fixed body"));
     for workload in Workload::ALL {
         let plan = small_plan(&format!("http://{address}"), workload);
         check_complete(&plan, &run(&plan, &mut |_| ()).unwrap());

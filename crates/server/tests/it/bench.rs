@@ -1,13 +1,12 @@
 //! `zenobe bench` as a process: its output, its files, its exit status.
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::process::Output;
-use std::thread;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
-use zenobe_testing::{ServerProcess, TemporaryDirectory};
+use zenobe_testing::{ScriptedReply, ServerProcess, TemporaryDirectory, start_scripted_server};
 
 use crate::commands::{check_refusal, zenobe};
 
@@ -83,14 +82,7 @@ fn unwritable_results_fail_before_the_run_or_drop_the_table() {
 
 #[test]
 fn failed_operations_fail_the_command_unless_that_is_accepted() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let endpoint = format!("http://{}", listener.local_addr().unwrap());
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            thread::spawn(move || refuse_reads(stream.unwrap()));
-        }
-    });
-    let output = bench(&endpoint, &["get"]);
+    let output = bench(&start_unreadable_table(), &["get"]);
     let told = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{told}");
     assert!(
@@ -99,51 +91,25 @@ fn failed_operations_fail_the_command_unless_that_is_accepted() {
     );
     let summary = text(&output.stdout);
     assert!(summary.contains("40 × ValidationException: no"), "{summary}");
-    assert!(bench(&endpoint, &["get", "--allow-errors"]).status.success());
+    let accepted = bench(&start_unreadable_table(), &["get", "--allow-errors"]);
+    assert!(accepted.status.success());
 }
 
-/// A table that accepts writes but rejects reads.
-fn refuse_reads(mut stream: TcpStream) {
-    let mut input = Vec::new();
-    let mut is_there = false;
-    while let Some(head) = next_request(&mut stream, &mut input) {
-        let (status, body) = match head.split("DynamoDB_20120810.").nth(1).unwrap() {
-            operation if operation.starts_with("DescribeTable") && is_there => {
+/// The endpoint of a new table that accepts writes but rejects reads.
+fn start_unreadable_table() -> String {
+    let is_created = AtomicBool::new(false);
+    let address = start_scripted_server(move |request| {
+        let (status, body) = match request.operation() {
+            Some("DescribeTable") if is_created.swap(true, Ordering::SeqCst) => {
                 (200, r#"{"Table":{"TableStatus":"ACTIVE"}}"#)
             }
-            operation if operation.starts_with("DescribeTable") => {
-                is_there = true;
-                (400, r#"{"__type":"x#ResourceNotFoundException"}"#)
-            }
-            operation if operation.starts_with("GetItem") => {
-                (400, r#"{"__type":"x#ValidationException","message":"no"}"#)
-            }
+            Some("DescribeTable") => (400, r#"{"__type":"x#ResourceNotFoundException"}"#),
+            Some("GetItem") => (400, r#"{"__type":"x#ValidationException","message":"no"}"#),
             _ => (200, "{}"),
         };
-        let length = body.len();
-        let reply = format!("HTTP/1.1 {status} X\r\nContent-Length: {length}\r\n\r\n{body}");
-        if stream.write_all(reply.as_bytes()).is_err() {
-            return;
-        }
-    }
-}
-
-/// The next request's head, without its body.
-fn next_request(stream: &mut TcpStream, input: &mut Vec<u8>) -> Option<String> {
-    loop {
-        let text = String::from_utf8_lossy(input).into_owned();
-        if let Some(end) = text.find("\r\n\r\n") {
-            let head = text[..end].to_owned();
-            let length = head.split("Content-Length:").nth(1)?.trim().parse::<usize>().ok()?;
-            if input.len() >= end + 4 + length {
-                input.drain(..end + 4 + length);
-                return Some(head);
-            }
-        }
-        let mut piece = [0; 4096];
-        let count = stream.read(&mut piece).ok().filter(|count| *count > 0)?;
-        input.extend_from_slice(&piece[..count]);
-    }
+        ScriptedReply::response(status, body)
+    });
+    format!("http://{address}")
 }
 
 #[test]

@@ -1,12 +1,11 @@
 //! An HTTP endpoint inside the test, which treats each delivery as the test says.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value;
-use zenobe_testing::wait_until;
+use zenobe_testing::{ScriptedReply, http_response, start_scripted_server, wait_until};
 
 /// What the endpoint does with a delivery.
 pub enum Answer {
@@ -30,20 +29,16 @@ impl TestEndpoint {
     pub fn start(
         answer: impl Fn(usize, &[Value]) -> Answer + Send + Sync + 'static,
     ) -> TestEndpoint {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let (accepted, bodies) = (Arc::default(), Arc::default());
-        let endpoint = TestEndpoint { address, accepted, bodies };
-        let (accepted, bodies) = (endpoint.accepted.clone(), endpoint.bodies.clone());
-        let answer = Arc::new(answer);
-        std::thread::spawn(move || {
-            for stream in listener.incoming().map_while(Result::ok) {
-                let (accepted, bodies) = (accepted.clone(), bodies.clone());
-                let answer = answer.clone();
-                std::thread::spawn(move || serve(stream, &*answer, &accepted, &bodies));
-            }
-        });
-        endpoint
+        let accepted = Arc::new(Mutex::new(Vec::new()));
+        let bodies = Arc::new(Mutex::new(Vec::new()));
+        let address = {
+            let (accepted, bodies) = (Arc::clone(&accepted), Arc::clone(&bodies));
+            start_scripted_server(move |request| {
+                let body = serde_json::from_slice(&request.body).expect("a delivery is JSON");
+                deliver(body, &answer, &accepted, &bodies)
+            })
+        };
+        TestEndpoint { address, accepted, bodies }
     }
 
     pub fn url(&self) -> String {
@@ -74,19 +69,18 @@ impl TestEndpoint {
     }
 }
 
-fn serve(
-    mut stream: TcpStream,
+fn deliver(
+    body: Value,
     answer: &dyn Fn(usize, &[Value]) -> Answer,
     accepted: &Mutex<Vec<Value>>,
     bodies: &Mutex<Vec<Value>>,
-) {
-    let Some(body) = read_body(&mut stream) else { return };
+) -> ScriptedReply {
+    let records = body["Records"].as_array().cloned().unwrap_or_default();
     let call = {
         let mut bodies = bodies.lock().unwrap();
-        bodies.push(body.clone());
+        bodies.push(body);
         bodies.len() - 1
     };
-    let records = body["Records"].as_array().cloned().unwrap_or_default();
     let (status, taken, text) = match answer(call, &records) {
         Answer::Ok => (200, records.len(), String::new()),
         Answer::Status(status) => (status, 0, String::new()),
@@ -96,29 +90,11 @@ fn serve(
             let text = format!("{{\"batchItemFailures\":[{{\"itemIdentifier\":{sequence}}}]}}");
             (200, index, text)
         }
-        Answer::Hang(time) => return std::thread::sleep(time),
+        Answer::Hang(time) => {
+            std::thread::sleep(time);
+            return ScriptedReply::Close;
+        }
     };
     accepted.lock().unwrap().extend_from_slice(&records[..taken]);
-    let head = format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\n\r\n", text.len());
-    // The server may have given up waiting.
-    let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(text.as_bytes()));
-}
-
-fn read_body(stream: &mut TcpStream) -> Option<Value> {
-    let mut reader = BufReader::new(stream);
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).ok()?;
-        match line.trim_end().split_once(": ") {
-            Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
-                length = value.parse().ok()?;
-            }
-            None if line.trim_end().is_empty() => break,
-            _ => {}
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()?;
-    serde_json::from_slice(&body).ok()
+    ScriptedReply::SendAndClose(http_response(status, &text))
 }
