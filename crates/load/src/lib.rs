@@ -44,6 +44,7 @@ pub use zenobe_auth::Credential;
 pub use distribution::{Distribution, DistributionError};
 pub use error::LoadError;
 pub use exchange::{Answer, Client, exchange};
+pub use http::Call;
 pub use output::{
     Identity, html, human_bytes, human_count, human_time, json, plot, summary, three_digits,
 };

@@ -6,4 +6,5 @@ mod response;
 mod transport;
 
 pub(crate) use connection::{Connection, Connector, Failure, Received};
-pub(crate) use request::{Call, Request};
+pub use request::Call;
+pub(crate) use request::Request;

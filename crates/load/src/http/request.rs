@@ -8,8 +8,8 @@ use zenobe_auth::{Credential, Signer, Timestamp};
 
 use crate::target::Target;
 
-/// The API operations that workloads call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The operations of the API that workloads call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Call {
     GetItem,
     PutItem,

@@ -8,7 +8,7 @@ use super::Stop;
 use super::pace::Pace;
 use super::recorder::{Recorder, Times};
 use crate::Operation;
-use crate::http::{Connection, Failure, Received, Request};
+use crate::http::{Call, Connection, Failure, Received, Request};
 use crate::workload::{
     Generator, Step, UNPROCESSED, error_message, error_name, is_throttling, item_count, unprocessed,
 };
@@ -112,10 +112,12 @@ impl Driver {
             return Outcome::Refused { name, message: error_message(body) };
         }
         match step.operation {
-            Operation::Query | Operation::Scan => window.items += item_count(body).unwrap_or(0),
-            Operation::BatchGetItem | Operation::BatchWriteItem => {
+            Operation::Call(Call::Query | Call::Scan) => {
+                window.items += item_count(body).unwrap_or(0);
+            }
+            Operation::Call(batch @ (Call::BatchGetItem | Call::BatchWriteItem)) => {
                 if let Some(rest) = unprocessed(body) {
-                    self.generator.repeat_batch(step.operation, rest, &mut self.request);
+                    self.generator.repeat_batch(batch, rest, &mut self.request);
                     let name = UNPROCESSED.to_owned();
                     return Outcome::Refused { name, message: None };
                 }

@@ -47,7 +47,7 @@ pub struct Handover {
 impl Window {
     #[inline]
     pub fn tally(&mut self, operation: Operation) -> &mut Tally {
-        self.tallies[operation as usize].get_or_insert_with(|| {
+        self.tallies[operation.index()].get_or_insert_with(|| {
             Box::new(Tally { requests: 0, errors: 0, latency: empty_histogram(), service: None })
         })
     }

@@ -63,8 +63,8 @@ pub struct Step {
 }
 
 impl Step {
-    fn of(operation: Operation) -> Step {
-        Step { operation, continues: false, inserts: false }
+    fn of(call: Call) -> Step {
+        Step { operation: Operation::Call(call), continues: false, inserts: false }
     }
 }
 
@@ -131,7 +131,8 @@ impl Generator {
                 true => self.get(request),
                 false => {
                     self.get(request);
-                    Step { continues: true, ..Step::of(Operation::ReadModifyWrite) }
+                    let operation = Operation::ReadModifyWrite;
+                    Step { operation, continues: true, inserts: false }
                 }
             },
         };
@@ -146,11 +147,7 @@ impl Generator {
     }
 
     /// Renders the unprocessed part of a batch.
-    pub fn repeat_batch(&self, operation: Operation, unprocessed: &[u8], request: &mut Request) {
-        let call = match operation {
-            Operation::BatchGetItem => Call::BatchGetItem,
-            _ => Call::BatchWriteItem,
-        };
+    pub fn repeat_batch(&self, call: Call, unprocessed: &[u8], request: &mut Request) {
         let body = request.begin(call);
         body.extend_from_slice(br#"{"RequestItems":"#);
         body.extend_from_slice(unprocessed);
@@ -164,7 +161,7 @@ impl Generator {
         if step.inserts {
             self.shared.inserted.fetch_add(1, Ordering::Relaxed);
         }
-        if step.operation == Operation::Scan {
+        if step.operation == Operation::Call(Call::Scan) {
             self.last_key.clear();
             self.last_key.extend_from_slice(last_evaluated_key(body).unwrap_or_default());
         }
@@ -204,7 +201,7 @@ impl Generator {
         body.extend_from_slice(br#","Key":"#);
         self.shared.writer.write_key(self.key(self.number), body);
         body.push(b'}');
-        Step::of(Operation::GetItem)
+        Step::of(Call::GetItem)
     }
 
     /// `condition` is empty or holds further members of the request.
@@ -212,13 +209,13 @@ impl Generator {
     fn put(&mut self, request: &mut Request, condition: &[u8]) -> Step {
         let key = Key::Loaded(self.choose());
         self.write_put(key, request, condition);
-        Step::of(Operation::PutItem)
+        Step::of(Call::PutItem)
     }
 
     fn insert(&mut self, request: &mut Request, condition: &[u8]) -> Step {
         let number = self.shared.next_insert.fetch_add(1, Ordering::Relaxed);
         self.write_put(Key::New { run: self.shared.run, number }, request, condition);
-        Step { inserts: true, ..Step::of(Operation::PutItem) }
+        Step { inserts: true, ..Step::of(Call::PutItem) }
     }
 
     #[inline]
@@ -242,7 +239,7 @@ impl Generator {
         );
         write_number(version.into(), 10, body);
         body.extend_from_slice(br#""}}}"#);
-        Step::of(Operation::UpdateItem)
+        Step::of(Call::UpdateItem)
     }
 
     fn count(&mut self, request: &mut Request) -> Step {
@@ -251,13 +248,13 @@ impl Generator {
         body.extend_from_slice(
             br#","UpdateExpression":"ADD visits :one","ExpressionAttributeValues":{":one":{"N":"1"}}}"#,
         );
-        Step::of(Operation::UpdateItem)
+        Step::of(Call::UpdateItem)
     }
 
     fn replace_fill(&mut self, request: &mut Request) -> Step {
         let number = self.choose();
         self.write_replace_fill(number, request);
-        Step::of(Operation::UpdateItem)
+        Step::of(Call::UpdateItem)
     }
 
     fn write_replace_fill(&mut self, number: u64, request: &mut Request) {
@@ -319,7 +316,7 @@ impl Generator {
         body.extend_from_slice(br#""}},"Limit":"#);
         write_number(limit, 1, body);
         body.push(b'}');
-        Step::of(Operation::Query)
+        Step::of(Call::Query)
     }
 
     fn scan(&mut self, request: &mut Request) -> Step {
@@ -335,7 +332,7 @@ impl Generator {
             body.extend_from_slice(&self.last_key);
         }
         body.push(b'}');
-        Step::of(Operation::Scan)
+        Step::of(Call::Scan)
     }
 
     fn batch_write(&mut self, request: &mut Request) -> Step {
@@ -351,7 +348,7 @@ impl Generator {
             body.extend_from_slice(b"}}");
         }
         body.extend_from_slice(b"]}}");
-        Step::of(Operation::BatchWriteItem)
+        Step::of(Call::BatchWriteItem)
     }
 
     fn batch_get(&mut self, request: &mut Request) -> Step {
@@ -365,7 +362,7 @@ impl Generator {
             self.shared.writer.write_key(Key::Loaded(number), body);
         }
         body.extend_from_slice(b"]}}}");
-        Step::of(Operation::BatchGetItem)
+        Step::of(Call::BatchGetItem)
     }
 
     fn transact(&mut self, request: &mut Request) -> Step {
@@ -382,7 +379,7 @@ impl Generator {
         body.extend_from_slice(
             br#","UpdateExpression":"SET visits = visits + :one","ConditionExpression":"attribute_exists(pk)","ExpressionAttributeValues":{":one":{"N":"1"}}}}]}"#,
         );
-        Step::of(Operation::TransactWriteItems)
+        Step::of(Call::TransactWriteItems)
     }
 
     #[inline]
@@ -401,7 +398,7 @@ impl Generator {
         body.extend_from_slice(br#"[{"S":""#);
         self.shared.writer.write_partition(key, body);
         body.extend_from_slice(br#""}]}"#);
-        Step::of(Operation::ExecuteStatement)
+        Step::of(Call::ExecuteStatement)
     }
 
     fn insert_statement(&mut self, request: &mut Request) -> Step {
@@ -410,7 +407,7 @@ impl Generator {
         let body = self.begin_statement(request);
         self.shared.writer.write_values(key, &mut self.random, body);
         body.push(b'}');
-        Step { inserts: true, ..Step::of(Operation::ExecuteStatement) }
+        Step { inserts: true, ..Step::of(Call::ExecuteStatement) }
     }
 
     #[inline]
@@ -424,7 +421,7 @@ impl Generator {
         body.extend_from_slice(br#""}],"Limit":"#);
         write_number(PAGE_ITEMS, 1, body);
         body.push(b'}');
-        Step::of(Operation::ExecuteStatement)
+        Step::of(Call::ExecuteStatement)
     }
 
     /// One request must not name an item twice: the next free item replaces one that is taken.

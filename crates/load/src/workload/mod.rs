@@ -9,6 +9,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::Distribution;
+use crate::http::Call;
 
 pub use answer::is_throttling;
 pub(crate) use answer::{
@@ -248,47 +249,37 @@ impl Shape {
     }
 }
 
-/// The operations that a report distinguishes.
+/// What a report measures separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
-    GetItem,
-    PutItem,
-    UpdateItem,
-    Query,
-    Scan,
-    BatchGetItem,
-    BatchWriteItem,
-    TransactWriteItems,
-    ExecuteStatement,
+    Call(Call),
     /// A GetItem and an UpdateItem, measured as one.
     ReadModifyWrite,
 }
 
 impl Operation {
-    pub const ALL: [Operation; 10] = [
-        Operation::GetItem,
-        Operation::PutItem,
-        Operation::UpdateItem,
-        Operation::Query,
-        Operation::Scan,
-        Operation::BatchGetItem,
-        Operation::BatchWriteItem,
-        Operation::TransactWriteItems,
-        Operation::ExecuteStatement,
-        Operation::ReadModifyWrite,
-    ];
+    /// Each at its [`Operation::index`].
+    pub const ALL: [Operation; Call::ALL.len() + 1] = {
+        let mut all = [Operation::ReadModifyWrite; Call::ALL.len() + 1];
+        let mut index = 0;
+        while index < Call::ALL.len() {
+            all[index] = Operation::Call(Call::ALL[index]);
+            index += 1;
+        }
+        all
+    };
+
+    #[inline]
+    pub(crate) fn index(self) -> usize {
+        match self {
+            Operation::Call(call) => call as usize,
+            Operation::ReadModifyWrite => Call::ALL.len(),
+        }
+    }
 
     pub fn name(self) -> &'static str {
         match self {
-            Operation::GetItem => "GetItem",
-            Operation::PutItem => "PutItem",
-            Operation::UpdateItem => "UpdateItem",
-            Operation::Query => "Query",
-            Operation::Scan => "Scan",
-            Operation::BatchGetItem => "BatchGetItem",
-            Operation::BatchWriteItem => "BatchWriteItem",
-            Operation::TransactWriteItems => "TransactWriteItems",
-            Operation::ExecuteStatement => "ExecuteStatement",
+            Operation::Call(call) => call.name(),
             Operation::ReadModifyWrite => "ReadModifyWrite",
         }
     }
@@ -297,6 +288,13 @@ impl Operation {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn operations_are_listed_by_their_indexes() {
+        for (index, operation) in Operation::ALL.into_iter().enumerate() {
+            assert_eq!(operation.index(), index);
+        }
+    }
 
     #[test]
     fn workloads_are_read_by_their_names() {
