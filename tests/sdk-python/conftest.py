@@ -57,10 +57,13 @@ def scoped_server():
 
 
 @pytest.fixture
-def driven():
-    """A server whose time stands still until the test moves it."""
+def driven(request):
+    """A server whose time stands still until the test moves it. Its streams have two shards, or as many as the
+    test's mark `stream_shards` says."""
     support.skip_if_aimed_elsewhere()
-    server = Server(arguments=["--driven-clock", "--stream-shards", "2"])
+    mark = request.node.get_closest_marker("stream_shards")
+    shards = mark.args[0] if mark else 2
+    server = Server(arguments=["--driven-clock", "--stream-shards", str(shards)])
     yield streaming.Driven(server)
     server.kill()
 

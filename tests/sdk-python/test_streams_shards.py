@@ -7,21 +7,11 @@ import pytest
 
 import streams as streaming
 import support
-from server import Server
 from support import create_table, invalid, item, missing_resource, put
 
 LENGTH_MIN = "failed to satisfy constraint: Member must have length greater than or equal to"
 VALUE_MIN = "failed to satisfy constraint: Member must have value greater than or equal to 1"
 VALUE_MAX = "failed to satisfy constraint: Member must have value less than or equal to 100"
-
-
-@pytest.fixture
-def wide_server():
-    """A server with a driven clock whose streams have many shards."""
-    support.skip_if_aimed_elsewhere()
-    server = Server(arguments=["--driven-clock", "--stream-shards", "5"])
-    yield streaming.Driven(server)
-    server.kill()
 
 
 def listed(streams, **parameters):
@@ -82,9 +72,10 @@ def test_a_stream_has_one_shard_by_default(memory_server):
     assert len(streaming.shards(streams, arn)) == 1
 
 
-def test_shards_are_described_in_pages(wide_server):
-    streams = wide_server.streams
-    _, arn = streaming.create_table(wide_server.dynamodb)
+@pytest.mark.stream_shards(5)
+def test_shards_are_described_in_pages(driven):
+    streams = driven.streams
+    _, arn = streaming.create_table(driven.dynamodb)
     whole = streaming.describe(streams, arn)
     assert "LastEvaluatedShardId" not in whole
     ids = [shard["ShardId"] for shard in whole["Shards"]]
@@ -182,8 +173,9 @@ def test_positions_in_closed_shards(driven):
     assert counts == {0, 1}, "one shard is empty"
 
 
-def test_readers_side_by_side_see_everything_once(wide_server):
-    dynamodb, streams = wide_server.dynamodb, wide_server.streams
+@pytest.mark.stream_shards(5)
+def test_readers_side_by_side_see_everything_once(driven):
+    dynamodb, streams = driven.dynamodb, driven.streams
     table, arn = streaming.create_table(dynamodb)
     shards = [shard["ShardId"] for shard in streaming.shards(streams, arn)]
     writers, items = 8, 40
