@@ -121,15 +121,6 @@ impl Reader for PostgresStore {
         .boxed()
     }
 
-    fn scan<'a>(
-        &'a self,
-        range: KeyRange,
-        direction: Direction,
-        visit: &'a mut Visitor<'a>,
-    ) -> BoxFuture<'a, Result<()>> {
-        self.scan_then_get(range, direction, None, visit, &[]).map(|read| read.map(drop)).boxed()
-    }
-
     fn scan_then_get<'a>(
         &'a self,
         range: KeyRange,
@@ -208,15 +199,6 @@ impl Reader for Kept {
 
     fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
         self.snapshot.get_many(keys)
-    }
-
-    fn scan<'a>(
-        &'a self,
-        range: KeyRange,
-        direction: Direction,
-        visit: &'a mut Visitor<'a>,
-    ) -> BoxFuture<'a, Result<()>> {
-        self.snapshot.scan(range, direction, visit)
     }
 
     fn scan_then_get<'a>(

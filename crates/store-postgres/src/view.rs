@@ -177,15 +177,6 @@ impl Reader for Snapshot {
         .boxed()
     }
 
-    fn scan<'a>(
-        &'a self,
-        range: KeyRange,
-        direction: Direction,
-        visit: &'a mut Visitor<'a>,
-    ) -> BoxFuture<'a, Result<()>> {
-        self.scan_then_get(range, direction, None, visit, &[]).map(|read| read.map(drop)).boxed()
-    }
-
     fn scan_then_get<'a>(
         &'a self,
         range: KeyRange,

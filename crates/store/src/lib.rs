@@ -51,6 +51,8 @@ pub type Visitor<'a> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + Send + 'a;
 pub type Decide<'a> = dyn FnMut(&[Option<Value>]) -> Decision + Send + 'a;
 
 /// Reads from one consistent state of the store.
+///
+/// Each kind of scan is the other by default, so a backend must implement at least one of them.
 pub trait Reader: Send + Sync {
     fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Value>>>;
 
@@ -64,7 +66,9 @@ pub trait Reader: Send + Sync {
         range: KeyRange,
         direction: Direction,
         visit: &'a mut Visitor<'a>,
-    ) -> BoxFuture<'a, Result<()>>;
+    ) -> BoxFuture<'a, Result<()>> {
+        self.scan_then_get(range, direction, None, visit, &[]).map(|read| read.map(drop)).boxed()
+    }
 
     /// Scans, then reads `keys`: their values are from the state of the scan or from a later one.
     /// Visits at most `entries_max` entries. A store across a network does this in one exchange,
