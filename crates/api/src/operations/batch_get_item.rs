@@ -95,13 +95,13 @@ impl Decode for WireRequests {
     }
 }
 
-type Requests = Vec<(String, KeysAndAttributes)>;
+type GetRequests = Vec<(String, KeysAndAttributes)>;
 
 fn constrained(
     context: &Context<'_>,
     input: BatchGetItemInput,
     body: &[u8],
-) -> Result<(Requests, ReturnCapacity), ApiError> {
+) -> Result<(GetRequests, ReturnCapacity), ApiError> {
     let mut violations = Violations::new();
     let capacity = return_capacity(input.return_consumed_capacity.as_deref(), &mut violations);
     let is_given = input.request_items.is_some();
@@ -129,7 +129,7 @@ fn constrained(
 }
 
 /// Too many keys for one table are a different fault from too many in total.
-fn check_counts(context: &Context<'_>, requests: &Requests) -> Result<(), ApiError> {
+fn check_counts(context: &Context<'_>, requests: &GetRequests) -> Result<(), ApiError> {
     let mut total = 0;
     for (table, request) in requests {
         let count = request.keys.as_ref().map_or(0, Vec::len);
@@ -156,7 +156,7 @@ struct Echo {
 
 fn lowered(
     context: &Context<'_>,
-    requests: Requests,
+    requests: GetRequests,
     body: &[u8],
 ) -> Result<(Vec<Echo>, BatchGet), ApiError> {
     check_dialects(&requests)?;
@@ -181,7 +181,7 @@ fn lowered(
 }
 
 /// Expressions and legacy parameters don't mix, not even on different tables.
-fn check_dialects(requests: &Requests) -> Result<(), ApiError> {
+fn check_dialects(requests: &GetRequests) -> Result<(), ApiError> {
     let any = |given: fn(&KeysAndAttributes) -> bool| requests.iter().any(|(_, one)| given(one));
     let legacy = any(|request| request.attributes_to_get.is_some());
     let expression = any(|request| request.projection_expression.is_some());

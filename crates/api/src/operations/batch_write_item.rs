@@ -2,7 +2,6 @@
 
 use zenobe_engine::command::{BatchWrite, BatchWriteOutcome, BatchWriteRequest, BatchWriteTable};
 
-use super::enumerations::ReturnCapacity;
 use crate::constraints::{Violations, printed_list, printed_map};
 use crate::error::ApiError;
 use crate::json::Writer;
@@ -11,7 +10,7 @@ use crate::json::decode::{BoundedMap, request, shape};
 use crate::messages::batch;
 use crate::messages::constraint::{Constraint, java_object};
 use crate::parameters::items;
-use crate::parameters::returns::{return_capacity, return_collection_metrics};
+use crate::parameters::returns::ItemsWriteReturns;
 use crate::render::{write_consumed_list_member, write_item_collections_member};
 use crate::{Context, Reply};
 
@@ -47,22 +46,18 @@ shape! {
     }
 }
 
-type Requests = Vec<(String, Vec<WriteRequest>)>;
-
-#[derive(Clone, Copy)]
-struct Returns {
-    capacity: ReturnCapacity,
-    collection_metrics: bool,
-}
+type WriteRequests = Vec<(String, Vec<WriteRequest>)>;
 
 fn constrained(
     context: &Context<'_>,
     input: BatchWriteItemInput,
-) -> Result<(Requests, Returns), ApiError> {
+) -> Result<(WriteRequests, ItemsWriteReturns), ApiError> {
     let mut violations = Violations::new();
-    let capacity = return_capacity(input.return_consumed_capacity.as_deref(), &mut violations);
-    let metrics = input.return_item_collection_metrics.as_deref();
-    let collection_metrics = return_collection_metrics(metrics, &mut violations);
+    let returns = ItemsWriteReturns::parse(
+        input.return_consumed_capacity.as_deref(),
+        input.return_item_collection_metrics.as_deref(),
+        &mut violations,
+    );
     let is_given = input.request_items.is_some();
     let BoundedMap(requests) = violations.required(input.request_items, "requestItems");
     if is_given && requests.is_empty() {
@@ -81,7 +76,7 @@ fn constrained(
         }
     }
     violations.finish()?;
-    Ok((requests, Returns { capacity, collection_metrics }))
+    Ok((requests, returns))
 }
 
 fn check_members(request: &WriteRequest, path: &str, violations: &mut Violations) {
@@ -93,13 +88,13 @@ fn check_members(request: &WriteRequest, path: &str, violations: &mut Violations
     }
 }
 
-fn printed(requests: &Requests) -> String {
+fn printed(requests: &WriteRequests) -> String {
     printed_map(requests, |list| printed_list(list, |_| java_object("WriteRequest")))
 }
 
 fn lowered(
     context: &Context<'_>,
-    requests: Requests,
+    requests: WriteRequests,
     request_size_bytes: usize,
 ) -> Result<BatchWrite, ApiError> {
     if requests.iter().map(|(_, list)| list.len()).sum::<usize>() > REQUESTS_MAX {
@@ -133,7 +128,7 @@ fn checked_write(
 }
 
 /// Everything accepted is written, so nothing is ever unprocessed.
-fn render(outcome: &BatchWriteOutcome, returns: Returns) -> Reply {
+fn render(outcome: &BatchWriteOutcome, returns: ItemsWriteReturns) -> Reply {
     let mut writer = Writer::new();
     writer.object(|writer| {
         writer.name("UnprocessedItems").object(|_| {});

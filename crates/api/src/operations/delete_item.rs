@@ -45,13 +45,13 @@ shape! {
 }
 
 /// A request that passed the API model's constraints.
-struct Parameters {
+struct Constrained {
     key: WireAttributes,
     condition: ConditionParameters,
     returns: WriteReturns,
 }
 
-fn constrained(input: DeleteItemInput) -> Result<Parameters, ApiError> {
+fn constrained(input: DeleteItemInput) -> Result<Constrained, ApiError> {
     let mut violations = Violations::new();
     let capacity = return_capacity(input.return_consumed_capacity.as_deref(), &mut violations);
     violations.table_name(input.table_name.as_deref());
@@ -66,7 +66,7 @@ fn constrained(input: DeleteItemInput) -> Result<Parameters, ApiError> {
     let on_failure = input.return_values_on_condition_check_failure.as_deref();
     let item_on_failure = return_item_on_failure(on_failure, &mut violations);
     violations.finish()?;
-    Ok(Parameters {
+    Ok(Constrained {
         key,
         condition: ConditionParameters {
             expression: input.condition_expression,
@@ -79,8 +79,8 @@ fn constrained(input: DeleteItemInput) -> Result<Parameters, ApiError> {
     })
 }
 
-fn lowered(table: TableName, parameters: Parameters) -> Result<DeleteItem, ApiError> {
-    let Parameters { key, condition, returns } = parameters;
+fn lowered(table: TableName, parameters: Constrained) -> Result<DeleteItem, ApiError> {
+    let Constrained { key, condition, returns } = parameters;
     condition.check_combination()?;
     let key = items::attributes(key)?;
     returns.check_old_or_none()?;

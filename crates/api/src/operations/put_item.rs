@@ -44,14 +44,14 @@ shape! {
 }
 
 /// A request that passed the API model's constraints.
-struct Parameters {
+struct Constrained {
     item: WireAttributes,
     condition: ConditionParameters,
     returns: WriteReturns,
 }
 
 /// DynamoDB lists all violated constraints of a PutItem, in this order.
-fn constrained(input: PutItemInput) -> Result<Parameters, ApiError> {
+fn constrained(input: PutItemInput) -> Result<Constrained, ApiError> {
     let mut violations = Violations::new();
     let capacity = return_capacity(input.return_consumed_capacity.as_deref(), &mut violations);
     violations.table_name(input.table_name.as_deref());
@@ -66,7 +66,7 @@ fn constrained(input: PutItemInput) -> Result<Parameters, ApiError> {
     let on_failure = input.return_values_on_condition_check_failure.as_deref();
     let item_on_failure = return_item_on_failure(on_failure, &mut violations);
     violations.finish()?;
-    Ok(Parameters {
+    Ok(Constrained {
         item,
         condition: ConditionParameters {
             expression: input.condition_expression,
@@ -81,10 +81,10 @@ fn constrained(input: PutItemInput) -> Result<Parameters, ApiError> {
 
 fn lowered(
     table: TableName,
-    parameters: Parameters,
+    parameters: Constrained,
     request_size_bytes: usize,
 ) -> Result<PutItem, ApiError> {
-    let Parameters { item, condition, returns } = parameters;
+    let Constrained { item, condition, returns } = parameters;
     condition.check_combination()?;
     let item = items::attributes(item)?;
     returns.check_old_or_none()?;

@@ -21,6 +21,25 @@ pub(crate) struct WriteReturns {
     pub(crate) item_on_failure: bool,
 }
 
+/// What a write of several items returns.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ItemsWriteReturns {
+    pub(crate) capacity: ReturnCapacity,
+    pub(crate) collection_metrics: bool,
+}
+
+impl ItemsWriteReturns {
+    pub(crate) fn parse(
+        capacity: Option<&str>,
+        collection_metrics: Option<&str>,
+        violations: &mut Violations,
+    ) -> ItemsWriteReturns {
+        let capacity = return_capacity(capacity, violations);
+        let collection_metrics = return_collection_metrics(collection_metrics, violations);
+        ItemsWriteReturns { capacity, collection_metrics }
+    }
+}
+
 pub(crate) fn return_values(given: Option<&str>, violations: &mut Violations) -> ReturnValues {
     let found = violations.enumeration(given, "returnValues", &RETURN_VALUES);
     found.unwrap_or(ReturnValues::None)

@@ -13,7 +13,6 @@ use zenobe_engine::error::Error;
 
 use self::action::ConstrainedAction;
 use self::wire::{TransactWriteItem, TransactWriteItemsInput, WireAction};
-use super::enumerations::ReturnCapacity;
 use crate::constraints::{Violations, printed_list};
 use crate::error::ApiError;
 use crate::json::Writer;
@@ -21,7 +20,7 @@ use crate::json::decode::request;
 use crate::messages::constraint::java_object;
 use crate::messages::engine::transaction_cancelled;
 use crate::messages::transaction;
-use crate::parameters::returns::{return_capacity, return_collection_metrics};
+use crate::parameters::returns::ItemsWriteReturns;
 use crate::render::{write_consumed_list_member, write_item_collections_member};
 use crate::{Context, Reply};
 
@@ -46,25 +45,21 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
     Ok(render(&outcome, returns))
 }
 
-#[derive(Clone, Copy)]
-struct Returns {
-    capacity: ReturnCapacity,
-    collection_metrics: bool,
-}
-
 /// A request that passed the API model's constraints.
 struct Constrained {
     /// The actions of each element, which should have exactly one.
     elements: Vec<Vec<ConstrainedAction>>,
     client_request_token: Option<String>,
-    returns: Returns,
+    returns: ItemsWriteReturns,
 }
 
 fn constrained(input: TransactWriteItemsInput) -> Result<Constrained, ApiError> {
     let mut violations = Violations::new();
-    let capacity = return_capacity(input.return_consumed_capacity.as_deref(), &mut violations);
-    let metrics = input.return_item_collection_metrics.as_deref();
-    let collection_metrics = return_collection_metrics(metrics, &mut violations);
+    let returns = ItemsWriteReturns::parse(
+        input.return_consumed_capacity.as_deref(),
+        input.return_item_collection_metrics.as_deref(),
+        &mut violations,
+    );
     if let Some(token) = &input.client_request_token {
         violations.length(token, "clientRequestToken", 1, TOKEN_LENGTH_MAX);
     }
@@ -81,11 +76,7 @@ fn constrained(input: TransactWriteItemsInput) -> Result<Constrained, ApiError> 
     };
     let elements = items.into_iter().enumerate().map(&mut element).collect();
     violations.finish()?;
-    Ok(Constrained {
-        elements,
-        client_request_token: input.client_request_token,
-        returns: Returns { capacity, collection_metrics },
-    })
+    Ok(Constrained { elements, client_request_token: input.client_request_token, returns })
 }
 
 impl Constrained {
@@ -132,7 +123,7 @@ impl Constrained {
     }
 }
 
-fn render(outcome: &TransactWriteOutcome, returns: Returns) -> Reply {
+fn render(outcome: &TransactWriteOutcome, returns: ItemsWriteReturns) -> Reply {
     let mut writer = Writer::new();
     writer.object(|writer| {
         write_consumed_list_member(writer, &outcome.consumed, returns.capacity);
