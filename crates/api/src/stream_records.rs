@@ -111,34 +111,14 @@ fn write_change(writer: &mut Writer, record: &StreamRecord) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use zenobe_engine::command::TableName;
-    use zenobe_engine::schema::{Namespace, StreamViewType};
-    use zenobe_engine::streams::SequenceNumber;
-    use zenobe_value::{AttributeValue, Attributes, EncodedItem};
+    use zenobe_engine::streams::sample_record;
 
     use super::*;
 
     #[test]
     fn the_two_forms_differ_in_two_places() {
-        let namespace = Namespace { account: "1".to_owned(), region: "r".to_owned() };
-        let table = TableName { namespace: Arc::new(namespace), name: "t".to_owned() };
-        let stream = StreamName { table, label: "l".to_owned() };
-        let keys = Attributes::from([("pk".to_owned(), AttributeValue::S("a".to_owned()))]);
-        let keys = EncodedItem::encode(&keys);
-        let record = StreamRecord {
-            id: 0xAB,
-            event: StreamEvent::Remove,
-            by_service: true,
-            created_at_ms: 5_999,
-            sequence_number: SequenceNumber { shard: 1, entry: 7 },
-            view_type: StreamViewType::OldImage,
-            size_bytes: 6,
-            keys: keys.clone(),
-            new: None,
-            old: Some(keys),
-        };
+        let (stream, record) = sample_record();
+        let record = StreamRecord { created_at_ms: 5_999, ..record };
         let written = |form| {
             let mut out = Vec::new();
             write_record(&mut out, &stream, &record, form);
@@ -147,7 +127,7 @@ mod tests {
         let common = concat!(
             r#"{"eventID":"000000000000000000000000000000ab","eventName":"REMOVE","eventVersion":"1.1","#,
             r#""eventSource":"aws:dynamodb","awsRegion":"r","dynamodb":{"ApproximateCreationDateTime":5,"#,
-            r#""Keys":{"pk":{"S":"a"}},"OldImage":{"pk":{"S":"a"}},"SequenceNumber":"100000000000000000007","#,
+            r#""Keys":{"pk":{"S":"\"a\""}},"OldImage":{"pk":{"S":"\"a\""}},"SequenceNumber":"100000000000000000007","#,
             r#""SizeBytes":6,"StreamViewType":"OLD_IMAGE"},"userIdentity":"#,
         );
         let identity = r#"{"PrincipalId":"dynamodb.amazonaws.com","Type":"Service"}}"#;

@@ -13,6 +13,7 @@
 mod read;
 pub(crate) mod record;
 mod rollover;
+mod sample;
 mod sequence_number;
 mod shard_log;
 mod shards;
@@ -28,6 +29,7 @@ use crate::Engine;
 use crate::command::TableName;
 
 pub use record::StreamEvent;
+pub use sample::sample_record;
 pub use sequence_number::{NotASequenceNumber, SequenceNumber};
 pub use shards::{NotAShardId, ShardId};
 pub use statistics::StreamStatistics;

@@ -95,13 +95,8 @@ pub fn sample_of_size(size_bytes: usize) -> Record {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use serde_json::json;
-    use zenobe_engine::command::{StreamEvent, TableName};
-    use zenobe_engine::schema::{Namespace, StreamViewType};
-    use zenobe_engine::streams::SequenceNumber;
-    use zenobe_value::{AttributeValue, Attributes, EncodedItem};
+    use zenobe_engine::streams::sample_record;
 
     use super::*;
 
@@ -126,23 +121,7 @@ mod tests {
     /// milliseconds.
     #[test]
     fn both_ways_of_reading_yield_the_same() {
-        let namespace = Arc::new(Namespace { account: "1".into(), region: "r".into() });
-        let table = TableName { namespace, name: "t".into() };
-        let stream = StreamName { table, label: "l".into() };
-        let keys = Attributes::from([("pk".to_owned(), AttributeValue::S("\"a\"".to_owned()))]);
-        let keys = EncodedItem::encode(&keys);
-        let record = StreamRecord {
-            id: 7,
-            event: StreamEvent::Remove,
-            by_service: true,
-            created_at_ms: 5_000,
-            sequence_number: SequenceNumber { shard: 1, entry: 7 },
-            view_type: StreamViewType::OldImage,
-            size_bytes: 6,
-            keys: keys.clone(),
-            new: None,
-            old: Some(keys),
-        };
+        let (stream, record) = sample_record();
         let mut answer = Vec::new();
         write_record(&mut answer, &stream, &record, RecordForm::Api);
         let answer = serde_json::from_slice(&answer).unwrap();
