@@ -19,7 +19,8 @@
 //!    - rendering with `json::Writer`; stored items go through `json::write_item`, without a tree.
 //! 2. Texts go to `messages/<topic>.rs`, as entries of `texts!`. Engine errors become texts in
 //!    `messages::engine::engine_error` (`context.items(error)` is the short form for item operations).
-//! 3. Name the function in the operation's line of `operations!`, in `operations/mod.rs`, and declare the module there.
+//! 3. Name the function and how large its response may be in the operation's line of `operations!`, in
+//!    `operations/mod.rs`, and declare the module there.
 //! 4. Add cases to `tests/cases/api/<Operation>.cases`; `ZENOBE_BLESS=1` fills in the answers to review.
 
 mod constraints;
@@ -47,7 +48,7 @@ use crate::partiql::plan::ReadPlan;
 pub use error::{ApiError, CancellationEntry, Exception};
 pub use json::is_valid_json;
 pub use messages::Wording;
-pub use operations::Operation;
+pub use operations::{Operation, ResponseSize};
 
 pub struct Api {
     engine: Arc<Engine>,

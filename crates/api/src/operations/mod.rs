@@ -52,10 +52,26 @@ use crate::{Context, Reply, messages};
 pub(crate) type RunningOperation<'a> =
     Pin<Box<dyn Future<Output = Result<Reply, ApiError>> + Send + 'a>>;
 
-/// Declares the operations of both services, each with the function that handles it. An operation
-/// without a function is known by name, and calling it fails as not supported.
+/// How large an operation's response may be. The server reserves memory for it before it starts the
+/// operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResponseSize {
+    /// One item, a description or a list of names. A cancelled transaction may return more items;
+    /// reserving for each write would make writers wait for what hardly ever comes.
+    Small,
+    /// A page of items or records.
+    Page,
+    /// The items of many keys or statements.
+    Batch,
+}
+
+/// Declares the operations of both services, each with the function that handles it and the size of
+/// its response. An operation without a function is known by name, and calling it fails as not
+/// supported.
 macro_rules! operations {
-    ($($service:literal { $($operation:ident $(=> $module:ident::$handler:ident)?;)* })*) => {
+    ($($service:literal {
+        $($operation:ident $(=> $module:ident::$handler:ident, $size:ident)?;)*
+    })*) => {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Operation {
             $($($operation,)*)*
@@ -88,6 +104,12 @@ macro_rules! operations {
                     $($(Operation::$operation => stringify!($operation),)*)*
                 }
             }
+
+            pub fn response_size(self) -> ResponseSize {
+                match self {
+                    $($(Operation::$operation => operations!(@size $($size)?),)*)*
+                }
+            }
         }
 
         /// Starts the operation that the context names.
@@ -102,6 +124,8 @@ macro_rules! operations {
             }
         }
     };
+    (@size $size:ident) => { ResponseSize::$size };
+    (@size) => { ResponseSize::Small };
     (@start $context:ident, $body:ident, $module:ident::$handler:ident) => {
         Box::pin($module::$handler($context, $body))
     };
@@ -112,80 +136,93 @@ macro_rules! operations {
 
 operations! {
     "DynamoDB_20120810" {
-        BatchExecuteStatement => batch_execute_statement::handle;
-        BatchGetItem => batch_get_item::handle;
-        BatchWriteItem => batch_write_item::handle;
+        BatchExecuteStatement => batch_execute_statement::handle, Batch;
+        BatchGetItem => batch_get_item::handle, Batch;
+        BatchWriteItem => batch_write_item::handle, Small;
         CancelBulkOperation;
         CreateBackup;
-        CreateGlobalTable => legacy_global_tables::create;
-        CreateTable => create_table::handle;
+        CreateGlobalTable => legacy_global_tables::create, Small;
+        CreateTable => create_table::handle, Small;
         DeleteBackup;
-        DeleteItem => delete_item::handle;
+        DeleteItem => delete_item::handle, Small;
         DeleteResourcePolicy;
-        DeleteTable => delete_table::handle;
+        DeleteTable => delete_table::handle, Small;
         DescribeBackup;
         DescribeBulkOperation;
         DescribeContinuousBackups;
         DescribeContributorInsights;
-        DescribeEndpoints => describe_endpoints::handle;
+        DescribeEndpoints => describe_endpoints::handle, Small;
         DescribeExport;
-        DescribeGlobalTable => legacy_global_tables::find;
-        DescribeGlobalTableSettings => legacy_global_tables::find;
+        DescribeGlobalTable => legacy_global_tables::find, Small;
+        DescribeGlobalTableSettings => legacy_global_tables::find, Small;
         DescribeImport;
-        DescribeKinesisStreamingDestination => kinesis_destinations::describe;
-        DescribeLimits => describe_limits::handle;
-        DescribeTable => describe_table::handle;
-        DescribeTableReplicaAutoScaling => replica_auto_scaling::describe;
-        DescribeTimeToLive => describe_time_to_live::handle;
-        DisableKinesisStreamingDestination => kinesis_destinations::disable;
-        EnableKinesisStreamingDestination => kinesis_destinations::enable;
-        ExecuteStatement => execute_statement::handle;
-        ExecuteTransaction => execute_transaction::handle;
+        DescribeKinesisStreamingDestination => kinesis_destinations::describe, Small;
+        DescribeLimits => describe_limits::handle, Small;
+        DescribeTable => describe_table::handle, Small;
+        DescribeTableReplicaAutoScaling => replica_auto_scaling::describe, Small;
+        DescribeTimeToLive => describe_time_to_live::handle, Small;
+        DisableKinesisStreamingDestination => kinesis_destinations::disable, Small;
+        EnableKinesisStreamingDestination => kinesis_destinations::enable, Small;
+        ExecuteStatement => execute_statement::handle, Page;
+        ExecuteTransaction => execute_transaction::handle, Batch;
         ExportTableToPointInTime;
-        GetItem => get_item::handle;
+        GetItem => get_item::handle, Small;
         GetResourcePolicy;
         ImportTable;
         ListBackups;
         ListBulkOperations;
-        ListContributorInsights => contributor_insights::list;
+        ListContributorInsights => contributor_insights::list, Small;
         ListExports;
-        ListGlobalTables => legacy_global_tables::list;
+        ListGlobalTables => legacy_global_tables::list, Small;
         ListImports;
-        ListTables => list_tables::handle;
-        ListTagsOfResource => list_tags_of_resource::handle;
-        PutItem => put_item::handle;
+        ListTables => list_tables::handle, Small;
+        ListTagsOfResource => list_tags_of_resource::handle, Small;
+        PutItem => put_item::handle, Small;
         PutResourcePolicy;
-        Query => query::handle;
+        Query => query::handle, Page;
         RestoreTableFromBackup;
         RestoreTableToPointInTime;
-        Scan => scan::handle;
-        SearchVectors => search_vectors::handle;
+        Scan => scan::handle, Page;
+        SearchVectors => search_vectors::handle, Small;
         StartBulkPutItems;
-        TagResource => tag_resource::handle;
-        TransactGetItems => transact_get_items::handle;
-        TransactWriteItems => transact_write_items::handle;
-        UntagResource => untag_resource::handle;
+        TagResource => tag_resource::handle, Small;
+        TransactGetItems => transact_get_items::handle, Batch;
+        TransactWriteItems => transact_write_items::handle, Small;
+        UntagResource => untag_resource::handle, Small;
         UpdateContinuousBackups;
         UpdateContributorInsights;
-        UpdateGlobalTable => legacy_global_tables::find;
-        UpdateGlobalTableSettings => legacy_global_tables::find;
-        UpdateItem => update_item::handle;
-        UpdateKinesisStreamingDestination => kinesis_destinations::update;
-        UpdateTable => update_table::handle;
-        UpdateTableReplicaAutoScaling => replica_auto_scaling::update;
-        UpdateTimeToLive => update_time_to_live::handle;
+        UpdateGlobalTable => legacy_global_tables::find, Small;
+        UpdateGlobalTableSettings => legacy_global_tables::find, Small;
+        UpdateItem => update_item::handle, Small;
+        UpdateKinesisStreamingDestination => kinesis_destinations::update, Small;
+        UpdateTable => update_table::handle, Small;
+        UpdateTableReplicaAutoScaling => replica_auto_scaling::update, Small;
+        UpdateTimeToLive => update_time_to_live::handle, Small;
     }
     "DynamoDBStreams_20120810" {
-        DescribeStream => describe_stream::handle;
-        GetRecords => get_records::handle;
-        GetShardIterator => get_shard_iterator::handle;
-        ListStreams => list_streams::handle;
+        DescribeStream => describe_stream::handle, Small;
+        GetRecords => get_records::handle, Page;
+        GetShardIterator => get_shard_iterator::handle, Small;
+        ListStreams => list_streams::handle, Small;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn operations_with_large_responses_say_so() {
+        let of_size = |size| {
+            let operations = Operation::ALL.iter().filter(|each| each.response_size() == size);
+            operations.map(Operation::name).collect::<Vec<_>>()
+        };
+        let pages = ["ExecuteStatement", "Query", "Scan", "GetRecords"];
+        assert_eq!(of_size(ResponseSize::Page), pages);
+        let batches =
+            ["BatchExecuteStatement", "BatchGetItem", "ExecuteTransaction", "TransactGetItems"];
+        assert_eq!(of_size(ResponseSize::Batch), batches);
+    }
 
     #[test]
     fn targets_name_operations_case_sensitively() {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use zenobe_api::Operation;
+use zenobe_api::{Operation, ResponseSize};
 
 use super::BODIES_SIZE_BYTES_MAX;
 use super::body::BodyError;
@@ -80,19 +80,12 @@ impl BodyMemory {
         operation: Operation,
         timeout: Duration,
     ) -> Result<Option<OwnedSemaphorePermit>, BodyError> {
-        let size_bytes = match operation {
-            Operation::BatchGetItem
-            | Operation::TransactGetItems
-            | Operation::BatchExecuteStatement
-            | Operation::ExecuteTransaction => BATCH_ANSWER_SIZE_BYTES,
-            Operation::Query
-            | Operation::Scan
-            | Operation::GetRecords
-            | Operation::ExecuteStatement => PAGE_ANSWER_SIZE_BYTES,
-            // The response holds one item at most and is counted once it exists. It only has to
-            // wait until some memory is free.
-            _ if self.units.available_permits() > 0 => return Ok(None),
-            _ => UNIT_SIZE_BYTES,
+        let size_bytes = match operation.response_size() {
+            ResponseSize::Batch => BATCH_ANSWER_SIZE_BYTES,
+            ResponseSize::Page => PAGE_ANSWER_SIZE_BYTES,
+            // It is counted once it exists. It only has to wait until some memory is free.
+            ResponseSize::Small if self.units.available_permits() > 0 => return Ok(None),
+            ResponseSize::Small => UNIT_SIZE_BYTES,
         };
         self.acquire(size_bytes.div_ceil(UNIT_SIZE_BYTES), timeout).await.map(Some)
     }
@@ -262,6 +255,22 @@ mod tests {
         let larger = memory.hold(Bytes::from(vec![0; 4 << 20]), larger);
         assert_eq!(memory.available_units(), UNITS - 64);
         drop(larger);
+    }
+
+    #[tokio::test]
+    async fn every_operation_reserves_what_its_response_may_need() {
+        let memory = BodyMemory::default();
+        for operation in Operation::ALL {
+            let reserved = memory.reserve(*operation, SHORT).await.unwrap();
+            let size_bytes =
+                reserved.map_or(0, |reserved| reserved.num_permits() * UNIT_SIZE_BYTES);
+            let expected = match operation.response_size() {
+                ResponseSize::Small => 0,
+                ResponseSize::Page => PAGE_ANSWER_SIZE_BYTES,
+                ResponseSize::Batch => BATCH_ANSWER_SIZE_BYTES,
+            };
+            assert_eq!(size_bytes, expected, "{operation:?}");
+        }
     }
 
     #[tokio::test]
