@@ -13,6 +13,8 @@ mod source;
 mod start_key;
 mod time_slice;
 
+use std::sync::Arc;
+
 use zenobe_expression::Projection;
 use zenobe_store::{Key, Value};
 use zenobe_value::EncodedItem;
@@ -21,10 +23,12 @@ use crate::Engine;
 use crate::capacity::read_halves;
 use crate::catalog::{GuardCheck, Table};
 use crate::change::size_bytes;
-use crate::command::{Consumed, GetItem, ReadOutcome};
+use crate::command::{Consumed, GetItem, PageOutcome, ReadOutcome};
 use crate::error::Result;
 use crate::keys::{PrimaryKey, check_paths};
 use crate::write::decode_stored;
+
+use page::Read;
 
 impl Engine {
     pub async fn get_item(&self, command: &GetItem) -> Result<ReadOutcome> {
@@ -36,6 +40,22 @@ impl Engine {
                 Err(error) => table = self.refresh_after(&table, error).await?,
             }
         }
+    }
+
+    /// The page, if it was read with the table's current definition. Otherwise `None`, and `table`
+    /// is current.
+    async fn accept_read(
+        &self,
+        read: Result<Read>,
+        table: &mut Arc<Table>,
+    ) -> Result<Option<PageOutcome>> {
+        match read {
+            Ok(Read { outcome, is_current: true }) => return Ok(Some(outcome)),
+            read if self.is_current(table).await? => return Ok(Some(read?.outcome)),
+            _ => {}
+        }
+        *table = self.refresh(table).await?;
+        Ok(None)
     }
 
     /// `None` if the definition is stale.

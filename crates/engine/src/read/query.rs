@@ -24,12 +24,9 @@ impl Engine {
         let mut table = self.table(&command.table).await?;
         loop {
             let read = self.query_once(&table, rules, command).await;
-            match read {
-                Ok(Read { outcome, is_current: true }) => return Ok(outcome),
-                read if self.is_current(&table).await? => return Ok(read?.outcome),
-                _ => {}
+            if let Some(outcome) = self.accept_read(read, &mut table).await? {
+                return Ok(outcome);
             }
-            table = self.refresh(&table).await?;
         }
     }
 
