@@ -16,8 +16,8 @@ use super::enumerations::ReturnCapacity;
 use super::transact_write_items::{ACTIONS_MAX, PAYLOAD_SIZE_BYTES_MAX, TOKEN_LENGTH_MAX};
 use crate::constraints::{Violations, printed_list};
 use crate::error::{ApiError, CancellationEntry};
+use crate::json::Writer;
 use crate::json::decode::{request, shape};
-use crate::json::{Writer, write_item};
 use crate::messages::constraint::java_object;
 use crate::messages::engine::{cancellation_entry, cancelled_by, key_does_not_match, missing_key};
 use crate::messages::{partiql as messages, table as table_messages, transaction};
@@ -27,7 +27,7 @@ use crate::partiql::plan::PlanFault;
 use crate::partiql::{
     BoundSelect, BoundStatement, Prepared, insight, plan, statement_error, write,
 };
-use crate::render::write_transaction_consumed_member;
+use crate::render::{write_item_responses_member, write_transaction_consumed_member};
 use crate::{Context, Reply};
 
 pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
@@ -329,13 +329,7 @@ async fn read(
 fn render_read(outcome: &TransactGetOutcome, capacity: ReturnCapacity) -> Reply {
     let mut writer = Writer::new();
     writer.object(|writer| {
-        writer.name("Responses").array(&outcome.items, |writer, item| {
-            writer.object(|writer| {
-                if let Some(item) = item {
-                    write_item(writer.name("Item"), item.as_item());
-                }
-            });
-        });
+        write_item_responses_member(writer, &outcome.items);
         write_transaction_consumed_member(writer, &outcome.consumed, capacity);
     });
     Reply(writer.finish())

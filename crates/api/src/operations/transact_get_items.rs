@@ -7,14 +7,14 @@ use super::enumerations::ReturnCapacity;
 use super::transact_write_items::ACTIONS_MAX;
 use crate::constraints::{Violations, printed_list};
 use crate::error::ApiError;
+use crate::json::Writer;
 use crate::json::attribute_value::WireAttributes;
 use crate::json::decode::{OrderedMap, request, shape};
-use crate::json::{Writer, write_item};
 use crate::messages::constraint::{Constraint, java_object};
 use crate::parameters::expressions::{Placeholders, check_names_are_used};
 use crate::parameters::items;
 use crate::parameters::returns::return_capacity;
-use crate::render::write_consumed_list_member;
+use crate::render::{write_consumed_list_member, write_item_responses_member};
 use crate::{Context, Reply};
 
 pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
@@ -90,13 +90,7 @@ fn render(outcome: &TransactGetOutcome, capacity: ReturnCapacity) -> Reply {
     // The JSON takes somewhat more space than the items, so the buffer rarely grows more than once.
     let mut writer = Writer::with_capacity(2 * encoded_size_bytes + 256);
     writer.object(|writer| {
-        writer.name("Responses").array(&outcome.items, |writer, item| {
-            writer.object(|writer| {
-                if let Some(item) = item {
-                    write_item(writer.name("Item"), item.as_item());
-                }
-            });
-        });
+        write_item_responses_member(writer, &outcome.items);
         write_consumed_list_member(writer, &outcome.consumed, capacity);
     });
     Reply(writer.finish())

@@ -2,6 +2,7 @@
 
 mod consumed_capacity;
 mod item_collection;
+mod item_responses;
 mod table_description;
 mod write_outcome;
 
@@ -10,6 +11,7 @@ pub(crate) use consumed_capacity::{
     write_transaction_consumed_member,
 };
 pub(crate) use item_collection::{write_item_collection, write_item_collections_member};
+pub(crate) use item_responses::write_item_responses_member;
 pub(crate) use table_description::{
     Presentation, ShownWarmThroughput, write_deleted_table, write_key_schema, write_table,
 };
