@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::Value;
 use zenobe_testing::{ScriptedReply, ServerProcess, TemporaryDirectory, start_scripted_server};
 
-use crate::commands::{check_refusal, zenobe};
+use crate::commands::{check_refusal, check_usage_error, zenobe};
 
 const SMALL: [&str; 6] = ["--items", "50", "--operations", "40", "--connections", "2"];
 
@@ -132,9 +132,6 @@ fn bad_arguments_are_explained() {
         (&["--keys", "zipf"], "it can be uniform, zipfian"),
         (&["--duration", "long"], "a time is a number of seconds"),
     ] {
-        let output = zenobe(&["bench"]).args(arguments).output().unwrap();
-        let told = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{told}");
-        assert!(told.contains(expected), "{told}");
+        check_usage_error(zenobe(&["bench"]).args(arguments), expected);
     }
 }

@@ -20,13 +20,23 @@ pub fn zenobe(arguments: &[&str]) -> Command {
     command
 }
 
-/// Expects an error: one line on standard error, and the exit code.
+/// The command refuses to run and says why in one line.
 pub fn check_refusal(command: &mut Command, code: i32, expected: &str) {
+    let text = refusal(command, code, expected);
+    assert_eq!(text.lines().count(), 1, "{text}");
+}
+
+/// The command line is wrong, and the explanation may take several lines.
+pub fn check_usage_error(command: &mut Command, expected: &str) {
+    refusal(command, 2, expected);
+}
+
+fn refusal(command: &mut Command, code: i32, expected: &str) -> String {
     let output: Output = command.output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(code), "{text}");
     assert!(text.contains(expected), "{text}");
-    assert_eq!(text.lines().count(), 1, "{text}");
+    text
 }
 
 fn health(server: &ServerProcess) -> String {
@@ -144,10 +154,7 @@ fn bad_configuration_is_a_usage_error() {
 #[test]
 fn unknown_flags_get_a_suggestion() {
     let check = |arguments: &[&str], expected: &str| {
-        let output = zenobe(arguments).output().unwrap();
-        let text = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{text}");
-        assert!(text.contains(expected), "{text}");
+        check_usage_error(&mut zenobe(arguments), expected);
     };
     check(&["serve", "--prot", "8000"], "a similar argument exists: '--port'");
     check(&["serve", "--cache-md", "8"], "a similar argument exists: '--cache-mb'");

@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use zenobe_testing::{Connection, Reply, ServerProcess, TemporaryDirectory};
 
-use crate::commands::{check_refusal, zenobe};
+use crate::commands::{check_refusal, check_usage_error, zenobe};
 
 fn local(arguments: &[&str]) -> Command {
     zenobe(&[&["local"], arguments].concat())
@@ -181,10 +181,7 @@ fn an_index_is_seen_while_it_is_created() {
 #[test]
 fn invalid_flags_are_rejected() {
     let check = |arguments: &[&str], expected: &str| {
-        let output = local(arguments).output().unwrap();
-        let text = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{text}");
-        assert!(text.contains(expected), "{text}");
+        check_usage_error(&mut local(arguments), expected);
     };
     check(&["-inMemory", "-dbPath", "."], "'--inMemory' cannot be used with '--dbPath <PATH>'");
     check(&["-optimizeDbBeforeStartup"], "--dbPath <PATH>");
