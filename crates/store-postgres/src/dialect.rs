@@ -1,4 +1,4 @@
-//! Which database answers, and what it needs to be told.
+//! Which database the store runs on, and the settings that it needs.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use zenobe_store::Error;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     Postgres,
-    /// Never tried: no server of theirs can be had for the tests.
+    /// Untested, like YugabyteDB: the tests have no server of either.
     Cockroach,
     Yugabyte,
 }
@@ -16,7 +16,7 @@ pub enum Dialect {
 const POSTGRES_MIN: u32 = 15;
 
 impl Dialect {
-    /// By what `version()` says.
+    /// The dialect of the server whose `version()` this is.
     pub fn of(version: &str) -> Result<Dialect, Error> {
         if version.contains("CockroachDB") {
             return Ok(Dialect::Cockroach);
@@ -40,8 +40,8 @@ impl Dialect {
         self == Dialect::Postgres
     }
 
-    /// PostgreSQL's row locks hold until the end of a transaction, so a write waits for others and then goes on. Elsewhere locks
-    /// are best effort, and only this isolation keeps writes apart.
+    /// PostgreSQL holds row locks until the transaction ends, so conflicting writes wait for each other. In the other databases locks
+    /// are best effort, and only serializable isolation separates writes.
     pub fn begin_write(self) -> &'static str {
         match self {
             Dialect::Postgres => "BEGIN ISOLATION LEVEL READ COMMITTED",
@@ -49,10 +49,10 @@ impl Dialect {
         }
     }
 
-    /// What each connection begins with.
+    /// The settings of each connection.
     ///
-    /// Plans must not depend on statistics from when the tables were small, and every statement has an index. A server that has lost
-    /// its node gives up the node's locks. Whoever has switched durability off for the whole server did not mean this.
+    /// Every statement has an index to use, so its plan must not depend on statistics from when the tables were small. A server that
+    /// has lost its node releases the node's locks. Commits are durable even if the server's default says otherwise.
     pub fn settings(self, idle_in_transaction: Duration) -> String {
         let idle_ms = idle_in_transaction.as_millis();
         match self {

@@ -1,4 +1,4 @@
-//! What an error of a statement means for what was asked.
+//! What the error of a statement means for the request.
 
 use std::error::Error as _;
 
@@ -7,23 +7,23 @@ use zenobe_store::Error;
 
 #[derive(Debug, Clone)]
 pub enum Fault {
-    /// Others were there first: read and decide again.
+    /// Another write was first: read and decide again.
     Conflict,
-    /// An addition to what is no counter.
+    /// An addition to a value that is not a counter.
     NoCounter,
-    /// The connection is of no use any more, or leads to a server that does not write. The rest is fate.
+    /// The connection is unusable, or leads to a server that does not accept writes. Whether the statement took effect is unknown.
     Lost(String),
-    /// Nothing that trying again would change.
+    /// Retrying would not help.
     Refused(String),
 }
 
 impl Fault {
-    /// For whoever only reads, or has nothing sent that may yet be carried out.
+    /// The error of a request that only reads, or that has sent nothing which could still take effect.
     pub fn into_error(self) -> Error {
         match self {
             Fault::Conflict => Error::Conflict,
             Fault::NoCounter => {
-                Error::Corrupt { detail: "an addition to what is not a counter".to_owned() }
+                Error::Corrupt { detail: "an addition to a value that is not a counter".to_owned() }
             }
             Fault::Lost(detail) => Error::Unavailable { detail },
             Fault::Refused(detail) => Error::Io { detail },
@@ -37,14 +37,14 @@ impl From<tokio_postgres::Error> for Fault {
             return Fault::Lost(text(&error));
         };
         match state {
-            // A condition that did not hold, a claim that somebody else had, a cycle, a wait that was too long.
+            // A failed comparison, a key that another write has claimed, a deadlock, a lock timeout.
             &SqlState::DIVISION_BY_ZERO
             | &SqlState::UNIQUE_VIOLATION
             | &SqlState::T_R_SERIALIZATION_FAILURE
             | &SqlState::T_R_DEADLOCK_DETECTED
             | &SqlState::LOCK_NOT_AVAILABLE => Fault::Conflict,
             &SqlState::INVALID_TEXT_REPRESENTATION => Fault::NoCounter,
-            // The server stops or has become a standby, or there are too many connections.
+            // The server is stopping, has become a standby, or has too many connections.
             &SqlState::READ_ONLY_SQL_TRANSACTION => Fault::Lost(text(&error)),
             state if ["08", "53", "57"].iter().any(|class| state.code().starts_with(class)) => {
                 Fault::Lost(text(&error))
@@ -54,7 +54,7 @@ impl From<tokio_postgres::Error> for Fault {
     }
 }
 
-/// With the server's own words, which `Display` of the error leaves to its source.
+/// The error with the server's message, which `Display` leaves to the source.
 pub fn text(error: &tokio_postgres::Error) -> String {
     match (error.as_db_error(), error.source()) {
         (Some(server), _) => format!("{} ({})", server.message(), server.code().code()),

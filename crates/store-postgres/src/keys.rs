@@ -1,23 +1,22 @@
 //! Where a key is stored.
 //!
-//! An entry of PostgreSQL's B-tree holds about 2,700 bytes, and keys may be longer. The column `h` has a key's head, which is all of
-//! it up to [`HEAD_BYTES`]. A longer key also has the digest of the whole in `d` and the whole in `k`. So `(h, d)` names
-//! exactly one key, and rows in the order of `h` are in key order but for long keys that share a head: those are read in
-//! the order of `k`.
+//! An entry of PostgreSQL's B-tree holds about 2,700 bytes, but keys may be longer. Column `h` holds a key's head: its first
+//! [`HEAD_BYTES`]. For a longer key, `d` holds a digest of the whole key, and `k` the whole key. So `(h, d)` identifies one key.
+//! Rows in the order of `h` are in key order, except for long keys that share a head: those are sorted by `k`.
 
 use sha2::{Digest as _, Sha256};
 use zenobe_store::{KeyRange, prefix_end};
 
 pub const HEAD_BYTES: usize = 2400;
 
-/// At least every head there can be.
+/// Not less than any head.
 static LAST_HEAD: [u8; HEAD_BYTES] = [0xFF; HEAD_BYTES];
 
 pub fn head(key: &[u8]) -> &[u8] {
     &key[..key.len().min(HEAD_BYTES)]
 }
 
-/// What stands in `d`: nothing, or the digest of a long key.
+/// The value of `d`: the digest of a long key, otherwise nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Digest(Option<[u8; 32]>);
 
@@ -31,7 +30,7 @@ impl Digest {
     }
 }
 
-/// What stands in `k`: the whole key, if `h` does not hold it.
+/// The value of `k`: the whole key, if it is longer than its head.
 pub fn whole(key: &[u8]) -> Option<&[u8]> {
     is_long(key).then_some(key)
 }
@@ -40,23 +39,23 @@ fn is_long(key: &[u8]) -> bool {
     key.len() > HEAD_BYTES
 }
 
-/// The heads between which the keys of a range lie, both inclusive.
+/// The first and the last head of the keys in a range.
 pub fn heads(range: &KeyRange) -> (&[u8], &[u8]) {
     (head(&range.start), range.end.as_ref().map_or(&LAST_HEAD[..], |end| head(end)))
 }
 
-/// The part of a range behind all long keys with this head, if there is any.
+/// The part of a range after all long keys with this head, if any.
 pub fn behind_run(run_head: &[u8], range: &KeyRange) -> Option<KeyRange> {
     let start = prefix_end(run_head)?;
     Some(KeyRange { start, end: range.end.clone() })
 }
 
-/// The part of a range in front of all long keys with this head: up to the head itself, which may be a key.
+/// The part of a range before all long keys with this head. It includes the head itself, which may be a key.
 pub fn before_run(run_head: &[u8], range: &KeyRange) -> KeyRange {
     KeyRange { start: range.start.clone(), end: Some(successor(run_head).into()) }
 }
 
-/// The first key behind this one.
+/// The first key after this one.
 pub fn successor(key: &[u8]) -> Vec<u8> {
     let mut next = Vec::with_capacity(key.len() + 1);
     next.extend_from_slice(key);

@@ -1,13 +1,13 @@
-//! The store for many nodes: ordered bytes on PostgreSQL's protocol. Nodes keep nothing of their own, so any number of them can work on
-//! one store.
+//! The store for many nodes: ordered bytes over PostgreSQL's protocol. Nodes keep no state of their own, so any number of them can
+//! share one store.
 //!
-//! - Reads are one statement each, on connections that all of them share (`read`, `pool`). Scans and snapshots have a
-//!   read-only transaction and a connection for themselves (`view`, `scan`).
-//! - Writes are decided on what the node remembers, and share transactions that have the store confirm what was seen (`write`).
-//! - How keys and values lie in rows is in `sql`, `keys` and `rows`.
+//! - A read is one statement, on a connection that all reads share (`read`, `pool`). Each scan and each snapshot has a read-only
+//!   transaction on a connection of its own (`view`, `scan`).
+//! - Writes are decided on cached values and grouped into transactions, in which the store confirms what the decisions saw (`write`).
+//! - `sql`, `keys` and `rows` define how keys and values are stored in rows.
 //!
-//! **Invariant:** a strong read and every write goes to the primary. Nothing that is remembered here is ever an answer: it is only what
-//! a decision is tried on.
+//! **Invariant:** every consistent read and every write goes to the primary. The node's cache never answers a request; it only supplies
+//! the values on which a decision is first tried.
 
 mod dialect;
 mod fault;
@@ -43,7 +43,7 @@ use pool::Pool;
 use url::Target;
 use write::Queue;
 
-/// Threads of the runtime that the connections live on. They only move bytes.
+/// Threads of the runtime that drives the connections. They only move bytes.
 const THREADS: usize = 2;
 
 pub struct PostgresStore {
@@ -52,11 +52,11 @@ pub struct PostgresStore {
     is_closed: AtomicBool,
     view_age_max: Duration,
     size_bytes: Arc<AtomicU64>,
-    /// Keeps the connections going, also those of snapshots that outlive the store.
+    /// Drives the connections, including those of snapshots that outlive the store.
     runtime: Arc<OwnedRuntime>,
 }
 
-/// A runtime that can be dropped anywhere.
+/// A runtime that may be dropped anywhere, even in async code.
 struct OwnedRuntime(Option<Runtime>);
 
 impl Drop for OwnedRuntime {
@@ -72,7 +72,7 @@ impl PostgresStore {
     /// there are none.
     ///
     /// # Errors
-    /// [`Error::Open`], if the URL is wrong, the store cannot be reached in time, or its tables are of a newer version.
+    /// [`Error::Open`], if the URL is invalid, the store cannot be reached in time, or its tables have a newer version.
     pub async fn open(url: &str, options: Options) -> Result<PostgresStore> {
         let target = Target::parse(url)?;
         let connector = tls::Connector::new(&target.tls)?;
@@ -81,14 +81,17 @@ impl PostgresStore {
             .thread_name("zenobe-postgres")
             .enable_all()
             .build()
-            .map_err(|error| Error::Open { detail: format!("no threads: {error}") })?;
+            .map_err(|error| Error::Open {
+                detail: format!("cannot start the threads of its connections: {error}"),
+            })?;
         let handle = runtime.handle().clone();
         let runtime = Arc::new(OwnedRuntime(Some(runtime)));
         let preparing = {
             let (target, connector, options) = (target.clone(), connector.clone(), options.clone());
             handle.spawn(async move { open::prepare(&target, &connector, &options).await })
         };
-        let aborted = |error| Err(Error::Open { detail: format!("opening was cut off: {error}") });
+        let aborted =
+            |error| Err(Error::Open { detail: format!("opening was interrupted: {error}") });
         let dialect = preparing.await.unwrap_or_else(aborted)?;
         let pool = Arc::new(Pool::new(target, connector, dialect, &options, handle));
         let queue = Arc::new(Queue::new(Arc::clone(&pool), &options));
@@ -153,11 +156,11 @@ impl Store for PostgresStore {
     }
 
     fn checkpoint<'a>(&'a self, _directory: &'a Path) -> BoxFuture<'a, Result<()>> {
-        let detail = "the store is backed up with PostgreSQL's own tools".to_owned();
+        let detail = "use PostgreSQL's own tools to back up this store".to_owned();
         ready(Err(Error::Unsupported { detail })).boxed()
     }
 
-    /// PostgreSQL's autovacuum gives the space back.
+    /// PostgreSQL's autovacuum reclaims the space.
     fn reclaim<'a>(&'a self, _range: KeyRange) -> BoxFuture<'a, Result<()>> {
         ready(self.check_open()).boxed()
     }
@@ -186,7 +189,7 @@ impl Store for PostgresStore {
     }
 }
 
-/// A snapshot with what it needs to outlive its store.
+/// A snapshot that keeps its connections alive, so that it may outlive its store.
 struct Kept {
     snapshot: view::Snapshot,
     _runtime: Arc<OwnedRuntime>,

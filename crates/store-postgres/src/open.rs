@@ -1,4 +1,4 @@
-//! Finds the database, and its tables or an empty place for them.
+//! Connects to the database, and finds or creates the store's tables.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::url::Target;
 
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// Waits for the store as long as a request would, creates what is missing, and says what answers.
+/// Waits for the store as long as a request would, creates missing tables, and returns the dialect.
 pub async fn prepare(
     target: &Target,
     connector: &Connector,
@@ -30,7 +30,7 @@ pub async fn prepare(
             Ok(Ok(dialect)) => return Ok(dialect),
             Ok(Err(Attempt::Refused(detail))) => return Err(Error::Open { detail }),
             Ok(Err(Attempt::Again(detail))) => detail,
-            Err(_) => "no answer in time".to_owned(),
+            Err(_) => "no response in time".to_owned(),
         };
         if Instant::now() >= deadline {
             let detail = format!("the store cannot be reached: {detail}");
@@ -48,7 +48,7 @@ enum Attempt {
 impl From<tokio_postgres::Error> for Attempt {
     fn from(error: tokio_postgres::Error) -> Attempt {
         let detail = text(&error);
-        // Two nodes that create the same tables at once get in each other's way, `IF NOT EXISTS` or not.
+        // `IF NOT EXISTS` does not keep two nodes from failing when they create the same table at once.
         let collisions = [SqlState::DUPLICATE_OBJECT, SqlState::DUPLICATE_TABLE];
         if error.code().is_some_and(|code| collisions.contains(code)) {
             return Attempt::Again(detail);
@@ -71,7 +71,7 @@ async fn try_prepare(target: &Target, connector: &Connector) -> Result<Dialect, 
     if !dialect.is_tested() {
         tracing::warn!(
             version,
-            "this store speaks PostgreSQL's protocol, but nothing was tested on it"
+            "this store speaks PostgreSQL's protocol, but Zenobe is not tested on it"
         );
     }
     if !has_schema(&client).await? {
@@ -87,7 +87,7 @@ async fn has_schema(client: &Client) -> Result<bool, Attempt> {
     Ok(client.query_opt(query, &[]).await?.is_some())
 }
 
-/// The row with the version comes last: where it is, everything is.
+/// Writes the row with the version last: if it is there, all tables are.
 async fn create(client: &Client, dialect: Dialect) -> Result<(), Attempt> {
     let statements = match dialect {
         Dialect::Postgres => CREATE_POSTGRES,

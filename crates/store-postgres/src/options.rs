@@ -1,19 +1,19 @@
 use std::time::Duration;
 
-/// How a node uses its store. The URL says where that is.
+/// How a node uses its store. The URL says where the store is.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Memory for values that writes have read or written, with which the next write of the same key saves a round trip.
+    /// Memory for values that writes have read or written. It saves the next write of the same key a round trip.
     pub cache_bytes: usize,
     /// Connections that reads share.
     pub readers: usize,
-    /// Connections that commit groups of writes: as many groups can be in flight.
+    /// Connections that commit groups of writes. This many groups can be in flight.
     pub writers: usize,
-    /// Connections for scans and snapshots, each of which has one for itself as long as it lasts.
+    /// Connections for scans and snapshots. Each holds one until it ends.
     pub views: usize,
     /// How long a request waits for a store that cannot be reached.
     pub patience: Duration,
-    /// How long a snapshot can be read. The store keeps what was deleted since then.
+    /// How long a snapshot can be read. Until then the store keeps what has been deleted since.
     pub view_age_max: Duration,
 }
 

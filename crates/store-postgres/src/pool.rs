@@ -1,7 +1,7 @@
-//! The connections of a node: some that reads share, some that commit, some that scans and snapshots have for themselves.
+//! The connections of a node: shared ones for reads, and exclusive ones for commits, scans and snapshots.
 //!
-//! They live on a runtime of their own, because each of the server's threads has one that the others can't use. What is asked
-//! and answered passes through the client library's channels, from whichever thread.
+//! They run on a runtime of their own, because each thread of the server has a runtime that other threads can't use. Any thread may
+//! send requests: they and their responses pass through the client library's channels.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -22,7 +22,7 @@ use crate::sql::{BEGIN_VIEW, Session, Statements};
 use crate::tls::Connector;
 use crate::url::Target;
 
-/// How long a transaction of a write may wait for its node. Longer, and the node is gone or stands still.
+/// How long a write's transaction may wait for its node. After that the node is considered dead or paused.
 const WRITE_IDLE_MAX: Duration = Duration::from_secs(10);
 const RETRY_PAUSE_MIN: Duration = Duration::from_millis(20);
 const RETRY_PAUSE_MAX: Duration = Duration::from_millis(500);
@@ -39,14 +39,14 @@ pub struct Pool {
     views: Sessions,
 }
 
-/// A connection that many use at once.
+/// A connection that many requests use at the same time.
 #[derive(Default)]
 struct Shared {
     session: ArcSwapOption<Session>,
     connecting: tokio::sync::Mutex<()>,
 }
 
-/// Connections that one has at a time.
+/// Connections that serve one request at a time.
 struct Sessions {
     idle: Mutex<Vec<Session>>,
     permits: Arc<Semaphore>,
@@ -97,7 +97,7 @@ impl Pool {
         }
     }
 
-    /// A connection to send reads on, each a statement of its own.
+    /// A shared connection for reads of one statement.
     pub async fn reader(self: &Arc<Pool>) -> Result<Arc<Session>, Error> {
         let number = self.next_reader.fetch_add(1, Ordering::Relaxed) % self.readers.len();
         if let Some(session) = self.open_reader(number) {
@@ -121,7 +121,7 @@ impl Pool {
         Ok(session)
     }
 
-    /// Uses a connection no more that has been found to be useless, though it may not know yet.
+    /// Drops a connection that has failed, even if it does not look closed yet.
     pub fn discard_reader(&self, useless: &Arc<Session>) {
         for reader in &self.readers {
             if reader.session.load().as_ref().is_some_and(|session| Arc::ptr_eq(session, useless)) {
@@ -130,7 +130,7 @@ impl Pool {
         }
     }
 
-    /// A connection of one's own.
+    /// An exclusive connection.
     pub async fn session(self: &Arc<Pool>, purpose: Purpose) -> Result<PooledConnection, Error> {
         let sessions = self.sessions(purpose);
         if let Ok(permit) = Arc::clone(&sessions.permits).try_acquire_owned()
@@ -177,7 +177,7 @@ impl Pool {
         }
     }
 
-    /// Connects to whichever host is the primary, for as long as patience lasts. Runs on the store's runtime.
+    /// Connects to the host that is the primary, and retries while there is patience left. Runs on the store's runtime.
     async fn connect(&self, idle_in_transaction: Duration) -> Result<Session, Error> {
         let deadline = Instant::now() + self.patience;
         let mut pause = RETRY_PAUSE_MIN;
@@ -186,7 +186,7 @@ impl Pool {
                 Ok(Ok(session)) => return Ok(session),
                 Ok(Err(Fault::Lost(detail))) => detail,
                 Ok(Err(fault)) => return Err(fault.into_error()),
-                Err(_) => "no answer in time".to_owned(),
+                Err(_) => "no response in time".to_owned(),
             };
             if Instant::now() + pause >= deadline {
                 return Err(Error::Unavailable { detail: problem });
@@ -198,14 +198,14 @@ impl Pool {
 
     async fn try_connect(&self, idle_in_transaction: Duration) -> Result<Session, Fault> {
         let (client, connection) = self.target.config.connect(self.connector.clone()).await?;
-        // Whoever waits for an answer hears of its end from the client.
+        // Requests that wait for a response learn from the client that the connection has ended.
         tokio::spawn(connection.map(drop));
         client.batch_execute(&self.dialect.settings(idle_in_transaction)).await?;
         let statements = Statements::prepare(&client).await?;
         Ok(Session { client, statements })
     }
 
-    /// Runs what needs timers or sockets where there are some.
+    /// Runs a future that needs timers or sockets on the store's runtime.
     pub async fn on_runtime<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
@@ -222,7 +222,7 @@ impl Pool {
         self.writers.closed.load(Ordering::Acquire)
     }
 
-    /// Lets go of every connection that nobody has.
+    /// Closes every idle connection.
     pub fn close(&self) {
         for sessions in [&self.writers, &self.views] {
             sessions.closed.store(true, Ordering::Release);
@@ -232,13 +232,13 @@ impl Pool {
     }
 }
 
-/// How long a request goes on trying.
+/// How long a request keeps retrying.
 pub struct Patience {
     until: std::time::Instant,
 }
 
 impl Patience {
-    /// Whether to try again after this fault of a read; if not, with what to give up.
+    /// Whether to retry a read after this fault. The error says why not.
     pub fn bear(
         &self,
         pool: &Pool,
@@ -250,7 +250,7 @@ impl Patience {
                 pool.discard_reader(session);
                 self.bear_loss(detail)
             }
-            // A read under SERIALIZABLE elsewhere.
+            // A read under SERIALIZABLE in the other databases.
             Fault::Conflict if self.is_left() => Ok(()),
             fault => Err(fault.into_error()),
         }
@@ -265,12 +265,12 @@ impl Patience {
     }
 }
 
-/// A connection of one's own, for a while.
+/// An exclusive connection, which returns to the pool when it is dropped.
 pub struct PooledConnection {
     session: Option<Session>,
     purpose: Purpose,
     pool: Arc<Pool>,
-    /// Whether whoever has it next finds it outside a transaction.
+    /// Whether it is outside a transaction, ready for its next user.
     is_clean: bool,
     _permit: OwnedSemaphorePermit,
 }
@@ -280,7 +280,7 @@ impl PooledConnection {
         self.session.as_ref().expect("the session stays until the connection is dropped")
     }
 
-    /// Sends the beginning of a transaction, and goes on without the answer.
+    /// Begins a transaction without waiting for the response.
     pub fn begin_view(&mut self) {
         self.is_clean = false;
         let _sent = self.session().client.batch_execute(BEGIN_VIEW).now_or_never();
@@ -292,7 +292,7 @@ impl PooledConnection {
         let _sent = self.session().client.batch_execute(begin).now_or_never();
     }
 
-    /// Says that the transaction has ended.
+    /// Call this when the transaction has ended.
     pub fn ended(&mut self) {
         self.is_clean = true;
     }
@@ -302,7 +302,7 @@ impl Drop for PooledConnection {
     fn drop(&mut self) {
         let Some(session) = self.session.take() else { return };
         if !self.is_clean {
-            // Carried out before whatever is sent next.
+            // The server executes it before anything that is sent later.
             let _sent = session.client.batch_execute("ROLLBACK").now_or_never();
         }
         let sessions = self.pool.sessions(self.purpose);

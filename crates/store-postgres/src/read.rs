@@ -1,4 +1,4 @@
-//! Reads of single keys: one statement, on a connection that others use at the same time.
+//! Reads of single keys: one statement on a shared connection.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::pool::Pool;
 use crate::rows::Read;
 use crate::sql::Session;
 
-/// The column behind those that make up a value: which of the keys it is.
+/// The column after those of a value: the index of the key.
 const POSITION: usize = 4;
 
 pub async fn get(pool: &Arc<Pool>, key: &[u8]) -> Result<Option<Value>> {
@@ -31,7 +31,7 @@ pub async fn get_row(session: &Session, key: &[u8]) -> Result<Read, PgError> {
     Ok(Read::of(rows.iter()))
 }
 
-/// All keys as they are in one state.
+/// All keys, read from one state.
 pub async fn read_keys(pool: &Arc<Pool>, keys: &[Key]) -> Result<Vec<Read>> {
     if keys.is_empty() {
         return Ok(Vec::new());

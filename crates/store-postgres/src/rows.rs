@@ -1,11 +1,11 @@
-//! What the rows of a key say together.
+//! The value that all rows of a key make up.
 
 use std::borrow::Cow;
 
 use tokio_postgres::Row;
 use zenobe_store::Value;
 
-/// The first columns of every statement that reads: `s, v, n, rev`.
+/// The first columns of every statement that reads values: `s, v, n, rev`.
 const SLOT: usize = 0;
 const VALUE: usize = 1;
 const ADDED: usize = 2;
@@ -17,7 +17,7 @@ pub struct Read {
     pub value: Option<Value>,
     /// The revision of its row, if there is one.
     pub revision: Option<i64>,
-    /// Whether the revision stands for the value. It does not for a counter, to which others add beside its row.
+    /// Whether the revision identifies the value. That of a counter does not: additions don't touch its row.
     pub is_settled: bool,
 }
 
@@ -26,7 +26,7 @@ impl Read {
         Read { value: None, revision: None, is_settled: true }
     }
 
-    /// Of all rows of a key, in any order.
+    /// Combines all rows of a key, in any order.
     pub fn of<'r>(rows: impl Iterator<Item = &'r Row> + Clone) -> Read {
         let base = rows.clone().find(|row| slot(row) == 0);
         let Some(base) = base else {
@@ -49,7 +49,7 @@ pub fn value_of<'r>(rows: impl Iterator<Item = &'r Row> + Clone) -> Option<Cow<'
     let base = rows.clone().find(|row| slot(row) == 0)?;
     let stored: Option<&[u8]> = base.get(VALUE);
     let revision: i64 = base.get(REVISION);
-    // Additions to an earlier row of the key count no more.
+    // Additions to an earlier row of the key are void.
     let mut additions = rows
         .filter(|row| slot(row) != 0 && row.get::<_, i64>(REVISION) == revision)
         .map(|row| added(row.get(ADDED)))
@@ -59,7 +59,7 @@ pub fn value_of<'r>(rows: impl Iterator<Item = &'r Row> + Clone) -> Option<Cow<'
     }
     let begun = match stored {
         None => 0,
-        // Nothing adds to anything else; if it is there all the same, it is what there is to show.
+        // Nothing adds to a value that is not a counter. If there is such an addition anyway, the value counts.
         Some(bytes) => match bytes.try_into() {
             Ok(bytes) => i64::from_be_bytes(bytes),
             Err(_) => return stored.map(Cow::Borrowed),

@@ -1,4 +1,4 @@
-//! Walks a range page by page on one connection.
+//! Scans a range page by page on one connection.
 
 use std::ops::ControlFlow;
 
@@ -9,26 +9,26 @@ use crate::keys::{before_run, behind_run, heads, successor};
 use crate::rows::value_of;
 use crate::sql::Session;
 
-/// Rows of the first page, unless somebody knows better.
+/// Rows of the first page, unless the caller knows how many it needs.
 pub const FIRST_PAGE_ROWS: usize = 128;
 const PAGE_ROWS_MAX: usize = 4000;
-/// What a page should come to.
+/// The target size of a page.
 const PAGE_BYTES: usize = 1 << 20;
 
-/// The columns behind those that make up a value.
+/// The columns after those of a value.
 const HEAD: usize = 4;
 const DIGEST: usize = 5;
 const LONG_KEY: usize = 4;
 
-/// Where a walk over a page ended.
+/// Where a page ended.
 enum End {
-    /// The range, or the visitor's interest.
+    /// At the end of the range, or where the visitor stopped.
     Over,
-    /// There is more in the rest of the range.
+    /// The rest of the range may hold more.
     More(KeyRange),
-    /// Long keys with this head come next.
+    /// Before long keys with this head.
     Run(Vec<u8>),
-    /// The page did not hold all rows of one key.
+    /// In the middle of a key's rows.
     TooSmall,
 }
 
@@ -38,7 +38,7 @@ pub struct Scan<'s> {
 }
 
 impl Scan<'_> {
-    /// Goes on from a first page, which was asked for with `rows_max`.
+    /// Scans on from the first page, which was requested with `rows_max`.
     pub async fn run(
         &self,
         mut range: KeyRange,
@@ -86,7 +86,7 @@ impl Scan<'_> {
         self.session.client.query(statement, &[&first, &last, &start, &end, &limit]).await
     }
 
-    /// Visits the long keys with this head, which only their whole tells apart.
+    /// Visits the long keys with this head, in the order of the whole keys.
     async fn walk_run(
         &self,
         run_head: &[u8],
@@ -123,7 +123,7 @@ impl Scan<'_> {
     }
 }
 
-/// Whether a page that was asked for with `rows_max` rows holds this many entries whole, or all that there are.
+/// Whether a page that was requested with `rows_max` rows holds this many complete entries, or all there are.
 pub fn holds(page: &[Row], rows_max: usize, entries: usize) -> bool {
     let is_full = page.len() == rows_max;
     let plain = |row: &Row| row.get::<_, i16>(0) == 0 && row.get::<_, Option<&[u8]>>(1).is_some();
@@ -142,7 +142,7 @@ fn walk(
     let Some(run) = run else {
         return walk_keys(page, is_full, range, direction, short_key, visit);
     };
-    // What stands in front of a run is whole.
+    // Entries before a run of long keys are complete.
     let mut is_broken = false;
     let mut watched = |key: &[u8], value: &[u8]| {
         let flow = visit(key, value);
@@ -161,7 +161,7 @@ fn long_key(row: &Row) -> &[u8] {
     row.get(LONG_KEY)
 }
 
-/// Visits each key of the page with all its rows. Of a full page, the last key may have more.
+/// Visits each key of the page with all its rows. The last key of a full page may have more rows.
 fn walk_keys(
     page: &[Row],
     is_full: bool,
@@ -187,7 +187,7 @@ fn walk_keys(
     End::Over
 }
 
-/// The rest of a range from this key on, including it.
+/// The rest of a range, from this key inclusive.
 fn from(key: &[u8], range: &KeyRange, direction: Direction) -> KeyRange {
     match direction {
         Direction::Forward => KeyRange { start: key.to_vec().into(), end: range.end.clone() },
@@ -197,7 +197,7 @@ fn from(key: &[u8], range: &KeyRange, direction: Direction) -> KeyRange {
     }
 }
 
-/// As many rows as make a page, if they go on as these.
+/// How many rows make a page, if they are as large as these.
 fn rows_for(page: &[Row]) -> usize {
     let size = |row: &Row| {
         let value: Option<&[u8]> = row.get(1);

@@ -1,19 +1,19 @@
-//! Every statement, and the connection with its prepared ones.
+//! All statements, and the connection on which they are prepared.
 //!
-//! Only what PostgreSQL, CockroachDB and YugabyteDB share: no advisory locks, no procedures, primary keys `ASC`, one
-//! data-modifying part per table in a `WITH`. A condition that must stop a transaction while its `COMMIT` is already under way
-//! divides by zero, which every one of them refuses.
+//! They use only what PostgreSQL, CockroachDB and YugabyteDB have in common: no advisory locks, no procedures, `ASC` primary keys, one
+//! data-modifying part per table in a `WITH`. A failed condition must abort a transaction whose `COMMIT` has already been sent. So it
+//! divides by zero, which is an error in each of them.
 
 use futures_util::future::try_join_all;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error, Statement};
 
-/// Of what the tables are created from; a newer one is refused.
+/// The version of the tables below. A store with a newer one is refused.
 pub const SCHEMA_VERSION: i32 = 1;
 
-/// `zenobe_kv`: a key's row is that of slot 0 (`s`), with its value in `v` and a number in `rev` that no other state of the
-/// key ever has. A counter's additions are in further slots, with the `rev` of the row that they add to: once that has
-/// been replaced or deleted, they count no more. A row of slot 0 without a value is that of a counter, or holds the place of an absent key.
+/// `zenobe_kv`: slot 0 (`s`) of a key holds its value in `v`, and in `rev` a number that no other state of the key ever has.
+/// Additions to a counter are in the other slots, with the `rev` of the row that they add to: replacing or deleting that row
+/// invalidates them. A row of slot 0 without a value belongs to a counter, or is the placeholder of an absent key.
 pub const CREATE: [&str; 4] = [
     "CREATE TABLE IF NOT EXISTS zenobe_kv (
         h bytea NOT NULL, d bytea NOT NULL, s smallint NOT NULL,
@@ -27,7 +27,7 @@ pub const CREATE: [&str; 4] = [
         one smallint NOT NULL, version integer NOT NULL, PRIMARY KEY (one ASC))",
 ];
 
-/// PostgreSQL does not take `ASC` in a primary key, where it is the only order there is.
+/// PostgreSQL does not accept `ASC` in a primary key, where it has no other order.
 pub const CREATE_POSTGRES: [&str; 4] = [
     "CREATE TABLE IF NOT EXISTS zenobe_kv (
         h bytea NOT NULL, d bytea NOT NULL, s smallint NOT NULL,
@@ -43,7 +43,7 @@ pub const CREATE_POSTGRES: [&str; 4] = [
 
 pub const BEGIN_VIEW: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
-/// One connection. What is sent on it is carried out in the order in which it was sent.
+/// One connection. The server executes statements in the order in which they were sent.
 pub struct Session {
     pub client: Client,
     pub statements: Statements,
@@ -120,7 +120,7 @@ statements! {
         "INSERT INTO zenobe_kv (h, d, s, k, rev)
          SELECT e.h, e.d, 0, e.k, $4 FROM unnest($1, $2, $3) AS e(h, d, k)
          ON CONFLICT (h, d, s) DO NOTHING";
-    // A text that is no number refuses what is no counter; a count that is too low, a row that has just gone.
+    // A text that is not a number rejects a value that is not a counter. A count that is too low rejects a row that was just deleted.
     add(BYTEA_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, TEXT_ARRAY, INT2, INT8):
         "WITH added AS (
              INSERT INTO zenobe_kv AS kv (h, d, s, k, n, rev)

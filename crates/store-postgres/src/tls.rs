@@ -26,7 +26,7 @@ use zenobe_store::Error;
 
 use crate::url::Tls;
 
-/// Makes the connector of each connection.
+/// Makes the TLS connector of each connection.
 #[derive(Clone)]
 pub struct Connector {
     config: Arc<ClientConfig>,
@@ -34,7 +34,7 @@ pub struct Connector {
 
 impl Connector {
     /// # Errors
-    /// If the file of the authorities cannot be read.
+    /// If the file with the certificate authorities cannot be read.
     pub fn new(tls: &Tls) -> Result<Connector, Error> {
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider.clone())
@@ -134,7 +134,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Encrypted<S> {
     }
 }
 
-/// For `sslmode=require`, which by libpq's rules encrypts and asks for no proof of who answers.
+/// For `sslmode=require`, which as in libpq encrypts without checking who the server is.
 #[derive(Debug)]
 struct AcceptAny {
     provider: Arc<CryptoProvider>,

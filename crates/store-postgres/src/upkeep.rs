@@ -1,5 +1,4 @@
-//! What a node does for the store now and then: it collects records of commits that nobody will ask for any more, and asks how
-//! large everything is.
+//! Periodic work: deletes the records of commits that no node will ask for any more, and measures the size of the store.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -11,10 +10,10 @@ use crate::dialect::Dialect;
 use crate::pool::Pool;
 
 const PERIOD: Duration = Duration::from_secs(30);
-/// An outcome is asked for within a minute of the commit, or never.
+/// Nodes ask for an outcome within a minute of the commit, or never.
 const COMMIT_AGE_MAX_SECONDS: f64 = 3600.0;
 
-/// Asks once, so that the store is known to answer, and goes on in the background.
+/// Runs once, which shows that the store responds, then continues in the background.
 pub async fn start(pool: &Arc<Pool>, size_bytes: &Arc<AtomicU64>) -> Result<()> {
     measure(pool, size_bytes).await?;
     let (pool, size_bytes) = (Arc::downgrade(pool), Arc::clone(size_bytes));
@@ -24,7 +23,7 @@ pub async fn start(pool: &Arc<Pool>, size_bytes: &Arc<AtomicU64>) -> Result<()> 
     Ok(())
 }
 
-/// Ends with the store.
+/// Ends when the store is dropped.
 async fn run(pool: Weak<Pool>, size_bytes: Arc<AtomicU64>) {
     loop {
         tokio::time::sleep(PERIOD).await;
@@ -34,7 +33,7 @@ async fn run(pool: Weak<Pool>, size_bytes: Arc<AtomicU64>) {
             failed => failed,
         };
         if let Err(error) = done {
-            tracing::warn!(%error, "the store's upkeep has to wait");
+            tracing::warn!(%error, "the store could not be cleaned up; trying again later");
         }
     }
 }

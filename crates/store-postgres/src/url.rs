@@ -1,4 +1,4 @@
-//! What a URL says: `postgres://user:password@a,b,c/database?sslmode=verify-full`.
+//! Parses the store's URL: `postgres://user:password@a,b,c/database?sslmode=verify-full`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use zenobe_store::Error;
 /// How the server's certificate is checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tls {
-    /// No TLS; or TLS with whoever answers.
+    /// Not at all: no TLS, or TLS with any server.
     Unverified,
-    /// The certificate must be signed by one of these authorities and name the host. `None`: those that browsers trust.
+    /// One of these authorities must have signed it, and it must name the host. `None` trusts the authorities that browsers trust.
     Verified { authorities: Option<PathBuf> },
 }
 
@@ -24,7 +24,7 @@ pub struct Target {
 
 impl Target {
     /// # Errors
-    /// If the URL is not one, or asks for what would not be safe.
+    /// If the URL is invalid, or asks for something unsafe.
     pub fn parse(url: &str) -> Result<Target, Error> {
         let refuse = |detail: String| Error::Open { detail };
         if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
@@ -32,8 +32,8 @@ impl Target {
         }
         let (rest, own) = take_own_parameters(url);
         let mut config: Config = rest.parse().map_err(|error: tokio_postgres::Error| {
-            // The text of the error holds the parameter's name, never the password.
-            refuse(format!("the URL cannot be understood: {}", crate::fault::text(&error)))
+            // The error's text contains the name of the parameter, never the password.
+            refuse(format!("the URL is invalid: {}", crate::fault::text(&error)))
         })?;
         if config.get_hosts().is_empty() {
             return Err(refuse("the URL names no host".to_owned()));
@@ -51,7 +51,7 @@ impl Target {
     }
 }
 
-/// What nobody has set: the primary is looked for, and a server that has vanished is noticed.
+/// Sets defaults: connect only to the primary, and detect a server that has vanished.
 fn complete(config: &mut Config) {
     config.target_session_attrs(TargetSessionAttrs::ReadWrite);
     if config.get_application_name().is_none() {
@@ -74,7 +74,7 @@ struct Own {
     sslrootcert: Option<PathBuf>,
 }
 
-/// Takes out of the URL what the client library does not know.
+/// Removes the parameters that the client library does not know from the URL.
 fn take_own_parameters(url: &str) -> (String, Own) {
     let Some((base, query)) = url.split_once('?') else {
         return (url.to_owned(), Own::default());
@@ -92,7 +92,7 @@ fn take_own_parameters(url: &str) -> (String, Own) {
     (if kept.is_empty() { base } else { format!("{base}?{}", kept.join("&")) }, own)
 }
 
-/// Undoes percent-encoding. What does not decode stays as it is.
+/// Decodes percent-encoding. Invalid sequences stay as they are.
 fn unescaped(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -113,7 +113,7 @@ fn tls(own: &Own, config: &mut Config) -> Result<Tls, String> {
     let (mode, tls) = match own.sslmode.as_deref() {
         Some("disable") => (SslMode::Disable, Tls::Unverified),
         None | Some("prefer") if authorities.is_none() => (SslMode::Prefer, Tls::Unverified),
-        // As libpq has it: TLS, but with whoever answers.
+        // As in libpq: TLS, with any server.
         Some("require") if authorities.is_none() => (SslMode::Require, Tls::Unverified),
         None | Some("prefer" | "require" | "verify-full") => {
             (SslMode::Require, Tls::Verified { authorities })

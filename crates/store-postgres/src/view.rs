@@ -1,4 +1,4 @@
-//! One state of the store, read through a connection of its own.
+//! Scans and snapshots: one state of the store, read on an exclusive connection.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::pool::{Pool, PooledConnection, Purpose};
 use crate::read::{get_row, get_rows, values};
 use crate::scan::{FIRST_PAGE_ROWS, Scan, holds};
 
-/// More entries than these are worth a transaction.
+/// Scans with a higher limit run in a transaction from the start.
 const SINGLE_STATEMENT_ENTRIES_MAX: usize = 1000;
 
-/// Scans the present state, and reads `keys` in the same exchange.
+/// Scans the current state, and reads `keys` in the same round trip.
 pub async fn scan(
     pool: &Arc<Pool>,
     range: KeyRange,
@@ -43,7 +43,7 @@ pub async fn scan(
             Err(ScanError::Fault(fault)) => fault,
         };
         match fault {
-            // What was visited can't be taken back, and the rest would be from another state.
+            // The visitor has seen entries, and the rest would be from another state.
             Fault::Lost(detail) if !has_visited.load(Ordering::Relaxed) => {
                 patience.bear_loss(detail)?;
             }
@@ -81,7 +81,7 @@ async fn scan_once(
         let session = pool.reader().await?;
         return Ok(values(get_rows(&session, keys).await?));
     }
-    // A statement is one state by itself, if one page holds all that is wanted.
+    // A single statement reads one state, so it suffices if one page holds everything.
     if let Some(entries) = entries_max.filter(|entries| *entries <= SINGLE_STATEMENT_ENTRIES_MAX) {
         let session = pool.reader().await?;
         let scan = Scan { session: &session, direction };
@@ -101,7 +101,7 @@ async fn scan_once(
     Ok(values(reads))
 }
 
-/// A snapshot. It begins with its first read, and ends when it is dropped or too old.
+/// A snapshot. Its transaction begins with the first read, and ends when it is dropped or too old.
 pub struct Snapshot {
     pool: Arc<Pool>,
     age_max: Duration,
@@ -117,7 +117,7 @@ enum ViewState {
 }
 
 impl Snapshot {
-    /// With an error if there is nothing to be read.
+    /// With an error if the store is closed.
     pub fn new(pool: Arc<Pool>, age_max: Duration, refused: Option<Error>) -> Snapshot {
         let state = refused.map_or(ViewState::New, ViewState::Ended);
         let state = Arc::new(Mutex::new(state));
@@ -143,7 +143,7 @@ impl Snapshot {
         Ok(connection)
     }
 
-    /// Nobody may hold the store's history, and a connection, for ever.
+    /// Limits how long a snapshot can hold a connection, and keep the store from removing old versions.
     fn end_in_time(&self) {
         let (state, age_max) = (Arc::downgrade(&self.state), self.age_max);
         self.pool.runtime.spawn(async move {

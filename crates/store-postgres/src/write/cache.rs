@@ -1,16 +1,16 @@
-//! What keys hold, as far as this node knows: not what to answer with, but what to decide on before the store has confirmed it.
+//! A cache of values for decisions. The store confirms every value that a decision used, so entries may be stale.
 
 use rustc_hash::FxHashMap;
 use zenobe_store::{Key, Value};
 
-/// What a key holds at a revision. Without one it has no row.
+/// The value of a key at a revision. A key without a revision has no row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
     pub value: Option<Value>,
     pub revision: Option<i64>,
 }
 
-/// Two generations. What is used moves to the young one; when that has half of the room, the old one goes.
+/// Two generations. Entries move to the young one when they are used. Once that takes half of the memory, the old one is dropped.
 pub struct Cache {
     young: FxHashMap<Key, Known>,
     old: FxHashMap<Key, Known>,
@@ -18,7 +18,7 @@ pub struct Cache {
     bytes_max: usize,
 }
 
-/// What an entry takes besides its key and value, roughly.
+/// An entry's approximate overhead beside its key and value.
 const ENTRY_BYTES: usize = 120;
 
 impl Cache {

@@ -1,10 +1,10 @@
-//! Commits a group: one transaction, sent without waiting for the answers in between.
+//! Commits a group as one transaction, pipelined: nothing waits for a response before COMMIT.
 //!
-//! Locks are taken in the order of their keys: first on the rows that decisions saw, then by claiming keys that they saw absent,
-//! then on counters, and last on the ends of logs. So no two groups wait for each other, and what is hot is held for a moment only.
+//! Locks are taken in key order: first on the rows that decisions saw, then on keys that they saw absent, then on counters, and last
+//! on the ends of logs. So groups can't deadlock, and hot rows are locked for the shortest time.
 //!
-//! A row lock cannot hold what isn't there. A key that was seen absent is therefore inserted, and refused if it is there: with its value if
-//! it gets one, else with none, to be deleted again in the same transaction. Until that ends, nobody else can insert it.
+//! A row lock needs a row. So a key that was seen absent is inserted, which fails if it exists: with its value if it gets one,
+//! otherwise as a placeholder that the same transaction deletes. Until the transaction ends, no other can insert the key.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ use crate::pool::{Pool, PooledConnection, Purpose};
 use crate::sql::Session;
 
 pub enum Outcome {
-    /// With the numbers of all appends, in their order.
+    /// With the sequence numbers of all appends, in order.
     Committed(Vec<u64>),
     Conflict,
     NoCounter,
@@ -44,7 +44,7 @@ impl From<Fault> for Outcome {
 }
 
 type Parameter<'a> = &'a (dyn ToSql + Sync);
-/// Statements on their way. Whatever was sent first is carried out first.
+/// Statements that were sent and not answered yet. The server executes them in the order of sending.
 type Sent<'a> = Vec<BoxFuture<'a, Result<(), PgError>>>;
 
 pub async fn commit(pool: &std::sync::Arc<Pool>, group: &Group, slot: i16) -> Outcome {
@@ -60,7 +60,7 @@ pub async fn commit(pool: &std::sync::Arc<Pool>, group: &Group, slot: i16) -> Ou
             connection.ended();
             return Outcome::Committed(sequences);
         }
-        // Whether a transaction that failed is then committed or rolled back comes to the same.
+        // For a failed transaction, COMMIT and ROLLBACK do the same.
         Ended::Not(fault) => return fault.into(),
         Ended::Unknown(detail) => detail,
     };
@@ -79,7 +79,7 @@ enum Ended {
     Unknown(String),
 }
 
-/// Everything between the beginning and the end of the transaction, and its end.
+/// Sends the transaction's statements and COMMIT, and returns how it ended.
 async fn transact(
     connection: &PooledConnection,
     group: &Group,
@@ -144,7 +144,7 @@ async fn first_fault(sent: Sent<'_>) -> Result<(), Fault> {
     Ok(results.into_iter().collect::<Result<(), PgError>>()?)
 }
 
-/// Records the group's id and commits, in the same breath as what was sent before.
+/// Records the group's id and commits, in one round trip with the statements before.
 async fn send_end<'a>(session: &'a Session, mut sent: Sent<'a>, id: &'a [u8]) -> Ended {
     let statements = &session.statements;
     let record = async move {
@@ -155,16 +155,16 @@ async fn send_end<'a>(session: &'a Session, mut sent: Sent<'a>, id: &'a [u8]) ->
     for result in join_all(sent).await {
         match result.map_err(Fault::from) {
             Ok(()) => {}
-            // COMMIT may have been carried out all the same.
+            // COMMIT may have taken effect nevertheless.
             Err(Fault::Lost(detail)) => return Ended::Unknown(detail),
-            // Whatever came behind it was refused.
+            // The server rejected everything after it.
             Err(fault) => return Ended::Not(fault),
         }
     }
     Ended::Committed
 }
 
-/// Keys as the columns that name them.
+/// Keys, as columns of parameters.
 #[derive(Default)]
 struct Names<'a> {
     heads: Vec<&'a [u8]>,
@@ -188,7 +188,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// The rows that decisions saw, in runs of the same lock, in the order of their keys.
+/// The rows that decisions saw, in key order, in runs with the same kind of lock.
 struct Expectations<'a> {
     runs: Vec<Run<'a>>,
 }
@@ -233,7 +233,7 @@ impl<'a> Expectations<'a> {
     }
 }
 
-/// Keys that decisions saw absent, with the values that they get.
+/// Keys that decisions saw absent, with their new values.
 #[derive(Default)]
 struct Claims<'a> {
     names: Names<'a>,
@@ -287,7 +287,7 @@ fn send_rows<'a>(
     .boxed()
 }
 
-/// What a segment does to single keys.
+/// A segment's changes of single keys.
 #[derive(Default)]
 struct Changes<'a> {
     puts: Names<'a>,
@@ -371,7 +371,7 @@ impl<'a> Changes<'a> {
     }
 }
 
-/// Ranges and logs that go.
+/// Sends the deletions of ranges and logs.
 fn send_removals<'a>(session: &'a Session, segment: &'a Segment, sent: &mut Sent<'a>) {
     for range in segment.ranges.iter().filter(|range| !range.is_empty()) {
         let delete = async move {
@@ -391,7 +391,7 @@ fn send_removals<'a>(session: &'a Session, segment: &'a Segment, sent: &mut Sent
     }
 }
 
-/// The logs that a segment appends to, in order.
+/// The logs that a segment appends to, in key order.
 struct Logs<'a> {
     names: Vec<&'a [u8]>,
 }
@@ -405,7 +405,7 @@ impl<'a> Logs<'a> {
     }
 }
 
-/// Locks the ends of the logs, after everything else. They are held until the commit, which follows as soon as they are known.
+/// Locks the ends of the logs, after everything else. The commit follows as soon as they are known.
 async fn lock_logs<'a>(
     session: &'a Session,
     logs: &'a Logs<'a>,
@@ -422,11 +422,11 @@ async fn lock_logs<'a>(
         (row.get(0), LogEnd { sequence: sequence as u64, stamp: stamp as u64 })
     };
     let ends: BTreeMap<Vec<u8>, LogEnd> = locked?.into_iter().map(end).collect();
-    // Somebody has forgotten the log since it was created.
+    // Another write has dropped the log since it was created.
     if ends.len() < logs.names.len() { Err(Fault::Conflict) } else { Ok(ends) }
 }
 
-/// The entries of the logs, numbered and stamped.
+/// The new entries of the logs, numbered and stamped.
 struct Entries {
     rows: Vec<(Key, Vec<u8>)>,
     sequences: Vec<u64>,

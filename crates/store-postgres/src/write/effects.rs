@@ -1,4 +1,4 @@
-//! What a batch comes to: per key, the last put or delete, or the sum of what is added.
+//! The net effect of a batch: per key the last put or delete, or the sum of the additions.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// This effect and then another on the same key.
+    /// Combines this effect with a later one on the same key.
     fn then(&self, next: &Effect) -> Result<Effect> {
         let Effect::Add(delta) = next else {
             return Ok(next.clone());
@@ -36,7 +36,7 @@ pub struct Append {
     pub value: Value,
 }
 
-/// Operations that can be carried out together: first the ranges and logs that go, then everything else.
+/// Mutations that can be applied together: first the deletions of ranges and logs, then everything else.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Segment {
     pub ranges: Vec<KeyRange>,
@@ -50,7 +50,7 @@ impl Segment {
         !self.entries.is_empty() || !self.appends.is_empty()
     }
 
-    /// Whether it can be carried out together with that of another write.
+    /// Whether it can share a segment with another write.
     pub fn is_mergeable(&self) -> bool {
         self.ranges.is_empty() && self.forgotten.is_empty()
     }
@@ -64,7 +64,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Whether another can follow, or would add to what is no counter.
+    /// Fails if the next segment adds to a value that is not a counter.
     pub fn check(&self, next: &Segment) -> Result<()> {
         for (key, effect) in &next.entries {
             if let Some(earlier) = self.entries.get(key) {
@@ -74,7 +74,7 @@ impl Segment {
         Ok(())
     }
 
-    /// This segment and then another, for which it has been checked.
+    /// Appends the next segment, which must have been checked.
     pub fn merge(&mut self, next: Segment) -> Result<()> {
         for (key, effect) in next.entries {
             self.apply(key, effect)?;

@@ -9,16 +9,16 @@ use super::effects::Segment;
 
 pub type GroupId = u64;
 
-/// What a group may come to before it is closed to more.
+/// The size at which a group is closed to more writes.
 const WRITES_MAX: usize = 256;
 const SIZE_BYTES_MAX: usize = 4 << 20;
 
 /// A key as a decision saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expected {
-    /// Of its row; `None` if there was none.
+    /// The revision of its row, or `None` if there was none.
     pub revision: Option<i64>,
-    /// Whether it was declared as a key, not only as a guard.
+    /// Whether it is a key, not only a guard.
     pub is_exclusive: bool,
 }
 
@@ -27,41 +27,41 @@ pub struct Expected {
 pub struct Seen {
     pub key: Key,
     pub expected: Expected,
-    /// The group whose change of it was seen, if that was on its way.
+    /// The group whose change was seen, if that group was in flight.
     pub in_group: Option<GroupId>,
 }
 
 pub struct Group {
     pub id: GroupId,
-    /// The revision of the rows that its first segment writes; later ones count up.
+    /// The revision of the rows that its first segment writes. Each later segment adds one.
     pub revision: i64,
     pub reads: BTreeMap<Key, Expected>,
     pub segments: Vec<Segment>,
     pub waiting: Vec<Waiting>,
-    /// Groups that must be committed before it, because its decisions rest on them.
+    /// Groups that must commit first, because decisions in this group depend on them.
     pub after: HashSet<GroupId>,
-    /// Whether nothing else may join.
+    /// Whether no other write may join.
     pub is_alone: bool,
     size_bytes: usize,
     done: watch::Sender<bool>,
 }
 
-/// A write that waits for its group.
+/// A write that waits for its group to commit.
 pub struct Waiting {
     pub answer: oneshot::Sender<Answer>,
-    /// How many of the group's appends are this write's, in their order.
+    /// How many of the group's appends, in order, belong to this write.
     pub appends: usize,
 }
 
-/// What a write hears of its group.
+/// The result of a group, for one of its writes.
 #[derive(Debug)]
 pub enum Answer {
     Committed(Vec<u64>),
-    /// Something has changed since it was decided: decide again.
+    /// A value has changed since the decision: decide again.
     Again,
-    /// As before, but because the connection was lost and nothing was committed.
+    /// The connection was lost and nothing was committed: decide again.
     Lost(String),
-    /// One of the group adds to what is no counter. Each tries alone.
+    /// A write of the group adds to a value that is not a counter. Each retries alone.
     Alone,
     Failed(Error),
 }
@@ -85,7 +85,7 @@ impl Group {
         !self.is_alone && self.waiting.len() < WRITES_MAX && self.size_bytes < SIZE_BYTES_MAX
     }
 
-    /// Whether it has not seen these keys otherwise.
+    /// Whether the group has not seen these keys with other values.
     pub fn agrees(&self, seen: &[Seen]) -> bool {
         seen.iter().filter(|seen| seen.in_group != Some(self.id)).all(|seen| {
             let own = self.reads.get(&seen.key);
@@ -93,7 +93,7 @@ impl Group {
         })
     }
 
-    /// Takes a write in, which must have been checked.
+    /// Adds a write, which must have been checked.
     pub fn join(
         &mut self,
         seen: Vec<Seen>,
@@ -103,7 +103,7 @@ impl Group {
         let appends = segments.iter().map(|segment| segment.appends.len()).sum();
         self.size_bytes += segments.iter().map(Segment::size_bytes).sum::<usize>();
         for Seen { key, expected, in_group } in seen {
-            // What the group itself has written, nobody else can confirm.
+            // The store can't confirm what this group itself writes.
             if in_group == Some(self.id) {
                 if let Some(own) = self.reads.get_mut(&key) {
                     own.is_exclusive |= expected.is_exclusive;

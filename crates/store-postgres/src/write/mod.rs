@@ -1,10 +1,10 @@
 //! Writes: read, decide, join a group.
 //!
-//! A write is decided on what this node knows, without asking: values that it has read or written before, and what is on
-//! its way. The transaction that commits it then has the store confirm every revision that was seen, under locks. If one
-//! has changed, nothing is written, and the write is decided again on what it reads then.
+//! A write is first decided on what the node has in memory: cached values and the changes in flight. In the transaction that commits
+//! it, the store confirms every revision that the decision saw, under locks. If one has changed, nothing is written, and the write
+//! reads its keys and decides again.
 //!
-//! Decisions are made by whoever waits for them, so nobody's thread is held up by another's.
+//! Each write decides in its own task, so no decision blocks another.
 
 mod cache;
 mod commit;
@@ -27,12 +27,12 @@ use effects::segments;
 use group::Answer;
 use queue::{Joined, Lookup, View, declared};
 
-/// How often a write is decided again before it gives up.
+/// How often a write is decided before it fails with a conflict.
 const TRIES_MAX: u32 = 60;
-/// Tries that follow each other at once. Later ones wait a little, each for another time.
+/// Attempts without a delay. Later ones wait for a short random time.
 const TRIES_AT_ONCE: u32 = 4;
 
-/// Runs one write to its end.
+/// Runs one write.
 pub async fn write(
     pool: &Arc<Pool>,
     queue: &Arc<Queue>,
@@ -73,7 +73,7 @@ pub async fn write(
             Joined::Waiting(answered) => answered,
             Joined::Changed => continue,
         };
-        // What was read before is old now, whatever comes.
+        // What was read before is stale now.
         fresh = None;
         match answered.await.unwrap_or(Answer::Failed(Error::Closed)) {
             Answer::Committed(sequences) => return Ok(CommitOutcome { sequences }),
@@ -86,7 +86,7 @@ pub async fn write(
     Err(Error::Conflict)
 }
 
-/// What is to be committed, if anything.
+/// The batch to commit, if any.
 fn batch(decision: Decision) -> Option<Batch> {
     match decision {
         Decision::Commit(batch) if !batch.is_empty() => Some(batch),
@@ -94,9 +94,8 @@ fn batch(decision: Decision) -> Option<Batch> {
     }
 }
 
-/// Writing nothing is an answer, too: it must rest on what is there, and be it for one moment. So everything that was seen
-/// on its way is waited for, all keys are read at once, and the decision is made again. If it has changed, what was read is
-/// returned.
+/// Confirms a decision to abort, which must rest on one state of the store. It waits for the groups in flight that the decision saw,
+/// reads all keys at once, and decides again. If the decision is now to commit, returns what was read.
 async fn confirm_abort(
     pool: &Arc<Pool>,
     queue: &Queue,

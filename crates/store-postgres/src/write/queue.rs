@@ -1,8 +1,7 @@
-//! The writes of a node on their way: which share a transaction, which must wait for another, and what they leave behind for those
-//! that are decided meanwhile.
+//! The commit queue of a node: which writes share a transaction, which must wait for another, and which values later decisions see.
 //!
-//! A group is committed as soon as a connection is free and no decision in it rests on a group that is not committed yet. Until
-//! then others join it. Groups whose keys have nothing to do with each other are in flight side by side.
+//! A group is sent as soon as a connection is free and every group that its decisions depend on has committed. Until then more
+//! writes join it. Independent groups are in flight in parallel.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -24,7 +23,7 @@ use crate::rows::Read;
 pub struct Queue {
     pool: Arc<Pool>,
     in_flight_max: usize,
-    /// The slot of counters that this node begins with: another node's is most likely another.
+    /// The first counter slot of this node, chosen at random so that nodes rarely share one.
     slot: i16,
     state: Mutex<QueueState>,
     pub groups: AtomicU64,
@@ -33,28 +32,28 @@ pub struct Queue {
 
 struct QueueState {
     cache: Cache,
-    /// What groups that are not committed yet have put or deleted.
+    /// The puts and deletes of groups that have not committed yet.
     overlay: FxHashMap<Key, Overlaid>,
     waiting: VecDeque<Group>,
     in_flight: HashMap<GroupId, Arc<Group>>,
     last_id: u64,
     is_closed: bool,
-    /// Told whenever nothing is left.
+    /// Notified when the queue is empty.
     idle: watch::Sender<bool>,
 }
 
 #[derive(Clone)]
 struct Overlaid {
-    /// `None` if it cannot be told before the commit.
+    /// `None` if it is unknown until the commit.
     value: Option<Option<Value>>,
     revision: i64,
     group: GroupId,
-    /// Tells one change of the key from the next.
+    /// Distinguishes this change of the key from later ones.
     change: u64,
     done: watch::Receiver<bool>,
 }
 
-/// The declared keys, as a write is decided on them.
+/// The declared keys as a decision sees them.
 pub struct View {
     pub values: Vec<Option<Value>>,
     sources: Vec<Source>,
@@ -73,7 +72,7 @@ impl View {
         }
     }
 
-    /// Whether it is what one statement has read.
+    /// Whether a single statement has read all of it.
     pub fn is_one_state(&self, reads: &[Read]) -> bool {
         self.sources.iter().zip(reads).all(|(source, read)| match source {
             Source::Settled(revision) => *revision == read.revision,
@@ -81,7 +80,7 @@ impl View {
         })
     }
 
-    /// Waits until what the decision saw in flight has been committed, or has failed.
+    /// Waits until the groups that the decision saw in flight have committed or failed.
     pub async fn settle(self) {
         for source in self.sources {
             if let Source::InFlight { mut done, .. } = source {
@@ -93,19 +92,19 @@ impl View {
 
 pub enum Lookup {
     Known(View),
-    /// Some key must be read first.
+    /// A key must be read first.
     Missing,
-    /// Some key's value shows only when this has been committed.
+    /// The value of a key is unknown until this group commits.
     Wait(watch::Receiver<bool>),
 }
 
 pub enum Joined {
     Waiting(oneshot::Receiver<Answer>),
-    /// What the decision saw is no longer so.
+    /// A value that the decision saw has changed.
     Changed,
 }
 
-/// The slots that the additions to a counter are spread over.
+/// The number of slots that additions to a counter are spread over.
 const SLOTS: i16 = 64;
 
 impl Queue {
@@ -133,7 +132,7 @@ impl Queue {
         if self.state.lock().is_closed { Err(Error::Closed) } else { Ok(()) }
     }
 
-    /// What the declared keys hold after everything that is on its way; `fresh` is what this write has just read.
+    /// The values of the declared keys after all changes in flight. `fresh` is what this write has just read.
     pub fn look_up(&self, set: WriteSet<'_>, fresh: Option<&[Read]>) -> Lookup {
         let mut state = self.state.lock();
         let count = set.guards.len() + set.keys.len();
@@ -160,7 +159,7 @@ impl Queue {
         Lookup::Known(view)
     }
 
-    /// Keeps what was read, where nothing is known that may be newer.
+    /// Caches what was read, unless something newer may be known.
     pub fn remember(&self, set: WriteSet<'_>, reads: &[Read]) {
         let mut state = self.state.lock();
         for (key, read) in declared(set).zip(reads) {
@@ -177,7 +176,7 @@ impl Queue {
         declared(set).for_each(|key| state.cache.remove(key));
     }
 
-    /// Gives a decided write its place: in a group, behind everything that its decision rests on.
+    /// Adds a decided write to a group, behind every group that its decision depends on.
     pub fn join(
         self: &Arc<Queue>,
         set: WriteSet<'_>,
@@ -208,7 +207,7 @@ impl Queue {
         Ok(Joined::Waiting(answered))
     }
 
-    /// Sends off every group that waits for nothing but a connection.
+    /// Sends every group that is ready, as long as there are free connections.
     fn pump(self: &Arc<Queue>, state: &mut QueueState) {
         while state.in_flight.len() < self.in_flight_max {
             let Some(ready) = state.waiting.iter().position(|group| group.after.is_empty()) else {
@@ -262,7 +261,7 @@ impl Queue {
         self.pump(&mut state);
     }
 
-    /// Refuses what comes from now on, and waits for what came before.
+    /// Rejects new writes, and waits for the accepted ones.
     pub async fn close(&self) {
         let mut idle = {
             let mut state = self.state.lock();
@@ -274,7 +273,7 @@ impl Queue {
 }
 
 impl QueueState {
-    /// Whether a decision was made on what still holds.
+    /// Whether the values that a decision saw are still current.
     fn is_as_seen(&mut self, set: WriteSet<'_>, view: &View) -> bool {
         declared(set).zip(&view.sources).all(|(key, source)| {
             match (self.overlay.get(key), source) {
@@ -287,8 +286,8 @@ impl QueueState {
         })
     }
 
-    /// The groups that must be committed first: those whose values the decision saw, those that wrote the same keys, and
-    /// those that declared them. What is decided first is committed first.
+    /// The groups that must commit first: those whose values the decision saw, and those that write or declare the same keys. Writes
+    /// of the same key commit in the order of their decisions.
     fn rests_on(&self, set: WriteSet<'_>, view: &View, segments: &[Segment]) -> HashSet<GroupId> {
         let mut after = HashSet::new();
         for source in &view.sources {
@@ -314,8 +313,8 @@ impl QueueState {
         after
     }
 
-    /// The position of the group to join: not before any that the write rests on, and rather one that need not wait than one
-    /// that must.
+    /// The position of the group to join. It is not before any group that the write depends on, and preferably one that need not
+    /// wait.
     fn place(
         &mut self,
         after: &HashSet<GroupId>,
@@ -344,7 +343,7 @@ impl QueueState {
         Ok(self.waiting.len() - 1)
     }
 
-    /// Shows what the group at this place has just taken in to whoever decides next.
+    /// Makes what the group at this position has just added visible to later decisions.
     fn overlay(&mut self, place: usize, set: WriteSet<'_>, keys: Vec<Key>) {
         let group = &self.waiting[place];
         let (id, revision, done) = (group.id, group.revision, group.done());
@@ -353,7 +352,7 @@ impl QueueState {
         let in_range = set.keys.iter().filter(|key| ranges.iter().any(|range| range.contains(key)));
         let keys: Vec<Key> = in_range.cloned().chain(keys).collect();
         for key in keys {
-            // A batch with ranges is a group of its own, where the last segment that names a key has the last word.
+            // A batch with ranges is a group of its own, in which the last segment that changes a key decides its value.
             let last = group.segments.iter().rev().find_map(|segment| {
                 let deleted = segment.ranges.iter().any(|range| range.contains(&key));
                 match (segment.entries.get(&key), deleted) {
@@ -368,7 +367,7 @@ impl QueueState {
                 }
             });
             let Some(value) = last else { continue };
-            // The revision of a later segment is another, so nothing may be decided on it before the commit.
+            // Later segments have other revisions, so no decision may use this before the commit.
             let value = value.filter(|value| value.is_none() || group.segments.len() == 1);
             self.last_id += 1;
             let change = self.last_id;
@@ -377,7 +376,7 @@ impl QueueState {
         }
     }
 
-    /// A group has been committed: what it wrote is known now.
+    /// Caches what a committed group has written.
     fn settle(&mut self, group: &Group) {
         let is_plain = group.segments.len() == 1;
         for segment in &group.segments {
@@ -410,7 +409,7 @@ impl QueueState {
         }
     }
 
-    /// A group has not been committed, and so none that rests on it can be.
+    /// Fails all groups that depend on a group that failed.
     fn fail(&mut self, group: Group, answer: &dyn Fn(usize) -> Answer) {
         group.reads.keys().for_each(|key| self.cache.remove(key));
         self.uncover(&group);
@@ -440,7 +439,7 @@ impl Overlaid {
     }
 }
 
-/// What the store must confirm. Where a key was seen in flight, the group before this one leaves it so.
+/// What the store must confirm. A key that was seen in flight has the value that the earlier group leaves.
 fn seen(set: WriteSet<'_>, view: &View) -> Vec<Seen> {
     declared(set)
         .zip(&view.sources)

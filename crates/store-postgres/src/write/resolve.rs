@@ -1,9 +1,9 @@
-//! Finds out what became of a transaction whose COMMIT was sent and not answered.
+//! Finds out whether a transaction committed whose COMMIT was sent and not answered.
 //!
-//! The transaction records its id as its last statement. Whoever wants to know its outcome records the same id, as fenced. If
-//! the transaction has been committed, its record is in the way. If it still runs, its record is in the way until it ends. And if it
-//! has recorded nothing, it never can any more: then nothing was committed, and nothing will be. It does not matter whether the
-//! session is gone, or whether another server is the primary by now.
+//! The last statement of the transaction inserts its id. To learn the outcome, the node inserts the same id itself, as a fence. If the
+//! transaction has committed, the insert finds its row. If it is still running, the insert waits until it ends. Otherwise the fence
+//! keeps it from ever inserting its id: nothing was committed, and nothing will be. This works even if the session is gone or another
+//! server has become the primary.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ use crate::pool::{Pool, PooledConnection, Purpose};
 pub enum Resolved {
     Committed,
     NotCommitted,
-    /// The store could not be asked.
+    /// The store could not be reached.
     Unknown(String),
 }
 
-/// How often the store is asked. Each time waits for a connection as long as patience lasts.
+/// How often to ask the store. Each attempt waits for a connection as long as a request does.
 const TRIES: u32 = 6;
 
 pub async fn resolve(pool: &Arc<Pool>, id: &[u8]) -> Resolved {
@@ -47,7 +47,7 @@ async fn ask(connection: &PooledConnection, id: &[u8]) -> Result<Resolved, tokio
         Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => {}
         Err(error) => return Err(error),
     }
-    // It may be a fence that was recorded just before the connection was lost again.
+    // It may be a fence of an earlier attempt, whose connection was lost as well.
     let row = session.client.query_one(&session.statements.find_commit, &[&id]).await?;
     Ok(if row.get(0) { Resolved::NotCommitted } else { Resolved::Committed })
 }

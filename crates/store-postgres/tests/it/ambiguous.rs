@@ -1,4 +1,4 @@
-//! Connections that are lost at COMMIT: the write is answered with what really happened, and happens once.
+//! Connections that are lost at COMMIT: the write reports the true outcome, and happens once.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use zenobe_store_postgres::Options;
 use crate::proxy::{Fault, Proxy};
 use crate::support::{Database, get, increment, number, open};
 
-/// Increments through a proxy that breaks every other commit in its way. None is lost, and none happens twice.
+/// Increments through a proxy that breaks every other commit. None is lost, and none happens twice.
 fn check(faults: &[Fault]) {
     let database = Database::new(Options::default());
     let proxy = Proxy::start();
@@ -24,11 +24,11 @@ fn check(faults: &[Fault]) {
         assert!(proxy.has_struck(), "round {round}: {fault:?} met no COMMIT");
         assert_eq!(outcome.sequences, [expected as u64], "round {round}, {fault:?}");
         assert_eq!(number(get(&other, b"k").as_ref()), expected, "round {round}, {fault:?}");
-        // Another node in between, so that what is remembered is not what is there.
+        // Another node writes in between, so that the cache is stale.
         increment(&other, "k").expect("it is written");
         expected += 1;
     }
-    // What arrives late has arrived by now.
+    // Delayed commits have arrived by now.
     std::thread::sleep(Duration::from_millis(700));
     assert_eq!(number(get(&other, b"k").as_ref()), expected);
     let log = entries(&other, KeyRange::prefix("log/"), Direction::Forward);
@@ -45,7 +45,7 @@ fn a_commit_whose_answer_is_lost_counts() {
     check(&[Fault::CutAfter]);
 }
 
-/// The server has the transaction still, and would commit it once its node has given up on it.
+/// The server still has the transaction, and would commit it after the node has given up.
 #[test]
 fn a_commit_that_arrives_late_is_fenced_off_or_waited_for() {
     check(&[Fault::Late(Duration::from_millis(300)), Fault::CutAfter, Fault::CutBefore]);

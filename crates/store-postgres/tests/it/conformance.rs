@@ -1,4 +1,4 @@
-//! The suite of every backend.
+//! The conformance suite that every backend passes.
 
 use zenobe_store_postgres::Options;
 
@@ -9,7 +9,7 @@ mod plain {
     zenobe_store::conformance_tests!(Database::new(Options::default()));
 }
 
-/// So little is remembered, and so few connections are there, that everything is read and waited for.
+/// With hardly any cache and connections, so that every value is read and every request waits.
 mod narrow {
     use super::{Database, Options};
     zenobe_store::conformance_tests!(Database::new(Options {

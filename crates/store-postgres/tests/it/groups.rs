@@ -1,4 +1,4 @@
-//! Writes that share transactions, and how often a node has to wait for the store.
+//! Writes that share transactions, and the round trips that they take.
 
 use futures_util::future::join_all;
 use zenobe_store::conformance::{block_on, commit};
@@ -36,7 +36,7 @@ fn concurrent_writes_share_transactions() {
     assert!(statistics.commit_groups <= 100, "{} groups", statistics.commit_groups);
 }
 
-/// A write of a key that the node knows is sent as a whole: no answer is needed before COMMIT.
+/// A write of cached keys takes one round trip: COMMIT is sent before any response arrives.
 #[test]
 fn a_write_of_a_known_key_is_one_exchange() {
     let database = Database::new(Options::default());
@@ -46,7 +46,7 @@ fn a_write_of_a_known_key_is_one_exchange() {
     commit(&store, |batch| batch.put("guard", "1"));
     for round in 1..=5 {
         if round > 1 {
-            // With answers held back, this would never end if it waited for one.
+            // Responses are held back, so this would hang if it waited for one.
             proxy.set(Fault::HoldAnswers);
         }
         let mut decide = |reads: &[Option<Value>]| {

@@ -1,4 +1,4 @@
-//! Keys that are longer than an index entry may be, and that differ only behind what an index entry holds.
+//! Keys that are longer than an index entry can be, and differ only after the part that the index holds.
 
 use zenobe_store::conformance::{Model, Random, block_on, commit, entries};
 use zenobe_store::{Batch, Decision, Direction, Key, KeyRange, Reader, Value, WriteSet};
@@ -6,7 +6,7 @@ use zenobe_store_postgres::Options;
 
 use crate::support::Database;
 
-/// Keys up to 8 KB around the length where they are split, most of them with a head that others have, too.
+/// Keys of up to 8 KB, many with lengths around the limit of the head. Most share their head with others.
 fn random_key(random: &mut Random) -> Key {
     let length = match random.below(6) {
         0 => random.below(10),
@@ -19,7 +19,7 @@ fn random_key(random: &mut Random) -> Key {
     let letter = [b'a', b'm', 0xFF][random.below(3)];
     let mut key = vec![letter; length];
     for _ in 0..2 {
-        // Where they differ is behind the head as often as not.
+        // Half of them differ after the head.
         if length > 0 && random.below(2) == 0 {
             let place = length - 1 - random.below(length.min(200));
             key[place] = random.below(256) as u8;
@@ -76,7 +76,7 @@ fn check(store: &dyn Reader, model: &Model, keys: &[Key], random: &mut Random) {
     }
 }
 
-/// More of them than a page holds.
+/// More long keys with one head than a page holds.
 #[test]
 fn a_long_run_takes_several_pages() {
     let store = Database::new(Options::default()).store();

@@ -1,4 +1,4 @@
-//! What a store is opened with, and what is refused.
+//! Opening a store: URLs, options, and what is refused.
 
 use std::thread;
 

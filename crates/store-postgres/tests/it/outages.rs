@@ -1,4 +1,4 @@
-//! Stores that go away, and come back.
+//! Stores that become unreachable, and return.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -12,7 +12,7 @@ use zenobe_testing::Postgres;
 use crate::proxy::{Fault, Proxy};
 use crate::support::{Database, get, increment, number, open};
 
-/// Every session is ended again and again while two nodes write. Nobody notices, and nothing is lost.
+/// All sessions are terminated again and again while two nodes write. No write fails, and none is lost.
 #[test]
 fn sessions_that_are_ended_cost_no_write() {
     const WRITERS: usize = 4;
@@ -43,7 +43,7 @@ fn sessions_that_are_ended_cost_no_write() {
     }
 }
 
-/// Nothing is answered and nothing is written while the store is away; when it is back, all goes on.
+/// While the store is unreachable, requests fail and nothing is written. When it is back, everything works again.
 #[test]
 fn a_store_that_is_away_is_said_to_be() {
     let database = Database::new(Options::default());
@@ -70,7 +70,7 @@ fn a_store_that_is_away_is_said_to_be() {
     assert_eq!(number(get(&database.store(), b"k").as_ref()), before + 1);
 }
 
-/// A snapshot that is too old says so, and gives its connection back.
+/// A snapshot that is too old fails with an error, and returns its connection.
 #[test]
 fn snapshots_end() {
     let options =
@@ -79,7 +79,7 @@ fn snapshots_end() {
     increment(&store, "k").expect("the write commits");
     let snapshot = store.snapshot();
     assert_eq!(number(get(&*snapshot, b"k").as_ref()), 1);
-    // There is one connection for snapshots, which the second gets when the first has ended.
+    // There is one connection for snapshots. The second snapshot gets it when the first has ended.
     assert_eq!(number(get(&*store.snapshot(), b"k").as_ref()), 1);
     let read = block_on(snapshot.get(b"k"));
     assert!(matches!(read, Err(Error::Unavailable { .. })), "{read:?}");

@@ -1,4 +1,4 @@
-//! A proxy that breaks connections where it hurts: at COMMIT.
+//! A proxy that breaks connections at COMMIT.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,19 +10,19 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use zenobe_testing::Postgres;
 
-/// What happens to the next COMMIT. Each is done once.
+/// What happens to the next COMMIT. Each fault happens once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     None,
-    /// The connection ends before COMMIT gets through.
+    /// The connection ends before COMMIT arrives.
     CutBefore,
-    /// COMMIT gets through, and the connection ends before its answer does.
+    /// COMMIT arrives, and the connection ends before its response.
     CutAfter,
-    /// The node is cut off, while the server has the connection still. COMMIT and all that came with it arrive later.
+    /// The node's connection ends, but the server's stays open. COMMIT and everything sent with it arrive later.
     Late(Duration),
-    /// No answer of any kind gets through until the next COMMIT has been sent.
+    /// No response arrives until the next COMMIT has been sent.
     HoldAnswers,
-    /// Nothing gets through at all, and every connection ends.
+    /// Nothing passes, and every connection ends.
     Down,
 }
 
@@ -53,7 +53,7 @@ impl Proxy {
         Proxy { port, fault, _runtime: runtime }
     }
 
-    /// The same database, through the proxy.
+    /// The URL of the same database, through the proxy.
     pub fn url(&self, url: &str) -> String {
         let direct = format!(":{}/", Postgres::shared().port);
         url.replace(&direct, &format!(":{}/", self.port))
@@ -93,7 +93,7 @@ async fn serve(client: TcpStream, fault: Arc<watch::Sender<Fault>>) {
     }
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
-    // Tells the answers to end where they are.
+    // Stops the responses.
     let cut = watch::Sender::new(false);
     let answers = tokio::spawn(answer(from_server, to_client, fault.subscribe(), cut.subscribe()));
     ask(from_client, to_server, &fault, &cut).await;
@@ -120,7 +120,7 @@ async fn ask(
         let struck = if commit.is_some() { strike(fault) } else { Fault::None };
         match struck {
             Fault::CutBefore => {
-                // A message has five bytes in front of its text.
+                // A message has a head of five bytes.
                 let before = commit.unwrap_or(0).saturating_sub(5);
                 let _gone = to.write_all(&sent[..before]).await;
                 return;
@@ -128,7 +128,7 @@ async fn ask(
             Fault::CutAfter => {
                 cut.send_replace(true);
                 let _gone = to.write_all(sent).await;
-                // Until the server has done it.
+                // Until the server has executed it.
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 return;
             }

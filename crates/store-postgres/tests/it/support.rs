@@ -5,7 +5,7 @@ use zenobe_store::{Batch, CommitOutcome, Decision, Key, Reader, Result, Store, V
 use zenobe_store_postgres::{Options, PostgresStore};
 use zenobe_testing::Postgres;
 
-/// A database of its own.
+/// A database for one test.
 pub struct Database {
     pub url: String,
     pub options: Options,
@@ -43,7 +43,7 @@ pub fn get(store: &dyn Reader, key: &[u8]) -> Option<Value> {
     block_on(store.get(key)).expect("the read succeeds")
 }
 
-/// Counts a key up by one, from what it holds.
+/// Adds one to the number at a key.
 pub fn increment(store: &dyn Store, name: &str) -> Result<CommitOutcome> {
     let keys = [Key::copy_from_slice(name.as_bytes())];
     let mut decide = |reads: &[Option<Value>]| {
