@@ -25,7 +25,7 @@ export class Server {
   };
   /** Variables that make any AWS SDK use this server, for streams too. */
   readonly environment: Record<string, string>;
-  /** An empty database at the same endpoint. Clients that exist go on working. */
+  /** An empty database at the same endpoint. Existing clients keep working. */
   reset(): Promise<void>;
   stop(): Promise<void>;
 }

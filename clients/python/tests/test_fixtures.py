@@ -10,18 +10,18 @@ def handler():
     return boto3.resource("dynamodb").Table("test-table").get_item(Key={"pk": "1"}).get("Item")
 
 
-@pytest.mark.parametrize("turn", [1, 2, 3])
-def test_a_table_is_empty_for_every_test(zenobe_table, turn):
+@pytest.mark.parametrize("repetition", [1, 2, 3])
+def test_a_table_is_empty_for_every_test(zenobe_table, repetition):
     assert zenobe_table.scan()["Items"] == []
-    zenobe_table.put_item(Item={"pk": "1", "turn": turn})
-    assert handler() == {"pk": "1", "turn": turn}
+    zenobe_table.put_item(Item={"pk": "1", "repetition": repetition})
+    assert handler() == {"pk": "1", "repetition": repetition}
 
 
 @pytest.mark.zenobe_table("Orders", "customer:S", "number:N", StreamSpecification={
     "StreamEnabled": True, "StreamViewType": "NEW_IMAGE",
 })
-@pytest.mark.parametrize("turn", [1, 2])
-def test_a_marker_says_how_the_table_is_made(zenobe_table, zenobe_streams, turn):
+@pytest.mark.parametrize("repetition", [1, 2])
+def test_a_marker_says_how_the_table_is_made(zenobe_table, zenobe_streams, repetition):
     assert zenobe_table.name == "Orders"
     assert [key["AttributeName"] for key in zenobe_table.key_schema] == ["customer", "number"]
     # Not even the streams of earlier tests are left.

@@ -488,7 +488,7 @@ EXPORT int ftruncate64(int file, off_t length) { return ftruncate(file, length);
 EXPORT int fallocate(int file, int mode, off_t offset, off_t length) {
     begin();
     if (!handle_of(file)) return REAL(fallocate)(file, mode, offset, length);
-    /* Giving back room behind the end changes no content. */
+    /* Freeing space beyond the end changes no content. */
     struct stat status;
     int is_behind = fstat(file, &status) == 0 && offset >= status.st_size;
     int is_given_back = mode == (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE) && is_behind;

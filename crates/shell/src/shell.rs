@@ -21,12 +21,12 @@ use crate::value::Row;
 use crate::{Options, describe};
 
 const INCLUDES_MAX: usize = 16;
-/// How many rows to print before asking whether to go on.
+/// How many rows to print before asking whether to continue.
 const SCREEN_ROWS: usize = 100;
 /// Above this many tables `\d` lists only names instead of describing each table.
 const DESCRIBED_TABLES_MAX: usize = 50;
 
-/// Asks whether to go on after this many rows.
+/// Asks whether to continue after this many rows.
 pub type Ask = Box<dyn FnMut(usize) -> Result<bool, ShellError>>;
 
 pub struct Shell {
@@ -95,7 +95,7 @@ impl Shell {
         self.is_done
     }
 
-    /// The error of a script that went on after failures.
+    /// The error of a script that continued after failures.
     pub fn finish(&self) -> Result<(), ShellError> {
         match self.failures {
             0 => Ok(()),

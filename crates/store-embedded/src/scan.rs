@@ -160,7 +160,7 @@ mod tests {
 
     /// Runs that are short enough by themselves add up.
     #[test]
-    fn many_short_runs_are_walked_in_turns() {
+    fn many_short_runs_are_walked_in_several_polls() {
         const ALIVE_EVERY: u32 = 500;
         let directory = tempfile::tempdir().unwrap();
         let store = drained(directory.path(), ALIVE_EVERY);
@@ -169,7 +169,7 @@ mod tests {
         for direction in [Direction::Forward, Direction::Reverse] {
             let (keys, most) = scan(&store, KeyRange::all(), direction, usize::MAX);
             assert_eq!(keys, expected, "{direction:?}");
-            assert!(most < u64::from(DELETED) / 2, "{direction:?}: {most} in one turn");
+            assert!(most < u64::from(DELETED) / 2, "{direction:?}: {most} in one poll");
             expected.reverse();
         }
     }

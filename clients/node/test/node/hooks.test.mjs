@@ -30,7 +30,7 @@ for (const turn of [1, 2, 3]) {
   });
 }
 
-test('a reset leaves nothing, and clients go on working', async () => {
+test('a reset leaves nothing, and clients keep working', async () => {
   const client = new DynamoDBClient(zenobe.clientSettings);
   const { endpoint } = zenobe;
   for (let round = 0; round < 10; round += 1) {

@@ -18,7 +18,7 @@ class StartError(RuntimeError):
 
 
 class Server:
-    """Listens on a free port of 127.0.0.1. `reset` empties it by starting it anew on the same port."""
+    """Listens on a free port of 127.0.0.1. `reset` empties it by restarting it on the same port."""
 
     region = "us-east-1"
     access_key_id = "zenobe"
@@ -39,7 +39,7 @@ class Server:
         self.stop()
 
     def reset(self):
-        """An empty database at the same endpoint. Clients that exist go on working."""
+        """An empty database at the same endpoint. Existing clients keep working."""
         self.stop()
         self._start()
 

@@ -26,11 +26,11 @@ fn a_cheap_filter_needs_one_turn() {
         let script = filled().await;
         for filter in [None, Some(filter_on("more", 1))] {
             for forward in [true, false] {
-                let (page, turns) = read(&script, Read::Query { forward }, filter.clone()).await;
-                assert_eq!((page.count, turns), (ITEMS, 1));
+                let (page, polls) = read(&script, Read::Query { forward }, filter.clone()).await;
+                assert_eq!((page.count, polls), (ITEMS, 1));
             }
-            let (page, turns) = read(&script, Read::Scan, filter).await;
-            assert_eq!((page.count, turns), (ITEMS, 1));
+            let (page, polls) = read(&script, Read::Scan, filter).await;
+            assert_eq!((page.count, polls), (ITEMS, 1));
         }
     });
 }
@@ -41,9 +41,9 @@ fn a_costly_filter_takes_a_turn_for_every_item() {
         let script = filled().await;
         let filter = Some(filter_on("more", LEAVES));
         for kind in READS {
-            let (page, turns) = read(&script, kind, filter.clone()).await;
+            let (page, polls) = read(&script, kind, filter.clone()).await;
             assert_eq!((page.count, page.scanned_count), (ITEMS, ITEMS), "{kind:?}");
-            assert!(turns >= ITEMS, "{kind:?}: {turns}");
+            assert!(polls >= ITEMS, "{kind:?}: {polls}");
             assert_eq!(page.last_evaluated_key, None, "{kind:?}");
         }
     });
@@ -56,9 +56,9 @@ fn a_filter_can_take_many_turns_for_one_item() {
         let filter = Some(filter_on("more", 10 * LEAVES));
         for kind in READS {
             let request = PageRequest { limit: Some(1), ..request(filter.clone()) };
-            let (page, turns) = read_page(&script, kind, request).await;
+            let (page, polls) = read_page(&script, kind, request).await;
             assert_eq!((page.count, page.scanned_count), (1, 1), "{kind:?}");
-            assert!(turns >= 10, "{kind:?}: {turns}");
+            assert!(polls >= 10, "{kind:?}: {polls}");
         }
     });
 }
@@ -183,7 +183,7 @@ fn scan(script: &Script, page: PageRequest) -> Scan {
     Scan { table: script.table("t"), index: None, segment: None, page }
 }
 
-/// The page, and how many turns it took.
+/// The page, and how often it was polled.
 async fn read(script: &Script, kind: Read, filter: Option<Condition>) -> (PageOutcome, u64) {
     read_page(script, kind, request(filter)).await
 }
@@ -191,20 +191,20 @@ async fn read(script: &Script, kind: Read, filter: Option<Condition>) -> (PageOu
 async fn read_page(script: &Script, kind: Read, request: PageRequest) -> (PageOutcome, u64) {
     let engine = script.engine();
     let page = match kind {
-        Read::Scan => count_turns(engine.scan(&scan(script, request))).await,
+        Read::Scan => count_polls(engine.scan(&scan(script, request))).await,
         Read::Query { .. } | Read::Index => {
-            count_turns(engine.query(&query(script, kind, request))).await
+            count_polls(engine.query(&query(script, kind, request))).await
         }
     };
     (page.0.expect("a page"), page.1)
 }
 
-async fn count_turns<T>(future: impl Future<Output = T>) -> (T, u64) {
+async fn count_polls<T>(future: impl Future<Output = T>) -> (T, u64) {
     let mut future = pin!(future);
-    let mut turns = 0;
+    let mut polls = 0;
     std::future::poll_fn(|context| {
-        turns += 1;
-        future.as_mut().poll(context).map(|output| (output, turns))
+        polls += 1;
+        future.as_mut().poll(context).map(|output| (output, polls))
     })
     .await
 }

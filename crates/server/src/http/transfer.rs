@@ -119,7 +119,7 @@ mod tests {
             }
             if bytes_per_second > 0 {
                 pace.moved(bytes_per_second, now);
-                // The server made room for each chunk, and did not have to wait.
+                // The server had memory for each chunk, and did not have to wait.
                 pace.excuse(Duration::ZERO);
             }
         }

@@ -218,17 +218,17 @@ async fn a_backfill_that_stops_anywhere_is_finished_by_the_next_engine() {
 
 #[tokio::test]
 async fn a_request_dropped_halfway_leaves_nothing_half_done() {
-    for turns in 0..24 {
-        let harness = yielding(turns).await;
-        stop_after(turns, harness.engine.create_table(create("t"))).await;
+    for polls in 0..24 {
+        let harness = yielding(polls).await;
+        stop_after(polls, harness.engine.create_table(create("t"))).await;
         check_halves(&harness).await;
         let _ = harness.engine.create_table(create("t")).await;
-        stop_after(turns, harness.update(|request| request.deletion_protection = Some(true))).await;
+        stop_after(polls, harness.update(|request| request.deletion_protection = Some(true))).await;
         check_halves(&harness).await;
         harness.update(|request| request.deletion_protection = Some(false)).await.unwrap();
         harness.put(item("a", &[])).await.unwrap();
         harness.check_statistics().await;
-        stop_after(turns, harness.engine.delete_table(&name("t"))).await;
+        stop_after(polls, harness.engine.delete_table(&name("t"))).await;
         check_halves(&harness).await;
     }
 }
@@ -245,9 +245,9 @@ async fn check_halves(harness: &Harness) {
 }
 
 /// Polls a future a number of times, then drops it.
-async fn stop_after<T>(turns: u64, future: impl Future<Output = T>) {
+async fn stop_after<T>(polls: u64, future: impl Future<Output = T>) {
     let give_up = async {
-        for _ in 0..turns {
+        for _ in 0..polls {
             tokio::task::yield_now().await;
         }
     };
