@@ -9,7 +9,7 @@
 //! ```
 //!
 //! 1. **A write arrives** ([`write`]). It waits until the queue admits it: what is in flight is bounded. It holds no
-//!    lock yet, so it blocks nobody.
+//!    lock yet, so it blocks no other write.
 //! 2. **It decides** ([`decide_and_queue`]). It locks its keys, reads them, and asks the caller's closure what to
 //!    write. A write that is queued but not published yet is *in flight*. A key that such a write has changed is read
 //!    from [`crate::in_flight`], any other key from the published snapshot. The new mutations take their place in
@@ -27,7 +27,7 @@
 //!    waiting write gets its answer.
 //!
 //! A leader that is a writer must not keep its thread for long: the thread serves other requests. So the **commit
-//! thread** ([`commit_thread`]) leads when the queue holds much, when RocksDB stalls writes, after a slow commit, and
+//! thread** ([`commit_thread`]) leads when the queue is large, when RocksDB stalls writes, after a slow commit, and
 //! after a leader that a write found at work. It also writes the *durable horizon*, the last sequence number that is
 //! known to be synced ([`crate::write_ahead_log`]), into the log of an idle store, and recovers the store after a failure.
 //!
@@ -41,14 +41,14 @@
 //! - **Writers see what is in flight.** So a decision may rest on a write that can still be lost. But then its own
 //!   write comes later in the log: a crash that loses the first loses the second too.
 //! - **An answer never rests on a lost write.** A write is answered after its group is durable. A write that changes
-//!   nothing, because its condition failed, is queued all the same if anything that it read was in flight: its answer
+//!   nothing, because its condition failed, is queued as well if anything that it read was in flight: its answer
 //!   waits for the groups before it.
 //! - **A failure fails everything unanswered** ([`fail`]). When writing or syncing fails, every write without an
 //!   answer fails, the in-flight values are dropped, and new writes are refused. The *epoch* changes: a write that
 //!   was admitted before the failure cannot be queued after it, and a group from an earlier epoch is not published.
 //!   The commit thread closes the database and opens it again ([`crate::recovery`]). From then on decisions rest on
 //!   what the disk really holds.
-//! - **A defect is a failure.** If any of these steps panics, the waiting writes fail instead of waiting for ever.
+//! - **A defect is a failure.** If any of these steps panics, the waiting writes fail instead of waiting forever.
 
 mod encode;
 mod leader_lock;
@@ -163,7 +163,7 @@ fn read(store: &Inner, set: WriteSet<'_>) -> Result<(Vec<Option<Value>>, bool)> 
     let keys = || set.guards.iter().chain(set.keys);
     let in_flight: Vec<Option<InFlightValue>> =
         keys().map(|key| store.in_flight.get(key)).collect();
-    // Loaded after the look at what is in flight: whatever has been published since is in it.
+    // Loaded after looking up what is in flight, so that it contains what has been published since.
     let snapshot = store.published.for_decision()?;
     let value = |(key, in_flight): (&Key, &Option<InFlightValue>)| match in_flight {
         Some(newest) => Ok(newest.value.clone()),
@@ -198,7 +198,7 @@ pub(crate) struct CommitGroup {
     snapshot: Option<Arc<Snapshot>>,
 }
 
-/// What only the leader touches. It lies in the leader lock ([`Inner::leader`]): whoever holds the lock leads.
+/// The state that only the leader uses. The leader lock ([`Inner::leader`]) holds it.
 pub(crate) struct LeaderState {
     database: Arc<RocksDatabase>,
     /// The values of counters and the last numbers of the store's logs ([`Mutation::Append`]), which only commits change.
@@ -214,7 +214,7 @@ pub(crate) struct LeaderState {
     slow_at: Option<Instant>,
 }
 
-/// A writer leads, unless somebody else does. Then that leader wakes the commit thread for it when done.
+/// A writer leads, unless there is a leader. Then that leader wakes the commit thread when it is done.
 fn lead_if_free(store: &Inner) {
     if let Some(leader) = store.leader.try_lock() {
         lead(store, leader, |leader| leader.commit_briefly(store));
@@ -235,7 +235,7 @@ fn lead(
     if let Some(leader) = &mut *leader
         && catch_unwind(AssertUnwindSafe(|| commit(leader))).is_err()
     {
-        // Still under the lock, so that nobody commits what the defect left behind.
+        // Still under the lock, so that no other leader commits what the defect left behind.
         fail_after_panic(store, "a commit panicked");
     }
     unlock(store, leader);
@@ -307,7 +307,7 @@ impl LeaderState {
         let mut group = CommitGroup::new(writes, horizon);
         match encode::encode(&mut group, &self.database, &mut self.numbers) {
             Ok(Some(batch)) => return Some((group, batch)),
-            // Writes that change nothing. They take the way of a group too, to be answered after those before them.
+            // Writes that change nothing. They are a group too, so that they are answered after the groups before.
             Ok(None) => self.hand_on(store, group),
             Err(error) => fail(store, &error, vec![group]),
         }
@@ -427,17 +427,17 @@ fn update_value_cache(store: &Inner, group: &CommitGroup) {
 
 fn answer(store: &Inner, group: CommitGroup) {
     let (count, size_bytes) = (group.writes.len(), group.size_bytes());
-    // Counted before the answers, so that statistics are never behind what a caller knows.
+    // Counted before the answers, so that a caller finds its own write in the statistics.
     let changing = group.writes.iter().filter(|write| !write.mutations.is_empty()).count();
     store.commit_groups.fetch_add(u64::from(group.snapshot.is_some()), Ordering::Relaxed);
     store.commit_batches.fetch_add(changing as u64, Ordering::Relaxed);
     let mut retired = Vec::with_capacity(count);
     for (write, outcome) in group.writes.into_iter().zip(group.outcomes) {
-        // Nobody listens if the caller has dropped its write.
+        // The caller may have dropped its write.
         let _ = write.answer.send(Ok(outcome));
         retired.push(write.mutations);
     }
-    // After the answers: only memory is left to be freed.
+    // After the answers, because this only frees memory.
     retired.iter().for_each(|mutations| store.in_flight.remove(mutations));
     store.queue.release(count, size_bytes);
 }
@@ -458,12 +458,12 @@ fn fail(store: &Inner, error: &Error, groups: Vec<CommitGroup>) {
     answer_with_error(store, &error, vec![CommitGroup::new(queued, 0)]);
 }
 
-/// A defect must leave nobody waiting. It disables writes as a failing disk does.
+/// A defect must leave no write waiting. It disables writes like a failing disk.
 fn fail_after_panic(store: &Inner, detail: &str) {
     fail(store, &Error::Io { detail: detail.to_owned() }, Vec::new());
 }
 
-/// Whether these writes are on disk is unknown: they may turn up after recovery, or not.
+/// Whether these writes are on disk is unknown: recovery may find them or not.
 fn answer_with_error(store: &Inner, error: &Error, groups: Vec<CommitGroup>) {
     for group in groups {
         let (count, size_bytes) = (group.writes.len(), group.size_bytes());
@@ -512,13 +512,13 @@ fn log_horizon(store: &Inner, published: u64) {
     let mut leader = store.leader.lock();
     match leader.as_mut().map_or(Ok(()), LeaderState::log_horizon) {
         Ok(()) => store.queue.horizon_is_logged(published),
-        // Still under the lock, so that nobody commits behind the failure.
+        // Still under the lock, so that no other leader commits after the failure.
         Err(error) => fail(store, &error, Vec::new()),
     }
     unlock(store, leader);
 }
 
-/// Replaces the leader's state by one on a database that was opened anew. `None` if the store is closed first.
+/// Reopens the database and replaces the leader's state. `None` if the store is closed first.
 fn recover(store: &Arc<Inner>) -> Option<()> {
     let LeaderState { database, sync_thread, .. } = replace_leader_state(store, None)?;
     // Once the sync thread has ended, nothing of the failed database is published any more.

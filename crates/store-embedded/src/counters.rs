@@ -21,7 +21,7 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    /// Adds to a counter. `load` yields its stored value if it is not known yet.
+    /// Adds to a counter. `load` reads its stored value if it is not in memory.
     pub fn add<'a>(
         &mut self,
         key: &Key,
@@ -38,7 +38,7 @@ impl Numbers {
         self.log_ends.change(log, || load_log_end(log, database), |end| end.append(stamp))
     }
 
-    /// A log is being dropped. Whatever the database still holds of it, it begins anew.
+    /// A log is being dropped. Its numbering restarts, whatever the database still holds of it.
     pub fn forget_log(&mut self, log: &Key) {
         let new = KnownNumber { value: LogEnd::default(), is_changed: false };
         self.log_ends.numbers.insert(log.clone(), new);
@@ -53,7 +53,7 @@ impl Numbers {
         self.counters.numbers.retain(|key, _| !range.contains(key));
     }
 
-    /// Adds every number that changed to the group's write. Yields the counters among them.
+    /// Adds every changed number to the group's write. Returns the counters among them.
     pub fn write_changes(&mut self, database: &RocksDatabase, write: &mut WriteBatch) -> Vec<Key> {
         let mut changed = Vec::new();
         self.counters.take_changes(|key, value| {
@@ -111,7 +111,7 @@ impl<T: Copy> NumberMap<T> {
         Ok(number.value)
     }
 
-    /// An arbitrary half: hot numbers are kept, or are read again at once.
+    /// Drops an arbitrary half. Hot numbers that are dropped are soon read again.
     fn forget_half(&mut self) {
         let mut keep = false;
         self.numbers.retain(|_, _| {

@@ -36,7 +36,7 @@ struct Request {
     answer: oneshot::Sender<RunEnd>,
 }
 
-/// What became of a request.
+/// The result of a request.
 enum RunEnd {
     Found(Result<Option<Key>>),
     /// The thread was stopped before it came to this request.
@@ -92,7 +92,7 @@ impl DeadRuns {
         if let Some(Thread { requests, is_stopping, handle }) = thread {
             is_stopping.store(true, Ordering::Release);
             drop(requests);
-            // What was asked of a thread that panicked has been answered by its end.
+            // If the thread panicked, its end has already failed all requests.
             let _ = handle.join();
         }
     }
@@ -104,7 +104,7 @@ fn work(
     mut find: impl FnMut(&Request) -> Result<Option<Key>>,
 ) {
     while let Ok(request) = requests.recv() {
-        // Whoever asked may have gone since.
+        // The scan may have been dropped.
         if request.answer.is_canceled() {
             continue;
         }
@@ -113,7 +113,7 @@ fn work(
             false => RunEnd::Found(find(&request)),
         };
         let Request { snapshot, answer, .. } = request;
-        // Before the answer, so that who waits for it and then closes the store does not find it in use.
+        // Dropped before the answer, so that a caller who closes the store next does not find it in use.
         drop(snapshot);
         let _ = answer.send(found);
     }
@@ -127,7 +127,7 @@ fn find(request: &Request, reclaimer: &Reclaimer) -> Result<Option<Key>> {
     let dead = counts.metric(InternalDeleteSkippedCount) + counts.metric(InternalKeySkippedCount);
     if dead >= RECLAIMED_MIN {
         let run = run(range.clone(), found.as_ref(), *direction);
-        // It is only a hint, and whoever scans has no use for its failure.
+        // It is only a hint, so its failure does not concern the scan.
         if let Err(error) = reclaimer.request(Arc::clone(snapshot.database()), run) {
             tracing::warn!("a range of tombstones cannot be compacted: {error}");
         }
@@ -156,7 +156,7 @@ mod tests {
     use zenobe_store::conformance::block_on;
     use zenobe_store::{Direction, KeyRange};
 
-    /// Each run can take tenths of a second. Whoever closes the store waits for one of them, not for all.
+    /// Each run can take tenths of a second. Closing the store waits for one of them, not for all.
     #[test]
     fn stopping_does_not_work_through_the_queue() {
         let directory = tempfile::tempdir().unwrap();
@@ -184,7 +184,7 @@ mod tests {
         assert!(matches!(answers[..], [RunEnd::Found(_), RunEnd::AskAgain, RunEnd::AskAgain]));
     }
 
-    /// A scan that a stop has turned away goes on.
+    /// A scan that a stop has rejected continues.
     #[test]
     fn a_scan_under_way_survives_a_stop() {
         let directory = tempfile::tempdir().unwrap();

@@ -255,7 +255,7 @@ pub(crate) fn write_checkpoint(database: &RocksDatabase, target: &Path) -> Resul
     if let Some(parent) = target.parent() {
         create_directories(parent).map_err(failed)?;
     }
-    // Fails if it exists, whoever else may be creating it.
+    // Fails if it exists, even if another process is just creating it.
     fs::create_dir(target).map_err(failed)?;
     let copied = rocksdb::checkpoint::Checkpoint::new(database.rocks())
         .and_then(|checkpoint| checkpoint.create_checkpoint(target.join(ROCKSDB_DIRECTORY)))

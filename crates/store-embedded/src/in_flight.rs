@@ -95,9 +95,9 @@ impl InFlight {
         }
     }
 
-    /// Says that everything up to `order` has been published, or is lost.
+    /// Records that everything up to `order` has been published or lost.
     pub fn retire(&self, order: u64) {
-        // Never backwards: a group may be published while a failure behind it gives up all the rest.
+        // Never backwards: a group may be published while a later failure drops everything after it.
         self.retired.fetch_max(order, Ordering::AcqRel);
     }
 

@@ -16,7 +16,7 @@ const SHARDS: usize = 64;
 
 const COUNTER_SIZE_BYTES: usize = size_of::<i64>();
 
-/// Beyond this many in a shard, they are forgotten and looked at again when they are next used.
+/// Beyond this many, a shard is emptied. Its counters are checked again at their next use.
 const SHARD_KEYS_MAX: usize = 1024;
 
 pub(crate) struct KnownCounters {
@@ -75,7 +75,7 @@ impl KnownCounters {
         Ok(())
     }
 
-    /// Looks again at what a write has replaced. Called after the write has become visible as in flight.
+    /// Forgets the counters that a write has replaced. Call this after the write has become visible as in flight.
     pub fn forget_replaced(&self, mutations: &[Mutation]) {
         for mutation in mutations {
             // A deleted counter is zero, which is as sound as any.

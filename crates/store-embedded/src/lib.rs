@@ -15,9 +15,9 @@
 //! | `directory`, `rocks_database`, `options`, `prefix_extractor` | files, RocksDB and its settings |
 //! | `write_ahead_log` | telling a damaged log from a torn one |
 //!
-//! When the disk fails, writes answer [`Error::WritesDisabled`] and reads go on from the last durable state; the store
-//! recovers by itself once the disk takes writes again. `docs/store-format/directory.md` describes the files, and what
-//! exactly survives what.
+//! When the disk fails, writes return [`Error::WritesDisabled`] and reads continue from the last durable state. The store
+//! recovers by itself once the disk accepts writes again. `docs/store-format/directory.md` describes the files, and which
+//! failures writes survive.
 
 mod commit;
 mod counters;
@@ -64,7 +64,7 @@ pub struct EmbeddedStore {
     commit_thread: Arc<CommitThread>,
 }
 
-/// Locked by whoever closes the store until it is closed, so that whoever closes it too waits for that.
+/// Locked until the store is closed, so that a second call to close waits for the first.
 type CommitThread = Mutex<Option<JoinHandle<()>>>;
 
 impl EmbeddedStore {
@@ -73,21 +73,21 @@ impl EmbeddedStore {
     /// # Errors
     /// [`Error::Open`] if another process uses the directory, if its format is unknown, or if it holds
     /// something else; [`Error::Corrupt`] if its content is damaged, or if acknowledged writes cannot be
-    /// replayed from its log and [`Options::accept_log_damage`] does not say to go on without them.
+    /// replayed from its log and [`Options::accept_log_damage`] does not accept the loss.
     pub fn open(directory: impl AsRef<Path>, options: Options) -> Result<EmbeddedStore> {
         let inner = Arc::new(Inner::open(directory.as_ref(), options)?);
         let thread = commit::start(&inner)?;
         Ok(EmbeddedStore { inner, commit_thread: Arc::new(Mutex::new(Some(thread))) })
     }
 
-    /// For tests: waits until nothing is in flight and the log says that all of it is durable, as an idle store sees to.
+    /// For tests: waits until nothing is in flight and the log's horizon covers everything, as in an idle store.
     #[doc(hidden)]
     pub fn wait_until_idle(&self) {
         self.inner.queue.wait_until_idle();
     }
 }
 
-/// Waits until what was accepted has been committed, and ends reading.
+/// Waits until all accepted writes have been committed, then ends reads.
 fn finish(inner: &Inner, commit_thread: &CommitThread) {
     let mut commit_thread = commit_thread.lock();
     if let Some(thread) = commit_thread.take() {
@@ -179,7 +179,7 @@ async fn in_background(
 ) -> Result<()> {
     let (sender, receiver) = oneshot::channel();
     spawn(name, move || {
-        // Nobody listens any more if the future was dropped; the work is done all the same.
+        // If the future was dropped, the result is discarded.
         let _ = sender.send(work());
     })?;
     receiver.await.unwrap_or_else(|_| {
@@ -202,14 +202,14 @@ mod tests {
     use zenobe_store::Store;
     use zenobe_store::conformance::{block_on, commit};
 
-    /// Whoever is told that the store is closed can open the directory, also if another one closed it.
+    /// After any call to close returns, the directory can be opened again, even if another call closed the store.
     #[test]
     fn closing_twice_at_once_waits_for_the_end() {
         let directory = tempfile::tempdir().unwrap();
         let open = || EmbeddedStore::open(directory.path(), Options::default()).unwrap();
         let store = open();
         commit(&store, |batch| batch.put("row", vec![1; 1_000_000]));
-        // The commit thread cannot end while somebody else leads.
+        // The commit thread cannot end while another thread leads.
         let leader = store.inner.leader.lock();
         let mut first = store.close();
         assert!((&mut first).now_or_never().is_none());

@@ -22,7 +22,7 @@ pub struct Options {
     pub durability: Durability,
     /// The memory for cached blocks (memtables count too) and cached values.
     pub cache_bytes: usize,
-    /// How much is written before a memtable goes to disk. Also the size of a log file, roughly.
+    /// How much is written before a memtable goes to disk. Also the approximate size of a log file.
     pub write_buffer_bytes: usize,
     /// The writes that may be in flight together; more wait before they are decided.
     pub in_flight_batches_max: usize,
@@ -67,7 +67,7 @@ impl Options {
 /// Memtables that may exist at once: the one being written, and full ones on their way to disk.
 const WRITE_BUFFERS_MAX: usize = 3;
 
-/// The cache sizes its table by what it comes to hold, not by an estimate.
+/// The cache sizes its table by its content, not by an estimate.
 const ENTRY_SIZES_VARY: usize = 0;
 
 /// The part of a memtable's memory that its filter takes, from the start: 512 KiB, or about 14 bits for a key or
@@ -87,7 +87,7 @@ pub(crate) fn rocksdb_options(options: &Options) -> rocksdb::Options {
     rocks
 }
 
-/// As `rocks`, and with its cache, for the caller's keys.
+/// The options of the column family with the caller's keys. It shares the cache of `rocks`.
 pub(crate) fn entries_options(rocks: &rocksdb::Options, options: &Options) -> rocksdb::Options {
     let mut rocks = rocks.clone();
     if let Some(prefixes) = &options.prefixes {
@@ -143,7 +143,7 @@ fn set_memory(rocks: &mut rocksdb::Options, options: &Options) {
 }
 
 fn set_layout(rocks: &mut rocksdb::Options, options: &Options) {
-    // In the lowest level too, though zstd would take a fifth less room there: a read that misses the cache
+    // In the lowest level too, though zstd would take a fifth less space there: a read that misses the cache
     // decompresses a block, and zstd would take more than half of its time.
     rocks.set_compression_type(DBCompressionType::Lz4);
     rocks.set_level_compaction_dynamic_level_bytes(true);

@@ -26,8 +26,8 @@ impl PrefixExtractor {
         SliceTransform::create(self.name, self.prefix_or_key, Some(self.has_prefix))
     }
 
-    /// Says whether a scan may ask filters. RocksDB by itself would ask them for the prefix of the first key,
-    /// whatever the range, and miss entries with other prefixes.
+    /// Sets whether a scan may use filters. By default RocksDB would use them for the prefix of the first key, whatever
+    /// the range, and miss entries with other prefixes.
     pub(crate) fn set_filters(
         prefixes: Option<&PrefixExtractor>,
         range: &KeyRange,

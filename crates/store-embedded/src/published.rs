@@ -115,7 +115,7 @@ impl Published {
         readers.into_iter().for_each(Waker::wake);
     }
 
-    /// Whether nobody but this seems to use the database. Readers that come and go are not all seen.
+    /// Whether only the caller seems to use the database. Short-lived readers may be missed.
     pub fn looks_unused(&self) -> bool {
         self.get().is_none_or(|snapshot| {
             // The published reference, and this one.
@@ -140,7 +140,7 @@ mod tests {
         Arc::new(Snapshot::new(Arc::clone(of.database()), Arc::clone(&store.values)))
     }
 
-    /// A read that waits for the database leaves its thread to others.
+    /// A read that waits for the database does not block its thread.
     #[test]
     fn reads_wait_for_a_snapshot_without_blocking() {
         let directory = tempfile::tempdir().unwrap();

@@ -1,8 +1,7 @@
-//! Giving back the space of deleted entries, in the background.
+//! Reclaims the space of deleted entries in the background.
 //!
-//! A range is compacted, and nothing more. RocksDB could also drop files that lie wholly inside the range, without
-//! reading them, but that would take entries away from snapshots that still see them, and from ranges that are not
-//! entirely deleted.
+//! It only compacts the range. RocksDB could also drop files that lie inside the range without reading them, but
+//! snapshots may still see their entries, and the range may not be entirely deleted.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -14,7 +13,7 @@ use zenobe_store::{KeyRange, Result};
 
 use crate::rocks_database::RocksDatabase;
 
-/// Hints beyond this many are dropped; ordinary compaction gets there in time.
+/// Hints beyond this many are dropped. Ordinary compaction reclaims that space eventually.
 const PENDING_MAX: usize = 256;
 
 /// After a compaction the thread rests this many times as long, so that hints cannot keep a processor or the disk
@@ -89,7 +88,7 @@ fn run(shared: &SharedWork, database: &RocksDatabase) {
     }
 }
 
-/// The next range, after the rest that the one before it asks for. `None` if there is none, or none any more.
+/// The next range, after the rest that the last compaction requires. `None` if nothing is pending.
 fn next(shared: &SharedWork) -> Option<KeyRange> {
     let mut work = shared.work.lock();
     while let Some(rest_until) = work.rest_until
@@ -105,14 +104,14 @@ fn next(shared: &SharedWork) -> Option<KeyRange> {
 
 fn compact(database: &RocksDatabase, range: &KeyRange) {
     let mut options = CompactOptions::default();
-    // Ordinary compactions go on beside this one.
+    // Ordinary compactions continue in parallel.
     options.set_exclusive_manual_compaction(false);
-    // Otherwise files are moved down as they are where nothing lies below them, tombstones and all.
+    // Otherwise RocksDB moves files with nothing below them down a level as they are, with their tombstones.
     options.set_bottommost_level_compaction(BottommostLevelCompaction::ForceOptimized);
     database.rocks().compact_range_opt(Some(&range.start), range.end.as_ref(), &options);
 }
 
-/// Adds a range, as one with those that it overlaps or touches: what lies in several hints is compacted once.
+/// Adds a range, merged with those that it overlaps or touches, so that nothing is compacted twice.
 fn coalesce(pending: &mut Vec<KeyRange>, mut range: KeyRange) {
     let reaches =
         |one: &KeyRange, other: &KeyRange| one.end.as_ref().is_none_or(|end| *end >= other.start);
@@ -170,7 +169,7 @@ mod tests {
         assert_eq!(pending, [KeyRange { start: Key::from("a"), end: None }]);
     }
 
-    /// Whoever closes the store does not wait until the thread has rested, or has worked through what is pending.
+    /// Closing the store waits neither for the thread's rest nor for what is pending.
     #[test]
     fn stopping_ends_the_rest() {
         let directory = tempfile::tempdir().unwrap();

@@ -1,11 +1,11 @@
-//! Recovery after a failure: the database is closed and opened again as soon as the disk takes writes.
+//! Recovery after a failure: the database is closed and opened again as soon as the disk accepts writes.
 //!
 //! [`crate::commit`] tells what a failure is and what it does to writes. Until the database has been reopened,
 //! readers keep seeing the last published snapshot, and writes answer [`Error::WritesDisabled`]. Opening the database
 //! replays the log as it is on disk, so that reads and decisions see what a restart would find.
 //!
-//! Reopening is tried once a second, when a probe file can be written and synced and nobody seems to hold a snapshot
-//! of the old database. Reads wait for it, without holding a thread. If the database cannot be opened again, reads
+//! Reopening is tried once a second, if a probe file can be written and synced and no reader seems to hold a snapshot
+//! of the old database. Reads wait for it without blocking a thread. If the database cannot be opened again, reads
 //! fail too.
 
 use std::sync::Arc;
@@ -26,11 +26,11 @@ pub(crate) const ATTEMPT_INTERVAL: Duration = Duration::from_secs(1);
 /// How long an attempt waits for reads that are running.
 const READERS_WAIT: Duration = Duration::from_millis(200);
 
-/// Among so many attempts, one makes new reads wait until those before them have ended. Otherwise reads that never
+/// One of this many attempts makes new reads wait until the earlier ones have ended. Otherwise reads that never
 /// pause could keep the store from recovering.
 const INSISTING_EVERY: u32 = 10;
 
-/// The room that a disk must have before writes are tried again.
+/// The free space that the disk must have before writes are tried again.
 const ROOM_BYTES: usize = 8 << 20;
 
 /// Opens the database again as soon as that is possible. `None` if the store is closed before. Nothing may be in
@@ -82,7 +82,7 @@ fn reopen(store: &Inner, directory: &Arc<Directory>, insists: bool) -> Result<Ar
             in_use()
         })?;
     }
-    // Whoever accepted a damaged log at the start meant that one, not whatever comes later.
+    // An operator who accepted a damaged log at the start accepted that loss, not a later one.
     match RocksDatabase::open(Arc::clone(directory), &store.options, AcceptDamage::No) {
         Ok(database) => {
             let database = Arc::new(database);
@@ -114,7 +114,7 @@ fn close(snapshot: Arc<Snapshot>) -> std::result::Result<(), Arc<Snapshot>> {
     snapshot.map_or(Ok(()), Err)
 }
 
-/// Looks every millisecond whether a condition holds. Says whether it came to hold in time.
+/// Checks a condition every millisecond. Returns whether it became true in time.
 fn wait_until(duration: Duration, mut holds: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     loop {
@@ -177,7 +177,7 @@ mod tests {
         reopen(&store, &directory, false).unwrap();
     }
 
-    /// Whoever accepted a loss once, at the start, has not accepted the next one.
+    /// A loss that was accepted at the start does not extend to later ones.
     #[test]
     fn what_was_accepted_at_the_start_does_not_hold_for_recovery() {
         let directory = tempfile::tempdir().unwrap();

@@ -26,7 +26,7 @@ pub(crate) struct RocksDatabase {
     prefixes: Option<PrefixExtractor>,
     /// The last sequence number that a sync of the log is known to have covered.
     synced: AtomicU64,
-    /// Dropped after the database is closed, so that nobody else opens it earlier.
+    /// Dropped after the database is closed, so that no other process opens it earlier.
     directory: Arc<Directory>,
 }
 

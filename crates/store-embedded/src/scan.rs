@@ -1,7 +1,7 @@
-//! Scans that give their thread back every millisecond, whatever lies in the range.
+//! Scans that yield their thread every millisecond, whatever the range holds.
 //!
 //! RocksDB steps over dead entries (tombstones, overwritten versions) inside one call: a million of them take tenths
-//! of a second, and everybody else on that thread waits. A drained queue looks like that. So a walk stops at a run of
+//! of a second, and all other tasks on that thread wait. A drained queue looks like that. So a walk stops at a run of
 //! dead entries, and another thread ([`DeadRuns`]) finds the end of the run while the task waits.
 
 use std::sync::Arc;
@@ -138,7 +138,7 @@ mod tests {
         (keys, most)
     }
 
-    /// What a consumer of a queue does that asks for the next message when there is none.
+    /// As a consumer does that asks an empty queue for the next message.
     #[test]
     fn a_drained_queue_keeps_no_thread() {
         let directory = tempfile::tempdir().unwrap();

@@ -183,7 +183,7 @@ mod tests {
     const WRITES: usize = 3_000;
     const KEYS: usize = 40;
 
-    /// Nobody can tell the cache from the snapshot behind it, whatever is written meanwhile.
+    /// No reader can tell the cache from its snapshot, whatever is written meanwhile.
     #[test]
     fn reads_find_in_the_cache_what_their_state_holds() {
         // The smallest cache forgets all the time, the others mostly keep everything.
@@ -243,7 +243,7 @@ mod tests {
         }
     }
 
-    /// Reads until told to stop, by the cache and past it. Yields how often the cache had the value.
+    /// Reads until told to stop, through the cache and past it. Returns how often the cache had the value.
     fn compare(store: &EmbeddedStore, seed: u64, is_done: &AtomicBool) -> usize {
         let mut random = Random::new(seed);
         let mut hits = 0;

@@ -27,14 +27,14 @@ use zenobe_store::{Key, KeyRange, Mutation, Value};
 const SHARDS: usize = 64;
 const STRIPES_PER_SHARD: usize = 256;
 
-/// What an entry takes beside its key and value, roughly: its places in the cache's tables, which are half empty
-/// after they have grown, those of keys that were evicted, and what the allocator rounds up.
+/// An entry's approximate overhead beside its key and value: its slots in the cache's tables, which are half empty
+/// after they have grown, the slots of evicted keys, and what the allocator rounds up.
 const ENTRY_OVERHEAD_BYTES: usize = 256;
 
-/// So that uses are remembered over a few times as many keys as the cache holds.
+/// Enough to remember the uses of a few times as many keys as the cache holds.
 const USED_BITS_PER_ENTRY: usize = 4;
 
-/// Larger values are not worth their room: copying them costs more than finding them.
+/// Larger values are not worth caching: copying them costs more than finding them.
 const VALUE_BYTES_MAX: usize = 16 << 10;
 
 pub(crate) struct ValueCache {
@@ -112,7 +112,7 @@ impl ValueCache {
             && self.last_range_deletion.load(Ordering::Acquire) <= version
     }
 
-    /// Takes note of what a version changes, before that version is published. Each mutation comes with whether it
+    /// Records what a version changes, before that version is published. Each mutation comes with whether it
     /// puts a declared key: such a key is likely to be read, or to be written again. Others, like entries of indexes,
     /// are scanned and not read one by one.
     pub fn change<'a>(
@@ -136,13 +136,13 @@ impl ValueCache {
                     }
                     self.delete_ranges(version, &ranges);
                 }
-                // Counters are summed when they are committed, and told of then; a log's entries are new.
+                // Counters are summed, and recorded, when they are committed. A log's entries are new.
                 Mutation::Add { .. } | Mutation::Append { .. } | Mutation::ForgetLog { .. } => {}
             }
         }
     }
 
-    /// Takes note of a change to an unknown value.
+    /// Records a change to an unknown value.
     pub fn forget(&self, version: u64, key: &Key) {
         self.change_key(version, key, None, false);
     }
@@ -174,8 +174,8 @@ impl ValueCache {
         }
     }
 
-    /// Forgets everything. Nobody may be reading a version that was published before, and nothing that was read from
-    /// one is known to be unchanged: later versions may hold what was never told.
+    /// Forgets everything. No reader may use an earlier version any more, and nothing that was read from one is known to
+    /// be unchanged: later versions may hold changes that were never recorded here.
     pub fn clear(&self) {
         self.last_range_deletion.fetch_max(self.next_version(), Ordering::AcqRel);
         self.shards.iter().for_each(|shard| shard.lock().entries.clear());
@@ -190,7 +190,7 @@ fn stripe(hash: u64) -> usize {
     (hash >> 32) as usize % STRIPES_PER_SHARD
 }
 
-/// Remembers which keys have been used, roughly: some that have not been look as if they had.
+/// Remembers which keys have been used, with false positives.
 struct UsedOnce {
     /// Empty until the first use: an idle store is small.
     bits: Vec<u64>,
@@ -204,7 +204,7 @@ impl UsedOnce {
         UsedOnce { bits: Vec::new(), words, count: 0 }
     }
 
-    /// Takes note of a use, and says whether there was one before.
+    /// Records a use, and returns whether there was one before.
     fn again(&mut self, hash: u64) -> bool {
         if self.bits.is_empty() {
             self.bits.resize(self.words, 0);
@@ -328,7 +328,7 @@ mod tests {
         assert_eq!(cache.get(b"outside", 2), Some(value("v")));
     }
 
-    /// Reopening may reveal writes that nobody was told of.
+    /// Reopening may reveal writes that were never recorded.
     #[test]
     fn nothing_read_before_a_clearing_is_known_afterwards() {
         let cache = ValueCache::new(1 << 20);

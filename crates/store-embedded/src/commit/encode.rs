@@ -46,7 +46,7 @@ struct Encoder<'a> {
     /// How many mutations of the group have been added.
     done: usize,
     batch: WriteBatch,
-    /// An entry of a log while it is put together.
+    /// A buffer for the log entry being encoded.
     entry: Vec<u8>,
 }
 
@@ -105,8 +105,8 @@ impl Encoder<'_> {
     }
 }
 
-/// The mutations of the group that have been added, looked at only once a counter is not in memory, and each of them
-/// once however many counters are not.
+/// The mutations that the group has added so far. They are indexed when a counter is first missing from memory, and
+/// each only once.
 struct Earlier<'a> {
     unread: Box<dyn Iterator<Item = &'a Mutation> + 'a>,
     last_writes: LastWrites<'a>,

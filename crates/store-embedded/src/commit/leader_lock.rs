@@ -1,4 +1,4 @@
-//! The lock that makes a leader. Its holder learns, when it unlocks, whether somebody gave up on it meanwhile.
+//! The lock that makes a leader. When its holder unlocks it, it learns whether another write tried to lead meanwhile.
 
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
@@ -7,7 +7,7 @@ use parking_lot::{Mutex, MutexGuard};
 #[derive(Default)]
 pub(crate) struct LeaderLock<T> {
     value: Mutex<T>,
-    /// Whether somebody found the lock taken and gave up.
+    /// Whether a write found the lock taken.
     is_wanted: AtomicBool,
 }
 
@@ -16,20 +16,20 @@ impl<T> LeaderLock<T> {
         self.value.lock()
     }
 
-    /// If this is `None`, then [`LeaderLock::unlock`] says `true` to whoever holds the lock.
+    /// If this is `None`, [`LeaderLock::unlock`] returns `true` to the lock's holder.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         self.value.try_lock().or_else(|| {
             self.is_wanted.store(true, Ordering::Relaxed);
-            // Either this finds the lock free, or whoever unlocks it finds that it is wanted.
+            // Either this finds the lock free, or its holder finds the flag set when it unlocks.
             fence(Ordering::SeqCst);
             let guard = self.value.try_lock()?;
-            // Whoever else gave up has queued its write by now, so this leader commits it.
+            // Every write that found the lock taken has already been queued, so this leader commits it.
             self.is_wanted.store(false, Ordering::Relaxed);
             Some(guard)
         })
     }
 
-    /// Whether somebody gave up on the lock while it was held. Every guard must be given back here, not dropped.
+    /// Returns whether a write found the lock taken while it was held. Every guard must be returned here, not dropped.
     pub fn unlock(&self, guard: MutexGuard<'_, T>) -> bool {
         drop(guard);
         fence(Ordering::SeqCst);

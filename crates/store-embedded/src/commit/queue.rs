@@ -1,7 +1,7 @@
 //! The commit queue: decided writes wait here for a leader, in the commit order.
 //!
-//! The queue also says whether the store takes writes at all, bounds what is in flight, and tells the commit thread
-//! what to do.
+//! The queue also decides whether the store accepts writes, bounds what is in flight, and tells the commit thread what
+//! to do.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const GROUP_WRITES_MAX: usize = 4096;
 /// The largest group that a writer commits: some hundred items, in about a millisecond.
 pub(super) const SMALL_GROUP_BYTES_MAX: usize = 256 << 10;
 
-/// What a mutation takes in memory beside its key and value, roughly.
+/// A mutation's approximate memory overhead beside its key and value.
 const OPERATION_OVERHEAD_BYTES: usize = 128;
 
 pub(crate) struct Queue {
@@ -34,7 +34,7 @@ pub(crate) struct Queue {
 #[derive(Default)]
 struct State {
     is_closed: bool,
-    /// Why writes are refused since a failure.
+    /// Why writes are refused, after a failure.
     failure: Option<String>,
     /// Changes with every failure. What was admitted before one must not be committed after it.
     epoch: u64,
@@ -73,7 +73,7 @@ pub(super) type Answer = oneshot::Receiver<Result<CommitOutcome>>;
 /// What the commit thread has to do next.
 pub(super) enum Task {
     Lead,
-    /// Write the horizon, which is to cover so many published groups.
+    /// Write the horizon, which will cover this many published groups.
     LogHorizon {
         published: u64,
     },
@@ -107,7 +107,7 @@ impl Queue {
         Poll::Pending
     }
 
-    /// Gives a decided write its place in the commit order. Yields the place of its first mutation.
+    /// Gives a decided write its place in the commit order. Returns the place of its first mutation.
     pub(super) fn push(
         &self,
         epoch: u64,
@@ -138,7 +138,7 @@ impl Queue {
     pub(super) fn take(&self) -> Vec<QueuedWrite> {
         let mut state = self.state.lock();
         let writes = state.take();
-        // The commit thread goes on with what was too much for one group.
+        // The commit thread continues with what exceeds one group.
         state.is_leader_wanted = !state.queued.is_empty();
         writes
     }
@@ -183,7 +183,7 @@ impl Queue {
         }
     }
 
-    /// Says that the log's horizon covers so many published groups.
+    /// Records that the log's horizon covers this many published groups.
     pub(super) fn horizon_is_logged(&self, published: u64) {
         self.state.lock().covered = published;
         self.changed.notify_all();
@@ -199,7 +199,7 @@ impl Queue {
         }
     }
 
-    /// Says that a group has been answered, and is in flight no longer.
+    /// Records that a group has been answered and is no longer in flight.
     pub fn release(&self, writes: usize, size_bytes: usize) {
         let mut state = self.state.lock();
         state.in_flight_writes -= writes;
@@ -215,7 +215,7 @@ impl Queue {
         blocked.into_iter().for_each(Waker::wake);
     }
 
-    /// Refuses writes from now on. Yields what was queued, and the last place that was given out.
+    /// Refuses writes from now on. Returns what was queued, and the last place in the commit order.
     pub(super) fn fail(&self, detail: String) -> (Vec<QueuedWrite>, u64) {
         let mut state = self.state.lock();
         state.failure = Some(detail);
@@ -230,7 +230,7 @@ impl Queue {
         (queued, last_order)
     }
 
-    /// Takes writes again after a failure. Nothing is in flight then, whatever a defect left uncounted.
+    /// Accepts writes again after a failure. Nothing is in flight then, even if a defect has left a count wrong.
     pub fn recover(&self) {
         let mut state = self.state.lock();
         state.failure = None;
@@ -248,7 +248,7 @@ impl Queue {
         blocked.into_iter().for_each(Waker::wake);
     }
 
-    /// Waits, but not after the store has been closed. Says whether it has been.
+    /// Waits for this long, or until the store is closed. Returns whether it is closed.
     pub fn wait_unless_closed(&self, duration: Duration) -> bool {
         let end = Instant::now() + duration;
         let mut state = self.state.lock();

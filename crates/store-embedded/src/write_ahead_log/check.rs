@@ -137,7 +137,7 @@ fn find_gap(logs: &[Log]) -> Option<Gap<'_>> {
         for run in &log.runs {
             let here = run.damage.map(|offset| (&*log.path, offset));
             let damage = here.or(damage.take());
-            // Replay goes on where a later log takes up the numbers.
+            // Replay continues where a later log continues the numbers.
             gap = gap.filter(|gap| here.is_some() || run.first != gap.first_missing);
             let first_missing = match next {
                 Some(next) => (run.first > next || here.is_some()).then_some(next),
@@ -180,7 +180,7 @@ impl Gap<'_> {
     }
 
     /// Makes sure that replay ends here. RocksDB takes a hole of zeros for the unused end of a block and would
-    /// go on behind it, to a state that never existed.
+    /// continue after it, to a state that never existed.
     fn end_replay(&self) -> io::Result<()> {
         let mut file = File::options().write(true).open(self.damaged)?;
         file.seek(SeekFrom::Start(self.damage_offset))?;

@@ -2,7 +2,7 @@
 //!
 //! RocksDB appends records to the manifest, and syncs it before it acts on them. If the power fails in between, the disk
 //! may hold the file's new length and only some of its new sectors. RocksDB takes such a record for damage and refuses
-//! the database for ever, although nothing depends on the record. So a torn end is cut off, but only if the database
+//! the database forever, although nothing depends on the record. So a torn end is cut off, but only if the database
 //! is complete without it: all of its tables are there, and so is the oldest log that it then needs. (Logs are deleted
 //! or reused in order, and only after the manifest has been synced.) Otherwise it is real damage: nothing is changed,
 //! and RocksDB reports it.

@@ -28,7 +28,7 @@ pub(super) struct LogRecord {
     pub horizon: u64,
 }
 
-/// Calls `visit` with each intact record of a log, in the order of the file. Yields the first place after the
+/// Calls `visit` with each intact record of a log, in the order of the file. Returns the first place after the
 /// last of them that could not be read, if there is one.
 pub(super) fn read_records(
     path: &Path,
@@ -83,7 +83,7 @@ struct Unfinished {
 }
 
 impl LogReader {
-    /// Says whether the log may go on after this block.
+    /// Returns whether the log may continue after this block.
     fn read_block(&mut self, block: &[u8], visit: &mut impl FnMut(LogRecord)) -> bool {
         let mut position = 0;
         // A fragment that was found by searching may lie inside a value.
@@ -118,7 +118,7 @@ impl LogReader {
         self.damage.get_or_insert(offset);
     }
 
-    /// Yields the record that the fragment completes.
+    /// Returns the record that the fragment completes.
     fn take(&mut self, fragment: &Fragment<'_>, offset: u64) -> Option<LogRecord> {
         let is_expected = match fragment.part {
             Part::Other => return None,
