@@ -2,14 +2,14 @@
 
 use crate::section;
 
-/// Runs the operation this many times, continuing with the inputs where it stopped.
-pub type Operation = Box<dyn FnMut(usize)>;
+/// Runs what is measured this many times, continuing with the inputs where it stopped.
+pub type Measured = Box<dyn FnMut(usize)>;
 
 pub struct Case {
     /// The operation, then the place or the special circumstance: `get-item.memory`.
     pub name: &'static str,
     pub iterations: usize,
-    pub prepare: fn() -> Operation,
+    pub prepare: fn() -> Measured,
 }
 
 /// A case cycles through up to this many inputs, so that no single lucky or unlucky key decides. It
@@ -19,8 +19,8 @@ pub const INPUTS: usize = 64;
 
 impl Case {
     pub fn run(&self, iterations: usize) {
-        let mut operation = (self.prepare)();
-        operation(INPUTS);
-        section::count(|| operation(iterations));
+        let mut measured = (self.prepare)();
+        measured(INPUTS);
+        section::count(|| measured(iterations));
     }
 }

@@ -89,7 +89,7 @@ impl Database {
     }
 
     /// An operation that sends the bodies in rotation.
-    pub fn repeat(self, operation: Operation, bodies: Vec<Vec<u8>>) -> case::Operation {
+    pub fn repeat(self, operation: Operation, bodies: Vec<Vec<u8>>) -> case::Measured {
         let mut next = 0;
         Box::new(move |iterations| {
             self.runtime.block_on(async {

@@ -9,7 +9,7 @@ use std::hint::black_box;
 use zenobe_expression::{Binder, Condition, ExpressionKind};
 use zenobe_value::{AttributeValue, Attributes, EncodedItem};
 
-use crate::case::{Case, Operation};
+use crate::case::{Case, Measured};
 use crate::samples::{attributes, expression_names, number, product, text};
 
 const CONDITION: &str = "attribute_exists(pk) AND (#status = :active OR size(tags) > :few) \
@@ -65,7 +65,7 @@ fn varied(text: &str, attribute: &str) -> Vec<String> {
     (0..TEXTS).map(vary).collect()
 }
 
-fn conditions(texts: Vec<String>) -> Operation {
+fn conditions(texts: Vec<String>) -> Measured {
     let (names, values) = (expression_names(), condition_values());
     in_turn(texts, move |text| {
         let mut binder = Binder::new(Some(&names), Some(&values));
@@ -74,7 +74,7 @@ fn conditions(texts: Vec<String>) -> Operation {
     })
 }
 
-fn updates(texts: Vec<String>) -> Operation {
+fn updates(texts: Vec<String>) -> Measured {
     let values = attributes([
         (":few", number("2")),
         (":zero", number("0")),
@@ -89,7 +89,7 @@ fn updates(texts: Vec<String>) -> Operation {
     })
 }
 
-fn projections(texts: Vec<String>) -> Operation {
+fn projections(texts: Vec<String>) -> Measured {
     let names = expression_names();
     in_turn(texts, move |text| {
         let mut binder = Binder::new(Some(&names), None);
@@ -98,7 +98,7 @@ fn projections(texts: Vec<String>) -> Operation {
     })
 }
 
-fn in_turn(texts: Vec<String>, mut each: impl FnMut(&str) + 'static) -> Operation {
+fn in_turn(texts: Vec<String>, mut each: impl FnMut(&str) + 'static) -> Measured {
     let mut next = 0;
     Box::new(move |iterations| {
         for _ in 0..iterations {
@@ -108,7 +108,7 @@ fn in_turn(texts: Vec<String>, mut each: impl FnMut(&str) + 'static) -> Operatio
     })
 }
 
-fn evaluate() -> Operation {
+fn evaluate() -> Measured {
     let condition = bound_condition();
     let item = EncodedItem::encode(&product());
     Box::new(move |iterations| {

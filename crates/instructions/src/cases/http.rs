@@ -17,7 +17,7 @@ use zenobe::metrics::Metrics;
 use zenobe::shutdown;
 use zenobe_engine::schema::Namespace;
 
-use crate::case::{Case, Operation};
+use crate::case::{Case, Measured};
 use crate::database::{Backend, Database};
 use crate::requests;
 
@@ -31,18 +31,18 @@ pub fn cases() -> Vec<Case> {
     ]
 }
 
-fn get_item() -> Operation {
+fn get_item() -> Measured {
     exchange("GetItem", &requests::get_item())
 }
 
-fn query() -> Operation {
+fn query() -> Measured {
     exchange("Query", &requests::query())
 }
 
 /// One client on one connection to a server with one thread. The client only writes and reads, so
 /// nearly everything that is counted belongs to the server. Work inside system calls is not
 /// counted.
-fn exchange(operation: &'static str, bodies: &[Vec<u8>]) -> Operation {
+fn exchange(operation: &'static str, bodies: &[Vec<u8>]) -> Measured {
     let mut connection = TcpStream::connect(start_server()).expect("the server listens");
     connection.set_nodelay(true).expect("it is connected");
     let requests: Vec<Vec<u8>> = bodies.iter().map(|body| request(operation, body)).collect();

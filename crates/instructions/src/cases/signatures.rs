@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use zenobe_auth::{Credentials, ParseRules, PresentedSignature, RequestHead, Signer, sha256};
 
-use crate::case::{Case, Operation};
+use crate::case::{Case, Measured};
 use crate::requests;
 
 const REGION: &str = "us-east-1";
@@ -20,7 +20,7 @@ pub fn cases() -> Vec<Case> {
 
 /// A signed PutItem. Valgrind's processor lacks the instructions for SHA-256, so the hash costs
 /// more here than on most real processors.
-fn verify() -> Operation {
+fn verify() -> Measured {
     let credentials = Credentials::parse("AKIDEXAMPLE:wJalrXUtnFEMI/K7MDENG").expect("it is right");
     let body = requests::put_item().swap_remove(0);
     let headers = signed_headers(&credentials, &body);

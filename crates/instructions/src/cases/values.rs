@@ -9,7 +9,7 @@ use zenobe_engine::schema::{Namespace, StreamViewType};
 use zenobe_engine::streams::SequenceNumber;
 use zenobe_value::{EncodedItem, Number};
 
-use crate::case::{Case, Operation};
+use crate::case::{Case, Measured};
 use crate::samples::{attributes, product, text};
 
 /// Short, long, signed, fractional, exponential.
@@ -34,7 +34,7 @@ pub fn cases() -> Vec<Case> {
     ]
 }
 
-fn parse_number() -> Operation {
+fn parse_number() -> Measured {
     Box::new(|iterations| {
         for text in NUMBERS.iter().cycle().take(iterations) {
             assert!(black_box(Number::parse(black_box(text))).is_ok());
@@ -42,7 +42,7 @@ fn parse_number() -> Operation {
     })
 }
 
-fn encode() -> Operation {
+fn encode() -> Measured {
     let item = product();
     Box::new(move |iterations| {
         for _ in 0..iterations {
@@ -52,7 +52,7 @@ fn encode() -> Operation {
 }
 
 /// The price of every read of a stored item.
-fn validate() -> Operation {
+fn validate() -> Measured {
     let bytes = EncodedItem::encode(&product()).into_bytes();
     Box::new(move |iterations| {
         for _ in 0..iterations {
@@ -61,7 +61,7 @@ fn validate() -> Operation {
     })
 }
 
-fn decode() -> Operation {
+fn decode() -> Measured {
     let item = EncodedItem::encode(&product());
     Box::new(move |iterations| {
         for _ in 0..iterations {
@@ -71,7 +71,7 @@ fn decode() -> Operation {
 }
 
 /// Renders a stream record's new image: items are rendered the same way everywhere.
-fn render() -> Operation {
+fn render() -> Measured {
     let namespace = Namespace { account: "000000000000".into(), region: "us-east-1".into() };
     let table = TableName { namespace: Arc::new(namespace), name: "products".into() };
     let stream = StreamName { table, label: "2026-01-01T00:00:00.000".into() };

@@ -6,7 +6,7 @@ use zenobe_testing::linearizability::{self, Timed};
 pub type State = Option<i64>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operation {
+pub enum RegisterOperation {
     Get,
     Put(i64),
     /// Puts if the item is missing.
@@ -37,7 +37,7 @@ pub enum Response {
 /// An operation and what the caller saw.
 #[derive(Debug, Clone, Copy)]
 pub struct Told {
-    pub operation: Operation,
+    pub operation: RegisterOperation,
     pub response: Response,
 }
 
@@ -49,13 +49,15 @@ impl linearizability::Event for Told {
     fn explained(&self, before: &State) -> Option<State> {
         let before = *before;
         let (after, is_done) = match self.operation {
-            Operation::Get => (before, true),
-            Operation::Put(new) => (Some(new), true),
-            Operation::Delete => (None, true),
-            Operation::Add(amount) => (Some(before.unwrap_or(0) + amount), true),
-            Operation::Create(new) if before.is_none() => (Some(new), true),
-            Operation::Swap { expected, new } if before == Some(expected) => (Some(new), true),
-            Operation::Create(_) | Operation::Swap { .. } => (before, false),
+            RegisterOperation::Get => (before, true),
+            RegisterOperation::Put(new) => (Some(new), true),
+            RegisterOperation::Delete => (None, true),
+            RegisterOperation::Add(amount) => (Some(before.unwrap_or(0) + amount), true),
+            RegisterOperation::Create(new) if before.is_none() => (Some(new), true),
+            RegisterOperation::Swap { expected, new } if before == Some(expected) => {
+                (Some(new), true)
+            }
+            RegisterOperation::Create(_) | RegisterOperation::Swap { .. } => (before, false),
         };
         let fits = match self.response {
             Response::Before(seen) => is_done && seen == before,
@@ -70,11 +72,11 @@ impl linearizability::Event for Told {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Operation::{Add, Create, Delete, Get, Put, Swap};
+    use RegisterOperation::{Add, Create, Delete, Get, Put, Swap};
     use Response::{After, Before, Done, Refused};
     use zenobe_testing::linearizability::{EVENTS_MAX, NEVER, is_linearizable};
 
-    fn check(expected: bool, events: &[(u64, u64, Operation, Response)]) {
+    fn check(expected: bool, events: &[(u64, u64, RegisterOperation, Response)]) {
         let event = |&(called, returned, operation, response): &(_, _, _, _)| Event {
             called,
             returned,

@@ -18,7 +18,7 @@ use tokio::sync::Mutex;
 use zenobe_testing::linearizability::is_linearizable;
 
 use self::database::{Caller, on_every_database};
-use self::event::{Event, Operation, Response, Told};
+use self::event::{Event, RegisterOperation, Response, Told};
 use self::operations::{add, add_if_at_least, check_missing, create};
 
 const CALLERS: usize = 8;
@@ -91,7 +91,7 @@ fn a_hot_counter_loses_no_increment() {
         let play = |_, mut caller: Caller| async move {
             let mut told = Vec::new();
             for _ in 0..INCREMENTS {
-                match caller.perform("counter", Operation::Add(1)).await {
+                match caller.perform("counter", RegisterOperation::Add(1)).await {
                     Response::After(Some(number)) => told.push(number),
                     other => panic!("an increment answered {other:?}"),
                 }
@@ -117,7 +117,7 @@ fn optimistic_locking_loses_no_update() {
             let mut written = Vec::new();
             while written.len() < SUCCESSES {
                 let expected = caller.get("counter").await.expect("the counter is there");
-                let swap = Operation::Swap { expected, new: expected + 1 };
+                let swap = RegisterOperation::Swap { expected, new: expected + 1 };
                 match caller.perform("counter", swap).await {
                     Response::Before(before) => {
                         assert_eq!(before, Some(expected));
@@ -150,7 +150,7 @@ fn a_contested_item_has_one_creator() {
             for item in 0..ITEMS {
                 let names = [item, (item + 1) % ITEMS].map(|item| format!("item-{item}"));
                 if number.is_multiple_of(2) {
-                    let operation = Operation::Create(number as i64);
+                    let operation = RegisterOperation::Create(number as i64);
                     match caller.perform(&names[0], operation).await {
                         Response::Before(None) => won.push((names[0].clone(), number as i64)),
                         Response::Refused(Some(_)) => {}
@@ -198,17 +198,19 @@ async fn play(mut caller: Caller, keys: Vec<String>, recorder: Arc<Recorder>, mu
         let key = keys[random.random_range(0..keys.len())].clone();
         let number = random.random_range(0..4);
         let operation = match random.random_range(0..10) {
-            0..2 => Operation::Get,
-            2 => Operation::Put(number),
-            3 => Operation::Create(number),
-            4..6 => Operation::Swap { expected: number, new: (number + 1) % 4 },
-            6 => Operation::Add(1),
-            7 => Operation::Delete,
+            0..2 => RegisterOperation::Get,
+            2 => RegisterOperation::Put(number),
+            3 => RegisterOperation::Create(number),
+            4..6 => RegisterOperation::Swap { expected: number, new: (number + 1) % 4 },
+            6 => RegisterOperation::Add(1),
+            7 => RegisterOperation::Delete,
             8 => {
                 let called = recorder.now();
                 let states = caller.get_together(&keys).await;
-                let told =
-                    |state| Told { operation: Operation::Get, response: Response::Before(state) };
+                let told = |state| Told {
+                    operation: RegisterOperation::Get,
+                    response: Response::Before(state),
+                };
                 recorder.add(called, keys.iter().zip(states.into_iter().map(told))).await;
                 continue;
             }
@@ -216,7 +218,7 @@ async fn play(mut caller: Caller, keys: Vec<String>, recorder: Arc<Recorder>, mu
                 let called = recorder.now();
                 let actions = keys.iter().map(|key| json!({"Update": add(key, 1)}));
                 assert!(caller.transact(actions.collect(), None).await);
-                let told = Told { operation: Operation::Add(1), response: Response::Done };
+                let told = Told { operation: RegisterOperation::Add(1), response: Response::Done };
                 recorder.add(called, keys.iter().map(|key| (key, told))).await;
                 continue;
             }

@@ -1,49 +1,52 @@
 //! What a caller does to one item or to several at once, and what it sees.
 
 use serde_json::{Value, json};
-use zenobe_api::Operation as Api;
+use zenobe_api::Operation;
 
 use super::database::{Caller, item, key, number, request};
-use super::event::{Operation, Response, State};
+use super::event::{RegisterOperation, Response, State};
 
 impl Caller {
     pub async fn put(&mut self, name: &str, number: i64) {
-        self.perform(name, Operation::Put(number)).await;
+        self.perform(name, RegisterOperation::Put(number)).await;
     }
 
     pub async fn get(&mut self, name: &str) -> State {
-        match self.perform(name, Operation::Get).await {
+        match self.perform(name, RegisterOperation::Get).await {
             Response::Before(state) => state,
             other => panic!("a read answered {other:?}"),
         }
     }
 
-    pub async fn perform(&mut self, name: &str, operation: Operation) -> Response {
+    pub async fn perform(&mut self, name: &str, operation: RegisterOperation) -> Response {
         let put = |number: i64, more: Value| {
             let mut body = request(json!({"Item": item(name, number), "ReturnValues": "ALL_OLD"}));
             let more = more.as_object().expect("members");
             more.iter().for_each(|(name, value)| body[name] = value.clone());
-            (Api::PutItem, body)
+            (Operation::PutItem, body)
         };
         let (api, body) = match operation {
-            Operation::Get => {
-                (Api::GetItem, request(json!({"Key": key(name), "ConsistentRead": true})))
+            RegisterOperation::Get => {
+                (Operation::GetItem, request(json!({"Key": key(name), "ConsistentRead": true})))
             }
-            Operation::Put(number) => put(number, json!({})),
-            Operation::Create(number) => put(number, if_missing()),
-            Operation::Swap { expected, new } => put(new, if_number("=", expected)),
-            Operation::Add(amount) => {
+            RegisterOperation::Put(number) => put(number, json!({})),
+            RegisterOperation::Create(number) => put(number, if_missing()),
+            RegisterOperation::Swap { expected, new } => put(new, if_number("=", expected)),
+            RegisterOperation::Add(amount) => {
                 let mut body = add(name, amount);
                 body["ReturnValues"] = json!("ALL_NEW");
-                (Api::UpdateItem, body)
+                (Operation::UpdateItem, body)
             }
-            Operation::Delete => {
-                (Api::DeleteItem, request(json!({"Key": key(name), "ReturnValues": "ALL_OLD"})))
-            }
+            RegisterOperation::Delete => (
+                Operation::DeleteItem,
+                request(json!({"Key": key(name), "ReturnValues": "ALL_OLD"})),
+            ),
         };
         match self.call(api, body).await {
-            Ok(answer) if operation == Operation::Get => Response::Before(number(&answer["Item"])),
-            Ok(answer) if matches!(operation, Operation::Add(_)) => {
+            Ok(answer) if operation == RegisterOperation::Get => {
+                Response::Before(number(&answer["Item"]))
+            }
+            Ok(answer) if matches!(operation, RegisterOperation::Add(_)) => {
                 Response::After(number(&answer["Attributes"]))
             }
             Ok(answer) => Response::Before(number(&answer["Attributes"])),
@@ -57,7 +60,7 @@ impl Caller {
     pub async fn get_together(&mut self, names: &[String]) -> Vec<State> {
         let get = |name: &String| json!({"Get": request(json!({"Key": key(name)}))});
         let body = json!({"TransactItems": names.iter().map(get).collect::<Vec<_>>()});
-        let answer = self.expect(Api::TransactGetItems, body).await;
+        let answer = self.expect(Operation::TransactGetItems, body).await;
         let responses = answer["Responses"].as_array().expect("responses are a list");
         responses.iter().map(|response| number(&response["Item"])).collect()
     }
@@ -68,7 +71,7 @@ impl Caller {
         if let Some(token) = token {
             body["ClientRequestToken"] = json!(token);
         }
-        match self.call(Api::TransactWriteItems, body).await {
+        match self.call(Operation::TransactWriteItems, body).await {
             Ok(_) => true,
             Err((exception, body)) => {
                 assert_eq!(exception, "TransactionCanceledException", "{body}");
