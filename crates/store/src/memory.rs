@@ -26,7 +26,7 @@ pub struct MemoryStore {
     /// never during a decision.
     entries: RwLock<Entries>,
     /// Locked by the one running write. Holds what only writes need.
-    writer: Mutex<Writer>,
+    writer: Mutex<MemoryWriter>,
     closed: AtomicBool,
     commits: AtomicU64,
     size_bytes: AtomicU64,
@@ -36,7 +36,7 @@ pub struct MemoryStore {
 type Entries = OrdMap<Key, Value>;
 
 #[derive(Default)]
-struct Writer {
+struct MemoryWriter {
     /// Kept apart from the entries because a log's numbering continues after its entries have been
     /// deleted.
     log_ends: OrdMap<Key, LogEnd>,
@@ -73,7 +73,7 @@ impl MemoryStore {
         Ok(outcome)
     }
 
-    fn apply(&self, writer: &mut Writer, batch: Batch) -> CommitOutcome {
+    fn apply(&self, writer: &mut MemoryWriter, batch: Batch) -> CommitOutcome {
         let mut outcome = CommitOutcome::default();
         let mut entries = SizedEntries { entries: &mut self.entries.write(), size_change: 0 };
         for mutation in batch.mutations {

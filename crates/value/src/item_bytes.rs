@@ -15,7 +15,7 @@ use std::fmt;
 use bytes::Bytes;
 
 use crate::attribute_value::Attributes;
-use crate::reader::Reader;
+use crate::reader::ByteReader;
 use crate::{AttributeType, AttributeValue, DecodeError, Path};
 
 use value_ref::trusted;
@@ -93,7 +93,7 @@ impl<'a> ItemRef<'a> {
     /// Reads only the header. The caller validates the attributes next, or knows that they are
     /// valid.
     fn read_header(bytes: &'a [u8]) -> Result<ItemRef<'a>, DecodeError> {
-        let mut reader = Reader::new(bytes);
+        let mut reader = ByteReader::new(bytes);
         let version = reader.byte()?;
         if version != VERSION {
             return Err(DecodeError::UnknownVersion(version));
@@ -197,7 +197,7 @@ impl EncodedValue {
     }
 
     pub fn as_value(&self) -> ValueRef<'_> {
-        trusted(ValueRef::read(&mut Reader::new(&self.0)))
+        trusted(ValueRef::read(&mut ByteReader::new(&self.0)))
     }
 }
 

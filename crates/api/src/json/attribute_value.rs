@@ -9,9 +9,9 @@ use zenobe_value::limits::{ATTRIBUTE_NAME_SIZE_BYTES_MAX, NESTING_LEVELS_MAX};
 use zenobe_value::{AttributeType, AttributeValue, Attributes, Number, NumberError};
 
 use super::decode::{
-    Blob, Decode, DecodeError, OrderedMap, Position, element, member, model_class, structure,
+    Blob, Decode, JsonError, JsonPosition, OrderedMap, element, member, model_class, structure,
 };
-use super::reader::{Kind, Reader};
+use super::reader::{JsonReader, Kind};
 
 /// An attribute value, or its first fault.
 pub(crate) type WireValue = Result<AttributeValue, ValueFault>;
@@ -68,7 +68,7 @@ impl Decode for WireValue {
         model_class("AttributeValue")
     }
 
-    fn decode(reader: &mut Reader<'_>, position: Position) -> Result<Self, DecodeError> {
+    fn decode(reader: &mut JsonReader<'_>, position: JsonPosition) -> Result<Self, JsonError> {
         value(reader, position, 1)
     }
 
@@ -79,10 +79,10 @@ impl Decode for WireValue {
 
 /// Reads one value at the given nesting level; a top-level attribute's value has level 1.
 fn value(
-    reader: &mut Reader<'_>,
-    position: Position,
+    reader: &mut JsonReader<'_>,
+    position: JsonPosition,
     level: usize,
-) -> Result<WireValue, DecodeError> {
+) -> Result<WireValue, JsonError> {
     if level > NESTING_LEVELS_MAX {
         reader.skip()?;
         return Ok(Err(ValueFault::NestedTooDeeply));
@@ -172,9 +172,9 @@ pub(crate) fn keep_first(kept: &mut Option<ValueFault>, fault: ValueFault) {
 /// The value under a type's name, or `None` if it is `null`.
 fn typed_value(
     attribute_type: AttributeType,
-    reader: &mut Reader<'_>,
+    reader: &mut JsonReader<'_>,
     level: usize,
-) -> Result<Option<WireValue>, DecodeError> {
+) -> Result<Option<WireValue>, JsonError> {
     Ok(match attribute_type {
         AttributeType::S => member(reader)?.map(|text| Ok(AttributeValue::S(text))),
         AttributeType::N => text(reader)?.map(|text| number(&text).map(AttributeValue::N)),
@@ -191,7 +191,7 @@ fn typed_value(
     })
 }
 
-fn list(reader: &mut Reader<'_>, level: usize) -> Result<WireValue, DecodeError> {
+fn list(reader: &mut JsonReader<'_>, level: usize) -> Result<WireValue, JsonError> {
     let mut elements = Vec::new();
     let mut fault = None;
     let mut first = true;
@@ -206,7 +206,7 @@ fn list(reader: &mut Reader<'_>, level: usize) -> Result<WireValue, DecodeError>
     Ok(fault.map_or(Ok(AttributeValue::L(elements)), Err))
 }
 
-fn map(reader: &mut Reader<'_>, level: usize) -> Result<WireValue, DecodeError> {
+fn map(reader: &mut JsonReader<'_>, level: usize) -> Result<WireValue, JsonError> {
     let mut entries = Attributes::new();
     let mut fault = None;
     let mut first = true;
@@ -224,15 +224,15 @@ fn map(reader: &mut Reader<'_>, level: usize) -> Result<WireValue, DecodeError> 
     Ok(fault.map_or(Ok(AttributeValue::M(entries)), Err))
 }
 
-fn nested_value(reader: &mut Reader<'_>, level: usize) -> Result<WireValue, DecodeError> {
+fn nested_value(reader: &mut JsonReader<'_>, level: usize) -> Result<WireValue, JsonError> {
     match reader.peek()? {
         Kind::Null => element(reader),
-        _ => value(reader, Position::Element, level + 1),
+        _ => value(reader, JsonPosition::Element, level + 1),
     }
 }
 
 /// A string that is only inspected, so it need not be copied out of the request.
-fn text<'a>(reader: &mut Reader<'a>) -> Result<Option<Cow<'a, str>>, DecodeError> {
+fn text<'a>(reader: &mut JsonReader<'a>) -> Result<Option<Cow<'a, str>>, JsonError> {
     if reader.peek()? == Kind::String {
         return Ok(Some(reader.string()?));
     }

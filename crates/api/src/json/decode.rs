@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use zenobe_engine::error::Error;
 
-use super::reader::{Kind, Reader, SyntaxError};
+use super::reader::{JsonReader, Kind, SyntaxError};
 use crate::error::ApiError;
 use crate::messages::engine::{Subject, engine_error};
 
@@ -23,7 +23,7 @@ pub(crate) trait Decode: Sized {
     fn collection_type() -> String;
 
     /// Reads the value, which is not `null`.
-    fn decode(reader: &mut Reader<'_>, position: Position) -> Result<Self, DecodeError>;
+    fn decode(reader: &mut JsonReader<'_>, position: JsonPosition) -> Result<Self, JsonError>;
 
     /// What `null` means as a list element or map value, where it can't mean "absent".
     fn from_null() -> Option<Self> {
@@ -33,7 +33,7 @@ pub(crate) trait Decode: Sized {
 
 /// The position of a value. DynamoDB words type errors differently for members and for elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Position {
+pub(crate) enum JsonPosition {
     Member,
     Element,
 }
@@ -42,7 +42,7 @@ pub(crate) enum Position {
 pub(crate) const STRUCTURES_KEPT_MAX: usize = 1_000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum DecodeError {
+pub(crate) enum JsonError {
     Syntax,
     Type(TypeFault),
     /// A map has more entries than any item has attributes.
@@ -70,38 +70,38 @@ pub(crate) enum TypeFault {
     Base64Character,
 }
 
-impl From<SyntaxError> for DecodeError {
-    fn from(SyntaxError: SyntaxError) -> DecodeError {
-        DecodeError::Syntax
+impl From<SyntaxError> for JsonError {
+    fn from(SyntaxError: SyntaxError) -> JsonError {
+        JsonError::Syntax
     }
 }
 
-impl From<TypeFault> for DecodeError {
-    fn from(fault: TypeFault) -> DecodeError {
-        DecodeError::Type(fault)
+impl From<TypeFault> for JsonError {
+    fn from(fault: TypeFault) -> JsonError {
+        JsonError::Type(fault)
     }
 }
 
 /// Reads a whole request. A type error is reported only if the body is valid JSON.
 pub(crate) fn request<T: Decode>(body: &[u8]) -> Result<T, ApiError> {
-    let decode = || -> Result<T, DecodeError> {
-        let mut reader = Reader::new(body)?;
+    let decode = || -> Result<T, JsonError> {
+        let mut reader = JsonReader::new(body)?;
         if reader.peek()? != Kind::Object {
-            return Err(DecodeError::Syntax);
+            return Err(JsonError::Syntax);
         }
-        let shape = T::decode(&mut reader, Position::Member)?;
+        let shape = T::decode(&mut reader, JsonPosition::Member)?;
         reader.end()?;
         if reader.has_lost_entries() {
-            return Err(DecodeError::TooManyEntries);
+            return Err(JsonError::TooManyEntries);
         }
         Ok(shape)
     };
     decode().map_err(|error| match error {
-        DecodeError::Type(fault) if super::is_valid_json(body) => {
+        JsonError::Type(fault) if super::is_valid_json(body) => {
             ApiError::serialization(Some(crate::messages::serialization::type_fault(&fault)))
         }
-        DecodeError::Type(_) | DecodeError::Syntax => ApiError::serialization(None),
-        DecodeError::TooManyEntries => engine_error(Error::ItemTooLarge, Subject::Items),
+        JsonError::Type(_) | JsonError::Syntax => ApiError::serialization(None),
+        JsonError::TooManyEntries => engine_error(Error::ItemTooLarge, Subject::Items),
     })
 }
 
@@ -125,9 +125,9 @@ macro_rules! shape {
             }
 
             fn decode(
-                reader: &mut $crate::json::Reader<'_>,
-                position: $crate::json::decode::Position,
-            ) -> Result<Self, $crate::json::decode::DecodeError> {
+                reader: &mut $crate::json::JsonReader<'_>,
+                position: $crate::json::decode::JsonPosition,
+            ) -> Result<Self, $crate::json::decode::JsonError> {
                 #[allow(unused_mut)]
                 let mut shape = Self::default();
                 $crate::json::decode::structure::<Self>(reader, position, &mut |_name, _reader| {
@@ -148,21 +148,21 @@ macro_rules! shape {
 }
 pub(crate) use shape;
 
-type ReadMember<'f> = dyn FnMut(&str, &mut Reader<'_>) -> Result<(), DecodeError> + 'f;
+type ReadMember<'f> = dyn FnMut(&str, &mut JsonReader<'_>) -> Result<(), JsonError> + 'f;
 
 /// Reads an object whose members `read_member` handles.
 pub(crate) fn structure<T: Decode>(
-    reader: &mut Reader<'_>,
-    position: Position,
+    reader: &mut JsonReader<'_>,
+    position: JsonPosition,
     read_member: &mut ReadMember<'_>,
-) -> Result<(), DecodeError> {
+) -> Result<(), JsonError> {
     match (reader.peek()?, position) {
         (Kind::Object, _) => {}
         (Kind::Array, _) => {
             return Err(TypeFault::CollectionNotExpected { expected: T::collection_type() }.into());
         }
-        (_, Position::Member) => return Err(TypeFault::UnexpectedMember.into()),
-        (_, Position::Element) => return Err(TypeFault::UnexpectedElement.into()),
+        (_, JsonPosition::Member) => return Err(TypeFault::UnexpectedMember.into()),
+        (_, JsonPosition::Element) => return Err(TypeFault::UnexpectedElement.into()),
     }
     reader.begin_object()?;
     let mut first = true;
@@ -173,20 +173,20 @@ pub(crate) fn structure<T: Decode>(
     Ok(())
 }
 
-pub(crate) fn member<T: Decode>(reader: &mut Reader<'_>) -> Result<Option<T>, DecodeError> {
+pub(crate) fn member<T: Decode>(reader: &mut JsonReader<'_>) -> Result<Option<T>, JsonError> {
     if reader.peek()? == Kind::Null {
         reader.literal("null")?;
         return Ok(None);
     }
-    T::decode(reader, Position::Member).map(Some)
+    T::decode(reader, JsonPosition::Member).map(Some)
 }
 
-pub(crate) fn element<T: Decode>(reader: &mut Reader<'_>) -> Result<T, DecodeError> {
+pub(crate) fn element<T: Decode>(reader: &mut JsonReader<'_>) -> Result<T, JsonError> {
     if reader.peek()? == Kind::Null {
         reader.literal("null")?;
         return T::from_null().ok_or(TypeFault::UnexpectedElement.into());
     }
-    T::decode(reader, Position::Element)
+    T::decode(reader, JsonPosition::Element)
 }
 
 pub(crate) fn model_class(shape: &str) -> String {
@@ -194,12 +194,15 @@ pub(crate) fn model_class(shape: &str) -> String {
 }
 
 /// Enters a list, if there is one.
-pub(crate) fn begin_list(reader: &mut Reader<'_>, position: Position) -> Result<(), DecodeError> {
+pub(crate) fn begin_list(
+    reader: &mut JsonReader<'_>,
+    position: JsonPosition,
+) -> Result<(), JsonError> {
     match (reader.peek()?, position) {
         (Kind::Array, _) => Ok(reader.begin_array()?),
         (Kind::Object, _) => Err(TypeFault::StructureNotExpected.into()),
-        (_, Position::Member) => Err(TypeFault::UnexpectedMember.into()),
-        (_, Position::Element) => Err(TypeFault::NestedGeneric.into()),
+        (_, JsonPosition::Member) => Err(TypeFault::UnexpectedMember.into()),
+        (_, JsonPosition::Element) => Err(TypeFault::NestedGeneric.into()),
     }
 }
 
@@ -208,7 +211,7 @@ impl<T: Decode> Decode for Vec<T> {
         format!("java.util.List<{}>", without_class(&T::collection_type()))
     }
 
-    fn decode(reader: &mut Reader<'_>, position: Position) -> Result<Self, DecodeError> {
+    fn decode(reader: &mut JsonReader<'_>, position: JsonPosition) -> Result<Self, JsonError> {
         begin_list(reader, position)?;
         let mut elements = Vec::new();
         while reader.next_element(elements.is_empty())? {
@@ -227,7 +230,7 @@ impl<T: Decode> Decode for Option<T> {
         T::collection_type()
     }
 
-    fn decode(reader: &mut Reader<'_>, position: Position) -> Result<Self, DecodeError> {
+    fn decode(reader: &mut JsonReader<'_>, position: JsonPosition) -> Result<Self, JsonError> {
         T::decode(reader, position).map(Some)
     }
 
@@ -256,7 +259,7 @@ impl<T: Decode> Decode for OrderedMap<T> {
         format!("java.util.Map<java.lang.String, {}>", without_class(&value))
     }
 
-    fn decode(reader: &mut Reader<'_>, position: Position) -> Result<Self, DecodeError> {
+    fn decode(reader: &mut JsonReader<'_>, position: JsonPosition) -> Result<Self, JsonError> {
         entries(reader, position, usize::MAX).map(OrderedMap)
     }
 }
@@ -277,24 +280,24 @@ impl<T: Decode> Decode for BoundedMap<T> {
         OrderedMap::<T>::collection_type()
     }
 
-    fn decode(reader: &mut Reader<'_>, position: Position) -> Result<Self, DecodeError> {
+    fn decode(reader: &mut JsonReader<'_>, position: JsonPosition) -> Result<Self, JsonError> {
         entries(reader, position, STRUCTURES_KEPT_MAX).map(BoundedMap)
     }
 }
 
 fn entries<T: Decode>(
-    reader: &mut Reader<'_>,
-    position: Position,
+    reader: &mut JsonReader<'_>,
+    position: JsonPosition,
     kept_max: usize,
-) -> Result<Vec<(String, T)>, DecodeError> {
+) -> Result<Vec<(String, T)>, JsonError> {
     match (reader.peek()?, position) {
         (Kind::Object, _) => {}
         (Kind::Array, _) => {
             let expected = OrderedMap::<T>::collection_type();
             return Err(TypeFault::CollectionNotExpected { expected }.into());
         }
-        (_, Position::Member) => return Err(TypeFault::UnexpectedMember.into()),
-        (_, Position::Element) => return Err(TypeFault::NestedGeneric.into()),
+        (_, JsonPosition::Member) => return Err(TypeFault::UnexpectedMember.into()),
+        (_, JsonPosition::Element) => return Err(TypeFault::NestedGeneric.into()),
     }
     reader.begin_object()?;
     let mut entries = Vec::new();
@@ -351,7 +354,7 @@ impl Decode for String {
         "class java.lang.String".to_owned()
     }
 
-    fn decode(reader: &mut Reader<'_>, _: Position) -> Result<Self, DecodeError> {
+    fn decode(reader: &mut JsonReader<'_>, _: JsonPosition) -> Result<Self, JsonError> {
         match scalar_kind::<Self>(reader)? {
             Kind::String => Ok(reader.string()?.into_owned()),
             given => Err(TypeFault::NotConvertible { given, target: "String" }.into()),
@@ -364,10 +367,10 @@ impl Decode for bool {
         "class java.lang.Boolean".to_owned()
     }
 
-    fn decode(reader: &mut Reader<'_>, _: Position) -> Result<Self, DecodeError> {
+    fn decode(reader: &mut JsonReader<'_>, _: JsonPosition) -> Result<Self, JsonError> {
         match scalar_kind::<Self>(reader)? {
-            Kind::True => reader.literal("true").map(|()| true).map_err(DecodeError::from),
-            Kind::False => reader.literal("false").map(|()| false).map_err(DecodeError::from),
+            Kind::True => reader.literal("true").map(|()| true).map_err(JsonError::from),
+            Kind::False => reader.literal("false").map(|()| false).map_err(JsonError::from),
             Kind::String => match reader.string()?.to_ascii_lowercase().as_str() {
                 "true" | "1" | "yes" => Ok(true),
                 "false" | "0" | "no" => Ok(false),
@@ -383,7 +386,7 @@ impl Decode for i32 {
         "class java.lang.Integer".to_owned()
     }
 
-    fn decode(reader: &mut Reader<'_>, _: Position) -> Result<Self, DecodeError> {
+    fn decode(reader: &mut JsonReader<'_>, _: JsonPosition) -> Result<Self, JsonError> {
         let value = integer(scalar_kind::<Self>(reader)?, reader, "Integer")?;
         Ok(value.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32)
     }
@@ -394,7 +397,7 @@ impl Decode for i64 {
         "class java.lang.Long".to_owned()
     }
 
-    fn decode(reader: &mut Reader<'_>, _: Position) -> Result<Self, DecodeError> {
+    fn decode(reader: &mut JsonReader<'_>, _: JsonPosition) -> Result<Self, JsonError> {
         integer(scalar_kind::<Self>(reader)?, reader, "Long")
     }
 }
@@ -404,7 +407,7 @@ impl Decode for f64 {
         "class java.lang.Double".to_owned()
     }
 
-    fn decode(reader: &mut Reader<'_>, _: Position) -> Result<Self, DecodeError> {
+    fn decode(reader: &mut JsonReader<'_>, _: JsonPosition) -> Result<Self, JsonError> {
         match scalar_kind::<Self>(reader)? {
             Kind::Integer | Kind::Decimal => Ok(reader.number()?.parse().unwrap_or_default()),
             given => Err(TypeFault::NotConvertible { given, target: "Double" }.into()),
@@ -421,7 +424,7 @@ impl Decode for Blob {
         "class java.nio.ByteBuffer".to_owned()
     }
 
-    fn decode(reader: &mut Reader<'_>, _: Position) -> Result<Self, DecodeError> {
+    fn decode(reader: &mut JsonReader<'_>, _: JsonPosition) -> Result<Self, JsonError> {
         if scalar_kind::<Self>(reader)? != Kind::String {
             return Err(TypeFault::BlobNotString.into());
         }
@@ -435,7 +438,7 @@ impl Decode for Blob {
 }
 
 /// The kind of a value that must be a scalar.
-fn scalar_kind<T: Decode>(reader: &mut Reader<'_>) -> Result<Kind, DecodeError> {
+fn scalar_kind<T: Decode>(reader: &mut JsonReader<'_>) -> Result<Kind, JsonError> {
     match reader.peek()? {
         Kind::Object => Err(TypeFault::StructureNotExpected.into()),
         Kind::Array => {
@@ -446,7 +449,11 @@ fn scalar_kind<T: Decode>(reader: &mut Reader<'_>) -> Result<Kind, DecodeError> 
 }
 
 /// Truncates fractions, as DynamoDB does; a number out of range becomes the nearest one in range.
-fn integer(given: Kind, reader: &mut Reader<'_>, target: &'static str) -> Result<i64, DecodeError> {
+fn integer(
+    given: Kind,
+    reader: &mut JsonReader<'_>,
+    target: &'static str,
+) -> Result<i64, JsonError> {
     match given {
         Kind::Integer => {
             let text = reader.number()?;

@@ -10,7 +10,7 @@ mod reader;
 mod render;
 mod writer;
 
-pub(crate) use reader::{Kind, Reader};
+pub(crate) use reader::{JsonReader, Kind};
 pub(crate) use render::{write_attributes, write_item};
 pub(crate) use writer::Writer;
 

@@ -28,7 +28,7 @@ pub(crate) enum Kind {
     Object,
 }
 
-pub(crate) struct Reader<'a> {
+pub(crate) struct JsonReader<'a> {
     text: &'a str,
     position: usize,
     depth: usize,
@@ -45,17 +45,17 @@ const REQUEST_ENTRIES_MAX: usize = (16 << 20) / 13;
 
 pub(crate) fn is_valid(bytes: &[u8]) -> bool {
     let validate = || -> Result<(), SyntaxError> {
-        let mut reader = Reader::new(bytes)?;
+        let mut reader = JsonReader::new(bytes)?;
         reader.skip()?;
         reader.end()
     };
     validate().is_ok()
 }
 
-impl<'a> Reader<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Result<Reader<'a>, SyntaxError> {
+impl<'a> JsonReader<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Result<JsonReader<'a>, SyntaxError> {
         let text = std::str::from_utf8(bytes).map_err(|_| SyntaxError)?;
-        Ok(Reader { text, position: 0, depth: 0, entries_kept: 0, has_lost_entries: false })
+        Ok(JsonReader { text, position: 0, depth: 0, entries_kept: 0, has_lost_entries: false })
     }
 
     /// Announces that an entry of a map is about to be kept, besides `entries_before` of the same
@@ -130,7 +130,7 @@ impl<'a> Reader<'a> {
         self.string_with_escapes(plain).map(Cow::Owned)
     }
 
-    /// Starts an object. Read its members with [`Reader::next_member`].
+    /// Starts an object. Read its members with [`JsonReader::next_member`].
     pub(crate) fn begin_object(&mut self) -> Result<(), SyntaxError> {
         self.expect(b'{')?;
         self.descend()
@@ -146,7 +146,7 @@ impl<'a> Reader<'a> {
         Ok(Some(name))
     }
 
-    /// Starts an array. Call [`Reader::next_element`] before each element.
+    /// Starts an array. Call [`JsonReader::next_element`] before each element.
     pub(crate) fn begin_array(&mut self) -> Result<(), SyntaxError> {
         self.expect(b'[')?;
         self.descend()
@@ -407,14 +407,14 @@ mod tests {
 
     #[test]
     fn strings_borrow_unless_escaped() {
-        let read = |text: &'static str| Reader::new(text.as_bytes()).unwrap().string().unwrap();
+        let read = |text: &'static str| JsonReader::new(text.as_bytes()).unwrap().string().unwrap();
         assert!(matches!(read("\"plain é\""), Cow::Borrowed("plain é")));
         assert_eq!(read(r#""a\n\"\\\/\u0041\ud83d\ude00z""#), "a\n\"\\/A😀z");
     }
 
     #[test]
     fn integers_are_distinguished_from_decimals() {
-        let kind = |text: &'static str| Reader::new(text.as_bytes()).unwrap().peek().unwrap();
+        let kind = |text: &'static str| JsonReader::new(text.as_bytes()).unwrap().peek().unwrap();
         assert_eq!(kind("23"), Kind::Integer);
         assert_eq!(kind(" -23.5"), Kind::Decimal);
         assert_eq!(kind("1e3"), Kind::Decimal);

@@ -12,9 +12,9 @@ use crate::constraints::{Violations, printed_text};
 use crate::error::ApiError;
 use crate::json::attribute_value::WireAttributes;
 use crate::json::decode::{
-    BoundedMap, Decode, DecodeError, OrderedMap, Position, STRUCTURES_KEPT_MAX, request, shape,
+    BoundedMap, Decode, JsonError, JsonPosition, OrderedMap, STRUCTURES_KEPT_MAX, request, shape,
 };
-use crate::json::{Reader, Writer, write_attributes, write_item};
+use crate::json::{JsonReader, Writer, write_attributes, write_item};
 use crate::legacy::attributes_to_get;
 use crate::messages::batch;
 use crate::messages::constraint::Constraint;
@@ -69,7 +69,7 @@ impl Decode for WireKey {
         WireAttributes::collection_type()
     }
 
-    fn decode(reader: &mut Reader<'_>, position: Position) -> Result<Self, DecodeError> {
+    fn decode(reader: &mut JsonReader<'_>, position: JsonPosition) -> Result<Self, JsonError> {
         let start = reader.position();
         let attributes = WireAttributes::decode(reader, position)?;
         Ok(WireKey { attributes, text: start..reader.position() })
@@ -88,7 +88,7 @@ impl Decode for WireRequests {
         BoundedMap::<KeysAndAttributes>::collection_type()
     }
 
-    fn decode(reader: &mut Reader<'_>, position: Position) -> Result<Self, DecodeError> {
+    fn decode(reader: &mut JsonReader<'_>, position: JsonPosition) -> Result<Self, JsonError> {
         let start = reader.position();
         let requests = BoundedMap::decode(reader, position)?;
         Ok(WireRequests { requests, text: start..reader.position() })

@@ -8,8 +8,8 @@ use super::stream_input::{
 };
 use crate::constraints::{Enumeration, Violations};
 use crate::error::ApiError;
-use crate::json::decode::{Decode, DecodeError, Position, TypeFault, request, shape};
-use crate::json::{Kind, Reader, Writer};
+use crate::json::decode::{Decode, JsonError, JsonPosition, TypeFault, request, shape};
+use crate::json::{JsonReader, Kind, Writer};
 use crate::messages::stream;
 use crate::{Context, Reply};
 
@@ -48,7 +48,7 @@ impl Decode for WireTimestamp {
         "class java.util.Date".to_owned()
     }
 
-    fn decode(reader: &mut Reader<'_>, _: Position) -> Result<Self, DecodeError> {
+    fn decode(reader: &mut JsonReader<'_>, _: JsonPosition) -> Result<Self, JsonError> {
         match reader.peek()? {
             Kind::Integer | Kind::Decimal => {
                 let seconds = reader.number()?.parse::<f64>().unwrap_or_default();

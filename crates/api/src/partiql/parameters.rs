@@ -4,9 +4,9 @@ use zenobe_expression::limits::STATEMENT_LENGTH_MAX;
 use zenobe_value::AttributeValue;
 
 use crate::error::ApiError;
-use crate::json::Reader;
+use crate::json::JsonReader;
 use crate::json::attribute_value::{ValueFault, WireValue};
-use crate::json::decode::{Decode, DecodeError, Position, begin_list, element};
+use crate::json::decode::{Decode, JsonError, JsonPosition, begin_list, element};
 use crate::messages;
 
 /// Values in order. All are checked, but only as many are kept as the longest statement could use.
@@ -36,7 +36,7 @@ impl Decode for ParameterList {
         Vec::<WireValue>::collection_type()
     }
 
-    fn decode(reader: &mut Reader<'_>, position: Position) -> Result<Self, DecodeError> {
+    fn decode(reader: &mut JsonReader<'_>, position: JsonPosition) -> Result<Self, JsonError> {
         begin_list(reader, position)?;
         let mut list = ParameterList { is_empty: true, ..ParameterList::default() };
         while reader.next_element(list.is_empty)? {

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::value_ref::{ValueRef, trusted, trusted_text};
 use crate::Attributes;
-use crate::reader::Reader;
+use crate::reader::ByteReader;
 
 /// The members of a list, in order.
 #[derive(Clone, Copy)]
@@ -16,7 +16,7 @@ pub struct ListRef<'a> {
 
 impl<'a> ListRef<'a> {
     pub(super) fn read(payload: &'a [u8]) -> ListRef<'a> {
-        let mut reader = Reader::new(payload);
+        let mut reader = ByteReader::new(payload);
         let count = trusted(reader.length());
         ListRef { count, payload: reader.rest() }
     }
@@ -30,7 +30,7 @@ impl<'a> ListRef<'a> {
     }
 
     pub fn iter(&self) -> impl ExactSizeIterator<Item = ValueRef<'a>> + use<'a> {
-        let mut reader = Reader::new(self.payload);
+        let mut reader = ByteReader::new(self.payload);
         (0..self.count).map(move |_| trusted(ValueRef::read(&mut reader)))
     }
 
@@ -59,7 +59,7 @@ impl<'a> MapRef<'a> {
     }
 
     pub(super) fn read(payload: &'a [u8]) -> MapRef<'a> {
-        let mut reader = Reader::new(payload);
+        let mut reader = ByteReader::new(payload);
         let count = trusted(reader.length());
         MapRef { count, payload: reader.rest() }
     }
@@ -98,7 +98,7 @@ impl<'a> MapRef<'a> {
     }
 
     pub(super) fn entries(&self) -> Entries<'a> {
-        Entries { remaining: self.count, reader: Reader::new(self.payload) }
+        Entries { remaining: self.count, reader: ByteReader::new(self.payload) }
     }
 }
 
@@ -157,7 +157,7 @@ impl<'a> Entry<'a> {
 
 pub(super) struct Entries<'a> {
     remaining: usize,
-    reader: Reader<'a>,
+    reader: ByteReader<'a>,
 }
 
 impl<'a> Iterator for Entries<'a> {
@@ -189,7 +189,7 @@ pub struct SetRef<'a> {
 
 impl<'a> SetRef<'a> {
     pub(super) fn read(payload: &'a [u8]) -> SetRef<'a> {
-        let mut reader = Reader::new(payload);
+        let mut reader = ByteReader::new(payload);
         let count = trusted(reader.length());
         SetRef { count, payload: reader.rest() }
     }
@@ -205,7 +205,7 @@ impl<'a> SetRef<'a> {
 
     /// The members' bytes. For numbers these are the canonical texts.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
-        let mut reader = Reader::new(self.payload);
+        let mut reader = ByteReader::new(self.payload);
         (0..self.count).map(move |_| trusted(reader.prefixed()))
     }
 

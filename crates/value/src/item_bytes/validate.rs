@@ -5,7 +5,7 @@ use super::containers::MapRef;
 use super::type_of;
 use crate::limits::STORED_NESTING_LEVELS_MAX;
 use crate::number::canonical_shape;
-use crate::reader::Reader;
+use crate::reader::ByteReader;
 use crate::size::{CONTAINER_BYTES, MEMBER_BYTES};
 use crate::{AttributeType, DecodeError, Number};
 
@@ -17,7 +17,7 @@ pub(super) fn item(attributes: MapRef<'_>) -> Result<usize, DecodeError> {
 /// Checks for exactly `count` named values, strictly ascending by name. Returns the size of names
 /// and values.
 fn members(count: usize, payload: &[u8], levels: usize) -> Result<usize, DecodeError> {
-    let mut reader = Reader::new(payload);
+    let mut reader = ByteReader::new(payload);
     let mut previous: Option<&[u8]> = None;
     let mut size_bytes = 0;
     for _ in 0..count {
@@ -32,7 +32,7 @@ fn members(count: usize, payload: &[u8], levels: usize) -> Result<usize, DecodeE
 }
 
 /// Checks one value of at most `levels` levels. Returns its size.
-fn value(reader: &mut Reader<'_>, levels: usize) -> Result<usize, DecodeError> {
+fn value(reader: &mut ByteReader<'_>, levels: usize) -> Result<usize, DecodeError> {
     let Some(levels_below) = levels.checked_sub(1) else {
         return Err(DecodeError::TooDeep);
     };
@@ -55,7 +55,7 @@ fn value(reader: &mut Reader<'_>, levels: usize) -> Result<usize, DecodeError> {
         AttributeType::Bs => set(payload, |member| Ok((member, member.len()))),
         AttributeType::L => list(payload, levels_below),
         AttributeType::M => {
-            let mut reader = Reader::new(payload);
+            let mut reader = ByteReader::new(payload);
             let count = reader.length()?;
             let members_bytes = members(count, reader.rest(), levels_below)?;
             Ok(CONTAINER_BYTES + MEMBER_BYTES * count + members_bytes)
@@ -64,7 +64,7 @@ fn value(reader: &mut Reader<'_>, levels: usize) -> Result<usize, DecodeError> {
 }
 
 fn list(payload: &[u8], levels: usize) -> Result<usize, DecodeError> {
-    let mut reader = Reader::new(payload);
+    let mut reader = ByteReader::new(payload);
     let count = reader.length()?;
     let mut size_bytes = CONTAINER_BYTES;
     for _ in 0..count {
@@ -79,7 +79,7 @@ fn set<'a, Order: Ord>(
     payload: &'a [u8],
     check_member: impl Fn(&'a [u8]) -> Result<(Order, usize), DecodeError>,
 ) -> Result<usize, DecodeError> {
-    let mut reader = Reader::new(payload);
+    let mut reader = ByteReader::new(payload);
     let count = reader.length()?;
     if count == 0 {
         return Err(DecodeError::EmptySet);

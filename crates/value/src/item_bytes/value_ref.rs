@@ -7,7 +7,7 @@ use super::containers::{ListRef, MapRef, SetRef};
 use super::type_of;
 use crate::number::{canonical_size_bytes, compare_canonical_integers};
 use crate::path::PathElement;
-use crate::reader::Reader;
+use crate::reader::ByteReader;
 use crate::size::{CONTAINER_BYTES, MEMBER_BYTES};
 use crate::{AttributeType, AttributeValue, DecodeError, Number};
 
@@ -140,7 +140,7 @@ impl<'a> ValueRef<'a> {
 
     /// Reads one value without looking into its payload.
     #[inline]
-    pub(super) fn read(reader: &mut Reader<'a>) -> Result<ValueRef<'a>, DecodeError> {
+    pub(super) fn read(reader: &mut ByteReader<'a>) -> Result<ValueRef<'a>, DecodeError> {
         let start = reader.rest();
         let attribute_type = type_of(reader.byte()?)?;
         let length = reader.length()?;

@@ -1,7 +1,7 @@
 //! Shapes of the API model that describe tables.
 
-use crate::json::Reader;
-use crate::json::decode::{Decode, DecodeError, Position, shape};
+use crate::json::JsonReader;
+use crate::json::decode::{Decode, JsonError, JsonPosition, shape};
 
 shape! {
     struct AttributeDefinition {
@@ -114,7 +114,7 @@ impl Decode for Unread {
         String::new()
     }
 
-    fn decode(reader: &mut Reader<'_>, _: Position) -> Result<Self, DecodeError> {
+    fn decode(reader: &mut JsonReader<'_>, _: JsonPosition) -> Result<Self, JsonError> {
         reader.skip()?;
         Ok(Unread)
     }
