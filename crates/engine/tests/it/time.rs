@@ -1,7 +1,6 @@
 //! Wrong clocks: they lose nothing.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use zenobe_engine::clock::{Clock, ManualClock};
 use zenobe_engine::{Engine, EngineOptions, StreamOptions};
@@ -10,26 +9,12 @@ use zenobe_store::memory::MemoryStore;
 
 use crate::support::commands::Script;
 use crate::support::streams::{names, records};
+use crate::support::wall_clock::WallClock;
 use crate::support::{Fixture, block_on};
 
 const START_MS: u64 = 1_700_000_000_000;
 const HOUR_MS: u64 = 60 * 60 * 1_000;
 const DAY_MS: u64 = 24 * HOUR_MS;
-
-/// A clock that others set, for any reason.
-struct WallClock(AtomicU64);
-
-impl WallClock {
-    fn set(&self, to_ms: u64) {
-        self.0.store(to_ms, Ordering::SeqCst);
-    }
-}
-
-impl Clock for WallClock {
-    fn now_ms(&self) -> u64 {
-        self.0.load(Ordering::SeqCst)
-    }
-}
 
 struct World {
     store: Arc<MemoryStore>,
@@ -38,7 +23,7 @@ struct World {
 
 impl World {
     fn new() -> World {
-        let clock = Arc::new(WallClock(AtomicU64::new(START_MS)));
+        let clock = Arc::new(WallClock::new(START_MS));
         World { store: Arc::new(MemoryStore::new()), clock }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zenobe_engine::clock::{Clock, ManualClock};
+use zenobe_engine::clock::ManualClock;
 use zenobe_engine::command::IteratorStart;
 use zenobe_engine::{Engine, EngineOptions, StreamOptions, keyspace};
 use zenobe_store::Reader;
@@ -12,6 +12,7 @@ use super::{HOUR_MS, MINUTE_MS, START_MS, count, expect, node, options};
 use crate::support::block_on;
 use crate::support::commands::Script;
 use crate::support::streams::{description, names, records};
+use crate::support::wall_clock::WallClock;
 
 const AHEAD_MS: u64 = 5 * MINUTE_MS;
 
@@ -178,22 +179,13 @@ fn records_and_iterators_live_as_long_as_they_should() {
     });
 }
 
-/// A clock that nobody drives, so that `TrustedClock` keeps watch over it.
-struct WallClock(u64);
-
-impl Clock for WallClock {
-    fn now_ms(&self) -> u64 {
-        self.0
-    }
-}
-
 /// The last time seen that the store remembers is the latest of all nodes.
 #[test]
-fn the_timeline_never_goes_back() {
+fn the_last_time_seen_never_goes_back() {
     block_on(async {
         let store = Arc::new(MemoryStore::shared());
         for at_ms in [START_MS + AHEAD_MS, START_MS] {
-            let clock = Arc::new(WallClock(at_ms));
+            let clock = Arc::new(WallClock::new(at_ms));
             let options = EngineOptions { clock, ..EngineOptions::default() };
             let engine = Engine::open(store.clone(), options).await.unwrap();
             engine.confirm_clock().await.unwrap();

@@ -6,6 +6,7 @@ pub mod golden;
 pub mod notation;
 pub mod output;
 pub mod streams;
+pub mod wall_clock;
 
 use std::sync::Arc;
 
