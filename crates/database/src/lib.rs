@@ -43,6 +43,8 @@ use zenobe_store::memory::MemoryStore;
 use zenobe_store_embedded::{EmbeddedStore, PrefixExtractor};
 
 pub use call::CallError;
+#[cfg(feature = "postgres")]
+pub use options::PostgresUrl;
 pub use options::{Location, Options};
 pub use runtime_thread::RuntimeThread;
 pub use zenobe_api::{Operation, Wording};
@@ -73,6 +75,9 @@ struct Open {
 pub enum OpenError {
     #[error("cannot open the data directory {}: {}", path.display(), problem(error))]
     Store { path: PathBuf, error: zenobe_store::Error },
+    #[cfg(feature = "postgres")]
+    #[error("cannot open the store: {}", problem(.0))]
+    Postgres(zenobe_store::Error),
     #[error("cannot load the catalogue: {0}")]
     Engine(#[from] zenobe_engine::error::Error),
     #[error("cannot start the background thread: {0}")]
@@ -103,7 +108,7 @@ impl Database {
     /// # Errors
     /// The same as theirs.
     pub async fn open_with(options: Options) -> Result<Database, OpenError> {
-        let store = open_store(&options)?;
+        let store = open_store(&options).await?;
         let engine = Engine::open(store.clone(), options.engine_options()).await?;
         let upkeep = RuntimeThread::start("zenobe-upkeep").map_err(OpenError::Upkeep)?;
         let background = upkeep.runtime.spawn(engine.clone().run_background());
@@ -186,18 +191,37 @@ fn problem(error: &zenobe_store::Error) -> String {
     }
 }
 
-fn open_store(options: &Options) -> Result<Arc<dyn Store>, OpenError> {
-    let Location::Directory { path, durability } = &options.location else {
-        return Ok(Arc::new(MemoryStore::new()));
-    };
+async fn open_store(options: &Options) -> Result<Arc<dyn Store>, OpenError> {
+    match &options.location {
+        Location::Memory => Ok(Arc::new(MemoryStore::new())),
+        Location::Directory { path, durability } => open_directory(options, path, *durability)
+            .map(|store| Arc::new(store) as Arc<dyn Store>),
+        #[cfg(feature = "postgres")]
+        Location::Postgres { url } => {
+            let store_options = zenobe_store_postgres::Options {
+                cache_bytes: options.cache_size_bytes,
+                ..Default::default()
+            };
+            let store =
+                zenobe_store_postgres::PostgresStore::open(url.with_password(), store_options)
+                    .await;
+            Ok(Arc::new(store.map_err(OpenError::Postgres)?))
+        }
+    }
+}
+
+fn open_directory(
+    options: &Options,
+    path: &Path,
+    durability: Durability,
+) -> Result<EmbeddedStore, OpenError> {
     let store_options = zenobe_store_embedded::Options {
-        durability: *durability,
+        durability,
         cache_bytes: options.cache_size_bytes,
         accept_log_damage: options.accept_log_damage,
         prefixes: Some(PrefixExtractor::of::<Collections>()),
         ..Default::default()
     };
-    let store = EmbeddedStore::open(path, store_options)
-        .map_err(|error| OpenError::Store { path: path.clone(), error })?;
-    Ok(Arc::new(store))
+    EmbeddedStore::open(path, store_options)
+        .map_err(|error| OpenError::Store { path: path.to_owned(), error })
 }

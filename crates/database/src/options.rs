@@ -41,7 +41,26 @@ pub struct Options {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {
     Memory,
-    Directory { path: PathBuf, durability: Durability },
+    Directory {
+        path: PathBuf,
+        durability: Durability,
+    },
+    /// A PostgreSQL that any number of processes may share, by its URL.
+    #[cfg(feature = "postgres")]
+    Postgres {
+        url: PostgresUrl,
+    },
+}
+
+impl Location {
+    /// Whether other processes may work on the same data.
+    fn is_shared(&self) -> bool {
+        match self {
+            Location::Memory | Location::Directory { .. } => false,
+            #[cfg(feature = "postgres")]
+            Location::Postgres { .. } => true,
+        }
+    }
 }
 
 impl Options {
@@ -78,5 +97,75 @@ impl Default for Options {
             clock: Arc::new(SystemClock),
             clock_jump_ms_max: EngineOptions::default().clock_jump_ms_max,
         }
+    }
+}
+
+/// `postgres://user:password@host,host/database?parameters`. Shown without its password.
+#[cfg(feature = "postgres")]
+#[derive(Clone, PartialEq, Eq)]
+pub struct PostgresUrl(String);
+
+#[cfg(feature = "postgres")]
+impl PostgresUrl {
+    pub fn with_password(&self) -> &str {
+        &self.0
+    }
+}
+
+#[cfg(feature = "postgres")]
+impl std::str::FromStr for PostgresUrl {
+    type Err = String;
+
+    /// Checks the scheme only; the store checks the rest.
+    fn from_str(text: &str) -> Result<PostgresUrl, String> {
+        match ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme)) {
+            true => Ok(PostgresUrl(text.to_owned())),
+            false => Err("expected a URL such as postgres://user@host/database".to_owned()),
+        }
+    }
+}
+
+#[cfg(feature = "postgres")]
+impl std::fmt::Display for PostgresUrl {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (scheme, rest) = self.0.split_once("://").unwrap_or_default();
+        // A password may hold anything but an `@`, and may also stand among the parameters.
+        let rest = rest.split('?').next().unwrap_or_default();
+        match rest.rsplit_once('@') {
+            Some((login, place)) => {
+                let user = login.split(':').next().unwrap_or_default();
+                write!(out, "{scheme}://{user}@{place}")
+            }
+            None => write!(out, "{scheme}://{rest}"),
+        }
+    }
+}
+
+#[cfg(feature = "postgres")]
+impl std::fmt::Debug for PostgresUrl {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "PostgresUrl({self})")
+    }
+}
+
+#[cfg(all(test, feature = "postgres"))]
+mod tests {
+    use super::PostgresUrl;
+
+    #[test]
+    fn a_password_is_not_shown() {
+        for (text, shown) in [
+            (
+                "postgres://zenobe:secret@a,b:5433/db?sslmode=require",
+                "postgres://zenobe@a,b:5433/db",
+            ),
+            ("postgres://a/db?user=zenobe&password=secret", "postgres://a/db"),
+        ] {
+            let url: PostgresUrl = text.parse().unwrap();
+            assert_eq!(url.to_string(), shown);
+            assert!(!format!("{url:?}").contains("secret"));
+            assert_eq!(url.with_password(), text);
+        }
+        assert!("mysql://a".parse::<PostgresUrl>().is_err());
     }
 }

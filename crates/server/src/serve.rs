@@ -208,6 +208,7 @@ fn print_welcome(settings: &Settings, address: SocketAddr) {
             };
             (path.display().to_string(), durability)
         }
+        Location::Postgres { url } => (url.to_string(), "as PostgreSQL's synchronous_commit says"),
     };
     let credentials = match &settings.credentials {
         Some(credentials) => format!("signatures are verified, {} access keys", credentials.len()),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::BoolishValueParser;
-use zenobe_database::{Durability, Wording};
+use zenobe_database::{Durability, PostgresUrl, Wording};
 
 use super::values::{
     CredentialsSource, ListenAddress, LogFormat, account, at_least_one, durability_parser, region,
@@ -103,6 +103,10 @@ pub struct Options {
         help_heading = STORAGE
     )]
     pub memory: bool,
+    /// URL of a PostgreSQL that holds the data instead of the directory, for any number of servers at once, such as
+    /// postgres://zenobe@db1,db2,db3/zenobe. The variable keeps a password off the command line
+    #[arg(long, env = "ZENOBE_STORE", value_name = "URL", help_heading = STORAGE)]
+    pub store: Option<PostgresUrl>,
     /// What an acknowledged write survives
     #[arg(
         long,

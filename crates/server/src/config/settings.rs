@@ -66,6 +66,12 @@ pub enum SettingsError {
     MemoryAndData,
     #[error("--durability has no effect with --memory; remove one of them")]
     MemoryAndDurability,
+    #[error("--store and --data exclude each other")]
+    StoreAndData,
+    #[error("--store and --memory exclude each other")]
+    StoreAndMemory,
+    #[error("--durability is for a data directory; how durable a --store is, PostgreSQL is told")]
+    StoreAndDurability,
     #[error("cannot read the credentials file {}: {error}", path.display())]
     CredentialsFile { path: PathBuf, error: std::io::Error },
     #[error(
@@ -147,13 +153,26 @@ impl Settings {
     }
 }
 
-/// The strongest source that sets a location decides: `--memory` overrides a data directory in the
-/// configuration file, and `--memory=false` its `memory = true`, but one source cannot ask for
-/// both.
+/// The strongest source that names a location decides. `--memory` overrides a data directory in the
+/// configuration file, and `--memory=false` its `memory = true`, but one source cannot name two locations.
 fn resolve_location(given: &Given) -> Result<Location, SettingsError> {
-    let Options { memory, data, durability, .. } = &given.options;
-    let [by_memory, by_data, by_durability] =
-        ["memory", "data", "durability"].map(|id| given.source(id));
+    let Options { memory, data, store, durability, .. } = &given.options;
+    let [by_memory, by_data, by_store, by_durability] =
+        ["memory", "data", "store", "durability"].map(|id| given.source(id));
+    if let Some(url) = store {
+        if by_data == by_store {
+            return Err(SettingsError::StoreAndData);
+        }
+        if *memory && by_memory == by_store {
+            return Err(SettingsError::StoreAndMemory);
+        }
+        if by_durability == by_store {
+            return Err(SettingsError::StoreAndDurability);
+        }
+        if by_store > by_data && (!*memory || by_store > by_memory) {
+            return Ok(Location::Postgres { url: url.clone() });
+        }
+    }
     let directory = || Location::Directory { path: data.clone(), durability: *durability };
     match memory {
         false => Ok(directory()),
@@ -287,6 +306,23 @@ mod tests {
             refusal("", file),
             "--durability has no effect with --memory; remove one of them"
         );
+    }
+
+    #[test]
+    fn a_store_is_a_location_of_its_own() {
+        let store = || Location::Postgres { url: "postgres://a,b/db".parse().unwrap() };
+        let file = "store = 'postgres://a,b/db'";
+        assert_eq!(location("--store postgres://a,b/db", ""), store());
+        assert_eq!(location("", file), store());
+        assert_eq!(location("--store postgres://a,b/db", "memory = true\ndata = 'x'"), store());
+        assert_eq!(location("--memory", file), Location::Memory);
+        assert_eq!(location("--data x", file), directory("x", Durability::Sync));
+        for (other, name) in [("data = 'x'", "--data"), ("memory = true", "--memory")] {
+            let message = refusal("", &format!("{file}\n{other}"));
+            assert_eq!(message, format!("--store and {name} exclude each other"));
+        }
+        assert!(refusal("", &format!("{file}\ndurability = 'os'")).contains("PostgreSQL"));
+        assert!(given("--store mysql://a", "").is_err());
     }
 
     #[test]
