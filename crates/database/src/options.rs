@@ -52,17 +52,6 @@ pub enum Location {
     },
 }
 
-impl Location {
-    /// Whether other processes may work on the same data.
-    fn is_shared(&self) -> bool {
-        match self {
-            Location::Memory | Location::Directory { .. } => false,
-            #[cfg(feature = "postgres")]
-            Location::Postgres { .. } => true,
-        }
-    }
-}
-
 impl Options {
     /// A directory, with writes that survive power loss.
     pub fn directory(path: impl AsRef<Path>) -> Options {
