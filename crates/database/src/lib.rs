@@ -45,7 +45,7 @@ use zenobe_store_embedded::{EmbeddedStore, PrefixExtractor};
 pub use call::CallError;
 #[cfg(feature = "postgres")]
 pub use options::PostgresUrl;
-pub use options::{Location, Options};
+pub use options::{Location, NodeOptions, Options};
 pub use runtime_thread::RuntimeThread;
 pub use zenobe_api::{Operation, Wording};
 pub use zenobe_engine::clock::{Clock, ManualClock, SystemClock};

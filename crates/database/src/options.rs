@@ -35,6 +35,29 @@ pub struct Options {
     /// After a longer jump of the clock nothing expires until
     /// [`zenobe_engine::Engine::confirm_clock`]; `None` trusts every clock.
     pub clock_jump_ms_max: Option<u64>,
+    /// What concerns the other processes on the same store, if it can have any.
+    pub node: NodeOptions,
+}
+
+/// A process among those that share a store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeOptions {
+    /// The name that operators use for it.
+    pub name: String,
+    /// How long it may be silent before another takes over its background work.
+    pub lease_period: Duration,
+    /// How far the clocks of the processes may differ. Nothing counts as past before all of them
+    /// agree.
+    pub clock_skew_max: Duration,
+}
+
+impl Default for NodeOptions {
+    fn default() -> NodeOptions {
+        let EngineOptions { node_name, lease_period, clock_skew_ms_max, .. } =
+            EngineOptions::default();
+        let clock_skew_max = Duration::from_millis(clock_skew_ms_max);
+        NodeOptions { name: node_name, lease_period, clock_skew_max }
+    }
 }
 
 /// Where the data is, and how durable writes are.
@@ -66,6 +89,9 @@ impl Options {
             index_status_hold: self.index_status_hold,
             limits: self.limits,
             clock_jump_ms_max: self.clock_jump_ms_max,
+            node_name: self.node.name.clone(),
+            lease_period: self.node.lease_period,
+            clock_skew_ms_max: self.node.clock_skew_max.as_millis() as u64,
             ..EngineOptions::default()
         }
     }
@@ -85,6 +111,7 @@ impl Default for Options {
             refuse_scans: false,
             clock: Arc::new(SystemClock),
             clock_jump_ms_max: EngineOptions::default().clock_jump_ms_max,
+            node: NodeOptions::default(),
         }
     }
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 use rustix::fs::Mode;
 use tokio::net::TcpListener;
 use zenobe_database::{
-    Clock, Database, Durability, Limits, Location, ManualClock, Namespace, OpenError, Options,
-    SystemClock,
+    Clock, Database, Durability, Limits, Location, ManualClock, Namespace, NodeOptions, OpenError,
+    Options, SystemClock,
 };
 
 use crate::access::Access;
@@ -88,7 +88,8 @@ async fn serve(settings: Settings) -> Result<(), ServeError> {
         .local_addr()
         .map_err(|error| ServeError::Listen { listen: settings.listen, error })?;
     let clock = settings.driven_clock.then(|| Arc::new(ManualClock::new(SystemClock.now_ms())));
-    let database = Database::open_with(database_options(&settings, clock.as_ref())).await?;
+    let options = database_options(&settings, address, clock.as_ref());
+    let database = Database::open_with(options).await?;
     if let Location::Directory { path, .. } = &settings.location {
         warn_if_open_to_others(path);
     }
@@ -124,7 +125,11 @@ fn warn_if_open_to_others(path: &Path) {
     }
 }
 
-fn database_options(settings: &Settings, driven_clock: Option<&Arc<ManualClock>>) -> Options {
+fn database_options(
+    settings: &Settings,
+    address: SocketAddr,
+    driven_clock: Option<&Arc<ManualClock>>,
+) -> Options {
     let clock: Arc<dyn Clock> = match driven_clock {
         Some(clock) => clock.clone(),
         None => Arc::new(SystemClock),
@@ -141,7 +146,18 @@ fn database_options(settings: &Settings, driven_clock: Option<&Arc<ManualClock>>
         refuse_scans: settings.refuse_scans,
         clock,
         clock_jump_ms_max: settings.clock_jump_ms_max,
+        node: NodeOptions {
+            name: settings.node_name.clone().unwrap_or_else(|| default_node_name(address)),
+            lease_period: settings.lease_period,
+            clock_skew_max: settings.clock_skew_max,
+        },
     }
+}
+
+/// Two nodes on one machine have different ports.
+fn default_node_name(address: SocketAddr) -> String {
+    let machine = rustix::system::uname();
+    format!("{}:{}", machine.nodename().to_string_lossy(), address.port())
 }
 
 async fn start_triggers(

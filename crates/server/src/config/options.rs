@@ -10,8 +10,8 @@ use clap::builder::BoolishValueParser;
 use zenobe_database::{Durability, PostgresUrl, Wording};
 
 use super::values::{
-    CredentialsSource, ListenAddress, LogFormat, account, at_least_one, durability_parser, region,
-    trimmed, wording_parser,
+    CredentialsSource, ListenAddress, LogFormat, account, at_least_one, durability_parser,
+    node_name, region, trimmed, wording_parser,
 };
 use crate::http::cross_site::{AllowedHost, CorsOrigin};
 
@@ -140,6 +140,36 @@ pub struct Options {
         help_heading = STORAGE
     )]
     pub accept_damaged_log: bool,
+
+    /// Name of this server among those on the same --store, for people. If not set, the machine's name and the port
+    #[arg(
+        long,
+        env = "ZENOBE_NODE_NAME",
+        value_parser = node_name,
+        value_name = "NAME",
+        help_heading = NODES
+    )]
+    pub node_name: Option<String>,
+    /// Seconds that a server may be silent before another on the same --store takes over its background work
+    #[arg(
+        long,
+        env = "ZENOBE_LEASE_SECONDS",
+        default_value = "10",
+        value_parser = at_least_one,
+        value_name = "SECONDS",
+        help_heading = NODES
+    )]
+    pub lease_seconds: u32,
+    /// Seconds that the clocks of the servers on the same --store may differ. Items expire, stream records are trimmed and
+    /// request tokens are forgotten later by that much
+    #[arg(
+        long,
+        env = "ZENOBE_CLOCK_SKEW_SECONDS",
+        default_value = "600",
+        value_name = "SECONDS",
+        help_heading = NODES
+    )]
+    pub clock_skew_seconds: u32,
 
     /// File of accepted access keys, one line `id:secret` each; turns on signature verification. The variable
     /// holds the keys themselves: id:secret[,id:secret]
@@ -343,6 +373,7 @@ pub struct Options {
 
 const NETWORK: &str = "Network";
 const STORAGE: &str = "Storage";
+const NODES: &str = "Many nodes";
 const ACCESS: &str = "Access";
 const IDENTITY: &str = "Names in ARNs";
 const BEHAVIOUR: &str = "Behaviour";

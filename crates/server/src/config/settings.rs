@@ -25,6 +25,10 @@ pub struct Settings {
     pub location: Location,
     pub cache_size_bytes: usize,
     pub accept_damaged_log: bool,
+    /// The name of this node, if it was given one.
+    pub node_name: Option<String>,
+    pub lease_period: Duration,
+    pub clock_skew_max: Duration,
     pub region: String,
     pub account: String,
     pub namespaces_from_credentials: bool,
@@ -124,6 +128,9 @@ impl Settings {
             cache_size_bytes: options.cache_mb as usize * 1024 * 1024,
             accept_damaged_log: options.accept_damaged_log,
             streams: stream_options(&options),
+            node_name: options.node_name,
+            lease_period: seconds(options.lease_seconds),
+            clock_skew_max: seconds(options.clock_skew_seconds),
             log: log_filter(&options.log)?,
             region: options.region,
             account: options.account,
@@ -323,6 +330,21 @@ mod tests {
         }
         assert!(refusal("", &format!("{file}\ndurability = 'os'")).contains("PostgreSQL"));
         assert!(given("--store mysql://a", "").is_err());
+    }
+
+    #[test]
+    fn a_node_has_a_name_a_lease_and_a_clock() {
+        let of = |flags, file| {
+            let Settings { node_name, lease_period, clock_skew_max, .. } =
+                resolve(flags, file).unwrap();
+            (node_name, lease_period.as_secs(), clock_skew_max.as_secs())
+        };
+        assert_eq!(of("", ""), (None, 10, 600));
+        let file = "node-name = 'a 1'\nlease-seconds = 3\nclock-skew-seconds = 0";
+        assert_eq!(of("", file), (Some("a 1".to_owned()), 3, 0));
+        assert_eq!(of("--node-name b --lease-seconds 4", file), (Some("b".to_owned()), 4, 0));
+        assert!(given("--lease-seconds 0", "").is_err());
+        assert!(given("", "node-name = ''").is_err());
     }
 
     #[test]

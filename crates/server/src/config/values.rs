@@ -90,6 +90,17 @@ pub fn at_least_one(text: &str) -> Result<u32, String> {
     }
 }
 
+const NODE_NAME_LENGTH_MAX: usize = 100;
+
+/// A node's name, as it stands in lists and logs.
+pub fn node_name(text: &str) -> Result<String, String> {
+    let length = text.chars().count();
+    match (1..=NODE_NAME_LENGTH_MAX).contains(&length) && !text.chars().any(char::is_control) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("expected 1 to {NODE_NAME_LENGTH_MAX} printable characters")),
+    }
+}
+
 const REGION_LENGTH_MAX: usize = 64;
 const ACCOUNT_LENGTH: usize = 12;
 
