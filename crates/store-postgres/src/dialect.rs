@@ -52,14 +52,16 @@ impl Dialect {
     /// The settings of each connection.
     ///
     /// Every statement has an index to use, so its plan must not depend on statistics from when the tables were small. A server that
-    /// has lost its node releases the node's locks. Commits are durable even if the server's default says otherwise.
+    /// has lost its node releases the node's locks. Commits are durable even if the server's default says otherwise. No statement times out:
+    /// that would also end the wait for a standby, and PostgreSQL would acknowledge a commit that no standby has.
     pub fn settings(self, idle_in_transaction: Duration) -> String {
         let idle_ms = idle_in_transaction.as_millis();
         match self {
             Dialect::Postgres => format!(
                 "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off;
                  SET enable_mergejoin = off; SET jit = off; SET plan_cache_mode = force_generic_plan;
-                 SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = {idle_ms};
+                 SET statement_timeout = 0; SET lock_timeout = '10s';
+                 SET idle_in_transaction_session_timeout = {idle_ms};
                  SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2;
                  SET tcp_keepalives_count = 3; SET tcp_user_timeout = 10000;
                  SELECT set_config('synchronous_commit', 'on', false)

@@ -9,6 +9,7 @@
 //! **Invariant:** every consistent read and every write goes to the primary. The node's cache never answers a request; it only supplies
 //! the values on which a decision is first tried.
 
+mod connect;
 mod dialect;
 mod fault;
 mod keys;
@@ -39,6 +40,7 @@ use zenobe_store::{
 
 pub use options::Options;
 
+use connect::Hosts;
 use pool::Pool;
 use url::Target;
 use write::Queue;
@@ -86,14 +88,15 @@ impl PostgresStore {
             })?;
         let handle = runtime.handle().clone();
         let runtime = Arc::new(OwnedRuntime(Some(runtime)));
+        let hosts = Arc::new(Hosts::new(target, connector));
         let preparing = {
-            let (target, connector, options) = (target.clone(), connector.clone(), options.clone());
-            handle.spawn(async move { open::prepare(&target, &connector, &options).await })
+            let (hosts, options) = (Arc::clone(&hosts), options.clone());
+            handle.spawn(async move { open::prepare(&hosts, &options).await })
         };
         let aborted =
             |error| Err(Error::Open { detail: format!("opening was interrupted: {error}") });
         let dialect = preparing.await.unwrap_or_else(aborted)?;
-        let pool = Arc::new(Pool::new(target, connector, dialect, &options, handle));
+        let pool = Arc::new(Pool::new(hosts, dialect, &options, handle));
         let queue = Arc::new(Queue::new(Arc::clone(&pool), &options));
         let size_bytes = Arc::new(AtomicU64::new(0));
         upkeep::start(&pool, &size_bytes).await?;

@@ -2,30 +2,27 @@
 
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 use zenobe_store::Error;
 
+use crate::connect::Hosts;
 use crate::dialect::Dialect;
 use crate::fault::{Fault, text};
 use crate::options::Options;
 use crate::sql::{CREATE, CREATE_POSTGRES, SCHEMA_VERSION};
-use crate::tls::Connector;
-use crate::url::Target;
 
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// Waits for the store as long as a request would, creates missing tables, and returns the dialect.
 pub async fn prepare(
-    target: &Target,
-    connector: &Connector,
+    hosts: &Hosts,
     options: &Options,
 ) -> Result<Dialect, Error> {
     let deadline = Instant::now() + options.patience;
     loop {
-        let attempt = timeout(options.patience, try_prepare(target, connector)).await;
+        let attempt = timeout(options.patience, try_prepare(hosts)).await;
         let detail = match attempt {
             Ok(Ok(dialect)) => return Ok(dialect),
             Ok(Err(Attempt::Refused(detail))) => return Err(Error::Open { detail }),
@@ -60,9 +57,18 @@ impl From<tokio_postgres::Error> for Attempt {
     }
 }
 
-async fn try_prepare(target: &Target, connector: &Connector) -> Result<Dialect, Attempt> {
-    let (client, connection) = target.config.connect(connector.clone()).await?;
-    tokio::spawn(connection.map(drop));
+impl From<Fault> for Attempt {
+    fn from(fault: Fault) -> Attempt {
+        match fault {
+            Fault::Lost(detail) => Attempt::Again(detail),
+            Fault::Refused(detail) => Attempt::Refused(detail),
+            other => Attempt::Refused(other.into_error().to_string()),
+        }
+    }
+}
+
+async fn try_prepare(hosts: &Hosts) -> Result<Dialect, Attempt> {
+    let client = hosts.connect().await?;
     let version: String = client.query_one("SELECT version()", &[]).await?.get(0);
     let dialect = Dialect::of(&version).map_err(|error| match error {
         Error::Open { detail } => Attempt::Refused(detail),

@@ -15,12 +15,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout_at};
 use zenobe_store::Error;
 
+use crate::connect::Hosts;
 use crate::dialect::Dialect;
 use crate::fault::Fault;
 use crate::options::Options;
 use crate::sql::{BEGIN_VIEW, Session, Statements};
-use crate::tls::Connector;
-use crate::url::Target;
 
 /// How long a write's transaction may wait for its node. After that the node is considered dead or paused.
 const WRITE_IDLE_MAX: Duration = Duration::from_secs(10);
@@ -28,8 +27,7 @@ const RETRY_PAUSE_MIN: Duration = Duration::from_millis(20);
 const RETRY_PAUSE_MAX: Duration = Duration::from_millis(500);
 
 pub struct Pool {
-    target: Target,
-    connector: Connector,
+    hosts: Arc<Hosts>,
     pub dialect: Dialect,
     patience: Duration,
     pub runtime: Handle,
@@ -78,15 +76,13 @@ pub enum Purpose {
 
 impl Pool {
     pub fn new(
-        target: Target,
-        connector: Connector,
+        hosts: Arc<Hosts>,
         dialect: Dialect,
         options: &Options,
         runtime: Handle,
     ) -> Pool {
         Pool {
-            target,
-            connector,
+            hosts,
             dialect,
             patience: options.patience,
             runtime,
@@ -197,9 +193,7 @@ impl Pool {
     }
 
     async fn try_connect(&self, idle_in_transaction: Duration) -> Result<Session, Fault> {
-        let (client, connection) = self.target.config.connect(self.connector.clone()).await?;
-        // Requests that wait for a response learn from the client that the connection has ended.
-        tokio::spawn(connection.map(drop));
+        let client = self.hosts.connect().await?;
         client.batch_execute(&self.dialect.settings(idle_in_transaction)).await?;
         let statements = Statements::prepare(&client).await?;
         Ok(Session { client, statements })

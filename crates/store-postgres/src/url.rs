@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio_postgres::Config;
-use tokio_postgres::config::{ChannelBinding, SslMode, TargetSessionAttrs};
+use tokio_postgres::config::{ChannelBinding, Host, SslMode, TargetSessionAttrs};
 use zenobe_store::Error;
 
 /// How the server's certificate is checked.
@@ -18,7 +18,8 @@ pub enum Tls {
 
 #[derive(Debug, Clone)]
 pub struct Target {
-    pub config: Config,
+    /// One for each host, in the order of the URL.
+    pub hosts: Vec<Config>,
     pub tls: Tls,
 }
 
@@ -47,8 +48,69 @@ impl Target {
             return Err(refuse("channel_binding=require is not supported".to_owned()));
         }
         complete(&mut config);
-        Ok(Target { config, tls })
+        let hosts = (0..config.get_hosts().len()).map(|number| only(&config, number)).collect();
+        Ok(Target { hosts, tls })
     }
+
+    /// The same hosts, to be read while they are standbys.
+    pub fn standbys(&self) -> impl Iterator<Item = Target> {
+        self.hosts.iter().map(|host| {
+            let mut host = host.clone();
+            host.target_session_attrs(TargetSessionAttrs::ReadOnly);
+            Target { hosts: vec![host], tls: self.tls.clone() }
+        })
+    }
+}
+
+/// The same for one of the hosts.
+fn only(config: &Config, number: usize) -> Config {
+    let mut one = Config::new();
+    match &config.get_hosts()[number] {
+        Host::Tcp(name) => one.host(name),
+        #[cfg(unix)]
+        Host::Unix(path) => one.host_path(path),
+    };
+    if let Some(address) = config.get_hostaddrs().get(number) {
+        one.hostaddr(*address);
+    }
+    let ports = config.get_ports();
+    if let Some(port) = ports.get(number).or(ports.first()) {
+        one.port(*port);
+    }
+    if let Some(user) = config.get_user() {
+        one.user(user);
+    }
+    if let Some(password) = config.get_password() {
+        one.password(password);
+    }
+    if let Some(name) = config.get_dbname() {
+        one.dbname(name);
+    }
+    if let Some(options) = config.get_options() {
+        one.options(options);
+    }
+    if let Some(name) = config.get_application_name() {
+        one.application_name(name);
+    }
+    if let Some(timeout) = config.get_connect_timeout() {
+        one.connect_timeout(*timeout);
+    }
+    if let Some(timeout) = config.get_tcp_user_timeout() {
+        one.tcp_user_timeout(*timeout);
+    }
+    if let Some(interval) = config.get_keepalives_interval() {
+        one.keepalives_interval(interval);
+    }
+    if let Some(retries) = config.get_keepalives_retries() {
+        one.keepalives_retries(retries);
+    }
+    one.keepalives(config.get_keepalives())
+        .keepalives_idle(config.get_keepalives_idle())
+        .ssl_mode(config.get_ssl_mode())
+        .ssl_negotiation(config.get_ssl_negotiation())
+        .channel_binding(config.get_channel_binding())
+        .target_session_attrs(config.get_target_session_attrs());
+    one
 }
 
 /// Sets defaults: connect only to the primary, and detect a server that has vanished.
@@ -131,7 +193,6 @@ fn tls(own: &Own, config: &mut Config) -> Result<Tls, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokio_postgres::config::Host;
 
     fn parsed(url: &str) -> Target {
         Target::parse(url).unwrap()
@@ -143,13 +204,19 @@ mod tests {
 
     #[test]
     fn several_hosts_are_tried_for_the_primary() {
-        let target = parsed("postgres://u:p@a,b:6000,c/db?target_session_attrs=read-write");
-        let hosts = ["a", "b", "c"].map(|host| Host::Tcp(host.to_owned()));
-        assert_eq!(target.config.get_hosts(), hosts);
-        assert_eq!(target.config.get_ports(), [5432, 6000, 5432]);
+        let url = "postgres://u:p@a,b:6000,c/db?target_session_attrs=read-write&options=-cx%3Dy";
+        let target = parsed(url);
+        for (host, (name, port)) in target.hosts.iter().zip([("a", 5432), ("b", 6000), ("c", 5432)]) {
+            assert_eq!(host.get_hosts(), [Host::Tcp(name.to_owned())]);
+            assert_eq!(host.get_ports(), [port]);
+            assert_eq!((host.get_user(), host.get_password()), (Some("u"), Some(&b"p"[..])));
+            assert_eq!((host.get_dbname(), host.get_options()), (Some("db"), Some("-cx=y")));
+        }
         for url in ["postgres://a,b/db", "postgres://a/db?target_session_attrs=any"] {
-            let attributes = parsed(url).config.get_target_session_attrs();
-            assert_eq!(attributes, TargetSessionAttrs::ReadWrite, "{url}");
+            for host in parsed(url).hosts {
+                let attributes = host.get_target_session_attrs();
+                assert_eq!(attributes, TargetSessionAttrs::ReadWrite, "{url}");
+            }
         }
     }
 
@@ -157,7 +224,7 @@ mod tests {
     fn the_mode_says_how_a_certificate_is_checked() {
         let of = |parameters: &str| {
             let target = parsed(&format!("postgres://a/db?{parameters}"));
-            (target.config.get_ssl_mode(), target.tls)
+            (target.hosts[0].get_ssl_mode(), target.tls)
         };
         assert_eq!(of("sslmode=disable"), (SslMode::Disable, Tls::Unverified));
         assert_eq!(of("application_name=x"), (SslMode::Prefer, Tls::Unverified));

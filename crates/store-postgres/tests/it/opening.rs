@@ -51,3 +51,16 @@ fn what_cannot_be_opened_says_why() {
     let nobody = refusal("postgres://postgres@127.0.0.1:1/postgres");
     assert!(nobody.contains("cannot be reached"), "{nobody}");
 }
+
+/// A host that takes connections and says nothing stands in for one that hangs.
+#[test]
+fn a_host_that_hangs_does_not_hide_the_primary() {
+    let database = Database::new(Options::default());
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let primary = format!("127.0.0.1:{}", Postgres::shared().port);
+    let both = format!("{},{primary}", silent.local_addr().unwrap());
+    let url = format!("{}&connect_timeout=1", database.url.replace(&primary, &both));
+    let store = block_on(PostgresStore::open(&url, Options::default())).expect("it opens");
+    increment(&store, "k").expect("the write commits");
+    assert_eq!(number(get(&store, b"k").as_ref()), 1);
+}

@@ -1,0 +1,60 @@
+//! Finds the primary among the hosts that a URL names.
+//!
+//! Each host has a time of its own. One that takes a connection and then says nothing, because it stands still or the network is
+//! cut, must not keep anybody from the new primary behind it.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use tokio::time::timeout;
+use tokio_postgres::{Client, Config};
+
+use crate::fault::Fault;
+use crate::tls::Connector;
+use crate::url::Target;
+
+pub struct Hosts {
+    configs: Vec<Config>,
+    connector: Connector,
+    /// The host that was connected to last: most likely the primary still.
+    last: AtomicUsize,
+}
+
+impl Hosts {
+    pub fn new(target: Target, connector: Connector) -> Hosts {
+        Hosts { configs: target.hosts, connector, last: AtomicUsize::new(0) }
+    }
+
+    /// Connects to the first host that is what the URL asks for. Runs on the store's runtime.
+    pub async fn connect(&self) -> Result<Client, Fault> {
+        let (count, first) = (self.configs.len(), self.last.load(Ordering::Relaxed));
+        let mut problem: Option<Fault> = None;
+        for number in (0..count).map(|step| (first + step) % count) {
+            match self.connect_to(&self.configs[number]).await {
+                Ok(client) => {
+                    self.last.store(number, Ordering::Relaxed);
+                    return Ok(client);
+                }
+                // A host that may yet answer counts for more than one that refuses.
+                Err(fault) if matches!(problem, Some(Fault::Lost(_))) => {
+                    tracing::debug!(?fault, "another host is no use either");
+                }
+                Err(fault) => problem = Some(fault),
+            }
+        }
+        Err(problem.unwrap_or_else(|| Fault::Lost("no host is named".to_owned())))
+    }
+
+    async fn connect_to(&self, config: &Config) -> Result<Client, Fault> {
+        let patience = config.get_connect_timeout().copied().unwrap_or(Duration::from_secs(3));
+        let connecting = config.connect(self.connector.clone());
+        let Ok(connected) = timeout(patience, connecting).await else {
+            return Err(Fault::Lost(format!("{:?} does not answer", config.get_hosts())));
+        };
+        let (client, connection) = connected?;
+        // Requests that wait for a response learn from the client that the connection has ended.
+        tokio::spawn(connection.map(drop));
+        Ok(client)
+    }
+}
