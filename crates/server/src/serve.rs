@@ -24,7 +24,7 @@ use crate::http::cross_site::{CrossSitePolicy, KnownHosts};
 use crate::http::service::{Root, Service};
 use crate::http::workers::Workers;
 use crate::metrics::Metrics;
-use crate::shutdown::StopSignals;
+use crate::shutdown::{Drain, StopSignals};
 use crate::triggers::{TriggerError, Triggers};
 use crate::{logging, open_files, shutdown};
 
@@ -101,12 +101,15 @@ async fn serve(settings: Settings) -> Result<(), ServeError> {
     let mut signals = StopSignals::listen().map_err(ServeError::Signals)?;
     let workers = Workers::start().map_err(ServeError::Runtime)?;
     print_welcome(&settings, address);
-    let service = Arc::new(service(settings, &database, admin));
+    let (drain, drain_time) = (Drain::default(), settings.drain);
+    let service = Arc::new(service(settings, &database, admin, drain.clone()));
     let serving = tokio::spawn(connection::serve(listener, workers, service, options, listening));
 
     let signal = signals.next().await;
     tracing::info!(signal = signal.name(), "stopping");
     tokio::spawn(signals.exit_at_next());
+    drain.begin();
+    tokio::time::sleep(drain_time).await;
     trigger.stop();
     // The task never panics and is never cancelled. Even if it were, nothing would be left to do.
     let _ = serving.await;
@@ -173,7 +176,12 @@ async fn start_triggers(
         .map_err(ServeError::Triggers)
 }
 
-fn service(settings: Settings, database: &Database, admin: Arc<Admin>) -> Service<ApiHandler> {
+fn service(
+    settings: Settings,
+    database: &Database,
+    admin: Arc<Admin>,
+    drain: Drain,
+) -> Service<ApiHandler> {
     let is_on_loopback = settings.listen.ip().is_loopback();
     let hosts = known_hosts(is_on_loopback, settings.credentials.is_some());
     let cross_site = CrossSitePolicy::new(hosts, settings.allowed_hosts, settings.cors_origins);
@@ -189,6 +197,7 @@ fn service(settings: Settings, database: &Database, admin: Arc<Admin>) -> Servic
         metrics: Arc::new(Metrics::default()),
         body_memory: BodyMemory::default(),
         stall_timeout: settings.stall_timeout,
+        drain,
     }
 }
 

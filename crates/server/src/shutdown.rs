@@ -1,6 +1,8 @@
 //! Stopping: a signal reaches every listener once.
 
 use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Poll, Waker};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -48,6 +50,23 @@ impl Listener {
             stopped.as_mut().poll(context).map(drop)
         })
         .await;
+    }
+}
+
+/// Whether the server is about to stop: it says that it is not ready, and still answers, so that a load balancer can take
+/// it out before anything is refused.
+#[derive(Clone, Default)]
+pub struct Drain {
+    is_draining: Arc<AtomicBool>,
+}
+
+impl Drain {
+    pub fn begin(&self) {
+        self.is_draining.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_draining(&self) -> bool {
+        self.is_draining.load(Ordering::Relaxed)
     }
 }
 

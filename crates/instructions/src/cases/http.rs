@@ -14,7 +14,7 @@ use zenobe::http::cross_site::{CrossSitePolicy, KnownHosts};
 use zenobe::http::service::{Root, Service};
 use zenobe::http::workers::Workers;
 use zenobe::metrics::Metrics;
-use zenobe::shutdown;
+use zenobe::shutdown::{self, Drain};
 use zenobe_engine::schema::Namespace;
 
 use crate::case::{Case, Measured};
@@ -101,6 +101,7 @@ fn service(database: &Database) -> Service<ApiHandler> {
         metrics: Arc::new(Metrics::default()),
         body_memory: BodyMemory::default(),
         stall_timeout: TIMEOUT,
+        drain: Drain::default(),
     }
 }
 

@@ -30,30 +30,47 @@ struct Checked {
     writes: bool,
 }
 
+/// What is known of the server without asking its store.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Condition {
+    /// Whether the store rejects writes until it has recovered.
+    pub is_recovering: bool,
+    /// Whether the server is about to stop.
+    pub is_draining: bool,
+}
+
 impl Health {
     pub fn new(engine: Arc<Engine>) -> Health {
         Health { engine, last: Mutex::default() }
     }
 
-    /// `is_recovering` means that the store rejects writes.
-    pub async fn answer(&self, method: &Method, path: &str, is_recovering: bool) -> Answer {
+    pub async fn answer(&self, method: &Method, path: &str, condition: Condition) -> Answer {
         let refuse = |status, error| Answer::json(status, &json!({ "error": error }));
         if ![Method::GET, Method::HEAD].contains(method) {
             return refuse(StatusCode::METHOD_NOT_ALLOWED, "this path takes GET and HEAD");
         }
         match path.strip_prefix(HEALTH_PATH).unwrap_or_default() {
             "live" => Answer::json(StatusCode::OK, &json!({ "live": true })),
-            "ready" => self.answer_ready(is_recovering).await,
+            "ready" => self.answer_ready(condition).await,
             _ => refuse(StatusCode::NOT_FOUND, "there are /_zenobe/health/live and …/ready"),
         }
     }
 
-    async fn answer_ready(&self, is_recovering: bool) -> Answer {
+    async fn answer_ready(&self, condition: Condition) -> Answer {
+        let Condition { is_recovering, is_draining } = condition;
+        if is_draining {
+            let states = json!({ "ready": false, "draining": true });
+            return Answer::json(StatusCode::SERVICE_UNAVAILABLE, &states);
+        }
         let Checked { reads, writes } = self.check(is_recovering).await;
         let ready = reads && writes;
         let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
         let word = |works| if works { "ok" } else { "failing" };
-        let store = if is_recovering { "recovering" } else { "open" };
+        let store = match (is_recovering, reads || writes) {
+            (true, _) => "recovering",
+            (false, true) => "open",
+            (false, false) => "unavailable",
+        };
         let states = json!({
             "ready": ready, "reads": word(reads), "writes": word(writes), "store": store,
         });
@@ -70,11 +87,14 @@ impl Health {
             return checked;
         }
         let works = |outcome: std::result::Result<Result<()>, _>| matches!(outcome, Ok(Ok(())));
-        let reads = works(timeout(CHECK_TIMEOUT, self.engine.check_reads()).await);
-        // No need to try a write that the store rejects.
-        let writes =
-            !is_recovering && works(timeout(CHECK_TIMEOUT, self.engine.check_writes()).await);
-        let checked = Checked { reads, writes };
+        let read = timeout(CHECK_TIMEOUT, self.engine.check_reads());
+        let write = async {
+            // No need to try a write that the store rejects.
+            !is_recovering && works(timeout(CHECK_TIMEOUT, self.engine.check_writes()).await)
+        };
+        // Both at once: whoever asks should know before its own patience ends.
+        let (read, writes) = tokio::join!(read, write);
+        let checked = Checked { reads: works(read), writes };
         *last = Some((Instant::now(), checked));
         checked
     }

@@ -12,7 +12,7 @@
 //! | `GET`, `DELETE /_zenobe/triggers/NAME` | shows or removes one |
 
 mod clock;
-mod health;
+pub mod health;
 mod status;
 mod triggers;
 

@@ -80,6 +80,16 @@ pub struct Options {
         help_heading = NETWORK
     )]
     pub shutdown_timeout_seconds: u32,
+    /// Seconds between the signal to stop and the stop itself, in which the server says that it is not ready and still
+    /// answers. Longer than a load balancer takes to notice, and no client gets an error
+    #[arg(
+        long,
+        env = "ZENOBE_DRAIN_SECONDS",
+        default_value = "0",
+        value_name = "SECONDS",
+        help_heading = NETWORK
+    )]
+    pub drain_seconds: u32,
 
     /// Data directory, created if missing
     #[arg(

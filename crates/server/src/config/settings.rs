@@ -50,6 +50,8 @@ pub struct Settings {
     pub idle_timeout: Duration,
     pub stall_timeout: Duration,
     pub shutdown_timeout: Duration,
+    /// How long to go on answering after the signal to stop.
+    pub drain: Duration,
     pub streams: StreamOptions,
     /// Whether time moves only on request.
     pub driven_clock: bool,
@@ -147,6 +149,7 @@ impl Settings {
             idle_timeout: seconds(options.idle_timeout_seconds),
             stall_timeout: seconds(options.stall_timeout_seconds),
             shutdown_timeout: seconds(options.shutdown_timeout_seconds),
+            drain: seconds(options.drain_seconds),
             clock_jump_ms_max: match options.clock_jump_seconds {
                 0 => None,
                 seconds => Some(u64::from(seconds) * 1_000),

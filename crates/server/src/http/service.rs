@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::header::{HeaderName, HeaderValue};
+use hyper::header::{HeaderName, HeaderValue, RETRY_AFTER};
 use hyper::http::request;
 use hyper::{Request, Response, StatusCode};
 use tokio::sync::OwnedSemaphorePermit;
@@ -22,10 +22,12 @@ use super::cross_site::{CrossSitePolicy, CrossSiteRefusal};
 use super::head::{self, ContentEncoding, ContentType, Route};
 use super::response::Answer;
 use crate::access::{self, Access};
+use crate::admin::health::Condition;
 use crate::admin::{self, Admin};
 use crate::dispatch::Handler;
 use crate::metrics::Metrics;
 use crate::prometheus::{Exposition, MetricType};
+use crate::shutdown::Drain;
 
 /// Everything needed to handle a request; shared by all connections.
 pub struct Service<H> {
@@ -41,6 +43,8 @@ pub struct Service<H> {
     pub body_memory: BodyMemory,
     /// How long a client may stall in the middle of a body.
     pub stall_timeout: Duration,
+    /// Whether the server is about to stop.
+    pub drain: Drain,
 }
 
 /// What the root of the server returns.
@@ -69,11 +73,13 @@ impl<H: Handler> Service<H> {
         // A panic ends only its own request. What it leaves behind belongs to that request alone or
         // is behind locks that don't poison.
         let answer = AssertUnwindSafe(self.answer(&parts, body)).catch_unwind().await;
-        let answer = answer.unwrap_or_else(|_| {
+        let mut answer = answer.unwrap_or_else(|_| {
             self.metrics.record_panic();
             tracing::error!("a request handler panicked");
             api_answer(ApiError::internal_server_error().into_response(), ContentType::AmzJson)
         });
+        // Whoever calls again comes to another server, if there is one.
+        answer.close |= self.drain.is_draining();
         Ok(answer.render(&parts, self.cross_site.granted(&parts), &self.body_memory))
     }
 
@@ -122,8 +128,11 @@ impl<H: Handler> Service<H> {
 
     async fn answer_probe(&self, parts: &request::Parts) -> Answer {
         let Some(admin) = &self.admin else { return Answer::unknown_operation() };
-        let is_recovering = self.handler.statistics().write_failure.is_some();
-        admin.health.answer(&parts.method, parts.uri.path(), is_recovering).await
+        let condition = Condition {
+            is_recovering: self.handler.statistics().write_failure.is_some(),
+            is_draining: self.drain.is_draining(),
+        };
+        admin.health.answer(&parts.method, parts.uri.path(), condition).await
     }
 
     async fn answer_admin(&self, parts: &request::Parts, body: Incoming) -> Answer {
@@ -289,6 +298,9 @@ fn api_answer(response: zenobe_api::Response, content_type: ContentType) -> Answ
     let status = StatusCode::from_u16(response.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let content_type = Some(content_type.header_value());
     let mut answer = Answer { content_type, ..Answer::new(status, response.body) };
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        answer.headers.insert(RETRY_AFTER, RETRY_AFTER_SECONDS);
+    }
     // A plan names tables and indexes. Existing ones have plain ASCII names; others have no plan to
     // show.
     if let Some(plan) = response.plan.and_then(|plan| HeaderValue::try_from(plan).ok()) {
@@ -296,6 +308,9 @@ fn api_answer(response: zenobe_api::Response, content_type: ContentType) -> Answ
     }
     answer
 }
+
+/// The request has waited for the store already. By the next try the store may have another primary.
+const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("1");
 
 /// How a PartiQL statement was executed, for people.
 const PLAN: HeaderName = HeaderName::from_static("x-zenobe-plan");

@@ -18,7 +18,7 @@ use zenobe::http::cross_site::CrossSitePolicy;
 use zenobe::http::service::{Root, Service};
 use zenobe::http::workers::Workers;
 use zenobe::metrics::Metrics;
-use zenobe::shutdown::{self, StopHandle};
+use zenobe::shutdown::{self, Drain, StopHandle};
 use zenobe_api::{Operation, Response};
 use zenobe_auth::Credentials;
 use zenobe_engine::schema::Namespace;
@@ -130,6 +130,7 @@ impl TestServer {
             metrics: Arc::new(Metrics::default()),
             body_memory: BodyMemory::default(),
             stall_timeout: options.connections.stall_timeout,
+            drain: Drain::default(),
         });
         let (stop, listening) = shutdown::channel();
         let workers = Workers::start().unwrap();
