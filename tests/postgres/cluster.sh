@@ -1,12 +1,17 @@
 #!/bin/sh
-# Runs a PostgreSQL of its own, for tests: sh cluster.sh DIRECTORY PORT
+# Runs a PostgreSQL of its own, for tests: sh cluster.sh DIRECTORY PORT [NAME [PRIMARY_PORT]]
 #
-# It is created in the directory, which must not exist, and listens on 127.0.0.1. As soon as it answers, one line is printed:
-# `ready`, then the directory of its programs. When standard input ends, because whoever started it is done or dead, it is stopped and
-# its directory removed.
+# It is created in the directory, which must not exist, and listens on 127.0.0.1. With PRIMARY_PORT it is a standby of the server
+# there, which knows it as NAME. As soon as it answers, one line is printed: `ready`, then the directory of its programs. When
+# standard input ends, because whoever started it is done or dead, or when this script is asked to end, it is stopped and its directory removed.
+#
+# ZENOBE_POSTGRES_CONFIGURATION holds lines for postgresql.conf, which standbys copy from their primary.
 set -eu
 directory=$1
 port=$2
+name=${3:-}
+primary=${4:-}
+log=$directory.log
 
 # Where its programs are: as told, as unpacked into the user's cache by `cargo xtask`, or as installed.
 find_programs() {
@@ -23,9 +28,22 @@ find_programs() {
 }
 
 programs=$(find_programs)
+server=
+clean_up() {
+    if [ -n "$server" ]; then
+        # Nobody needs what it would write before it ends.
+        kill -QUIT "$server" 2>/dev/null || true
+        wait "$server" 2>/dev/null || true
+    fi
+    rm -rf "$directory" "$log"
+}
+# A shell that a signal ends does not run what it shall do at its end, unless it ends by itself.
+trap clean_up EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
 umask 022
 mkdir -p "$directory"
-trap 'rm -rf "$directory"' EXIT
 
 # PostgreSQL refuses to be root's.
 as=
@@ -40,21 +58,29 @@ if [ "$(id -u)" = 0 ]; then
     chown 65534:65534 "$directory"
 fi
 
+create() {
+    if [ -n "$primary" ]; then
+        $as "$programs/pg_basebackup" --pgdata="$directory/data" --write-recovery-conf --checkpoint=fast --no-sync \
+            --dbname="host=127.0.0.1 port=$primary user=postgres application_name=$name"
+    else
+        $as "$programs/initdb" --pgdata="$directory/data" --username=postgres --auth=trust --encoding=UTF8 --locale=C \
+            --no-sync
+        echo "${ZENOBE_POSTGRES_CONFIGURATION:-}" >>"$directory/data/postgresql.conf"
+    fi
+}
+
 cd "$directory"
-$as "$programs/initdb" --pgdata="$directory/data" --username=postgres --auth=trust --encoding=UTF8 --locale=C \
-    --no-sync >"$directory/initdb.log" 2>&1 || { cat "$directory/initdb.log" >&2; exit 1; }
+create >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
 # shellcheck disable=SC2086
 $as "$programs/postgres" -D "$directory/data" -p "$port" -c listen_addresses=127.0.0.1 \
     -c unix_socket_directories= -c fsync="${ZENOBE_POSTGRES_FSYNC:-off}" -c max_connections=300 \
-    -c shared_buffers=128MB ${ZENOBE_POSTGRES_OPTIONS:-} </dev/null >/dev/null 2>"$directory/../$(basename "$directory").log" &
+    -c shared_buffers=128MB -c dynamic_shared_memory_type=mmap -c cluster_name="$name" \
+    ${ZENOBE_POSTGRES_OPTIONS:-} </dev/null >/dev/null 2>"$log" &
 server=$!
 
 until "$programs/psql" -h 127.0.0.1 -p "$port" -U postgres -d postgres -Atc 'SELECT 1' >/dev/null 2>&1; do
-    kill -0 "$server" 2>/dev/null || { cat "$directory/../$(basename "$directory").log" >&2; exit 1; }
+    kill -0 "$server" 2>/dev/null || { cat "$log" >&2; exit 1; }
     sleep 0.05
 done
 echo "ready $programs"
 while read -r _; do :; done
-kill -INT "$server"
-wait "$server" || true
-rm -f "$directory/../$(basename "$directory").log"

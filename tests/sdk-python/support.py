@@ -99,6 +99,13 @@ def wait_until_active(dynamodb, name):
     dynamodb.get_waiter("table_exists").wait(TableName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 60})
 
 
+def wait_until(is_so, what, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline, f"in vain: {what}"
+        time.sleep(0.05)
+
+
 def wait_for_indexes(dynamodb, name, expected):
     """Waits until the global indexes have the expected states, such as {"idx": "ACTIVE"}."""
     deadline = time.monotonic() + 60

@@ -1,47 +1,20 @@
 """Two servers on one PostgreSQL: what one writes, the other reads, and neither loses the other's updates."""
 
 import concurrent.futures
-import os
-import pathlib
-import socket
-import subprocess
-import tempfile
 
 import pytest
 
 import support
-from server import Server
-
-SCRIPT = pathlib.Path(__file__).resolve().parents[1] / "postgres" / "cluster.sh"
+from postgres import OnStore, Postgres
 
 
 @pytest.fixture(scope="module")
 def store():
     """The URL of a PostgreSQL that ends with this fixture."""
     support.skip_if_aimed_elsewhere()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    directory = os.path.join(tempfile.gettempdir(), f"zenobe-postgres-{os.getpid()}-{port}")
-    process = subprocess.Popen(
-        ["sh", str(SCRIPT), directory, str(port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    if not process.stdout.readline().startswith("ready "):
-        if os.environ.get("CI"):
-            pytest.fail("there is no PostgreSQL to test with")
-        pytest.skip("there is no PostgreSQL; `cargo xtask postgres` fetches one")
-    yield f"postgres://postgres@127.0.0.1:{port}/postgres?sslmode=disable"
-    process.stdin.close()
-    process.wait()
-
-
-class OnStore(Server):
-    """A server without a directory."""
-
-    def __init__(self, url):
-        self.arguments = ["--store", url]
-        self.directory = None
-        self.start()
+    server = Postgres()
+    yield server.url
+    server.stop()
 
 
 @pytest.fixture(scope="module")

@@ -44,10 +44,7 @@ impl Postgres {
         let output = script.stdout.take().expect("the output is piped");
         BufReader::new(output).read_line(&mut line).expect("the script prints text");
         let programs = line.trim_end().strip_prefix("ready ").unwrap_or_else(|| {
-            panic!(
-                "PostgreSQL does not start; what it said is above, and in {}",
-                directory.display()
-            )
+            panic!("PostgreSQL does not start in {}; what it said is above", directory.display())
         });
         Postgres { port, programs: programs.into(), databases: AtomicU32::new(0), _script: script }
     }
