@@ -16,10 +16,7 @@ use crate::sql::{CREATE, CREATE_POSTGRES, SCHEMA_VERSION};
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// Waits for the store as long as a request would, creates missing tables, and returns the dialect.
-pub async fn prepare(
-    hosts: &Hosts,
-    options: &Options,
-) -> Result<Dialect, Error> {
+pub async fn prepare(hosts: &Hosts, options: &Options) -> Result<Dialect, Error> {
     let deadline = Instant::now() + options.patience;
     loop {
         let attempt = timeout(options.patience, try_prepare(hosts)).await;

@@ -75,12 +75,7 @@ pub enum Purpose {
 }
 
 impl Pool {
-    pub fn new(
-        hosts: Arc<Hosts>,
-        dialect: Dialect,
-        options: &Options,
-        runtime: Handle,
-    ) -> Pool {
+    pub fn new(hosts: Arc<Hosts>, dialect: Dialect, options: &Options, runtime: Handle) -> Pool {
         Pool {
             hosts,
             dialect,

@@ -51,15 +51,6 @@ impl Target {
         let hosts = (0..config.get_hosts().len()).map(|number| only(&config, number)).collect();
         Ok(Target { hosts, tls })
     }
-
-    /// The same hosts, to be read while they are standbys.
-    pub fn standbys(&self) -> impl Iterator<Item = Target> {
-        self.hosts.iter().map(|host| {
-            let mut host = host.clone();
-            host.target_session_attrs(TargetSessionAttrs::ReadOnly);
-            Target { hosts: vec![host], tls: self.tls.clone() }
-        })
-    }
 }
 
 /// The same for one of the hosts.
@@ -206,7 +197,8 @@ mod tests {
     fn several_hosts_are_tried_for_the_primary() {
         let url = "postgres://u:p@a,b:6000,c/db?target_session_attrs=read-write&options=-cx%3Dy";
         let target = parsed(url);
-        for (host, (name, port)) in target.hosts.iter().zip([("a", 5432), ("b", 6000), ("c", 5432)]) {
+        for (host, (name, port)) in target.hosts.iter().zip([("a", 5432), ("b", 6000), ("c", 5432)])
+        {
             assert_eq!(host.get_hosts(), [Host::Tcp(name.to_owned())]);
             assert_eq!(host.get_ports(), [port]);
             assert_eq!((host.get_user(), host.get_password()), (Some("u"), Some(&b"p"[..])));
