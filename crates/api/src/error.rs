@@ -69,6 +69,8 @@ pub enum Exception {
     ExpiredIterator,
     GlobalTableNotFound,
     IdempotentParameterMismatch,
+    ImportConflict,
+    ImportNotFound,
     ItemCollectionSizeLimitExceeded,
     LimitExceeded,
     ProvisionedThroughputExceeded,
@@ -124,6 +126,8 @@ impl Exception {
             Exception::IdempotentParameterMismatch => {
                 (MODEL, "IdempotentParameterMismatchException")
             }
+            Exception::ImportConflict => (MODEL, "ImportConflictException"),
+            Exception::ImportNotFound => (MODEL, "ImportNotFoundException"),
             Exception::ItemCollectionSizeLimitExceeded => {
                 (MODEL, "ItemCollectionSizeLimitExceededException")
             }

@@ -25,6 +25,7 @@
 
 mod constraints;
 mod error;
+mod imports;
 mod json;
 mod legacy;
 mod messages;
@@ -40,13 +41,16 @@ use bytes::Bytes;
 use zenobe_engine::Engine;
 use zenobe_engine::command::TableName;
 use zenobe_engine::schema::Namespace;
+use zenobe_transfer::objects::ObjectStoreOptions;
 
 use crate::constraints::TableNameRule;
 use crate::messages::engine::{Subject, engine_error};
 use crate::partiql::plan::ReadPlan;
 
 pub use error::{ApiError, CancellationEntry, Exception};
+pub use imports::{BulkPutter, Importer};
 pub use json::is_valid_json;
+pub use json::lines::{LineFault, read_line, read_plain_line, write_change_line, write_line};
 pub use messages::Wording;
 pub use operations::{Operation, ResponseSize};
 
@@ -63,6 +67,8 @@ pub struct ApiOptions {
     pub endpoint: Option<String>,
     /// Whether to reject PartiQL statements that would scan.
     pub refuse_scans: bool,
+    /// Where imports read from; without it there are none.
+    pub object_store: Option<ObjectStoreOptions>,
 }
 
 #[derive(Debug, Clone)]

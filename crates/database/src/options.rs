@@ -10,6 +10,7 @@ use zenobe_engine::clock::{Clock, SystemClock};
 use zenobe_engine::options::{Limits, StreamOptions};
 use zenobe_engine::schema::Namespace;
 use zenobe_store_embedded::Durability;
+use zenobe_transfer::objects::ObjectStoreOptions;
 
 /// The defaults are those of `zenobe serve --memory`.
 #[derive(Clone)]
@@ -30,6 +31,8 @@ pub struct Options {
     pub index_status_hold: Duration,
     /// Whether to reject PartiQL statements that would scan.
     pub refuse_scans: bool,
+    /// Where imports read from; without it there are none.
+    pub object_store: Option<ObjectStoreOptions>,
     /// The clock for expiry, streams and timestamps. Tests use a `ManualClock`.
     pub clock: Arc<dyn Clock>,
     /// After a longer jump of the clock nothing expires until
@@ -109,6 +112,7 @@ impl Default for Options {
             wording: Wording::default(),
             index_status_hold: Duration::ZERO,
             refuse_scans: false,
+            object_store: None,
             clock: Arc::new(SystemClock),
             clock_jump_ms_max: EngineOptions::default().clock_jump_ms_max,
             node: NodeOptions::default(),

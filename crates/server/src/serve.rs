@@ -147,6 +147,7 @@ fn database_options(
         wording: settings.wording,
         index_status_hold: settings.local.map_or(Duration::ZERO, |local| local.index_status_hold),
         refuse_scans: settings.refuse_scans,
+        object_store: settings.object_store.clone(),
         clock,
         clock_jump_ms_max: settings.clock_jump_ms_max,
         node: NodeOptions {
