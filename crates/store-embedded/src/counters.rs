@@ -1,4 +1,4 @@
-//! The numbers that commits give out: counters, and the end of each log.
+//! The numbers that commits give out: counters, and the ends of logs, among which clocks are kept.
 //!
 //! They are read from the database once and kept in memory. Each group writes the numbers that it changes once, at its
 //! end, however many writes add to them.
@@ -7,7 +7,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use rocksdb::WriteBatch;
-use zenobe_store::{Error, Key, KeyRange, LogEnd, Result, decode_counter};
+use zenobe_store::stamp::{stamp_of, stamped_puts};
+use zenobe_store::{Error, Key, KeyRange, LogEnd, Mutation, Result, Stamp, decode_counter};
 
 use crate::rocks_database::{RocksDatabase, rocksdb_error};
 
@@ -36,6 +37,22 @@ impl Numbers {
     /// The end of a log with one more entry.
     pub fn append(&mut self, log: &Key, stamp: u64, database: &RocksDatabase) -> Result<LogEnd> {
         self.log_ends.change(log, || load_log_end(log, database), |end| end.append(stamp))
+    }
+
+    /// The stamp of a write with stamped puts: later than all that its clocks show.
+    pub fn stamp(&mut self, mutations: &[Mutation], database: &RocksDatabase) -> Result<Stamp> {
+        stamp_of(stamped_puts(mutations), |clock| {
+            let shown =
+                self.log_ends.change(clock, || load_log_end(clock, database), |shown| shown);
+            Ok(shown?.clock())
+        })
+    }
+
+    /// Makes a clock show at least this stamp.
+    pub fn advance(&mut self, clock: &Key, to: Stamp, database: &RocksDatabase) -> Result<()> {
+        let load = || load_log_end(clock, database);
+        self.log_ends.change(clock, load, |shown| shown.advance(to))?;
+        Ok(())
     }
 
     /// A log is being dropped. Its numbering restarts, whatever the database still holds of it.

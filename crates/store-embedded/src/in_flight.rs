@@ -75,8 +75,12 @@ impl InFlight {
                         ranges.push(DeletedRange { order, range: range.clone() });
                     }
                 }
-                // Numbered and summed when they are committed; decisions do not read them in flight.
-                Mutation::Append { .. } | Mutation::ForgetLog { .. } | Mutation::Add { .. } => {}
+                // Numbered, summed and stamped when they are committed; decisions do not read them in flight.
+                Mutation::Append { .. }
+                | Mutation::ForgetLog { .. }
+                | Mutation::Add { .. }
+                | Mutation::PutStamped(_)
+                | Mutation::Advance { .. } => {}
             }
         }
     }
@@ -114,7 +118,11 @@ impl InFlight {
                     }
                 }
                 Mutation::DeleteRange { .. } => has_ranges = true,
-                Mutation::Append { .. } | Mutation::ForgetLog { .. } | Mutation::Add { .. } => {}
+                Mutation::Append { .. }
+                | Mutation::ForgetLog { .. }
+                | Mutation::Add { .. }
+                | Mutation::PutStamped(_)
+                | Mutation::Advance { .. } => {}
             }
         }
         if has_ranges {

@@ -23,7 +23,11 @@ impl<'a> LastWrites<'a> {
                 self.keys.insert(key, (self.count, None));
             }
             Mutation::DeleteRange { range } => self.deleted_ranges.push((self.count, range)),
-            Mutation::Append { .. } | Mutation::ForgetLog { .. } | Mutation::Add { .. } => {}
+            Mutation::Append { .. }
+            | Mutation::ForgetLog { .. }
+            | Mutation::Add { .. }
+            | Mutation::PutStamped(_)
+            | Mutation::Advance { .. } => {}
         }
         self.count += 1;
     }

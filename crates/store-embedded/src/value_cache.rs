@@ -136,8 +136,12 @@ impl ValueCache {
                     }
                     self.delete_ranges(version, &ranges);
                 }
-                // Counters are summed, and recorded, when they are committed. A log's entries are new.
-                Mutation::Add { .. } | Mutation::Append { .. } | Mutation::ForgetLog { .. } => {}
+                // Counters are summed, and recorded, when they are committed. A log's entries and stamped keys are new.
+                Mutation::Add { .. }
+                | Mutation::Append { .. }
+                | Mutation::ForgetLog { .. }
+                | Mutation::PutStamped(_)
+                | Mutation::Advance { .. } => {}
             }
         }
     }

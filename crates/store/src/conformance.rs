@@ -71,6 +71,11 @@ macro_rules! conformance_tests {
             appends_are_numbered_from_one
             appends_follow_the_commit_order
             stamps_never_descend
+            stamps_of_a_clock_rise_with_the_commit_order
+            a_batch_has_one_stamp
+            clocks_survive_reopening
+            an_advanced_clock_divides_commits
+            forgotten_clocks_start_anew
             dropped_logs_start_anew
             numbering_goes_on_after_trimming
             counters_add_up

@@ -11,6 +11,7 @@ pub mod conformance;
 pub mod layer;
 pub mod memory;
 pub mod retrying;
+pub mod stamp;
 pub mod yielding;
 
 use std::future::poll_fn;
@@ -21,6 +22,8 @@ use std::task::Poll;
 
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt};
+
+pub use stamp::{Stamp, StampedPut};
 
 pub type Key = Bytes;
 pub type Value = Bytes;
@@ -211,6 +214,19 @@ pub enum Mutation {
         key: Key,
         delta: i64,
     },
+    /// Puts a value at a key that ends with the stamp of the batch. All stamped puts of a batch have
+    /// the same stamp: greater than what its clocks show, and not earlier than its writer's time. The
+    /// batch sets its clocks to it. A decision that reads such a key may miss one still in flight.
+    ///
+    /// In a batch with stamped puts, range deletions and forgotten logs come before them, and no
+    /// clock is advanced.
+    PutStamped(Box<StampedPut>),
+    /// Makes a clock show at least this stamp, so that everything stamped afterwards has a greater
+    /// one. A clock lives where a log's numbering does, and [`Mutation::ForgetLog`] forgets it.
+    Advance {
+        clock: Key,
+        to: Stamp,
+    },
 }
 
 impl Batch {
@@ -385,7 +401,7 @@ pub enum Error {
     Open { detail: String },
     /// Every attempt of this write conflicted with others on its keys. It wrote nothing and may be
     /// retried.
-    #[error("every attempt of the write conflicted with other writes of its keys")]
+    #[error("the write met others on its keys in each of its tries")]
     Conflict,
     /// The store could not be reached in time. Nothing was decided or written, and the request may
     /// be retried.

@@ -4,6 +4,7 @@
 //! clone. Writes run one at a time. Nothing survives the process, so every write is as durable as
 //! it will ever be the moment it is applied.
 
+use std::convert::Infallible;
 use std::ops::{Bound, ControlFlow};
 use std::path::Path;
 use std::sync::Arc;
@@ -14,10 +15,11 @@ use futures_util::future::{BoxFuture, FutureExt, ready};
 use imbl::OrdMap;
 use parking_lot::{Mutex, RwLock};
 
+use crate::stamp::{stamp_of, stamped_key, stamped_puts};
 use crate::{
     Batch, CommitOutcome, Decide, Decision, Direction, Error, Key, KeyRange, LogEnd, Mutation,
-    Reader, Result, Statistics, Store, Value, Visitor, WriteSet, decode_counter, encode_log_entry,
-    log_entry_key,
+    Reader, Result, Stamp, Statistics, Store, Value, Visitor, WriteSet, decode_counter,
+    encode_log_entry, log_entry_key,
 };
 
 #[derive(Default)]
@@ -40,6 +42,23 @@ struct MemoryWriter {
     /// Kept apart from the entries because a log's numbering continues after its entries have been
     /// deleted.
     log_ends: OrdMap<Key, LogEnd>,
+}
+
+impl MemoryWriter {
+    /// The stamp of a batch, if it has stamped puts.
+    fn stamp(&self, batch: &Batch) -> Stamp {
+        let clock = |clock: &Key| {
+            let end = self.log_ends.get(clock).copied().unwrap_or_default();
+            Ok::<_, Infallible>(end.clock())
+        };
+        let Ok(stamp) = stamp_of(stamped_puts(&batch.mutations), clock);
+        stamp
+    }
+
+    fn advance(&mut self, clock: Key, to: Stamp) {
+        let end = self.log_ends.get(&clock).copied().unwrap_or_default();
+        self.log_ends.insert(clock, end.advance(to));
+    }
 }
 
 impl MemoryStore {
@@ -75,6 +94,7 @@ impl MemoryStore {
 
     fn apply(&self, writer: &mut MemoryWriter, batch: Batch) -> CommitOutcome {
         let mut outcome = CommitOutcome::default();
+        let stamp = writer.stamp(&batch);
         let mut entries = SizedEntries { entries: &mut self.entries.write(), size_change: 0 };
         for mutation in batch.mutations {
             match mutation {
@@ -100,6 +120,11 @@ impl MemoryStore {
                         _ => entries.put(key, Bytes::copy_from_slice(&sum.to_be_bytes())),
                     }
                 }
+                Mutation::PutStamped(put) => {
+                    entries.put(stamped_key(&put.key, stamp), put.value);
+                    writer.advance(put.clock, stamp);
+                }
+                Mutation::Advance { clock, to } => writer.advance(clock, to),
             }
         }
         self.size_bytes.fetch_add(entries.size_change as u64, Ordering::Relaxed);

@@ -1,10 +1,12 @@
-//! How a commit group becomes one RocksDB write: mutations in the commit order, appends numbered, counters summed.
+//! How a commit group becomes one RocksDB write: mutations in the commit order, appends numbered, keys stamped, counters
+//! summed.
 
 use std::borrow::Cow;
 
 use rocksdb::{ReadOptions, WriteBatch};
+use zenobe_store::stamp::stamped_key;
 use zenobe_store::{
-    CommitOutcome, Key, KeyRange, Mutation, Result, encode_log_entry, log_entry_key,
+    CommitOutcome, Key, KeyRange, Mutation, Result, Stamp, encode_log_entry, log_entry_key,
 };
 
 use super::CommitGroup;
@@ -53,6 +55,8 @@ struct Encoder<'a> {
 impl Encoder<'_> {
     fn add(&mut self, write: &QueuedWrite) -> Result<CommitOutcome> {
         let mut outcome = CommitOutcome::default();
+        // Given out with the first stamped put.
+        let mut stamp: Option<Stamp> = None;
         for mutation in write.mutations.iter() {
             match mutation {
                 Mutation::Put { key, value } => {
@@ -79,6 +83,20 @@ impl Encoder<'_> {
                     let Encoder { database, earlier, done, .. } = self;
                     self.numbers
                         .add(key, *delta, || load_counter(key, database, earlier.up_to(*done)))?;
+                }
+                Mutation::PutStamped(put) => {
+                    let stamp = match stamp {
+                        Some(given) => given,
+                        None => {
+                            let given = self.numbers.stamp(&write.mutations, self.database)?;
+                            *stamp.insert(given)
+                        }
+                    };
+                    self.numbers.advance(&put.clock, stamp, self.database)?;
+                    self.batch.put(stamped_key(&put.key, stamp), &put.value);
+                }
+                Mutation::Advance { clock, to } => {
+                    self.numbers.advance(clock, *to, self.database)?;
                 }
             }
             self.done += 1;
@@ -151,6 +169,10 @@ fn end_of_keys<'a>(
         match mutation {
             Mutation::Put { key, .. } => last = last.max(key.to_vec()),
             Mutation::Append { log, .. } => last = last.max(log_entry_key(log, u64::MAX).to_vec()),
+            Mutation::PutStamped(put) => {
+                let key = stamped_key(&put.key, Stamp::from_bits(u64::MAX));
+                last = last.max(key.to_vec());
+            }
             _ => {}
         }
     }

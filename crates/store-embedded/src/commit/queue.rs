@@ -299,6 +299,8 @@ fn mutation_size_bytes(mutation: &Mutation) -> usize {
             Mutation::Put { key, value } => key.len() + value.len(),
             Mutation::Append { log, value, .. } => log.len() + value.len(),
             Mutation::ForgetLog { log } => log.len(),
+            Mutation::PutStamped(put) => put.clock.len() + put.key.len() + put.value.len(),
+            Mutation::Advance { clock, .. } => clock.len(),
             Mutation::Delete { key } | Mutation::Add { key, .. } => key.len(),
             Mutation::DeleteRange { range } => {
                 range.start.len() + range.end.as_ref().map_or(0, |end| end.len())

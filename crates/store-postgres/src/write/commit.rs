@@ -1,20 +1,22 @@
 //! Commits a group as one transaction, pipelined: nothing waits for a response before COMMIT.
 //!
 //! Locks are taken in key order: first on the rows that decisions saw, then on keys that they saw absent, then on counters, and last
-//! on the ends of logs. So groups can't deadlock, and hot rows are locked for the shortest time.
+//! on the ends of logs and on clocks. So groups can't deadlock, and hot rows are locked for the shortest time.
 //!
 //! A row lock needs a row. So a key that was seen absent is inserted, which fails if it exists: with its value if it gets one,
 //! otherwise as a placeholder that the same transaction deletes. Until the transaction ends, no other can insert the key.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error as PgError, Statement};
+use zenobe_store::stamp::{stamp_of, stamped_key};
 use zenobe_store::{Error, Key, LogEnd, encode_log_entry, log_entry_key};
 
-use super::effects::{Append, Effect, Segment};
+use super::effects::{Append, Effect, Segment, Ticks};
 use super::group::{Expected, Group};
 use super::resolve::{Resolved, resolve};
 use crate::fault::Fault;
@@ -391,14 +393,16 @@ fn send_removals<'a>(session: &'a Session, segment: &'a Segment, sent: &mut Sent
     }
 }
 
-/// The logs that a segment appends to, in key order.
+/// The logs that a segment appends to and the clocks that it reads, in key order.
 struct Logs<'a> {
     names: Vec<&'a [u8]>,
 }
 
 impl<'a> Logs<'a> {
     fn of(segment: &'a Segment) -> Logs<'a> {
-        let mut names: Vec<&[u8]> = segment.appends.iter().map(|append| &append.log[..]).collect();
+        let logs = segment.appends.iter().map(|append| &append.log);
+        let clocks = segment.ticks.iter().flat_map(Ticks::clocks);
+        let mut names: Vec<&[u8]> = logs.chain(clocks).map(|name| &name[..]).collect();
         names.sort_unstable();
         names.dedup();
         Logs { names }
@@ -426,7 +430,7 @@ async fn lock_logs<'a>(
     if ends.len() < logs.names.len() { Err(Fault::Conflict) } else { Ok(ends) }
 }
 
-/// The new entries of the logs, numbered and stamped.
+/// The new entries of the logs, numbered and stamped, and what carries the stamps of clocks.
 struct Entries {
     rows: Vec<(Key, Vec<u8>)>,
     sequences: Vec<u64>,
@@ -447,7 +451,16 @@ impl Entries {
             rows.push((log_entry_key(log, end.sequence), entry));
             sequences.push(end.sequence);
         }
-        rows.sort_unstable_by(|left, right| left.0.cmp(&right.0));
+        segment.ticks.iter().for_each(|ticks| tick(ticks, &mut ends, &mut rows));
+        rows.sort_by(|left, right| left.0.cmp(&right.0));
+        // A batch may put the same stamped key twice, and one statement must not write a row twice.
+        rows.dedup_by(|later, earlier| {
+            let is_same = later.0 == earlier.0;
+            if is_same {
+                std::mem::swap(later, earlier);
+            }
+            is_same
+        });
         Entries {
             rows,
             sequences,
@@ -457,6 +470,7 @@ impl Entries {
         }
     }
 
+    /// With log entries and stamped keys.
     fn changes(&self) -> Changes<'_> {
         let mut changes = Changes::default();
         self.rows.iter().for_each(|(key, entry)| changes.put(key, entry));
@@ -466,5 +480,27 @@ impl Entries {
     fn send_ends<'a>(&'a self, session: &'a Session, sent: &mut Sent<'a>) {
         let parameters: [Parameter<'a>; 3] = [&self.logs, &self.lasts, &self.stamps];
         sent.push(send(session, &session.statements.move_logs, parameters));
+    }
+}
+
+/// Carries out what one batch does with clocks. They are locked, so whoever reads one next finds it where this leaves it.
+fn tick(ticks: &Ticks, clocks: &mut BTreeMap<Vec<u8>, LogEnd>, rows: &mut Vec<(Key, Vec<u8>)>) {
+    let advance = |clocks: &mut BTreeMap<Vec<u8>, LogEnd>, clock: &Key, to| {
+        let end = clocks.entry(clock.to_vec()).or_default();
+        *end = end.advance(to);
+    };
+    match ticks {
+        Ticks::Advance { clock, to } => advance(clocks, clock, *to),
+        Ticks::Puts(puts) => {
+            let shown = |clock: &Key| {
+                let end = clocks.get(&clock[..]).copied().unwrap_or_default();
+                Ok::<_, Infallible>(end.clock())
+            };
+            let Ok(stamp) = stamp_of(puts, shown);
+            for put in puts {
+                advance(clocks, &put.clock, stamp);
+                rows.push((stamped_key(&put.key, stamp), put.value.to_vec()));
+            }
+        }
     }
 }

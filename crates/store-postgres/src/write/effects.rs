@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use zenobe_store::{Batch, Error, Key, KeyRange, Mutation, Result, Value, decode_counter};
+use zenobe_store::{
+    Batch, Error, Key, KeyRange, Mutation, Result, Stamp, StampedPut, Value, decode_counter,
+};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
@@ -36,6 +38,34 @@ pub struct Append {
     pub value: Value,
 }
 
+/// What one batch does with clocks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ticks {
+    /// All with the same stamp.
+    Puts(Vec<StampedPut>),
+    Advance {
+        clock: Key,
+        to: Stamp,
+    },
+}
+
+impl Ticks {
+    pub fn clocks(&self) -> impl Iterator<Item = &Key> {
+        let (puts, advanced) = match self {
+            Ticks::Puts(puts) => (&puts[..], None),
+            Ticks::Advance { clock, .. } => (&[][..], Some(clock)),
+        };
+        puts.iter().map(|put| &put.clock).chain(advanced)
+    }
+
+    fn size_bytes(&self) -> usize {
+        match self {
+            Ticks::Puts(puts) => puts.iter().map(|put| put.key.len() + put.value.len()).sum(),
+            Ticks::Advance { clock, .. } => clock.len(),
+        }
+    }
+}
+
 /// Mutations that can be applied together: first the deletions of ranges and logs, then everything else.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Segment {
@@ -43,11 +73,21 @@ pub struct Segment {
     pub forgotten: Vec<Key>,
     pub entries: BTreeMap<Key, Effect>,
     pub appends: Vec<Append>,
+    /// In the order of their batches.
+    pub ticks: Vec<Ticks>,
 }
 
 impl Segment {
     fn has_begun(&self) -> bool {
-        !self.entries.is_empty() || !self.appends.is_empty()
+        !self.entries.is_empty() || !self.appends.is_empty() || !self.ticks.is_empty()
+    }
+
+    /// Adds to the stamped puts of the batch that makes this segment.
+    fn put_stamped(&mut self, put: StampedPut) {
+        match self.ticks.last_mut() {
+            Some(Ticks::Puts(puts)) => puts.push(put),
+            _ => self.ticks.push(Ticks::Puts(vec![put])),
+        }
     }
 
     /// Whether it can share a segment with another write.
@@ -80,6 +120,7 @@ impl Segment {
             self.apply(key, effect)?;
         }
         self.appends.extend(next.appends);
+        self.ticks.extend(next.ticks);
         Ok(())
     }
 
@@ -88,7 +129,8 @@ impl Segment {
             key.len() + if let Effect::Put(value) = effect { value.len() } else { 0 }
         });
         let appends = self.appends.iter().map(|append| append.log.len() + append.value.len());
-        entries.sum::<usize>() + appends.sum::<usize>()
+        let ticks = self.ticks.iter().map(Ticks::size_bytes);
+        entries.sum::<usize>() + appends.sum::<usize>() + ticks.sum::<usize>()
     }
 }
 
@@ -102,11 +144,22 @@ pub fn segments(batch: Batch) -> Result<Vec<Segment>> {
             Mutation::Delete { key } => current.apply(key, Effect::Delete)?,
             Mutation::Add { key, delta } => current.apply(key, Effect::Add(delta))?,
             Mutation::Append { log, stamp, value } => {
-                if log.len() > crate::keys::HEAD_BYTES {
-                    let detail = format!("a log's key of {} bytes", log.len());
-                    return Err(Error::Unsupported { detail });
-                }
+                check_log_key(&log)?;
                 current.appends.push(Append { log, stamp, value });
+            }
+            Mutation::PutStamped(put) => {
+                check_log_key(&put.clock)?;
+                current.put_stamped(*put);
+            }
+            Mutation::Advance { clock, to } => {
+                check_log_key(&clock)?;
+                current.ticks.push(Ticks::Advance { clock, to });
+            }
+            Mutation::DeleteRange { .. } | Mutation::ForgetLog { .. }
+                if !current.ticks.is_empty() =>
+            {
+                let detail = "a removal after what a clock stamps, in one batch".to_owned();
+                return Err(Error::Unsupported { detail });
             }
             Mutation::DeleteRange { range } => {
                 if current.has_begun() {
@@ -124,6 +177,14 @@ pub fn segments(batch: Batch) -> Result<Vec<Segment>> {
     }
     done.push(current);
     Ok(done)
+}
+
+/// The key of a log or a clock must fit into an index.
+fn check_log_key(log: &Key) -> Result<()> {
+    match log.len() > crate::keys::HEAD_BYTES {
+        true => Err(Error::Unsupported { detail: format!("a log's key of {} bytes", log.len()) }),
+        false => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,6 @@ mod effects;
 mod group;
 mod queue;
 mod resolve;
-mod trust;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,12 +20,12 @@ use zenobe_store::{Batch, CommitOutcome, Decide, Decision, Error, Key, Result, W
 
 pub use queue::Queue;
 
-use crate::gather::read_keys;
 use crate::pool::Pool;
+use crate::read::read_keys;
 use crate::rows::Read;
 use effects::segments;
 use group::Answer;
-use queue::{Joined, Lookup, Manner, View, declared};
+use queue::{Joined, Lookup, View, declared};
 
 /// How often a write is decided before it fails with a conflict.
 const TRIES_MAX: u32 = 60;
@@ -70,8 +69,7 @@ pub async fn write(
             }
             continue;
         };
-        let manner = Manner { is_alone, is_remembered: fresh.is_none() };
-        let answered = match queue.join(set, &view, segments(batch)?, manner)? {
+        let answered = match queue.join(set, &view, segments(batch)?, is_alone)? {
             Joined::Waiting(answered) => answered,
             Joined::Changed => continue,
         };

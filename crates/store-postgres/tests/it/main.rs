@@ -7,5 +7,4 @@ mod long_keys;
 mod opening;
 mod outages;
 mod proxy;
-mod round_trips;
 mod support;

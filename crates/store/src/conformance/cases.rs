@@ -6,6 +6,7 @@ mod logs_and_counters;
 mod random;
 mod reading;
 mod several_stores;
+mod stamps;
 mod writing;
 
 pub use isolation::*;
@@ -14,4 +15,5 @@ pub use logs_and_counters::*;
 pub use random::*;
 pub use reading::*;
 pub use several_stores::*;
+pub use stamps::*;
 pub use writing::*;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use crate::{Batch, Direction, Key, KeyRange, LogEnd, Mutation, Value, log_entry_key};
+use crate::stamp::{stamp_of, stamped_key, stamped_puts};
+use crate::{Batch, Direction, Key, KeyRange, LogEnd, Mutation, Stamp, Value, log_entry_key};
 
 #[derive(Debug, Clone, Default)]
 pub struct Model {
@@ -13,10 +14,16 @@ pub struct Model {
 
 impl Model {
     pub fn apply(&mut self, batch: &Batch) -> Vec<u64> {
-        batch.mutations.iter().filter_map(|mutation| self.apply_mutation(mutation)).collect()
+        let shown = |clock: &Key| {
+            let end = self.log_ends.get(clock).copied().unwrap_or_default();
+            Ok::<_, ()>(end.clock())
+        };
+        let stamp = stamp_of(stamped_puts(&batch.mutations), shown).expect("a clock of the model");
+        let mutations = batch.mutations.iter();
+        mutations.filter_map(|mutation| self.apply_mutation(mutation, stamp)).collect()
     }
 
-    fn apply_mutation(&mut self, mutation: &Mutation) -> Option<u64> {
+    fn apply_mutation(&mut self, mutation: &Mutation, stamp: Stamp) -> Option<u64> {
         match mutation {
             Mutation::Put { key, value } => {
                 self.entries.insert(key.clone(), value.clone());
@@ -47,8 +54,18 @@ impl Model {
                     }
                 };
             }
+            Mutation::PutStamped(put) => {
+                self.entries.insert(stamped_key(&put.key, stamp), put.value.clone());
+                self.advance(&put.clock, stamp);
+            }
+            Mutation::Advance { clock, to } => self.advance(clock, *to),
         }
         None
+    }
+
+    fn advance(&mut self, clock: &Key, to: Stamp) {
+        let end = self.log_ends.entry(clock.clone()).or_default();
+        *end = end.advance(to);
     }
 
     pub fn get(&self, key: &[u8]) -> Option<Value> {

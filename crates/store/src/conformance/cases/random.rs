@@ -5,7 +5,7 @@ use crate::conformance::model::Model;
 use crate::conformance::support::{
     Random, block_on, commit_together, entries_up_to, get, key, snapshot,
 };
-use crate::{Batch, Decision, Direction, Key, KeyRange, Reader, Store, Value, WriteSet};
+use crate::{Batch, Decision, Direction, Key, KeyRange, Reader, Stamp, Store, Value, WriteSet};
 
 const STEPS: usize = 600;
 /// Few enough keys that operations collide all the time.
@@ -108,6 +108,17 @@ fn random_batch(random: &mut Random) -> Batch {
             _ => batch.delete_range(random_range(random)),
         }
     }
+    match random.below(4) {
+        0 => {
+            for _ in 0..1 + random.below(3) {
+                let (clock, at_ms) = (random_clock(random), random.below(50) as u64);
+                let name = format!("stamped/{}/", random.below(3));
+                batch.put_stamped(clock, at_ms, name, random.bytes(3));
+            }
+        }
+        1 => batch.advance(random_clock(random), Stamp::last_of_ms(random.below(50) as u64)),
+        _ => {}
+    }
     batch
 }
 
@@ -135,4 +146,8 @@ fn random_range(random: &mut Random) -> KeyRange {
         // Half of these end before they start and are empty.
         _ => KeyRange::new(random_key(random), random_key(random)),
     }
+}
+
+fn random_clock(random: &mut Random) -> String {
+    format!("clock/{}", random.below(2))
 }
