@@ -64,19 +64,23 @@ pub enum Exception {
     InternalFailure,
     InternalServerError,
     ServiceUnavailable,
+    BackupInUse,
+    BackupNotFound,
     ConditionalCheckFailed,
     DuplicateItem,
     ExpiredIterator,
     GlobalTableNotFound,
     IdempotentParameterMismatch,
-    ImportConflict,
-    ImportNotFound,
+    InvalidRestoreTime,
     ItemCollectionSizeLimitExceeded,
     LimitExceeded,
+    PointInTimeRecoveryUnavailable,
     ProvisionedThroughputExceeded,
     RequestLimitExceeded,
     ResourceInUse,
     ResourceNotFound,
+    TableAlreadyExists,
+    TableInUse,
     TableNotFound,
     TransactionCanceled,
     TransactionConflict,
@@ -119,6 +123,8 @@ impl Exception {
             Exception::InternalFailure => (SERVICE, "InternalFailure"),
             Exception::InternalServerError => (MODEL, "InternalServerError"),
             Exception::ServiceUnavailable => (SERVICE, "ServiceUnavailable"),
+            Exception::BackupInUse => (MODEL, "BackupInUseException"),
+            Exception::BackupNotFound => (MODEL, "BackupNotFoundException"),
             Exception::ConditionalCheckFailed => (MODEL, "ConditionalCheckFailedException"),
             Exception::DuplicateItem => (MODEL, "DuplicateItemException"),
             Exception::ExpiredIterator => (MODEL, "ExpiredIteratorException"),
@@ -126,18 +132,22 @@ impl Exception {
             Exception::IdempotentParameterMismatch => {
                 (MODEL, "IdempotentParameterMismatchException")
             }
-            Exception::ImportConflict => (MODEL, "ImportConflictException"),
-            Exception::ImportNotFound => (MODEL, "ImportNotFoundException"),
+            Exception::InvalidRestoreTime => (MODEL, "InvalidRestoreTimeException"),
             Exception::ItemCollectionSizeLimitExceeded => {
                 (MODEL, "ItemCollectionSizeLimitExceededException")
             }
             Exception::LimitExceeded => (MODEL, "LimitExceededException"),
+            Exception::PointInTimeRecoveryUnavailable => {
+                (MODEL, "PointInTimeRecoveryUnavailableException")
+            }
             Exception::ProvisionedThroughputExceeded => {
                 (MODEL, "ProvisionedThroughputExceededException")
             }
             Exception::RequestLimitExceeded => (MODEL, "RequestLimitExceeded"),
             Exception::ResourceInUse => (MODEL, "ResourceInUseException"),
             Exception::ResourceNotFound => (MODEL, "ResourceNotFoundException"),
+            Exception::TableAlreadyExists => (MODEL, "TableAlreadyExistsException"),
+            Exception::TableInUse => (MODEL, "TableInUseException"),
             Exception::TableNotFound => (MODEL, "TableNotFoundException"),
             Exception::TransactionCanceled => (MODEL, "TransactionCanceledException"),
             Exception::TransactionConflict => (MODEL, "TransactionConflictException"),

@@ -23,9 +23,10 @@
 //!    `operations/mod.rs`, and declare the module there.
 //! 4. Add cases to `tests/cases/api/<Operation>.cases`; `ZENOBE_BLESS=1` fills in the answers to review.
 
+mod as_of;
 mod constraints;
 mod error;
-mod imports;
+pub mod history;
 mod json;
 mod legacy;
 mod messages;
@@ -38,19 +39,17 @@ pub mod stream_records;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use zenobe_engine::Engine;
 use zenobe_engine::command::TableName;
+use zenobe_engine::history::AsOf;
 use zenobe_engine::schema::Namespace;
-use zenobe_transfer::objects::ObjectStoreOptions;
+use zenobe_engine::{Engine, Reads};
 
 use crate::constraints::TableNameRule;
 use crate::messages::engine::{Subject, engine_error};
 use crate::partiql::plan::ReadPlan;
 
 pub use error::{ApiError, CancellationEntry, Exception};
-pub use imports::{BulkPutter, Importer};
 pub use json::is_valid_json;
-pub use json::lines::{LineFault, read_line, read_plain_line, write_change_line, write_line};
 pub use messages::Wording;
 pub use operations::{Operation, ResponseSize};
 
@@ -67,8 +66,8 @@ pub struct ApiOptions {
     pub endpoint: Option<String>,
     /// Whether to reject PartiQL statements that would scan.
     pub refuse_scans: bool,
-    /// Where imports read from; without it there are none.
-    pub object_store: Option<ObjectStoreOptions>,
+    /// Reads the tables as they were then; nothing else can be called.
+    pub as_of: Option<AsOf>,
 }
 
 #[derive(Debug, Clone)]
@@ -90,6 +89,19 @@ impl Api {
     pub fn at(&self, endpoint: String) -> Api {
         let options = ApiOptions { endpoint: Some(endpoint), ..self.options.clone() };
         Api { engine: self.engine.clone(), options }
+    }
+
+    /// The same API for one operation as of the time in a request's header `x-zenobe-as-of`, or the
+    /// response that refuses it.
+    pub fn as_of(&self, operation: Operation, given: &str) -> Result<Api, Response> {
+        let refused = |error: ApiError| error.into_response();
+        if !operation.reads_the_past() {
+            return Err(refused(messages::backup::as_of_operation(operation.name())));
+        }
+        let as_of = as_of::parse(given);
+        let as_of = as_of.ok_or_else(|| refused(messages::backup::as_of_time(given)))?;
+        let options = ApiOptions { as_of: Some(as_of), ..self.options.clone() };
+        Ok(Api { engine: self.engine.clone(), options })
     }
 
     /// Handles one request of a caller who sees the tables of `namespace`.
@@ -140,6 +152,24 @@ pub(crate) struct Context<'a> {
 pub(crate) struct Reply(pub(crate) Vec<u8>);
 
 impl Context<'_> {
+    /// Reads of the present, or as of the request's time.
+    pub(crate) fn reads(&self) -> Reads<'_> {
+        self.engine.reads(self.options.as_of)
+    }
+
+    /// Rejects a statement that writes as of a time.
+    pub(crate) fn check_statement(&self, is_select: bool) -> Result<(), ApiError> {
+        match self.options.as_of {
+            Some(_) if !is_select => Err(messages::backup::as_of_statement()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Words an engine error of an operation on backups or restores.
+    pub(crate) fn backup(&self, error: zenobe_engine::error::Error) -> ApiError {
+        messages::backup::backup_error(error, &self.namespace.region)
+    }
+
     /// Resolves a table's name or ARN.
     pub(crate) fn table_name(
         &self,

@@ -22,6 +22,7 @@ use zenobe_store::KeyRange;
 
 use crate::Engine;
 use crate::error::{Error, Result};
+use crate::history;
 use crate::indexes;
 use crate::lease::Lease;
 use crate::pace::Pace;
@@ -36,6 +37,8 @@ const IDLE_DELAY: Duration = Duration::from_secs(30);
 const FOLLOW_DELAY: Duration = Duration::from_millis(500);
 /// How often to look for expired items, while a table has time to live enabled.
 const EXPIRY_DELAY: Duration = Duration::from_secs(1);
+/// How often to look for history that is too old.
+const HISTORY_DELAY: Duration = Duration::from_secs(5 * 60);
 /// After a search that found nothing, the pause is at least this many times as long as the search
 /// took: stepping over the tombstones of many deletions must not take over the thread.
 const FRUITLESS_REST_FACTOR: u32 = 20;
@@ -57,10 +60,12 @@ enum Work {
     /// Renewing leases, on a shared store.
     Leases,
     Jobs,
+    /// Trimming history, and removing expired backups.
+    History,
 }
 
 impl Work {
-    const ALL: [Work; 11] = [
+    const ALL: [Work; 12] = [
         Work::Indexes,
         Work::ExpiryIndexes,
         Work::Expiry,
@@ -72,6 +77,7 @@ impl Work {
         Work::Catalog,
         Work::Leases,
         Work::Jobs,
+        Work::History,
     ];
 
     /// The lease for the work, if only one node may do it at a time.
@@ -83,6 +89,7 @@ impl Work {
             Work::Streams => Some("streams"),
             Work::Tokens => Some(TOKENS_LEASE),
             Work::Garbage => Some("garbage"),
+            Work::History => Some("history"),
             // Each job has a lease of its own.
             Work::Space | Work::Time | Work::Catalog | Work::Leases | Work::Jobs => None,
         }
@@ -90,7 +97,7 @@ impl Work {
 
     /// Whether it deletes what is past. A node whose clock has jumped must not do it.
     fn goes_by_the_clock(self) -> bool {
-        matches!(self, Work::Expiry | Work::Streams | Work::Tokens)
+        matches!(self, Work::Expiry | Work::Streams | Work::Tokens | Work::History)
     }
 }
 
@@ -209,6 +216,11 @@ impl Engine {
             Work::Leases => {
                 self.renew_leases().await?;
                 return Ok(self.lease_interval());
+            }
+            Work::History => {
+                history::trim_all(self, &lease).await?;
+                self.forget_expired_backups(&lease).await?;
+                return Ok(HISTORY_DELAY);
             }
             Work::Jobs => self.run_jobs(&self.background.wakes[work as usize]).await?,
         }

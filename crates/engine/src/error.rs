@@ -76,6 +76,10 @@ pub enum Error {
     CollectionTooLarge,
 
     #[error("{0}")]
+    History(#[from] HistoryError),
+    #[error("{0}")]
+    Restore(#[from] RestoreError),
+    #[error("{0}")]
     Page(#[from] PageError),
     #[error("{0}")]
     Stream(#[from] StreamError),
@@ -97,7 +101,7 @@ pub enum Error {
     #[error("the lease on {work} is lost")]
     LeaseLost { work: String },
     /// Every attempt conflicted with other writes of the same items. Nothing was written.
-    #[error("every attempt of the write conflicted with other writes of its items")]
+    #[error("the write met others on its items in each of its tries")]
     Conflict,
     /// The store can't be reached. Nothing was written.
     #[error("the store is unavailable: {detail}")]
@@ -174,6 +178,44 @@ pub enum StreamError {
     Trimmed,
     #[error("position is too old")]
     PositionExpired,
+}
+
+/// Why a table can't be read or restored as of a time.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HistoryError {
+    #[error("point-in-time recovery of {table} is off")]
+    Off { table: String },
+    /// All in milliseconds since the epoch.
+    #[error("{at_ms} is not within {earliest_ms} and {latest_ms}")]
+    OutsideWindow { at_ms: u64, earliest_ms: u64, latest_ms: u64 },
+    /// Indexes have no history.
+    #[error("index {index} as of a time")]
+    Index { index: String },
+    #[error("backup {id} not found")]
+    BackupNotFound { id: String },
+}
+
+/// Overrides of a restore that don't fit the table.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RestoreError {
+    #[error("index {index} is none of the source table's")]
+    IndexMismatch { index: String },
+    #[error("no throughput for index {index}")]
+    IndexThroughputRequired { index: String },
+    #[error("throughput with on-demand billing")]
+    ThroughputOnDemand { index: Option<String> },
+    #[error("provisioned billing without throughput")]
+    ThroughputRequired,
+    #[error("throughput for an on-demand table")]
+    ThroughputUnlessProvisioned,
+    #[error("on-demand maximum with provisioned billing")]
+    OnDemandMaximum { write: bool },
+    #[error("table {name} is already being restored")]
+    AlreadyRestoring { name: String, from: String },
+    #[error("backup {arn} is already being restored")]
+    BackupInUse { arn: String },
+    #[error("too many restores at a time")]
+    TooMany,
 }
 
 /// Faults of a Query or Scan that only the table's schema reveals.

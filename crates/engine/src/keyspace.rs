@@ -11,7 +11,8 @@
 
 mod hash;
 
-use zenobe_store::{Key, KeyPrefixes, KeyRange, prefix_end};
+use zenobe_store::stamp::parts_of_stamped_key;
+use zenobe_store::{Key, KeyPrefixes, KeyRange, Stamp, prefix_end};
 
 use crate::schema::{IndexId, KeyAttribute, Namespace, TableId};
 
@@ -33,10 +34,12 @@ mod kind {
     pub const NODE: u8 = b'M';
     pub const STATISTICS: u8 = b'N';
     pub const LEASE: u8 = b'O';
+    pub const BACKUP: u8 = b'P';
     pub const CATALOG_CHANGES: u8 = b'Q';
     pub const CONSUMER: u8 = b'R';
     pub const STREAM: u8 = b'S';
     pub const ITEM: u8 = b'T';
+    pub const UNDO: u8 = b'U';
     pub const VERSION: u8 = b'V';
     pub const JOB: u8 = b'W';
     pub const TOKEN_EXPIRY: u8 = b'X';
@@ -131,14 +134,14 @@ pub fn hash_range(prefix: &[u8], first: u128, end: Option<u128>) -> KeyRange {
 pub struct Collections;
 
 impl KeyPrefixes for Collections {
-    const NAME: &'static str = "zenobe.collections.2";
+    const NAME: &'static str = "zenobe.collections.3";
 
     /// The prefix is the key up to the end of the hash. Two partitions with the same hash share a
     /// prefix, which does no harm.
     fn prefix_of(key: &[u8]) -> Option<&[u8]> {
         let prefix_length = match *key.first()? {
             kind::ITEM => ITEM_PREFIX_LENGTH,
-            kind::LOCAL_INDEX | kind::GLOBAL_INDEX => INDEX_PREFIX_LENGTH,
+            kind::LOCAL_INDEX | kind::GLOBAL_INDEX | kind::UNDO => INDEX_PREFIX_LENGTH,
             _ => return None,
         };
         key.get(..prefix_length + KeyHash::LENGTH)
@@ -183,6 +186,59 @@ pub fn expiries_between(expiry_prefix: &[u8], from_s: u64, to_s: u64) -> KeyRang
 pub fn parts_of_expiry(entry: &[u8]) -> Option<(u64, &[u8])> {
     let (second, suffix) = entry.get(EXPIRY_PREFIX_LENGTH..)?.split_first_chunk()?;
     Some((u64::from_be_bytes(*second), suffix))
+}
+
+// ---- history ------------------------------------------------------------------------------------
+
+/// `'U' table era`: the undo rows of a table since point-in-time recovery was switched on (the era
+/// in 4 bytes). A row's key continues with the item's key after its prefix, and ends with the stamp
+/// of the change (8 bytes). Its value is the image that the change replaced, or nothing if there was
+/// no item.
+pub fn undo_prefix(table: TableId, era: u32) -> Key {
+    index_prefix(kind::UNDO, table, IndexId(era))
+}
+
+/// `'U' table`: the undo rows of all eras of a table; also the name of the clock that stamps them.
+pub fn undo_rows_prefix(table: TableId) -> Key {
+    table_prefix(kind::UNDO, table)
+}
+
+/// `'U' table era hash(pk) pk sk`: the undo rows of an item. `item_key` is the item's key, or a key
+/// between items.
+pub fn undo_key(undo_prefix: &[u8], item_key: &[u8]) -> Key {
+    [undo_prefix, &item_key[ITEM_PREFIX_LENGTH..]].concat().into()
+}
+
+/// The item's key and the stamp in the key of an undo row.
+pub fn parts_of_undo(item_prefix: &[u8], row: &[u8]) -> Option<(Key, Stamp)> {
+    let (undo_key, stamp) = parts_of_stamped_key(row)?;
+    let suffix = undo_key.get(INDEX_PREFIX_LENGTH..)?;
+    parts_of_suffix(suffix)?;
+    Some(([item_prefix, suffix].concat().into(), stamp))
+}
+
+/// `'P' text(account) text(region) text(table) text(id)`: a backup, encoded as an item.
+pub fn backup_row(namespace: &Namespace, table: &str, id: &str) -> Key {
+    let mut key = table_backups_prefix(namespace, table).to_vec();
+    push_text(&mut key, id);
+    key.into()
+}
+
+/// `'P' text(account) text(region) text(table)`: the backups of tables with that name, oldest first.
+pub fn table_backups_prefix(namespace: &Namespace, table: &str) -> Key {
+    let mut key = namespace_backups_prefix(namespace).to_vec();
+    push_text(&mut key, table);
+    key.into()
+}
+
+/// `'P' text(account) text(region)`: the backups of a namespace, by table.
+pub fn namespace_backups_prefix(namespace: &Namespace) -> Key {
+    namespace_key(kind::BACKUP, namespace).into()
+}
+
+/// `'P'`: every backup.
+pub fn backups_prefix() -> Key {
+    Key::from_static(&[kind::BACKUP])
 }
 
 const ITEM_PREFIX_LENGTH: usize = 1 + 8;
@@ -357,6 +413,16 @@ pub fn index_statistics_prefix(table: TableId, index: IndexId) -> Key {
     index_prefix(kind::STATISTICS, table, index)
 }
 
+/// `'N' table 0 'h'`: counts the bytes of a table's undo rows, keys and values.
+pub fn history_size_bytes(table: TableId) -> Key {
+    statistic(table, None, b'h')
+}
+
+/// `'N' table 0 'u'`: counts a table's undo rows.
+pub fn history_count(table: TableId) -> Key {
+    statistic(table, None, b'u')
+}
+
 /// `'Z' table pk`: counts the bytes of an item collection, for tables with local indexes.
 pub fn collection_size(table: TableId, partition: &[u8]) -> Key {
     let mut key = collection_size_prefix(table).to_vec();
@@ -434,6 +500,11 @@ pub fn backfill_progress(table: TableId, index: IndexId) -> Key {
 /// start at 1, so 0 is free.
 pub fn expiry_backfill_progress(table: TableId) -> Key {
     index_prefix(kind::BACKFILL, table, IndexId(0))
+}
+
+/// `'B' table FFFFFFFF`: how far old undo rows have been trimmed, encoded as an item.
+pub fn trim_progress(table: TableId) -> Key {
+    index_prefix(kind::BACKFILL, table, IndexId(u32::MAX))
 }
 
 /// `'B' table`: the backfill progress of all indexes of a table.
@@ -538,6 +609,7 @@ fn push_text(key: &mut Vec<u8>, text: &str) {
 mod tests {
     use super::*;
     use crate::schema::ScalarType;
+    use zenobe_store::stamp::stamped_key;
 
     fn namespace(account: &str, region: &str) -> Namespace {
         Namespace { account: account.into(), region: region.into() }
@@ -570,6 +642,8 @@ mod tests {
             garbage_row(b"prefix"),
             node_row("id"),
             lease_row("work"),
+            undo_prefix(table, 1),
+            backup_row(&here, "t", "id"),
             job_row(&here, "import", "1"),
         ];
         let mut first_bytes: Vec<u8> = keys.iter().map(|key| key[0]).collect();
@@ -607,6 +681,16 @@ mod tests {
         check(lease_row("work"), b"Owork\0\x01");
         check(catalog_changes(), b"Q");
         check(token_expiry(5, b"Krow"), b"X\0\0\0\0\0\0\0\x05Krow");
+        let undo = undo_key(&undo_prefix(table, 3), &item);
+        check(undo.clone(), b"U\0\0\0\0\0\0\x01\x02\0\0\0\x030123456789abcdefps");
+        let stamped = stamped_key(&undo, Stamp::first_of_ms(1));
+        assert_eq!(
+            parts_of_undo(&item_prefix(table), &stamped),
+            Some((item.clone(), Stamp::first_of_ms(1)))
+        );
+        assert_eq!(parts_of_undo(&item_prefix(table), &undo[..20]), None);
+        check(trim_progress(table), b"B\0\0\0\0\0\0\x01\x02\xFF\xFF\xFF\xFF");
+        check(backup_row(&here, "t", "i"), b"P1\0\x01r\0\x01t\0\x01i\0\x01");
     }
 
     /// The hash of AWS's recorded example, `user#1`, and the tie-break of (`u1`, `2026`).

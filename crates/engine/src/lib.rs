@@ -6,6 +6,7 @@
 //! **Invariant:** only `change` writes items and index entries.
 
 mod background;
+pub mod backups;
 mod batch;
 mod capacity;
 pub mod catalog;
@@ -16,6 +17,7 @@ pub mod consumers;
 pub mod error;
 mod garbage;
 mod health;
+pub mod history;
 mod indexes;
 pub mod jobs;
 mod keys;
@@ -26,6 +28,7 @@ pub mod options;
 mod pace;
 mod random;
 mod read;
+pub mod restore;
 mod row;
 pub mod schema;
 pub mod streams;
@@ -54,6 +57,7 @@ use crate::trusted_clock::TrustedClock;
 pub use capacity::write_halves;
 pub use change::Inconsistency;
 pub use options::{EngineOptions, Limits, StreamOptions};
+pub use read::Reads;
 pub use tables::TableUpdate;
 pub use trusted_clock::ClockStatus;
 
@@ -75,6 +79,8 @@ pub struct Engine {
     pub(crate) background: Background,
     pub(crate) status_hold: StatusHold,
     pub(crate) streams: StreamOptions,
+    /// How far the latest time that can be restored lies back.
+    pub(crate) restorable_lag_ms: u64,
     pub(crate) announcements: Announcements,
     pub(crate) jobs: Jobs,
 }
@@ -92,7 +98,7 @@ impl Engine {
         let random = Random::new(options.random_seed);
         let started_at_ms = options.clock.now_ms();
         let node_id = if is_shared { random.uuid() } else { String::new() };
-        Ok(Arc::new(Engine {
+        let engine = Arc::new(Engine {
             is_shared,
             leases: Leases::new(node_id, options.node_name, started_at_ms, options.lease_period),
             clock_skew_ms: if is_shared { options.clock_skew_ms_max } else { 0 },
@@ -105,9 +111,13 @@ impl Engine {
             background: Background::default(),
             status_hold: StatusHold::new(options.index_status_hold),
             streams: options.streams,
+            restorable_lag_ms: u64::try_from(options.restorable_lag.as_millis())
+                .unwrap_or(u64::MAX),
             announcements: Announcements::default(),
             jobs: Jobs::default(),
-        }))
+        });
+        engine.add_job_handler(Arc::new(restore::RestoreHandler));
+        Ok(engine)
     }
 
     /// The store below, for its statistics and for operators' tools.

@@ -24,6 +24,9 @@ pub struct EngineOptions {
     /// The name that operators use for this engine among those that share its store.
     pub node_name: String,
     pub streams: StreamOptions,
+    /// How far the latest time that can be restored lies back. On DynamoDB it is five minutes; here it
+    /// may be zero.
+    pub restorable_lag: Duration,
     /// How long a global index that is added or deleted keeps each status.
     pub index_status_hold: Duration,
 }
@@ -43,6 +46,7 @@ impl Default for EngineOptions {
             lease_period: Duration::from_secs(10),
             node_name: String::new(),
             streams: StreamOptions::default(),
+            restorable_lag: Duration::ZERO,
             index_status_hold: Duration::ZERO,
         }
     }

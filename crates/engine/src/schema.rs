@@ -198,6 +198,10 @@ pub struct TableDefinition {
     pub ttl_changed_at_ms: Option<u64>,
     /// Whether items older than the setting have their entries in the expiry index.
     pub ttl_indexed: bool,
+    /// Point-in-time recovery, while it is on.
+    pub history: Option<HistorySettings>,
+    /// How often it has been switched on.
+    pub history_eras: u32,
     /// Set while a job fills the new table, which is not ready until then.
     pub filling: Option<Filling>,
 }
@@ -217,6 +221,17 @@ pub struct RestoreSource {
     pub backup_arn: Option<String>,
     /// The moment whose state the table will have.
     pub restored_to_ms: u64,
+}
+
+/// Point-in-time recovery: while it is on, every change keeps the image that it replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HistorySettings {
+    /// Distinguishes the times that it was switched on. What an earlier era kept is of no use to a
+    /// later one, which knows nothing of the changes in between.
+    pub era: u32,
+    /// The first moment that can be restored, unless it is longer ago than the period.
+    pub since_ms: u64,
+    pub period_days: u32,
 }
 
 impl TableDefinition {

@@ -5,14 +5,13 @@
 
 pub(crate) mod attribute_value;
 pub(crate) mod decode;
-pub(crate) mod lines;
 mod plain;
 mod reader;
 mod render;
 mod writer;
 
 pub(crate) use reader::{JsonReader, Kind};
-pub(crate) use render::{write_attributes, write_item};
+pub(crate) use render::{write_attributes, write_item, write_value};
 pub(crate) use writer::Writer;
 
 /// Whether the bytes are one JSON value and nothing else.

@@ -20,7 +20,7 @@ fn write_members(writer: &mut Writer, members: MapRef<'_>) {
 }
 
 /// A stored value, under its type's name. Writes texts without checking their UTF-8 again.
-fn write_value(writer: &mut Writer, value: ValueRef<'_>) {
+pub(crate) fn write_value(writer: &mut Writer, value: ValueRef<'_>) {
     match value.attribute_type() {
         AttributeType::S => writer.enclosed("{\"S\":\"", value.payload(), "\"}"),
         AttributeType::N => writer.enclosed("{\"N\":\"", value.payload(), "\"}"),

@@ -13,7 +13,7 @@ use zenobe_value::{AttributeValue, EncodedItem};
 
 use super::date::long_date;
 use super::expression::printed_value;
-use super::{INVALID, batch, page, request, stream, table, tag, texts, transaction, value};
+use super::{INVALID, backup, batch, page, request, stream, table, tag, texts, transaction, value};
 use crate::error::{ApiError, CancellationEntry};
 
 /// The subject of the failed request; some texts name it.
@@ -53,6 +53,8 @@ pub(crate) fn engine_error(error: Error, subject: Subject<'_>) -> ApiError {
         Error::NestedTooDeeply => nested_too_deeply(value::NESTED_TOO_DEEPLY),
         Error::Update(error) => update_error(&error),
         Error::CollectionTooLarge => collection_too_large(),
+        Error::History(error) => backup::history_error(&error, subject),
+        Error::Restore(error) => backup::restore_error(&error),
         Error::Page(error) => page_error(error),
         Error::Stream(error) => stream::stream_error(error, "", ""),
 

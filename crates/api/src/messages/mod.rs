@@ -1,9 +1,10 @@
-//! The catalogue of the texts that a client can see, except for those about signatures and web pages,
-//! which are where they are decided. Everywhere else errors are typed. They get their texts here, and
-//! nothing inspects a text afterwards.
+//! The catalogue of the texts that a client can see; those of signatures and of refused pages stand
+//! where they are decided. Errors are typed everywhere else. They get
+//! their words here, and nobody inspects those words again.
 //!
 //! The odd spellings, double spaces and missing spaces are DynamoDB's own.
 
+pub(crate) mod backup;
 pub(crate) mod batch;
 pub(crate) mod constraint;
 mod date;
@@ -21,7 +22,6 @@ pub(crate) mod stream;
 pub(crate) mod table;
 pub(crate) mod tag;
 pub(crate) mod transaction;
-pub(crate) mod transfer;
 pub(crate) mod value;
 pub(crate) mod vector;
 

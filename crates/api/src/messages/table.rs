@@ -173,6 +173,7 @@ texts! {
     }
     ResourceInUse, "" => {
         table_exists(table: &str) "Table already exists: {table}";
+        table_being_used(table: &str) "Table is being used: {table}";
     }
     ResourceInUse, "Attempt to change a resource which is still in use: " => {
         table_being_created(table: &str) "Table is being created: {table}";

@@ -35,6 +35,8 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
     let bound: Vec<Result<BoundStatement<'_>, ApiError>> =
         prepared.iter().map(|(prepared, _)| bound(prepared)).collect();
     check_kinds(&bound)?;
+    let is_select = |bound: &BoundStatement<'_>| matches!(bound, BoundStatement::Select(_));
+    context.check_statement(bound.iter().flatten().all(is_select))?;
     let mut lowered = Vec::with_capacity(bound.len());
     for (bound, (_, consistent)) in bound.into_iter().zip(&prepared) {
         lowered.push(match bound {
@@ -183,7 +185,7 @@ struct StatementOutcome {
 impl KeyedStatement {
     async fn run(self, context: &Context<'_>, tables: &mut CostByTable) -> StatementOutcome {
         match self.command {
-            StatementCommand::Get(get) => match context.engine.get_item(&get).await {
+            StatementCommand::Get(get) => match context.reads().get_item(&get).await {
                 Ok(outcome) => {
                     tables.add(&outcome.consumed);
                     let item = outcome.item.filter(|item| !item.as_item().is_empty());

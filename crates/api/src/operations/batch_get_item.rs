@@ -31,7 +31,8 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
     let (requests, capacity) = constrained(context, input, body)?;
     check_counts(context, &requests)?;
     let (echoes, command) = lowered(context, requests, body)?;
-    let outcome = context.engine.batch_get(&command).await.map_err(|error| context.items(error))?;
+    let outcome =
+        context.reads().batch_get(&command).await.map_err(|error| context.items(error))?;
     Ok(render(&echoes, &command, &outcome, capacity))
 }
 

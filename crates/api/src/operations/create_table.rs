@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use zenobe_engine::command::{CreateTable, EncryptionChange, KmsKey, TableName};
+use zenobe_engine::error::Error;
 use zenobe_engine::schema::{BillingMode, TableClass, TableDescription};
 
 use super::enumerations::{BILLING_MODE, TABLE_CLASS};
@@ -37,8 +38,10 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
     let warm = constrained.given_warm_throughputs();
     let name = table.name.clone();
     let command = lower(table, constrained)?;
-    let created =
-        context.engine.create_table(command).await.map_err(|error| context.table(&name, error))?;
+    let created = context.engine.create_table(command).await.map_err(|error| match error {
+        Error::TableFilling { name } => table::table_being_used(&name),
+        error => context.table(&name, error),
+    })?;
     Ok(render(&created, &warm, context.engine.clock().now_ms()))
 }
 
@@ -63,40 +66,6 @@ shape! {
         "GlobalTableSettingsReplicationMode" => global_table_settings_replication_mode: String,
         "VectorIndexes" => vector_indexes: Vec<Unread>,
     }
-}
-
-shape! {
-    /// The tables that ImportTable creates have fewer settings.
-    struct TableCreationParameters {
-        "TableName" => table_name: String,
-        "AttributeDefinitions" => attribute_definitions: Vec<AttributeDefinition>,
-        "KeySchema" => key_schema: Vec<KeySchemaElement>,
-        "BillingMode" => billing_mode: String,
-        "ProvisionedThroughput" => provisioned_throughput: ProvisionedThroughput,
-        "OnDemandThroughput" => on_demand_throughput: OnDemandThroughput,
-        "SSESpecification" => sse_specification: SSESpecification,
-        "GlobalSecondaryIndexes" => global_secondary_indexes: Vec<GlobalSecondaryIndex>,
-        "VectorIndexes" => vector_indexes: Vec<Unread>,
-    }
-}
-
-/// The table that an import creates, by the rules of CreateTable.
-pub(crate) fn creation_command(
-    table: TableName,
-    parameters: TableCreationParameters,
-) -> Result<CreateTable, ApiError> {
-    let input = CreateTableInput {
-        attribute_definitions: parameters.attribute_definitions,
-        key_schema: parameters.key_schema,
-        global_secondary_indexes: parameters.global_secondary_indexes,
-        billing_mode: parameters.billing_mode,
-        provisioned_throughput: parameters.provisioned_throughput,
-        sse_specification: parameters.sse_specification,
-        on_demand_throughput: parameters.on_demand_throughput,
-        vector_indexes: parameters.vector_indexes,
-        ..CreateTableInput::default()
-    };
-    lower(table, constrain(input)?)
 }
 
 /// The request after its members' constraints.

@@ -9,6 +9,22 @@ use crate::constraints::Enumeration;
 pub(crate) static SCALAR_TYPE: Enumeration<ScalarType> =
     Enumeration(&[("B", ScalarType::B), ("N", ScalarType::N), ("S", ScalarType::S)]);
 
+/// Which backups ListBackups shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BackupTypeFilter {
+    User,
+    System,
+    AwsBackup,
+    All,
+}
+
+pub(crate) static BACKUP_TYPE_FILTER: Enumeration<BackupTypeFilter> = Enumeration(&[
+    ("USER", BackupTypeFilter::User),
+    ("SYSTEM", BackupTypeFilter::System),
+    ("AWS_BACKUP", BackupTypeFilter::AwsBackup),
+    ("ALL", BackupTypeFilter::All),
+]);
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyType {
     Hash,

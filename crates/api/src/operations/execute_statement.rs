@@ -39,6 +39,7 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
     if matches!(bound, BoundStatement::Exists(_)) {
         return Err(messages::exists_outside_transaction());
     }
+    context.check_statement(matches!(bound, BoundStatement::Select(_)))?;
     let name = bound.table(context)?;
     let mut table = bound.find(context, &name).await?;
     loop {
@@ -157,7 +158,7 @@ impl ExecutedStatement<'_> {
         let digest = || next_token::digest(&self.text, &self.prepared.values);
         let start = self.next_token.map(|token| next_token::decode(token, digest())).transpose()?;
         let page = PageOptions { consistent: options.consistent, limit: options.limit, start };
-        let page = read::run(context.engine, table, &plan, page).await?;
+        let page = read::run(context.reads(), table, &plan, page).await?;
         let next_token = page.next.as_ref().map(|place| next_token::encode(place, digest()));
         context.tell(insight::of_select(&plan, &page));
         Ok(render_page(&page, next_token.as_deref(), options.capacity))

@@ -21,7 +21,11 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
     let capacity = check_constraints(&input)?;
     let table = context.item_table(input.table_name.as_deref())?;
     let command = lowered(table, input)?;
-    let outcome = context.engine.get_item(&command).await.map_err(|error| context.items(error))?;
+    let outcome = match context.options.as_of {
+        None => context.engine.get_item(&command).await,
+        Some(_) => Box::pin(context.reads().get_item(&command)).await,
+    };
+    let outcome = outcome.map_err(|error| context.items(error))?;
     Ok(render(&outcome, capacity))
 }
 

@@ -40,7 +40,7 @@ shape! {
 /// Seconds since the epoch, possibly with a fraction.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WireTimestamp {
-    at_ms: u64,
+    pub(crate) at_ms: u64,
 }
 
 impl Decode for WireTimestamp {

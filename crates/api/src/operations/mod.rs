@@ -3,12 +3,13 @@
 //! `operations!` lists them: it decides which names a client can call and which function handles
 //! each. The modules are declared beside it, because rustfmt doesn't see what a macro declares.
 
+mod backups;
 mod batch_execute_statement;
 mod batch_get_item;
 mod batch_write_item;
-mod bulk_operations;
+mod continuous_backups;
 mod contributor_insights;
-pub(crate) mod create_table;
+mod create_table;
 mod delete_item;
 mod delete_table;
 mod describe_endpoints;
@@ -22,8 +23,6 @@ mod execute_transaction;
 mod get_item;
 pub(crate) mod get_records;
 mod get_shard_iterator;
-mod import_table;
-mod imports;
 mod kinesis_destinations;
 mod legacy_global_tables;
 mod list_streams;
@@ -33,6 +32,7 @@ mod page;
 mod put_item;
 mod query;
 mod replica_auto_scaling;
+mod restore_table;
 mod scan;
 mod search_vectors;
 pub(crate) mod stream_input;
@@ -50,6 +50,21 @@ use std::pin::Pin;
 
 use crate::error::ApiError;
 use crate::{Context, Reply, messages};
+
+impl Operation {
+    /// Whether it can be called as of a time.
+    pub(crate) fn reads_the_past(self) -> bool {
+        matches!(
+            self,
+            Operation::GetItem
+                | Operation::BatchGetItem
+                | Operation::Query
+                | Operation::Scan
+                | Operation::ExecuteStatement
+                | Operation::BatchExecuteStatement
+        )
+    }
+}
 
 /// A running operation.
 pub(crate) type RunningOperation<'a> =
@@ -142,23 +157,23 @@ operations! {
         BatchExecuteStatement => batch_execute_statement::handle, Batch;
         BatchGetItem => batch_get_item::handle, Batch;
         BatchWriteItem => batch_write_item::handle, Small;
-        CancelBulkOperation => bulk_operations::cancel, Small;
+        CancelBulkOperation;
         CreateBackup;
         CreateGlobalTable => legacy_global_tables::create, Small;
         CreateTable => create_table::handle, Small;
-        DeleteBackup;
+        DeleteBackup => backups::delete, Small;
         DeleteItem => delete_item::handle, Small;
         DeleteResourcePolicy;
         DeleteTable => delete_table::handle, Small;
-        DescribeBackup;
-        DescribeBulkOperation => bulk_operations::describe, Small;
-        DescribeContinuousBackups;
+        DescribeBackup => backups::describe, Small;
+        DescribeBulkOperation;
+        DescribeContinuousBackups => continuous_backups::describe, Small;
         DescribeContributorInsights;
         DescribeEndpoints => describe_endpoints::handle, Small;
         DescribeExport;
         DescribeGlobalTable => legacy_global_tables::find, Small;
         DescribeGlobalTableSettings => legacy_global_tables::find, Small;
-        DescribeImport => imports::describe, Small;
+        DescribeImport;
         DescribeKinesisStreamingDestination => kinesis_destinations::describe, Small;
         DescribeLimits => describe_limits::handle, Small;
         DescribeTable => describe_table::handle, Small;
@@ -171,28 +186,28 @@ operations! {
         ExportTableToPointInTime;
         GetItem => get_item::handle, Small;
         GetResourcePolicy;
-        ImportTable => import_table::handle, Small;
-        ListBackups;
-        ListBulkOperations => bulk_operations::list, Small;
+        ImportTable;
+        ListBackups => backups::list, Small;
+        ListBulkOperations;
         ListContributorInsights => contributor_insights::list, Small;
         ListExports;
         ListGlobalTables => legacy_global_tables::list, Small;
-        ListImports => imports::list, Small;
+        ListImports;
         ListTables => list_tables::handle, Small;
         ListTagsOfResource => list_tags_of_resource::handle, Small;
         PutItem => put_item::handle, Small;
         PutResourcePolicy;
         Query => query::handle, Page;
-        RestoreTableFromBackup;
-        RestoreTableToPointInTime;
+        RestoreTableFromBackup => restore_table::from_backup, Small;
+        RestoreTableToPointInTime => restore_table::to_point_in_time, Small;
         Scan => scan::handle, Page;
         SearchVectors => search_vectors::handle, Small;
-        StartBulkPutItems => bulk_operations::start, Small;
+        StartBulkPutItems;
         TagResource => tag_resource::handle, Small;
         TransactGetItems => transact_get_items::handle, Batch;
         TransactWriteItems => transact_write_items::handle, Small;
         UntagResource => untag_resource::handle, Small;
-        UpdateContinuousBackups;
+        UpdateContinuousBackups => continuous_backups::update, Small;
         UpdateContributorInsights;
         UpdateGlobalTable => legacy_global_tables::find, Small;
         UpdateGlobalTableSettings => legacy_global_tables::find, Small;

@@ -1,6 +1,6 @@
 //! Query.
 
-use zenobe_engine::command::{PageRequest, Query, Select, TableName};
+use zenobe_engine::command::{PageRequest, Query, RuleSet, Select, TableName};
 use zenobe_engine::error::{Error, PageError};
 use zenobe_expression::ExpressionKind;
 
@@ -29,15 +29,18 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
     let filter_is_legacy = constrained.query_filter.is_some();
     let conditions_are_legacy = constrained.key_conditions.is_some();
     let command = lowered(table, input, constrained)?;
-    let outcome = context.engine.query(&command).await.map_err(|error| match error {
-        Error::Page(PageError::FilterOnKey { attribute }) if filter_is_legacy => {
-            messages::page::query_filter_on_key(&attribute)
-        }
-        Error::Page(PageError::TooManyKeyConditions { .. }) if conditions_are_legacy => {
-            messages::page::key_conditions_count()
-        }
-        error => context.items(error),
-    })?;
+    let outcome =
+        context.reads().query(RuleSet::Expressions, &command).await.map_err(
+            |error| match error {
+                Error::Page(PageError::FilterOnKey { attribute }) if filter_is_legacy => {
+                    messages::page::query_filter_on_key(&attribute)
+                }
+                Error::Page(PageError::TooManyKeyConditions { .. }) if conditions_are_legacy => {
+                    messages::page::key_conditions_count()
+                }
+                error => context.items(error),
+            },
+        )?;
     Ok(page::render(&outcome, select, capacity))
 }
 

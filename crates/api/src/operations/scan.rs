@@ -1,6 +1,6 @@
 //! Scan.
 
-use zenobe_engine::command::{PageRequest, Scan, Segment, Select, TableName};
+use zenobe_engine::command::{PageRequest, RuleSet, Scan, Segment, Select, TableName};
 use zenobe_engine::error::{Error, PageError};
 use zenobe_expression::ExpressionKind;
 
@@ -29,7 +29,7 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
     let table = context.item_table(input.table_name.as_deref())?;
     let (select, capacity) = (constrained.select, constrained.capacity);
     let command = lowered(table, input, constrained)?;
-    let outcome = context.engine.scan(&command).await;
+    let outcome = context.reads().scan(RuleSet::Expressions, &command).await;
     let outcome = outcome.map_err(|error| context.items(worded(context, &command, error)))?;
     Ok(page::render(&outcome, select, capacity))
 }

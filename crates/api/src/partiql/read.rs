@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use zenobe_engine::Engine;
+use zenobe_engine::Reads;
 use zenobe_engine::command::{
     Consumed, GetItem, PageOutcome, PageRequest, Query, RuleSet, Scan, TableName,
 };
@@ -80,13 +80,13 @@ impl SelectedPage {
 
 /// Reads from the start of the page until it is full or the plan is done.
 pub(crate) async fn run(
-    engine: &Engine,
+    source: Reads<'_>,
     table: &TableName,
     plan: &ReadPlan,
     options: PageOptions,
 ) -> Result<SelectedPage, ApiError> {
     let PageOptions { consistent, limit, start } = options;
-    let reading = Reading { engine, table, plan, consistent };
+    let reading = Reading { source, table, plan, consistent };
     let (first, mut start_key) = start.map_or((0, None), |place| (place.read, place.key));
     let reads = match &plan.access {
         AccessPath::Reads(reads) => reads.get(first..).unwrap_or_default(),
@@ -119,7 +119,7 @@ pub(crate) async fn run(
 }
 
 struct Reading<'r> {
-    engine: &'r Engine,
+    source: Reads<'r>,
     table: &'r TableName,
     plan: &'r ReadPlan,
     consistent: bool,
@@ -159,7 +159,7 @@ impl Reading<'_> {
             projection: self.plan.projection.clone(),
             consistent: self.consistent,
         };
-        let outcome = self.engine.get_item(&command).await.map_err(statement_error)?;
+        let outcome = self.source.get_item(&command).await.map_err(statement_error)?;
         let found = outcome.item.is_some();
         // A query that reached its limit can't know that nothing follows, unless the table has no
         // sort key.
@@ -194,7 +194,7 @@ impl Reading<'_> {
         let key_conditions = conditions.to_vec();
         let (table, index) = (self.table.clone(), self.plan.index.clone());
         let command = Query { table, index, key_conditions, forward, page };
-        self.engine.query_as(RuleSet::PartiQl, &command).await.map_err(page_error)
+        self.source.query(RuleSet::PartiQl, &command).await.map_err(page_error)
     }
 
     async fn scan(
@@ -206,7 +206,7 @@ impl Reading<'_> {
         let page = self.page(filter, limit, start_key);
         let (table, index) = (self.table.clone(), self.plan.index.clone());
         let command = Scan { table, index, segment: None, page };
-        let outcome = self.engine.scan_as(RuleSet::PartiQl, &command).await.map_err(page_error)?;
+        let outcome = self.source.scan(RuleSet::PartiQl, &command).await.map_err(page_error)?;
         Ok(selected(outcome, 0))
     }
 

@@ -13,6 +13,7 @@ pub(crate) use consumed_capacity::{
 pub(crate) use item_collection::{write_item_collection, write_item_collections_member};
 pub(crate) use item_responses::write_item_responses_member;
 pub(crate) use table_description::{
-    Presentation, ShownWarmThroughput, write_deleted_table, write_key_schema, write_table,
+    Presentation, ShownWarmThroughput, write_deleted_table, write_features, write_key_schema,
+    write_table,
 };
 pub(crate) use write_outcome::{write_reply, write_reply_with_old};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use zenobe_engine::schema::{
     BillingMode, IndexDefinition, IndexKind, IndexProjection, IndexStatus, ItemStatistics,
-    KeySchema, StreamSettings, TableDefinition, TableDescription, Throughput,
+    KeySchema, RestoreSource, StreamSettings, TableDefinition, TableDescription, Throughput,
 };
 
 use crate::json::Writer;
@@ -76,7 +76,24 @@ pub(crate) fn write_table(
         write_stream(writer, definition);
         write_encryption(writer, definition, presentation);
         write_table_class(writer, definition);
+        write_restore(writer, definition);
         writer.name("DeletionProtectionEnabled").bool(definition.deletion_protection);
+    });
+}
+
+/// What the table is being restored from. The member is gone when the table is active.
+fn write_restore(writer: &mut Writer, definition: &TableDefinition) {
+    let source = definition.filling.as_ref().and_then(|filling| filling.source.as_ref());
+    let Some(RestoreSource { table_arn, backup_arn, restored_to_ms }) = source else { return };
+    writer.name("RestoreSummary").object(|writer| {
+        if let Some(arn) = backup_arn {
+            writer.name("SourceBackupArn").string(arn);
+        }
+        if let Some(arn) = table_arn {
+            writer.name("SourceTableArn").string(arn);
+        }
+        writer.name("RestoreDateTime").timestamp(*restored_to_ms);
+        writer.name("RestoreInProgress").bool(true);
     });
 }
 
@@ -328,4 +345,46 @@ fn write_table_class(writer: &mut Writer, definition: &TableDefinition) {
             }
         });
     }
+}
+
+/// The features of a table that a backup records, as far as it has them.
+pub(crate) fn write_features(writer: &mut Writer, definition: &TableDefinition) {
+    writer.object(|writer| {
+        let lists = [
+            ("LocalSecondaryIndexes", &definition.local_indexes),
+            ("GlobalSecondaryIndexes", &definition.global_indexes),
+        ];
+        for (member, indexes) in lists {
+            if !indexes.is_empty() {
+                writer.name(member).array(indexes, write_recorded_index);
+            }
+        }
+        if let Some(StreamSettings { view_type, .. }) = &definition.stream {
+            writer.name("StreamDescription").object(|writer| {
+                writer.name("StreamEnabled").bool(true);
+                writer.name("StreamViewType").string(STREAM_VIEW_TYPE.name_of(view_type));
+            });
+        }
+        if let Some(attribute) = &definition.ttl_attribute {
+            writer.name("TimeToLiveDescription").object(|writer| {
+                writer.name("TimeToLiveStatus").string("ENABLED");
+                writer.name("AttributeName").string(attribute);
+            });
+        }
+        write_encryption(writer, definition, &Presentation::described(0));
+    });
+}
+
+fn write_recorded_index(writer: &mut Writer, index: &IndexDefinition) {
+    writer.object(|writer| {
+        writer.name("IndexName").string(&index.name);
+        write_key_schema(writer.name("KeySchema"), &index.keys);
+        write_projection(writer.name("Projection"), &index.projection);
+        if index.kind == IndexKind::Global {
+            writer.name("ProvisionedThroughput").object(|writer| {
+                writer.name("ReadCapacityUnits").integer(index.throughput.read_units);
+                writer.name("WriteCapacityUnits").integer(index.throughput.write_units);
+            });
+        }
+    });
 }

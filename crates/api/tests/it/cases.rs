@@ -9,6 +9,7 @@
 //! @ advance 1000      (milliseconds)
 //! @ work              (what the background has to do)
 //! @ wording newer     (error texts of the newer front end)
+//! @ as-of TIME        (the header x-zenobe-as-of, until the next `@ as-of`)
 //! @ given Operation request body, which has to succeed with whatever answer
 //! ```
 //!
@@ -98,6 +99,7 @@ pub struct World {
     clock: Arc<ManualClock>,
     engine: Arc<Engine>,
     api: Api,
+    as_of: Option<String>,
     namespace: Arc<Namespace>,
 }
 
@@ -116,7 +118,7 @@ impl World {
             account: "000000000000".to_owned(),
             region: "us-east-1".to_owned(),
         });
-        World { clock, engine, api, namespace }
+        World { clock, engine, api, as_of: None, namespace }
     }
 
     pub async fn answer(&self, operation: &str, body: &str) -> String {
@@ -128,7 +130,12 @@ impl World {
         };
         let operation = Operation::from_target(&format!("{service}.{operation}"))
             .unwrap_or_else(|| panic!("{operation} is not an operation"));
-        let response = self.api.handle(operation, &self.namespace, body.as_bytes()).await;
+        let past = self.as_of.as_ref().map(|as_of| self.api.as_of(operation, as_of));
+        let response = match &past {
+            None => self.api.handle(operation, &self.namespace, body.as_bytes()).await,
+            Some(Ok(past)) => past.handle(operation, &self.namespace, body.as_bytes()).await,
+            Some(Err(refusal)) => refusal.clone(),
+        };
         let body = String::from_utf8(response.body.to_vec()).expect("responses are UTF-8");
         format!("< {} {body}", response.status).trim_end().to_owned()
     }
@@ -143,6 +150,7 @@ impl World {
                 let answer = self.answer(operation, body).await;
                 assert!(answer.starts_with("< 200 "), "{request}\n{answer}");
             }
+            ("as-of", time) => self.as_of = Some(time.to_owned()).filter(|time| !time.is_empty()),
             ("wording", "newer") => {
                 let options = ApiOptions { wording: Wording::Newer, ..ApiOptions::default() };
                 self.api = Api::new(Arc::clone(&self.engine), options);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zenobe_store::Key;
+use zenobe_store::{Key, Reader};
 
 use crate::Engine;
 use crate::capacity::read_halves;
@@ -10,6 +10,7 @@ use crate::catalog::Table;
 use crate::change::size_bytes;
 use crate::command::{BatchGet, BatchGetOutcome, BatchGetTable, BatchGetTableOutcome, Consumed};
 use crate::error::Result;
+use crate::history::AsOf;
 use crate::keys::{PrimaryKey, check_paths};
 use crate::read::{decode_all, project};
 
@@ -21,12 +22,20 @@ const READ_AT_ONCE: usize = 16;
 
 impl Engine {
     pub async fn batch_get(&self, command: &BatchGet) -> Result<BatchGetOutcome> {
+        self.batch_get_at(None, command).await
+    }
+
+    pub(crate) async fn batch_get_at(
+        &self,
+        as_of: Option<AsOf>,
+        command: &BatchGet,
+    ) -> Result<BatchGetOutcome> {
         let mut tables = Vec::with_capacity(command.tables.len());
         for request in &command.tables {
             tables.push(self.table(&request.table).await?);
         }
         loop {
-            let outcome = self.batch_get_once(command, &tables).await;
+            let outcome = self.batch_get_once(as_of, command, &tables).await;
             if !self.refresh_stale(&mut tables).await? {
                 return outcome;
             }
@@ -35,6 +44,7 @@ impl Engine {
 
     async fn batch_get_once(
         &self,
+        as_of: Option<AsOf>,
         command: &BatchGet,
         tables: &[Arc<Table>],
     ) -> Result<BatchGetOutcome> {
@@ -44,35 +54,37 @@ impl Engine {
             .collect::<Result<Vec<Vec<Key>>>>()?;
         let mut budget = Budget { left_bytes: RESPONSE_SIZE_BYTES_MAX, used: false };
         let mut outcomes = Vec::with_capacity(command.tables.len());
-        for (request, keys) in command.tables.iter().zip(&keys) {
-            outcomes.push(self.get_some(request, keys, &mut budget).await?);
+        for ((request, table), keys) in command.tables.iter().zip(tables).zip(&keys) {
+            let past = self.past_if(table, as_of).await?;
+            let reader: &dyn Reader = past.as_ref().map_or(&*self.store, |past| past);
+            outcomes.push(get_some(reader, request, keys, &mut budget).await?);
         }
         Ok(BatchGetOutcome { tables: outcomes })
     }
+}
 
-    async fn get_some(
-        &self,
-        request: &BatchGetTable,
-        keys: &[Key],
-        budget: &mut Budget,
-    ) -> Result<BatchGetTableOutcome> {
-        let mut items = Vec::new();
-        let mut consumed = Consumed::none(&request.table, None);
-        let mut processed = 0;
-        'full: for some_keys in keys.chunks(READ_AT_ONCE) {
-            for item in decode_all(&self.store.get_many(some_keys).await?)? {
-                let item_size_bytes = size_bytes(item.as_ref());
-                if !budget.take(item_size_bytes) {
-                    break 'full;
-                }
-                processed += 1;
-                consumed.table_halves += read_halves(item_size_bytes, request.consistent);
-                items.extend(item.map(|item| project(item, request.projection.as_ref())));
+async fn get_some(
+    reader: &dyn Reader,
+    request: &BatchGetTable,
+    keys: &[Key],
+    budget: &mut Budget,
+) -> Result<BatchGetTableOutcome> {
+    let mut items = Vec::new();
+    let mut consumed = Consumed::none(&request.table, None);
+    let mut processed = 0;
+    'full: for some_keys in keys.chunks(READ_AT_ONCE) {
+        for item in decode_all(&reader.get_many(some_keys).await?)? {
+            let item_size_bytes = size_bytes(item.as_ref());
+            if !budget.take(item_size_bytes) {
+                break 'full;
             }
+            processed += 1;
+            consumed.table_halves += read_halves(item_size_bytes, request.consistent);
+            items.extend(item.map(|item| project(item, request.projection.as_ref())));
         }
-        let unprocessed = (processed..keys.len()).collect();
-        Ok(BatchGetTableOutcome { items, unprocessed, consumed })
     }
+    let unprocessed = (processed..keys.len()).collect();
+    Ok(BatchGetTableOutcome { items, unprocessed, consumed })
 }
 
 fn item_keys(request: &BatchGetTable, table: &Arc<Table>) -> Result<Vec<Key>> {

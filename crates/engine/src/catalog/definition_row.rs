@@ -8,9 +8,9 @@ use zenobe_value::{AttributeValue, Attributes};
 use crate::error::Result;
 use crate::row::{Fields, corrupt, into_text, unexpected};
 use crate::schema::{
-    BillingMode, Filling, IndexDefinition, IndexId, IndexKind, IndexProjection, IndexStatus,
-    KeyAttribute, KeySchema, Namespace, RestoreSource, ScalarType, ShardGeneration, StreamSettings,
-    StreamViewType, TableClass, TableDefinition, TableId, Throughput,
+    BillingMode, Filling, HistorySettings, IndexDefinition, IndexId, IndexKind, IndexProjection,
+    IndexStatus, KeyAttribute, KeySchema, Namespace, RestoreSource, ScalarType, ShardGeneration,
+    StreamSettings, StreamViewType, TableClass, TableDefinition, TableId, Throughput,
 };
 
 /// Rises when older readers must not touch a row.
@@ -25,7 +25,8 @@ pub(crate) fn decode_row(row: &[u8]) -> Result<TableDefinition> {
     decode(Fields::decode(row, WHAT)?)
 }
 
-fn encode(definition: &TableDefinition) -> Fields {
+/// The fields of a row, for rows that contain a definition.
+pub(crate) fn encode(definition: &TableDefinition) -> Fields {
     let TableDefinition { namespace, throughput, .. } = definition;
     let mut fields = Fields::default();
     fields.number("format", FORMAT);
@@ -62,10 +63,33 @@ fn encode(definition: &TableDefinition) -> Fields {
     fields.optional_text("ttl_attribute", definition.ttl_attribute.as_deref());
     fields.optional_number("ttl_changed_at_ms", definition.ttl_changed_at_ms);
     fields.flag("ttl_indexed", definition.ttl_indexed);
+    if let Some(history) = &definition.history {
+        fields.map("history", encode_history(history));
+    }
+    if definition.history_eras > 0 {
+        fields.number("history_eras", u64::from(definition.history_eras));
+    }
     if let Some(filling) = &definition.filling {
         fields.map("filling", encode_filling(filling));
     }
     fields
+}
+
+fn encode_history(history: &HistorySettings) -> Attributes {
+    let mut fields = Fields::default();
+    fields.number("era", u64::from(history.era));
+    fields.number("since_ms", history.since_ms);
+    fields.number("period_days", u64::from(history.period_days));
+    fields.0
+}
+
+fn decode_history(attributes: Attributes) -> Result<HistorySettings> {
+    let mut fields = Fields(attributes);
+    Ok(HistorySettings {
+        era: fields.take_u32("era")?,
+        since_ms: fields.take_number("since_ms")?,
+        period_days: fields.take_u32("period_days")?,
+    })
 }
 
 fn encode_filling(filling: &Filling) -> Attributes {
@@ -97,7 +121,7 @@ fn decode_filling(filling: Attributes) -> Result<Filling> {
     })
 }
 
-fn decode(mut fields: Fields) -> Result<TableDefinition> {
+pub(crate) fn decode(mut fields: Fields) -> Result<TableDefinition> {
     fields.check_format(WHAT, FORMAT)?;
     Ok(TableDefinition {
         id: TableId(fields.take_number("id")?),
@@ -128,6 +152,11 @@ fn decode(mut fields: Fields) -> Result<TableDefinition> {
         ttl_attribute: fields.take_optional_text("ttl_attribute")?,
         ttl_changed_at_ms: fields.take_optional_number("ttl_changed_at_ms")?,
         ttl_indexed: fields.take_flag("ttl_indexed")?,
+        history: fields.take_optional_map("history")?.map(decode_history).transpose()?,
+        history_eras: match fields.0.contains_key("history_eras") {
+            true => fields.take_u32("history_eras")?,
+            false => 0,
+        },
         filling: fields.take_optional_map("filling")?.map(decode_filling).transpose()?,
     })
 }

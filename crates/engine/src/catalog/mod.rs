@@ -24,6 +24,7 @@ use crate::error::{Error, Result};
 use crate::keyspace;
 use crate::schema::TableDefinition;
 
+pub(crate) use table::HistoryKeys;
 pub use table::{GuardCheck, StatisticsKeys, Table, TableIndex};
 
 /// Every request looks up its table, so the hash is a cheap one. An account could make its names

@@ -2,13 +2,13 @@
 //! computed once per version of the definition.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use zenobe_store::{Key, Value};
 
 use crate::command::TableName;
 use crate::keyspace;
-use crate::schema::{IndexDefinition, IndexKind, TableDefinition};
+use crate::schema::{HistorySettings, IndexDefinition, IndexKind, TableDefinition, TableId};
 
 #[derive(Debug)]
 pub struct Table {
@@ -22,6 +22,7 @@ pub struct Table {
     /// The logs of the open shards, by slot; empty without a stream.
     stream_logs: Vec<Key>,
     expiry_prefix: Key,
+    history: Option<HistoryKeys>,
     /// Set before this engine tries to replace the definition, and never cleared: see
     /// [`Table::invalidate`].
     is_invalid: AtomicBool,
@@ -32,6 +33,30 @@ pub struct Table {
 pub struct StatisticsKeys {
     pub item_count: Key,
     pub size_bytes: Key,
+}
+
+/// What the undo rows of a table with point-in-time recovery need.
+#[derive(Debug)]
+pub(crate) struct HistoryKeys {
+    /// The prefix of every undo row's key.
+    pub prefix: Key,
+    pub clock: Key,
+    pub size_bytes: Key,
+    pub count: Key,
+    /// The clock is known to have passed this stamp (as bits).
+    pub passed: AtomicU64,
+}
+
+impl HistoryKeys {
+    fn new(id: TableId, settings: &HistorySettings) -> HistoryKeys {
+        HistoryKeys {
+            prefix: keyspace::undo_prefix(id, settings.era),
+            clock: keyspace::undo_rows_prefix(id),
+            size_bytes: keyspace::history_size_bytes(id),
+            count: keyspace::history_count(id),
+            passed: AtomicU64::new(0),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -86,6 +111,7 @@ impl Table {
             indexes: definition.indexes().map(index_keys).collect(),
             stream_logs: definition.stream.iter().flat_map(|stream| stream.open_logs(id)).collect(),
             expiry_prefix: keyspace::expiry_prefix(id),
+            history: definition.history.as_ref().map(|settings| HistoryKeys::new(id, settings)),
             is_invalid: AtomicBool::new(false),
             definition,
         }
@@ -155,6 +181,11 @@ impl Table {
     /// The prefix of every entry's key in the expiry index.
     pub(crate) fn expiry_prefix(&self) -> &Key {
         &self.expiry_prefix
+    }
+
+    /// Set while every change writes an undo row.
+    pub(crate) fn history(&self) -> Option<&HistoryKeys> {
+        self.history.as_ref()
     }
 
     /// Local indexes first, then global ones, each in the order of their definition.

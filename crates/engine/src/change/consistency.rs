@@ -21,6 +21,7 @@ use crate::write::decode_stored;
 
 use super::expiry_entry::expiry_entry;
 use super::has_collections;
+use super::undo::row_size_bytes;
 
 /// A contradiction between the items of a table and the data derived from them. Keys are store
 /// keys.
@@ -63,6 +64,15 @@ pub enum Inconsistency {
     StrayExpiry {
         key: Key,
     },
+    /// The count or the size of the undo rows.
+    HistorySize {
+        stored: (i64, i64),
+        actual: (i64, i64),
+    },
+    /// An undo row that is not an image of an item.
+    WrongUndoRow {
+        key: Key,
+    },
     /// `partition` holds the key bytes of the partition key.
     CollectionSize {
         partition: Key,
@@ -87,6 +97,7 @@ impl Engine {
             check.statistics(Some(index), index.statistics, totals).await?;
         }
         check.expiries().await?;
+        check.history().await?;
         Ok(check.found)
     }
 }
@@ -287,6 +298,33 @@ impl Check<'_> {
         self.found.extend(differences.into_iter().map(|(partition, (stored, actual))| {
             Inconsistency::CollectionSize { partition, stored, actual }
         }));
+        Ok(())
+    }
+
+    async fn history(&mut self) -> Result<()> {
+        let Some(history) = self.table.history() else { return Ok(()) };
+        let mut actual = (0, 0);
+        let mut range = KeyRange::prefix(history.prefix.clone());
+        loop {
+            let rows = rows(&*self.reader, &range).await?;
+            for (key, image) in &rows {
+                actual.0 += 1;
+                actual.1 += row_size_bytes(key.len(), image);
+                let is_row = keyspace::parts_of_undo(self.table.item_prefix(), key).is_some();
+                if !is_row || !image.is_empty() && decode_stored(image).is_err() {
+                    self.found.push(Inconsistency::WrongUndoRow { key: key.clone() });
+                }
+            }
+            match rows.last() {
+                Some((last, _)) => range.start = successor(last),
+                None => break,
+            }
+        }
+        let stored =
+            (self.counter(&history.count).await?, self.counter(&history.size_bytes).await?);
+        if stored != actual {
+            self.found.push(Inconsistency::HistorySize { stored, actual });
+        }
         Ok(())
     }
 

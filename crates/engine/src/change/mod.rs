@@ -9,6 +9,7 @@ pub(crate) mod backfill_entries;
 mod consistency;
 pub(crate) mod expiry_entry;
 pub(crate) mod index_keys;
+pub(crate) mod undo;
 
 use std::collections::HashMap;
 
@@ -85,6 +86,9 @@ impl Change<'_> {
         self.write_statistics(&effect, batch);
         self.write_expiry(batch);
         self.write_stream_record(batch);
+        if let Some(history) = self.table.history() {
+            self.write_undo(history, batch);
+        }
         Ok(effect)
     }
 

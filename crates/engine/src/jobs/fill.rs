@@ -5,13 +5,13 @@ use std::sync::Arc;
 use zenobe_store::{Batch, Key, KeyRange, Value, WriteSet, write_with};
 
 use super::job::running;
-use super::{FailedTable, JobRow, key_of};
+use super::{FailedTable, JobRow, NewJob, key_of};
 use crate::Engine;
 use crate::catalog::Table;
 use crate::command::{CreateTable, TableName};
 use crate::error::{Error, Result};
 use crate::lease::Lease;
-use crate::schema::Filling;
+use crate::schema::{Filling, RestoreSource};
 use crate::tables::prefixes_of_table;
 
 impl Engine {
@@ -25,7 +25,26 @@ impl Engine {
         filling: Filling,
         lease: &Lease,
     ) -> Result<Arc<Table>> {
-        self.new_table(request, Some(filling), lease).await
+        self.new_table(request, Some(filling), lease, |_| {}).await
+    }
+
+    /// Starts a job and creates the table that it will fill, in one write, so that neither is ever
+    /// there without the other. The job has no token.
+    ///
+    /// # Errors
+    /// [`Error::TableExists`] or [`Error::TableFilling`] if the name is taken.
+    pub(crate) async fn start_filling_job(
+        &self,
+        new: NewJob,
+        request: CreateTable,
+        source: Option<RestoreSource>,
+    ) -> Result<Arc<Table>> {
+        let row = self.new_job_row(new);
+        let filling = Filling { job_kind: row.kind.clone(), job_id: row.id.clone(), source };
+        let put_job = |batch: &mut Batch| batch.put(key_of(&row), row.encode());
+        let table = self.new_table(request, Some(filling), &Lease::default(), put_job).await?;
+        self.background.wake();
+        Ok(table)
     }
 
     /// The table that a job is filling, if it still does.

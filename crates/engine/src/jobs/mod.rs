@@ -87,10 +87,11 @@ impl Engine {
         self.background.wake();
     }
 
-    pub async fn start_job(&self, new: NewJob) -> Result<Started> {
+    /// The row of a job that begins now.
+    fn new_job_row(&self, new: NewJob) -> JobRow {
         let now_ms = self.clock.now_ms();
         let random = self.random.uuid();
-        let row = JobRow {
+        JobRow {
             id: format!("{now_ms:014}-{}", &random[..8]),
             namespace: new.namespace,
             kind: new.kind.to_owned(),
@@ -101,14 +102,28 @@ impl Engine {
             token: new.token,
             parameters: new.parameters,
             progress: new.progress,
-        };
+        }
+    }
+
+    /// Every job that has not ended.
+    pub async fn open_jobs(&self) -> Result<Vec<JobRow>> {
+        let range = KeyRange::prefix(keyspace::all_jobs_prefix());
+        let mut rows = self.job_rows(range, Direction::Forward, usize::MAX).await?;
+        rows.retain(|row| !row.status.is_final());
+        Ok(rows)
+    }
+
+    pub async fn start_job(&self, new: NewJob) -> Result<Started> {
+        let token_lifetime_ms = new.token_lifetime_ms;
+        let row = self.new_job_row(new);
+        let now_ms = row.started_at_ms;
         let mut keys = vec![key_of(&row)];
         keys.extend(
             row.token
                 .as_ref()
                 .map(|token| keyspace::job_token_row(&row.namespace, &row.kind, token)),
         );
-        let expires_at_ms = now_ms.saturating_add(new.token_lifetime_ms);
+        let expires_at_ms = now_ms.saturating_add(token_lifetime_ms);
         let set = WriteSet { guards: &[], keys: &keys };
         let written = write_with(&*self.store, set, |reads| {
             if let Some(token) = reads.get(1).and_then(Option::as_ref) {

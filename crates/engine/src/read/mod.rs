@@ -5,6 +5,7 @@
 
 mod conditions;
 mod page;
+mod past;
 mod query;
 mod scan;
 mod scan_charge;
@@ -29,6 +30,8 @@ use crate::keys::{PrimaryKey, check_paths};
 use crate::write::decode_stored;
 
 use page::Read;
+
+pub use past::Reads;
 
 impl Engine {
     pub async fn get_item(&self, command: &GetItem) -> Result<ReadOutcome> {
@@ -60,18 +63,11 @@ impl Engine {
 
     /// `None` if the definition is stale.
     async fn get_once(&self, table: &Table, command: &GetItem) -> Result<Option<ReadOutcome>> {
-        let key = PrimaryKey::from_parameter(&table.definition().keys, &command.key)?;
-        if let Some(projection) = &command.projection {
-            check_paths(table, projection.paths().iter())?;
+        let key = item_key(table, command)?;
+        match self.read_current(table, key).await? {
+            Some(stored) => read_outcome(command, stored.as_ref()).map(Some),
+            None => Ok(None),
         }
-        let Some(stored) = self.read_current(table, key.item_key(table)).await? else {
-            return Ok(None);
-        };
-        let item = stored.as_ref().map(decode_stored).transpose()?;
-        let mut consumed = Consumed::none(&command.table, None);
-        consumed.table_halves = read_halves(size_bytes(item.as_ref()), command.consistent);
-        let item = item.map(|item| project(item, command.projection.as_ref()));
-        Ok(Some(ReadOutcome { item, consumed }))
     }
 
     /// The value of a key of the table, or `None` if the definition is stale. Makes at most one
@@ -98,6 +94,23 @@ impl Engine {
         let version = self.store.get(table.guard_key()).await?;
         Ok(table.check_guard(version.as_ref()) == GuardCheck::Current)
     }
+}
+
+/// The key of the item that a GetItem reads.
+fn item_key(table: &Table, command: &GetItem) -> Result<Key> {
+    let key = PrimaryKey::from_parameter(&table.definition().keys, &command.key)?;
+    if let Some(projection) = &command.projection {
+        check_paths(table, projection.paths().iter())?;
+    }
+    Ok(key.item_key(table))
+}
+
+fn read_outcome(command: &GetItem, stored: Option<&Value>) -> Result<ReadOutcome> {
+    let item = stored.map(decode_stored).transpose()?;
+    let mut consumed = Consumed::none(&command.table, None);
+    consumed.table_halves = read_halves(size_bytes(item.as_ref()), command.consistent);
+    let item = item.map(|item| project(item, command.projection.as_ref()));
+    Ok(ReadOutcome { item, consumed })
 }
 
 /// What a caller gets of an item.

@@ -11,6 +11,7 @@ use crate::capacity::read_halves;
 use crate::catalog::GuardCheck;
 use crate::command::{Consumed, PageOutcome, PageRequest, TableName};
 use crate::error::{Error, Result};
+use crate::history::Past;
 use crate::keys::{PrimaryKey, key_attributes};
 use crate::write::decode_stored;
 
@@ -36,6 +37,8 @@ pub(super) struct PagePlan<'q> {
     pub request: &'q PageRequest,
     /// Set if reads are charged by partition.
     pub scan_charge: Option<ScanCharge>,
+    /// Reads the table as it was, if set.
+    pub past: Option<&'q Past>,
     /// Whether another page can follow. A Query that finds at most one item cannot be continued.
     pub can_continue: bool,
 }
@@ -72,6 +75,10 @@ impl PagePlan<'_> {
     /// Returns whether the definition is known to be current. A shared store may be far away, so
     /// the same scan also fetches the version.
     async fn walk(&self, engine: &Engine, page: &mut Page<'_>) -> Result<bool> {
+        if let Some(past) = self.past {
+            self.walk_in_turns(past, page).await?;
+            return Ok(false);
+        }
         if self.selection.filter.is_none() && !engine.is_shared {
             self.walk_turn(&*engine.store, self.range.clone(), page).await?;
             return Ok(false);
@@ -79,9 +86,13 @@ impl PagePlan<'_> {
         if self.selection.filter.is_none() {
             return self.walk_and_check(engine, page).await;
         }
-        let snapshot = engine.store.snapshot();
+        self.walk_in_turns(&*engine.store.snapshot(), page).await?;
+        Ok(false)
+    }
+
+    async fn walk_in_turns(&self, reader: &dyn Reader, page: &mut Page<'_>) -> Result<()> {
         let mut range = self.range.clone();
-        while let Some(stop) = self.walk_turn(&*snapshot, range.clone(), page).await? {
+        while let Some(stop) = self.walk_turn(reader, range.clone(), page).await? {
             if let Some(item) = stop.costly
                 && page.evaluate_in_slices(item.as_item()).await.is_break()
             {
@@ -93,7 +104,7 @@ impl PagePlan<'_> {
             }
             page.time_slice.yield_if_over().await;
         }
-        Ok(false)
+        Ok(())
     }
 
     /// Walks the whole page, and returns whether the definition was still current afterwards.

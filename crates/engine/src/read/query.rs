@@ -6,6 +6,7 @@ use crate::Engine;
 use crate::catalog::Table;
 use crate::command::{PageOutcome, PageRequest, Query, RuleSet};
 use crate::error::{PageError, Result};
+use crate::history::AsOf;
 
 use super::conditions::QueryRange;
 use super::page::{PagePlan, Read};
@@ -21,18 +22,34 @@ impl Engine {
     }
 
     pub async fn query_as(&self, rules: RuleSet, command: &Query) -> Result<PageOutcome> {
+        self.query_at(None, rules, command).await
+    }
+
+    pub(super) async fn query_at(
+        &self,
+        as_of: Option<AsOf>,
+        rules: RuleSet,
+        command: &Query,
+    ) -> Result<PageOutcome> {
         let mut table = self.table(&command.table).await?;
         loop {
-            let read = self.query_once(&table, rules, command).await;
+            let read = self.query_once(&table, as_of, rules, command).await;
             if let Some(outcome) = self.accept_read(read, &mut table).await? {
                 return Ok(outcome);
             }
         }
     }
 
-    async fn query_once(&self, table: &Table, rules: RuleSet, command: &Query) -> Result<Read> {
+    async fn query_once(
+        &self,
+        table: &Table,
+        as_of: Option<AsOf>,
+        rules: RuleSet,
+        command: &Query,
+    ) -> Result<Read> {
         let page = &command.page;
         let source = Source::resolve(table, command.index.as_deref(), page.consistent)?;
+        let past = self.past_of(source, as_of).await?;
         let start = page.start_key.as_ref();
         if let Some(start) = start {
             start_key::check_count(source, start)?;
@@ -68,6 +85,7 @@ impl Engine {
             direction,
             request: page,
             scan_charge: None,
+            past: past.as_ref(),
             can_continue: !source.has_single_items(),
         };
         plan.read(self).await

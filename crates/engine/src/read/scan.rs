@@ -6,6 +6,7 @@ use crate::Engine;
 use crate::catalog::Table;
 use crate::command::{PageOutcome, RuleSet, Scan, Segment};
 use crate::error::{PageError, Result};
+use crate::history::AsOf;
 use crate::keyspace;
 use crate::schema::BillingMode;
 
@@ -21,18 +22,34 @@ impl Engine {
     }
 
     pub async fn scan_as(&self, rules: RuleSet, command: &Scan) -> Result<PageOutcome> {
+        self.scan_at(None, rules, command).await
+    }
+
+    pub(super) async fn scan_at(
+        &self,
+        as_of: Option<AsOf>,
+        rules: RuleSet,
+        command: &Scan,
+    ) -> Result<PageOutcome> {
         let mut table = self.table(&command.table).await?;
         loop {
-            let read = self.scan_once(&table, rules, command).await;
+            let read = self.scan_once(&table, as_of, rules, command).await;
             if let Some(outcome) = self.accept_read(read, &mut table).await? {
                 return Ok(outcome);
             }
         }
     }
 
-    async fn scan_once(&self, table: &Table, rules: RuleSet, command: &Scan) -> Result<Read> {
+    async fn scan_once(
+        &self,
+        table: &Table,
+        as_of: Option<AsOf>,
+        rules: RuleSet,
+        command: &Scan,
+    ) -> Result<Read> {
         let page = &command.page;
         let source = Source::resolve(table, command.index.as_deref(), page.consistent)?;
+        let past = self.past_of(source, as_of).await?;
         let range = match command.segment {
             Some(segment) => segment_range(source.prefix(), segment),
             None => KeyRange::prefix(source.prefix().clone()),
@@ -63,6 +80,7 @@ impl Engine {
             direction: Direction::Forward,
             request: page,
             scan_charge,
+            past: past.as_ref(),
             can_continue: true,
         };
         plan.read(self).await

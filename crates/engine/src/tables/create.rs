@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use zenobe_store::Batch;
+
 use crate::Engine;
 use crate::catalog::Table;
 use crate::catalog::edit::Edit;
@@ -18,7 +20,7 @@ use crate::tables::{encryption, throughput};
 impl Engine {
     /// Creates a table. It is ready for use when this returns.
     pub async fn create_table(&self, request: CreateTable) -> Result<TableDescription> {
-        let table = self.new_table(request, None, &Lease::default()).await?;
+        let table = self.new_table(request, None, &Lease::default(), |_| {}).await?;
         Ok(TableDescription {
             definition: table.definition().clone(),
             statistics: Default::default(),
@@ -26,12 +28,13 @@ impl Engine {
         })
     }
 
-    /// Creates a table, which a job may still have to fill.
+    /// Creates a table, which a job may still have to fill. `also` adds to the same write.
     pub(crate) async fn new_table(
         &self,
         request: CreateTable,
         filling: Option<Filling>,
         lease: &Lease,
+        also: impl Fn(&mut Batch) + Send + Sync,
     ) -> Result<Arc<Table>> {
         let now_ms = self.clock.now_ms();
         let uuid = self.random.uuid();
@@ -46,6 +49,7 @@ impl Engine {
             let definition = self.new_definition(&request, id, &uuid, stream.clone(), now_ms)?;
             let mut edit = Edit::new(TableDefinition { filling: filling.clone(), ..definition });
             streams::put_row(&edit.definition, &mut edit.batch);
+            also(&mut edit.batch);
             Ok(edit)
         };
         let tables_max = self.limits.tables_max;
@@ -101,6 +105,8 @@ impl Engine {
             ttl_attribute: None,
             ttl_changed_at_ms: None,
             ttl_indexed: false,
+            history: None,
+            history_eras: 0,
             filling: None,
         })
     }

@@ -1,7 +1,7 @@
 //! DeleteTable: one atomic write removes the definition, the items and everything derived from
 //! them, or turns them into garbage.
 
-use zenobe_store::{Batch, Key, KeyRange};
+use zenobe_store::{Batch, Key, KeyRange, Mutation};
 
 use crate::Engine;
 use crate::command::TableName;
@@ -19,7 +19,7 @@ impl Engine {
         let decide = |definition: &TableDefinition| {
             check_deletable(definition)?;
             let mut batch = Batch::new();
-            prefixes_of_table(definition.id).iter().for_each(|it| self.discard(it, &mut batch));
+            self.discard_table(definition, &last_seen, now_ms, &mut batch);
             streams::retire(definition, now_ms, &mut batch);
             Ok(batch)
         };
@@ -28,6 +28,31 @@ impl Engine {
         let prefixes = prefixes_of_table(table.definition().id);
         self.background.reclaim(prefixes.map(KeyRange::prefix).to_vec());
         Ok(TableDescription { definition: table.definition().clone(), ..last_seen })
+    }
+}
+
+impl Engine {
+    /// Discards what belongs to a table. With point-in-time recovery, its items and their history stay as a backup.
+    fn discard_table(
+        &self,
+        definition: &TableDefinition,
+        last_seen: &TableDescription,
+        now_ms: u64,
+        batch: &mut Batch,
+    ) {
+        let items = keyspace::item_prefix(definition.id);
+        let is_kept = |prefix: &&Key| definition.history.is_some() && **prefix == items;
+        let prefixes = prefixes_of_table(definition.id);
+        for prefix in prefixes.iter().filter(|prefix| !is_kept(prefix)) {
+            self.discard(prefix, batch);
+        }
+        if definition.history_eras > 0 {
+            let log = keyspace::undo_rows_prefix(definition.id);
+            batch.mutations.push(Mutation::ForgetLog { log });
+        }
+        if definition.history.is_some() {
+            self.keep_as_backup(definition, last_seen, now_ms, batch);
+        }
     }
 }
 

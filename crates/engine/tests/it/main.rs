@@ -2,6 +2,7 @@
 
 mod costs;
 mod damage;
+mod history;
 mod lost_answers;
 mod nodes;
 mod query_properties;

@@ -8,6 +8,7 @@
 mod backend;
 mod generate;
 mod model;
+mod past;
 mod races;
 mod render;
 mod run;

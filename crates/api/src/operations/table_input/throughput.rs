@@ -183,6 +183,13 @@ impl Capacity {
         }
     }
 
+    /// The member of an on-demand maximum that no table can have.
+    pub(crate) fn on_demand_out_of_range(&self) -> Option<&'static str> {
+        let mut given = given_members(self.on_demand);
+        let (_, is_write) = given.find(|(units, _)| *units < 1 && *units != -1)?;
+        Some(max_request_units(is_write))
+    }
+
     pub(crate) fn gives_on_demand(&self) -> bool {
         given_members(self.on_demand).next().is_some()
     }

@@ -148,6 +148,8 @@ fn sample() -> TableDefinition {
         ttl_attribute: Some("expires".to_owned()),
         ttl_changed_at_ms: Some(1_791_525_205_330),
         ttl_indexed: true,
+        history: None,
+        history_eras: 0,
         filling: None,
     }
 }
@@ -171,6 +173,7 @@ prop_compose! {
         (deletion_protection, tags) in (any::<bool>(), btree_map(texts(), texts(), 0..4)),
         (ttl_attribute, ttl_changed_at_ms) in (option::of(texts()), option::of(numbers())),
         (ttl_indexed, filling) in (any::<bool>(), option::of(fillings().boxed())),
+        (history, history_eras) in (option::of(histories()), any::<u32>()),
     ) -> TableDefinition {
         TableDefinition {
             id: TableId(id),
@@ -179,6 +182,7 @@ prop_compose! {
             global_indexes, next_index_id, billing_mode, on_demand_since_ms, throughput,
             latest_stream_label, kms_key_arn, table_class, previous_table_class_change_ms,
             deletion_protection, tags, ttl_attribute, ttl_changed_at_ms, ttl_indexed, filling,
+            history, history_eras,
         }
     }
 }
@@ -192,6 +196,14 @@ prop_compose! {
             RestoreSource { table_arn, backup_arn, restored_to_ms }
         });
         Filling { job_kind, job_id, source }
+    }
+}
+
+prop_compose! {
+    fn histories()(
+        (era, since_ms, period_days) in (any::<u32>(), numbers(), 1..=35_u32),
+    ) -> HistorySettings {
+        HistorySettings { era, since_ms, period_days }
     }
 }
 

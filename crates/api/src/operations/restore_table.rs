@@ -1,0 +1,243 @@
+//! RestoreTableToPointInTime and RestoreTableFromBackup.
+
+use zenobe_engine::command::TableName;
+use zenobe_engine::error::{Error, HistoryError};
+use zenobe_engine::restore::{
+    IndexOverride, RestoreFrom, RestoreOverrides, RestoreTable, RestoreTime,
+};
+use zenobe_engine::schema::TableDescription;
+
+use super::backups::{BackupArn, constrain_backup_arn};
+use super::enumerations::{BILLING_MODE, KeyType};
+use super::get_shard_iterator::WireTimestamp;
+use super::table_input::encryption::EncryptionInput;
+use super::table_input::indexes::IndexInput;
+use super::table_input::keys::KeyElement;
+use super::table_input::shapes::{
+    GlobalSecondaryIndex, LocalSecondaryIndex, OnDemandThroughput, ProvisionedThroughput,
+    SSESpecification, Unread,
+};
+use super::table_input::throughput::Capacity;
+use crate::constraints::{TableNameRule, Violations};
+use crate::error::ApiError;
+use crate::json::Writer;
+use crate::json::decode::{request, shape};
+use crate::messages::{backup, parameter_not_supported, request as request_texts};
+use crate::render::{Presentation, ShownWarmThroughput, write_table};
+use crate::{Context, Reply};
+
+pub(crate) async fn to_point_in_time(
+    context: &Context<'_>,
+    body: &[u8],
+) -> Result<Reply, ApiError> {
+    let input: RestoreTableToPointInTimeInput = request(body)?;
+    let mut violations = Violations::new();
+    let target = constrain_target(input.target_table_name.as_deref(), &mut violations);
+    if let Some(name) = &input.source_table_name {
+        violations.name(name, "sourceTableName");
+    }
+    let overrides = OverridesInput {
+        billing_mode: input.billing_mode_override,
+        global_indexes: input.global_secondary_index_override,
+        local_indexes: input.local_secondary_index_override,
+        provisioned: input.provisioned_throughput_override,
+        on_demand: input.on_demand_throughput_override,
+        encryption: input.sse_specification_override,
+        vector_indexes: input.vector_index_override,
+    };
+    let overrides = overrides.constrain(&mut violations);
+    violations.finish()?;
+    let name = source(context, input.source_table_arn, input.source_table_name)?;
+    let time = time(input.restore_date_time, input.use_latest_restorable_time)?;
+    let source = RestoreFrom::Table { name, time };
+    restore(context, source, target, overrides?).await
+}
+
+pub(crate) async fn from_backup(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
+    let input: RestoreTableFromBackupInput = request(body)?;
+    let mut violations = Violations::new();
+    let target = constrain_target(input.target_table_name.as_deref(), &mut violations);
+    let arn = constrain_backup_arn(input.backup_arn, &mut violations);
+    let overrides = OverridesInput {
+        billing_mode: input.billing_mode_override,
+        global_indexes: input.global_secondary_index_override,
+        local_indexes: input.local_secondary_index_override,
+        provisioned: input.provisioned_throughput_override,
+        on_demand: input.on_demand_throughput_override,
+        encryption: input.sse_specification_override,
+        vector_indexes: input.vector_index_override,
+    };
+    let overrides = overrides.constrain(&mut violations);
+    violations.finish()?;
+    let BackupArn { table, id } = BackupArn::parse(context, &arn)?;
+    let source = RestoreFrom::Backup { table, id };
+    restore(context, source, target, overrides?).await
+}
+
+shape! {
+    struct RestoreTableToPointInTimeInput {
+        "SourceTableArn" => source_table_arn: String,
+        "SourceTableName" => source_table_name: String,
+        "TargetTableName" => target_table_name: String,
+        "UseLatestRestorableTime" => use_latest_restorable_time: bool,
+        "RestoreDateTime" => restore_date_time: WireTimestamp,
+        "BillingModeOverride" => billing_mode_override: String,
+        "GlobalSecondaryIndexOverride" => global_secondary_index_override:
+            Vec<GlobalSecondaryIndex>,
+        "LocalSecondaryIndexOverride" => local_secondary_index_override: Vec<LocalSecondaryIndex>,
+        "ProvisionedThroughputOverride" => provisioned_throughput_override: ProvisionedThroughput,
+        "OnDemandThroughputOverride" => on_demand_throughput_override: OnDemandThroughput,
+        "SSESpecificationOverride" => sse_specification_override: SSESpecification,
+        "VectorIndexOverride" => vector_index_override: Vec<Unread>,
+    }
+
+    struct RestoreTableFromBackupInput {
+        "TargetTableName" => target_table_name: String,
+        "BackupArn" => backup_arn: String,
+        "BillingModeOverride" => billing_mode_override: String,
+        "GlobalSecondaryIndexOverride" => global_secondary_index_override:
+            Vec<GlobalSecondaryIndex>,
+        "LocalSecondaryIndexOverride" => local_secondary_index_override: Vec<LocalSecondaryIndex>,
+        "ProvisionedThroughputOverride" => provisioned_throughput_override: ProvisionedThroughput,
+        "OnDemandThroughputOverride" => on_demand_throughput_override: OnDemandThroughput,
+        "SSESpecificationOverride" => sse_specification_override: SSESpecification,
+        "VectorIndexOverride" => vector_index_override: Vec<Unread>,
+    }
+}
+
+fn constrain_target(name: Option<&str>, violations: &mut Violations) -> String {
+    let given = name.is_some();
+    let name = violations.required(name.map(str::to_owned), "targetTableName");
+    if given {
+        violations.name(&name, "targetTableName");
+    }
+    name
+}
+
+fn source(
+    context: &Context<'_>,
+    arn: Option<String>,
+    name: Option<String>,
+) -> Result<TableName, ApiError> {
+    match (&arn, &name) {
+        (Some(_), Some(_)) => Err(backup::one_source()),
+        (None, None) => Err(request_texts::table_name_required()),
+        _ => context.table_name(arn.or(name).as_deref(), TableNameRule::Settings),
+    }
+}
+
+fn time(at: Option<WireTimestamp>, use_latest: Option<bool>) -> Result<RestoreTime, ApiError> {
+    match (at, use_latest.unwrap_or(false)) {
+        (Some(_), true) => Err(backup::two_restore_times()),
+        (None, false) => Err(backup::no_restore_time()),
+        (None, true) => Ok(RestoreTime::Latest),
+        (Some(at), false) => Ok(RestoreTime::Second(at.at_ms / 1_000)),
+    }
+}
+
+/// The overrides of either operation.
+struct OverridesInput {
+    billing_mode: Option<String>,
+    global_indexes: Option<Vec<GlobalSecondaryIndex>>,
+    local_indexes: Option<Vec<LocalSecondaryIndex>>,
+    provisioned: Option<ProvisionedThroughput>,
+    on_demand: Option<OnDemandThroughput>,
+    encryption: Option<SSESpecification>,
+    vector_indexes: Option<Vec<Unread>>,
+}
+
+impl OverridesInput {
+    /// Checks the constraints at once. The result holds what the other rules say, which are reported
+    /// later.
+    fn constrain(self, violations: &mut Violations) -> Result<RestoreOverrides, ApiError> {
+        let billing_mode = violations.enumeration(
+            self.billing_mode.as_deref(),
+            "billingModeOverride",
+            &BILLING_MODE,
+        );
+        let mut global = |(position, index)| {
+            let path = format!("globalSecondaryIndexOverride.{}.member", position + 1);
+            IndexInput::constrain_global(index, &path, violations)
+        };
+        let global_indexes: Option<Vec<IndexInput>> = self
+            .global_indexes
+            .map(|given| given.into_iter().enumerate().map(&mut global).collect());
+        let mut local = |(position, index)| {
+            let path = format!("localSecondaryIndexOverride.{}.member", position + 1);
+            IndexInput::constrain_local(index, &path, violations)
+        };
+        let local_indexes: Option<Vec<IndexInput>> =
+            self.local_indexes.map(|given| given.into_iter().enumerate().map(&mut local).collect());
+        let capacity = Capacity::constrain(self.provisioned, self.on_demand, None, "", violations);
+        let encryption = self.encryption.map(|given| EncryptionInput::constrain(given, violations));
+        if self.vector_indexes.is_some() {
+            return Err(parameter_not_supported("VectorIndexOverride"));
+        }
+        if let Some(member) = capacity.on_demand_out_of_range() {
+            return Err(backup::on_demand_maximum_range(member));
+        }
+        let overrides = |indexes: Option<Vec<IndexInput>>| {
+            let indexes = indexes.map(|indexes| indexes.iter().map(index_override).collect());
+            indexes.transpose()
+        };
+        Ok(RestoreOverrides {
+            billing_mode,
+            throughput: capacity.settings(),
+            local_indexes: overrides(local_indexes)?,
+            global_indexes: overrides(global_indexes)?,
+            encryption: encryption.map(EncryptionInput::resolve).transpose()?,
+        })
+    }
+}
+
+fn index_override(index: &IndexInput) -> Result<IndexOverride, ApiError> {
+    let names = |is_sort: bool| {
+        let keys = index.keys.iter().filter(|key| (key.key_type == KeyType::Range) == is_sort);
+        keys.map(|key: &KeyElement| key.name.clone()).collect()
+    };
+    Ok(IndexOverride {
+        name: index.name.clone(),
+        partition: names(false),
+        sort: names(true),
+        projection: index.projection()?,
+        throughput: index.capacity.settings(),
+    })
+}
+
+async fn restore(
+    context: &Context<'_>,
+    source: RestoreFrom,
+    target: String,
+    overrides: RestoreOverrides,
+) -> Result<Reply, ApiError> {
+    let target = TableName { namespace: context.namespace.clone(), name: target };
+    let backup_arn = match &source {
+        RestoreFrom::Backup { table, id } => {
+            Some(zenobe_engine::backups::backup_arn(&table.namespace, &table.name, id))
+        }
+        RestoreFrom::Table { .. } => None,
+    };
+    let restored = context.engine.restore_table(RestoreTable { source, target, overrides }).await;
+    let restored = restored.map_err(|error| match (&error, &backup_arn) {
+        (Error::History(HistoryError::BackupNotFound { .. }), Some(arn)) => {
+            backup::backup_not_found(arn)
+        }
+        _ => context.backup(error),
+    })?;
+    Ok(render(&restored, context.engine.clock().now_ms()))
+}
+
+fn render(created: &TableDescription, now_ms: u64) -> Reply {
+    let indexes = &created.definition.global_indexes;
+    let presentation = Presentation {
+        table_status: Some("CREATING"),
+        index_status: indexes.iter().map(|index| (index.name.clone(), "CREATING")).collect(),
+        shows_backfilling: false,
+        shows_on_demand_since: false,
+        warm_throughput: ShownWarmThroughput::Only(&[]),
+        ..Presentation::described(now_ms)
+    };
+    let mut writer = Writer::new();
+    writer.object(|writer| write_table(writer.name("TableDescription"), created, &presentation));
+    Reply(writer.finish())
+}

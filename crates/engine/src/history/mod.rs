@@ -1,0 +1,148 @@
+//! Point-in-time recovery: a table's past, kept by every change and read as of a time.
+//!
+//! While it is on, [`crate::change`] writes an undo row with each change. The rest is here: switching it on and off
+//! ([`settings`]), reading the past ([`past`]), one item's versions ([`versions`]), and trimming what is older than the period
+//! ([`trim`]).
+//!
+//! **Stamps.** Undo rows carry the store's commit stamps ([`zenobe_store::stamp`]), so "everything up to a stamp" is one state
+//! of the table. A stamp's time is what its writer's clock showed before the commit, so changes with an earlier stamp may
+//! still be on their way when somebody asks for a time. Therefore the table's clock is advanced to that time first
+//! ([`Engine::pass`]): what is committed afterwards comes later. A time that has been read stays as it was read.
+
+mod past;
+pub(crate) mod settings;
+mod trim;
+mod versions;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use zenobe_store::{Batch, WriteSet, write_with};
+
+use crate::Engine;
+use crate::catalog::{HistoryKeys, Table};
+use crate::error::{Error, HistoryError, Result};
+use crate::schema::HistorySettings;
+
+pub(crate) use past::Past;
+pub use settings::{ContinuousBackups, HistorySize};
+pub(crate) use trim::trim_all;
+pub use versions::{ItemHistory, Version};
+pub use zenobe_store::Stamp;
+
+const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+
+/// A moment in the past, to the millisecond: everything that was committed up to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AsOf {
+    at_ms: u64,
+}
+
+impl AsOf {
+    pub fn ms(at_ms: u64) -> AsOf {
+        AsOf { at_ms }
+    }
+
+    /// A whole second: everything that was committed up to its end.
+    pub fn second(second: u64) -> AsOf {
+        AsOf { at_ms: second.saturating_mul(1_000).saturating_add(999) }
+    }
+
+    pub(crate) fn stamp(self) -> Stamp {
+        Stamp::last_of_ms(self.at_ms)
+    }
+}
+
+/// The times that can be restored, in milliseconds since the epoch. They are whole seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    pub earliest_ms: u64,
+    pub latest_ms: u64,
+}
+
+impl Window {
+    /// `lag_ms` is how far the latest time lies back.
+    pub(crate) fn new(settings: &HistorySettings, now_ms: u64, lag_ms: u64) -> Window {
+        let period_ms = u64::from(settings.period_days) * DAY_MS;
+        let earliest_ms = settings.since_ms.max(now_ms.saturating_sub(period_ms));
+        let latest_ms = settings.since_ms.max(now_ms.saturating_sub(lag_ms));
+        let whole_second = |ms: u64| ms / 1_000 * 1_000;
+        Window { earliest_ms: whole_second(earliest_ms), latest_ms: whole_second(latest_ms) }
+    }
+
+    /// Whether a time lies within, to the second.
+    pub(crate) fn check(&self, at_ms: u64) -> Result<(), HistoryError> {
+        let Window { earliest_ms, latest_ms } = *self;
+        match (earliest_ms..latest_ms + 1_000).contains(&at_ms) {
+            true => Ok(()),
+            false => Err(HistoryError::OutsideWindow { at_ms, earliest_ms, latest_ms }),
+        }
+    }
+}
+
+impl Engine {
+    /// The table's items as of a time, from the current state of the store.
+    pub(crate) async fn past(&self, table: &Table, as_of: AsOf) -> Result<Past> {
+        let definition = table.definition();
+        let (Some(settings), Some(history)) = (&definition.history, table.history()) else {
+            return Err(HistoryError::Off { table: definition.name.clone() }.into());
+        };
+        Window::new(settings, self.trusted_clock.read().stamp_ms, 0).check(as_of.at_ms)?;
+        let at = as_of.stamp();
+        self.pass(history, at).await?;
+        Ok(Past {
+            now: self.store.snapshot(),
+            item_prefix: table.item_prefix().clone(),
+            undo_prefix: history.prefix.clone(),
+            at,
+        })
+    }
+
+    /// Advances the table's clock, so that everything that is committed from now on has a later stamp.
+    pub(crate) async fn pass(&self, history: &HistoryKeys, at: Stamp) -> Result<()> {
+        if history.passed.load(Ordering::Acquire) >= at.to_bits() {
+            return Ok(());
+        }
+        let advance = |_: &[Option<zenobe_store::Value>]| {
+            let mut batch = Batch::new();
+            batch.advance(history.clock.clone(), at);
+            Ok::<_, Error>((batch, ()))
+        };
+        write_with(&*self.store, WriteSet::default(), advance).await??;
+        history.passed.fetch_max(at.to_bits(), Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// Like [`Engine::past`], if a time is given.
+    pub(crate) async fn past_if(
+        &self,
+        table: &Arc<Table>,
+        as_of: Option<AsOf>,
+    ) -> Result<Option<Past>> {
+        match as_of {
+            None => Ok(None),
+            Some(as_of) => Ok(Some(Box::pin(self.past(table, as_of)).await?)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_window_is_the_period_or_since_it_was_switched_on() {
+        let settings = HistorySettings { era: 1, since_ms: 10 * DAY_MS + 700, period_days: 2 };
+        let window = |now_ms, lag_ms| Window::new(&settings, now_ms, lag_ms);
+        let young = window(11 * DAY_MS, 0);
+        assert_eq!((young.earliest_ms, young.latest_ms), (10 * DAY_MS, 11 * DAY_MS));
+        let old = window(20 * DAY_MS + 999, 300_000);
+        assert_eq!((old.earliest_ms, old.latest_ms), (18 * DAY_MS, 20 * DAY_MS - 300_000));
+        // The latest time is never before the earliest.
+        let new = window(10 * DAY_MS + 800, 300_000);
+        assert_eq!((new.earliest_ms, new.latest_ms), (10 * DAY_MS, 10 * DAY_MS));
+        assert!(new.check(10 * DAY_MS + 999).is_ok());
+        assert!(new.check(10 * DAY_MS + 1_000).is_err());
+        assert!(new.check(10 * DAY_MS - 1).is_err());
+    }
+}

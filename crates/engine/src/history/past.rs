@@ -1,0 +1,338 @@
+//! The items of a table as they were, read as if they were the store's.
+//!
+//! An undo row holds the image that a change replaced, under the change's stamp. So an item as of a stamp is the image in
+//! its first undo row after that stamp, or the item itself if it has not changed since. A table as of a stamp is a merge of
+//! its items with these images, in key order: no replay, no base snapshot, and no long-lived snapshot of the store, because
+//! every page can be read from another state of the store.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, FutureExt};
+use zenobe_store::stamp::stamped_key;
+use zenobe_store::{
+    Direction, Error, Key, KeyRange, Reader, Result, Stamp, Value, Visitor, prefix_end,
+};
+
+use crate::keyspace;
+
+/// How many images the first chunk of a scan fetches. Each later chunk fetches twice as many.
+const CHUNK_IMAGES_MIN: usize = 16;
+const CHUNK_IMAGES_MAX: usize = 1_024;
+const CHUNK_BYTES_MAX: usize = 1 << 20;
+
+/// After so many rows of one item, the scan seeks past the rest of them instead of reading them: the history of a hot item is
+/// long.
+const ROWS_BEFORE_SEEK: usize = 16;
+
+/// More than any stamp.
+const AFTER_STAMPS: [u8; Stamp::LENGTH + 1] = [0xFF; Stamp::LENGTH + 1];
+
+/// Reads a table's items as of a stamp, from one state of the store. Other keys are read as they are.
+pub(crate) struct Past {
+    pub now: Arc<dyn Reader>,
+    pub item_prefix: Key,
+    pub undo_prefix: Key,
+    pub at: Stamp,
+}
+
+/// An item that has changed since: its key, and its image back then, if there was one.
+type Image = (Key, Option<Value>);
+
+/// Images of the first items of a range that have changed since, in the order of the scan.
+struct Chunk {
+    images: Vec<Image>,
+    is_last: bool,
+}
+
+impl Past {
+    async fn item(&self, key: &[u8]) -> Result<Option<Value>> {
+        match self.image(&keyspace::undo_key(&self.undo_prefix, key)).await? {
+            Some(image) => Ok(image),
+            None => self.now.get(key).await,
+        }
+    }
+
+    /// The image that an item's first change since has replaced; `None` if it has not changed.
+    async fn image(&self, undo_key: &[u8]) -> Result<Option<Option<Value>>> {
+        let first = stamped_key(undo_key, self.at.next());
+        let range = KeyRange::new(first, [undo_key, &AFTER_STAMPS].concat());
+        let mut found = None;
+        let mut visit = |_: &[u8], image: &[u8]| {
+            found = Some(decode_image(image));
+            ControlFlow::Break(())
+        };
+        self.now.scan_then_get(range, Direction::Forward, Some(1), &mut visit, &[]).await?;
+        Ok(found)
+    }
+
+    async fn scan_items(
+        &self,
+        range: KeyRange,
+        direction: Direction,
+        visit: &mut Visitor<'_>,
+    ) -> Result<()> {
+        let mut rows = self.undo_range(&range);
+        let mut left = range;
+        let mut images_max = CHUNK_IMAGES_MIN;
+        while !left.is_empty() {
+            let chunk = self.chunk(&left, rows.clone(), direction, images_max).await?;
+            let last = chunk.images.last().map(|(key, _)| key.clone()).filter(|_| !chunk.is_last);
+            let (part, rest) = match &last {
+                Some(last) => split(left, last, direction),
+                None => (left, KeyRange::new("", "")),
+            };
+            if self.merge(part, direction, &chunk.images, visit).await?.is_break() {
+                return Ok(());
+            }
+            if let Some(last) = last {
+                let undo_key = keyspace::undo_key(&self.undo_prefix, &last);
+                match direction {
+                    Direction::Forward => {
+                        rows.start = [&undo_key, &AFTER_STAMPS[..]].concat().into();
+                    }
+                    Direction::Reverse => rows.end = Some(undo_key),
+                }
+            }
+            left = rest;
+            images_max = (2 * images_max).min(CHUNK_IMAGES_MAX);
+        }
+        Ok(())
+    }
+
+    /// The undo rows of a range of items, and perhaps of a few more: a range that ends right behind an item ends before the
+    /// item's rows.
+    fn undo_range(&self, items: &KeyRange) -> KeyRange {
+        let start = keyspace::undo_key(&self.undo_prefix, &items.start);
+        let end = items.end.as_ref().filter(|end| end.starts_with(&self.item_prefix));
+        let end = match end {
+            None => prefix_end(&self.undo_prefix),
+            Some(end) => Some(match end.strip_suffix(&[0]) {
+                Some(item) if item.len() >= self.item_prefix.len() => {
+                    let undo_key = keyspace::undo_key(&self.undo_prefix, item);
+                    [&undo_key[..], &AFTER_STAMPS].concat().into()
+                }
+                _ => keyspace::undo_key(&self.undo_prefix, end),
+            }),
+        };
+        KeyRange { start, end }
+    }
+
+    /// Reads undo rows until there are enough images.
+    async fn chunk(
+        &self,
+        items: &KeyRange,
+        mut rows: KeyRange,
+        direction: Direction,
+        images_max: usize,
+    ) -> Result<Chunk> {
+        let mut collector = Collector::new(self, items, direction, images_max);
+        loop {
+            collector.rows_of_item = 0;
+            let mut visit = |key: &[u8], image: &[u8]| collector.visit(key, image);
+            self.now.scan(rows.clone(), direction, &mut visit).await?;
+            if let Some(detail) = collector.damage {
+                return Err(Error::Corrupt { detail });
+            }
+            match collector.stop.take() {
+                None => return Ok(Chunk { images: collector.images, is_last: true }),
+                Some(Stop::Full) => {
+                    return Ok(Chunk { images: collector.images, is_last: false });
+                }
+                Some(Stop::Seek(item)) => self.seek(&item, &mut collector, &mut rows).await?,
+            }
+        }
+    }
+
+    /// Decides about an item with many rows, and moves `rows` past them.
+    async fn seek(
+        &self,
+        item: &Key,
+        collector: &mut Collector<'_>,
+        rows: &mut KeyRange,
+    ) -> Result<()> {
+        let undo_key = keyspace::undo_key(&self.undo_prefix, item);
+        if collector.items.contains(item)
+            && let Some(image) = self.image(&undo_key).await?
+        {
+            collector.replace(item, image);
+        }
+        match collector.direction {
+            Direction::Forward => rows.start = [&undo_key[..], &AFTER_STAMPS].concat().into(),
+            Direction::Reverse => rows.end = Some(undo_key),
+        }
+        Ok(())
+    }
+
+    /// Visits the items of a range, or their images where there are any.
+    async fn merge(
+        &self,
+        items: KeyRange,
+        direction: Direction,
+        images: &[Image],
+        visit: &mut Visitor<'_>,
+    ) -> Result<ControlFlow<()>> {
+        let is_before = |left: &[u8], right: &[u8]| match direction {
+            Direction::Forward => left < right,
+            Direction::Reverse => left > right,
+        };
+        let mut images = images.iter().peekable();
+        let mut flow = ControlFlow::Continue(());
+        let mut visit_item = |key: &[u8], value: &[u8]| {
+            // Items that have been deleted since.
+            while let Some((deleted, image)) = images.next_if(|image| is_before(&image.0, key)) {
+                flow = image.as_ref().map_or(flow, |image| visit(deleted, image));
+                if flow.is_break() {
+                    return flow;
+                }
+            }
+            flow = match images.next_if(|image| image.0 == key) {
+                Some((_, Some(image))) => visit(key, image),
+                Some((_, None)) => ControlFlow::Continue(()),
+                None => visit(key, value),
+            };
+            flow
+        };
+        self.now.scan(items, direction, &mut visit_item).await?;
+        for (deleted, image) in images {
+            if flow.is_break() {
+                break;
+            }
+            flow = image.as_ref().map_or(flow, |image| visit(deleted, image));
+        }
+        Ok(flow)
+    }
+}
+
+enum Stop {
+    Full,
+    /// This item has many rows.
+    Seek(Key),
+}
+
+/// Turns undo rows, in the order of a scan, into images.
+struct Collector<'a> {
+    past: &'a Past,
+    items: &'a KeyRange,
+    direction: Direction,
+    images_max: usize,
+    images: Vec<Image>,
+    size_bytes: usize,
+    /// The item of the last row, and how many rows of it have been visited in a row.
+    item: Option<Key>,
+    rows_of_item: usize,
+    stop: Option<Stop>,
+    damage: Option<String>,
+}
+
+impl<'a> Collector<'a> {
+    fn new(
+        past: &'a Past,
+        items: &'a KeyRange,
+        direction: Direction,
+        images_max: usize,
+    ) -> Collector<'a> {
+        Collector {
+            past,
+            items,
+            direction,
+            images_max,
+            images: Vec::new(),
+            size_bytes: 0,
+            item: None,
+            rows_of_item: 0,
+            stop: None,
+            damage: None,
+        }
+    }
+
+    fn visit(&mut self, row: &[u8], image: &[u8]) -> ControlFlow<()> {
+        let Some((item, stamp)) = keyspace::parts_of_undo(&self.past.item_prefix, row) else {
+            self.damage = Some("the key of an undo row".to_owned());
+            return ControlFlow::Break(());
+        };
+        if self.item.as_ref() == Some(&item) {
+            self.rows_of_item += 1;
+        } else if self.is_full() {
+            self.stop = Some(Stop::Full);
+            return ControlFlow::Break(());
+        } else {
+            self.rows_of_item = 1;
+            self.item = Some(item.clone());
+        }
+        if self.rows_of_item > ROWS_BEFORE_SEEK {
+            self.stop = Some(Stop::Seek(item));
+            return ControlFlow::Break(());
+        }
+        if stamp > self.past.at && self.items.contains(&item) {
+            let is_known = self.images.last().is_some_and(|(known, _)| *known == item);
+            // Forward, an item's first row after the stamp is the one that counts; in reverse, its last.
+            if !is_known || self.direction == Direction::Reverse {
+                self.replace(&item, decode_image(image));
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn is_full(&self) -> bool {
+        self.images.len() >= self.images_max || self.size_bytes >= CHUNK_BYTES_MAX
+    }
+
+    fn replace(&mut self, item: &Key, image: Option<Value>) {
+        self.size_bytes += item.len() + image.as_ref().map_or(0, Value::len);
+        if self.images.last().is_some_and(|(last, _)| last == item) {
+            self.images.pop();
+        }
+        self.images.push((item.clone(), image));
+    }
+}
+
+fn decode_image(image: &[u8]) -> Option<Value> {
+    (!image.is_empty()).then(|| Value::copy_from_slice(image))
+}
+
+/// The part of a range up to an item, in the order of the scan, and the rest.
+fn split(range: KeyRange, last: &Key, direction: Direction) -> (KeyRange, KeyRange) {
+    let KeyRange { start, end } = range;
+    match direction {
+        Direction::Forward => {
+            let behind: Key = [&last[..], &[0]].concat().into();
+            (KeyRange::new(start, behind.clone()), KeyRange { start: behind, end })
+        }
+        Direction::Reverse => {
+            (KeyRange { start: last.clone(), end }, KeyRange::new(start, last.clone()))
+        }
+    }
+}
+
+impl Reader for Past {
+    fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Value>>> {
+        match key.starts_with(&self.item_prefix) {
+            true => self.item(key).boxed(),
+            false => self.now.get(key),
+        }
+    }
+
+    fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
+        async move {
+            let mut values = Vec::with_capacity(keys.len());
+            for key in keys {
+                values.push(self.get(key).await?);
+            }
+            Ok(values)
+        }
+        .boxed()
+    }
+
+    fn scan<'a>(
+        &'a self,
+        range: KeyRange,
+        direction: Direction,
+        visit: &'a mut Visitor<'a>,
+    ) -> BoxFuture<'a, Result<()>> {
+        match range.start.starts_with(&self.item_prefix) {
+            true => self.scan_items(range, direction, visit).boxed(),
+            false => self.now.scan(range, direction, visit),
+        }
+    }
+}

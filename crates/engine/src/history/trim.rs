@@ -1,0 +1,215 @@
+//! Trims undo rows that are older than a table's period.
+//!
+//! Undo rows lie beside their item's others, not in the order of time. So a sweep walks all of them in bounded steps, at the
+//! pace of background work, and deletes what is too old. It begins again once a twenty-fourth of the period has passed: what is
+//! kept too long is at most that much. A second index in the order of time would cost every write another row; a sweep costs
+//! nothing until something is too old.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use zenobe_store::{Batch, Direction, Key, KeyRange, Stamp, Value, WriteSet, write_with};
+
+use crate::Engine;
+use crate::catalog::{GuardCheck, HistoryKeys, Table};
+use crate::change::undo::row_size_bytes;
+use crate::error::{Error, Result};
+use crate::keyspace;
+use crate::lease::Lease;
+use crate::row::Fields;
+use crate::schema::HistorySettings;
+
+use super::DAY_MS;
+
+/// How many rows a step walks.
+const ROWS_AT_ONCE_MAX: usize = 2_000;
+/// After so many rows of one item that are young enough, the sweep goes on with the next item.
+const YOUNG_ROWS_MAX: usize = 16;
+const SWEEPS_PER_PERIOD: u64 = 24;
+
+/// Trims every table's history. If one table fails, the others still proceed.
+pub(crate) async fn trim_all(engine: &Engine, lease: &Lease) -> Result<()> {
+    let mut outcome = Ok(());
+    for table in engine.catalog.tables().values() {
+        let trimmed = match trim(engine, table, lease).await {
+            Err(Error::TableNotFound { .. }) => Ok(()),
+            Err(error @ Error::LeaseLost { .. }) => return Err(error),
+            trimmed => trimmed,
+        };
+        if let Err(error) = &trimmed {
+            let table = &table.definition().name;
+            tracing::error!(table, %error, "trimming the history of a table failed; retrying");
+        }
+        outcome = outcome.and(trimmed);
+    }
+    outcome
+}
+
+async fn trim(engine: &Engine, table: &Arc<Table>, lease: &Lease) -> Result<()> {
+    let (Some(settings), Some(history)) = (&table.definition().history, table.history()) else {
+        return Ok(());
+    };
+    let progress_key = keyspace::trim_progress(table.definition().id);
+    let mut sweep = match due_sweep(engine, settings, &progress_key).await? {
+        Some(sweep) => sweep,
+        None => return Ok(()),
+    };
+    let mut horizon = Stamp::first_of_ms(sweep.horizon_ms);
+    if let Some(pinned) = engine.pinned_by_restores(table.definition().id).await? {
+        horizon = horizon.min(pinned.next());
+    }
+    loop {
+        let step = engine.background.pace.begin_step();
+        let walked = walk(engine, table, history, &sweep, horizon).await?;
+        sweep.position = walked.position.clone();
+        let target = Target { table, history, progress_key: &progress_key, lease };
+        if !target.delete(engine, &walked, &sweep).await? || sweep.position.is_none() {
+            return Ok(());
+        }
+        step.rest().await;
+    }
+}
+
+/// The sweep that was interrupted, or a new one if it is time.
+async fn due_sweep(
+    engine: &Engine,
+    settings: &HistorySettings,
+    progress_key: &Key,
+) -> Result<Option<Sweep>> {
+    let period_ms = u64::from(settings.period_days) * DAY_MS;
+    let moment = engine.trusted_clock.read();
+    if moment.is_paused {
+        return Ok(None);
+    }
+    let horizon_ms = moment.past_ms.saturating_sub(period_ms + engine.clock_skew_ms);
+    let stored = engine.store.get(progress_key).await?;
+    let stored = stored.as_ref().map(|row| Sweep::decode(row)).transpose()?;
+    let last_ms = match stored.filter(|sweep| sweep.era == settings.era) {
+        Some(unfinished) if unfinished.position.is_some() => return Ok(Some(unfinished)),
+        Some(finished) => finished.horizon_ms + period_ms / SWEEPS_PER_PERIOD,
+        None => settings.since_ms,
+    };
+    let sweep = Sweep { era: settings.era, horizon_ms, position: Some(Key::new()) };
+    Ok((horizon_ms > last_ms).then_some(sweep))
+}
+
+/// A walk through the history of a table, as stored.
+struct Sweep {
+    era: u32,
+    /// What is older goes.
+    horizon_ms: u64,
+    /// Where the next step begins; `None` once it is finished.
+    position: Option<Key>,
+}
+
+const WHAT: &str = "the row of a sweep";
+
+impl Sweep {
+    fn encode(&self) -> Value {
+        let mut fields = Fields::default();
+        fields.number("era", u64::from(self.era));
+        fields.number("horizon_ms", self.horizon_ms);
+        if let Some(position) = &self.position {
+            fields.bytes("position", position);
+        }
+        fields.encode()
+    }
+
+    fn decode(row: &[u8]) -> Result<Sweep> {
+        let mut fields = Fields::decode(row, WHAT)?;
+        Ok(Sweep {
+            era: fields.take_u32("era")?,
+            horizon_ms: fields.take_number("horizon_ms")?,
+            position: match fields.0.contains_key("position") {
+                true => Some(fields.take_bytes("position")?.into()),
+                false => None,
+            },
+        })
+    }
+}
+
+/// What a step found.
+struct Walked {
+    old: Vec<Key>,
+    size_bytes: i64,
+    /// Where the next step begins, if there is one.
+    position: Option<Key>,
+}
+
+async fn walk(
+    engine: &Engine,
+    table: &Table,
+    history: &HistoryKeys,
+    sweep: &Sweep,
+    horizon: Stamp,
+) -> Result<Walked> {
+    let mut range = KeyRange::prefix(history.prefix.clone());
+    if let Some(position) = sweep.position.as_ref().filter(|position| !position.is_empty()) {
+        range.start = position.clone();
+    }
+    let mut walked = Walked { old: Vec::new(), size_bytes: 0, position: None };
+    let (mut rows, mut item, mut young_rows, mut damaged) = (0, Key::new(), 0, false);
+    let mut visit = |key: &[u8], image: &[u8]| {
+        let Some((item_key, stamp)) = keyspace::parts_of_undo(table.item_prefix(), key) else {
+            damaged = true;
+            return ControlFlow::Break(());
+        };
+        rows += 1;
+        if stamp < horizon {
+            walked.old.push(Key::copy_from_slice(key));
+            walked.size_bytes += row_size_bytes(key.len(), image);
+        } else if item == item_key {
+            young_rows += 1;
+        } else {
+            (item, young_rows) = (item_key, 1);
+        }
+        if rows >= ROWS_AT_ONCE_MAX {
+            walked.position = Some([key, &[0]].concat().into());
+        } else if young_rows >= YOUNG_ROWS_MAX {
+            let undo_key = keyspace::undo_key(&history.prefix, &item);
+            walked.position = Some([&undo_key[..], &[0xFF; Stamp::LENGTH]].concat().into());
+        }
+        match walked.position {
+            None => ControlFlow::Continue(()),
+            Some(_) => ControlFlow::Break(()),
+        }
+    };
+    engine.store.scan(range, Direction::Forward, &mut visit).await?;
+    if damaged {
+        return Err(Error::Corrupt { detail: "the key of an undo row".to_owned() });
+    }
+    Ok(walked)
+}
+
+/// What is trimmed.
+struct Target<'a> {
+    table: &'a Table,
+    history: &'a HistoryKeys,
+    progress_key: &'a Key,
+    lease: &'a Lease,
+}
+
+impl Target<'_> {
+    /// Deletes what a step found, and stores how far the sweep has come. Returns whether the table still has this history.
+    async fn delete(&self, engine: &Engine, walked: &Walked, sweep: &Sweep) -> Result<bool> {
+        let Target { table, history, progress_key, lease } = *self;
+        let guards = [&[table.guard_key().clone()], lease.guards()].concat();
+        let set = WriteSet { guards: &guards, keys: std::slice::from_ref(progress_key) };
+        let deleted = write_with(&*engine.store, set, |reads| {
+            lease.check(&reads[1..guards.len()])?;
+            let mut batch = Batch::new();
+            let is_current = table.check_guard(reads[0].as_ref()) == GuardCheck::Current;
+            if is_current {
+                walked.old.iter().for_each(|row| batch.delete(row.clone()));
+                if !walked.old.is_empty() {
+                    batch.add(history.count.clone(), -(walked.old.len() as i64));
+                    batch.add(history.size_bytes.clone(), -walked.size_bytes);
+                }
+                batch.put(progress_key.clone(), sweep.encode());
+            }
+            Ok::<_, Error>((batch, is_current))
+        });
+        let (is_current, _) = deleted.await??;
+        Ok(is_current)
+    }
+}

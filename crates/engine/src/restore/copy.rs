@@ -1,0 +1,162 @@
+//! Copies a table's past into a new table.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, FutureExt, join};
+use tokio::time::Instant;
+use zenobe_store::{Direction, Key, KeyRange, Reader};
+use zenobe_value::EncodedItem;
+
+use super::{KIND, Progress, Source};
+use crate::Engine;
+use crate::backups::is_backed_up;
+use crate::catalog::Table;
+use crate::catalog::definition_row;
+use crate::error::{Error, Result};
+use crate::history::Past;
+use crate::jobs::{FailedTable, Job, JobHandler};
+use crate::keyspace;
+use crate::write::decode_stored;
+
+/// How much is read, and written in one atomic write.
+const STEP_ITEMS_MAX: usize = 2_000;
+const STEP_BYTES_MAX: usize = 2 << 20;
+/// Putting an item twice does no harm, so the progress is stored now and then.
+const SAVE_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Runs restores.
+pub struct RestoreHandler;
+
+impl JobHandler for RestoreHandler {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn run<'a>(&'a self, engine: &'a Engine, job: &'a mut Job) -> BoxFuture<'a, Result<()>> {
+        run(engine, job).boxed()
+    }
+}
+
+async fn run(engine: &Engine, job: &mut Job) -> Result<()> {
+    let source = Source::decode(job.row().parameters.clone())?;
+    let mut progress = Progress::decode(&job.row().progress)?;
+    let name = crate::command::TableName {
+        namespace: Arc::new(job.row().namespace.clone()),
+        name: job.row().table.clone().unwrap_or_default(),
+    };
+    let id = job.row().id.clone();
+    let Some(table) = engine.filling_table(&name, &id).await? else {
+        let message = "The table to restore to is gone.";
+        return job
+            .fail(engine, "TargetGone", message, progress.encode(), FailedTable::Delete)
+            .await;
+    };
+    let mut saved_at = Instant::now();
+    let mut step = read(engine, &source, &progress).await?;
+    loop {
+        let Step::Items(items) = step else {
+            let message =
+                "The history or the backup that the table was being restored from is gone.";
+            let progress = progress.encode();
+            return job.fail(engine, "SourceGone", message, progress, FailedTable::Delete).await;
+        };
+        if items.is_empty() {
+            return job.finish(engine, progress.encode()).await;
+        }
+        let paced = engine.background.pace.begin_step();
+        progress = progress.after(&items);
+        // The next items are read while these are written.
+        let (written, next) =
+            join(write(engine, &table, &items, job), read(engine, &source, &progress)).await;
+        written?;
+        step = next?;
+        if saved_at.elapsed() >= SAVE_INTERVAL {
+            job.save(engine, progress.encode()).await?;
+            saved_at = Instant::now();
+        }
+        paced.rest().await;
+    }
+}
+
+/// What the next step copies, with the keys in the source.
+enum Step {
+    Items(Vec<(Key, EncodedItem)>),
+    Gone,
+}
+
+async fn read(engine: &Engine, source: &Source, progress: &Progress) -> Result<Step> {
+    let now = engine.store.snapshot();
+    if !is_intact(&*now, source).await? {
+        return Ok(Step::Gone);
+    }
+    let item_prefix = keyspace::item_prefix(source.id);
+    let mut range = KeyRange::prefix(item_prefix.clone());
+    if let Some(position) = &progress.position {
+        range.start = [&position[..], &[0]].concat().into();
+    }
+    let reader: Arc<dyn Reader> = match source.era {
+        None => now,
+        Some(era) => {
+            let undo_prefix = keyspace::undo_prefix(source.id, era);
+            Arc::new(Past { now, item_prefix, undo_prefix, at: source.at })
+        }
+    };
+    let (mut items, mut size_bytes) = (Vec::new(), 0);
+    let mut visit = |key: &[u8], value: &[u8]| {
+        items.push((Key::copy_from_slice(key), Key::copy_from_slice(value)));
+        size_bytes += value.len();
+        match items.len() < STEP_ITEMS_MAX && size_bytes < STEP_BYTES_MAX {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        }
+    };
+    reader.scan(range, Direction::Forward, &mut visit).await?;
+    let items = items.into_iter().map(|(key, value)| Ok((key, decode_stored(&value)?)));
+    Ok(Step::Items(items.collect::<Result<_>>()?))
+}
+
+/// Whether this state of the store still has what the restore reads. A deleted table leaves its items and its history to
+/// its backup.
+async fn is_intact(now: &dyn Reader, source: &Source) -> Result<bool> {
+    if let Some(era) = source.era {
+        let key = keyspace::table_row(&source.table.namespace, &source.table.name);
+        if let Some(row) = now.get(&key).await? {
+            let definition = definition_row::decode_row(&row)?;
+            let history = definition.history.filter(|_| definition.id == source.id);
+            if history.is_some_and(|history| history.era == era) {
+                return Ok(true);
+            }
+        }
+    }
+    is_backed_up(now, &source.table, source.id).await
+}
+
+async fn write(
+    engine: &Engine,
+    table: &Arc<Table>,
+    items: &[(Key, EncodedItem)],
+    job: &Job,
+) -> Result<()> {
+    let items: Vec<EncodedItem> = items.iter().map(|(_, item)| item.clone()).collect();
+    let errors = engine.load_items(table, &items, job.lease()).await?;
+    match errors.into_iter().flatten().next() {
+        None => Ok(()),
+        // It was an item of a table with the same keys.
+        Some(error) => {
+            Err(Error::Corrupt { detail: format!("an item cannot be restored: {error}") })
+        }
+    }
+}
+
+impl Progress {
+    fn after(&self, items: &[(Key, EncodedItem)]) -> Progress {
+        let size_bytes: usize = items.iter().map(|(_, item)| item.as_item().size_bytes()).sum();
+        Progress {
+            position: items.last().map(|(key, _)| key.to_vec()),
+            items: self.items + items.len() as u64,
+            size_bytes: self.size_bytes + size_bytes as u64,
+        }
+    }
+}

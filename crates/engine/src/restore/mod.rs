@@ -1,0 +1,256 @@
+//! Restores: new tables with the items of a table as of a time, or of a backup.
+//!
+//! A restore is a job ([`crate::jobs`]) that fills a new table. It reads its source in bounded steps *as of a stamp*, so
+//! neither long snapshots nor the writes of others get in its way, and it writes items like everybody else
+//! ([`crate::change`]), so the indexes are complete when the items are.
+//!
+//! [`overrides`] decides what the new table looks like, [`copy`] does the work.
+
+mod copy;
+mod overrides;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use zenobe_store::Stamp;
+use zenobe_value::{AttributeValue, Attributes};
+
+use crate::Engine;
+use crate::catalog::Table;
+use crate::command::TableName;
+use crate::error::{Error, HistoryError, RestoreError, Result};
+use crate::history::AsOf;
+use crate::jobs::NewJob;
+use crate::row::Fields;
+use crate::schema::{RestoreSource, TableDefinition, TableDescription, TableId};
+
+pub use copy::RestoreHandler;
+pub use overrides::{IndexOverride, RestoreOverrides};
+
+/// How many restores of an account may run at a time.
+const RESTORES_MAX: usize = 50;
+
+pub(crate) const KIND: &str = "restore";
+
+#[derive(Debug, Clone)]
+pub struct RestoreTable {
+    pub source: RestoreFrom,
+    pub target: TableName,
+    pub overrides: RestoreOverrides,
+}
+
+#[derive(Debug, Clone)]
+pub enum RestoreFrom {
+    Table { name: TableName, time: RestoreTime },
+    Backup { table: TableName, id: String },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RestoreTime {
+    Latest,
+    /// A second since the epoch.
+    Second(u64),
+}
+
+/// What a restore copies, as the parameters of its job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Source {
+    pub table: TableName,
+    pub id: TableId,
+    /// The era of the history that is read; `None` if the items are read as they are.
+    pub era: Option<u32>,
+    pub at: Stamp,
+    pub backup: Option<String>,
+}
+
+impl Engine {
+    /// Begins to restore a table. Background work does the rest.
+    pub async fn restore_table(&self, request: RestoreTable) -> Result<TableDescription> {
+        let found = match &request.source {
+            RestoreFrom::Table { name, time } => self.table_as_of(name, *time).await?,
+            RestoreFrom::Backup { table, id } => self.backed_up_table(table, id).await?,
+        };
+        let Found { source, definition, shown } = found;
+        let RestoreTable { target, overrides, .. } = request;
+        let create = overrides.target(&definition, target.clone())?;
+        self.check_restores(&target, &source, &shown).await?;
+        let new = NewJob {
+            namespace: (*target.namespace).clone(),
+            kind: KIND,
+            table: Some(target.name.clone()),
+            token: None,
+            token_lifetime_ms: 0,
+            parameters: source.encode(),
+            progress: Attributes::new(),
+        };
+        let from = shown.backup_arn.clone().or(shown.table_arn.clone()).unwrap_or_default();
+        let table =
+            self.start_filling_job(new, create, Some(shown)).await.map_err(
+                |error| match error {
+                    Error::TableFilling { name } => {
+                        RestoreError::AlreadyRestoring { name, from }.into()
+                    }
+                    error => error,
+                },
+            )?;
+        Ok(TableDescription {
+            definition: table.definition().clone(),
+            statistics: Default::default(),
+            index_statistics: Default::default(),
+        })
+    }
+
+    async fn table_as_of(&self, name: &TableName, time: RestoreTime) -> Result<Found> {
+        let table = self.current_table(name).await?;
+        let definition = table.definition();
+        let (Some(settings), Some(history)) = (&definition.history, table.history()) else {
+            return Err(HistoryError::Off { table: definition.name.clone() }.into());
+        };
+        let window = self.restorable_window(settings);
+        let (as_of, shown_ms) = match time {
+            RestoreTime::Latest if self.restorable_lag_ms == 0 => {
+                let now_ms = self.trusted_clock.read().stamp_ms;
+                (self.now_of(&table, now_ms), now_ms)
+            }
+            RestoreTime::Latest => (AsOf::second(window.latest_ms / 1_000), window.latest_ms),
+            RestoreTime::Second(second) => {
+                window.check(second.saturating_mul(1_000))?;
+                (AsOf::second(second), second.saturating_mul(1_000))
+            }
+        };
+        self.pass(history, as_of.stamp()).await?;
+        Ok(Found {
+            source: Source {
+                table: name.clone(),
+                id: definition.id,
+                era: Some(settings.era),
+                at: as_of.stamp(),
+                backup: None,
+            },
+            definition: Arc::clone(definition),
+            shown: RestoreSource {
+                table_arn: Some(definition.arn()),
+                backup_arn: None,
+                restored_to_ms: shown_ms,
+            },
+        })
+    }
+
+    /// The end of the present. If a second that is not over has been read, what was written since counts to the next one.
+    fn now_of(&self, table: &Table, now_ms: u64) -> AsOf {
+        let passed = table.history().map_or(0, |history| history.passed.load(Ordering::Acquire));
+        let passed_ms = Stamp::from_bits(passed).at_ms();
+        AsOf::ms(if passed_ms >= now_ms { passed_ms + 1 } else { now_ms })
+    }
+
+    async fn check_restores(
+        &self,
+        target: &TableName,
+        source: &Source,
+        shown: &RestoreSource,
+    ) -> Result<()> {
+        let open = self.open_jobs().await?;
+        let own = open.iter().filter(|job| job.kind == KIND && job.namespace == *target.namespace);
+        let mut count = 0;
+        for job in own {
+            count += 1;
+            let other = Source::decode(job.parameters.clone())?;
+            if let Some(arn) = &shown.backup_arn
+                && (&other.table, &other.backup) == (&source.table, &source.backup)
+            {
+                return Err(RestoreError::BackupInUse { arn: arn.clone() }.into());
+            }
+        }
+        match count < RESTORES_MAX {
+            true => Ok(()),
+            false => Err(RestoreError::TooMany.into()),
+        }
+    }
+
+    /// The earliest stamp that a running restore of a table reads. Nothing after it may be trimmed.
+    pub(crate) async fn pinned_by_restores(&self, id: TableId) -> Result<Option<Stamp>> {
+        let mut pinned: Option<Stamp> = None;
+        for job in self.open_jobs().await?.iter().filter(|job| job.kind == KIND) {
+            let source = Source::decode(job.parameters.clone())?;
+            if source.id == id {
+                pinned = Some(pinned.map_or(source.at, |pinned| pinned.min(source.at)));
+            }
+        }
+        Ok(pinned)
+    }
+}
+
+/// What a request to restore names.
+pub(crate) struct Found {
+    pub source: Source,
+    pub definition: Arc<TableDefinition>,
+    pub shown: RestoreSource,
+}
+
+impl Source {
+    fn encode(&self) -> Attributes {
+        let mut fields = Fields::default();
+        fields.text("account", &self.table.namespace.account);
+        fields.text("region", &self.table.namespace.region);
+        fields.text("table", &self.table.name);
+        fields.number("table_id", self.id.0);
+        fields.optional_number("era", self.era.map(u64::from));
+        fields.number("at", self.at.to_bits());
+        fields.optional_text("backup", self.backup.as_deref());
+        fields.0
+    }
+
+    pub(crate) fn decode(parameters: Attributes) -> Result<Source> {
+        let mut fields = Fields(parameters);
+        let namespace = crate::schema::Namespace {
+            account: fields.take_text("account")?,
+            region: fields.take_text("region")?,
+        };
+        Ok(Source {
+            table: TableName { namespace: Arc::new(namespace), name: fields.take_text("table")? },
+            id: TableId(fields.take_number("table_id")?),
+            era: match fields.0.contains_key("era") {
+                true => Some(fields.take_u32("era")?),
+                false => None,
+            },
+            at: Stamp::from_bits(fields.take_number("at")?),
+            backup: fields.take_optional_text("backup")?,
+        })
+    }
+}
+
+/// How far a restore has come.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Progress {
+    /// The key of the last item of the source that has been copied.
+    pub position: Option<Vec<u8>>,
+    pub items: u64,
+    pub size_bytes: u64,
+}
+
+impl Progress {
+    fn encode(&self) -> Attributes {
+        let mut fields = Fields::default();
+        if let Some(position) = &self.position {
+            fields.bytes("position", position);
+        }
+        fields.number("items", self.items);
+        fields.number("size_bytes", self.size_bytes);
+        fields.0
+    }
+
+    pub(crate) fn decode(progress: &Attributes) -> Result<Progress> {
+        if progress.is_empty() {
+            return Ok(Progress::default());
+        }
+        let mut fields = Fields(progress.clone());
+        Ok(Progress {
+            position: match fields.0.get("position") {
+                Some(AttributeValue::B(position)) => Some(position.clone()),
+                _ => None,
+            },
+            items: fields.take_number("items")?,
+            size_bytes: fields.take_number("size_bytes")?,
+        })
+    }
+}

@@ -1,0 +1,200 @@
+//! Undo rows: when they are written, trimmed and removed. What they are good for is in the model tests.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use zenobe_engine::clock::ManualClock;
+use zenobe_engine::command::*;
+use zenobe_engine::error::{Error, HistoryError};
+use zenobe_engine::history::AsOf;
+use zenobe_engine::{Engine, EngineOptions};
+use zenobe_store::memory::MemoryStore;
+use zenobe_store::{Direction, KeyRange, Reader, Store};
+
+use crate::support::commands::Script;
+use crate::support::{Fixture, block_on};
+
+const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+const START_MS: u64 = 100 * DAY_MS;
+
+struct World {
+    store: Arc<MemoryStore>,
+    clock: Arc<ManualClock>,
+    script: Script,
+}
+
+impl World {
+    async fn new(store: MemoryStore) -> World {
+        let clock = Arc::new(ManualClock::new(START_MS));
+        let store = Arc::new(store);
+        let script = open(&store, &clock).await;
+        World { store, clock, script }
+    }
+
+    /// Table `t` with recovery for so many days.
+    async fn with_recovery(store: MemoryStore, days: u32) -> World {
+        let mut world = World::new(store).await;
+        world.script.run(&["create t pk:S"]).await;
+        world.recover(true, Some(days)).await;
+        world
+    }
+
+    async fn recover(&self, is_on: bool, days: Option<u32>) {
+        let (engine, name) = (self.script.engine(), self.script.table("t"));
+        engine.update_continuous_backups(&name, is_on, days).await.unwrap();
+    }
+
+    /// How many keys of the store begin with this byte.
+    async fn count(&self, kind: u8) -> usize {
+        let mut count = 0;
+        let mut visit = |_: &[u8], _: &[u8]| {
+            count += 1;
+            ControlFlow::Continue(())
+        };
+        let range = KeyRange::prefix(vec![kind]);
+        self.store.scan(range, Direction::Forward, &mut visit).await.unwrap();
+        count
+    }
+
+    async fn value_as_of(&self, second: u64) -> Result<Option<String>, Error> {
+        let key = [("pk".to_owned(), zenobe_value::AttributeValue::S("a".into()))].into();
+        let get =
+            GetItem { table: self.script.table("t"), key, projection: None, consistent: false };
+        let reads = self.script.engine().reads(Some(AsOf::second(second)));
+        let item = reads.get_item(&get).await?.item;
+        Ok(item.map(|item| format!("{:?}", item.as_item().decode()["v"])))
+    }
+}
+
+async fn open(store: &Arc<MemoryStore>, clock: &Arc<ManualClock>) -> Script {
+    let options = EngineOptions {
+        clock: clock.clone(),
+        clock_skew_ms_max: 0,
+        lease_period: Duration::ZERO,
+        ..EngineOptions::default()
+    };
+    let engine = Engine::open(Arc::clone(store) as Arc<dyn Store>, options).await.unwrap();
+    Script::with_fixture(Fixture::with_engine(engine, clock.clone()))
+}
+
+fn on_each_store(test: impl AsyncFn(fn() -> MemoryStore)) {
+    for store in [MemoryStore::new as fn() -> MemoryStore, MemoryStore::shared] {
+        block_on(test(store));
+    }
+}
+
+#[test]
+fn only_changes_are_kept_and_only_while_recovery_is_on() {
+    on_each_store(async |store| {
+        let mut world = World::new(store()).await;
+        world.script.run(&["create t pk:S", "gsi g v:N - keys"]).await;
+        world.script.run(&[r#"put t {"pk": "a", "v": 1}"#]).await;
+        assert_eq!(world.count(b'U').await, 0);
+        world.recover(true, None).await;
+        world.script.run(&[r#"put t {"pk": "a", "v": 1}"#]).await;
+        assert_eq!(world.count(b'U').await, 0, "nothing has changed");
+        world.script.run(&[r#"put t {"pk": "a", "v": 2}"#]).await;
+        world.script.run(&[r#"put t {"pk": "b", "v": 2}"#]).await;
+        world.script.run(&[r#"delete t {"pk": "b"}"#]).await;
+        assert_eq!(world.count(b'U').await, 3);
+        world.script.check_consistency().await;
+        let sizes = world.script.engine().history_sizes().await.unwrap();
+        assert_eq!((sizes.len(), sizes[0].versions, sizes[0].period_days), (1, 3, 35));
+        world.recover(false, None).await;
+        world.script.run(&["work"]).await;
+        world.script.run(&[r#"put t {"pk": "a", "v": 3}"#]).await;
+        assert_eq!(world.count(b'U').await, 0);
+        assert_eq!(world.script.engine().history_sizes().await.unwrap(), []);
+        world.script.check_consistency().await;
+    });
+}
+
+#[test]
+fn what_is_older_than_the_period_goes_and_the_rest_stays() {
+    on_each_store(async |store| {
+        let mut world = World::with_recovery(store(), 1).await;
+        for day in 0..4 {
+            world.script.run(&[&format!(r#"put t {{"pk": "a", "v": {day}}}"#)[..]]).await;
+            world.script.run(&[&format!(r#"put t {{"pk": "b{day}"}}"#)[..]]).await;
+            world.clock.advance_ms(DAY_MS / 2);
+        }
+        assert_eq!(world.count(b'U').await, 8);
+        world.script.run(&["work"]).await;
+        // Two days have passed. The changes of the last day are kept.
+        assert_eq!(world.count(b'U').await, 4);
+        world.script.check_consistency().await;
+        let now_s = (START_MS + 2 * DAY_MS) / 1_000;
+        let (half_s, day_s) = (DAY_MS / 2_000, DAY_MS / 1_000);
+        assert_eq!(world.value_as_of(now_s - day_s).await.unwrap().unwrap(), "N(2)");
+        assert_eq!(world.value_as_of(now_s - half_s).await.unwrap().unwrap(), "N(3)");
+        let too_early = world.value_as_of(now_s - day_s - 1).await;
+        assert!(
+            matches!(too_early, Err(Error::History(HistoryError::OutsideWindow { .. }))),
+            "{too_early:?}"
+        );
+        // A shorter period trims at once, and a longer one brings nothing back.
+        world.clock.advance_ms(DAY_MS + 1);
+        world.script.run(&["work"]).await;
+        assert_eq!(world.count(b'U').await, 0);
+        world.recover(true, Some(35)).await;
+        let gone = world.value_as_of(now_s - day_s).await;
+        assert!(matches!(gone, Err(Error::History(HistoryError::OutsideWindow { .. }))));
+    });
+}
+
+#[test]
+fn long_histories_are_trimmed_in_steps_that_another_engine_can_finish() {
+    on_each_store(async |store| {
+        let mut world = World::with_recovery(store(), 1).await;
+        world.script.run(&[r#"repeat 0..5000 put t {"pk": "a", "v": $i}"#]).await;
+        world.clock.advance_ms(2 * DAY_MS);
+        world.script.run(&[r#"repeat 0..100 put t {"pk": "a", "v": $i, "w": 1}"#]).await;
+        world.script.run(&[r#"repeat 0..100 put t {"pk": "$i"}"#]).await;
+        assert_eq!(world.count(b'U').await, 5_200);
+        let mut other = open(&world.store, &world.clock).await;
+        other.run(&["work"]).await;
+        assert_eq!(world.count(b'U').await, 200);
+        other.check_consistency().await;
+    });
+}
+
+#[test]
+fn a_deleted_table_is_kept_until_its_backup_expires() {
+    on_each_store(async |store| {
+        let mut world = World::with_recovery(store(), 1).await;
+        world.script.run(&[r#"put t {"pk": "a", "v": 1}"#]).await;
+        world.script.run(&["drop t"]).await;
+        world.script.run(&["work"]).await;
+        assert_eq!(
+            (world.count(b'T').await, world.count(b'U').await, world.count(b'P').await),
+            (1, 1, 1)
+        );
+        assert_eq!((world.count(b'N').await, world.store.logs()), (0, 0));
+        world.clock.advance_ms(35 * DAY_MS + 1);
+        // On a shared store, the rows are garbage first.
+        world.script.run(&["work"]).await;
+        world.script.run(&["work"]).await;
+        assert_eq!(
+            (world.count(b'T').await, world.count(b'U').await, world.count(b'P').await),
+            (0, 0, 0)
+        );
+    });
+}
+
+/// Two writers on different items may take their times in one order and commit in another. Whoever has read a second sees
+/// the same later.
+#[test]
+fn a_second_that_was_read_does_not_change() {
+    on_each_store(async |store| {
+        let mut world = World::with_recovery(store(), 1).await;
+        let second = START_MS / 1_000;
+        world.script.run(&[r#"put t {"pk": "a", "v": 1}"#]).await;
+        assert_eq!(world.value_as_of(second).await.unwrap().unwrap(), "N(1)");
+        // This writer's clock still shows the same second.
+        world.script.run(&[r#"put t {"pk": "a", "v": 2}"#]).await;
+        assert_eq!(world.value_as_of(second).await.unwrap().unwrap(), "N(1)");
+        world.clock.advance_ms(1_000);
+        assert_eq!(world.value_as_of(second + 1).await.unwrap().unwrap(), "N(2)");
+    });
+}
