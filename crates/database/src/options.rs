@@ -10,7 +10,6 @@ use zenobe_engine::clock::{Clock, SystemClock};
 use zenobe_engine::options::{Limits, StreamOptions};
 use zenobe_engine::schema::Namespace;
 use zenobe_store_embedded::Durability;
-use zenobe_transfer::objects::ObjectStoreOptions;
 
 /// The defaults are those of `zenobe serve --memory`.
 #[derive(Clone)]
@@ -31,8 +30,8 @@ pub struct Options {
     pub index_status_hold: Duration,
     /// Whether to reject PartiQL statements that would scan.
     pub refuse_scans: bool,
-    /// Where imports read from; without it there are none.
-    pub object_store: Option<ObjectStoreOptions>,
+    /// How far the latest time that a table can be restored to lies back. On DynamoDB it is five minutes.
+    pub restorable_lag: Duration,
     /// The clock for expiry, streams and timestamps. Tests use a `ManualClock`.
     pub clock: Arc<dyn Clock>,
     /// After a longer jump of the clock nothing expires until
@@ -90,6 +89,7 @@ impl Options {
             clock: self.clock.clone(),
             streams: self.streams,
             index_status_hold: self.index_status_hold,
+            restorable_lag: self.restorable_lag,
             limits: self.limits,
             clock_jump_ms_max: self.clock_jump_ms_max,
             node_name: self.node.name.clone(),
@@ -112,7 +112,7 @@ impl Default for Options {
             wording: Wording::default(),
             index_status_hold: Duration::ZERO,
             refuse_scans: false,
-            object_store: None,
+            restorable_lag: Duration::ZERO,
             clock: Arc::new(SystemClock),
             clock_jump_ms_max: EngineOptions::default().clock_jump_ms_max,
             node: NodeOptions::default(),

@@ -19,6 +19,8 @@ pub struct Target {
     pub(crate) region: String,
     pub(crate) credential: Option<Credential>,
     pub(crate) certificates: Option<PathBuf>,
+    /// The time that statements read tables as of.
+    pub(crate) as_of: Option<String>,
 }
 
 impl Target {
@@ -41,6 +43,19 @@ impl Target {
         target.region = region.to_owned();
         target.credential = credential;
         Ok(target)
+    }
+
+    /// Lets statements read tables as of a time, as Zenobe understands it.
+    pub fn with_as_of(self, as_of: &str) -> Result<Target> {
+        match is_plain(as_of) && !as_of.is_empty() {
+            true => Ok(Target { as_of: Some(as_of.to_owned()), ..self }),
+            false => Err(LoadError::Header { what: "time" }),
+        }
+    }
+
+    /// The time to read as of, for an operation that reads.
+    pub(crate) fn as_of(&self, operation: &str) -> Option<&str> {
+        self.as_of.as_deref().filter(|_| operation == "ExecuteStatement")
     }
 
     /// Also trusts the certificates in a PEM file, for example those of a company's proxy.
@@ -140,6 +155,7 @@ fn parse(endpoint: &str) -> std::result::Result<Target, &'static str> {
         region: String::new(),
         credential: None,
         certificates: None,
+        as_of: None,
     })
 }
 

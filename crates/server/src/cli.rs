@@ -6,8 +6,8 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::commands::{
-    BenchArguments, ClockCommand, HealthArguments, SqlArguments, StatusArguments, StreamCommand,
-    TriggerCommand,
+    BenchArguments, ClockCommand, HealthArguments, HistoryArguments, SqlArguments, StatusArguments,
+    StreamCommand, TriggerCommand,
 };
 use crate::config::{self, LocalFlags, Options};
 
@@ -36,6 +36,8 @@ pub enum Command {
     Clock(ClockCommand),
     /// Show the nodes that share the server's store, and their background work
     Status(StatusArguments),
+    /// Show what an item was, and what each change changed
+    History(HistoryArguments),
     /// Measure any DynamoDB endpoint under load
     Bench(Box<BenchArguments>),
     /// Check whether a server can read and write

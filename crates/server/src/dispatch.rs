@@ -7,14 +7,22 @@ use zenobe_api::{Api, Operation, Response};
 use zenobe_engine::schema::Namespace;
 use zenobe_store::{Statistics, Store};
 
+/// What a request's head says to its operation.
+#[derive(Debug, Clone, Default)]
+pub struct Circumstances {
+    /// The address by which the caller reached the server, if the operation needs it.
+    pub endpoint: Option<String>,
+    /// The time to read the tables as of.
+    pub as_of: Option<String>,
+}
+
 /// The seam between HTTP and the database. Tests use their own handlers.
 pub trait Handler: Send + Sync + 'static {
-    /// `endpoint` is the address by which the caller reached the server, if the operation needs it.
     fn handle(
         &self,
         operation: Operation,
         namespace: &Arc<Namespace>,
-        endpoint: Option<String>,
+        circumstances: Circumstances,
         body: Bytes,
     ) -> impl Future<Output = Response> + Send;
 
@@ -33,12 +41,19 @@ impl Handler for ApiHandler {
         &self,
         operation: Operation,
         namespace: &Arc<Namespace>,
-        endpoint: Option<String>,
+        circumstances: Circumstances,
         body: Bytes,
     ) -> Response {
-        match endpoint {
-            None => self.api.handle(operation, namespace, &body).await,
-            Some(endpoint) => self.api.at(endpoint).handle(operation, namespace, &body).await,
+        let Circumstances { endpoint, as_of } = circumstances;
+        match (endpoint, as_of) {
+            (None, None) => self.api.handle(operation, namespace, &body).await,
+            (_, Some(as_of)) => match self.api.as_of(operation, &as_of) {
+                Ok(api) => api.handle(operation, namespace, &body).await,
+                Err(refusal) => refusal,
+            },
+            (Some(endpoint), None) => {
+                self.api.at(endpoint).handle(operation, namespace, &body).await
+            }
         }
     }
 

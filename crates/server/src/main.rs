@@ -35,6 +35,7 @@ fn main() -> ExitCode {
         Command::Stream(stream) => commands::run_stream(stream),
         Command::Clock(clock) => commands::run_clock(clock),
         Command::Status(arguments) => commands::run_status(arguments),
+        Command::History(arguments) => commands::run_history(arguments),
         Command::Bench(arguments) => commands::run_bench(&arguments),
         Command::Health(arguments) => commands::run_health(&arguments),
         Command::Sql(arguments) => commands::run_sql(*arguments),

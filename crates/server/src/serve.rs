@@ -94,7 +94,12 @@ async fn serve(settings: Settings) -> Result<(), ServeError> {
         warn_if_open_to_others(path);
     }
     let triggers = start_triggers(&settings, &database).await?;
-    let admin = Arc::new(Admin::new(database.engine().clone(), clock, triggers.clone()));
+    let admin = Arc::new(Admin::new(
+        database.engine().clone(),
+        database.api().clone(),
+        clock,
+        triggers.clone(),
+    ));
 
     let options = connection_options(&settings);
     let (trigger, listening) = shutdown::channel();
@@ -147,7 +152,7 @@ fn database_options(
         wording: settings.wording,
         index_status_hold: settings.local.map_or(Duration::ZERO, |local| local.index_status_hold),
         refuse_scans: settings.refuse_scans,
-        object_store: settings.object_store.clone(),
+        restorable_lag: settings.restorable_lag,
         clock,
         clock_jump_ms_max: settings.clock_jump_ms_max,
         node: NodeOptions {

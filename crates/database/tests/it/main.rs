@@ -1,4 +1,3 @@
 //! The database from outside.
 
 mod formats;
-mod imports;

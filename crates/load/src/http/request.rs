@@ -76,6 +76,7 @@ struct Signed {
 /// meaning.
 const LENGTH_WIDTH: usize = 8;
 const HEAD_END: &[u8] = b"\r\n\r\n";
+const AS_OF: &str = "x-zenobe-as-of";
 const CONTENT: &str = "application/x-amz-json-1.0";
 
 impl Request {
@@ -164,6 +165,7 @@ fn write_length(bytes: &mut [u8], body_start: usize) {
 }
 
 fn unsigned_head(target: &Target, operation: &str) -> Vec<u8> {
+    let as_of = target.as_of(operation).map(|as_of| format!("{AS_OF}: {as_of}\r\n"));
     format!(
         "POST / HTTP/1.1\r\n\
          Host: {}\r\n\
@@ -172,8 +174,12 @@ fn unsigned_head(target: &Target, operation: &str) -> Vec<u8> {
          X-Amz-Date: 20260101T000000Z\r\n\
          Authorization: AWS4-HMAC-SHA256 Credential=bench/20260101/{}/dynamodb/aws4_request, \
          SignedHeaders=host;x-amz-date;x-amz-target, Signature={:064}\r\n\
-         Content-Length: {:LENGTH_WIDTH$}\r\n\r\n",
-        target.authority, target.region, 0, ""
+         {}Content-Length: {:LENGTH_WIDTH$}\r\n\r\n",
+        target.authority,
+        target.region,
+        0,
+        as_of.unwrap_or_default(),
+        ""
     )
     .into_bytes()
 }
@@ -196,6 +202,9 @@ fn write_signed(
         value(&format!("DynamoDB_20120810.{operation}")),
     );
     headers.insert(HeaderName::from_static("x-amz-date"), value(&date));
+    if let Some(as_of) = target.as_of(operation) {
+        headers.insert(HeaderName::from_static(AS_OF), value(as_of));
+    }
     if let Some(token) = &credential.session_token {
         headers.insert(HeaderName::from_static("x-amz-security-token"), value(token));
     }

@@ -5,6 +5,7 @@
 //! | `GET /_zenobe/clock` | the server's time |
 //! | `POST /_zenobe/clock` | moves the time of a server with a driven clock |
 //! | `POST /_zenobe/clock/confirm` | confirms the clock after a jump |
+//! | `POST /_zenobe/history` | the versions of an item, newest first |
 //! | `GET /_zenobe/health/live`, `…/ready` | whether the server runs, and whether it reads and writes |
 //! | `GET /_zenobe/status` | the nodes that share the store, and who does which work |
 //! | `GET /_zenobe/triggers` | all triggers and their status |
@@ -13,6 +14,7 @@
 
 mod clock;
 pub mod health;
+mod history;
 mod status;
 mod triggers;
 
@@ -20,6 +22,7 @@ use std::sync::Arc;
 
 use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
+use zenobe_api::Api;
 use zenobe_engine::Engine;
 use zenobe_engine::clock::ManualClock;
 use zenobe_engine::schema::Namespace;
@@ -38,6 +41,7 @@ pub const HEALTH_PATH: &str = "/_zenobe/health/";
 pub struct Admin {
     pub health: health::Health,
     engine: Arc<Engine>,
+    api: Arc<Api>,
     /// The engine's clock, if it can be driven.
     clock: Option<clock::DrivenClock>,
     triggers: Arc<Triggers>,
@@ -53,11 +57,12 @@ struct AdminError {
 impl Admin {
     pub fn new(
         engine: Arc<Engine>,
+        api: Arc<Api>,
         clock: Option<Arc<ManualClock>>,
         triggers: Arc<Triggers>,
     ) -> Admin {
         let health = health::Health::new(engine.clone());
-        Admin { health, engine, clock: clock.map(clock::DrivenClock::new), triggers }
+        Admin { health, engine, api, clock: clock.map(clock::DrivenClock::new), triggers }
     }
 
     pub async fn answer(
@@ -70,6 +75,7 @@ impl Admin {
         let outcome = match path.strip_prefix(PATH).unwrap_or_default() {
             "clock" => self.answer_clock(method, body).await,
             "clock/confirm" => self.confirm_clock(method).await,
+            "history" => self.answer_history(namespace, method, body).await,
             "status" => self.answer_status(method).await,
             "triggers" => self.answer_triggers(namespace, method, body).await,
             rest => match rest.strip_prefix("triggers/") {
@@ -85,7 +91,7 @@ impl Admin {
         }
     }
 
-    pub fn render_metrics(&self, out: &mut Exposition) {
+    pub async fn render_metrics(&self, out: &mut Exposition) {
         out.single("zenobe_expired_items_total", Counter, self.engine.expired_items());
         out.single("zenobe_background_panics_total", Counter, self.engine.background_panics());
         let clock = self.engine.clock_status();
@@ -93,6 +99,7 @@ impl Admin {
         out.single("zenobe_expiry_paused", Gauge, u64::from(clock.is_paused));
         out.single("zenobe_clock_jump_seconds", Gauge, jump_ms / 1_000);
         out.single("zenobe_leases_held", Gauge, self.engine.held_leases());
+        self.render_history(out).await;
         self.triggers.render_metrics(out);
     }
 }

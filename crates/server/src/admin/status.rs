@@ -18,11 +18,14 @@ impl Admin {
         };
         let nodes = self.engine.nodes().await.map_err(failed)?;
         let leases = self.engine.leases().await.map_err(failed)?;
+        let (history, jobs) = self.history_status().await.map_err(failed)?;
         let statistics = self.engine.store().statistics();
         Ok(json!({
             "shared": self.engine.is_shared(),
             "nodes": nodes.iter().map(node).collect::<Vec<_>>(),
             "leases": leases.iter().map(lease).collect::<Vec<_>>(),
+            "history": history,
+            "jobs": jobs,
             "store": {
                 "size_bytes": statistics.size_bytes,
                 "write_failure": statistics.write_failure,

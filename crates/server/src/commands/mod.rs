@@ -5,6 +5,7 @@ mod change_text;
 mod clock;
 mod connection;
 mod health;
+mod history;
 mod manual;
 mod sql;
 mod status;
@@ -19,6 +20,7 @@ use crate::triggers::source::SourceError;
 pub use bench::BenchArguments;
 pub use clock::ClockCommand;
 pub use health::HealthArguments;
+pub use history::HistoryArguments;
 pub use manual::{print_completions, print_man_pages, print_reference};
 pub use sql::SqlArguments;
 pub use status::StatusArguments;
@@ -63,6 +65,10 @@ pub fn run_clock(command: ClockCommand) -> Result<(), CommandError> {
 
 pub fn run_status(arguments: StatusArguments) -> Result<(), CommandError> {
     runtime()?.block_on(status::run(arguments))
+}
+
+pub fn run_history(arguments: HistoryArguments) -> Result<(), CommandError> {
+    runtime()?.block_on(history::run(arguments))
 }
 
 pub fn run_stream(command: StreamCommand) -> Result<(), CommandError> {

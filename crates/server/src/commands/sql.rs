@@ -16,6 +16,7 @@ const AWS: &str = "aws";
   zenobe sql -c \"SELECT * FROM Music WHERE Artist = 'No One You Know'\"
   zenobe sql -f changes.sql --keep-going
   echo 'SELECT * FROM Music' | zenobe sql --format csv --max-rows 0 > music.csv
+  zenobe sql --as-of 2026-11-16T08:00:00Z -c \"SELECT * FROM Music\"
   zenobe sql --endpoint aws --region eu-west-1 --profile work
 
 Before a statement reads a whole table or index, the shell warns and shows the size and the cost. After each statement it shows the \
@@ -46,6 +47,9 @@ pub struct SqlArguments {
     /// Print how long each statement takes
     #[arg(long)]
     timing: bool,
+    /// Read tables as they were at this time, such as 2026-11-16T08:00:00Z; they must have point-in-time recovery
+    #[arg(long, value_name = "TIME")]
+    as_of: Option<String>,
     /// Read strongly consistently, at twice the units
     #[arg(long)]
     consistent_read: bool,
@@ -105,9 +109,13 @@ impl SqlArguments {
             Some(AWS) => format!("https://dynamodb.{region}.amazonaws.com"),
             other => other.unwrap_or("http://127.0.0.1:8000").to_owned(),
         };
-        Ok(match profile {
+        let target = match profile {
             None => Target::from_environment(&endpoint, &region)?,
             Some(profile) => Target::with_credential(&endpoint, &region, Some(profile.credential))?,
+        };
+        Ok(match &self.as_of {
+            None => target,
+            Some(as_of) => target.with_as_of(as_of)?,
         })
     }
 }

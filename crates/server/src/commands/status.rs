@@ -26,6 +26,18 @@ fn describe(status: &Value) -> Vec<String> {
         Some(why) => format!("The store refuses writes: {why}"),
         None => format!("The store is open, with {} bytes.", status["store"]["size_bytes"]),
     }];
+    for history in list(&status["history"]) {
+        let (table, days) = (text(&history["table"]), &history["period_days"]);
+        let (size_bytes, versions) = (&history["size_bytes"], &history["versions"]);
+        lines.push(format!(
+            "Table {table} can be restored within {days} days: {versions} earlier versions, {size_bytes} bytes."
+        ));
+    }
+    for job in list(&status["jobs"]) {
+        let (kind, table, items) = (text(&job["kind"]), text(&job["table"]), &job["items"]);
+        let since = time(&job["started_at_ms"]);
+        lines.push(format!("A {kind} of table {table} runs since {since}: {items} items so far."));
+    }
     if status["shared"] != true {
         lines.push("This server has its store for itself.".to_owned());
         return lines;
@@ -82,6 +94,19 @@ mod tests {
         assert_eq!(
             describe(&alone),
             ["The store is open, with 7 bytes.", "This server has its store for itself."]
+        );
+        let with_history = json!({
+            "shared": false,
+            "store": store,
+            "history": [{"table": "Orders", "period_days": 35, "size_bytes": 300, "versions": 2}],
+            "jobs": [{"kind": "restore", "id": "1", "table": "Past", "started_at_ms": 0, "items": 5}],
+        });
+        assert_eq!(
+            describe(&with_history)[1..3],
+            [
+                "Table Orders can be restored within 35 days: 2 earlier versions, 300 bytes.",
+                "A restore of table Past runs since 1970-01-01T00:00:00.000Z: 5 items so far.",
+            ]
         );
         let node = |id: &str, name: &str, this| {
             json!({

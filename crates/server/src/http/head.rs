@@ -109,6 +109,13 @@ pub fn operation(headers: &HeaderMap) -> Option<Operation> {
     Operation::from_target(headers.get(&TARGET)?.to_str().ok()?)
 }
 
+/// The time to read tables as of. What is not a text is no time either, and is refused as such.
+pub fn as_of(headers: &HeaderMap) -> Option<String> {
+    static AS_OF: HeaderName = HeaderName::from_static("x-zenobe-as-of");
+    let given = headers.get(&AS_OF)?;
+    Some(String::from_utf8_lossy(given.as_bytes()).into_owned())
+}
+
 /// The body's declared size. Chunked bodies declare none.
 pub fn content_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()

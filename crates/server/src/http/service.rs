@@ -24,7 +24,7 @@ use super::response::Answer;
 use crate::access::{self, Access};
 use crate::admin::health::Condition;
 use crate::admin::{self, Admin};
-use crate::dispatch::Handler;
+use crate::dispatch::{Circumstances, Handler};
 use crate::metrics::Metrics;
 use crate::prometheus::{Exposition, MetricType};
 use crate::shutdown::Drain;
@@ -104,7 +104,7 @@ impl<H: Handler> Service<H> {
             Route::Health => {
                 Answer::text(format!("healthy: dynamodb.{}.amazonaws.com ", self.access.region()))
             }
-            Route::Metrics => self.answer_metrics(parts),
+            Route::Metrics => self.answer_metrics(parts).await,
             Route::Preflight => Answer::preflight(&parts.headers),
             Route::Unknown => Answer::unknown_operation(),
         };
@@ -112,7 +112,7 @@ impl<H: Handler> Service<H> {
         Answer { close: head::has_body(&parts.headers), ..answer }
     }
 
-    fn answer_metrics(&self, parts: &request::Parts) -> Answer {
+    async fn answer_metrics(&self, parts: &request::Parts) -> Answer {
         if let Err(error) = self.access.admit_metrics(parts) {
             return admin::refuse(&error.into());
         }
@@ -121,7 +121,7 @@ impl<H: Handler> Service<H> {
         let used = self.body_memory.used_size_bytes();
         out.single("zenobe_body_memory_bytes", MetricType::Gauge, used);
         if let Some(admin) = &self.admin {
-            admin.render_metrics(&mut out);
+            admin.render_metrics(&mut out).await;
         }
         Answer::text(out.into_text())
     }
@@ -196,7 +196,9 @@ impl<H: Handler> Service<H> {
                     Operation::DescribeEndpoints => head::endpoint(&parts.headers),
                     _ => None,
                 };
-                self.handler.handle(operation, &namespace, endpoint, body).await
+                let as_of = head::as_of(&parts.headers);
+                let circumstances = Circumstances { endpoint, as_of };
+                self.handler.handle(operation, &namespace, circumstances, body).await
             }
             Err(Refusal::Error(error)) => error.into_response(),
             Err(Refusal::Rejection(error)) => {

@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use zenobe::access::Access;
-use zenobe::dispatch::Handler;
+use zenobe::dispatch::{Circumstances, Handler};
 use zenobe::http::BodyMemory;
 use zenobe::http::connection::{self, ConnectionOptions};
 use zenobe::http::cross_site::CrossSitePolicy;
@@ -45,7 +45,7 @@ impl Handler for Script {
         &self,
         operation: Operation,
         namespace: &Arc<Namespace>,
-        _: Option<String>,
+        _: Circumstances,
         body: Bytes,
     ) -> Response {
         let body = match operation {

@@ -1,0 +1,97 @@
+//! The history of an item, and the sizes of tables' histories.
+
+use std::sync::Arc;
+
+use hyper::{Method, StatusCode};
+use serde_json::{Value, json};
+use zenobe_engine::history::HistorySize;
+use zenobe_engine::jobs::JobRow;
+use zenobe_engine::schema::Namespace;
+
+use super::{Admin, AdminError};
+use crate::prometheus::Exposition;
+use crate::prometheus::MetricType::Gauge;
+
+/// At most so many tables and jobs have their own metrics.
+const SERIES_MAX: usize = 1_000;
+
+impl Admin {
+    pub(super) async fn answer_history(
+        &self,
+        namespace: &Arc<Namespace>,
+        method: &Method,
+        body: &[u8],
+    ) -> Result<Value, AdminError> {
+        if *method != Method::POST {
+            return Err(AdminError::method("POST"));
+        }
+        let response = self.api.item_history(namespace, body).await;
+        let answer: Value = serde_json::from_slice(&response.body).unwrap_or(Value::Null);
+        if response.error.is_none() {
+            return Ok(answer);
+        }
+        let status = StatusCode::from_u16(response.status).unwrap_or(StatusCode::BAD_REQUEST);
+        let message = answer["message"].as_str().or(answer["Message"].as_str());
+        Err(AdminError::new(status, message.unwrap_or("the body is not valid JSON")))
+    }
+
+    /// A store that cannot be asked leaves these metrics out.
+    pub(super) async fn render_history(&self, out: &mut Exposition) {
+        if let Ok(sizes) = self.engine.history_sizes().await {
+            let mut metric = out.metric("zenobe_history_bytes", Gauge);
+            for size in sizes.iter().take(SERIES_MAX) {
+                metric.sample(&[("table", &size.table.name)], size.size_bytes);
+            }
+            let mut metric = out.metric("zenobe_history_versions", Gauge);
+            for size in sizes.iter().take(SERIES_MAX) {
+                metric.sample(&[("table", &size.table.name)], size.versions);
+            }
+        }
+        if let Ok(jobs) = self.engine.open_jobs().await {
+            let mut metric = out.metric("zenobe_job_items", Gauge);
+            for job in jobs.iter().take(SERIES_MAX) {
+                let table = job.table.as_deref().unwrap_or_default();
+                let labels = [("kind", job.kind.as_str()), ("id", &job.id), ("table", table)];
+                metric.sample(&labels, items_done(job));
+            }
+        }
+    }
+
+    /// The tables with point-in-time recovery and the jobs under way, for `zenobe status`.
+    pub(super) async fn history_status(
+        &self,
+    ) -> Result<(Value, Value), zenobe_engine::error::Error> {
+        let sizes = self.engine.history_sizes().await?;
+        let jobs = self.engine.open_jobs().await?;
+        let size = |size: &HistorySize| {
+            json!({
+                "table": size.table.name,
+                "period_days": size.period_days,
+                "size_bytes": size.size_bytes,
+                "versions": size.versions,
+            })
+        };
+        let job = |job: &JobRow| {
+            json!({
+                "kind": job.kind,
+                "id": job.id,
+                "table": job.table,
+                "started_at_ms": job.started_at_ms,
+                "items": items_done(job),
+            })
+        };
+        let sizes: Vec<Value> = sizes.iter().map(size).collect();
+        let jobs: Vec<Value> = jobs.iter().map(job).collect();
+        Ok((sizes.into(), jobs.into()))
+    }
+}
+
+/// How many items a job has done, if it counts them.
+fn items_done(job: &JobRow) -> u64 {
+    let counts = ["items", "processed_items"].iter();
+    let counted = counts.filter_map(|name| match job.progress.get(*name) {
+        Some(zenobe_value::AttributeValue::N(number)) => number.to_i64(),
+        _ => None,
+    });
+    counted.map(i64::unsigned_abs).next().unwrap_or(0)
+}
