@@ -80,7 +80,7 @@ macro_rules! conformance_tests {
             numbering_goes_on_after_trimming
             counters_add_up
             counters_lose_nothing_under_load
-            counters_mix_with_other_operations
+            counters_mix_with_other_mutations
             adding_to_something_else_fails_alone
             dropped_writes_leave_nothing_half_done
             a_closed_store_refuses

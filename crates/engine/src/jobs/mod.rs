@@ -12,7 +12,7 @@
 
 mod fill;
 mod job;
-mod row;
+mod job_row;
 mod run;
 
 use std::ops::ControlFlow;
@@ -31,7 +31,7 @@ use crate::row::Fields;
 use crate::schema::Namespace;
 
 pub use job::{FailedTable, Job};
-pub use row::{JobRow, JobStatus};
+pub use job_row::{JobRow, JobStatus};
 
 /// What jobs of one kind do.
 pub trait JobHandler: Send + Sync {
@@ -127,7 +127,7 @@ impl Engine {
         let set = WriteSet { guards: &[], keys: &keys };
         let written = write_with(&*self.store, set, |reads| {
             if let Some(token) = reads.get(1).and_then(Option::as_ref) {
-                let token = TokenRow::decode(token)?;
+                let token = JobTokenRow::decode(token)?;
                 if token.expires_at_ms > now_ms {
                     return Ok::<_, Error>((Batch::new(), Some(token.id)));
                 }
@@ -135,7 +135,7 @@ impl Engine {
             let mut batch = Batch::new();
             batch.put(keys[0].clone(), row.encode());
             if let Some(key) = keys.get(1) {
-                let token = TokenRow { id: row.id.clone(), expires_at_ms };
+                let token = JobTokenRow { id: row.id.clone(), expires_at_ms };
                 batch.put(key.clone(), token.encode());
             }
             Ok((batch, None))
@@ -248,7 +248,7 @@ impl Engine {
                 batch.delete(keys[0].clone());
                 // A later job may have the token by now.
                 if let Some(token) = rows.get(1).and_then(Option::as_ref)
-                    && TokenRow::decode(token)?.id == row.id
+                    && JobTokenRow::decode(token)?.id == row.id
                 {
                     batch.delete(keys[1].clone());
                 }
@@ -265,12 +265,12 @@ fn key_of(row: &JobRow) -> Key {
 }
 
 /// Which job a token stands for.
-struct TokenRow {
+struct JobTokenRow {
     id: String,
     expires_at_ms: u64,
 }
 
-impl TokenRow {
+impl JobTokenRow {
     fn encode(&self) -> Value {
         let mut fields = Fields::default();
         fields.text("id", &self.id);
@@ -278,9 +278,9 @@ impl TokenRow {
         fields.encode()
     }
 
-    fn decode(row: &[u8]) -> Result<TokenRow> {
+    fn decode(row: &[u8]) -> Result<JobTokenRow> {
         let mut fields = Fields::decode(row, "the row of a job's token")?;
-        Ok(TokenRow {
+        Ok(JobTokenRow {
             id: fields.take_text("id")?,
             expires_at_ms: fields.take_number("expires_at_ms")?,
         })

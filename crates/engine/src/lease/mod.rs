@@ -12,8 +12,8 @@
 //! A store that is not shared has no other nodes to exclude: leases have no rows there, and cost
 //! nothing.
 
+mod lease_row;
 mod nodes;
-mod row;
 mod tenure;
 
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::Engine;
 use crate::error::{Error, Result};
 use crate::keyspace;
 
-use self::row::LeaseRow;
+use self::lease_row::LeaseRow;
 
 pub use nodes::{LeaseStatus, NodeStatus};
 pub(crate) use tenure::Leases;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use zenobe_store::{Batch, Direction, Key, KeyRange, Value, WriteSet, write_with};
 
-use super::row::{LeaseRow, NodeRow};
+use super::lease_row::{LeaseRow, NodeRow};
 use crate::Engine;
 use crate::error::{Error, Result};
 use crate::keyspace;

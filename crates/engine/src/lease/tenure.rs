@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use zenobe_store::{Key, Value};
 
 use super::Lease;
-use super::row::{LeaseRow, NodeRow};
+use super::lease_row::{LeaseRow, NodeRow};
 use crate::error::Result;
 
 pub(crate) struct Leases {

@@ -205,13 +205,13 @@ pub fn counters_lose_nothing_under_load(backend: &dyn Backend) {
     }
 }
 
-type Mutation<'a> = dyn Fn(&mut Batch) + Sync + 'a;
+type FillBatch<'a> = dyn Fn(&mut Batch) + Sync + 'a;
 
 /// Counters may be put, deleted and deleted by range between additions, all in flight together.
-pub fn counters_mix_with_other_operations(backend: &dyn Backend) {
+pub fn counters_mix_with_other_mutations(backend: &dyn Backend) {
     let store = backend.open();
     let ten = Value::from_static(&[0, 0, 0, 0, 0, 0, 0, 10]);
-    let steps: [Box<Mutation<'_>>; 7] = [
+    let steps: [Box<FillBatch<'_>>; 7] = [
         Box::new(|batch| batch.add("c", 1)),
         Box::new(|batch| batch.put("c", ten.clone())),
         Box::new(|batch| batch.add("c", 5)),
