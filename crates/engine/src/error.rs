@@ -101,7 +101,7 @@ pub enum Error {
     #[error("the lease on {work} is lost")]
     LeaseLost { work: String },
     /// Every attempt conflicted with other writes of the same items. Nothing was written.
-    #[error("the write met others on its items in each of its tries")]
+    #[error("every attempt of the write conflicted with other writes of its items")]
     Conflict,
     /// The store can't be reached. Nothing was written.
     #[error("the store is unavailable: {detail}")]

@@ -401,7 +401,7 @@ pub enum Error {
     Open { detail: String },
     /// Every attempt of this write conflicted with others on its keys. It wrote nothing and may be
     /// retried.
-    #[error("the write met others on its keys in each of its tries")]
+    #[error("every attempt of the write conflicted with other writes of its keys")]
     Conflict,
     /// The store could not be reached in time. Nothing was decided or written, and the request may
     /// be retried.

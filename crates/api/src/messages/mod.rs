@@ -1,6 +1,6 @@
-//! The catalogue of the texts that a client can see; those of signatures and of refused pages stand
-//! where they are decided. Errors are typed everywhere else. They get
-//! their words here, and nobody inspects those words again.
+//! The catalogue of the texts that a client can see, except for those about signatures and web pages,
+//! which are where they are decided. Everywhere else errors are typed. They get their texts here, and
+//! nothing inspects a text afterwards.
 //!
 //! The odd spellings, double spaces and missing spaces are DynamoDB's own.
 

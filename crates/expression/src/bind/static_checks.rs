@@ -1,5 +1,5 @@
 //! Faults that show in the text alone. Each class outranks the next across the whole expression,
-//! wherever the faults stand; within a class the first in the text is reported.
+//! wherever the faults are; within a class the first in the text is reported.
 
 use crate::bind::list_index;
 use crate::error::Fault;

@@ -1,7 +1,7 @@
 //! Reads the few parts of a response that matter. It finds them by name, because parsing megabytes
 //! of pages would make the generator the bottleneck.
 
-/// The other fields of a page stand close to its start or its end.
+/// The fields of a page besides its items are close to its start or its end.
 const EDGE_BYTES: usize = 512;
 
 /// The name under which a batch with unprocessed items is counted.

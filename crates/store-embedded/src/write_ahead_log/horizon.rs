@@ -1,7 +1,7 @@
 //! The durable horizon: the last RocksDB sequence number that was known to be durable when a group was
 //! written. It is the first entry of the group's write, as data that only the log keeps.
 //!
-//! The store's nonce stands beside it, a random number that no client ever sees. The reader of a damaged log searches
+//! The store's nonce is next to it: a random number that no client ever sees. The reader of a damaged log searches
 //! for records at every byte, even inside values. Without the nonce, a client could store a value that passes for a
 //! record and claims that something durable is missing.
 //!
