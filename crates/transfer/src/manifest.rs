@@ -1,0 +1,259 @@
+//! The files beside the data of an export, and where everything of an export is.
+//!
+//! `_started` says that the export has begun, `manifest-summary.json` what it is, and
+//! `manifest-files.json` which data files it has, one per line. Each manifest has its MD5 in
+//! base64 beside it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use md5::{Digest, Md5};
+use serde_json::{Map, Value, json};
+
+use crate::Format;
+
+/// The summary of an export. Times are ISO 8601 with milliseconds, keys begin at the bucket's root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary {
+    pub export_arn: String,
+    pub start_time: String,
+    pub end_time: String,
+    pub table_arn: String,
+    pub table_id: String,
+    pub window: Window,
+    pub bucket: String,
+    pub prefix: Option<String>,
+    pub sse_algorithm: String,
+    pub sse_kms_key_id: Option<String>,
+    pub files_key: String,
+    pub billed_size_bytes: u64,
+    pub item_count: u64,
+    pub format: Format,
+}
+
+/// What of the table's life an export holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Window {
+    /// All items as of a moment.
+    Full { export_time: String },
+    /// What changed between two moments.
+    Incremental { from: String, to: String, output_view: String },
+}
+
+impl Summary {
+    pub fn to_json(&self) -> Vec<u8> {
+        let mut members = Map::new();
+        let mut add = |name: &str, value: Value| drop(members.insert(name.to_owned(), value));
+        let is_full = matches!(self.window, Window::Full { .. });
+        add("version", if is_full { "2020-06-30" } else { "2023-08-01" }.into());
+        add("exportArn", self.export_arn.clone().into());
+        add("startTime", self.start_time.clone().into());
+        add("endTime", self.end_time.clone().into());
+        add("tableArn", self.table_arn.clone().into());
+        add("tableId", self.table_id.clone().into());
+        match &self.window {
+            Window::Full { export_time } => add("exportTime", export_time.clone().into()),
+            Window::Incremental { from, to, .. } => {
+                add("exportFromTime", from.clone().into());
+                add("exportToTime", to.clone().into());
+            }
+        }
+        add("s3Bucket", self.bucket.clone().into());
+        add("s3Prefix", self.prefix.clone().into());
+        add("s3SseAlgorithm", self.sse_algorithm.clone().into());
+        add("s3SseKmsKeyId", self.sse_kms_key_id.clone().into());
+        add("manifestFilesS3Key", self.files_key.clone().into());
+        add("billedSizeBytes", self.billed_size_bytes.into());
+        add("itemCount", self.item_count.into());
+        add("outputFormat", self.format.name().into());
+        if let Window::Incremental { output_view, .. } = &self.window {
+            add("exportType", "INCREMENTAL_EXPORT".into());
+            add("outputView", output_view.clone().into());
+        }
+        Value::Object(members).to_string().into_bytes()
+    }
+
+    /// The key of `manifest-files.json` and the format of the data, which is all that a reader
+    /// needs.
+    pub fn parse(json: &[u8]) -> Option<(String, Format)> {
+        let summary: Value = serde_json::from_slice(json).ok()?;
+        let format = match summary["outputFormat"].as_str()? {
+            "DYNAMODB_JSON" => Format::DynamoDbJson,
+            "ION" => Format::Ion,
+            _ => return None,
+        };
+        Some((summary["manifestFilesS3Key"].as_str()?.to_owned(), format))
+    }
+}
+
+/// A line of `manifest-files.json`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DataFile {
+    pub item_count: u64,
+    /// The MD5 of the compressed file, in base64.
+    pub md5: String,
+    pub etag: String,
+    pub key: String,
+}
+
+pub fn files_to_json(files: &[DataFile]) -> Vec<u8> {
+    let line = |file: &DataFile| {
+        let line = json!({
+            "itemCount": file.item_count,
+            "md5Checksum": file.md5,
+            "etag": file.etag,
+            "dataFileS3Key": file.key,
+        });
+        format!("{line}\n")
+    };
+    files.iter().map(line).collect::<String>().into_bytes()
+}
+
+/// The data files that a manifest lists, or `None` if it is damaged.
+pub fn parse_files(json: &[u8]) -> Option<Vec<DataFile>> {
+    let text = std::str::from_utf8(json).ok()?;
+    let parse = |line: &str| {
+        let line: Value = serde_json::from_str(line).ok()?;
+        Some(DataFile {
+            item_count: line["itemCount"].as_u64()?,
+            md5: line["md5Checksum"].as_str()?.to_owned(),
+            etag: line["etag"].as_str().unwrap_or_default().to_owned(),
+            key: line["dataFileS3Key"].as_str()?.to_owned(),
+        })
+    };
+    text.lines().filter(|line| !line.trim().is_empty()).map(parse).collect()
+}
+
+/// The MD5 of some bytes, as manifests write it.
+pub fn md5_base64(bytes: &[u8]) -> String {
+    STANDARD.encode(Md5::digest(bytes))
+}
+
+/// Where the files of one export are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    root: String,
+    export_id: String,
+}
+
+impl Layout {
+    /// `export_id` is the end of the export's ARN.
+    pub fn new(prefix: Option<&str>, export_id: &str) -> Layout {
+        let root = match prefix.filter(|prefix| !prefix.is_empty()) {
+            None => "AWSDynamoDB".to_owned(),
+            Some(prefix) => format!("{}/AWSDynamoDB", prefix.strip_suffix('/').unwrap_or(prefix)),
+        };
+        Layout { root, export_id: export_id.to_owned() }
+    }
+
+    pub fn started(&self) -> String {
+        self.beside("_started")
+    }
+
+    pub fn summary(&self) -> String {
+        self.beside("manifest-summary.json")
+    }
+
+    pub fn summary_md5(&self) -> String {
+        self.beside("manifest-summary.md5")
+    }
+
+    pub fn files(&self) -> String {
+        self.beside("manifest-files.json")
+    }
+
+    pub fn files_md5(&self) -> String {
+        self.beside("manifest-files.md5")
+    }
+
+    /// A data file. Incremental exports of a table share their folder.
+    pub fn data_file(&self, random: u128, format: Format, is_incremental: bool) -> String {
+        let extension = if format == Format::Ion { "ion.gz" } else { "json.gz" };
+        let name = data_file_name(random);
+        match is_incremental {
+            true => format!("{}/data/{name}.{extension}", self.root),
+            false => self.beside(&format!("data/{name}.{extension}")),
+        }
+    }
+
+    fn beside(&self, name: &str) -> String {
+        format!("{}/{}/{name}", self.root, self.export_id)
+    }
+}
+
+/// 26 characters of base32.
+fn data_file_name(random: u128) -> String {
+    const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+    let digit = |position: u32| char::from(ALPHABET[(random >> (5 * position)) as usize % 32]);
+    (0..26).map(digit).collect()
+}
+
+/// Where the list of files of the export is that a data file, or a folder of them, belongs to.
+pub fn files_beside(data_key: &str) -> Option<String> {
+    let (export, _) = data_key.rsplit_once("/data/")?;
+    export.contains("AWSDynamoDB/").then(|| format!("{export}/manifest-files.json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn manifests_have_awss_members_and_are_read_again() {
+        let mut summary = Summary {
+            export_arn: "arn:aws:dynamodb:us-east-1:1:table/t/export/01-ab".into(),
+            start_time: "2026-11-16T08:00:00.000Z".into(),
+            end_time: "2026-11-16T08:00:01.000Z".into(),
+            table_arn: "arn:aws:dynamodb:us-east-1:1:table/t".into(),
+            table_id: "id".into(),
+            window: Window::Full { export_time: "2026-11-16T07:59:00.000Z".into() },
+            bucket: "bucket".into(),
+            prefix: None,
+            sse_algorithm: "AES256".into(),
+            sse_kms_key_id: None,
+            files_key: "AWSDynamoDB/01-ab/manifest-files.json".into(),
+            billed_size_bytes: 12,
+            item_count: 3,
+            format: Format::Ion,
+        };
+        let json: Value = serde_json::from_slice(&summary.to_json()).unwrap();
+        assert_eq!(json["version"], "2020-06-30");
+        assert_eq!(json["s3SseKmsKeyId"], Value::Null);
+        assert_eq!(json.as_object().unwrap().len(), 15);
+        let parsed = Summary::parse(&summary.to_json());
+        assert_eq!(parsed, Some((summary.files_key.clone(), Format::Ion)));
+        summary.window = Window::Incremental {
+            from: "a".into(),
+            to: "b".into(),
+            output_view: "NEW_AND_OLD_IMAGES".into(),
+        };
+        let json: Value = serde_json::from_slice(&summary.to_json()).unwrap();
+        assert_eq!(json["exportType"], "INCREMENTAL_EXPORT");
+        assert_eq!(json["version"], "2023-08-01");
+        assert_eq!(Summary::parse(b"{}"), None);
+        let file = |key: &str| DataFile {
+            item_count: 1,
+            md5: md5_base64(b"x"),
+            etag: "e-1".into(),
+            key: key.into(),
+        };
+        let files = [file("a"), file("b\n")];
+        assert_eq!(parse_files(&files_to_json(&files)), Some(files.to_vec()));
+        assert_eq!(parse_files(b"{}\n"), None);
+        assert_eq!(md5_base64(b""), "1B2M2Y8AsgTpgAmY7PhCfg==");
+    }
+
+    #[test]
+    fn files_are_where_aws_puts_them() {
+        let layout = Layout::new(Some("some/where/"), "01-ab");
+        assert_eq!(layout.started(), "some/where/AWSDynamoDB/01-ab/_started");
+        assert_eq!(layout.files_md5(), "some/where/AWSDynamoDB/01-ab/manifest-files.md5");
+        let layout = Layout::new(None, "01-ab");
+        let file = layout.data_file(0, Format::DynamoDbJson, false);
+        assert_eq!(file, format!("AWSDynamoDB/01-ab/data/{}.json.gz", "a".repeat(26)));
+        assert_eq!(files_beside(&file).as_deref(), Some("AWSDynamoDB/01-ab/manifest-files.json"));
+        assert_eq!(files_beside("AWSDynamoDB/01-ab/data/"), Some(layout.files()));
+        assert_eq!(files_beside("data/x"), None);
+        let shared = layout.data_file(u128::MAX, Format::Ion, true);
+        assert_eq!(shared, format!("AWSDynamoDB/data/{}h.ion.gz", "7".repeat(25)));
+    }
+}
