@@ -71,6 +71,8 @@ pub enum Exception {
     ExpiredIterator,
     GlobalTableNotFound,
     IdempotentParameterMismatch,
+    ImportConflict,
+    ImportNotFound,
     InvalidRestoreTime,
     ItemCollectionSizeLimitExceeded,
     LimitExceeded,
@@ -132,6 +134,8 @@ impl Exception {
             Exception::IdempotentParameterMismatch => {
                 (MODEL, "IdempotentParameterMismatchException")
             }
+            Exception::ImportConflict => (MODEL, "ImportConflictException"),
+            Exception::ImportNotFound => (MODEL, "ImportNotFoundException"),
             Exception::InvalidRestoreTime => (MODEL, "InvalidRestoreTimeException"),
             Exception::ItemCollectionSizeLimitExceeded => {
                 (MODEL, "ItemCollectionSizeLimitExceededException")

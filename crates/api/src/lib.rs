@@ -27,6 +27,7 @@ mod as_of;
 mod constraints;
 mod error;
 pub mod history;
+mod imports;
 mod json;
 mod legacy;
 mod messages;
@@ -43,13 +44,16 @@ use zenobe_engine::command::TableName;
 use zenobe_engine::history::AsOf;
 use zenobe_engine::schema::Namespace;
 use zenobe_engine::{Engine, Reads};
+use zenobe_transfer::objects::ObjectStoreOptions;
 
 use crate::constraints::TableNameRule;
 use crate::messages::engine::{Subject, engine_error};
 use crate::partiql::plan::ReadPlan;
 
 pub use error::{ApiError, CancellationEntry, Exception};
+pub use imports::{BulkPutter, Importer};
 pub use json::is_valid_json;
+pub use json::lines::{LineFault, read_line, read_plain_line, write_change_line, write_line};
 pub use messages::Wording;
 pub use operations::{Operation, ResponseSize};
 
@@ -68,6 +72,8 @@ pub struct ApiOptions {
     pub refuse_scans: bool,
     /// Reads the tables as they were then; nothing else can be called.
     pub as_of: Option<AsOf>,
+    /// Where imports read from; without it there are none.
+    pub object_store: Option<ObjectStoreOptions>,
 }
 
 #[derive(Debug, Clone)]

@@ -35,7 +35,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
-use zenobe_api::{Api, ApiOptions, Response};
+use zenobe_api::{Api, ApiOptions, BulkPutter, Importer, Response};
 use zenobe_engine::Engine;
 use zenobe_engine::keyspace::Collections;
 use zenobe_store::Store;
@@ -52,6 +52,7 @@ pub use zenobe_engine::clock::{Clock, ManualClock, SystemClock};
 pub use zenobe_engine::options::{Limits, StreamOptions};
 pub use zenobe_engine::schema::Namespace;
 pub use zenobe_store_embedded::Durability;
+pub use zenobe_transfer::objects::{Endpoint, ObjectStoreOptions};
 
 /// An open database. Clones share it. Dropping the last one closes it, and so does
 /// [`Database::close`].
@@ -111,10 +112,14 @@ impl Database {
         let store = open_store(&options).await?;
         let engine = Engine::open(store.clone(), options.engine_options()).await?;
         let upkeep = RuntimeThread::start("zenobe-upkeep").map_err(OpenError::Upkeep)?;
+        let object_store = options.object_store.clone();
+        engine.add_job_handler(Arc::new(Importer::new(object_store.clone())));
+        engine.add_job_handler(Arc::new(BulkPutter::new(object_store)));
         let background = upkeep.runtime.spawn(engine.clone().run_background());
         let api_options = ApiOptions {
             wording: options.wording,
             refuse_scans: options.refuse_scans,
+            object_store: options.object_store.clone(),
             ..ApiOptions::default()
         };
         let api = Arc::new(Api::new(engine.clone(), api_options));

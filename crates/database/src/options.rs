@@ -10,6 +10,7 @@ use zenobe_engine::clock::{Clock, SystemClock};
 use zenobe_engine::options::{Limits, StreamOptions};
 use zenobe_engine::schema::Namespace;
 use zenobe_store_embedded::Durability;
+use zenobe_transfer::objects::ObjectStoreOptions;
 
 /// The defaults are those of `zenobe serve --memory`.
 #[derive(Clone)]
@@ -32,6 +33,8 @@ pub struct Options {
     pub refuse_scans: bool,
     /// How far the latest time that a table can be restored to lies back. On DynamoDB it is five minutes.
     pub restorable_lag: Duration,
+    /// Where imports read from; without it there are none.
+    pub object_store: Option<ObjectStoreOptions>,
     /// The clock for expiry, streams and timestamps. Tests use a `ManualClock`.
     pub clock: Arc<dyn Clock>,
     /// After a longer jump of the clock nothing expires until
@@ -113,6 +116,7 @@ impl Default for Options {
             index_status_hold: Duration::ZERO,
             refuse_scans: false,
             restorable_lag: Duration::ZERO,
+            object_store: None,
             clock: Arc::new(SystemClock),
             clock_jump_ms_max: EngineOptions::default().clock_jump_ms_max,
             node: NodeOptions::default(),

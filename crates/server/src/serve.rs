@@ -153,6 +153,7 @@ fn database_options(
         index_status_hold: settings.local.map_or(Duration::ZERO, |local| local.index_status_hold),
         refuse_scans: settings.refuse_scans,
         restorable_lag: settings.restorable_lag,
+        object_store: settings.object_store.clone(),
         clock,
         clock_jump_ms_max: settings.clock_jump_ms_max,
         node: NodeOptions {

@@ -105,6 +105,28 @@ pub(crate) fn request<T: Decode>(body: &[u8]) -> Result<T, ApiError> {
     })
 }
 
+/// A member of a request as it was written, for responses that repeat it. The request has been read
+/// before, so it is valid.
+pub(crate) fn raw_member<'b>(body: &'b [u8], wanted: &str) -> Option<&'b str> {
+    let find = || -> Result<Option<(usize, usize)>, SyntaxError> {
+        let mut reader = JsonReader::new(body)?;
+        let (mut found, mut first) = (None, true);
+        reader.begin_object()?;
+        while let Some(name) = reader.next_member(first)? {
+            first = false;
+            let kind = reader.peek()?;
+            let start = reader.position();
+            reader.skip()?;
+            if name == wanted {
+                found = (kind != Kind::Null).then(|| (start, reader.position()));
+            }
+        }
+        Ok(found)
+    };
+    let (start, end) = find().ok()??;
+    std::str::from_utf8(body.get(start..end)?).ok()
+}
+
 /// Declares request shapes. Each member becomes an `Option` of the given type.
 macro_rules! shape {
     ($(

@@ -5,6 +5,7 @@
 
 pub(crate) mod attribute_value;
 pub(crate) mod decode;
+pub(crate) mod lines;
 mod plain;
 mod reader;
 mod render;

@@ -22,6 +22,7 @@ pub(crate) mod stream;
 pub(crate) mod table;
 pub(crate) mod tag;
 pub(crate) mod transaction;
+pub(crate) mod transfer;
 pub(crate) mod value;
 pub(crate) mod vector;
 

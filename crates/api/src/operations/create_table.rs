@@ -68,6 +68,40 @@ shape! {
     }
 }
 
+shape! {
+    /// The tables that ImportTable creates have fewer settings.
+    struct TableCreationParameters {
+        "TableName" => table_name: String,
+        "AttributeDefinitions" => attribute_definitions: Vec<AttributeDefinition>,
+        "KeySchema" => key_schema: Vec<KeySchemaElement>,
+        "BillingMode" => billing_mode: String,
+        "ProvisionedThroughput" => provisioned_throughput: ProvisionedThroughput,
+        "OnDemandThroughput" => on_demand_throughput: OnDemandThroughput,
+        "SSESpecification" => sse_specification: SSESpecification,
+        "GlobalSecondaryIndexes" => global_secondary_indexes: Vec<GlobalSecondaryIndex>,
+        "VectorIndexes" => vector_indexes: Vec<Unread>,
+    }
+}
+
+/// The table that an import creates, by the rules of CreateTable.
+pub(crate) fn creation_command(
+    table: TableName,
+    parameters: TableCreationParameters,
+) -> Result<CreateTable, ApiError> {
+    let input = CreateTableInput {
+        attribute_definitions: parameters.attribute_definitions,
+        key_schema: parameters.key_schema,
+        global_secondary_indexes: parameters.global_secondary_indexes,
+        billing_mode: parameters.billing_mode,
+        provisioned_throughput: parameters.provisioned_throughput,
+        sse_specification: parameters.sse_specification,
+        on_demand_throughput: parameters.on_demand_throughput,
+        vector_indexes: parameters.vector_indexes,
+        ..CreateTableInput::default()
+    };
+    lower(table, constrain(input)?)
+}
+
 /// The request after its members' constraints.
 struct Constrained {
     definitions: Definitions,

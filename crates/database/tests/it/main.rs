@@ -1,3 +1,4 @@
 //! The database from outside.
 
 mod formats;
+mod imports;

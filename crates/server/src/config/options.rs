@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::BoolishValueParser;
-use zenobe_database::{Durability, PostgresUrl, Wording};
+use zenobe_database::{Durability, Endpoint, PostgresUrl, Wording};
 
 use super::values::{
     CredentialsSource, ListenAddress, LogFormat, account, at_least_one, durability_parser,
@@ -355,6 +355,31 @@ pub struct Options {
     )]
     pub dead_letter_directory: Option<PathBuf>,
 
+    /// Where imports read their objects: `aws`, the URL of a server that is compatible with S3, or file:///DIRECTORY, whose
+    /// subdirectories are then the buckets. If not set, there are no imports. Access keys come from
+    /// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or as usual on AWS
+    #[arg(
+        long,
+        env = "ZENOBE_S3_ENDPOINT",
+        value_parser = trimmed::<Endpoint>,
+        value_name = "URL",
+        help_heading = OBJECTS
+    )]
+    pub s3_endpoint: Option<Endpoint>,
+    /// Region to sign requests to the object store for; AWS_REGION or us-east-1 if not set
+    #[arg(
+        long,
+        env = "ZENOBE_S3_REGION",
+        value_parser = region,
+        value_name = "REGION",
+        help_heading = OBJECTS
+    )]
+    pub s3_region: Option<String>,
+    /// File with the access key for the object store, one line `id:secret`, instead of the AWS variables. The
+    /// variable holds the key itself
+    #[arg(long, env = "ZENOBE_S3_CREDENTIALS", value_name = "FILE", help_heading = OBJECTS)]
+    pub s3_credentials: Option<CredentialsSource>,
+
     /// What to log: error, warn, info, debug, or a filter such as warn,zenobe_engine=debug
     #[arg(
         long,
@@ -397,6 +422,7 @@ const ACCESS: &str = "Access";
 const IDENTITY: &str = "Names in ARNs";
 const BEHAVIOUR: &str = "Behaviour";
 const STREAMS: &str = "Streams and triggers";
+const OBJECTS: &str = "Object store";
 const LOGGING: &str = "Logging";
 const TESTS: &str = "For tests";
 

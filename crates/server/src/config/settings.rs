@@ -9,7 +9,7 @@ use std::time::Duration;
 use tracing_subscriber::filter::{self, Targets};
 use zenobe_api::Wording;
 use zenobe_auth::{Credentials, CredentialsError};
-use zenobe_database::{Location, Namespace, StreamOptions};
+use zenobe_database::{Location, Namespace, ObjectStoreOptions, StreamOptions};
 
 use super::environment::UnknownVariable;
 use super::given::Given;
@@ -48,6 +48,8 @@ pub struct Settings {
     pub restorable_lag: Duration,
     /// Where triggers added by command may write files; `None` allows none.
     pub dead_letter_directory: Option<PathBuf>,
+    /// Where imports read from.
+    pub object_store: Option<ObjectStoreOptions>,
     pub idle_timeout: Duration,
     pub stall_timeout: Duration,
     pub shutdown_timeout: Duration,
@@ -98,6 +100,10 @@ pub enum SettingsError {
         "--credentials and --insecure-accept-any-credentials exclude each other; remove one of them"
     )]
     CredentialsAndAcceptAny,
+    #[error("the access key for the object store must be one line `id:secret`")]
+    ObjectStoreCredentials,
+    #[error("--s3-region and --s3-credentials have no effect without --s3-endpoint")]
+    ObjectStoreEndpoint,
     #[error("`{log}` is not a log filter: {detail}")]
     LogFilter { log: String, detail: String },
 }
@@ -124,9 +130,11 @@ impl Settings {
             }
             _ => {}
         }
+        let object_store = object_store(&options)?;
         let seconds = |seconds: u32| Duration::from_secs(seconds.into());
         Ok(Settings {
             listen,
+            object_store,
             location,
             cache_size_bytes: options.cache_mb as usize * 1024 * 1024,
             accept_damaged_log: options.accept_damaged_log,
@@ -216,19 +224,41 @@ fn stream_options(options: &Options) -> StreamOptions {
     }
 }
 
+fn object_store(options: &Options) -> Result<Option<ObjectStoreOptions>, SettingsError> {
+    let Options { s3_endpoint, s3_region, s3_credentials, .. } = options;
+    let Some(endpoint) = s3_endpoint.clone() else {
+        return match s3_region.is_some() || s3_credentials.is_some() {
+            true => Err(SettingsError::ObjectStoreEndpoint),
+            false => Ok(None),
+        };
+    };
+    let read = |source: &CredentialsSource| -> Result<(String, String), SettingsError> {
+        let text = read_secret(source)?;
+        let key = text.trim().split_once(':').filter(|(_, secret)| !secret.contains(['\n', ',']));
+        let (id, secret) = key.ok_or(SettingsError::ObjectStoreCredentials)?;
+        Ok((id.trim().to_owned(), secret.trim().to_owned()))
+    };
+    let credentials = s3_credentials.as_ref().map(read).transpose()?;
+    Ok(Some(ObjectStoreOptions { endpoint, region: s3_region.clone(), credentials }))
+}
+
 fn read_credentials(source: &CredentialsSource) -> Result<Credentials, SettingsError> {
-    let text = match source {
-        CredentialsSource::Inline(text) => text.clone(),
+    Ok(Credentials::parse(&read_secret(source)?)?)
+}
+
+/// The text of a secret, which is given itself or in a file that only its owner may read.
+fn read_secret(source: &CredentialsSource) -> Result<String, SettingsError> {
+    match source {
+        CredentialsSource::Inline(text) => Ok(text.clone()),
         CredentialsSource::File(path) => {
             let fault = |error| SettingsError::CredentialsFile { path: path.clone(), error };
             let mode = permissions(path).map_err(fault)?;
             if mode & OTHERS_READ_OR_WRITE != 0 {
                 return Err(SettingsError::CredentialsFileOpen { path: path.clone(), mode });
             }
-            std::fs::read_to_string(path).map_err(fault)?
+            std::fs::read_to_string(path).map_err(fault)
         }
-    };
-    Ok(Credentials::parse(&text)?)
+    }
 }
 
 /// The bits of a file's mode.
@@ -252,7 +282,7 @@ fn log_filter(log: &str) -> Result<Targets, SettingsError> {
 mod tests {
     use std::ffi::OsString;
 
-    use zenobe_database::Durability;
+    use zenobe_database::{Durability, Endpoint};
     use zenobe_testing::TemporaryDirectory;
 
     use super::*;
@@ -413,6 +443,20 @@ mod tests {
             );
             assert!(message.starts_with(&expected), "{message}");
         }
+    }
+
+    #[test]
+    fn the_object_store_is_a_server_or_a_directory() {
+        let endpoint = |flags| resolve(flags, "").unwrap().object_store.unwrap().endpoint;
+        assert_eq!(endpoint("--s3-endpoint aws"), Endpoint::Aws);
+        let directory = endpoint("--s3-endpoint file:///var/buckets");
+        assert_eq!(directory, Endpoint::Directory("/var/buckets".into()));
+        let url = endpoint("--s3-endpoint http://127.0.0.1:9000");
+        assert_eq!(url, Endpoint::Url("http://127.0.0.1:9000".into()));
+        assert_eq!(resolve("", "").unwrap().object_store, None);
+        assert!(given("--s3-endpoint ftp://x", "").is_err());
+        assert!(given("--s3-endpoint file://relative", "").is_err());
+        assert!(refusal("--s3-region eu-west-1", "").contains("without --s3-endpoint"));
     }
 
     #[test]

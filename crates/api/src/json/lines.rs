@@ -1,0 +1,235 @@
+//! Lines of DYNAMODB_JSON files: `{"Item":{…}}` in full exports and imports, `{"Keys":{…},…}` in
+//! incremental exports.
+
+use zenobe_transfer::Record;
+use zenobe_value::limits::NESTING_LEVELS_MAX;
+use zenobe_value::{AttributeValue, Attributes, ItemRef, Number};
+
+use super::attribute_value::{NameFault, ValueFault, WireAttributes};
+use super::decode::{Decode, JsonError, JsonPosition, shape};
+use super::{JsonReader, Kind, Writer, is_valid_json, write_item};
+use crate::messages::{serialization, transfer, value};
+
+/// Why a line holds no record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LineFault {
+    /// It is not JSON, so nobody knows what the next one is.
+    NotJson,
+    /// Its item can't be used, for this reason.
+    Record(String),
+}
+
+shape! {
+    struct ItemLine {
+        "Item" => item: WireAttributes,
+        "Keys" => keys: WireAttributes,
+        "NewImage" => new_image: WireAttributes,
+    }
+}
+
+pub fn read_line(line: &[u8]) -> Result<Record, LineFault> {
+    let decoded = decode(line).map_err(|error| match error {
+        JsonError::Type(fault) if is_valid_json(line) => {
+            LineFault::Record(serialization::type_fault(&fault))
+        }
+        JsonError::Type(_) | JsonError::Syntax => LineFault::NotJson,
+        JsonError::TooManyEntries => LineFault::Record(transfer::too_many_attributes()),
+    })?;
+    match decoded {
+        ItemLine { item: Some(item), .. } => Ok(Record::Item(attributes(item)?)),
+        ItemLine { keys: Some(keys), new_image, .. } => {
+            let new = new_image.map(attributes).transpose()?;
+            Ok(Record::Change { keys: attributes(keys)?, new })
+        }
+        ItemLine { .. } => Err(LineFault::Record(transfer::no_item())),
+    }
+}
+
+/// Whether a line of JSON has members besides its item.
+pub(crate) fn has_more_than_item(line: &[u8]) -> bool {
+    let members = || -> Result<bool, JsonError> {
+        let mut reader = JsonReader::new(line)?;
+        let (mut others, mut first) = (false, true);
+        reader.begin_object()?;
+        while let Some(name) = reader.next_member(first)? {
+            first = false;
+            others |= name != "Item";
+            reader.skip()?;
+        }
+        Ok(others)
+    };
+    members().unwrap_or(false)
+}
+
+fn decode(line: &[u8]) -> Result<ItemLine, JsonError> {
+    let mut reader = JsonReader::new(line)?;
+    if reader.peek()? != Kind::Object {
+        return Err(JsonError::Syntax);
+    }
+    let decoded = ItemLine::decode(&mut reader, JsonPosition::Member)?;
+    reader.end()?;
+    match reader.has_lost_entries() {
+        true => Err(JsonError::TooManyEntries),
+        false => Ok(decoded),
+    }
+}
+
+/// A line of plain JSON: an object whose members have the types that JSON has. Numbers keep all
+/// their digits.
+pub fn read_plain_line(line: &[u8]) -> Result<Attributes, LineFault> {
+    let not_json = |_| LineFault::NotJson;
+    let mut reader = JsonReader::new(line).map_err(not_json)?;
+    if reader.peek().map_err(not_json)? != Kind::Object {
+        return Err(LineFault::NotJson);
+    }
+    let item = plain_object(&mut reader, 0)?;
+    reader.end().map_err(not_json)?;
+    Ok(item)
+}
+
+fn plain_object(reader: &mut JsonReader<'_>, level: usize) -> Result<Attributes, LineFault> {
+    let mut members = Attributes::new();
+    let mut first = true;
+    reader.begin_object().map_err(|_| LineFault::NotJson)?;
+    while let Some(name) = reader.next_member(first).map_err(|_| LineFault::NotJson)? {
+        first = false;
+        if let Some(fault) = NameFault::of(&name) {
+            return Err(LineFault::Record(value::value_fault_text(&ValueFault::Name(fault))));
+        }
+        let value = plain_value(reader, level + 1)?;
+        members.insert(name.into_owned(), value);
+    }
+    Ok(members)
+}
+
+fn plain_value(reader: &mut JsonReader<'_>, level: usize) -> Result<AttributeValue, LineFault> {
+    let not_json = |_| LineFault::NotJson;
+    let fault = |fault: &ValueFault| LineFault::Record(value::value_fault_text(fault));
+    if level > NESTING_LEVELS_MAX {
+        return Err(fault(&ValueFault::NestedTooDeeply));
+    }
+    Ok(match reader.peek().map_err(not_json)? {
+        Kind::Null => reader.literal("null").map(|()| AttributeValue::Null).map_err(not_json)?,
+        Kind::True => {
+            reader.literal("true").map(|()| AttributeValue::Bool(true)).map_err(not_json)?
+        }
+        Kind::False => {
+            reader.literal("false").map(|()| AttributeValue::Bool(false)).map_err(not_json)?
+        }
+        Kind::Integer | Kind::Decimal => {
+            let text = reader.number().map_err(not_json)?;
+            let number = Number::parse(text)
+                .map_err(|error| fault(&ValueFault::Number { error, text: text.to_owned() }))?;
+            AttributeValue::N(number)
+        }
+        Kind::String => AttributeValue::S(reader.string().map_err(not_json)?.into_owned()),
+        Kind::Object => AttributeValue::M(plain_object(reader, level)?),
+        Kind::Array => {
+            let mut elements = Vec::new();
+            reader.begin_array().map_err(not_json)?;
+            while reader.next_element(elements.is_empty()).map_err(not_json)? {
+                elements.push(plain_value(reader, level + 1)?);
+            }
+            AttributeValue::L(elements)
+        }
+    })
+}
+
+fn attributes(wire: WireAttributes) -> Result<Attributes, LineFault> {
+    if let Some(fault) = wire.0.iter().find_map(|(name, _)| NameFault::of(name)) {
+        return Err(LineFault::Record(value::value_fault_text(&ValueFault::Name(fault))));
+    }
+    wire.into_attributes().map_err(|fault| LineFault::Record(value::value_fault_text(&fault)))
+}
+
+/// The line of a full export, with its end.
+pub fn write_line(item: ItemRef<'_>) -> Vec<u8> {
+    let mut writer = Writer::with_capacity(item.as_bytes().len() * 2 + 16);
+    writer.object(|writer| write_item(writer.name("Item"), item));
+    let mut line = writer.finish();
+    line.push(b'\n');
+    line
+}
+
+/// The line of an incremental export, with its end.
+pub fn write_change_line(
+    written_at_micros: u64,
+    keys: ItemRef<'_>,
+    old: Option<ItemRef<'_>>,
+    new: Option<ItemRef<'_>>,
+) -> Vec<u8> {
+    let mut writer = Writer::new();
+    writer.object(|writer| {
+        writer.name("Metadata").object(|writer| {
+            writer.name("WriteTimestampMicros").object(|writer| {
+                writer.name("N").string(&written_at_micros.to_string());
+            });
+        });
+        write_item(writer.name("Keys"), keys);
+        for (name, image) in [("OldImage", old), ("NewImage", new)] {
+            if let Some(image) = image {
+                write_item(writer.name(name), image);
+            }
+        }
+    });
+    let mut line = writer.finish();
+    line.push(b'\n');
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use zenobe_value::EncodedItem;
+
+    use super::*;
+
+    fn fault(line: &str) -> String {
+        match read_line(line.as_bytes()) {
+            Err(LineFault::Record(text)) => text,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn lines_are_read_as_they_are_written() {
+        let line = r#"{"Item":{"a":{"NS":["2","1"]},"b":{"L":[{"NULL":true}]}}}"#;
+        let Record::Item(item) = read_line(line.as_bytes()).unwrap() else { panic!() };
+        let encoded = EncodedItem::encode(&item);
+        assert_eq!(write_line(encoded.as_item()), format!("{line}\n").into_bytes());
+        let change = write_change_line(7, encoded.as_item(), None, Some(encoded.as_item()));
+        let text = String::from_utf8(change.clone()).unwrap();
+        let metadata = r#"{"Metadata":{"WriteTimestampMicros":{"N":"7"}},"Keys":{"a""#;
+        assert!(text.starts_with(metadata), "{text}");
+        let expected = Record::Change { keys: item.clone(), new: Some(item) };
+        assert_eq!(read_line(change.trim_ascii()), Ok(expected));
+    }
+
+    #[test]
+    fn plain_lines_have_the_types_of_json() {
+        let plain = r#"{"id":12345678901234567890.125,"on":true,"no":null,"l":[1,"a",{"b":[]}]}"#;
+        let typed = r#"{"Item":{"id":{"N":"12345678901234567890.125"},"on":{"BOOL":true},
+            "no":{"NULL":true},"l":{"L":[{"N":"1"},{"S":"a"},{"M":{"b":{"L":[]}}}]}}}"#;
+        let Record::Item(expected) = read_line(typed.as_bytes()).unwrap() else { panic!() };
+        assert_eq!(read_plain_line(plain.as_bytes()), Ok(expected));
+        assert_eq!(read_plain_line(b"[1]"), Err(LineFault::NotJson));
+        assert!(matches!(read_plain_line(b"{\"a\":1e999}"), Err(LineFault::Record(_))));
+        let deep = format!("{{\"a\":{}1{}}}", "[".repeat(32), "]".repeat(32));
+        assert!(matches!(read_plain_line(deep.as_bytes()), Err(LineFault::Record(_))));
+    }
+
+    #[test]
+    fn a_line_that_is_not_json_differs_from_a_bad_item() {
+        assert_eq!(read_line(b"{\"Item\":{"), Err(LineFault::NotJson));
+        assert_eq!(read_line(b"pk,sk"), Err(LineFault::NotJson));
+        assert_eq!(read_line(b"[]"), Err(LineFault::NotJson));
+        assert!(has_more_than_item(br#"{"Item":{},"Condition":"x"}"#));
+        assert!(!has_more_than_item(br#" {"Item":{"Condition":{"S":"x"}}}"#));
+        assert_eq!(fault("{}"), "The line has no Item");
+        assert_eq!(
+            fault(r#"{"Item":{"a":{"SS":[]}}}"#),
+            "One or more parameter values were invalid: An string set  may not be empty"
+        );
+        assert_eq!(fault(r#"{"Item":{"":{"S":"x"}}}"#), "Empty attribute name");
+        assert!(fault(r#"{"Item":{"a":{"S":1}}}"#).contains("cannot be converted to"));
+    }
+}
