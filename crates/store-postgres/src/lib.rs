@@ -1,8 +1,8 @@
 //! The store for many nodes: ordered bytes over PostgreSQL's protocol. Nodes keep no state of their own, so any number of them can
 //! share one store.
 //!
-//! - A read is one statement, on a connection that all reads share (`read`, `pool`). Each scan and each snapshot has a read-only
-//!   transaction on a connection of its own (`view`, `scan`).
+//! - A read is one statement on a shared connection, or part of one that reads share while others are in flight (`read`, `gather`,
+//!   `pool`). Each scan and each snapshot has a read-only transaction on a connection of its own (`view`, `scan`).
 //! - Writes are decided on cached values and grouped into transactions, in which the store confirms what the decisions saw (`write`).
 //! - `sql`, `keys` and `rows` define how keys and values are stored in rows.
 //!
@@ -12,6 +12,7 @@
 mod connect;
 mod dialect;
 mod fault;
+mod gather;
 mod keys;
 mod open;
 mod options;
@@ -114,7 +115,8 @@ impl Reader for PostgresStore {
     fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Value>>> {
         async move {
             self.check_open()?;
-            read::get(&self.pool, key).await
+            let reads = gather::read_keys(&self.pool, &[Key::copy_from_slice(key)]).await?;
+            Ok(reads.into_iter().next().and_then(|read| read.value))
         }
         .boxed()
     }
@@ -122,7 +124,7 @@ impl Reader for PostgresStore {
     fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
         async move {
             self.check_open()?;
-            Ok(read::values(read::read_keys(&self.pool, keys).await?))
+            Ok(read::values(gather::read_keys(&self.pool, keys).await?))
         }
         .boxed()
     }

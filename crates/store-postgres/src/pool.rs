@@ -18,6 +18,7 @@ use zenobe_store::Error;
 use crate::connect::Hosts;
 use crate::dialect::Dialect;
 use crate::fault::Fault;
+use crate::gather::Gathering;
 use crate::options::Options;
 use crate::sql::{BEGIN_VIEW, Session, Statements};
 
@@ -33,6 +34,7 @@ pub struct Pool {
     pub runtime: Handle,
     readers: Vec<Shared>,
     next_reader: AtomicUsize,
+    pub gathering: Gathering,
     writers: Sessions,
     views: Sessions,
 }
@@ -83,6 +85,7 @@ impl Pool {
             runtime,
             readers: (0..options.readers.max(1)).map(|_| Shared::default()).collect(),
             next_reader: AtomicUsize::new(0),
+            gathering: Gathering::new(options.readers),
             writers: Sessions::new(options.writers, WRITE_IDLE_MAX),
             views: Sessions::new(options.views, options.view_age_max + WRITE_IDLE_MAX),
         }

@@ -1,4 +1,4 @@
-//! Reads of single keys: one statement on a shared connection.
+//! Reads of keys: one statement on a shared connection. `gather` decides which reads share it.
 
 use std::sync::Arc;
 
@@ -13,17 +13,6 @@ use crate::sql::Session;
 /// The column after those of a value: the index of the key.
 const POSITION: usize = 4;
 
-pub async fn get(pool: &Arc<Pool>, key: &[u8]) -> Result<Option<Value>> {
-    let patience = pool.patience();
-    loop {
-        let session = pool.reader().await?;
-        match get_row(&session, key).await {
-            Ok(read) => return Ok(read.value),
-            Err(error) => patience.bear(pool, &session, error)?,
-        }
-    }
-}
-
 pub async fn get_row(session: &Session, key: &[u8]) -> Result<Read, PgError> {
     let digest = Digest::of(key);
     let statement = &session.statements.get;
@@ -31,11 +20,8 @@ pub async fn get_row(session: &Session, key: &[u8]) -> Result<Read, PgError> {
     Ok(Read::of(rows.iter()))
 }
 
-/// All keys, read from one state.
-pub async fn read_keys(pool: &Arc<Pool>, keys: &[Key]) -> Result<Vec<Read>> {
-    if keys.is_empty() {
-        return Ok(Vec::new());
-    }
+/// All keys, read from one state by a statement of their own.
+pub async fn read_now(pool: &Arc<Pool>, keys: &[Key]) -> Result<Vec<Read>> {
     let patience = pool.patience();
     loop {
         let session = pool.reader().await?;

@@ -20,8 +20,8 @@ use zenobe_store::{Batch, CommitOutcome, Decide, Decision, Error, Key, Result, W
 
 pub use queue::Queue;
 
+use crate::gather::read_keys;
 use crate::pool::Pool;
-use crate::read::read_keys;
 use crate::rows::Read;
 use effects::segments;
 use group::Answer;

@@ -7,4 +7,5 @@ mod long_keys;
 mod opening;
 mod outages;
 mod proxy;
+mod round_trips;
 mod support;

@@ -1,6 +1,7 @@
-//! A proxy that breaks connections at COMMIT.
+//! A proxy that breaks connections at COMMIT, and that counts statements.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -29,7 +30,15 @@ pub enum Fault {
 pub struct Proxy {
     port: u16,
     fault: Arc<watch::Sender<Fault>>,
+    traffic: Arc<Traffic>,
     _runtime: Runtime,
+}
+
+/// What has been sent through all connections, and when answers may pass.
+struct Traffic {
+    statements: watch::Sender<usize>,
+    /// No answer gets through before this many statements were sent.
+    held_until: AtomicUsize,
 }
 
 const COMMIT: &[u8] = b"COMMIT\0";
@@ -44,13 +53,15 @@ impl Proxy {
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a socket");
         let port = listener.local_addr().expect("its address").port();
         let fault = Arc::new(watch::Sender::new(Fault::None));
-        let shared = Arc::clone(&fault);
+        let statements = watch::Sender::new(0);
+        let traffic = Arc::new(Traffic { statements, held_until: AtomicUsize::new(0) });
+        let (faults, shared) = (Arc::clone(&fault), Arc::clone(&traffic));
         runtime.spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                tokio::spawn(serve(client, Arc::clone(&shared)));
+                tokio::spawn(serve(client, Arc::clone(&faults), Arc::clone(&shared)));
             }
         });
-        Proxy { port, fault, _runtime: runtime }
+        Proxy { port, fault, traffic, _runtime: runtime }
     }
 
     /// The URL of the same database, through the proxy.
@@ -61,6 +72,18 @@ impl Proxy {
 
     pub fn set(&self, fault: Fault) {
         self.fault.send_replace(fault);
+    }
+
+    /// How many statements were sent: each ends with a Sync, or is a simple query.
+    pub fn statements(&self) -> usize {
+        *self.traffic.statements.borrow()
+    }
+
+    /// Holds every answer back until this many statements have been sent. Whoever waits for an answer before waits for ever.
+    pub fn hold_answers_until(&self, statements: usize) {
+        self.traffic.held_until.store(statements, Ordering::SeqCst);
+        // Answers that wait look again.
+        self.traffic.statements.send_modify(|_| ());
     }
 
     pub fn has_struck(&self) -> bool {
@@ -81,7 +104,7 @@ fn strike(fault: &watch::Sender<Fault>) -> Fault {
     taken
 }
 
-async fn serve(client: TcpStream, fault: Arc<watch::Sender<Fault>>) {
+async fn serve(client: TcpStream, fault: Arc<watch::Sender<Fault>>, traffic: Arc<Traffic>) {
     if *fault.borrow() == Fault::Down {
         return;
     }
@@ -95,8 +118,9 @@ async fn serve(client: TcpStream, fault: Arc<watch::Sender<Fault>>) {
     let (from_server, to_server) = server.into_split();
     // Stops the responses.
     let cut = watch::Sender::new(false);
-    let answers = tokio::spawn(answer(from_server, to_client, fault.subscribe(), cut.subscribe()));
-    ask(from_client, to_server, &fault, &cut).await;
+    let (answering, faults) = (Arc::clone(&traffic), fault.subscribe());
+    let answers = tokio::spawn(answer(from_server, to_client, faults, cut.subscribe(), answering));
+    ask(from_client, to_server, &fault, &cut, &traffic).await;
     cut.send_replace(true);
     let _ended = answers.await;
 }
@@ -106,7 +130,9 @@ async fn ask(
     mut to: OwnedWriteHalf,
     fault: &watch::Sender<Fault>,
     cut: &watch::Sender<bool>,
+    traffic: &Traffic,
 ) {
+    let mut messages = Messages::default();
     let mut down = fault.subscribe();
     let mut buffer = vec![0; 1 << 16];
     loop {
@@ -116,6 +142,8 @@ async fn ask(
         };
         let Ok(count @ 1..) = read else { return };
         let sent = &buffer[..count];
+        let statements = messages.statements_in(sent);
+        traffic.statements.send_modify(|sum| *sum += statements);
         let commit = sent.windows(COMMIT.len()).position(|window| window == COMMIT);
         let struck = if commit.is_some() { strike(fault) } else { Fault::None };
         match struck {
@@ -154,7 +182,9 @@ async fn answer(
     mut to: OwnedWriteHalf,
     mut fault: watch::Receiver<Fault>,
     mut cut: watch::Receiver<bool>,
+    traffic: Arc<Traffic>,
 ) {
+    let mut statements = traffic.statements.subscribe();
     let mut buffer = vec![0; 1 << 16];
     loop {
         let read = tokio::select! {
@@ -166,8 +196,40 @@ async fn answer(
         if fault.wait_for(|fault| *fault != Fault::HoldAnswers).await.is_err() || *cut.borrow() {
             return;
         }
+        let may_pass = |sent: &usize| *sent >= traffic.held_until.load(Ordering::SeqCst);
+        if statements.wait_for(may_pass).await.is_err() {
+            return;
+        }
         if to.write_all(&buffer[..count]).await.is_err() {
             return;
+        }
+    }
+}
+
+/// The messages of a client, which may come in pieces.
+#[derive(Default)]
+struct Messages {
+    rest: Vec<u8>,
+    has_begun: bool,
+}
+
+impl Messages {
+    /// How many statements end in these bytes.
+    fn statements_in(&mut self, sent: &[u8]) -> usize {
+        self.rest.extend_from_slice(sent);
+        let mut statements = 0;
+        loop {
+            // Only the first message has no letter in front of its length.
+            let letter = usize::from(self.has_begun);
+            let Some(length) = self.rest.get(letter..letter + 4) else { return statements };
+            let length = u32::from_be_bytes(length.try_into().expect("four bytes")) as usize;
+            if self.rest.len() < letter + length {
+                return statements;
+            }
+            let is_statement = self.has_begun && matches!(self.rest[0], b'S' | b'Q');
+            statements += usize::from(is_statement);
+            self.rest.drain(..letter + length);
+            self.has_begun = true;
         }
     }
 }

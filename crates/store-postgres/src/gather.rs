@@ -1,0 +1,194 @@
+//! Reads that wait together share a statement.
+//!
+//! A read is sent at once while fewer statements are in flight than there are connections for reads. The others wait until one
+//! of these ends, and then go together, each key once. PostgreSQL pays far more for a statement than for one more key in it, so a busy node
+//! reads at a fraction of the cost, and an idle one has nobody wait. Either way a read is one exchange, of a state that is not older than the read.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use tokio::sync::oneshot;
+use zenobe_store::{Error, Key, Result};
+
+use crate::pool::Pool;
+use crate::read::read_now;
+use crate::rows::Read;
+
+/// What reads may add up to before the next has to wait for another statement.
+const KEYS_MAX: usize = 512;
+
+pub struct Gathering {
+    in_flight_max: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    in_flight: usize,
+    waiting: VecDeque<Waiting>,
+}
+
+/// A read that waits for others to end.
+struct Waiting {
+    keys: Vec<Key>,
+    answer: oneshot::Sender<Result<Vec<Read>>>,
+}
+
+/// A statement in flight. Dropping it lets the next one go, so none is forgotten when its caller goes away.
+struct InFlight<'p>(&'p Arc<Pool>);
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.0.gathering.proceed(self.0);
+    }
+}
+
+impl Gathering {
+    pub fn new(in_flight_max: usize) -> Gathering {
+        Gathering { in_flight_max: in_flight_max.max(1), state: Mutex::default() }
+    }
+
+    /// Takes one of the places in flight, or else waits.
+    fn enter(&self, keys: &[Key]) -> Option<oneshot::Receiver<Result<Vec<Read>>>> {
+        let mut state = self.state.lock();
+        if state.in_flight < self.in_flight_max {
+            state.in_flight += 1;
+            return None;
+        }
+        let (answer, answered) = oneshot::channel();
+        state.waiting.push_back(Waiting { keys: keys.to_vec(), answer });
+        Some(answered)
+    }
+
+    /// Passes a place in flight on to those that wait, or gives it up.
+    fn proceed(&self, pool: &Arc<Pool>) {
+        let mut state = self.state.lock();
+        let together = state.next();
+        if together.is_empty() {
+            state.in_flight -= 1;
+            return;
+        }
+        drop(state);
+        let pool = Arc::clone(pool);
+        Arc::clone(&pool).runtime.spawn(async move { read_together(&pool, together).await });
+    }
+
+    /// A store that one statement has waited for in vain is away. Whoever comes behind need not find that out one by one.
+    fn give_up(&self, error: &Error) {
+        let waiting = std::mem::take(&mut self.state.lock().waiting);
+        for Waiting { answer, .. } in waiting {
+            let _gone = answer.send(Err(error.clone()));
+        }
+    }
+}
+
+impl State {
+    /// As many of those that wait as a statement should hold. Whoever has gone away meanwhile is left out.
+    fn next(&mut self) -> Vec<Waiting> {
+        let mut keys = 0;
+        let mut together = Vec::new();
+        while keys < KEYS_MAX
+            && let Some(waiting) = self.waiting.pop_front()
+        {
+            if !waiting.answer.is_closed() {
+                keys += waiting.keys.len();
+                together.push(waiting);
+            }
+        }
+        together
+    }
+}
+
+/// All keys as they are in one state.
+pub async fn read_keys(pool: &Arc<Pool>, keys: &[Key]) -> Result<Vec<Read>> {
+    if keys.is_empty() {
+        return Ok(Vec::new());
+    }
+    match pool.gathering.enter(keys) {
+        None => {
+            let _in_flight = InFlight(pool);
+            read_or_give_up(pool, keys).await
+        }
+        Some(answered) => answered.await.unwrap_or(Err(Error::Closed)),
+    }
+}
+
+async fn read_together(pool: &Arc<Pool>, together: Vec<Waiting>) {
+    let in_flight = InFlight(pool);
+    let (keys, places) = united(&together);
+    let read = read_or_give_up(pool, &keys).await;
+    // The next statement is on its way while these are answered.
+    drop(in_flight);
+    for (waiting, places) in together.into_iter().zip(places) {
+        let own = match &read {
+            Ok(reads) => Ok(places.into_iter().map(|place| reads[place].clone()).collect()),
+            Err(error) => Err(error.clone()),
+        };
+        let _gone = waiting.answer.send(own);
+    }
+}
+
+async fn read_or_give_up(pool: &Arc<Pool>, keys: &[Key]) -> Result<Vec<Read>> {
+    let read = read_now(pool, keys).await;
+    if let Err(error @ Error::Unavailable { .. }) = &read {
+        pool.gathering.give_up(error);
+    }
+    read
+}
+
+/// Every key once, and where each read finds its own.
+fn united(together: &[Waiting]) -> (Vec<Key>, Vec<Vec<usize>>) {
+    let mut keys: Vec<Key> = Vec::new();
+    let mut known: FxHashMap<&[u8], usize> = FxHashMap::default();
+    let mut places = Vec::with_capacity(together.len());
+    for waiting in together {
+        let mut own = Vec::with_capacity(waiting.keys.len());
+        for key in &waiting.keys {
+            let place = *known.entry(&key[..]).or_insert(keys.len());
+            if place == keys.len() {
+                keys.push(key.clone());
+            }
+            own.push(place);
+        }
+        places.push(own);
+    }
+    (keys, places)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waiting(keys: &[&'static str]) -> (Waiting, oneshot::Receiver<Result<Vec<Read>>>) {
+        let (answer, answered) = oneshot::channel();
+        (Waiting { keys: keys.iter().map(|key| Key::from(*key)).collect(), answer }, answered)
+    }
+
+    #[test]
+    fn a_key_that_several_wait_for_is_read_once() {
+        let (one, _one) = waiting(&["a", "version"]);
+        let (other, _other) = waiting(&["b", "version", "a"]);
+        let (keys, places) = united(&[one, other]);
+        assert_eq!(keys, ["a", "version", "b"]);
+        assert_eq!(places, [vec![0, 1], vec![2, 1, 0]]);
+    }
+
+    #[test]
+    fn a_statement_takes_what_waits_up_to_a_bound_and_nobody_who_has_gone() {
+        let mut state = State::default();
+        let mut answers = Vec::new();
+        for number in 0..KEYS_MAX {
+            let (waiting, answered) = waiting(&["a", "b"]);
+            state.waiting.push_back(waiting);
+            // Every other caller goes away.
+            if number % 2 == 0 {
+                answers.push(answered);
+            }
+        }
+        assert_eq!(state.next().len(), KEYS_MAX / 2);
+        assert_eq!(state.next().len(), 0);
+        assert!(state.waiting.is_empty());
+    }
+}
