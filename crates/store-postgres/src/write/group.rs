@@ -42,6 +42,8 @@ pub struct Group {
     pub after: HashSet<GroupId>,
     /// Whether no other write may join.
     pub is_alone: bool,
+    /// Whether some decision in it was made on what the node remembered, not on what it had just read.
+    pub is_remembered: bool,
     size_bytes: usize,
     done: watch::Sender<bool>,
 }
@@ -76,6 +78,7 @@ impl Group {
             waiting: Vec::new(),
             after: HashSet::new(),
             is_alone,
+            is_remembered: false,
             size_bytes: 0,
             done: watch::Sender::new(false),
         }

@@ -12,6 +12,7 @@ mod effects;
 mod group;
 mod queue;
 mod resolve;
+mod trust;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +26,7 @@ use crate::pool::Pool;
 use crate::rows::Read;
 use effects::segments;
 use group::Answer;
-use queue::{Joined, Lookup, View, declared};
+use queue::{Joined, Lookup, Manner, View, declared};
 
 /// How often a write is decided before it fails with a conflict.
 const TRIES_MAX: u32 = 60;
@@ -69,7 +70,8 @@ pub async fn write(
             }
             continue;
         };
-        let answered = match queue.join(set, &view, segments(batch)?, is_alone)? {
+        let manner = Manner { is_alone, is_remembered: fresh.is_none() };
+        let answered = match queue.join(set, &view, segments(batch)?, manner)? {
             Joined::Waiting(answered) => answered,
             Joined::Changed => continue,
         };

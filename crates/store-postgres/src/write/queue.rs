@@ -16,6 +16,7 @@ use super::cache::{Cache, Known};
 use super::commit::{Outcome, commit};
 use super::effects::{Effect, Segment};
 use super::group::{Answer, Expected, Group, GroupId, Seen};
+use super::trust::Trust;
 use crate::options::Options;
 use crate::pool::Pool;
 use crate::rows::Read;
@@ -32,6 +33,8 @@ pub struct Queue {
 
 struct QueueState {
     cache: Cache,
+    /// Whether decisions on cached values are worth trying.
+    trust: Trust,
     /// The puts and deletes of groups that have not committed yet.
     overlay: FxHashMap<Key, Overlaid>,
     waiting: VecDeque<Group>,
@@ -98,6 +101,14 @@ pub enum Lookup {
     Wait(watch::Receiver<bool>),
 }
 
+/// How a write was decided, and how it wants to be committed.
+#[derive(Debug, Clone, Copy)]
+pub struct Manner {
+    pub is_alone: bool,
+    /// On what the node remembered, not on what it has just read.
+    pub is_remembered: bool,
+}
+
 pub enum Joined {
     Waiting(oneshot::Receiver<Answer>),
     /// A value that the decision saw has changed.
@@ -111,6 +122,7 @@ impl Queue {
     pub fn new(pool: Arc<Pool>, options: &Options) -> Queue {
         let state = QueueState {
             cache: Cache::new(options.cache_bytes),
+            trust: Trust::default(),
             overlay: FxHashMap::default(),
             waiting: VecDeque::new(),
             in_flight: HashMap::new(),
@@ -135,6 +147,10 @@ impl Queue {
     /// The values of the declared keys after all changes in flight. `fresh` is what this write has just read.
     pub fn look_up(&self, set: WriteSet<'_>, fresh: Option<&[Read]>) -> Lookup {
         let mut state = self.state.lock();
+        if fresh.is_none() && !state.trust.is_left() {
+            // Guards change rarely; if one does, all that rest on it notice.
+            set.keys.iter().for_each(|key| state.cache.remove(key));
+        }
         let count = set.guards.len() + set.keys.len();
         let mut view =
             View { values: Vec::with_capacity(count), sources: Vec::with_capacity(count) };
@@ -182,7 +198,7 @@ impl Queue {
         set: WriteSet<'_>,
         view: &View,
         segments: Vec<Segment>,
-        is_alone: bool,
+        manner: Manner,
     ) -> Result<Joined> {
         let mut state = self.state.lock();
         if state.is_closed {
@@ -193,10 +209,11 @@ impl Queue {
         }
         let after = state.rests_on(set, view, &segments);
         let seen = seen(set, view);
-        let is_alone = is_alone || segments.len() > 1 || !segments[0].is_mergeable();
+        let is_alone = manner.is_alone || segments.len() > 1 || !segments[0].is_mergeable();
         let place = state.place(&after, &seen, &segments[0], is_alone)?;
         let (answer, answered) = oneshot::channel();
         let group = &mut state.waiting[place];
+        group.is_remembered |= manner.is_remembered;
         group.after.extend(after.into_iter().filter(|id| *id != group.id));
         let own_keys: Vec<Key> =
             segments.iter().flat_map(|segment| segment.entries.keys().cloned()).collect();
@@ -235,6 +252,9 @@ impl Queue {
             Outcome::Committed(sequences) => {
                 self.groups.fetch_add(1, Ordering::Relaxed);
                 self.batches.fetch_add(group.waiting.len() as u64, Ordering::Relaxed);
+                if group.is_remembered {
+                    state.trust.is_confirmed();
+                }
                 state.settle(&group);
                 state.waiting.iter_mut().for_each(|waiting| _ = waiting.after.remove(&group.id));
                 group.announce();
@@ -244,7 +264,12 @@ impl Queue {
                     let _gone = write.answer.send(Answer::Committed(own));
                 }
             }
-            Outcome::Conflict => state.fail(group, &|_| Answer::Again),
+            Outcome::Conflict => {
+                if group.is_remembered {
+                    state.trust.is_refuted();
+                }
+                state.fail(group, &|_| Answer::Again);
+            }
             Outcome::Lost(detail) => state.fail(group, &|_| Answer::Lost(detail.clone())),
             Outcome::NoCounter => state.fail(group, &|writes| match writes {
                 1 => {

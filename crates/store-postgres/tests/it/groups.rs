@@ -61,3 +61,34 @@ fn a_write_of_a_known_key_is_one_exchange() {
         assert_eq!(number(get(&store, b"k").as_ref()), round);
     }
 }
+
+/// Two nodes that keep changing the same keys soon read them before they decide, instead of deciding in vain each time.
+#[test]
+fn memory_that_others_refute_is_not_decided_on() {
+    const ROUNDS: usize = 40;
+    const KEYS: usize = 10;
+    let database = Database::new(Options::default());
+    let stores = [database.store(), database.store()];
+    let mut decisions = 0;
+    for _ in 0..ROUNDS {
+        for store in &stores {
+            for key in 0..KEYS {
+                let keys = [Key::from(format!("k{key}"))];
+                let mut decide = |reads: &[Option<Value>]| {
+                    decisions += 1;
+                    let mut batch = Batch::new();
+                    batch.put(keys[0].clone(), (number(reads[0].as_ref()) + 1).to_string());
+                    Decision::Commit(batch)
+                };
+                block_on(store.write(WriteSet { guards: &[], keys: &keys }, &mut decide))
+                    .expect("the write commits");
+            }
+        }
+    }
+    for key in 0..KEYS {
+        let value = get(&stores[0], format!("k{key}").as_bytes());
+        assert_eq!(number(value.as_ref()), 2 * ROUNDS as i64);
+    }
+    let writes = 2 * ROUNDS * KEYS;
+    assert!(decisions * 2 < writes * 3, "{decisions} decisions for {writes} writes");
+}
