@@ -148,7 +148,8 @@ Usage: cargo xtask <command>
       Measures the release server against its limits and against other programs with the same
       API, which it installs, and writes docs/benchmarks.md. Takes about 25 minutes on two idle
       cores, 8 with --quick. The rows come in groups: reads, writes-os, writes-sync, peers,
-      growth, scan, load, rest, expiry. --only measures some groups and only prints the results.
+      growth, scan, load, rest, expiry, many-nodes. --only measures some groups and only prints
+      the results.
       Example: cargo xtask compare --only reads,writes-os --without-peers
 
   soak [--minutes <n>]

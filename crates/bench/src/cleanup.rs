@@ -100,6 +100,14 @@ impl Scratch {
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
+
+    /// A path beside it that does not exist, for a program that runs as another user and cleans up
+    /// by itself.
+    pub fn beside(&self, name: &str) -> Result<PathBuf> {
+        let own = self.directory.path();
+        let own_name = own.file_name().ok_or("the directory has no name")?.to_string_lossy();
+        Ok(own.with_file_name(format!("{own_name}-{name}")))
+    }
 }
 
 impl Drop for Scratch {

@@ -58,6 +58,7 @@ pub fn run(options: &CompareOptions) -> Result<bool> {
     let peers = options.installations();
     let context = Context {
         binary: &options.surroundings.binary,
+        repository: &options.surroundings.repository,
         scratch: &scratch,
         peers: &peers,
         effort: options.effort(),
@@ -274,6 +275,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let context = Context {
             binary: Path::new("b"),
+            repository: Path::new("r"),
             scratch: &Scratch::create(directory.path()).unwrap(),
             peers: &[],
             effort: options("").effort(),

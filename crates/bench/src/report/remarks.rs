@@ -39,6 +39,19 @@ const REMARKS: &[(&[&str], &str)] = &[
         &["memory"],
         "everything the process has allocated, including freed memory that its allocator keeps",
     ),
+    (
+        &["nodes-get", "nodes-put"],
+        "clients, node and PostgreSQL share the cores, and the node's part of the work comes on top of PostgreSQL's",
+    ),
+    (
+        &["nodes-two"],
+        "One node, its clients and PostgreSQL already use all cores of this machine, so a second node has none to add. Each write of an item that the \
+         other node has changed since also has to be read first",
+    ),
+    (
+        &["nodes-growth-get", "nodes-growth-query", "nodes-growth-put"],
+        "The large table does not fit into the caches of the processor and the node, so PostgreSQL walks a deeper index, and a PutItem reads the item first",
+    ),
     (&["load"], "flushes and compactions share the cores with requests (docs/performance.md)"),
     (
         &["tail-os", "tail-sync"],

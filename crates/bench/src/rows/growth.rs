@@ -21,6 +21,7 @@ const CLOSED_CONNECTIONS: usize = 4;
 const OPEN_CONNECTIONS: usize = 32;
 const OPEN_REQUESTS_PER_SECOND: f64 = 4_000.0;
 const SLOWDOWN_MAX: f64 = 1.5;
+const NAMES: [&str; 2] = ["GetItem", "Query"];
 const START_MAX_MS: f64 = 300.0;
 const START_SAMPLES: usize = 3;
 /// What the server may need besides its cache, which also covers its write buffers: the program,
@@ -55,12 +56,14 @@ pub fn measure(context: &Context<'_>) -> Result<Outcome> {
 
     let mut findings = slowdowns(
         &open,
-        ["growth-get-open", "growth-query-open"],
+        &["growth-get-open", "growth-query-open"],
+        &NAMES,
         &format!("{OPEN_REQUESTS_PER_SECOND} requests/s"),
     );
     findings.extend(slowdowns(
         &closed,
-        ["growth-get-closed", "growth-query-closed"],
+        &["growth-get-closed", "growth-query-closed"],
+        &NAMES,
         &format!("{CLOSED_CONNECTIONS} connections"),
     ));
     findings.push(memory(while_loading, while_reading, items));
@@ -134,9 +137,17 @@ fn compare(
     interleave("growth", effort.rounds, effort.duration, lanes)
 }
 
-fn slowdowns(series: &[Series], rows: [&'static str; 2], load: &str) -> Vec<Finding> {
-    rows.into_iter()
-        .zip(["GetItem", "Query"])
+/// Compares pairs of a small table and a large one: what each row is called, and which request it
+/// is about.
+pub fn slowdowns(
+    series: &[Series],
+    rows: &[&'static str],
+    names: &[&str],
+    load: &str,
+) -> Vec<Finding> {
+    rows.iter()
+        .copied()
+        .zip(names)
         .zip(series.chunks(2))
         .filter_map(|((row, name), pair)| {
             let (small, large) = (pair[0].latency()?, pair[1].latency()?);

@@ -3,6 +3,7 @@
 mod bulk;
 mod expiry;
 mod growth;
+mod many_nodes;
 mod partiql;
 mod peers;
 mod reads;
@@ -21,6 +22,8 @@ use crate::subjects::peers::Installation;
 /// Shared by all groups.
 pub struct Context<'a> {
     pub binary: &'a Path,
+    /// The clone, which holds the scripts that start other programs.
+    pub repository: &'a Path,
     pub scratch: &'a Scratch,
     pub peers: &'a [Installation],
     pub effort: Effort,
@@ -50,7 +53,7 @@ pub struct Group {
     pub measure: fn(&Context<'_>) -> Result<Outcome>,
 }
 
-pub const GROUPS: [Group; 10] = [
+pub const GROUPS: [Group; 11] = [
     Group {
         name: "reads",
         about: "GetItem and Query against the bare server",
@@ -77,4 +80,9 @@ pub const GROUPS: [Group; 10] = [
     Group { name: "load", about: "bulk load and sustained writes", measure: bulk::measure },
     Group { name: "rest", about: "start, idle, size of the binary", measure: rest::measure },
     Group { name: "expiry", about: "items that expire", measure: expiry::measure },
+    Group {
+        name: "many-nodes",
+        about: "nodes on PostgreSQL against PostgreSQL itself",
+        measure: many_nodes::measure,
+    },
 ];

@@ -19,11 +19,15 @@ const SETTLE_MAX: Duration = Duration::from_secs(60);
 pub const CACHE_MIB_DEFAULT: u32 = 384;
 
 /// How the server keeps its data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Keeping {
     Memory,
     Os,
     Sync,
+    /// In a PostgreSQL that others may use, too.
+    Shared {
+        url: String,
+    },
 }
 
 pub struct Server {
@@ -51,6 +55,7 @@ impl Server {
         match keeping {
             Keeping::Memory => command.arg("--memory"),
             Keeping::Os => command.args(["--durability", "os", "--data"]).arg(&store),
+            Keeping::Shared { url } => command.args(["--store", &url]),
             Keeping::Sync => command.args(["--durability", "sync", "--data"]).arg(&store),
         };
         let process = Process::start(&mut command)?;
