@@ -6,8 +6,8 @@
 //!
 //! **Stamps.** Undo rows carry the store's commit stamps ([`zenobe_store::stamp`]), so "everything up to a stamp" is one state
 //! of the table. A stamp's time is what its writer's clock showed before the commit, so changes with an earlier stamp may
-//! still be on their way when somebody asks for a time. Therefore the table's clock is advanced to that time first
-//! ([`Engine::pass`]): what is committed afterwards comes later. A time that has been read stays as it was read.
+//! still be in flight when a request asks for a time. Therefore a read first advances the table's clock to that time
+//! ([`Engine::pass`]): everything that is committed afterwards gets a later stamp. So reads as of one time always see one state.
 
 mod past;
 pub(crate) mod settings;
@@ -61,7 +61,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// `lag_ms` is how far the latest time lies back.
+    /// `lag_ms` is how far the latest time is in the past.
     pub(crate) fn new(settings: &HistorySettings, now_ms: u64, lag_ms: u64) -> Window {
         let period_ms = u64::from(settings.period_days) * DAY_MS;
         let earliest_ms = settings.since_ms.max(now_ms.saturating_sub(period_ms));

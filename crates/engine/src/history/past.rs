@@ -21,8 +21,7 @@ const CHUNK_IMAGES_MIN: usize = 16;
 const CHUNK_IMAGES_MAX: usize = 1_024;
 const CHUNK_BYTES_MAX: usize = 1 << 20;
 
-/// After so many rows of one item, the scan seeks past the rest of them instead of reading them: the history of a hot item is
-/// long.
+/// After this many rows of one item, the scan seeks past the rest instead of reading them: the history of a hot item is long.
 const ROWS_BEFORE_SEEK: usize = 16;
 
 /// More than any stamp.

@@ -1,9 +1,8 @@
 //! Trims undo rows that are older than a table's period.
 //!
-//! Undo rows lie beside their item's others, not in the order of time. So a sweep walks all of them in bounded steps, at the
-//! pace of background work, and deletes what is too old. It begins again once a twenty-fourth of the period has passed: what is
-//! kept too long is at most that much. A second index in the order of time would cost every write another row; a sweep costs
-//! nothing until something is too old.
+//! Undo rows are sorted by item, not by time. So a sweep scans all of them in bounded steps, at the pace of background work, and
+//! deletes the rows that are too old. It starts again after a twenty-fourth of the period, so no row is kept longer than that
+//! beyond the period. An index by time would cost every write another row; a sweep costs nothing until something is too old.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -23,7 +22,7 @@ use super::DAY_MS;
 
 /// How many rows a step walks.
 const ROWS_AT_ONCE_MAX: usize = 2_000;
-/// After so many rows of one item that are young enough, the sweep goes on with the next item.
+/// After this many rows of one item that are young enough, the sweep continues with the next item.
 const YOUNG_ROWS_MAX: usize = 16;
 const SWEEPS_PER_PERIOD: u64 = 24;
 
@@ -96,7 +95,7 @@ async fn due_sweep(
 /// A walk through the history of a table, as stored.
 struct Sweep {
     era: u32,
-    /// What is older goes.
+    /// Rows older than this are deleted.
     horizon_ms: u64,
     /// Where the next step begins; `None` once it is finished.
     position: Option<Key>,

@@ -36,7 +36,7 @@ impl Job {
         &self.lease
     }
 
-    /// Whether somebody had asked it to stop when it last saved its progress.
+    /// Whether a request to stop had arrived when it last saved its progress.
     pub fn is_cancelled(&self) -> bool {
         self.row.status == JobStatus::Cancelling
     }
@@ -88,7 +88,7 @@ impl Job {
         self.end(engine, JobStatus::Cancelled, progress, table).await
     }
 
-    /// Lets requests go first, after a bounded step of the job.
+    /// Rests after a bounded step of the job, so that requests go first.
     pub async fn pace<T>(&self, engine: &Engine, step: impl Future<Output = T>) -> T {
         let paced = engine.background.pace.begin_step();
         let outcome = step.await;

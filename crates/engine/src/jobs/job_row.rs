@@ -32,7 +32,7 @@ pub struct JobRow {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobStatus {
     Running,
-    /// Somebody has asked it to stop.
+    /// A request has asked it to stop.
     Cancelling,
     Completed,
     Failed {

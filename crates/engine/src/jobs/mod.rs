@@ -1,14 +1,13 @@
-//! Jobs: work that a request starts and that goes on after its answer, such as restores and
+//! Jobs: work that a request starts and that continues after its answer, such as restores and
 //! imports.
 //!
-//! A job is a row with what to do and what is done. Background work runs the jobs that have not
-//! ended ([`run`]), so they survive a restart; on a shared store, any node goes on with the job of
-//! a node that is gone. What a job does is its handler's business ([`JobHandler`]). A handler saves
-//! its progress as it goes, and starts from it when it is called again, so whatever it did since
-//! then it does twice.
+//! A job is a row with its parameters and its progress. Background work runs the jobs that have not
+//! ended ([`run`]), so they survive a restart. On a shared store, any node continues the jobs of a
+//! node that is gone. A handler does the work of each kind of job ([`JobHandler`]). It saves its
+//! progress regularly and resumes from there, so it must be able to repeat what it did since.
 //!
 //! A job may fill a new table. Until it ends, the table is being created: DescribeTable shows it,
-//! and nothing else finds it. One write ends both, so nobody ever meets half a table.
+//! and no other request finds it. One write ends both, so no request ever sees half a table.
 
 mod fill;
 mod job;
@@ -41,8 +40,8 @@ pub trait JobHandler: Send + Sync {
     /// from its progress.
     ///
     /// # Errors
-    /// After an error the job is tried again, later and later. What no repetition heals must
-    /// [`Job::fail`] it.
+    /// After an error the job is retried with increasing delays. An error that retries can't fix
+    /// must [`Job::fail`] it.
     fn run<'a>(&'a self, engine: &'a Engine, job: &'a mut Job) -> BoxFuture<'a, Result<()>>;
 }
 

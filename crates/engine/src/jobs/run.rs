@@ -15,7 +15,7 @@ use crate::Engine;
 use crate::error::{Error, Result};
 use crate::keyspace;
 
-/// How many jobs a node runs side by side; more wait.
+/// How many jobs a node runs at a time; more wait.
 const RUNNING_MAX: usize = 4;
 const RETRY_DELAY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_DELAY_MAX: Duration = Duration::from_secs(60);

@@ -1,7 +1,7 @@
 //! Restores: new tables with the items of a table as of a time, or of a backup.
 //!
 //! A restore is a job ([`crate::jobs`]) that fills a new table. It reads its source in bounded steps *as of a stamp*, so
-//! neither long snapshots nor the writes of others get in its way, and it writes items like everybody else
+//! it needs no long-lived snapshot and does not see concurrent writes. It writes items through the same gate as every request
 //! ([`crate::change`]), so the indexes are complete when the items are.
 //!
 //! [`overrides`] decides what the new table looks like, [`copy`] does the work.

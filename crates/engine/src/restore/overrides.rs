@@ -1,4 +1,4 @@
-//! What a restored table looks like: as its source, but for what the request overrides.
+//! The definition of a restored table: that of its source, with the request's overrides.
 
 use std::collections::BTreeMap;
 

@@ -80,8 +80,8 @@ pub struct Options {
         help_heading = NETWORK
     )]
     pub shutdown_timeout_seconds: u32,
-    /// Seconds between the signal to stop and the stop itself, in which the server says that it is not ready and still
-    /// answers. Longer than a load balancer takes to notice, and no client gets an error
+    /// Seconds between the signal to stop and the stop itself. Meanwhile the server reports that it is not ready and
+    /// still answers. If that is longer than a load balancer takes to notice, no client gets an error
     #[arg(
         long,
         env = "ZENOBE_DRAIN_SECONDS",
@@ -113,8 +113,8 @@ pub struct Options {
         help_heading = STORAGE
     )]
     pub memory: bool,
-    /// URL of a PostgreSQL that holds the data instead of the directory, for any number of servers at once, such as
-    /// postgres://zenobe@db1,db2,db3/zenobe. The variable keeps a password off the command line
+    /// URL of a PostgreSQL database that holds the data instead of the directory, and that any number of servers can share,
+    /// such as postgres://zenobe@db1,db2,db3/zenobe. The variable keeps a password off the command line
     #[arg(long, env = "ZENOBE_STORE", value_name = "URL", help_heading = STORAGE)]
     pub store: Option<PostgresUrl>,
     /// What an acknowledged write survives
@@ -151,7 +151,7 @@ pub struct Options {
     )]
     pub accept_damaged_log: bool,
 
-    /// Name of this server among those on the same --store, for people. If not set, the machine's name and the port
+    /// Name of this server among those on the same --store, for operators. The default is the machine's name and the port
     #[arg(
         long,
         env = "ZENOBE_NODE_NAME",
@@ -287,7 +287,7 @@ pub struct Options {
         help_heading = BEHAVIOUR
     )]
     pub refuse_scans: bool,
-    /// Seconds by which LatestRestorableDateTime lies back; 300 is AWS's, 0 makes every moment restorable at once
+    /// Seconds by which LatestRestorableDateTime is in the past: 300 as on AWS, 0 to restore up to the present
     #[arg(
         long,
         env = "ZENOBE_RESTORABLE_LAG_SECONDS",
