@@ -6,7 +6,7 @@
 //! - [`start_scripted_server`] starts a server that answers as the test says.
 //! - [`wait_until`] waits for a condition.
 //! - [`TemporaryDirectory`] is removed after a passing test and kept after a failing one.
-//! - [`Postgres`] is a server with a database for each test.
+//! - [`Postgres`] is a server with a database for each test, and [`Proxy`] a network to it that fails.
 //! - [`linearizability`] checks whether some order explains what concurrent callers saw.
 //! - [`Seed`] makes a random test replayable: it prints itself, and `ZENOBE_SEED` brings it back.
 //!
@@ -22,6 +22,7 @@ mod connection;
 pub mod linearizability;
 mod postgres;
 mod process;
+mod proxy;
 mod scripted_server;
 mod seed;
 mod server_process;
@@ -33,6 +34,7 @@ pub use client::{AUTHORIZATION, Client, ClientError, api_request};
 pub use connection::{Connection, Reply};
 pub use postgres::Postgres;
 pub use process::{Output, Process, Stream};
+pub use proxy::{Fault, Proxy};
 pub use rustix::process::Signal;
 pub use scripted_server::{
     ScriptedReply, ScriptedRequest, http_response, start_scripted_server,

@@ -24,10 +24,14 @@ impl Postgres {
     /// If none can be found or started; the output says why.
     pub fn shared() -> &'static Postgres {
         static SHARED: OnceLock<Postgres> = OnceLock::new();
-        SHARED.get_or_init(Postgres::start)
+        SHARED.get_or_init(|| Postgres::start(&[]))
     }
 
-    fn start() -> Postgres {
+    /// A server of its own, with settings such as `max_connections=10`. It stops when it is dropped.
+    ///
+    /// # Panics
+    /// As [`Postgres::shared`].
+    pub fn start(settings: &[&str]) -> Postgres {
         let port = free_port();
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/postgres/cluster.sh");
         let directory =
@@ -36,6 +40,7 @@ impl Postgres {
             .arg(&path)
             .arg(&directory)
             .arg(port.to_string())
+            .env("ZENOBE_POSTGRES_OPTIONS", options(settings))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -57,6 +62,13 @@ impl Postgres {
         self.url(&name)
     }
 
+    /// Removes a database, whoever still uses it.
+    pub fn remove(&self, url: &str) {
+        let name = url.rsplit('/').next().and_then(|rest| rest.split('?').next());
+        let name = name.expect("a URL ends with its database");
+        self.execute("postgres", &format!("DROP DATABASE {name} WITH (FORCE)"));
+    }
+
     pub fn url(&self, database: &str) -> String {
         format!("postgres://postgres@127.0.0.1:{}/{database}?sslmode=disable", self.port)
     }
@@ -72,6 +84,12 @@ impl Postgres {
         assert!(output.status.success(), "{sql}: {error}");
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
+}
+
+/// The user's own options come last.
+fn options(settings: &[&str]) -> String {
+    let settings: String = settings.iter().map(|setting| format!("-c {setting} ")).collect();
+    settings + &std::env::var("ZENOBE_POSTGRES_OPTIONS").unwrap_or_default()
 }
 
 /// A port that nothing listens on just now.

@@ -5,14 +5,14 @@ use std::time::Duration;
 use zenobe_store::conformance::entries;
 use zenobe_store::{Direction, KeyRange};
 use zenobe_store_postgres::Options;
+use zenobe_testing::{Fault, Postgres, Proxy};
 
-use crate::proxy::{Fault, Proxy};
 use crate::support::{Database, get, increment, number, open};
 
 /// Increments through a proxy that breaks every other commit. None is lost, and none happens twice.
 fn check(faults: &[Fault]) {
     let database = Database::new(Options::default());
-    let proxy = Proxy::start();
+    let proxy = Proxy::start(Postgres::shared().port);
     let store = open(&proxy.url(&database.url), Options::default());
     let other = database.store();
     let mut expected = 0;

@@ -4,8 +4,8 @@ use futures_util::future::join_all;
 use zenobe_store::conformance::{block_on, commit};
 use zenobe_store::{Batch, Decision, Key, Store, Value, WriteSet};
 use zenobe_store_postgres::Options;
+use zenobe_testing::{Fault, Postgres, Proxy};
 
-use crate::proxy::{Fault, Proxy};
 use crate::support::{Database, get, number, open};
 
 /// Writes that wait together are committed together.
@@ -40,7 +40,7 @@ fn concurrent_writes_share_transactions() {
 #[test]
 fn a_write_of_a_known_key_is_one_exchange() {
     let database = Database::new(Options::default());
-    let proxy = Proxy::start();
+    let proxy = Proxy::start(Postgres::shared().port);
     let store = open(&proxy.url(&database.url), Options::default());
     let (guards, keys) = ([Key::from("guard")], [Key::from("k")]);
     commit(&store, |batch| batch.put("guard", "1"));

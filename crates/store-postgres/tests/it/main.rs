@@ -6,6 +6,5 @@ mod groups;
 mod long_keys;
 mod opening;
 mod outages;
-mod proxy;
 mod round_trips;
 mod support;

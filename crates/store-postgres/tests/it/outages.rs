@@ -7,9 +7,8 @@ use std::time::Duration;
 use zenobe_store::conformance::block_on;
 use zenobe_store::{Error, Reader, Store};
 use zenobe_store_postgres::Options;
-use zenobe_testing::Postgres;
+use zenobe_testing::{Fault, Postgres, Proxy};
 
-use crate::proxy::{Fault, Proxy};
 use crate::support::{Database, get, increment, number, open};
 
 /// All sessions are terminated again and again while two nodes write. No write fails, and none is lost.
@@ -47,7 +46,7 @@ fn sessions_that_are_ended_cost_no_write() {
 #[test]
 fn a_store_that_is_away_is_said_to_be() {
     let database = Database::new(Options::default());
-    let proxy = Proxy::start();
+    let proxy = Proxy::start(Postgres::shared().port);
     let options = Options { patience: Duration::from_millis(300), ..Options::default() };
     let store = open(&proxy.url(&database.url), options);
     increment(&store, "k").expect("the write commits");

@@ -12,9 +12,8 @@ use zenobe_engine::{Engine, EngineOptions};
 use zenobe_store::conformance::{block_on, commit};
 use zenobe_store::{Batch, Decision, Direction, Key, KeyRange, Reader, Store, Value, WriteSet};
 use zenobe_store_postgres::{Options, PostgresStore};
-use zenobe_testing::wait_for;
+use zenobe_testing::{Postgres, Proxy, wait_for};
 
-use crate::proxy::Proxy;
 use crate::support::{Database, number, open};
 
 /// Only whoever waits for an answer that is held back needs this long.
@@ -31,7 +30,7 @@ struct Fixture {
 impl Fixture {
     fn new() -> Fixture {
         let database = Database::new(Options::default());
-        let proxy = Proxy::start();
+        let proxy = Proxy::start(Postgres::shared().port);
         let store = open(&proxy.url(&database.url), Options::default());
         commit(&store, |batch| {
             batch.put("guard", "1");
