@@ -22,8 +22,9 @@ use crate::gather::Gathering;
 use crate::options::Options;
 use crate::sql::{BEGIN_VIEW, Session, Statements};
 
-/// How long a write's transaction may wait for its node. After that the node is considered dead or paused.
-const WRITE_IDLE_MAX: Duration = Duration::from_secs(10);
+/// How long a write's transaction may wait for its node. A node that is silent for longer is gone or paused, and all others wait for the
+/// rows that it has locked.
+const WRITE_IDLE_MAX: Duration = Duration::from_secs(3);
 const RETRY_PAUSE_MIN: Duration = Duration::from_millis(20);
 const RETRY_PAUSE_MAX: Duration = Duration::from_millis(500);
 

@@ -4,9 +4,14 @@
 //! transaction has committed, the insert finds its row. If it is still running, the insert waits until it ends. Otherwise the fence
 //! keeps it from ever inserting its id: nothing was committed, and nothing will be. This works even if the session is gone or another
 //! server has become the primary.
+//!
+//! A row that is found may exist on this server alone: if a commit waits for a standby and its session is terminated, or the server
+//! restarts, the commit becomes visible without one. So the node writes after it, and waits for a standby in turn.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::time::{Instant, sleep};
 use tokio_postgres::error::SqlState;
 use zenobe_store::Error;
 
@@ -20,23 +25,27 @@ pub enum Resolved {
     Unknown(String),
 }
 
-/// How often to ask the store. Each attempt waits for a connection as long as a request does.
-const TRIES: u32 = 6;
+/// How long to ask the store.
+const TIME_MAX: Duration = Duration::from_secs(60);
+const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
 pub async fn resolve(pool: &Arc<Pool>, id: &[u8]) -> Resolved {
-    let mut problem = String::new();
-    for _ in 0..TRIES {
-        match pool.session(Purpose::Write).await {
+    let deadline = Instant::now() + TIME_MAX;
+    loop {
+        let problem = match pool.session(Purpose::Write).await {
             Ok(connection) => match ask(&connection, id).await {
                 Ok(resolved) => return resolved,
-                Err(error) => problem = fault::text(&error),
+                Err(error) => fault::text(&error),
             },
             Err(Error::Closed) => return Resolved::Unknown("the store was closed".to_owned()),
-            Err(error) => problem = error.to_string(),
-        }
+            Err(error) => error.to_string(),
+        };
         tracing::warn!(problem, "the outcome of a commit is not known yet");
+        if Instant::now() >= deadline {
+            return Resolved::Unknown(problem);
+        }
+        sleep(RETRY_PAUSE).await;
     }
-    Resolved::Unknown(problem)
 }
 
 async fn ask(connection: &PooledConnection, id: &[u8]) -> Result<Resolved, tokio_postgres::Error> {
@@ -49,5 +58,9 @@ async fn ask(connection: &PooledConnection, id: &[u8]) -> Result<Resolved, tokio
     }
     // It may be a fence of an earlier attempt, whose connection was lost as well.
     let row = session.client.query_one(&session.statements.find_commit, &[&id]).await?;
-    Ok(if row.get(0) { Resolved::NotCommitted } else { Resolved::Committed })
+    if row.get(0) {
+        return Ok(Resolved::NotCommitted);
+    }
+    session.client.execute(&session.statements.confirm_commit, &[&id]).await?;
+    Ok(Resolved::Committed)
 }

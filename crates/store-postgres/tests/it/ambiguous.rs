@@ -1,11 +1,13 @@
 //! Connections that are lost at COMMIT: the write reports the true outcome, and happens once.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use zenobe_store::conformance::entries;
 use zenobe_store::{Direction, KeyRange};
 use zenobe_store_postgres::Options;
-use zenobe_testing::{Fault, Postgres, Proxy};
+use zenobe_testing::{Fault, Postgres, Proxy, wait_until};
 
 use crate::support::{Database, get, increment, number, open};
 
@@ -29,7 +31,7 @@ fn check(faults: &[Fault]) {
         expected += 1;
     }
     // Delayed commits have arrived by now.
-    std::thread::sleep(Duration::from_millis(700));
+    thread::sleep(Duration::from_millis(700));
     assert_eq!(number(get(&other, b"k").as_ref()), expected);
     let log = entries(&other, KeyRange::prefix("log/"), Direction::Forward);
     assert_eq!(log.len() as i64, expected);
@@ -49,4 +51,41 @@ fn a_commit_whose_answer_is_lost_counts() {
 #[test]
 fn a_commit_that_arrives_late_is_fenced_off_or_waited_for() {
     check(&[Fault::Late(Duration::from_millis(300)), Fault::CutAfter, Fault::CutBefore]);
+}
+
+/// A commit that waits for a standby shows on the primary as soon as its session is ended. It is not
+/// acknowledged before a standby has it: the standby may be the primary next.
+#[test]
+fn a_commit_that_no_standby_has_is_not_acknowledged() {
+    let server = Postgres::start(&[]);
+    let sql = |sql: &str| server.execute("postgres", sql);
+    let store = open(&server.url("postgres"), Options::default());
+    increment(&store, "k").expect("the write commits");
+    sql("ALTER SYSTEM SET synchronous_standby_names = 'absent'");
+    sql("SELECT pg_reload_conf()");
+    wait_until(|| sql("SHOW synchronous_standby_names").trim() == "absent");
+
+    let waiting = |query: &str| {
+        let found = sql(&format!(
+            "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE '{query}%'"
+        ));
+        found.trim().to_owned()
+    };
+    let is_answered = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let writing = scope.spawn(|| {
+            let written = increment(&store, "k");
+            is_answered.store(true, Ordering::Release);
+            written
+        });
+        wait_until(|| !waiting("COMMIT").is_empty());
+        sql(&format!("SELECT pg_terminate_backend({})", waiting("COMMIT")));
+        let is_answered = || is_answered.load(Ordering::Acquire);
+        wait_until(|| is_answered() || !waiting("UPDATE zenobe_commit").is_empty());
+        assert!(!is_answered(), "no standby has it");
+        sql("ALTER SYSTEM RESET synchronous_standby_names");
+        sql("SELECT pg_reload_conf()");
+        writing.join().expect("it ends well").expect("the true outcome is that it was written");
+    });
+    assert_eq!(number(get(&store, b"k").as_ref()), 2);
 }
