@@ -15,7 +15,8 @@ use zenobe_store::memory::MemoryStore;
 use zenobe_store::retrying::RetryingStore;
 use zenobe_store::yielding::YieldingStore;
 use zenobe_store_embedded::{Durability, EmbeddedStore, Options, PrefixExtractor};
-use zenobe_testing::{Seed, TemporaryDirectory};
+use zenobe_store_postgres::PostgresStore;
+use zenobe_testing::{Postgres, Seed, TemporaryDirectory};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {
@@ -23,55 +24,92 @@ pub enum Backend {
     /// In memory; every write is decided on old values before it is decided for real.
     Retrying,
     Embedded,
+    /// A database of a real PostgreSQL.
+    Postgres,
     /// Two engines share an in-memory store; each request goes to one of them.
     TwoEngines,
     /// The same, and every write is decided on old values before it is decided for real.
     TwoRetryingEngines,
+    /// Two engines with a store each, on one database of a real PostgreSQL. Every write is decided
+    /// on old values before it is decided for real.
+    TwoEnginesOnPostgres,
 }
 
 impl Backend {
-    pub const ALL: [Backend; 5] = [
+    pub const ALL: [Backend; 7] = [
         Backend::Memory,
         Backend::Retrying,
         Backend::Embedded,
+        Backend::Postgres,
         Backend::TwoEngines,
         Backend::TwoRetryingEngines,
+        Backend::TwoEnginesOnPostgres,
     ];
 
-    fn is_shared(self) -> bool {
-        matches!(self, Backend::TwoEngines | Backend::TwoRetryingEngines)
+    fn engines(self) -> u64 {
+        match self {
+            Backend::Memory | Backend::Retrying | Backend::Embedded | Backend::Postgres => 1,
+            Backend::TwoEngines | Backend::TwoRetryingEngines | Backend::TwoEnginesOnPostgres => 2,
+        }
     }
 }
 
 /// A store that can be closed and reopened.
 pub struct Disk {
     backend: Backend,
-    memory: Option<Arc<MemoryStore>>,
-    directory: TemporaryDirectory,
-    /// What the disk held when the process died.
-    remains: Option<TemporaryDirectory>,
+    place: Place,
+}
+
+/// Where the bytes are while no store is open.
+enum Place {
+    Memory(Arc<MemoryStore>),
+    Directory {
+        directory: TemporaryDirectory,
+        /// What the disk held when the process died.
+        remains: Option<TemporaryDirectory>,
+    },
+    /// The URL of a database.
+    Postgres(String),
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // Finding the shortest failing history takes hundreds of them.
+        if let Place::Postgres(url) = self
+            && !std::thread::panicking()
+        {
+            Postgres::shared().remove(url);
+        }
+    }
 }
 
 impl Disk {
     pub fn new(backend: Backend) -> Disk {
-        let memory = match backend {
-            Backend::Embedded => None,
-            _ if backend.is_shared() => Some(Arc::new(MemoryStore::shared())),
-            _ => Some(Arc::new(MemoryStore::new())),
+        let place = match backend {
+            Backend::Memory | Backend::Retrying => Place::Memory(Arc::new(MemoryStore::new())),
+            Backend::TwoEngines | Backend::TwoRetryingEngines => {
+                Place::Memory(Arc::new(MemoryStore::shared()))
+            }
+            Backend::Embedded => {
+                Place::Directory { directory: TemporaryDirectory::new("model"), remains: None }
+            }
+            Backend::Postgres | Backend::TwoEnginesOnPostgres => {
+                Place::Postgres(Postgres::shared().database())
+            }
         };
-        Disk { backend, memory, directory: TemporaryDirectory::new("model"), remains: None }
+        Disk { backend, place }
     }
 
     /// An embedded store can only be reopened after everybody has dropped it.
-    pub fn open(&self) -> Arc<dyn Store> {
-        match (self.backend, &self.memory) {
-            (Backend::Memory | Backend::TwoEngines, Some(store)) => {
-                Arc::clone(store) as Arc<dyn Store>
-            }
-            (Backend::Retrying | Backend::TwoRetryingEngines, Some(store)) => {
-                Arc::new(RetryingStore::new(store.clone()))
-            }
-            _ => {
+    pub async fn open(&self) -> Arc<dyn Store> {
+        match &self.place {
+            Place::Memory(store) => match self.backend {
+                Backend::Retrying | Backend::TwoRetryingEngines => {
+                    Arc::new(RetryingStore::new(store.clone()))
+                }
+                _ => Arc::clone(store) as Arc<dyn Store>,
+            },
+            Place::Directory { directory, .. } => {
                 let options = Options {
                     durability: Durability::Os,
                     // Small enough that histories reach the table files, not only the log.
@@ -80,34 +118,45 @@ impl Disk {
                     prefixes: Some(PrefixExtractor::of::<Collections>()),
                     ..Options::default()
                 };
-                let store = EmbeddedStore::open(self.directory.path(), options);
+                let store = EmbeddedStore::open(directory.path(), options);
                 Arc::new(store.expect("the store opens"))
+            }
+            Place::Postgres(url) => {
+                let store = PostgresStore::open(url, Default::default()).await;
+                let store = Arc::new(store.expect("the store opens"));
+                match self.backend {
+                    Backend::TwoEnginesOnPostgres => Arc::new(RetryingStore::new(store)),
+                    _ => store,
+                }
             }
         }
     }
 
-    /// Saves the current content of the disk, as if the process died now. Memory is unaffected.
+    /// Saves the current content of the disk, as if the process died now. Memory is unaffected, and
+    /// so is another server.
     pub fn crash(&mut self) {
-        if self.backend == Backend::Embedded {
-            let remains = TemporaryDirectory::new("model-crashed");
+        if let Place::Directory { directory, remains } = &mut self.place {
+            let copied = TemporaryDirectory::new("model-crashed");
             // A flush or a compaction may be running. Files that did not change in the meantime
             // were copied correctly.
             loop {
-                let before = files(self.directory.path());
-                copy(&before, self.directory.path(), remains.path());
-                if files(self.directory.path()) == before {
+                let before = files(directory.path());
+                copy(&before, directory.path(), copied.path());
+                if files(directory.path()) == before {
                     break;
                 }
-                clear(remains.path());
+                clear(copied.path());
             }
-            self.remains = Some(remains);
+            *remains = Some(copied);
         }
     }
 
     /// Continues with what a crash has left. Everybody must have dropped the store.
     pub fn recover(&mut self) {
-        if let Some(remains) = self.remains.take() {
-            self.directory = remains;
+        if let Place::Directory { directory, remains } = &mut self.place
+            && let Some(remains) = remains.take()
+        {
+            *directory = remains;
         }
     }
 
@@ -128,8 +177,8 @@ impl Disk {
         limits: Limits,
     ) -> Engines {
         let mut engines = Vec::new();
-        for seed in 1..=if self.backend.is_shared() { 2 } else { 1 } {
-            engines.push(engine_on(layer(self.open()), clock, limits, seed).await);
+        for seed in 1..=self.backend.engines() {
+            engines.push(engine_on(layer(self.open().await), clock, limits, seed).await);
         }
         Engines { engines, calls: AtomicU64::new(0) }
     }

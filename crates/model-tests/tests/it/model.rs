@@ -90,6 +90,17 @@ fn histories_of_two_engines_decided_several_times_follow_the_model() {
     check(test, Backend::TwoRetryingEngines, 3_200);
 }
 
+#[test]
+fn histories_on_postgres_follow_the_model() {
+    check("histories_on_postgres_follow_the_model", Backend::Postgres, 800);
+}
+
+#[test]
+fn histories_of_two_engines_on_postgres_follow_the_model() {
+    let test = "histories_of_two_engines_on_postgres_follow_the_model";
+    check(test, Backend::TwoEnginesOnPostgres, 1_200);
+}
+
 fn check(test: &str, backend: Backend, default_steps: usize) {
     let seed = Seed::announce(test);
     let steps = match std::env::var("ZENOBE_STEPS") {
