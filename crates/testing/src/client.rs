@@ -28,6 +28,11 @@ impl Client {
         Client { address, connection: None }
     }
 
+    /// Closes the connection. The next call opens another.
+    pub fn disconnect(&mut self) {
+        self.connection = None;
+    }
+
     /// Calls `DynamoDB_20120810.<operation>`. `Err` means that no complete response arrived: the
     /// request may or may not have taken effect.
     pub fn call(&mut self, operation: &str, body: &Value) -> Result<Reply, ClientError> {

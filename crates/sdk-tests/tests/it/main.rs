@@ -6,6 +6,8 @@
 mod corruption;
 #[cfg(target_os = "linux")]
 mod disk_faults;
+#[cfg(target_os = "linux")]
+mod drill;
 mod histories;
 mod index_changes;
 mod io_failure;

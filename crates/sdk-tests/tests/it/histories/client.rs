@@ -13,7 +13,10 @@ use super::event::{Event, KEYS, Outcome, Seen, Write};
 use super::{Clock, TABLE};
 
 pub struct HistoryClient {
-    client: Client,
+    /// One for each node.
+    clients: Vec<Client>,
+    /// The node that is asked next.
+    node: usize,
     history: u64,
     number: usize,
 }
@@ -26,6 +29,18 @@ struct Step {
     conditions: Vec<Seen>,
     writes: Vec<Write>,
     read: Read,
+}
+
+/// What became of a request.
+enum Taken {
+    Told(Timed<Event>),
+    /// The server is gone.
+    NotSent,
+    /// The answer promises that nothing happened, for a reason that has nothing to do with the
+    /// request.
+    Unavailable(Value),
+    /// The answer does not say whether anything happened.
+    Failed(Timed<Event>, Value),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -42,9 +57,10 @@ enum Read {
 }
 
 impl HistoryClient {
-    /// Each history has its own items.
-    pub fn new(address: SocketAddr, history: u64, number: usize) -> HistoryClient {
-        HistoryClient { client: Client::new(address), history, number }
+    /// Each history has its own items. Its clients begin with different nodes.
+    pub fn new(nodes: &[SocketAddr], history: u64, number: usize) -> HistoryClient {
+        let clients = nodes.iter().copied().map(Client::new).collect();
+        HistoryClient { clients, node: number % nodes.len(), history, number }
     }
 
     /// Runs some operations, or fewer if the server dies first, and reports each response.
@@ -59,7 +75,11 @@ impl HistoryClient {
         let mut known = None;
         while history.len() < operations {
             let step = self.draw(&mut random, known.as_deref());
-            let Some(told) = self.take(step, clock) else { break };
+            let told = match self.take(step, clock) {
+                Taken::Told(told) => told,
+                Taken::NotSent => break,
+                Taken::Unavailable(answer) | Taken::Failed(_, answer) => unexpected(&answer),
+            };
             let is_answered = told.returned != NEVER;
             // The next transaction may build on items that were read together.
             known = (told.event.before.len() == KEYS).then(|| told.event.before.clone());
@@ -73,15 +93,44 @@ impl HistoryClient {
         history
     }
 
-    pub fn read_everything(&mut self, clock: &Clock) -> Option<Timed<Event>> {
-        let step = self.get_together();
-        self.take(step, clock)
+    /// Opens new connections: a server closes those that have been idle for long.
+    pub fn reconnect(&mut self) {
+        self.clients.iter_mut().for_each(Client::disconnect);
     }
 
-    /// `None` if nothing was sent because the server is gone.
-    fn take(&mut self, step: Step, clock: &Clock) -> Option<Timed<Event>> {
+    /// Takes one random step. If it got no answer, or none that says what happened, another node is
+    /// asked next.
+    pub fn step(
+        &mut self,
+        random: &mut StdRng,
+        known: Option<&[Seen]>,
+        clock: &Clock,
+    ) -> Option<Timed<Event>> {
+        let step = self.draw(random, known);
+        let taken = self.take(step, clock);
+        let told = match taken {
+            Taken::Told(told) | Taken::Failed(told, _) => Some(told),
+            Taken::NotSent | Taken::Unavailable(_) => None,
+        };
+        if told.as_ref().is_none_or(|told| told.returned == NEVER) {
+            self.node = (self.node + 1) % self.clients.len();
+        }
+        told
+    }
+
+    /// # Panics
+    /// If the server does not answer.
+    pub fn read_everything(&mut self, clock: &Clock) -> Timed<Event> {
+        match self.take(self.get_together(), clock) {
+            Taken::Told(told) => told,
+            Taken::NotSent => panic!("the server is gone"),
+            Taken::Unavailable(answer) | Taken::Failed(_, answer) => unexpected(&answer),
+        }
+    }
+
+    fn take(&mut self, step: Step, clock: &Clock) -> Taken {
         let called = clock.now();
-        let reply = self.client.call(step.operation, &step.body);
+        let reply = self.clients[self.node].call(step.operation, &step.body);
         let returned = clock.now();
         let Step { conditions, writes, read, .. } = step;
         let mut event = Event {
@@ -93,18 +142,25 @@ impl HistoryClient {
             outcome: Outcome::Done,
         };
         match reply {
-            Err(ClientError::Connect(_)) => None,
+            Err(ClientError::Connect(_)) => Taken::NotSent,
             Err(ClientError::Exchange(_)) => {
                 event.outcome = Outcome::Unknown;
-                Some(Timed { called, returned: NEVER, event })
+                Taken::Told(Timed { called, returned: NEVER, event })
             }
-            Ok(reply) => {
-                event.outcome = outcome(&reply);
-                if event.outcome == Outcome::Done {
-                    (event.before, event.after) = read.seen(&reply.body);
+            Ok(reply) => match outcome(&reply) {
+                None => Taken::Unavailable(reply.body),
+                Some(Outcome::Unknown) => {
+                    event.outcome = Outcome::Unknown;
+                    Taken::Failed(Timed { called, returned: NEVER, event }, reply.body)
                 }
-                Some(Timed { called, returned, event })
-            }
+                Some(outcome) => {
+                    event.outcome = outcome;
+                    if event.outcome == Outcome::Done {
+                        (event.before, event.after) = read.seen(&reply.body);
+                    }
+                    Taken::Told(Timed { called, returned, event })
+                }
+            },
         }
     }
 
@@ -253,16 +309,24 @@ fn demand(body: &mut Value, condition: Option<Seen>) {
     }
 }
 
-fn outcome(reply: &Reply) -> Outcome {
+fn unexpected(answer: &Value) -> ! {
+    panic!("an unexpected answer: {answer}")
+}
+
+/// `None` if nothing happened.
+fn outcome(reply: &Reply) -> Option<Outcome> {
     match reply.error() {
-        None => Outcome::Done,
-        Some("ConditionalCheckFailedException") => Outcome::Refused,
+        None => Some(Outcome::Done),
+        Some("ConditionalCheckFailedException") => Some(Outcome::Refused),
         Some("TransactionCanceledException") => {
             let reasons = reply.body["CancellationReasons"].as_array().expect("reasons are a list");
-            let failed = |reason: &Value| reason["Code"] == "ConditionalCheckFailed";
-            assert!(reasons.iter().any(failed), "cancelled for another reason: {}", reply.body);
-            Outcome::Refused
+            let has = |code: &str| reasons.iter().any(|reason| reason["Code"] == code);
+            let is_refused = has("ConditionalCheckFailed");
+            assert!(is_refused || has("TransactionConflict"), "cancelled: {}", reply.body);
+            is_refused.then_some(Outcome::Refused)
         }
+        Some("ServiceUnavailable" | "TransactionConflictException") => None,
+        Some("InternalServerError") => Some(Outcome::Unknown),
         Some(_) => panic!("an unexpected answer: {}", reply.body),
     }
 }

@@ -12,6 +12,9 @@
 mod client;
 mod event;
 
+pub use client::HistoryClient;
+pub use event::{Event, KEYS, Outcome};
+
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
@@ -21,8 +24,7 @@ use rand::RngExt;
 use zenobe_testing::linearizability::{Timed, is_linearizable};
 use zenobe_testing::{Seed, ServerProcess, TemporaryDirectory};
 
-use client::HistoryClient;
-use event::{Event, Outcome, Seen, State, Write};
+use event::{Seen, State, Write};
 
 const HISTORIES_DEFAULT: u64 = 24;
 const CLIENTS: usize = 6;
@@ -30,14 +32,14 @@ const CLIENTS: usize = 6;
 /// the checker's limit.
 const OPERATIONS_PER_LIFE_MAX: usize = 7;
 const LIVES: usize = 2;
-const TABLE: &str = "histories";
+pub const TABLE: &str = "histories";
 
 /// A clock that all clients share. It never shows the same time twice.
 #[derive(Default)]
 pub struct Clock(AtomicU64);
 
 impl Clock {
-    fn now(&self) -> u64 {
+    pub fn now(&self) -> u64 {
         self.0.fetch_add(1, Ordering::SeqCst)
     }
 }
@@ -46,7 +48,7 @@ impl Clock {
 fn histories_over_http_are_serialisable() {
     let seed = Seed::announce("histories");
     let directory = TemporaryDirectory::new("histories");
-    let output = output_directory();
+    let output = output_directory("histories");
     let mut server = ServerProcess::start(directory.path());
     crate::tables::create_simple(&mut server.client(), TABLE);
     check(&write_skew(), false, &output.join("skew.wrong.jsonl"));
@@ -60,13 +62,10 @@ fn histories_over_http_are_serialisable() {
             history.extend(live_and_die(server, seed, part, number, &clock));
             server = ServerProcess::start(directory.path());
         }
-        let mut last = HistoryClient::new(server.address(), number, CLIENTS);
-        history.extend(last.read_everything(&clock));
+        let mut last = HistoryClient::new(&[server.address()], number, CLIENTS);
+        history.push(last.read_everything(&clock));
 
-        check(&history, true, &output.join(format!("{number:04}.jsonl")));
-        for (lie, altered) in lies(&history) {
-            check(&altered, false, &output.join(format!("{number:04}-{lie}.wrong.jsonl")));
-        }
+        check_with_lies(&history, &output.join(format!("{number:04}")));
         operations += history.len();
         let count = |outcome| history.iter().filter(|told| told.event.outcome == outcome).count();
         unknown += count(Outcome::Unknown);
@@ -76,9 +75,9 @@ fn histories_over_http_are_serialisable() {
     assert!(unknown > 0 && refused > 0, "{unknown} without an answer, {refused} refused");
 }
 
-/// The directory of the histories: cargo's own one for what tests write.
-fn output_directory() -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("histories");
+/// The directory of the histories, below cargo's own one for what tests write.
+pub fn output_directory(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     if path.exists() {
         fs::remove_dir_all(&path).expect("old histories can be removed");
     }
@@ -103,7 +102,7 @@ fn live_and_die(
                 let random = seed.generator(part | number as u64);
                 let answered = answered.clone();
                 scope.spawn(move || {
-                    let client = HistoryClient::new(address, history, number);
+                    let client = HistoryClient::new(&[address], history, number);
                     client.play(OPERATIONS_PER_LIFE_MAX, random, clock, &answered)
                 })
             })
@@ -114,6 +113,15 @@ fn live_and_die(
         server.kill();
         clients.into_iter().flat_map(|client| client.join().expect("a client ends well")).collect()
     })
+}
+
+/// Checks a history that ends with a read of everything. Altered copies of it must not pass.
+pub fn check_with_lies(history: &[Timed<Event>], name: &Path) {
+    let file = |suffix: &str| PathBuf::from(format!("{}{suffix}", name.display()));
+    check(history, true, &file(".jsonl"));
+    for (lie, altered) in lies(history) {
+        check(&altered, false, &file(&format!("-{lie}.wrong.jsonl")));
+    }
 }
 
 /// Checks a history, and writes it to a file for another checker.
