@@ -9,6 +9,7 @@
 
 mod cache;
 mod clients;
+mod cluster;
 mod compare;
 mod documents;
 mod environment;
@@ -57,6 +58,7 @@ pub const COMMANDS: &[&str] = &[
     "fuzz",
     "power-cuts",
     "histories",
+    "cluster",
     "compare",
     "soak",
     "instructions",
@@ -80,6 +82,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         "fuzz" => fuzz::run(rest),
         "power-cuts" => safety::power_cuts(rest),
         "histories" => safety::histories(rest),
+        "cluster" => cluster::run(rest),
         "compare" => compare::run(rest),
         "soak" => soak::run(rest),
         "instructions" => instructions::run(rest),
@@ -142,6 +145,12 @@ Usage: cargo xtask <command>
       Records what concurrent clients see while a server is killed and restarted, 24 times or
       the given number, and checks it with two checkers. The second, porcupine, needs Go.
       Example: cargo xtask histories --count 500 --seed 1
+
+  cluster [--minutes <n>] [--seed <n>]
+      Runs three nodes on three PostgreSQL servers under Patroni with etcd, which it installs, for
+      ten minutes or the given time, while nodes, servers, networks and clocks fail, and checks
+      that nothing acknowledged is lost. Needs Linux; the second checker needs Go.
+      Example: cargo xtask cluster --minutes 60 --seed 1
 
   compare [--rounds <n>] [--seconds <n>] [--quick] [--only <rows>] [--without-peers]
           [--items <n>] [--large-items <n>] [--data-dir <directory>]

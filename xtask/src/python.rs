@@ -39,6 +39,10 @@ impl Interpreter {
         command
     }
 
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// Installs a package of this clone without its dependencies.
     pub fn install(&self, package: &Path) -> Result<(), Failure> {
         let mut pip = pip_of(&self.program);

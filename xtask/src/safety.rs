@@ -31,12 +31,17 @@ pub fn histories(arguments: &[String]) -> Result<(), Failure> {
     set(&mut cargo, "ZENOBE_HISTORIES", count);
     set_seed(&mut cargo, seed);
     process::run(&mut cargo)?;
-    check_histories()
+    check_recorded(&["histories"])
 }
 
-/// Runs porcupine on the histories that the Rust tests have recorded. Without Go only Zenobe's own
-/// checker judges them, which does not suffice in CI.
+/// Runs porcupine on the histories that the Rust tests have recorded.
 pub fn check_histories() -> Result<(), Failure> {
+    check_recorded(&["histories", "histories-drill"])
+}
+
+/// Runs porcupine on the histories in these directories. Without Go only Zenobe's own checker judges
+/// them, which does not suffice in CI.
+pub fn check_recorded(directories: &[&str]) -> Result<(), Failure> {
     if process::output(Command::new("go").arg("version")).is_err() {
         let message =
             "Go is needed to check histories with porcupine; install it (Debian: golang-go)";
@@ -48,12 +53,15 @@ pub fn check_histories() -> Result<(), Failure> {
             }
         };
     }
-    let mut go = Command::new("go");
-    go.current_dir(workspace::root().join("tests").join("histories")).args(["run", "."]);
-    process::run(go.arg(workspace::target_directory().join("tmp").join("histories")))
+    for directory in directories {
+        let mut go = Command::new("go");
+        go.current_dir(workspace::root().join("tests").join("histories")).args(["run", "."]);
+        process::run(go.arg(workspace::target_directory().join("tmp").join(directory)))?;
+    }
+    Ok(())
 }
 
-fn set(command: &mut Command, variable: &str, value: Option<u64>) {
+pub fn set(command: &mut Command, variable: &str, value: Option<u64>) {
     if let Some(value) = value {
         command.env(variable, value.to_string());
     }
@@ -66,13 +74,13 @@ fn set_seed(command: &mut Command, seed: Option<u64>) {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct TrialRequest {
-    count: Option<u64>,
-    seed: Option<u64>,
+pub struct TrialRequest {
+    pub count: Option<u64>,
+    pub seed: Option<u64>,
 }
 
 impl TrialRequest {
-    fn parse(arguments: &[String], count_option: &str) -> Result<TrialRequest, Failure> {
+    pub fn parse(arguments: &[String], count_option: &str) -> Result<TrialRequest, Failure> {
         let mut request = TrialRequest { count: None, seed: None };
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
