@@ -3,6 +3,10 @@
 //! They use only what PostgreSQL, CockroachDB and YugabyteDB have in common: no advisory locks, no procedures, `ASC` primary keys, one
 //! data-modifying part per table in a `WITH`. A failed condition must abort a transaction whose `COMMIT` has already been sent. So it
 //! divides by zero, which is an error in each of them.
+//!
+//! Plans are made once per connection, perhaps while the tables are empty, when walking a whole table looks cheaper than looking keys up.
+//! So no statement leaves that choice: each key of an array is looked up by a lateral subquery that can't be merged into the rest, with a
+//! lock or `OFFSET 0`. Arrays are in the order of their keys, and so rows are locked in that order.
 
 use futures_util::future::try_join_all;
 use tokio_postgres::types::Type;
@@ -78,7 +82,8 @@ statements! {
         "SELECT s, v, n::text, rev FROM zenobe_kv WHERE h = $1 AND d = $2";
     get_many(BYTEA_ARRAY, BYTEA_ARRAY, INT4_ARRAY):
         "SELECT kv.s, kv.v, kv.n::text, kv.rev, e.i
-         FROM unnest($1, $2, $3) AS e(h, d, i) JOIN zenobe_kv AS kv ON kv.h = e.h AND kv.d = e.d";
+         FROM unnest($1, $2, $3) AS e(h, d, i) CROSS JOIN LATERAL (
+             SELECT s, v, n, rev FROM zenobe_kv WHERE h = e.h AND d = e.d OFFSET 0) AS kv";
     scan_forward(BYTEA, BYTEA, BYTEA, BYTEA, INT8):
         "SELECT s, v, n::text, rev, h, d FROM zenobe_kv
          WHERE h >= $1 AND h <= $2 AND coalesce(k, h) >= $3 AND (coalesce(k, h) < $4) IS NOT FALSE
@@ -95,14 +100,14 @@ statements! {
          WHERE h = $1 AND d > '' AND k >= $2 AND (k < $3) IS NOT FALSE ORDER BY k DESC, s DESC LIMIT $4";
     validate_exclusive(BYTEA_ARRAY, BYTEA_ARRAY, INT8_ARRAY, INT8):
         "SELECT 1 / (CASE WHEN count(*) = $4 THEN 1 ELSE 0 END) FROM (
-             SELECT kv.rev FROM unnest($1, $2, $3) AS e(h, d, rev)
-             JOIN zenobe_kv AS kv ON kv.h = e.h AND kv.d = e.d AND kv.s = 0 AND kv.rev = e.rev
-             ORDER BY kv.h, kv.d FOR UPDATE OF kv) AS locked";
+             SELECT kv.rev FROM unnest($1, $2, $3) AS e(h, d, rev) CROSS JOIN LATERAL (
+                 SELECT rev FROM zenobe_kv
+                 WHERE h = e.h AND d = e.d AND s = 0 AND rev = e.rev FOR UPDATE) AS kv) AS locked";
     validate_shared(BYTEA_ARRAY, BYTEA_ARRAY, INT8_ARRAY, INT8):
         "SELECT 1 / (CASE WHEN count(*) = $4 THEN 1 ELSE 0 END) FROM (
-             SELECT kv.rev FROM unnest($1, $2, $3) AS e(h, d, rev)
-             JOIN zenobe_kv AS kv ON kv.h = e.h AND kv.d = e.d AND kv.s = 0 AND kv.rev = e.rev
-             ORDER BY kv.h, kv.d FOR SHARE OF kv) AS locked";
+             SELECT kv.rev FROM unnest($1, $2, $3) AS e(h, d, rev) CROSS JOIN LATERAL (
+                 SELECT rev FROM zenobe_kv
+                 WHERE h = e.h AND d = e.d AND s = 0 AND rev = e.rev FOR SHARE) AS kv) AS locked";
     claim(BYTEA_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, INT8):
         "INSERT INTO zenobe_kv (h, d, s, k, v, rev)
          SELECT e.h, e.d, 0, e.k, e.v, $5 FROM unnest($1, $2, $3, $4) AS e(h, d, k, v)";
@@ -112,7 +117,8 @@ statements! {
          ON CONFLICT (h, d, s) DO UPDATE SET v = excluded.v, rev = excluded.rev";
     delete(BYTEA_ARRAY, BYTEA_ARRAY):
         "DELETE FROM zenobe_kv
-         WHERE s = 0 AND (h, d) IN (SELECT e.h, e.d FROM unnest($1, $2) AS e(h, d))";
+         WHERE h = ANY($1) AND s = 0
+             AND (h, d) IN (SELECT e.h, e.d FROM unnest($1, $2) AS e(h, d))";
     delete_range(BYTEA, BYTEA, BYTEA, BYTEA):
         "DELETE FROM zenobe_kv
          WHERE h >= $1 AND h <= $2 AND coalesce(k, h) >= $3 AND (coalesce(k, h) < $4) IS NOT FALSE";
@@ -127,8 +133,8 @@ statements! {
              SELECT e.h, e.d, $5, e.k, CAST(e.n AS numeric) + CAST(
                  CASE WHEN base.v IS NULL OR octet_length(base.v) = 8 THEN '0' ELSE 'no counter' END
                  AS numeric), base.rev
-             FROM unnest($1, $2, $3, $4) AS e(h, d, k, n)
-             JOIN zenobe_kv AS base ON base.h = e.h AND base.d = e.d AND base.s = 0
+             FROM unnest($1, $2, $3, $4) AS e(h, d, k, n) CROSS JOIN LATERAL (
+                 SELECT v, rev FROM zenobe_kv WHERE h = e.h AND d = e.d AND s = 0 OFFSET 0) AS base
              ON CONFLICT (h, d, s) DO UPDATE SET
                  n = CASE WHEN kv.rev = excluded.rev THEN kv.n + excluded.n ELSE excluded.n END,
                  rev = excluded.rev

@@ -6,5 +6,6 @@ mod groups;
 mod long_keys;
 mod opening;
 mod outages;
+mod plans;
 mod round_trips;
 mod support;
