@@ -148,6 +148,26 @@ def test_a_restore_survives_a_restart(own_server, ending):
     assert get(dynamodb, table, pk="later") is not None
 
 
+def test_items_older_than_an_index_are_restored(dynamodb):
+    table = create_table(dynamodb, keys="pk:S")
+    put(dynamodb, table, pk="text", v="x")
+    put(dynamodb, table, pk="number", v=1)
+    schema = [{"AttributeName": "v", "KeyType": "HASH"}]
+    index = {"IndexName": "idx", "KeySchema": schema, "Projection": {"ProjectionType": "ALL"}}
+    dynamodb.update_table(
+        TableName=table, AttributeDefinitions=[{"AttributeName": "v", "AttributeType": "N"}],
+        GlobalSecondaryIndexUpdates=[{"Create": index}],
+    )
+    switch(dynamodb, table)
+    target = unique_name("restored")
+    dynamodb.restore_table_to_point_in_time(
+        SourceTableName=table, TargetTableName=target, UseLatestRestorableTime=True,
+    )
+    support.wait_until_active(dynamodb, target)
+    assert len(all_items(dynamodb.scan, TableName=target)) == 2
+    assert [found["pk"]["S"] for found in all_items(dynamodb.scan, TableName=target, IndexName="idx")] == ["number"]
+
+
 def test_a_deleted_table_comes_back(dynamodb):
     table = create_table(dynamodb)
     switch(dynamodb, table)

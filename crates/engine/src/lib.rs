@@ -56,6 +56,7 @@ use crate::trusted_clock::TrustedClock;
 
 pub use capacity::write_halves;
 pub use change::Inconsistency;
+pub use load::IndexKeys;
 pub use options::{EngineOptions, Limits, StreamOptions};
 pub use read::Reads;
 pub use tables::TableUpdate;

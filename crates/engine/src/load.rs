@@ -8,13 +8,22 @@ use zenobe_value::EncodedItem;
 
 use crate::Engine;
 use crate::catalog::Table;
-use crate::change::index_keys;
+use crate::change::index_keys::check_put;
 use crate::error::{Error, Result};
 use crate::keys::PrimaryKey;
 use crate::lease::Lease;
 use crate::write::check_size;
 use crate::write::commit::{Committed, Terms, commit};
 use crate::write::intent::{Intent, WriteAction};
+
+/// What becomes of an item whose attribute has another type than the key of an index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexKeys {
+    /// It is refused, as PutItem refuses it.
+    Checked,
+    /// It is put, and the index leaves it out, as it leaves out such items that are older than it.
+    Lenient,
+}
 
 impl Engine {
     /// Puts items into a table in one atomic write, while the lease holds. Returns the error of
@@ -32,12 +41,13 @@ impl Engine {
         &self,
         table: &Arc<Table>,
         items: &[EncodedItem],
+        index_keys: IndexKeys,
         lease: &Lease,
     ) -> Result<Vec<Option<Error>>> {
         let mut table = Arc::clone(table);
         let mut errors: Vec<Option<Error>> = items.iter().map(|_| None).collect();
         loop {
-            let (positions, intents) = prepare_all(&table, items, &mut errors);
+            let (positions, intents) = prepare_all(&table, items, index_keys, &mut errors);
             if intents.is_empty() {
                 return Ok(errors);
             }
@@ -73,6 +83,7 @@ impl Engine {
 fn prepare_all<'i>(
     table: &Arc<Table>,
     items: &[EncodedItem],
+    index_keys: IndexKeys,
     errors: &mut [Option<Error>],
 ) -> (Vec<usize>, Vec<Intent<'i>>) {
     let names: Vec<&str> =
@@ -83,7 +94,7 @@ fn prepare_all<'i>(
         if errors[position].is_some() {
             continue;
         }
-        let intent = match prepare(table, &names, item) {
+        let intent = match prepare(table, &names, item, index_keys) {
             Ok(intent) => intent,
             Err(error) => {
                 errors[position] = Some(error);
@@ -105,10 +116,17 @@ fn prepare_all<'i>(
     (positions, intents)
 }
 
-fn prepare<'i>(table: &Arc<Table>, names: &[&str], item: &EncodedItem) -> Result<Intent<'i>> {
+fn prepare<'i>(
+    table: &Arc<Table>,
+    names: &[&str],
+    item: &EncodedItem,
+    index_keys: IndexKeys,
+) -> Result<Intent<'i>> {
     check_size(item)?;
     let key = item.as_item().decode_some(names);
     let key = PrimaryKey::from_item(&table.definition().keys, &key)?;
-    index_keys::check_put(table, item.as_item())?;
+    if index_keys == IndexKeys::Checked {
+        check_put(table, item.as_item())?;
+    }
     Ok(Intent::new(Arc::clone(table), key, None, WriteAction::Put(item.clone())))
 }

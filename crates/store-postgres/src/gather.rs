@@ -107,9 +107,14 @@ pub async fn read_keys(pool: &Arc<Pool>, keys: &[Key]) -> Result<Vec<Read>> {
         return Ok(Vec::new());
     }
     match pool.gathering.enter(keys) {
+        // Not in the caller's own future: while nobody polls that, it would keep its place.
         None => {
-            let _in_flight = InFlight(pool);
-            read_or_give_up(pool, keys).await
+            let (owned, keys) = (Arc::clone(pool), keys.to_vec());
+            let read = pool.runtime.spawn(async move {
+                let _in_flight = InFlight(&owned);
+                read_or_give_up(&owned, &keys).await
+            });
+            read.await.unwrap_or(Err(Error::Closed))
         }
         Some(answered) => answered.await.unwrap_or(Err(Error::Closed)),
     }

@@ -1,11 +1,12 @@
 //! Runs the jobs that have not ended.
 
 use std::collections::HashSet;
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 use zenobe_store::{Direction, KeyRange};
@@ -49,7 +50,12 @@ impl Engine {
             let woken = Box::pin(timeout(LOOK_DELAY, wake.notified()));
             if let Either::Left((Some((id, outcome)), _)) = select(running.next(), woken).await {
                 known.remove(&id);
-                outcome?;
+                match outcome {
+                    Err(error @ Error::Store(zenobe_store::Error::Closed)) => return Err(error),
+                    // It is taken up again with the next look; the others go on.
+                    Err(error) => tracing::warn!(id, %error, "a job was interrupted"),
+                    Ok(()) => {}
+                }
             }
         }
     }
@@ -88,7 +94,10 @@ impl Engine {
         let name = lease_name(job.row());
         let mut delay = RETRY_DELAY_FIRST;
         loop {
-            let outcome = handler.run(self, &mut job).await;
+            let outcome = AssertUnwindSafe(handler.run(self, &mut job)).catch_unwind().await;
+            let outcome = outcome.unwrap_or_else(|_panic| {
+                Err(Error::Corrupt { detail: "the job's handler panicked".to_owned() })
+            });
             let (kind, id) = (&job.row().kind, &job.row().id);
             match outcome {
                 Ok(()) => {
@@ -109,8 +118,12 @@ impl Engine {
             delay = (delay * 2).min(RETRY_DELAY_MAX);
             let key = key_of(job.row());
             match self.store.get(&key).await? {
+                // It has ended after all: the write that said so was uncertain.
+                Some(row) if JobRow::decode(&row)?.status.is_final() => {
+                    return self.release_leases(&name).await;
+                }
                 Some(row) => job = Job::new(JobRow::decode(&row)?, job.lease().clone()),
-                None => return Ok(()),
+                None => return self.release_leases(&name).await,
             }
         }
     }

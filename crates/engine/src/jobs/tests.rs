@@ -6,11 +6,11 @@ use zenobe_store::memory::MemoryStore;
 use zenobe_value::{AttributeValue, EncodedItem, Number};
 
 use super::*;
-use crate::EngineOptions;
 use crate::catalog::tests::create_table;
 use crate::clock::{Clock, ManualClock};
 use crate::command::TableName;
 use crate::schema::Filling;
+use crate::{EngineOptions, IndexKeys};
 
 const NOW_MS: u64 = 1_700_000_000_000;
 const STEPS: u64 = 5;
@@ -22,6 +22,7 @@ struct Filler {
     fails_at: Option<u64>,
     failures_left: AtomicUsize,
     gives_up: bool,
+    panics: bool,
     steps: AtomicUsize,
 }
 
@@ -53,6 +54,7 @@ impl Filler {
             }
             if self.fails_at == Some(step) && self.failures_left.load(Ordering::SeqCst) > 0 {
                 self.failures_left.fetch_sub(1, Ordering::SeqCst);
+                assert!(!self.panics, "a test");
                 if self.gives_up {
                     let progress = job.row().progress.clone();
                     return job
@@ -65,7 +67,8 @@ impl Filler {
                 "pk".into(),
                 AttributeValue::S(step.to_string()),
             )]));
-            let errors = engine.load_items(&table, &[item], job.lease()).await?;
+            let errors =
+                engine.load_items(&table, &[item], IndexKeys::Checked, job.lease()).await?;
             assert!(errors[0].is_none());
             self.steps.fetch_add(1, Ordering::SeqCst);
             job.save(engine, progress(step + 1)).await?;
@@ -166,6 +169,23 @@ async fn a_table_appears_when_its_job_ends() {
     engine.delete_table(&name).await.unwrap();
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_job_that_panics_is_tried_again_and_stops_no_other() {
+    let (store, clock) = new_store();
+    let engine = open(&store, &clock).await;
+    engine.add_job_handler(Arc::new(Filler {
+        fails_at: Some(2),
+        failures_left: AtomicUsize::new(1),
+        panics: true,
+        ..Filler::default()
+    }));
+    let rows = [start(&engine, "t", None).await, start(&engine, "u", None).await];
+    engine.run_pending_work().await.unwrap();
+    for row in rows {
+        assert_eq!(status(&engine, &row).await, JobStatus::Completed);
+    }
+}
+
 #[tokio::test]
 async fn a_job_that_gives_up_leaves_no_table() {
     let (store, clock) = new_store();
@@ -257,7 +277,8 @@ async fn faulty_items_do_not_hold_back_the_others() {
         text("a"),
         text("b"),
     ];
-    let errors = engine.load_items(&table, &items, &Lease::default()).await.unwrap();
+    let errors =
+        engine.load_items(&table, &items, IndexKeys::Checked, &Lease::default()).await.unwrap();
     let faulty: Vec<bool> = errors.iter().map(Option::is_some).collect();
     assert_eq!(faulty, [false, true, true, true, false, false]);
     assert_eq!(engine.describe_table(&name).await.unwrap().statistics.item_count, 2);

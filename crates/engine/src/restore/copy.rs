@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::history::Past;
 use crate::jobs::{FailedTable, Job, JobHandler};
 use crate::keyspace;
+use crate::load::IndexKeys;
 use crate::write::decode_stored;
 
 /// How much is read, and written in one atomic write.
@@ -140,7 +141,7 @@ async fn write(
     job: &Job,
 ) -> Result<()> {
     let items: Vec<EncodedItem> = items.iter().map(|(_, item)| item.clone()).collect();
-    let errors = engine.load_items(table, &items, job.lease()).await?;
+    let errors = engine.load_items(table, &items, IndexKeys::Lenient, job.lease()).await?;
     match errors.into_iter().flatten().next() {
         None => Ok(()),
         // It was an item of a table with the same keys.
