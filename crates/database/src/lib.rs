@@ -205,6 +205,7 @@ async fn open_store(options: &Options) -> Result<Arc<dyn Store>, OpenError> {
         Location::Postgres { url } => {
             let store_options = zenobe_store_postgres::Options {
                 cache_bytes: options.cache_size_bytes,
+                standby_lag_max: options.node.standby_lag_max,
                 ..Default::default()
             };
             let store =

@@ -54,6 +54,9 @@ pub struct NodeOptions {
     /// How far the clocks of the processes may differ. Nothing counts as past before all of them
     /// agree.
     pub clock_skew_max: Duration,
+    /// How far behind a standby of the store may be that answers eventually consistent reads. `None`
+    /// lets the primary answer all.
+    pub standby_lag_max: Option<Duration>,
 }
 
 impl Default for NodeOptions {
@@ -61,7 +64,7 @@ impl Default for NodeOptions {
         let EngineOptions { node_name, lease_period, clock_skew_ms_max, .. } =
             EngineOptions::default();
         let clock_skew_max = Duration::from_millis(clock_skew_ms_max);
-        NodeOptions { name: node_name, lease_period, clock_skew_max }
+        NodeOptions { name: node_name, lease_period, clock_skew_max, standby_lag_max: None }
     }
 }
 

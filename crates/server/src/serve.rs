@@ -160,6 +160,7 @@ fn database_options(
             name: settings.node_name.clone().unwrap_or_else(|| default_node_name(address)),
             lease_period: settings.lease_period,
             clock_skew_max: settings.clock_skew_max,
+            standby_lag_max: settings.standby_lag_max,
         },
     }
 }

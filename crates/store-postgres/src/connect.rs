@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::time::timeout;
+use tokio_postgres::config::Host;
 use tokio_postgres::{Client, Config};
 
 use crate::fault::Fault;
@@ -46,11 +47,23 @@ impl Hosts {
         Err(problem.unwrap_or_else(|| Fault::Lost("no host is named".to_owned())))
     }
 
+    /// The host that was connected to last, as people write it.
+    pub fn last(&self) -> String {
+        let config = &self.configs[self.last.load(Ordering::Relaxed)];
+        let port = config.get_ports().first().copied().unwrap_or(5432);
+        match config.get_hosts().first() {
+            Some(Host::Tcp(name)) => format!("{name}:{port}"),
+            #[cfg(unix)]
+            Some(Host::Unix(path)) => path.display().to_string(),
+            None => String::new(),
+        }
+    }
+
     async fn connect_to(&self, config: &Config) -> Result<Client, Fault> {
         let patience = config.get_connect_timeout().copied().unwrap_or(Duration::from_secs(3));
         let connecting = config.connect(self.connector.clone());
         let Ok(connected) = timeout(patience, connecting).await else {
-            return Err(Fault::Lost(format!("{:?} does not answer", config.get_hosts())));
+            return Err(Fault::Lost("a host does not answer".to_owned()));
         };
         let (client, connection) = connected?;
         // Requests that wait for a response learn from the client that the connection has ended.

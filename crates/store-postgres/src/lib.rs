@@ -4,6 +4,7 @@
 //! - A read is one statement on a shared connection, or part of one that reads share while others are in flight (`read`, `gather`,
 //!   `pool`). Each scan and each snapshot has a read-only transaction on a connection of its own (`view`, `scan`).
 //! - Writes are decided on cached values and grouped into transactions, in which the store confirms what the decisions saw (`write`).
+//! - Standbys answer eventually consistent reads, if the options allow it (`standbys`).
 //! - `sql`, `keys` and `rows` define how keys and values are stored in rows.
 //!
 //! **Invariant:** every consistent read and every write goes to the primary. The node's cache never answers a request; it only supplies
@@ -13,6 +14,7 @@ mod connect;
 mod dialect;
 mod fault;
 mod gather;
+mod inspect;
 mod keys;
 mod open;
 mod options;
@@ -21,6 +23,7 @@ mod read;
 mod rows;
 mod scan;
 mod sql;
+mod standbys;
 mod tls;
 mod upkeep;
 mod url;
@@ -35,14 +38,16 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use tokio::runtime::{Builder, Runtime};
 use zenobe_store::{
-    CommitOutcome, Decide, Direction, Error, Key, KeyRange, Reader, Result, Statistics, Store,
-    Value, Visitor, WriteSet,
+    CommitOutcome, Decide, Direction, Error, Inspection, Key, KeyRange, Reader, Replica, Result,
+    Statistics, Store, Value, Visitor, WriteSet,
 };
 
 pub use options::Options;
 
 use connect::Hosts;
+use dialect::Dialect;
 use pool::Pool;
+use standbys::Standbys;
 use url::Target;
 use write::Queue;
 
@@ -55,6 +60,7 @@ pub struct PostgresStore {
     is_closed: AtomicBool,
     view_age_max: Duration,
     size_bytes: Arc<AtomicU64>,
+    standbys: Option<Arc<Standbys>>,
     /// Drives the connections, including those of snapshots that outlive the store.
     runtime: Arc<OwnedRuntime>,
 }
@@ -89,7 +95,7 @@ impl PostgresStore {
             })?;
         let handle = runtime.handle().clone();
         let runtime = Arc::new(OwnedRuntime(Some(runtime)));
-        let hosts = Arc::new(Hosts::new(target, connector));
+        let hosts = Arc::new(Hosts::new(target.clone(), connector.clone()));
         let preparing = {
             let (hosts, options) = (Arc::clone(&hosts), options.clone());
             handle.spawn(async move { open::prepare(&hosts, &options).await })
@@ -101,9 +107,13 @@ impl PostgresStore {
         let queue = Arc::new(Queue::new(Arc::clone(&pool), &options));
         let size_bytes = Arc::new(AtomicU64::new(0));
         upkeep::start(&pool, &size_bytes).await?;
+        let standbys = options
+            .standby_lag_max
+            .filter(|_| dialect == Dialect::Postgres)
+            .map(|lag_max| Standbys::watch(&target, &connector, &pool, &options, lag_max));
         let view_age_max = options.view_age_max;
         let is_closed = AtomicBool::new(false);
-        Ok(PostgresStore { pool, queue, is_closed, view_age_max, size_bytes, runtime })
+        Ok(PostgresStore { pool, queue, is_closed, view_age_max, size_bytes, standbys, runtime })
     }
 
     fn check_open(&self) -> Result<()> {
@@ -179,8 +189,22 @@ impl Store for PostgresStore {
         }
     }
 
+    fn inspect(&self) -> BoxFuture<'_, Result<Option<Inspection>>> {
+        async move {
+            self.check_open()?;
+            inspect::inspect(&self.pool, self.standbys.as_deref()).await.map(Some)
+        }
+        .boxed()
+    }
+
     fn is_shared(&self) -> bool {
         true
+    }
+
+    fn replica(&self) -> Option<Arc<dyn Replica>> {
+        let standbys = self.standbys.as_ref().filter(|_| self.check_open().is_ok())?;
+        let chosen = standbys.choose(&self.runtime, self.view_age_max)?;
+        Some(Arc::new(chosen))
     }
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {
@@ -188,6 +212,7 @@ impl Store for PostgresStore {
             self.queue.close().await;
             self.is_closed.store(true, Ordering::Release);
             self.pool.close();
+            self.standbys.iter().for_each(|standbys| standbys.close());
             Ok(())
         }
         .boxed()

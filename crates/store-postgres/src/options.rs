@@ -13,6 +13,8 @@ pub struct Options {
     pub views: usize,
     /// How long a request waits for a store that cannot be reached.
     pub patience: Duration,
+    /// How far behind a standby may be that answers eventually consistent reads; `None` asks the primary only.
+    pub standby_lag_max: Option<Duration>,
     /// How long a snapshot can be read. Until then the store keeps what has been deleted since.
     pub view_age_max: Duration,
 }
@@ -25,6 +27,7 @@ impl Default for Options {
             writers: 4,
             views: 32,
             patience: Duration::from_secs(10),
+            standby_lag_max: None,
             view_age_max: Duration::from_secs(300),
         }
     }

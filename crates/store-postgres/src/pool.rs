@@ -4,7 +4,7 @@
 //! send requests: they and their responses pass through the client library's channels.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -38,6 +38,7 @@ pub struct Pool {
     pub gathering: Gathering,
     writers: Sessions,
     views: Sessions,
+    connections: AtomicU64,
 }
 
 /// A connection that many requests use at the same time.
@@ -89,6 +90,7 @@ impl Pool {
             gathering: Gathering::new(options.readers),
             writers: Sessions::new(options.writers, WRITE_IDLE_MAX),
             views: Sessions::new(options.views, options.view_age_max + WRITE_IDLE_MAX),
+            connections: AtomicU64::new(0),
         }
     }
 
@@ -193,9 +195,20 @@ impl Pool {
 
     async fn try_connect(&self, idle_in_transaction: Duration) -> Result<Session, Fault> {
         let client = self.hosts.connect().await?;
+        self.connections.fetch_add(1, Ordering::AcqRel);
         client.batch_execute(&self.dialect.settings(idle_in_transaction)).await?;
         let statements = Statements::prepare(&client).await?;
         Ok(Session { client, statements })
+    }
+
+    /// How many connections have been opened so far.
+    pub fn connections(&self) -> u64 {
+        self.connections.load(Ordering::Acquire)
+    }
+
+    /// The host that was connected to last.
+    pub fn host(&self) -> String {
+        self.hosts.last()
     }
 
     /// Runs a future that needs timers or sockets on the store's runtime.

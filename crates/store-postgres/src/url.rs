@@ -51,6 +51,15 @@ impl Target {
         let hosts = (0..config.get_hosts().len()).map(|number| only(&config, number)).collect();
         Ok(Target { hosts, tls })
     }
+
+    /// The same hosts, to be read while they are standbys.
+    pub fn standbys(&self) -> impl Iterator<Item = Target> {
+        self.hosts.iter().map(|host| {
+            let mut host = host.clone();
+            host.target_session_attrs(TargetSessionAttrs::ReadOnly);
+            Target { hosts: vec![host], tls: self.tls.clone() }
+        })
+    }
 }
 
 /// The same for one of the hosts.

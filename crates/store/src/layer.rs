@@ -11,8 +11,8 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use crate::{
-    CommitOutcome, Decide, Direction, Key, KeyRange, Reader, Result, Statistics, Store, Value,
-    Visitor, WriteSet,
+    CommitOutcome, Decide, Direction, Inspection, Key, KeyRange, Reader, Replica, Result,
+    Statistics, Store, Value, Visitor, WriteSet,
 };
 
 /// Every method passes through unless it is overridden. Everything that implements this is a
@@ -61,8 +61,16 @@ pub trait Layer: Send + Sync + 'static {
         self.below().statistics()
     }
 
+    fn inspect(&self) -> BoxFuture<'_, Result<Option<Inspection>>> {
+        self.below().inspect()
+    }
+
     fn is_shared(&self) -> bool {
         self.below().is_shared()
+    }
+
+    fn replica(&self) -> Option<Arc<dyn Replica>> {
+        self.below().replica()
     }
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {
@@ -114,8 +122,16 @@ impl<L: Layer> Store for L {
         Layer::statistics(self)
     }
 
+    fn inspect(&self) -> BoxFuture<'_, Result<Option<Inspection>>> {
+        Layer::inspect(self)
+    }
+
     fn is_shared(&self) -> bool {
         Layer::is_shared(self)
+    }
+
+    fn replica(&self) -> Option<Arc<dyn Replica>> {
+        Layer::replica(self)
     }
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {

@@ -19,9 +19,10 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::{BoxFuture, FutureExt, ready};
 
 pub use stamp::{Stamp, StampedPut};
 
@@ -100,6 +101,12 @@ pub trait Reader: Send + Sync {
     }
 }
 
+/// A copy of a store that follows it, for whoever may read what was there a moment ago.
+pub trait Replica: Reader {
+    /// Like [`Store::snapshot`], of the copy.
+    fn snapshot(&self) -> Arc<dyn Reader>;
+}
+
 /// A store. Its own [`Reader`] methods read the latest *durable* state: what a reader sees has been
 /// or is being acknowledged under the store's durability, and is never lost afterwards.
 pub trait Store: Reader + 'static {
@@ -137,10 +144,22 @@ pub trait Store: Reader + 'static {
 
     fn statistics(&self) -> Statistics;
 
+    /// Asks a store across a network about itself, for operators. `None` from a store in this process.
+    fn inspect(&self) -> BoxFuture<'_, Result<Option<Inspection>>> {
+        ready(Ok(None)).boxed()
+    }
+
     /// Whether others may write to it at the same time, from this process or another. If nobody
     /// does, its one writer may trust its memory of its own writes.
     fn is_shared(&self) -> bool {
         false
+    }
+
+    /// A copy that is behind by no more than the store was told to allow, if there is one now. Its
+    /// reads return [`Error::Unavailable`] if that can no longer be said. Whoever has other needs
+    /// reads the store itself.
+    fn replica(&self) -> Option<Arc<dyn Replica>> {
+        None
     }
 
     /// Finishes accepted writes and closes the store. Later reads and writes return
@@ -383,6 +402,33 @@ pub struct Statistics {
     pub commit_batches: u64,
     /// Why the store rejects writes, if it does.
     pub write_failure: Option<String>,
+}
+
+/// What a store across a network says about itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inspection {
+    /// The software that answered, with its version.
+    pub server: String,
+    /// Where it runs.
+    pub host: String,
+    /// How long it took to answer.
+    pub round_trip: Duration,
+    pub standbys: Vec<StandbyStatus>,
+    /// The hosts that this process may read from as replicas, with how far behind they are at most,
+    /// if that is known.
+    pub replicas: Vec<(String, Option<Duration>)>,
+}
+
+/// A copy that follows the store, as the store sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StandbyStatus {
+    pub name: String,
+    pub state: String,
+    /// Whether a commit may wait for it.
+    pub is_synchronous: bool,
+    /// How far behind it is, if the store says so.
+    pub lag_bytes: Option<u64>,
+    pub lag: Option<Duration>,
 }
 
 #[derive(Debug, Clone, thiserror::Error)]

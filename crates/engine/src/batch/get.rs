@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zenobe_store::{Key, Reader};
+use zenobe_store::{Key, Reader, Replica, Value};
 
 use crate::Engine;
 use crate::capacity::read_halves;
@@ -57,7 +57,9 @@ impl Engine {
         for ((request, table), keys) in command.tables.iter().zip(tables).zip(&keys) {
             let past = self.past_if(table, as_of).await?;
             let reader: &dyn Reader = past.as_ref().map_or(&*self.store, |past| past);
-            outcomes.push(get_some(reader, request, keys, &mut budget).await?);
+            let replica = self.replica(request.consistent || as_of.is_some());
+            let got = get_some(reader, replica.as_deref(), request, keys, &mut budget);
+            outcomes.push(got.await?);
         }
         Ok(BatchGetOutcome { tables: outcomes })
     }
@@ -65,6 +67,7 @@ impl Engine {
 
 async fn get_some(
     reader: &dyn Reader,
+    replica: Option<&dyn Replica>,
     request: &BatchGetTable,
     keys: &[Key],
     budget: &mut Budget,
@@ -73,7 +76,7 @@ async fn get_some(
     let mut consumed = Consumed::none(&request.table, None);
     let mut processed = 0;
     'full: for some_keys in keys.chunks(READ_AT_ONCE) {
-        for item in decode_all(&reader.get_many(some_keys).await?)? {
+        for item in decode_all(&read_some(reader, replica, some_keys).await?)? {
             let item_size_bytes = size_bytes(item.as_ref());
             if !budget.take(item_size_bytes) {
                 break 'full;
@@ -85,6 +88,20 @@ async fn get_some(
     }
     let unprocessed = (processed..keys.len()).collect();
     Ok(BatchGetTableOutcome { items, unprocessed, consumed })
+}
+
+/// From a replica, if there is one and it can answer.
+async fn read_some(
+    reader: &dyn Reader,
+    replica: Option<&dyn Replica>,
+    keys: &[Key],
+) -> Result<Vec<Option<Value>>> {
+    if let Some(replica) = replica
+        && let Ok(values) = replica.get_many(keys).await
+    {
+        return Ok(values);
+    }
+    Ok(reader.get_many(keys).await?)
 }
 
 fn item_keys(request: &BatchGetTable, table: &Arc<Table>) -> Result<Vec<Key>> {

@@ -1,7 +1,8 @@
 //! Reads: single items, and pages of a table or an index.
 //!
 //! Every read sees the latest durable state, so eventually consistent and consistent reads differ
-//! only in what they cost.
+//! only in what they cost. The exception is a store with a replica ([`zenobe_store::Replica`]):
+//! eventually consistent reads use it, and go to the store itself if it can't answer.
 
 mod conditions;
 mod page;
@@ -17,7 +18,7 @@ mod time_slice;
 use std::sync::Arc;
 
 use zenobe_expression::Projection;
-use zenobe_store::{Key, Value};
+use zenobe_store::{Key, Replica, Value};
 use zenobe_value::EncodedItem;
 
 use crate::Engine;
@@ -64,10 +65,32 @@ impl Engine {
     /// `None` if the definition is stale.
     async fn get_once(&self, table: &Table, command: &GetItem) -> Result<Option<ReadOutcome>> {
         let key = item_key(table, command)?;
+        if let Some(stored) = self.read_replica(table, &key, command.consistent).await {
+            return read_outcome(command, stored.as_ref()).map(Some);
+        }
         match self.read_current(table, key).await? {
             Some(stored) => read_outcome(command, stored.as_ref()).map(Some),
             None => Ok(None),
         }
+    }
+
+    /// A copy of the store to read from, if the read may be a little behind and there is one.
+    pub(crate) fn replica(&self, consistent: bool) -> Option<Arc<dyn Replica>> {
+        if consistent || !self.is_shared { None } else { self.store.replica() }
+    }
+
+    /// The value of a key of the table as a replica has it, or `None` if no replica can say. That a
+    /// replica knows another definition says nothing about which of the two is stale.
+    async fn read_replica(
+        &self,
+        table: &Table,
+        key: &Key,
+        consistent: bool,
+    ) -> Option<Option<Value>> {
+        let replica = self.replica(consistent)?;
+        let values = replica.get_many(&[key.clone(), table.guard_key().clone()]).await.ok()?;
+        let [stored, version] = <[Option<Value>; 2]>::try_from(values).ok()?;
+        (table.check_guard(version.as_ref()) == GuardCheck::Current).then_some(stored)
     }
 
     /// The value of a key of the table, or `None` if the definition is stale. Makes at most one

@@ -2,8 +2,9 @@
 //! filter.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
-use zenobe_store::{Direction, Key, KeyRange, Reader};
+use zenobe_store::{Direction, Key, KeyRange, Reader, Replica};
 use zenobe_value::{Attributes, EncodedItem, ItemBuffer, ItemRef};
 
 use crate::Engine;
@@ -43,6 +44,29 @@ pub(super) struct PagePlan<'q> {
     pub can_continue: bool,
 }
 
+/// Where a page is read: in the store, or in a copy that may be a little behind.
+#[derive(Clone, Copy)]
+pub(super) struct Origin<'e> {
+    pub engine: &'e Engine,
+    pub replica: Option<&'e dyn Replica>,
+}
+
+impl<'e> Origin<'e> {
+    fn reader(self) -> &'e dyn Reader {
+        match self.replica {
+            Some(replica) => replica,
+            None => &*self.engine.store,
+        }
+    }
+
+    fn snapshot(self) -> Arc<dyn Reader> {
+        match self.replica {
+            Some(replica) => replica.snapshot(),
+            None => self.engine.store.snapshot(),
+        }
+    }
+}
+
 /// A page that was read.
 pub(super) struct Read {
     pub outcome: PageOutcome,
@@ -51,7 +75,7 @@ pub(super) struct Read {
 }
 
 impl PagePlan<'_> {
-    pub async fn read(mut self, engine: &Engine) -> Result<Read> {
+    pub async fn read(mut self, origin: Origin<'_>) -> Result<Read> {
         let scan_charge = self.scan_charge.take();
         let mut page = Page::new(&self, scan_charge);
         // Bounds may cross: BETWEEN with nothing between, or a start key past the end.
@@ -59,10 +83,11 @@ impl PagePlan<'_> {
             return Ok(Read { outcome: page.finish(&self), is_current: false });
         }
         let is_current = match self.selection.fetches_items {
-            false => self.walk(engine, &mut page).await?,
+            false => self.walk(origin, &mut page).await?,
             true => {
-                self.walk_and_fetch(engine, &mut page).await?;
-                false
+                let snapshot = origin.snapshot();
+                self.walk_and_fetch(&*snapshot, &mut page).await?;
+                self.is_current_in(origin, &*snapshot).await?
             }
         };
         Ok(Read { outcome: page.finish(&self), is_current })
@@ -74,20 +99,21 @@ impl PagePlan<'_> {
     ///
     /// Returns whether the definition is known to be current. A shared store may be far away, so
     /// the same scan also fetches the version.
-    async fn walk(&self, engine: &Engine, page: &mut Page<'_>) -> Result<bool> {
+    async fn walk(&self, origin: Origin<'_>, page: &mut Page<'_>) -> Result<bool> {
         if let Some(past) = self.past {
             self.walk_in_turns(past, page).await?;
             return Ok(false);
         }
-        if self.selection.filter.is_none() && !engine.is_shared {
-            self.walk_turn(&*engine.store, self.range.clone(), page).await?;
+        if self.selection.filter.is_none() && !origin.engine.is_shared {
+            self.walk_turn(origin.reader(), self.range.clone(), page).await?;
             return Ok(false);
         }
         if self.selection.filter.is_none() {
-            return self.walk_and_check(engine, page).await;
+            return self.walk_and_check(origin.reader(), page).await;
         }
-        self.walk_in_turns(&*engine.store.snapshot(), page).await?;
-        Ok(false)
+        let snapshot = origin.snapshot();
+        self.walk_in_turns(&*snapshot, page).await?;
+        self.is_current_in(origin, &*snapshot).await
     }
 
     async fn walk_in_turns(&self, reader: &dyn Reader, page: &mut Page<'_>) -> Result<()> {
@@ -107,8 +133,19 @@ impl PagePlan<'_> {
         Ok(())
     }
 
+    /// Whether a replica's snapshot has the definition that the page was read by. The store itself is
+    /// asked later, for what is current then.
+    async fn is_current_in(&self, origin: Origin<'_>, snapshot: &dyn Reader) -> Result<bool> {
+        if origin.replica.is_none() {
+            return Ok(false);
+        }
+        let table = self.source.table;
+        let version = snapshot.get(table.guard_key()).await?;
+        Ok(table.check_guard(version.as_ref()) == GuardCheck::Current)
+    }
+
     /// Walks the whole page, and returns whether the definition was still current afterwards.
-    async fn walk_and_check(&self, engine: &Engine, page: &mut Page<'_>) -> Result<bool> {
+    async fn walk_and_check(&self, reader: &dyn Reader, page: &mut Page<'_>) -> Result<bool> {
         let mut outcome = Ok(());
         let mut visit = |key: &[u8], value: &[u8]| match page.evaluate_bytes(key, value) {
             Ok(Evaluated::Now(flow)) => flow,
@@ -121,8 +158,7 @@ impl PagePlan<'_> {
         let entries_max = self.request.limit.and_then(|limit| usize::try_from(limit).ok());
         let (table, range) = (self.source.table, self.range.clone());
         let guard = std::slice::from_ref(table.guard_key());
-        let reading =
-            engine.store.scan_then_get(range, self.direction, entries_max, &mut visit, guard);
+        let reading = reader.scan_then_get(range, self.direction, entries_max, &mut visit, guard);
         let versions = reading.await?;
         outcome?;
         let version = versions.first().and_then(Option::as_ref);
@@ -157,12 +193,11 @@ impl PagePlan<'_> {
     }
 
     /// Entries and items come from the same snapshot, so every entry finds its item.
-    async fn walk_and_fetch(&self, engine: &Engine, page: &mut Page<'_>) -> Result<()> {
-        let snapshot = engine.store.snapshot();
+    async fn walk_and_fetch(&self, snapshot: &dyn Reader, page: &mut Page<'_>) -> Result<()> {
         let mut range = self.range.clone();
         loop {
             let at_once = page.evaluations_left().min(FETCHED_AT_ONCE);
-            let entries = collect(&*snapshot, &range, self.direction, at_once).await?;
+            let entries = collect(snapshot, &range, self.direction, at_once).await?;
             let mut admitted = Vec::with_capacity(entries.len());
             for (_, entry) in &entries {
                 admitted.push(page.admits(entry.as_item()).await);
@@ -172,7 +207,7 @@ impl PagePlan<'_> {
             let to_fetch = entries.iter().zip(&admitted).filter(|(_, it)| is_fetched(**it));
             let keys =
                 to_fetch.map(|((_, entry), _)| self.item_key(entry)).collect::<Result<_>>()?;
-            let mut items = fetch_items(&*snapshot, keys).await?.into_iter();
+            let mut items = fetch_items(snapshot, keys).await?.into_iter();
             for ((_, entry), admitted) in entries.iter().zip(admitted) {
                 let item = if is_fetched(admitted) { items.next() } else { None };
                 if page.evaluate_fetched(entry.as_item(), item.as_ref(), admitted).is_break() {

@@ -10,7 +10,7 @@ use crate::history::AsOf;
 use crate::keyspace;
 use crate::schema::BillingMode;
 
-use super::page::{PagePlan, Read};
+use super::page::{Origin, PagePlan, Read};
 use super::scan_charge::ScanCharge;
 use super::select::{Selection, check_filter_paths, check_projection_paths};
 use super::source::Source;
@@ -32,8 +32,16 @@ impl Engine {
         command: &Scan,
     ) -> Result<PageOutcome> {
         let mut table = self.table(&command.table).await?;
+        if let Some(replica) = self.replica(command.page.consistent || as_of.is_some()) {
+            let origin = Origin { engine: self, replica: Some(&*replica) };
+            let read = self.scan_once(origin, &table, None, rules, command).await;
+            if let Ok(Read { outcome, is_current: true }) = read {
+                return Ok(outcome);
+            }
+        }
+        let origin = Origin { engine: self, replica: None };
         loop {
-            let read = self.scan_once(&table, as_of, rules, command).await;
+            let read = self.scan_once(origin, &table, as_of, rules, command).await;
             if let Some(outcome) = self.accept_read(read, &mut table).await? {
                 return Ok(outcome);
             }
@@ -42,6 +50,7 @@ impl Engine {
 
     async fn scan_once(
         &self,
+        origin: Origin<'_>,
         table: &Table,
         as_of: Option<AsOf>,
         rules: RuleSet,
@@ -83,7 +92,7 @@ impl Engine {
             past: past.as_ref(),
             can_continue: true,
         };
-        plan.read(self).await
+        plan.read(origin).await
     }
 }
 

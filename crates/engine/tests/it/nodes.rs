@@ -3,6 +3,7 @@
 mod catalog;
 mod clocks;
 mod leases;
+mod replicas;
 mod stolen;
 
 use std::collections::BTreeMap;

@@ -181,6 +181,30 @@ pub struct Options {
     )]
     pub clock_skew_seconds: u32,
 
+    /// Let standbys of the --store answer eventually consistent reads, while they are near enough. Their hosts must be in the URL
+    #[arg(
+        long,
+        env = "ZENOBE_EVENTUAL_READS_FROM_STANDBYS",
+        default_value = "false",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        value_parser = BoolishValueParser::new(),
+        value_name = "BOOL",
+        help_heading = NODES
+    )]
+    pub eventual_reads_from_standbys: bool,
+    /// Milliseconds that a standby may be behind and still answer eventually consistent reads
+    #[arg(
+        long,
+        env = "ZENOBE_STANDBY_MAX_LAG_MS",
+        default_value = "1000",
+        value_parser = at_least_one,
+        value_name = "MILLISECONDS",
+        help_heading = NODES
+    )]
+    pub standby_max_lag_ms: u32,
+
     /// File of accepted access keys, one line `id:secret` each; turns on signature verification. The variable
     /// holds the keys themselves: id:secret[,id:secret]
     #[arg(long, env = "ZENOBE_CREDENTIALS", value_name = "FILE", help_heading = ACCESS)]

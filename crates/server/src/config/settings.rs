@@ -29,6 +29,8 @@ pub struct Settings {
     pub node_name: Option<String>,
     pub lease_period: Duration,
     pub clock_skew_max: Duration,
+    /// How far behind a standby may be that answers eventually consistent reads; `None` if none may.
+    pub standby_lag_max: Option<Duration>,
     pub region: String,
     pub account: String,
     pub namespaces_from_credentials: bool,
@@ -81,6 +83,8 @@ pub enum SettingsError {
     StoreAndMemory,
     #[error("--durability is for a data directory; how durable a --store is, PostgreSQL is told")]
     StoreAndDurability,
+    #[error("--eventual-reads-from-standbys is for a --store; a data directory has no standbys")]
+    StandbysWithoutStore,
     #[error("cannot read the credentials file {}: {error}", path.display())]
     CredentialsFile { path: PathBuf, error: std::io::Error },
     #[error(
@@ -131,6 +135,12 @@ impl Settings {
             _ => {}
         }
         let object_store = object_store(&options)?;
+        let standby_lag_max = options
+            .eventual_reads_from_standbys
+            .then(|| Duration::from_millis(options.standby_max_lag_ms.into()));
+        if standby_lag_max.is_some() && !matches!(location, Location::Postgres { .. }) {
+            return Err(SettingsError::StandbysWithoutStore);
+        }
         let seconds = |seconds: u32| Duration::from_secs(seconds.into());
         Ok(Settings {
             listen,
@@ -142,6 +152,7 @@ impl Settings {
             node_name: options.node_name,
             lease_period: seconds(options.lease_seconds),
             clock_skew_max: seconds(options.clock_skew_seconds),
+            standby_lag_max,
             log: log_filter(&options.log)?,
             region: options.region,
             account: options.account,
@@ -380,6 +391,18 @@ mod tests {
         assert_eq!(of("--node-name b --lease-seconds 4", file), (Some("b".to_owned()), 4, 0));
         assert!(given("--lease-seconds 0", "").is_err());
         assert!(given("", "node-name = ''").is_err());
+    }
+
+    #[test]
+    fn standbys_are_read_if_that_is_asked_for() {
+        let of = |flags| resolve(flags, "").unwrap().standby_lag_max;
+        let store = "--store postgres://a,b/db";
+        assert_eq!(of(store), None);
+        let asked = format!("{store} --eventual-reads-from-standbys");
+        assert_eq!(of(&asked), Some(Duration::from_secs(1)));
+        let near = format!("{asked} --standby-max-lag-ms 50");
+        assert_eq!(of(&near), Some(Duration::from_millis(50)));
+        assert!(refusal("--eventual-reads-from-standbys", "").contains("--store"));
     }
 
     #[test]

@@ -1,0 +1,141 @@
+//! Eventually consistent reads from a copy of the store that is behind.
+
+use std::sync::{Arc, Mutex};
+
+use futures_util::future::{BoxFuture, FutureExt, ready};
+use zenobe_engine::clock::ManualClock;
+use zenobe_store::layer::Layer;
+use zenobe_store::memory::MemoryStore;
+use zenobe_store::{
+    Direction, Error, Key, KeyRange, Reader, Replica, Result, Store, Value, Visitor,
+};
+
+use super::{START_MS, expect, node, options};
+
+/// A shared store with a copy that stands still.
+struct CopiedStore {
+    below: Arc<dyn Store>,
+    copy: Mutex<Option<Arc<dyn Replica>>>,
+}
+
+impl Layer for CopiedStore {
+    fn below(&self) -> &Arc<dyn Store> {
+        &self.below
+    }
+
+    fn replica(&self) -> Option<Arc<dyn Replica>> {
+        self.copy.lock().unwrap().clone()
+    }
+}
+
+impl CopiedStore {
+    /// The copy shows the state of this moment from now on.
+    fn freeze(&self) {
+        *self.copy.lock().unwrap() = Some(Arc::new(Frozen(self.below.snapshot())));
+    }
+}
+
+struct Frozen(Arc<dyn Reader>);
+
+impl Replica for Frozen {
+    fn snapshot(&self) -> Arc<dyn Reader> {
+        Arc::clone(&self.0)
+    }
+}
+
+impl Reader for Frozen {
+    fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Value>>> {
+        self.0.get(key)
+    }
+
+    fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
+        self.0.get_many(keys)
+    }
+
+    fn scan<'a>(
+        &'a self,
+        range: KeyRange,
+        direction: Direction,
+        visit: &'a mut Visitor<'a>,
+    ) -> BoxFuture<'a, Result<()>> {
+        self.0.scan(range, direction, visit)
+    }
+}
+
+/// A copy that has just gone.
+struct Gone;
+
+fn gone<'a, T: Send + 'a>() -> BoxFuture<'a, Result<T>> {
+    ready(Err(Error::Unavailable { detail: "gone".into() })).boxed()
+}
+
+impl Replica for Gone {
+    fn snapshot(&self) -> Arc<dyn Reader> {
+        Arc::new(Gone)
+    }
+}
+
+impl Reader for Gone {
+    fn get<'a>(&'a self, _: &'a [u8]) -> BoxFuture<'a, Result<Option<Value>>> {
+        gone()
+    }
+
+    fn get_many<'a>(&'a self, _: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
+        gone()
+    }
+
+    fn scan<'a>(
+        &'a self,
+        _: KeyRange,
+        _: Direction,
+        _: &'a mut Visitor<'a>,
+    ) -> BoxFuture<'a, Result<()>> {
+        gone()
+    }
+}
+
+const READS: [&[&str]; 6] = [
+    &[r#"get t {"pk": "a"}"#],
+    &[r#"query t pk = `"a"`"#],
+    &[r#"query t pk = `"a"`"#, "filter v > `0`"],
+    &[r#"query t/g g = `"x"`"#],
+    &["scan t"],
+    &["batch-get", r#"get t {"pk": "a"}"#],
+];
+
+#[tokio::test]
+async fn eventually_consistent_reads_see_the_copy_and_others_the_store() {
+    let clock = Arc::new(ManualClock::new(START_MS));
+    let below: Arc<dyn Store> = Arc::new(MemoryStore::shared());
+    let store = Arc::new(CopiedStore { below, copy: Mutex::default() });
+    let mut script = node(store.clone(), options(&clock), &clock).await;
+    expect(&mut script, &["create t pk:S", "gsi g g:S - all"], "ok").await;
+    expect(&mut script, &[r#"put t {"pk": "a", "g": "x", "v": 1}"#], "new").await;
+    store.freeze();
+    expect(&mut script, &[r#"put t {"pk": "a", "g": "x", "v": 2}"#], "old").await;
+    let (old, new) = (r#""v": 1"#, r#""v": 2"#);
+    for read in READS {
+        let eventual = script.run(read).await;
+        assert!(eventual.contains(old) && !eventual.contains(new), "{read:?}: {eventual}");
+        if !read[0].contains("t/g") {
+            let consistent = script.run(&[read, &["consistent"]].concat()).await;
+            assert!(consistent.contains(new), "{read:?}: {consistent}");
+        }
+    }
+    let transaction = script.run(&["transact-get", r#"get t {"pk": "a"}"#]).await;
+    assert!(transaction.contains(new), "{transaction}");
+
+    // A copy that knows another definition, or none, is not asked twice.
+    expect(&mut script, &["create u pk:S"], "ok").await;
+    expect(&mut script, &[r#"put u {"pk": "a", "v": 2}"#], "new").await;
+    for read in [r#"get u {"pk": "a"}"#, "scan u"] {
+        let found = script.run(&[read]).await;
+        assert!(found.contains(new), "{read}: {found}");
+    }
+
+    *store.copy.lock().unwrap() = Some(Arc::new(Gone));
+    for read in READS {
+        let found = script.run(read).await;
+        assert!(found.contains(new), "{read:?}: {found}");
+    }
+}
