@@ -1,37 +1,92 @@
-//! The nodes that share a store, and which node does which work.
+//! The store as it answers, the nodes that share it, and which node does which work.
 
-use hyper::{Method, StatusCode};
+use std::time::Duration;
+
+use hyper::Method;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 use zenobe_engine::error::Error;
 use zenobe_engine::lease::{LeaseStatus, NodeStatus};
+use zenobe_store::{Inspection, StandbyStatus};
 
 use super::{Admin, AdminError};
+
+/// Whoever asks for the status of a store that is away wants to know that, and soon.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+#[derive(Default)]
+struct Asked {
+    inspection: Option<Inspection>,
+    nodes: Vec<NodeStatus>,
+    leases: Vec<LeaseStatus>,
+    history: Value,
+    jobs: Value,
+}
 
 impl Admin {
     pub(super) async fn answer_status(&self, method: &Method) -> Result<Value, AdminError> {
         if *method != Method::GET {
             return Err(AdminError::method("GET"));
         }
-        let failed = |error: Error| {
-            let message = format!("the store cannot be asked: {error}");
-            AdminError::new(StatusCode::SERVICE_UNAVAILABLE, message)
+        let asked = match timeout(PATIENCE, self.ask_store()).await {
+            Ok(asked) => asked.map_err(|error| error.to_string()),
+            Err(_) => Err(format!("it has not answered for {} seconds", PATIENCE.as_secs())),
         };
-        let nodes = self.engine.nodes().await.map_err(failed)?;
-        let leases = self.engine.leases().await.map_err(failed)?;
-        let (history, jobs) = self.history_status().await.map_err(failed)?;
         let statistics = self.engine.store().statistics();
+        let mut store = json!({
+            "available": asked.is_ok(),
+            "problem": asked.as_ref().err(),
+            "size_bytes": statistics.size_bytes,
+            "write_failure": statistics.write_failure,
+        });
+        let Asked { inspection, nodes, leases, history, jobs } = asked.unwrap_or_default();
+        if let Some(inspection) = inspection {
+            describe_store(&inspection, &mut store);
+        }
         Ok(json!({
             "shared": self.engine.is_shared(),
             "nodes": nodes.iter().map(node).collect::<Vec<_>>(),
             "leases": leases.iter().map(lease).collect::<Vec<_>>(),
             "history": history,
             "jobs": jobs,
-            "store": {
-                "size_bytes": statistics.size_bytes,
-                "write_failure": statistics.write_failure,
-            },
+            "store": store,
         }))
     }
+
+    async fn ask_store(&self) -> Result<Asked, Error> {
+        let (history, jobs) = self.history_status().await?;
+        Ok(Asked {
+            inspection: self.engine.store().inspect().await?,
+            nodes: self.engine.nodes().await?,
+            leases: self.engine.leases().await?,
+            history,
+            jobs,
+        })
+    }
+}
+
+fn describe_store(inspection: &Inspection, store: &mut Value) {
+    let Inspection { server, host, round_trip, standbys, replicas } = inspection;
+    store["server"] = json!(server);
+    store["host"] = json!(host);
+    store["round_trip_us"] = json!(round_trip.as_micros() as u64);
+    store["standbys"] = standbys.iter().map(standby).collect();
+    let replica = |(host, lag): &(String, Option<Duration>)| json!({ "host": host, "lag_ms_max": lag.map(milliseconds) });
+    store["replicas"] = replicas.iter().map(replica).collect();
+}
+
+fn standby(standby: &StandbyStatus) -> Value {
+    json!({
+        "name": standby.name,
+        "state": standby.state,
+        "synchronous": standby.is_synchronous,
+        "lag_bytes": standby.lag_bytes,
+        "lag_ms": standby.lag.map(milliseconds),
+    })
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    duration.as_millis() as u64
 }
 
 fn node(node: &NodeStatus) -> Value {

@@ -1,4 +1,4 @@
-//! `zenobe status`: the nodes on a server's store, and which node does which background work.
+//! `zenobe status`: a server's store and its standbys, the nodes on it, and which node does which background work.
 
 use clap::Args;
 use hyper::Method;
@@ -22,10 +22,7 @@ pub async fn run(arguments: StatusArguments) -> Result<(), CommandError> {
 }
 
 fn describe(status: &Value) -> Vec<String> {
-    let mut lines = vec![match status["store"]["write_failure"].as_str() {
-        Some(why) => format!("The store refuses writes: {why}"),
-        None => format!("The store is open, with {} bytes.", status["store"]["size_bytes"]),
-    }];
+    let mut lines = describe_store(&status["store"]);
     for history in list(&status["history"]) {
         let (table, days) = (text(&history["table"]), &history["period_days"]);
         let (size_bytes, versions) = (&history["size_bytes"], &history["versions"]);
@@ -40,6 +37,9 @@ fn describe(status: &Value) -> Vec<String> {
     }
     if status["shared"] != true {
         lines.push("This server has its store for itself.".to_owned());
+        return lines;
+    }
+    if status["store"]["available"] == false {
         return lines;
     }
     let nodes = list(&status["nodes"]);
@@ -57,6 +57,44 @@ fn describe(status: &Value) -> Vec<String> {
         let holder = holder.map_or_else(|| text(&lease["node"]), name_of);
         let (work, since) = (text(&lease["work"]), time(&lease["since_ms"]));
         lines.push(format!("  {work}: {holder}, since {since}"));
+    }
+    lines
+}
+
+fn describe_store(store: &Value) -> Vec<String> {
+    let mut lines = vec![match (store["problem"].as_str(), store["write_failure"].as_str()) {
+        (Some(problem), _) => format!("The store is away: {problem}"),
+        (None, Some(why)) => format!("The store refuses writes: {why}"),
+        (None, None) => format!("The store is open, with {} bytes.", store["size_bytes"]),
+    }];
+    if let Some(server) = store["server"].as_str() {
+        let round_trip = store["round_trip_us"].as_f64().unwrap_or_default() / 1_000.0;
+        let host = text(&store["host"]);
+        lines.push(format!("{server} answers at {host}, in {round_trip:.1} ms."));
+        if list(&store["standbys"]).is_empty() {
+            lines.push("It has no standbys.".to_owned());
+        }
+    }
+    for standby in list(&store["standbys"]) {
+        let (name, state) = (text(&standby["name"]), text(&standby["state"]));
+        if state.is_empty() {
+            lines.push(format!("  standby {name}: more is shown to members of pg_monitor only"));
+            continue;
+        }
+        let waits = if standby["synchronous"] == true { ", commits wait for it" } else { "" };
+        let lag = match (standby["lag_bytes"].as_u64(), standby["lag_ms"].as_u64()) {
+            (Some(bytes), Some(ms)) => format!("{bytes} bytes and {ms} ms behind"),
+            (Some(bytes), None) => format!("{bytes} bytes behind"),
+            _ => "its lag is not known".to_owned(),
+        };
+        lines.push(format!("  standby {name}: {state}{waits}, {lag}"));
+    }
+    for replica in list(&store["replicas"]) {
+        let host = text(&replica["host"]);
+        lines.push(match replica["lag_ms_max"].as_u64() {
+            Some(ms) => format!("  this node may read from {host}, at most {ms} ms behind"),
+            None => format!("  this node can't read from {host} as a standby"),
+        });
     }
     lines
 }
@@ -135,5 +173,32 @@ mod tests {
                 format!("  tokens: 3, since {start}"),
             ]
         );
+    }
+
+    #[test]
+    fn a_store_across_the_network_is_described() {
+        let mut store = json!({
+            "available": true, "problem": null, "size_bytes": 7, "write_failure": null,
+            "server": "PostgreSQL 18.1", "host": "db1:5432", "round_trip_us": 340,
+            "standbys": [
+                {"name": "b", "state": "streaming", "synchronous": true, "lag_bytes": 0, "lag_ms": 2},
+                {"name": "c", "state": "", "synchronous": false, "lag_bytes": null, "lag_ms": null},
+            ],
+            "replicas": [{"host": "db1:5432", "lag_ms_max": null}, {"host": "db2:5432", "lag_ms_max": 80}],
+        });
+        assert_eq!(
+            describe_store(&store),
+            [
+                "The store is open, with 7 bytes.",
+                "PostgreSQL 18.1 answers at db1:5432, in 0.3 ms.",
+                "  standby b: streaming, commits wait for it, 0 bytes and 2 ms behind",
+                "  standby c: more is shown to members of pg_monitor only",
+                "  this node can't read from db1:5432 as a standby",
+                "  this node may read from db2:5432, at most 80 ms behind",
+            ]
+        );
+        store = json!({"available": false, "problem": "no answer", "size_bytes": 7});
+        let status = json!({"shared": true, "nodes": [], "leases": [], "store": store});
+        assert_eq!(describe(&status), ["The store is away: no answer"]);
     }
 }
