@@ -84,9 +84,18 @@ impl Mandate {
         let (lease, row) = guards.split_at(self.lease.guards().len());
         self.lease.check(lease)?;
         let (Some(expected), Some(row)) = (&self.definition, row.first()) else { return Ok(()) };
-        let stored = row.as_ref().map(|row| decode_consumer(row)).transpose()?;
-        let stored = stored.map(|(_, definition)| definition);
-        match stored.as_ref() == Some(expected) {
+        let is_same = match row.as_ref().map(|row| decode_consumer(row)) {
+            Some(Ok((_, definition))) => definition == *expected,
+            None => false,
+            // Damage is no removal and no change. Without checkpoints, everything would be delivered
+            // again and again.
+            Some(Err(error)) => {
+                let consumer = &self.consumer.name;
+                tracing::error!(consumer, %error, "a stream consumer's row is damaged; store it again");
+                true
+            }
+        };
+        match is_same {
             true => Ok(()),
             false => Err(Error::LeaseLost { work: self.consumer.name.clone() }),
         }
@@ -367,6 +376,26 @@ mod tests {
             engine.save_consumer(&consumer, "second").await.unwrap();
         }
         engine.save_checkpoints(&mandate(&consumer, "second"), &checkpoints).await.unwrap();
+    }
+
+    /// A definition that does not decode any more must not keep the consumer from noting its progress.
+    #[tokio::test]
+    async fn progress_is_noted_though_the_definition_is_damaged() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let engine = Engine::open(store, EngineOptions::default()).await.unwrap();
+        let consumer = consumer("c");
+        engine.save_consumer(&consumer, "first").await.unwrap();
+        let keys = [keyspace::consumer_row(&consumer.namespace, &consumer.name)];
+        let damage = write_with(&*engine.store, WriteSet { guards: &[], keys: &keys }, |_| {
+            let mut batch = Batch::new();
+            batch.put(keys[0].clone(), Key::from_static(b"no item"));
+            Ok::<_, Error>((batch, ()))
+        });
+        damage.await.unwrap().unwrap();
+        let progress = Checkpoint::After { sequence: "7".into() };
+        let checkpoints = [(shard("s"), progress.clone())];
+        engine.save_checkpoints(&mandate(&consumer, "first"), &checkpoints).await.unwrap();
+        assert_eq!(engine.checkpoint(&consumer, &shard("s")).await.unwrap(), Some(progress));
     }
 
     fn shard(shard: &str) -> ShardName {

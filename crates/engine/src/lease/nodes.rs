@@ -1,5 +1,6 @@
 //! The nodes that share a store, as this one sees them.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -99,20 +100,44 @@ impl Engine {
         Ok(())
     }
 
-    /// Watches the other nodes, and forgets those that have been silent for long.
+    /// Watches the other nodes and their leases, and forgets those that have been silent for long: the
+    /// work that a lease was for may be gone, so that nobody takes it over.
     pub(super) async fn observe_nodes(&self) -> Result<()> {
-        for (key, stored) in self.rows(keyspace::nodes_prefix()).await? {
-            let row = NodeRow::decode(&stored)?;
-            let silence_max = Duration::from_millis(row.period_ms) * FORGOTTEN_AFTER_PERIODS;
-            let silence = self.leases.sight(&key, &stored).elapsed();
-            if row.id != self.leases.node_id() && silence > silence_max {
-                self.forget_node(&key, &stored).await?;
-            }
+        let nodes = self.rows(keyspace::nodes_prefix()).await?;
+        let leases = self.rows(keyspace::leases_prefix()).await?;
+        let present: HashSet<&Key> = nodes.iter().chain(&leases).map(|(key, _)| key).collect();
+        self.leases.seen.lock().retain(|key, _| present.contains(key));
+        for (key, stored) in &nodes {
+            let row = NodeRow::decode(stored);
+            self.observe(key, stored, row.map(|row| (row.id, row.period_ms))).await?;
+        }
+        for (key, stored) in &leases {
+            let row = LeaseRow::decode(stored);
+            self.observe(key, stored, row.map(|row| (row.node, row.period_ms))).await?;
         }
         Ok(())
     }
 
-    async fn forget_node(&self, key: &Key, seen: &Value) -> Result<()> {
+    /// Watches one row of a node, of which its id and its period are given.
+    async fn observe(&self, key: &Key, stored: &Value, row: Result<(String, u64)>) -> Result<()> {
+        let (node, period_ms) = match row {
+            Ok(row) => row,
+            Err(error) => {
+                tracing::error!(%error, "a row about a node is damaged; skipping it");
+                return Ok(());
+            }
+        };
+        if node == self.leases.node_id() {
+            return Ok(());
+        }
+        let silence_max = Duration::from_millis(period_ms) * FORGOTTEN_AFTER_PERIODS;
+        match self.leases.sight(key, stored).elapsed() > silence_max {
+            true => self.forget_row(key, stored).await,
+            false => Ok(()),
+        }
+    }
+
+    async fn forget_row(&self, key: &Key, seen: &Value) -> Result<()> {
         let keys = std::slice::from_ref(key);
         let forgotten = write_with(&*self.store, WriteSet { guards: &[], keys }, |reads| {
             let mut batch = Batch::new();
@@ -134,5 +159,42 @@ impl Engine {
         };
         self.store.scan(KeyRange::prefix(prefix), Direction::Forward, &mut visit).await?;
         Ok(rows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use zenobe_store::Store;
+    use zenobe_store::memory::MemoryStore;
+
+    use super::*;
+    use crate::EngineOptions;
+
+    /// A trigger that was removed while its node was dead leaves a lease that nobody wants.
+    #[tokio::test(start_paused = true)]
+    async fn leases_that_nobody_takes_over_are_forgotten() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::shared());
+        let options = EngineOptions::default();
+        let period = options.lease_period;
+        let dead = Engine::open(store.clone(), options.clone()).await.unwrap();
+        let living = Engine::open(store, options).await.unwrap();
+        dead.lease("trigger/gone").await.unwrap().expect("nobody has it");
+        let kept = living.lease("kept").await.unwrap().expect("nobody has it");
+        dead.renew_leases().await.unwrap();
+        for _ in 0..FORGOTTEN_AFTER_PERIODS * 4 {
+            living.renew_leases().await.unwrap();
+            tokio::time::advance(period / 3).await;
+        }
+        let leases = living.leases().await.unwrap();
+        assert_eq!(leases.iter().map(|lease| &lease.work[..]).collect::<Vec<_>>(), ["kept"]);
+        assert!(living.is_fresh(&kept));
+        living.renew_leases().await.unwrap();
+        assert_eq!(
+            living.leases.seen.lock().len(),
+            0,
+            "nothing is remembered of rows that are gone"
+        );
     }
 }

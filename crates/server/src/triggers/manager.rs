@@ -33,6 +33,9 @@ const TRIGGERS_MAX: usize = 1_000;
 /// How often to look for triggers that other nodes have added or removed.
 const FOLLOW_DELAY: Duration = Duration::from_secs(1);
 
+/// How long a stop waits for a change of triggers that is under way.
+const CHANGE_PATIENCE: Duration = Duration::from_secs(2);
+
 pub struct Triggers {
     engine: Arc<Engine>,
     api: Arc<Api>,
@@ -307,8 +310,9 @@ impl Triggers {
 
     /// Stops all triggers. Deliveries in progress are repeated after the next start.
     pub async fn stop(&self) {
-        let _alone = self.changing.lock().await;
         self.is_stopped.store(true, Ordering::SeqCst);
+        // A change that is under way may wait for a store that is away. It starts nothing any more.
+        let _alone = tokio::time::timeout(CHANGE_PATIENCE, self.changing.lock()).await;
         let running = std::mem::take(&mut *self.running.lock());
         futures_util::future::join_all(running.into_values().map(RunningTrigger::stop)).await;
     }
@@ -381,8 +385,12 @@ impl Triggers {
             metrics: Arc::new(TriggerMetrics::default()),
         });
         let (stop, stopping) = shutdown::channel();
-        let task = runtime.spawn(coordinator::run(trigger.clone(), stopping));
-        self.running.lock().insert(consumer, RunningTrigger { trigger, origin, stop, task });
+        let mut running = self.running.lock();
+        // Whoever stops looks for what runs afterwards, under the same lock.
+        if !self.is_stopped.load(Ordering::SeqCst) {
+            let task = runtime.spawn(coordinator::run(trigger.clone(), stopping));
+            running.insert(consumer, RunningTrigger { trigger, origin, stop, task });
+        }
         Ok(())
     }
 
