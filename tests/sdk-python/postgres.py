@@ -1,16 +1,19 @@
 """PostgreSQL servers for tests: one alone, or a primary with two standbys that a test can fail over."""
 
+import json
 import os
 import pathlib
 import signal
 import socket
 import subprocess
 import tempfile
+import urllib.error
+import urllib.request
 
 import pytest
 
 import support
-from server import Server
+from server import Server, binary
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[1] / "postgres" / "cluster.sh"
 
@@ -121,3 +124,16 @@ class OnStore(Server):
         self.arguments = ["--store", url, *arguments]
         self.directory = None
         self.start()
+
+    def health(self, check="ready"):
+        """The status and the body of a health check."""
+        try:
+            with urllib.request.urlopen(f"{self.endpoint}/_zenobe/health/{check}") as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as error:
+            return error.code, json.load(error)
+
+    def status(self):
+        """What `zenobe status` prints."""
+        command = [binary(), "status", "--endpoint", self.endpoint]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout

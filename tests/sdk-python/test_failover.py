@@ -179,3 +179,16 @@ def test_a_store_that_is_away_is_said_to_be_and_nothing_is_written(proxied):
     support.put(broken, table, pk="after")
     assert support.get(direct, table, pk="meanwhile") is None
     assert support.get(direct, table, pk="after") is not None
+
+
+def test_readiness_and_the_status_tell_that_the_store_is_away(proxied):
+    proxy, (server, _) = proxied
+    assert server.health() == (200, {"ready": True, "reads": "ok", "writes": "ok", "store": "open"})
+    proxy.set("down")
+    away = {"ready": False, "reads": "failing", "writes": "failing", "store": "unavailable"}
+    support.wait_until(lambda: server.health() == (503, away), "it is not ready")
+    assert server.health("live")[0] == 200
+    assert server.status().startswith("The store is away: ")
+    proxy.set(None)
+    support.wait_until(lambda: server.health()[0] == 200, "it is ready again")
+    assert server.status().startswith("The store is open, ")

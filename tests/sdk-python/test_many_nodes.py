@@ -1,6 +1,8 @@
 """Two servers on one PostgreSQL: what one writes, the other reads, and neither loses the other's updates."""
 
 import concurrent.futures
+import os
+import socket
 
 import pytest
 
@@ -110,3 +112,14 @@ def test_a_password_is_not_printed():
         OnStore("postgres://zenobe:secret@127.0.0.1:1/zenobe")
     assert "cannot open the store" in str(failure.value)
     assert "secret" not in str(failure.value)
+
+
+def test_a_postgresql_for_tests_leaves_nothing_behind():
+    support.skip_if_aimed_elsewhere()
+    server = Postgres()
+    assert server.execute("SELECT 1") == "1"
+    server.script.terminate()
+    assert server.script.wait(30) == 143
+    assert not os.path.exists(server.directory) and not os.path.exists(server.directory + ".log")
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", server.port))

@@ -1,13 +1,10 @@
 """Eventually consistent reads from standbys: never further behind than the option says, and nothing else is ever behind. And what
 `zenobe status` says of it all."""
 
-import subprocess
-
 import pytest
 
 import support
 from postgres import OnStore, Replicated
-from server import binary
 
 OPTIONS = ["--eventual-reads-from-standbys", "--standby-max-lag-ms", "8000", "--node-name", "first"]
 
@@ -26,11 +23,6 @@ def server(replicated):
     yield server
     assert server.process.poll() is None, "the server died:\n" + "".join(server.output)
     assert server.stop() == 0
-
-
-def status(server):
-    done = subprocess.run([binary(), "status", "--endpoint", server.endpoint], capture_output=True, text=True, check=True)
-    return done.stdout
 
 
 def versions(client, table, **consistency):
@@ -64,10 +56,10 @@ def test_only_eventually_consistent_reads_are_behind_and_not_for_long(replicated
     table = support.create_table(client)
     support.put(client, table, pk="a", v=1)
     wait_until_replayed(replicated)
-    support.wait_until(lambda: status(server).count("may read from") == 2, "both standbys are read")
+    support.wait_until(lambda: server.status().count("may read from") == 2, "both standbys are read")
     # Reads with a filter take connections of their own, which count only once they are known.
     versions(client, table)
-    support.wait_until(lambda: status(server).count("may read from") == 2, "both standbys are read")
+    support.wait_until(lambda: server.status().count("may read from") == 2, "both standbys are read")
     for standby in replicated.standbys:
         standby.execute("SELECT pg_wal_replay_pause()")
     for standby in replicated.standbys:
@@ -84,19 +76,19 @@ def test_only_eventually_consistent_reads_are_behind_and_not_for_long(replicated
     for standby in replicated.standbys:
         standby.execute("SELECT pg_wal_replay_resume()")
     wait_until_replayed(replicated)
-    support.wait_until(lambda: status(server).count("may read from") == 2, "both standbys are read again")
+    support.wait_until(lambda: server.status().count("may read from") == 2, "both standbys are read again")
     assert versions(client, table) == each("2")
 
 
 def test_the_status_shows_nodes_leases_lag_and_the_store(replicated, server):
     other = OnStore(replicated.url, ["--node-name", "second"])
-    support.wait_until(lambda: "second: alive" in status(server), "the other node is seen")
-    shown = status(server)
+    support.wait_until(lambda: "second: alive" in server.status(), "the other node is seen")
+    shown = server.status()
     assert "The store is open, with " in shown
     assert "PostgreSQL " in shown and f" answers at 127.0.0.1:{replicated.primary.port}, in " in shown
     for standby in replicated.standbys:
         assert f"standby {standby.name}: streaming, commits wait for it, " in shown
     assert "2 nodes share it:" in shown and "first (this one): alive" in shown
-    support.wait_until(lambda: "  expiry: first" in status(server), "the first node does the background work")
+    support.wait_until(lambda: "  expiry: first" in server.status(), "the first node does the background work")
     assert other.stop() == 0
-    support.wait_until(lambda: "second" not in status(server), "a node that stops leaves")
+    support.wait_until(lambda: "second" not in server.status(), "a node that stops leaves")

@@ -27,7 +27,7 @@ const STEPS: [(&str, u64); 14] = [
     ("Python packages", 20),
     ("client packages", 60),
     ("client examples", 90),
-    ("AWS SDK tests", 40),
+    ("AWS SDK tests", 150),
     ("documents", 60),
 ];
 
