@@ -180,6 +180,14 @@ impl Bucket {
         Ok(objects)
     }
 
+    /// The object with this key, without its content.
+    pub async fn find(&self, key: &str) -> Result<Object, ObjectError> {
+        let options = object_store::GetOptions { head: true, ..Default::default() };
+        let found = self.store.get_opts(&path(key)?, options).await;
+        let meta = found.map_err(|error| self.error(error, Some(key)))?.meta;
+        Ok(Object { key: key.to_owned(), size_bytes: meta.size, etag: meta.e_tag })
+    }
+
     /// A whole object, which must not be larger than `limit`.
     pub async fn get(&self, key: &str, limit: u64) -> Result<Bytes, ObjectError> {
         let path = path(key)?;
@@ -225,8 +233,23 @@ impl Bucket {
             (Error::Precondition { .. } | Error::NotModified { .. }, key) => {
                 ObjectError::Changed { key: key.unwrap_or_default().to_owned() }
             }
-            (error, _) => unavailable(&error),
+            (error, None) => self.listing_error(detail(&error)),
+            (error, Some(_)) => unavailable(&error),
         }
+    }
+}
+
+impl Bucket {
+    /// What a failure to list means. The client hands on only the text of S3's answer.
+    fn listing_error(&self, detail: String) -> ObjectError {
+        let has_one_of = |codes: &[&str]| codes.iter().any(|code| detail.contains(code));
+        if has_one_of(&["<Code>NoSuchBucket<", "status code: 404"]) {
+            return ObjectError::NoSuchBucket { bucket: self.name.clone() };
+        }
+        if has_one_of(&["<Code>AccessDenied<", "status code: 403", "status code: 401"]) {
+            return ObjectError::AccessDenied { detail };
+        }
+        ObjectError::Unavailable { detail }
     }
 }
 
