@@ -1,0 +1,111 @@
+"""An S3-compatible server on loopback, and a proxy before it that has bad days on request."""
+
+import http.client
+import http.server
+import threading
+
+import boto3
+from moto.server import ThreadedMotoServer
+
+ACCESS = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": "us-east-1"}
+
+
+class ObjectStore:
+    def __init__(self):
+        self.moto = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+        self.moto.start()
+        host, port = self.moto.get_host_and_port()
+        self.proxy = Proxy((host, port))
+        self.s3 = boto3.client("s3", endpoint_url=f"http://{host}:{port}", **ACCESS)
+
+    @property
+    def endpoint(self):
+        return self.proxy.endpoint
+
+    def close(self):
+        self.proxy.close()
+        self.moto.stop()
+
+
+class Proxy:
+    """Passes requests on. `throttled` and `cut` are how many of the next reads of objects to answer with SlowDown, or to
+    break off in the middle; `hold` makes reads of objects beyond the first so many wait for `release`."""
+
+    def __init__(self, target):
+        self.target = target
+        self.throttled = self.cut = 0
+        self.hold = None
+        self.reads = 0
+        self.lock = threading.Lock()
+        self.released = threading.Event()
+        proxy = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self):
+                proxy.answer(self)
+
+            do_PUT = do_HEAD = do_GET
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.endpoint = f"http://127.0.0.1:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def fault(self, path):
+        """What goes wrong with this request."""
+        is_object = path.split("?")[0].strip("/").count("/") > 0
+        with self.lock:
+            if not is_object:
+                return None
+            self.reads += 1
+            if self.hold is not None and self.reads > self.hold:
+                return "hold"
+            if self.throttled:
+                self.throttled -= 1
+                return "throttle"
+            if self.cut:
+                self.cut -= 1
+                return "cut"
+            return None
+
+    def answer(self, request):
+        fault = self.fault(request.path)
+        if fault == "throttle":
+            body = b"<Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>"
+            request.send_response(503)
+            request.send_header("Content-Length", str(len(body)))
+            request.end_headers()
+            request.wfile.write(body)
+            return
+        if fault == "hold":
+            self.released.wait(60)
+        length = int(request.headers.get("Content-Length", 0))
+        onward = http.client.HTTPConnection(*self.target)
+        headers = {name: value for name, value in request.headers.items() if name.lower() != "connection"}
+        onward.request(request.command, request.path, request.rfile.read(length), headers)
+        response = onward.getresponse()
+        body = response.read()
+        onward.close()
+        request.send_response(response.status)
+        for name, value in response.getheaders():
+            if name.lower() not in ("transfer-encoding", "connection", "content-length"):
+                request.send_header(name, value)
+        request.send_header("Content-Length", str(len(body)))
+        request.end_headers()
+        try:
+            request.wfile.write(body[: len(body) // 2] if fault == "cut" else body)
+        except OSError:
+            return
+        if fault == "cut":
+            request.close_connection = True
+            request.connection.close()
+
+    def close(self):
+        self.released.set()
+        self.server.shutdown()
+        self.server.server_close()

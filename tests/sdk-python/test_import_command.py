@@ -1,0 +1,164 @@
+"""`zenobe import`: exports, files and models, on the client's side."""
+
+import base64
+import gzip
+import hashlib
+import json
+import os
+import subprocess
+
+import pytest
+
+import support
+from server import binary
+
+LINE = '{"Item":{"pk":{"S":"%s"},"name":{"S":"%s"},"n":{"N":"%d"}}}'
+
+
+@pytest.fixture
+def run(endpoint, tmp_path):
+    def run(*arguments, status=0):
+        environment = {**os.environ, "ZENOBE_ENDPOINT": endpoint, "ZENOBE_ANONYMISE_KEY": "key"}
+        command = [binary(), "import", *map(str, arguments)]
+        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        assert done.returncode == status, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    return run
+
+
+def items(client, table):
+    return sorted(client.scan(TableName=table)["Items"], key=lambda item: item["pk"]["S"])
+
+
+def md5(data):
+    return base64.b64encode(hashlib.md5(data).digest()).decode()
+
+
+def export(folder, lines, **summary):
+    """An export as AWS lays it out."""
+    root = folder / "AWSDynamoDB" / "01693685827463-2d8752fd"
+    (root / "data").mkdir(parents=True)
+    data = gzip.compress("\n".join(lines).encode())
+    (root / "data" / "abc.json.gz").write_bytes(data)
+    key = "prefix/AWSDynamoDB/01693685827463-2d8752fd/data/abc.json.gz"
+    files = json.dumps({"itemCount": len(lines), "md5Checksum": md5(data), "etag": "x-1", "dataFileS3Key": key})
+    summary = json.dumps({"outputFormat": "DYNAMODB_JSON", "manifestFilesS3Key": "x", **summary})
+    for name, text in [("manifest-files", files), ("manifest-summary", summary)]:
+        (root / f"{name}.json").write_text(text)
+        (root / f"{name}.md5").write_text(md5(text.encode()))
+    (root / "_started").touch()
+    return root
+
+
+def test_exports_of_both_kinds(run, dynamodb, tmp_path):
+    table = support.unique_name("exported")
+    root = export(tmp_path / "full", [LINE % (f"k{n:03}", "x", n) for n in range(450)])
+    assert "450 items imported, 0 records rejected" in run(root, "--table", table, "--keys", "pk:S")
+    assert len(items(dynamodb, table)) == 450
+    change = '{"Metadata":{"WriteTimestampMicros":{"N":"1"}},"Keys":{"pk":{"S":"%s"}},"OldImage":{"pk":{"S":"%s"}}%s}'
+    new = ',"NewImage":{"pk":{"S":"k001"},"name":{"S":"changed"}}'
+    root = export(tmp_path / "changes", [change % ("k000", "k000", ""), change % ("k001", "k001", new)])
+    assert "1 items imported, 1 deleted" in run(root, "--table", table)
+    found = items(dynamodb, table)
+    assert len(found) == 449
+    assert found[0] == {"pk": {"S": "k001"}, "name": {"S": "changed"}}
+    assert not list(tmp_path.glob("*.state"))
+
+
+@pytest.mark.parametrize("damaged", ["data/abc.json.gz", "manifest-files.json", "manifest-summary.json"])
+def test_damaged_exports_are_refused_before_anything_is_written(run, dynamodb, tmp_path, damaged):
+    table = support.create_table(dynamodb, keys="pk:S")
+    root = export(tmp_path / "export", [LINE % ("a", "x", 1)])
+    path = root / damaged
+    path.write_bytes(path.read_bytes() + b" ")
+    run(root, "--table", table, status=1)
+    assert items(dynamodb, table) == []
+
+
+def test_files_go_by_their_names(run, dynamodb, tmp_path):
+    table = support.unique_name("files")
+    folder = tmp_path / "files"
+    folder.mkdir()
+    (folder / "a.jsonl").write_text('{"pk":"a","deep":{"list":[1,true,null]},"big":123456789012345678901234567890.5}\n')
+    (folder / "b.csv").write_text("pk,x\nb,1\n")
+    (folder / "c.tsv.gz").write_bytes(gzip.compress(b"pk\tx\nc\t2\n"))
+    (folder / "d.ion").write_text('$ion_1_0 {Item:{pk:"d",s:$dynamodb_NS::[1.,2d1]}}')
+    run(folder, "--table", table, "--keys", "pk:S")
+    found = items(dynamodb, table)
+    assert found[0]["deep"] == {"M": {"list": {"L": [{"N": "1"}, {"BOOL": True}, {"NULL": True}]}}}
+    assert found[0]["big"] == {"N": "123456789012345678901234567890.5"}
+    assert found[1:3] == [{"pk": {"S": "b"}, "x": {"S": "1"}}, {"pk": {"S": "c"}, "x": {"S": "2"}}]
+    assert sorted(found[3]["s"]["NS"]) == ["1", "20"]
+
+
+def test_rejected_records_are_listed_and_a_dry_run_writes_nothing(run, dynamodb, tmp_path):
+    table = support.create_table(dynamodb, keys="pk:S,n:N")
+    file = tmp_path / "items.json"
+    bad = ['{"Item":{"pk":{"S":"b"}}}', '{"Item":{"pk":{"S":""},"n":{"N":"1"}}}', "not json", LINE % ("z", "x", 9)]
+    file.write_text("\n".join([LINE % ("a", "x", 1), *bad]))
+    dry = run(file, "--table", table, "--dry-run", status=1)
+    assert "items would be imported" in dry
+    assert items(dynamodb, table) == []
+    report = tmp_path / "report.json"
+    printed = run(file, "--table", table, "--report", report, status=1)
+    assert "items.json, record 2: the key n is missing" in printed
+    written = json.loads(report.read_text())
+    assert (written["imported"], written["rejected"]) == (1, 3)
+    assert sorted(entry["record"] for entry in written["rejections"]) == [2, 3, 4]
+    assert [item["pk"]["S"] for item in items(dynamodb, table)] == ["a"]
+
+
+def test_an_interrupted_import_continues(run, dynamodb, tmp_path):
+    table = support.create_table(dynamodb, keys="pk:S")
+    file = tmp_path / "items.json"
+    file.write_text("\n".join(LINE % (f"k{n}", "x", n) for n in range(10)))
+    state = {"source": str(file), "table": table, "done": [], "current": "items.json", "records": 7}
+    (tmp_path / f"zenobe-import-{table}.state").write_text(json.dumps(state))
+    assert "3 items imported" in run(file, "--table", table)
+    assert sorted(item["pk"]["S"] for item in items(dynamodb, table)) == ["k7", "k8", "k9"]
+
+
+def test_values_are_replaced_on_the_way(run, dynamodb, tmp_path):
+    table = support.unique_name("anonymous")
+    file = tmp_path / "people.csv"
+    file.write_text("pk,email,card\nada,ada@corp.example,4111111111111234\nbob,bob@corp.example,55\n")
+    rules = ["--anonymise", "email=fake:email", "--anonymise", "card=mask:4", "--anonymise", "pk=hash"]
+    run(file, "--table", table, "--keys", "pk:S", *rules)
+    found = items(dynamodb, table)
+    assert len(found) == 2
+    for item in found:
+        assert item["email"]["S"].endswith("@example.com") and "corp" not in item["email"]["S"]
+        assert len(item["pk"]["S"]) == 32
+    assert sorted(item["card"]["S"] for item in found) == ["************1234", "55"]
+    refused = run(file, "--table", table, "--anonymise", "email=nonsense", status=1)
+    assert "is not a rule" in refused
+
+
+def test_models_of_nosql_workbench_bring_their_tables(run, dynamodb, tmp_path):
+    table = support.unique_name("Employee")
+    key = {"PartitionKey": {"AttributeName": "pk", "AttributeType": "S"}}
+    index = {"PartitionKey": {"AttributeName": "name", "AttributeType": "S"}, "SortKey": key["PartitionKey"]}
+    model = {"ModelName": "m", "DataModel": [{
+        "TableName": table, "KeyAttributes": key, "NonKeyAttributes": [],
+        "TableData": [{"pk": {"S": "johns"}, "name": {"S": "John"}, "skills": {"SS": ["a"]}}],
+        "GlobalSecondaryIndexes": [
+            {"IndexName": "by-name", "KeyAttributes": index, "Projection": {"ProjectionType": "KEYS_ONLY"}},
+        ],
+    }]}
+    (tmp_path / "model.json").write_text(json.dumps(model))
+    run(tmp_path / "model.json")
+    assert items(dynamodb, table) == model["DataModel"][0]["TableData"]
+    described = dynamodb.describe_table(TableName=table)["Table"]
+    assert described["GlobalSecondaryIndexes"][0]["IndexName"] == "by-name"
+
+
+def test_what_cannot_be_read_says_why(run, dynamodb, tmp_path):
+    table = support.create_table(dynamodb, keys="pk:S")
+    database = tmp_path / "shared-local-instance.db"
+    database.write_bytes(b"SQLite format 3\0" + bytes(100))
+    assert "database file of DynamoDB Local" in run(database, "--table", table, status=1)
+    assert "there is nothing at" in run(tmp_path / "absent", "--table", table, status=1)
+    (tmp_path / "x.json").write_text('{"Item":{"pk":{"S":"a"}}}')
+    missing = run(tmp_path / "x.json", "--table", "there-is-none", status=1)
+    assert "the table there-is-none does not exist; --keys pk:S" in missing
