@@ -6,8 +6,8 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::commands::{
-    BenchArguments, ClockCommand, HealthArguments, HistoryArguments, SqlArguments, StatusArguments,
-    StreamCommand, TriggerCommand,
+    BenchArguments, ClockCommand, HealthArguments, HistoryArguments, ImportArguments, SqlArguments,
+    StatusArguments, StreamCommand, TriggerCommand,
 };
 use crate::config::{self, LocalFlags, Options};
 
@@ -44,6 +44,8 @@ pub enum Command {
     Health(HealthArguments),
     /// Query tables with PartiQL, in a shell or from a script
     Sql(Box<SqlArguments>),
+    /// Import files of items into a table: exports of DynamoDB, Ion, CSV, JSON, models of NoSQL Workbench
+    Import(Box<ImportArguments>),
     /// Print shell completions
     #[command(after_help = "Example:\n  zenobe completions bash > /etc/bash_completion.d/zenobe")]
     Completions { shell: Shell },

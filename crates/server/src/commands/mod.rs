@@ -6,6 +6,7 @@ mod clock;
 mod connection;
 mod health;
 mod history;
+mod import;
 mod manual;
 mod sql;
 mod status;
@@ -21,6 +22,7 @@ pub use bench::BenchArguments;
 pub use clock::ClockCommand;
 pub use health::HealthArguments;
 pub use history::HistoryArguments;
+pub use import::ImportArguments;
 pub use manual::{print_completions, print_man_pages, print_reference};
 pub use sql::SqlArguments;
 pub use status::StatusArguments;
@@ -53,6 +55,8 @@ pub enum CommandError {
     Bench(#[from] bench::BenchError),
     #[error("{0}")]
     Sql(#[from] sql::SqlError),
+    #[error("{0}")]
+    Import(#[from] import::ImportError),
 }
 
 pub fn run_trigger(command: TriggerCommand) -> Result<(), CommandError> {
@@ -86,6 +90,10 @@ pub fn run_bench(arguments: &BenchArguments) -> Result<(), CommandError> {
 
 pub fn run_sql(arguments: SqlArguments) -> Result<(), CommandError> {
     Ok(sql::run(arguments)?)
+}
+
+pub fn run_import(arguments: &ImportArguments) -> Result<(), CommandError> {
+    Ok(import::run(arguments)?)
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, CommandError> {

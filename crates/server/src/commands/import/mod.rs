@@ -1,0 +1,208 @@
+//! `zenobe import`: files of items, from disk or an object store, into the tables of any DynamoDB
+//! endpoint.
+//!
+//! Unlike ImportTable it runs on the client's side. It writes to existing tables too, shows its
+//! progress, can be interrupted and continued, and can replace values on the way.
+
+mod model;
+mod progress;
+mod report;
+mod send;
+mod sources;
+mod state;
+mod table;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use zenobe_load::{LoadError, Target};
+use zenobe_transfer::anonymise::{RuleError, Rules};
+use zenobe_transfer::objects::{Endpoint, Location, LocationError, ObjectError};
+
+use self::progress::Progress;
+use self::report::Report;
+use self::send::Sender;
+use self::sources::{Source, SourceFile};
+use self::state::State;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  zenobe import ./AWSDynamoDB/01693685827463-2d8752fd --table Orders --keys pk:S,sk:N
+  zenobe import s3://bucket/AWSDynamoDB/01693685827463-2d8752fd --table Orders --s3-endpoint aws
+  zenobe import users.csv --table Users --anonymise email=fake:email --anonymise name=fake:name
+  zenobe import items.jsonl.gz --table Items --dry-run --report report.json
+  zenobe import model.json                       a model of NoSQL Workbench: its tables and their data
+
+A source is an export of DynamoDB (the folder with manifest-summary.json, full or incremental), a file, a folder, or a prefix in an \
+object store. Formats go by the names of files: .json, .jsonl, .ndjson, .ion, .csv, .tsv, each also with .gz or .zst. Lines of JSON \
+may be DynamoDB's ({\"Item\":{…}}) or plain objects. Checksums of exports are verified before anything is written.
+
+An import that was interrupted continues where it stopped when the same command is given again. The exit code is 1 if \
+records were rejected.")]
+pub struct ImportArguments {
+    /// What to import: a path, file:///path or s3://bucket/prefix
+    source: String,
+    /// Table to import into
+    #[arg(long, value_name = "NAME")]
+    table: Option<String>,
+    /// Create the table, if it is missing, with these keys: NAME:TYPE or NAME:TYPE,NAME:TYPE
+    #[arg(long, value_name = "KEYS")]
+    keys: Option<String>,
+    /// Format of all files: dynamodb-json, ion, csv or json [default: by their names]
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<sources::FileFormat>,
+    /// Character between the fields of CSV files [default: a comma, or a tab in .tsv files]
+    #[arg(long, value_name = "CHARACTER")]
+    delimiter: Option<char>,
+    /// Names of the columns of CSV files, whose first line is then data
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    header: Option<Vec<String>>,
+    /// Replace the values of an attribute: NAME=hash, NAME=mask, NAME=mask:4 or NAME=fake:email; may be repeated
+    #[arg(long, value_name = "RULE", visible_alias = "anonymize")]
+    anonymise: Vec<String>,
+    /// Secret that replacements depend on: with the same one, the same value has the same replacement
+    #[arg(long, env = "ZENOBE_ANONYMISE_KEY", value_name = "TEXT", hide_env_values = true)]
+    anonymise_key: Option<String>,
+    /// Read and check everything, but write nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Write what was rejected, and why, to this file as JSON
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// File that remembers how far the import is [default: zenobe-import-TABLE.state]
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+    /// Address of the server to import into
+    #[arg(
+        long,
+        env = "ZENOBE_ENDPOINT",
+        default_value = "http://127.0.0.1:8000",
+        value_name = "URL"
+    )]
+    endpoint: String,
+    /// Region to sign requests for; access keys come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY
+    #[arg(long, env = "AWS_REGION", default_value = "us-east-1", value_name = "REGION")]
+    region: String,
+    /// Object store of s3:// sources: `aws` or the URL of a server that is compatible with S3
+    #[arg(long, env = "ZENOBE_S3_ENDPOINT", default_value = "aws", value_name = "URL")]
+    s3_endpoint: Endpoint,
+    /// Show no progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    #[error("cannot start the runtime: {0}")]
+    Runtime(std::io::Error),
+    #[error("{0}")]
+    Location(#[from] LocationError),
+    #[error("there is nothing at {0}")]
+    Missing(String),
+    #[error("{0}")]
+    Objects(#[from] ObjectError),
+    #[error("--anonymise: {0}")]
+    Rules(#[from] RuleError),
+    #[error("--anonymise needs --anonymise-key, so that replacements can't be guessed")]
+    NoKey,
+    #[error("--table says which table to import into; only models of NoSQL Workbench name theirs")]
+    NoTable,
+    #[error("the table {0} does not exist; --keys pk:S or --keys pk:S,sk:N creates it")]
+    TableMissing(String),
+    #[error("--keys: `{0}` is not NAME:TYPE or NAME:TYPE,NAME:TYPE with the types S, N and B")]
+    Keys(String),
+    #[error("{0}: no format goes by that name; give --format")]
+    Format(String),
+    #[error(
+        "{0} is a database file of DynamoDB Local, which zenobe can't read: start DynamoDB Local on it, export its tables \
+         with `aws dynamodb scan`, and import these"
+    )]
+    DynamoDbLocal(String),
+    #[error("the export is damaged: {0}")]
+    Export(String),
+    #[error("{0} is not a model of NoSQL Workbench: {1}")]
+    Model(String, String),
+    #[error("{0}")]
+    Load(#[from] LoadError),
+    #[error("{operation} failed: {message}")]
+    Refused { operation: &'static str, message: String },
+    #[error("cannot read {file}: {error}")]
+    Read { file: String, error: String },
+    #[error("cannot write {}: {error}", path.display())]
+    Write { path: PathBuf, error: std::io::Error },
+    #[error("{0} records were rejected")]
+    Rejected(u64),
+}
+
+pub fn run(arguments: &ImportArguments) -> Result<(), ImportError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(ImportError::Runtime)?;
+    runtime.block_on(import(arguments))
+}
+
+async fn import(arguments: &ImportArguments) -> Result<(), ImportError> {
+    let rules = rules(arguments)?;
+    let target = Target::from_environment(&arguments.endpoint, &arguments.region)?;
+    let location: Location = arguments.source.parse()?;
+    let source = Source::open(&location, &arguments.s3_endpoint).await?;
+    let mut report = Report::default();
+    if let Some(model) = source.model().await? {
+        for table in model::tables(&arguments.source, &model)? {
+            let sender = Sender::for_model(&target, &table, arguments.dry_run).await?;
+            send::send_model(&sender, &table, &rules, &mut report).await?;
+        }
+        return finish(arguments, &report);
+    }
+    let name = arguments.table.as_deref().ok_or(ImportError::NoTable)?;
+    let files = source.files(arguments.format).await?;
+    let keys = arguments.keys.as_deref().map(table::parse_keys).transpose()?;
+    let sender = Sender::new(&target, name, keys.as_deref(), arguments.dry_run).await?;
+    let default_state = PathBuf::from(format!("zenobe-import-{name}.state"));
+    let path = arguments.state.clone().unwrap_or(default_state);
+    let path = (!arguments.dry_run).then_some(path);
+    let mut state = State::open(path, &arguments.source, name);
+    let mut progress = Progress::new(&files, arguments.quiet);
+    for file in &files {
+        if state.is_done(&file.key) {
+            progress.skip(file);
+            continue;
+        }
+        let reading = reading(arguments, file, &sender);
+        let mut context = send::Context { sender: &sender, rules: &rules, report: &mut report };
+        send::send_file(&mut context, &source, file, reading, &mut state, &mut progress).await?;
+    }
+    progress.end();
+    state.remove();
+    finish(arguments, &report)
+}
+
+fn rules(arguments: &ImportArguments) -> Result<Rules, ImportError> {
+    if arguments.anonymise.is_empty() {
+        return Ok(Rules::default());
+    }
+    let key = arguments.anonymise_key.as_ref().ok_or(ImportError::NoKey)?;
+    Ok(Rules::parse(&arguments.anonymise, key.as_bytes())?)
+}
+
+fn reading(arguments: &ImportArguments, file: &SourceFile, sender: &Sender) -> send::Reading {
+    let delimiter = arguments.delimiter.and_then(|delimiter| u8::try_from(delimiter).ok());
+    send::Reading {
+        delimiter: delimiter.unwrap_or(if file.is_tsv() { b'\t' } else { b',' }),
+        header: arguments.header.clone(),
+        types: sender.attribute_types(),
+    }
+}
+
+fn finish(arguments: &ImportArguments, report: &Report) -> Result<(), ImportError> {
+    report.print(arguments.dry_run);
+    if let Some(path) = &arguments.report {
+        report.write(path)?;
+    }
+    match report.rejected {
+        0 => Ok(()),
+        rejected => Err(ImportError::Rejected(rejected)),
+    }
+}

@@ -1,0 +1,458 @@
+//! Reads files and writes their items.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::Value;
+use tokio::sync::Mutex;
+use tokio::sync::mpsc::{self, Receiver};
+use zenobe_api::{LineFault, read_line, read_plain_line, write_line};
+use zenobe_load::{Answer, Client, Target};
+use zenobe_transfer::anonymise::Rules;
+use zenobe_transfer::csv::{CsvOptions, CsvReader};
+use zenobe_transfer::ion::IonReader;
+use zenobe_transfer::lines::Lines;
+use zenobe_transfer::objects::ObjectReader;
+use zenobe_transfer::{ReadError, Record};
+use zenobe_value::limits::ITEM_SIZE_BYTES_MAX;
+use zenobe_value::{AttributeType, EncodedItem};
+
+use super::ImportError;
+use super::model::ModelTable;
+use super::progress::Progress;
+use super::report::Report;
+use super::sources::{FileFormat, Source, SourceFile};
+use super::state::State;
+use super::table::{self, TableKeys};
+
+const CONNECTIONS: usize = 8;
+/// DynamoDB's limit for one BatchWriteItem, and one of ours well below its limit of bytes.
+const BATCH_REQUESTS_MAX: usize = 25;
+const BATCH_SIZE_BYTES_MAX: usize = 4 << 20;
+/// Records that are read, written and then remembered together.
+const WAVE_RECORDS: usize = CONNECTIONS * BATCH_REQUESTS_MAX;
+const ATTEMPTS_MAX: u32 = 12;
+const PAUSE_FIRST: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// How to read CSV files.
+#[derive(Debug, Clone)]
+pub struct Reading {
+    pub delimiter: u8,
+    pub header: Option<Vec<String>>,
+    pub types: BTreeMap<String, AttributeType>,
+}
+
+pub struct Context<'a> {
+    pub sender: &'a Sender,
+    pub rules: &'a Rules,
+    pub report: &'a mut Report,
+}
+
+pub struct Sender {
+    table: String,
+    keys: TableKeys,
+    clients: Vec<Mutex<Client>>,
+    is_dry_run: bool,
+}
+
+impl Sender {
+    pub async fn new(
+        target: &Target,
+        table: &str,
+        keys: Option<&[(String, AttributeType)]>,
+        is_dry_run: bool,
+    ) -> Result<Sender, ImportError> {
+        let keys = table::prepare(target, table, keys, is_dry_run).await?;
+        Sender::with_keys(target, table, keys, is_dry_run)
+    }
+
+    pub async fn for_model(
+        target: &Target,
+        table: &ModelTable,
+        is_dry_run: bool,
+    ) -> Result<Sender, ImportError> {
+        let keys = match is_dry_run {
+            true => table::keys_of(&table.creation),
+            false => table::create(target, &table.name, &table.creation).await?,
+        };
+        Sender::with_keys(target, &table.name, keys, is_dry_run)
+    }
+
+    fn with_keys(
+        target: &Target,
+        table: &str,
+        keys: TableKeys,
+        is_dry_run: bool,
+    ) -> Result<Sender, ImportError> {
+        let clients = (0..CONNECTIONS).map(|_| Ok(Mutex::new(Client::new(target.clone())?)));
+        let clients = clients.collect::<Result<_, ImportError>>()?;
+        Ok(Sender { table: table.to_owned(), keys, clients, is_dry_run })
+    }
+
+    pub fn attribute_types(&self) -> BTreeMap<String, AttributeType> {
+        self.keys.types.clone()
+    }
+
+    /// Writes some changes. Returns the reasons of those that the server rejects, by their number.
+    async fn write(&self, changes: Vec<Change>) -> Result<Vec<(u64, String)>, ImportError> {
+        if self.is_dry_run {
+            return Ok(Vec::new());
+        }
+        let mut batches: Vec<Vec<Change>> = vec![Vec::new()];
+        let mut size_bytes = 0;
+        for change in changes {
+            let is_full = batches.last().is_some_and(|batch| batch.len() == BATCH_REQUESTS_MAX);
+            if is_full || size_bytes + change.body.len() > BATCH_SIZE_BYTES_MAX {
+                batches.push(Vec::new());
+                size_bytes = 0;
+            }
+            size_bytes += change.body.len();
+            batches.last_mut().expect("there is always one").push(change);
+        }
+        let writes = batches.iter().enumerate().filter(|(_, batch)| !batch.is_empty());
+        let writes = writes.map(|(number, batch)| async move {
+            let mut client = self.clients[number % CONNECTIONS].lock().await;
+            self.write_batch(&mut client, batch).await
+        });
+        let mut rejected = Vec::new();
+        for outcome in join_all(writes).await {
+            rejected.extend(outcome?);
+        }
+        Ok(rejected)
+    }
+
+    async fn write_batch(
+        &self,
+        client: &mut Client,
+        batch: &[Change],
+    ) -> Result<Vec<(u64, String)>, ImportError> {
+        let requests: Vec<&str> = batch.iter().map(|change| change.body.as_str()).collect();
+        let mut body = self.batch_body(&requests.join(","));
+        let mut pause = PAUSE_FIRST;
+        for _ in 0..ATTEMPTS_MAX {
+            let answer = client.call("BatchWriteItem", body.as_bytes()).await?;
+            if answer.is_success() {
+                let answer: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+                let unprocessed = &answer["UnprocessedItems"][&self.table];
+                match unprocessed.as_array().filter(|list| !list.is_empty()) {
+                    None => return Ok(Vec::new()),
+                    Some(list) => {
+                        let list: Vec<String> = list.iter().map(Value::to_string).collect();
+                        body = self.batch_body(&list.join(","));
+                    }
+                }
+            } else if answer.error_name() == "ValidationException" {
+                return self.write_singly(client, batch).await;
+            } else if !is_transient(&answer) {
+                return Err(refused("BatchWriteItem", &answer));
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+        let message = "the table was throttled for too long; continue later".to_owned();
+        Err(ImportError::Refused { operation: "BatchWriteItem", message })
+    }
+
+    /// A batch is rejected as a whole, so the bad ones are found one by one.
+    async fn write_singly(
+        &self,
+        client: &mut Client,
+        batch: &[Change],
+    ) -> Result<Vec<(u64, String)>, ImportError> {
+        let mut rejected = Vec::new();
+        for change in batch {
+            let body = self.batch_body(&change.body);
+            let mut pause = PAUSE_FIRST;
+            loop {
+                let answer = client.call("BatchWriteItem", body.as_bytes()).await?;
+                if answer.is_success() {
+                    break;
+                }
+                if answer.error_name() == "ValidationException" {
+                    rejected.push((change.number, answer.error_message()));
+                    break;
+                }
+                if !is_transient(&answer) || pause > PAUSE_MAX {
+                    return Err(refused("BatchWriteItem", &answer));
+                }
+                tokio::time::sleep(pause).await;
+                pause *= 2;
+            }
+        }
+        Ok(rejected)
+    }
+
+    fn batch_body(&self, requests: &str) -> String {
+        format!("{{\"RequestItems\":{{\"{}\":[{requests}]}}}}", self.table)
+    }
+}
+
+fn refused(operation: &'static str, answer: &Answer) -> ImportError {
+    let message = format!("{}: {}", answer.error_name(), answer.error_message());
+    ImportError::Refused { operation, message }
+}
+
+fn is_transient(answer: &Answer) -> bool {
+    let name = answer.error_name();
+    answer.status >= 500 || name.contains("Throttl") || name.contains("ThroughputExceeded")
+}
+
+/// One request of a BatchWriteItem.
+struct Change {
+    number: u64,
+    body: String,
+}
+
+/// Records of a file with their numbers, from 0.
+struct Wave {
+    records: Vec<(u64, Result<Record, String>)>,
+    /// How many bytes of the file are read, before decompression.
+    file_bytes: u64,
+}
+
+pub async fn send_file(
+    context: &mut Context<'_>,
+    source: &Source,
+    file: &SourceFile,
+    reading: Reading,
+    state: &mut State,
+    progress: &mut Progress,
+) -> Result<(), ImportError> {
+    verify(source, file).await?;
+    let object = source.bucket.read(&file.object, None);
+    let mut waves = read(object, file.clone(), reading, state.records(&file.key));
+    let mut done = state.records(&file.key);
+    while let Some(wave) = waves.recv().await {
+        let Wave { records, file_bytes } =
+            wave.map_err(|error| ImportError::Read { file: file.key.clone(), error })?;
+        let count = records.len() as u64;
+        send_records(context, &file.key, records).await?;
+        done += count;
+        state.advance(&file.key, done)?;
+        progress.advance(count, file_bytes);
+    }
+    progress.file_done(file);
+    state.complete(&file.key)
+}
+
+/// Reads a file whose checksum is known once before its items are used.
+async fn verify(source: &Source, file: &SourceFile) -> Result<(), ImportError> {
+    if file.md5.is_none() {
+        return Ok(());
+    }
+    let mut object = source.bucket.read(&file.object, file.md5.clone());
+    let read = tokio::task::spawn_blocking(move || io::copy(&mut object, &mut io::sink()));
+    let failed = |error: String| ImportError::Read { file: file.key.clone(), error };
+    match read.await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(error)) => Err(failed(error.to_string())),
+        Err(error) => Err(failed(error.to_string())),
+    }
+}
+
+/// Writes the data of a model's table.
+pub async fn send_model(
+    sender: &Sender,
+    table: &ModelTable,
+    rules: &Rules,
+    report: &mut Report,
+) -> Result<(), ImportError> {
+    let line = |item: &Value| match read_line(format!("{{\"Item\":{item}}}").as_bytes()) {
+        Ok(record) => Ok(record),
+        Err(LineFault::NotJson) => Err("it is not JSON".to_owned()),
+        Err(LineFault::Record(reason)) => Err(reason),
+    };
+    let records = table.items.iter().enumerate().map(|(number, item)| (number as u64, line(item)));
+    let records: Vec<_> = records.collect();
+    let mut context = Context { sender, rules, report };
+    send_records(&mut context, &table.name, records).await
+}
+
+async fn send_records(
+    context: &mut Context<'_>,
+    file: &str,
+    records: Vec<(u64, Result<Record, String>)>,
+) -> Result<(), ImportError> {
+    let (mut imported, mut deleted) = (0, 0);
+    // A batch may not name an item twice; the last one counts.
+    let mut by_key: HashMap<Vec<u8>, Change> = HashMap::with_capacity(records.len());
+    for (number, record) in records {
+        let change = record.and_then(|record| change(record, context.rules, &context.sender.keys));
+        match change {
+            Ok((key, body, is_put)) => {
+                imported += u64::from(is_put);
+                deleted += u64::from(!is_put);
+                by_key.insert(key, Change { number, body });
+            }
+            Err(reason) => context.report.reject(file, number, reason),
+        }
+    }
+    let rejected = context.sender.write(by_key.into_values().collect()).await?;
+    context.report.imported += imported - (rejected.len() as u64).min(imported);
+    context.report.deleted += deleted;
+    for (number, reason) in rejected {
+        context.report.reject(file, number, reason);
+    }
+    Ok(())
+}
+
+/// The key, the request and whether it puts something.
+fn change(
+    record: Record,
+    rules: &Rules,
+    keys: &TableKeys,
+) -> Result<(Vec<u8>, String, bool), String> {
+    let (mut item, is_put) = match record {
+        Record::Item(item) | Record::Change { new: Some(item), .. } => (item, true),
+        Record::Change { keys, new: None } => (keys, false),
+    };
+    rules.apply(&mut item);
+    let key = EncodedItem::encode(&keys.of(&item)?);
+    let encoded = EncodedItem::encode(&item);
+    if encoded.as_item().size_bytes() > ITEM_SIZE_BYTES_MAX {
+        return Err("Item size has exceeded the maximum allowed size".to_owned());
+    }
+    let shown = if is_put { &encoded } else { &key };
+    let line = String::from_utf8_lossy(&write_line(shown.as_item())).trim_end().to_owned();
+    let body = match is_put {
+        true => format!("{{\"PutRequest\":{line}}}"),
+        false => format!("{{\"DeleteRequest\":{}}}", line.replacen("\"Item\"", "\"Key\"", 1)),
+    };
+    Ok((key.as_bytes().to_vec(), body, is_put))
+}
+
+/// Reads a file on a thread of its own, after the first `skip` records.
+fn read(
+    object: ObjectReader,
+    file: SourceFile,
+    reading: Reading,
+    skip: u64,
+) -> Receiver<Result<Wave, String>> {
+    let (sender, receiver) = mpsc::channel(2);
+    tokio::task::spawn_blocking(move || {
+        let size_bytes = object.position();
+        let mut records = Records::new(object, &file, reading);
+        let mut wave = Vec::with_capacity(WAVE_RECORDS);
+        let mut number = 0;
+        loop {
+            let (record, ends) = match records.next() {
+                Ok(None) => (None, true),
+                Ok(Some(record)) => (Some(Ok(record)), false),
+                Err(Fault::Record(reason)) => (Some(Err(reason)), false),
+                Err(Fault::Rest(reason)) => (Some(Err(reason)), true),
+                Err(Fault::Io(reason)) => {
+                    let _ = sender.blocking_send(Err(reason));
+                    return;
+                }
+            };
+            if number >= skip {
+                wave.extend(record.map(|record| (number, record)));
+            }
+            number += 1;
+            if (ends && !wave.is_empty()) || wave.len() == WAVE_RECORDS {
+                let records = std::mem::take(&mut wave);
+                let file_bytes = size_bytes.load(std::sync::atomic::Ordering::Relaxed);
+                if sender.blocking_send(Ok(Wave { records, file_bytes })).is_err() {
+                    return;
+                }
+            }
+            if ends {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+enum Fault {
+    Record(String),
+    Rest(String),
+    Io(String),
+}
+
+enum Records {
+    Json(Lines<Box<dyn io::Read + Send>>),
+    Ion(IonReader<Box<dyn io::Read + Send>>),
+    Csv(CsvReader<Box<dyn io::Read + Send>>),
+}
+
+impl Records {
+    fn new(object: ObjectReader, file: &SourceFile, reading: Reading) -> Records {
+        let bytes = file.compression.decoder(object);
+        match file.format {
+            FileFormat::Json => Records::Json(Lines::new(bytes)),
+            FileFormat::Ion => Records::Ion(IonReader::new(bytes)),
+            FileFormat::Csv => {
+                let Reading { delimiter, header, types } = reading;
+                Records::Csv(CsvReader::new(bytes, CsvOptions { delimiter, header, types }))
+            }
+        }
+    }
+
+    fn next(&mut self) -> Result<Option<Record>, Fault> {
+        let record = match self {
+            Records::Json(lines) => match lines.next_line() {
+                Ok(None) => Ok(None),
+                Ok(Some(line)) => return json_record(line).map(Some),
+                Err(error) => Err(error),
+            },
+            Records::Ion(reader) => reader.next_record(),
+            Records::Csv(reader) => reader.next_record(),
+        };
+        record.map_err(|error| match error {
+            ReadError::Record(fault) => Fault::Record(fault.to_string()),
+            ReadError::File(fault) => Fault::Rest(format!("{fault}; the rest was not read")),
+            ReadError::Io(error) => Fault::Io(error.to_string()),
+        })
+    }
+}
+
+/// A line of DynamoDB's JSON, or else of plain JSON.
+fn json_record(line: &[u8]) -> Result<Record, Fault> {
+    let fault = |fault| match fault {
+        LineFault::NotJson => Fault::Rest("it is not JSON; the rest was not read".to_owned()),
+        LineFault::Record(reason) => Fault::Record(reason),
+    };
+    match is_typed(line) {
+        true => read_line(line).map_err(fault),
+        false => read_plain_line(line).map(Record::Item).map_err(fault),
+    }
+}
+
+/// Whether a line is DynamoDB's: its first member is one of those that exports have.
+fn is_typed(line: &[u8]) -> bool {
+    let start = line.trim_ascii_start();
+    let start = start.strip_prefix(b"{").unwrap_or_default().trim_ascii_start();
+    ["\"Item\"", "\"Metadata\"", "\"Keys\""].iter().any(|it| start.starts_with(it.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use zenobe_value::{AttributeValue, Attributes};
+
+    use super::*;
+
+    #[test]
+    fn typed_lines_are_told_from_plain_ones() {
+        assert!(is_typed(b" { \"Item\":{}}"));
+        assert!(is_typed(b"{\"Metadata\":{}}"));
+        assert!(!is_typed(b"{\"id\":1,\"Item\":2}"));
+        assert!(!is_typed(b"[]"));
+    }
+
+    #[test]
+    fn deletions_name_only_the_key() {
+        let keys =
+            TableKeys { keys: vec![("pk".to_owned(), AttributeType::S)], types: BTreeMap::new() };
+        let key = Attributes::from([("pk".to_owned(), AttributeValue::S("Item".to_owned()))]);
+        let record = Record::Change { keys: key, new: None };
+        let (_, body, is_put) = change(record, &Rules::default(), &keys).unwrap();
+        assert_eq!(body, r#"{"DeleteRequest":{"Key":{"pk":{"S":"Item"}}}}"#);
+        assert!(!is_put);
+        let missing = change(Record::Item(Attributes::new()), &Rules::default(), &keys);
+        assert_eq!(missing.unwrap_err(), "the key pk is missing");
+    }
+}
