@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import time
+import urllib.error
+import urllib.request
 
 import pytest
 
@@ -208,3 +210,29 @@ def test_commands(endpoint, dynamodb):
     selected = zenobe("sql", "--as-of", then.isoformat(), "--format", "json", "-c", f'SELECT * FROM "{table}"')
     assert json.loads(selected) == {"pk": "a", "v": 1}
     assert f"Table {table} can be restored within 35 days: 3 earlier versions" in zenobe("status")
+
+
+def test_large_versions_come_in_pages(endpoint, dynamodb):
+    table = create_table(dynamodb)
+    switch(dynamodb, table)
+    for number in range(12):
+        put(dynamodb, table, pk="a", v=number, filling="x" * 300_000)
+
+    def page(**more):
+        body = json.dumps({"TableName": table, "Key": item(pk="a"), "Limit": 1000, **more})
+        asked = urllib.request.Request(f"{endpoint}/_zenobe/history", data=body.encode(), method="POST")
+        with urllib.request.urlopen(asked, timeout=60) as answer:
+            return json.loads(answer.read())
+
+    seen, found = [], page()
+    while True:
+        assert len(found["Versions"]) < 12
+        seen += found["Versions"]
+        if "Before" not in found:
+            break
+        found = page(Before=found["Before"])
+    values = [version["Item"]["v"]["N"] for version in seen if "Item" in version]
+    assert values == [str(number) for number in reversed(range(12))]
+    assert [version["Change"] for version in seen[:12]] == ["MODIFY"] * 11 + ["INSERT"]
+    with pytest.raises(urllib.error.HTTPError, match="400"):
+        page(Before="yesterday")

@@ -12,6 +12,7 @@ use crate::error::ApiError;
 use crate::json::attribute_value::WireAttributes;
 use crate::json::decode::{request, shape};
 use crate::json::{Writer, write_item, write_value};
+use crate::messages::constraint::Constraint;
 use crate::parameters::items;
 use crate::{Api, Context, Operation, Reply, Response};
 
@@ -20,7 +21,7 @@ const LIMIT_MAX: i64 = 1_000;
 
 impl Api {
     /// The newest versions of an item, newest first, each with what it changed. The request is JSON with `TableName`,
-    /// `Key`, and perhaps `Limit` and `Before`, the `At` of the last version seen.
+    /// `Key`, and perhaps `Limit` and `Before`, the `Stamp` of the last version seen. A page of large versions has fewer.
     pub async fn item_history(&self, namespace: &Arc<Namespace>, body: &[u8]) -> Response {
         // It reads one item, like GetItem.
         let context = self.context(Operation::GetItem, namespace);
@@ -48,12 +49,15 @@ async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
     if let Some(limit) = input.limit {
         violations.range(limit.into(), "limit", 1, LIMIT_MAX);
     }
+    let before = input.before.as_deref().map(|text| (text, text.parse().ok()));
+    if let Some((text, None)) = before {
+        violations.add(Some(text), "before", Constraint::Pattern("[0-9]+"));
+    }
     violations.finish()?;
     let table = context.item_table(input.table_name.as_deref())?;
     let key = items::attributes(input.key.unwrap_or_default())?;
     let limit = input.limit.unwrap_or(LIMIT_DEFAULT).unsigned_abs() as usize;
-    let before = input.before.as_deref().and_then(|text| text.parse().ok());
-    let before = before.map(zenobe_engine::history::Stamp::from_bits);
+    let before = before.and_then(|(_, bits)| bits).map(zenobe_engine::history::Stamp::from_bits);
     // One more, so that the last one shown can be compared with the one before it.
     let found = context.engine.item_history(&table, &key, before, limit + 1).await;
     Ok(render(&found.map_err(|error| context.items(error))?, limit))
@@ -64,12 +68,14 @@ fn render(history: &ItemHistory, limit: usize) -> Reply {
     writer.object(|writer| {
         writer.name("TableName").string(&history.table.name);
         writer.name("EarliestRestorableDateTime").timestamp(history.window.earliest_ms);
-        let shown = history.versions.iter().take(limit).enumerate();
+        let has_more = history.more || history.versions.len() > limit;
+        // The last one is there to be compared with.
+        let shown = history.versions.len() - usize::from(history.more);
+        let shown = history.versions.iter().take(limit.min(shown)).enumerate();
+        let last = shown.clone().last().map(|(_, last)| last);
         writer.name("Versions").array(shown, |writer, (position, version)| {
             write_version(writer, version, history.versions.get(position + 1));
         });
-        let has_more = history.more || history.versions.len() > limit;
-        let last = history.versions.iter().take(limit).last();
         if let Some(since) = last.and_then(|last| last.since).filter(|_| has_more) {
             writer.name("Before").string(&since.to_bits().to_string());
         }

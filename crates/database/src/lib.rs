@@ -112,9 +112,11 @@ impl Database {
         let store = open_store(&options).await?;
         let engine = Engine::open(store.clone(), options.engine_options()).await?;
         let upkeep = RuntimeThread::start("zenobe-upkeep").map_err(OpenError::Upkeep)?;
-        let object_store = options.object_store.clone();
-        engine.add_job_handler(Arc::new(Importer::new(object_store.clone())));
-        engine.add_job_handler(Arc::new(BulkPutter::new(object_store)));
+        // Without an object store these jobs wait, here or for a node that has one.
+        if options.object_store.is_some() {
+            engine.add_job_handler(Arc::new(Importer::new(options.object_store.clone())));
+            engine.add_job_handler(Arc::new(BulkPutter::new(options.object_store.clone())));
+        }
         let background = upkeep.runtime.spawn(engine.clone().run_background());
         let api_options = ApiOptions {
             wording: options.wording,

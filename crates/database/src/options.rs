@@ -156,14 +156,16 @@ impl std::str::FromStr for PostgresUrl {
 impl std::fmt::Display for PostgresUrl {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (scheme, rest) = self.0.split_once("://").unwrap_or_default();
-        // A password may hold anything but an `@`, and may also stand among the parameters.
-        let rest = rest.split('?').next().unwrap_or_default();
-        match rest.rsplit_once('@') {
-            Some((login, place)) => {
-                let user = login.split(':').next().unwrap_or_default();
-                write!(out, "{scheme}://{user}@{place}")
-            }
-            None => write!(out, "{scheme}://{rest}"),
+        // A password may hold anything, also a `?`, and may also stand among the parameters.
+        let (login, place) = match rest.rsplit_once('@') {
+            Some((login, place)) => (Some(login), place),
+            None => (None, rest),
+        };
+        let place = place.split('?').next().unwrap_or_default();
+        let user = login.and_then(|login| login.split([':', '/', '?']).next());
+        match user {
+            Some(user) => write!(out, "{scheme}://{user}@{place}"),
+            None => write!(out, "{scheme}://{place}"),
         }
     }
 }
@@ -187,6 +189,8 @@ mod tests {
                 "postgres://zenobe@a,b:5433/db",
             ),
             ("postgres://a/db?user=zenobe&password=secret", "postgres://a/db"),
+            ("postgres://zenobe:my?secret@a/db?sslmode=require", "postgres://zenobe@a/db"),
+            ("postgres://zenobe:my@secret@a/db", "postgres://zenobe@a/db"),
         ] {
             let url: PostgresUrl = text.parse().unwrap();
             assert_eq!(url.to_string(), shown);

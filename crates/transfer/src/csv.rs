@@ -2,7 +2,7 @@
 //! definitions, all others are strings, and an empty field is no attribute.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read;
+use std::io::{self, Read};
 
 use ::csv::{ErrorKind, ReaderBuilder, StringRecord};
 use base64::Engine as _;
@@ -13,6 +13,7 @@ use crate::Record;
 use crate::compression::read_error;
 use crate::fault::{Fault, ReadError};
 use crate::ion::shortened;
+use crate::source::RECORD_SIZE_BYTES_MAX;
 
 /// The delimiters that ImportTable allows, by its names.
 pub const DELIMITERS: [&str; 6] = [",", "\t", ":", ";", "|", " "];
@@ -32,8 +33,25 @@ impl Default for CsvOptions {
     }
 }
 
+/// Ends a record that goes on and on, as one does whose quote is never closed.
+struct Bounded<R> {
+    reader: R,
+    left: usize,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 {
+            return Err(io::Error::other("the record is too long"));
+        }
+        let count = self.reader.read(buffer)?;
+        self.left = self.left.saturating_sub(count);
+        Ok(count)
+    }
+}
+
 pub struct CsvReader<R> {
-    reader: ::csv::Reader<R>,
+    reader: ::csv::Reader<Bounded<R>>,
     options: CsvOptions,
     record: StringRecord,
 }
@@ -44,7 +62,7 @@ impl<R: Read> CsvReader<R> {
             .has_headers(false)
             .flexible(true)
             .delimiter(options.delimiter)
-            .from_reader(reader);
+            .from_reader(Bounded { reader, left: RECORD_SIZE_BYTES_MAX });
         CsvReader { reader, options, record: StringRecord::new() }
     }
 
@@ -68,9 +86,13 @@ impl<R: Read> CsvReader<R> {
     }
 
     fn read(&mut self) -> Result<bool, ReadError> {
+        self.reader.get_mut().left = RECORD_SIZE_BYTES_MAX;
         self.reader.read_record(&mut self.record).map_err(|error| {
             let text = error.to_string();
             match error.into_kind() {
+                ErrorKind::Io(_) if self.reader.get_ref().left == 0 => {
+                    ReadError::File(Fault::TooLong { limit: RECORD_SIZE_BYTES_MAX })
+                }
                 ErrorKind::Io(error) => read_error(error),
                 _ => ReadError::File(Fault::Csv(text)),
             }
@@ -122,6 +144,13 @@ fn value(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_quote_that_is_never_closed_takes_bounded_memory() {
+        let endless = "pk\n\"".as_bytes().chain(io::repeat(b'x'));
+        let error = CsvReader::new(endless, CsvOptions::default()).next_record().unwrap_err();
+        assert!(matches!(error, ReadError::File(Fault::TooLong { .. })), "{error}");
+    }
 
     fn read(text: &str, options: CsvOptions) -> Vec<Result<Attributes, String>> {
         let mut reader = CsvReader::new(text.as_bytes(), options);

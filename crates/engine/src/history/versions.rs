@@ -16,6 +16,11 @@ use crate::write::decode_stored;
 
 use super::Window;
 
+/// What a page of versions may add up to.
+const PAGE_BYTES_MAX: usize = 1 << 20;
+/// A page has at least these, however large they are: a version, when it began, and the one before it.
+const PAGE_ROWS_MIN: usize = 3;
+
 /// What an item was, newest first.
 #[derive(Debug, Clone)]
 pub struct ItemHistory {
@@ -35,7 +40,7 @@ pub struct Version {
 }
 
 impl Engine {
-    /// The newest `limit` versions of an item, and whether there are more. `before` continues after the version with that
+    /// The newest `limit` versions of an item, fewer if they are large, and whether there are more. `before` continues after the version with that
     /// stamp.
     pub async fn item_history(
         &self,
@@ -85,6 +90,7 @@ struct Collected {
     limit: usize,
     oldest: Stamp,
     rows: Vec<(Stamp, Option<Value>)>,
+    size_bytes: usize,
     more: bool,
     damage: bool,
 }
@@ -94,11 +100,13 @@ impl Collected {
         if stamp < self.oldest {
             return ControlFlow::Break(());
         }
-        if self.rows.len() > self.limit {
+        let is_full = self.rows.len() >= PAGE_ROWS_MIN && self.size_bytes >= PAGE_BYTES_MAX;
+        if self.rows.len() > self.limit || is_full {
             self.more = true;
             return ControlFlow::Break(());
         }
         let image = (!image.is_empty()).then(|| Value::copy_from_slice(image));
+        self.size_bytes += image.as_ref().map_or(0, |image| image.len());
         self.rows.push((stamp, image));
         ControlFlow::Continue(())
     }
@@ -122,6 +130,10 @@ impl Collected {
             let since = next.as_ref().map(|(stamp, _)| *stamp);
             versions.push(Version { since, item: decode(shown)? });
             image = next.map(|(_, image)| image);
+        }
+        // It began with a row that was left for the next page.
+        if more && versions.last().is_some_and(|last| last.since.is_none()) {
+            versions.pop();
         }
         Ok((versions, more))
     }

@@ -88,7 +88,7 @@ impl Admin {
 
 /// How many items a job has done, if it counts them.
 fn items_done(job: &JobRow) -> u64 {
-    let counts = ["items", "processed_items"].iter();
+    let counts = ["items", "processed"].iter();
     let counted = counts.filter_map(|name| match job.progress.get(*name) {
         Some(zenobe_value::AttributeValue::N(number)) => number.to_i64(),
         _ => None,

@@ -53,13 +53,25 @@ impl std::str::FromStr for Endpoint {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ObjectStoreOptions {
     pub endpoint: Endpoint,
     /// The region to sign for; that of the environment if not set.
     pub region: Option<String>,
     /// Access key and secret key; those of the environment if not set.
     pub credentials: Option<(String, String)>,
+}
+
+/// Without the secret key.
+impl std::fmt::Debug for ObjectStoreOptions {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let access_key = self.credentials.as_ref().map(|(access_key, _)| access_key);
+        out.debug_struct("ObjectStoreOptions")
+            .field("endpoint", &self.endpoint)
+            .field("region", &self.region)
+            .field("access_key", &access_key)
+            .finish()
+    }
 }
 
 impl ObjectStoreOptions {
