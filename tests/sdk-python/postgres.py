@@ -1,5 +1,6 @@
 """PostgreSQL servers for tests: one alone, or a primary with two standbys that a test can fail over."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -55,9 +56,11 @@ class Postgres:
         """Ends the server and all its processes as a power cut would."""
         with open(os.path.join(self.directory, "data", "postmaster.pid")) as file:
             postmaster = int(file.readline())
-        doomed = [postmaster, *children(postmaster)]
-        for process in doomed:
-            os.kill(process, signal.SIGKILL)
+        # Stopped, it starts no more processes, and ends none.
+        os.kill(postmaster, signal.SIGSTOP)
+        for process in [*children(postmaster), postmaster]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
 
     def stop(self):
         self.script.stdin.close()
@@ -103,6 +106,10 @@ class Replicated:
     def fail_over(self):
         """Kills the primary, and promotes the standby that has received most: it has all that was acknowledged."""
         self.primary.kill()
+        # What the primary had sent is still being received.
+        streaming = "SELECT count(*) FROM pg_stat_wal_receiver WHERE status = 'streaming'"
+        for standby in self.standbys:
+            support.wait_until(lambda: standby.execute(streaming) == "0", "the standby has lost its primary")
         received = "SELECT coalesce(pg_last_wal_receive_lsn(), '0/0') - '0/0'::pg_lsn"
         self.standbys.sort(key=lambda server: int(server.execute(received)))
         self.primary = self.standbys.pop()

@@ -9,7 +9,7 @@ from balancer import Balancer
 from postgres import OnStore, Postgres
 
 # Several checks of the balancer.
-DRAIN = ["--drain-seconds", "2"]
+DRAIN = ["--drain-seconds", "5"]
 
 
 @pytest.fixture
