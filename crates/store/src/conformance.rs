@@ -56,6 +56,7 @@ macro_rules! conformance_tests {
             typed_outcomes_come_back
             delete_range_deletes_its_range_only
             delete_range_is_seen_by_later_decisions
+            a_put_behind_a_deleted_range_stays
             batches_are_atomic_under_load
             increments_are_not_lost
             decisions_see_writes_in_flight

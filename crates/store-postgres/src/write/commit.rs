@@ -252,7 +252,10 @@ impl<'a> Claims<'a> {
             }
             claims.names.push(key);
             claims.keys.push(key);
-            claims.values.push(match group.segments[0].entries.get(key) {
+            let Segment { entries, ranges, .. } = &group.segments[0];
+            claims.values.push(match entries.get(key) {
+                // A range that is deleted first would delete it too, so it is put afterwards.
+                Some(Effect::Put(_)) if ranges.iter().any(|range| range.contains(key)) => None,
                 Some(Effect::Put(value)) => Some(&value[..]),
                 _ => None,
             });
@@ -262,6 +265,11 @@ impl<'a> Claims<'a> {
 
     fn contains(&self, key: &Key) -> bool {
         self.keys.binary_search(&key).is_ok()
+    }
+
+    /// Whether the claim puts the key's value, too.
+    fn has_value(&self, key: &Key) -> bool {
+        self.keys.binary_search(&key).is_ok_and(|position| self.values[position].is_some())
     }
 
     fn send(&'a self, session: &'a Session, revision: &'a i64, sent: &mut Sent<'a>) {
@@ -303,13 +311,14 @@ impl<'a> Changes<'a> {
     fn of(segment: &'a Segment, claims: &Claims<'a>) -> Changes<'a> {
         let mut changes = Changes::default();
         for (key, value) in claims.keys.iter().zip(&claims.values) {
-            if value.is_none() {
+            if value.is_none() && !matches!(segment.entries.get(*key), Some(Effect::Put(_))) {
                 changes.deletes.push(key);
             }
         }
         for (key, effect) in &segment.entries {
             match effect {
-                Effect::Put(_) | Effect::Delete if claims.contains(key) => {}
+                Effect::Put(_) if claims.has_value(key) => {}
+                Effect::Delete if claims.contains(key) => {}
                 Effect::Put(value) => changes.put(key, value),
                 Effect::Delete => changes.deletes.push(key),
                 Effect::Add(0) => {}

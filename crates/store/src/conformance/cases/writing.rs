@@ -119,6 +119,18 @@ pub fn delete_range_is_seen_by_later_decisions(backend: &dyn Backend) {
     }
 }
 
+/// A declared key that was absent, put after a range around it has been deleted.
+pub fn a_put_behind_a_deleted_range_stays(backend: &dyn Backend) {
+    let store = backend.open();
+    put(&*store, "range/a", "old");
+    commit_locking(&*store, &[key("range/a"), key("range/b")], |batch| {
+        batch.delete_range(KeyRange::prefix("range/"));
+        batch.put("range/b", "new");
+    });
+    assert_eq!(names(&*store, KeyRange::all(), FORWARD), ["range/b"]);
+    assert_eq!(get_text(&*store, "range/b").as_deref(), Some("new"));
+}
+
 fn decisions_behind_a_range_delete(
     store: &dyn Store,
     keys: &[crate::Key; 2],
