@@ -27,11 +27,14 @@
 #[cfg(feature = "aws-sdk")]
 mod aws_sdk;
 mod call;
+mod moving;
 mod options;
+mod place;
 mod runtime_thread;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
@@ -43,9 +46,11 @@ use zenobe_store::memory::MemoryStore;
 use zenobe_store_embedded::{EmbeddedStore, PrefixExtractor};
 
 pub use call::CallError;
+pub use moving::{MoveError, MoveProgress, MoveStage, MoveSummary, abandon_move, move_data};
 #[cfg(feature = "postgres")]
 pub use options::PostgresUrl;
 pub use options::{Location, NodeOptions, Options};
+pub use place::{Unservable, name_of};
 pub use runtime_thread::RuntimeThread;
 pub use zenobe_api::{Operation, Wording};
 pub use zenobe_engine::clock::{Clock, ManualClock, SystemClock};
@@ -65,6 +70,10 @@ struct Open {
     api: Arc<Api>,
     engine: Arc<Engine>,
     store: Arc<dyn Store>,
+    /// The store, if it is one that can be moved while it is in use.
+    embedded: Option<Arc<EmbeddedStore>>,
+    options: Options,
+    is_moving: Arc<AtomicBool>,
     namespace: Arc<Namespace>,
     /// Runs expiry, backfills and everything else that no request waits for. It has its own thread,
     /// because the caller's runtime may end before the database, and must not be slowed down.
@@ -79,6 +88,10 @@ pub enum OpenError {
     #[cfg(feature = "postgres")]
     #[error("cannot open the store: {}", problem(.0))]
     Postgres(zenobe_store::Error),
+    #[error("cannot read {place}: {problem}")]
+    Read { place: String, problem: String },
+    #[error("cannot serve {place}: {why}")]
+    Unservable { place: String, why: Unservable },
     #[error("cannot load the catalogue: {0}")]
     Engine(#[from] zenobe_engine::error::Error),
     #[error("cannot start the background thread: {0}")]
@@ -109,7 +122,8 @@ impl Database {
     /// # Errors
     /// The same as theirs.
     pub async fn open_with(options: Options) -> Result<Database, OpenError> {
-        let store = open_store(&options).await?;
+        let OpenedStore { store, embedded } = open_store(&options).await?;
+        place::check(&options.location, &*store).await?;
         let engine = Engine::open(store.clone(), options.engine_options()).await?;
         let upkeep = RuntimeThread::start("zenobe-upkeep").map_err(OpenError::Upkeep)?;
         // Without an object store these jobs wait, here or for a node that has one.
@@ -126,8 +140,19 @@ impl Database {
         };
         let api = Arc::new(Api::new(engine.clone(), api_options));
         let background = Mutex::new(Some(background));
-        let namespace = Arc::new(options.namespace);
-        let open = Open { api, engine, store, namespace, upkeep, background };
+        let namespace = Arc::new(options.namespace.clone());
+        let is_moving = Arc::default();
+        let open = Open {
+            api,
+            engine,
+            store,
+            embedded,
+            options,
+            is_moving,
+            namespace,
+            upkeep,
+            background,
+        };
         Ok(Database { open: Arc::new(open) })
     }
 
@@ -198,11 +223,18 @@ fn problem(error: &zenobe_store::Error) -> String {
     }
 }
 
-async fn open_store(options: &Options) -> Result<Arc<dyn Store>, OpenError> {
+struct OpenedStore {
+    store: Arc<dyn Store>,
+    embedded: Option<Arc<EmbeddedStore>>,
+}
+
+async fn open_store(options: &Options) -> Result<OpenedStore, OpenError> {
     match &options.location {
-        Location::Memory => Ok(Arc::new(MemoryStore::new())),
-        Location::Directory { path, durability } => open_directory(options, path, *durability)
-            .map(|store| Arc::new(store) as Arc<dyn Store>),
+        Location::Memory => Ok(OpenedStore { store: Arc::new(MemoryStore::new()), embedded: None }),
+        Location::Directory { path, durability } => {
+            let store = Arc::new(open_directory(options, path, *durability)?);
+            Ok(OpenedStore { store: store.clone(), embedded: Some(store) })
+        }
         #[cfg(feature = "postgres")]
         Location::Postgres { url } => {
             let store_options = zenobe_store_postgres::Options {
@@ -213,7 +245,8 @@ async fn open_store(options: &Options) -> Result<Arc<dyn Store>, OpenError> {
             let store =
                 zenobe_store_postgres::PostgresStore::open(url.with_password(), store_options)
                     .await;
-            Ok(Arc::new(store.map_err(OpenError::Postgres)?))
+            let store = Arc::new(store.map_err(OpenError::Postgres)?);
+            Ok(OpenedStore { store, embedded: None })
         }
     }
 }

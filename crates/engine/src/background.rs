@@ -135,7 +135,7 @@ impl Background {
 impl Engine {
     /// Runs background work as it comes up, until the store is closed. Spawn it once per engine.
     pub async fn run_background(self: Arc<Self>) {
-        let workers = self.works().map(|work| Box::pin(self.keep_working(work)));
+        let workers = Work::ALL.map(|work| Box::pin(self.keep_working(work)));
         // The first worker that ends has found the store closed, so the others can end as well.
         select_all(workers).await;
     }
@@ -143,10 +143,11 @@ impl Engine {
     /// The kinds of work of this engine. Without other engines on the store, there is nothing to
     /// follow.
     fn works(&self) -> impl Iterator<Item = Work> {
-        let is_shared = self.is_shared;
-        let is_needed =
-            move |work: &Work| is_shared || !matches!(work, Work::Catalog | Work::Leases);
-        Work::ALL.into_iter().filter(is_needed)
+        Work::ALL.into_iter().filter(|work| self.is_needed(*work))
+    }
+
+    fn is_needed(&self, work: Work) -> bool {
+        self.is_shared() || !matches!(work, Work::Catalog | Work::Leases)
     }
 
     /// Makes the background workers look for work, for example because the clock was set.
@@ -193,6 +194,10 @@ impl Engine {
 
     /// Does the pending work of one kind. Returns how long to rest unless woken.
     async fn work_once(&self, work: Work) -> Result<Duration> {
+        if !self.is_needed(work) {
+            // Whoever shares the store wakes this work.
+            return Ok(IDLE_DELAY);
+        }
         let Some(lease) = self.lease_of(work).await? else { return Ok(self.lease_interval()) };
         if self.catalog.follow(&*self.store).await? {
             self.background.wake();
@@ -230,7 +235,7 @@ impl Engine {
     /// The right to do some work now, if this node has it.
     async fn lease_of(&self, work: Work) -> Result<Option<Lease>> {
         let Some(name) = work.lease() else { return Ok(Some(Lease::default())) };
-        if self.is_shared && work.goes_by_the_clock() && self.trusted_clock.read().is_paused {
+        if self.is_shared() && work.goes_by_the_clock() && self.trusted_clock.read().is_paused {
             // Other nodes may have the right time.
             self.release_leases(name).await?;
             return Ok(None);

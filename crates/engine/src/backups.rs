@@ -151,7 +151,7 @@ impl Engine {
         if moment.is_paused {
             return Ok(());
         }
-        let horizon_ms = moment.past_ms.saturating_sub(self.clock_skew_ms);
+        let horizon_ms = moment.past_ms.saturating_sub(self.clock_skew_ms());
         for backup in rows(&*self.store, KeyRange::prefix(keyspace::backups_prefix())).await? {
             let is_expired = backup.expires_at_ms <= horizon_ms;
             if is_expired && !self.is_being_restored(backup.definition.id).await? {

@@ -21,7 +21,7 @@ const ENTRIES_AT_ONCE_MAX: usize = 1_000;
 impl Engine {
     /// Adds to `batch` that everything with this prefix must be deleted.
     pub(crate) fn discard(&self, prefix: &Key, batch: &mut Batch) {
-        match self.is_shared {
+        match self.is_shared() {
             true => batch.put(keyspace::garbage_row(prefix), Value::new()),
             false => batch.delete_range(KeyRange::prefix(prefix.clone())),
         }
@@ -29,7 +29,7 @@ impl Engine {
 
     /// Adds to `batch` that a log must be deleted, with its numbering.
     pub(crate) fn discard_log(&self, log: &Key, batch: &mut Batch) {
-        match self.is_shared {
+        match self.is_shared() {
             true => {
                 self.discard(log, batch);
                 batch.mutations.push(Mutation::ForgetLog { log: log.clone() });

@@ -39,6 +39,7 @@ mod ttl;
 mod write;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use zenobe_store::{Key, Store};
 
@@ -69,13 +70,13 @@ pub struct Engine {
     pub(crate) trusted_clock: TrustedClock,
     pub(crate) random: Random,
     pub(crate) limits: Limits,
-    /// Whether other engines may write to the same store. If none does, this engine's catalogue is
-    /// always right, and a read need not ask the store whether its definition of the table is
-    /// current.
-    pub(crate) is_shared: bool,
+    /// Whether other engines may write to the same store ([`Engine::is_shared`]). If none does, this
+    /// engine's catalogue is always right, and a read need not ask the store whether its definition
+    /// of the table is current.
+    is_shared: AtomicBool,
     pub(crate) leases: Leases,
-    /// How far other engines' clocks may differ from this one's; 0 if there are no others.
-    pub(crate) clock_skew_ms: u64,
+    /// How far other engines' clocks may differ from this one's, if there are others.
+    clock_skew_ms_max: u64,
     pub(crate) catalog: Catalog,
     pub(crate) background: Background,
     pub(crate) status_hold: StatusHold,
@@ -98,11 +99,18 @@ impl Engine {
         let is_shared = store.is_shared();
         let random = Random::new(options.random_seed);
         let started_at_ms = options.clock.now_ms();
-        let node_id = if is_shared { random.uuid() } else { String::new() };
+        // Drawn from a source of its own: whether the store is shared changes no other random number.
+        let node_id = Random::new(options.random_seed).uuid();
         let engine = Arc::new(Engine {
-            is_shared,
-            leases: Leases::new(node_id, options.node_name, started_at_ms, options.lease_period),
-            clock_skew_ms: if is_shared { options.clock_skew_ms_max } else { 0 },
+            is_shared: AtomicBool::new(is_shared),
+            leases: Leases::new(
+                node_id,
+                options.node_name,
+                started_at_ms,
+                options.lease_period,
+                is_shared,
+            ),
+            clock_skew_ms_max: options.clock_skew_ms_max,
             store,
             clock: options.clock,
             trusted_clock,
@@ -173,7 +181,7 @@ impl Engine {
 
     /// Replaces stale definitions, and returns whether there were any.
     pub(crate) async fn refresh_stale(&self, tables: &mut [Arc<Table>]) -> Result<bool> {
-        if !self.is_shared && !tables.iter().any(|table| table.is_invalid()) {
+        if !self.is_shared() && !tables.iter().any(|table| table.is_invalid()) {
             return Ok(false);
         }
         let keys: Vec<Key> = tables.iter().map(|table| table.guard_key().clone()).collect();

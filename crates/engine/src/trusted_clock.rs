@@ -170,7 +170,7 @@ impl Engine {
             let mut batch = Batch::new();
             let saved_ms = reads[0].as_ref().map(|row| row::decode_number(row)).transpose()?;
             // Another node's clock may be ahead of this one's.
-            let at_ms = if self.is_shared { at_ms.max(saved_ms.unwrap_or(0)) } else { at_ms };
+            let at_ms = if self.is_shared() { at_ms.max(saved_ms.unwrap_or(0)) } else { at_ms };
             batch.put(keys[0].clone(), row::encode_number(at_ms));
             Ok::<_, Error>((batch, at_ms))
         });

@@ -6,8 +6,8 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::commands::{
-    BenchArguments, ClockCommand, HealthArguments, HistoryArguments, ImportArguments, SqlArguments,
-    StatusArguments, StreamCommand, TriggerCommand,
+    BenchArguments, ClockCommand, HealthArguments, HistoryArguments, ImportArguments,
+    MoveArguments, SqlArguments, StatusArguments, StreamCommand, TriggerCommand,
 };
 use crate::config::{self, LocalFlags, Options};
 
@@ -38,6 +38,8 @@ pub enum Command {
     Status(StatusArguments),
     /// Show what an item was, and what each change changed
     History(HistoryArguments),
+    /// Move a database to another store, while it is stopped or while it is served
+    Move(MoveArguments),
     /// Measure any DynamoDB endpoint under load
     Bench(Box<BenchArguments>),
     /// Check whether a server can read and write

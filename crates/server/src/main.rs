@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         Command::Clock(clock) => commands::run_clock(clock),
         Command::Status(arguments) => commands::run_status(arguments),
         Command::History(arguments) => commands::run_history(arguments),
+        Command::Move(arguments) => commands::run_move(&arguments),
         Command::Bench(arguments) => commands::run_bench(&arguments),
         Command::Health(arguments) => commands::run_health(&arguments),
         Command::Sql(arguments) => commands::run_sql(*arguments),

@@ -94,12 +94,7 @@ async fn serve(settings: Settings) -> Result<(), ServeError> {
         warn_if_open_to_others(path);
     }
     let triggers = start_triggers(&settings, &database).await?;
-    let admin = Arc::new(Admin::new(
-        database.engine().clone(),
-        database.api().clone(),
-        clock,
-        triggers.clone(),
-    ));
+    let admin = Arc::new(Admin::new(database.clone(), clock, triggers.clone()));
 
     let options = connection_options(&settings);
     let (trigger, listening) = shutdown::channel();

@@ -83,7 +83,7 @@ use crate::snapshot::Snapshot;
 
 pub(crate) use self::leader_lock::LeaderLock;
 pub(crate) use self::queue::Queue;
-use self::queue::{Answer, QueuedWrite, Task};
+use self::queue::{Admission, Answer, QueuedWrite, Task};
 use self::sync_thread::SyncThread;
 
 /// A commit that takes longer than this has blocked everything else on its writer's thread.
@@ -102,10 +102,30 @@ pub(crate) async fn write(
     set: WriteSet<'_>,
     decide: &mut Decide<'_>,
 ) -> Result<CommitOutcome> {
-    let epoch = poll_fn(|context| store.queue.poll_admission(context)).await?;
-    let Some(mut answer) = decide_and_queue(store, epoch, set, decide)? else {
-        return Ok(CommitOutcome::default());
+    let answer = loop {
+        let admission = poll_fn(|context| store.queue.poll_admission(context)).await?;
+        match decide_and_queue(store, admission, set, decide)? {
+            Decided::Queued(answer) => break answer,
+            Decided::Finished => return Ok(CommitOutcome::default()),
+            Decided::Paused => {}
+        }
     };
+    commit_queued(store, answer).await
+}
+
+/// A write that a pause does not concern: the one that seals the store.
+pub(crate) async fn write_in_pause(
+    store: &Inner,
+    set: WriteSet<'_>,
+    decide: &mut Decide<'_>,
+) -> Result<CommitOutcome> {
+    match decide_and_queue(store, store.queue.exempt(), set, decide)? {
+        Decided::Queued(answer) => commit_queued(store, answer).await,
+        Decided::Finished | Decided::Paused => Ok(CommitOutcome::default()),
+    }
+}
+
+async fn commit_queued(store: &Inner, mut answer: Answer) -> Result<CommitOutcome> {
     let unattended = CommitOnDrop(store);
     // Other tasks on this thread queue their writes now, and one commit serves them all.
     yield_now().await;
@@ -131,14 +151,22 @@ impl Drop for CommitOnDrop<'_> {
     }
 }
 
-/// Everything that happens under the key locks. `None` if the write is finished: it changes nothing, and rests on
-/// nothing that could still be lost.
+/// What became of a decision.
+enum Decided {
+    Queued(Answer),
+    /// It changes nothing, and rests on nothing that could still be lost.
+    Finished,
+    /// Writes have been paused since the write was admitted. Nothing is queued.
+    Paused,
+}
+
+/// Everything that happens under the key locks.
 fn decide_and_queue(
     store: &Inner,
-    epoch: u64,
+    admission: Admission,
     set: WriteSet<'_>,
     decide: &mut Decide<'_>,
-) -> Result<Option<Answer>> {
+) -> Result<Decided> {
     let _locks = store.locks.lock(set);
     let (values, is_any_in_flight) = read(store, set)?;
     let mutations = match decide(&values) {
@@ -146,16 +174,17 @@ fn decide_and_queue(
         Decision::Abort => Vec::new(),
     };
     if mutations.is_empty() && !is_any_in_flight {
-        return Ok(None);
+        return Ok(Decided::Finished);
     }
     let published = |key: &Key| store.published.for_decision()?.read(key);
     store.known_counters.check(&mutations, &store.in_flight, published)?;
     let are_declared = mutations.iter().map(|mutation| is_declared(set, mutation)).collect();
     let mutations: Arc<Vec<Mutation>> = Arc::new(mutations);
-    let (first_order, answer) = store.queue.push(epoch, Arc::clone(&mutations), are_declared)?;
+    let queued = store.queue.push(admission, Arc::clone(&mutations), are_declared)?;
+    let Some((first_order, answer)) = queued else { return Ok(Decided::Paused) };
     store.in_flight.insert(first_order, &mutations);
     store.known_counters.forget_replaced(&mutations);
-    Ok(Some(answer))
+    Ok(Decided::Queued(answer))
 }
 
 /// The values of guards and keys, and whether one of them is still in flight.
@@ -406,6 +435,10 @@ fn publish(store: &Inner, groups: Vec<CommitGroup>) {
     if let Some(snapshot) = newest_snapshot(&groups) {
         groups.iter().for_each(|group| update_value_cache(store, group));
         store.published.publish(Arc::clone(snapshot));
+        // After the publication, so that whoever hears of a change can read it, and before the answers.
+        if store.tap.is_on() {
+            groups.iter().for_each(|group| record_changes(store, group));
+        }
     }
     if let Some(last) = groups.last().and_then(|group| group.writes.last()) {
         store.in_flight.retire(last.last_order);
@@ -422,6 +455,12 @@ fn update_value_cache(store: &Inner, group: &CommitGroup) {
     }
     for counter in &group.counters {
         store.values.forget(snapshot.version(), counter);
+    }
+}
+
+fn record_changes(store: &Inner, group: &CommitGroup) {
+    for (write, outcome) in group.writes.iter().zip(&group.outcomes) {
+        store.tap.record(&write.mutations, outcome);
     }
 }
 
@@ -449,6 +488,8 @@ fn answer(store: &Inner, group: CommitGroup) {
 fn fail(store: &Inner, error: &Error, groups: Vec<CommitGroup>) {
     tracing::error!("a write to disk failed; the store refuses writes until it recovers: {error}");
     let (queued, last_order) = store.queue.fail(error.to_string());
+    // What is recovered from the log may be more than what was published.
+    store.tap.lose();
     // New decisions do not see lost values. A running one is refused by `Queue::push`: its epoch is the old one.
     store.in_flight.retire(last_order);
     store.in_flight.clear();

@@ -61,6 +61,12 @@ impl Numbers {
         self.log_ends.numbers.insert(log.clone(), new);
     }
 
+    /// A log was copied from elsewhere and goes on from there.
+    pub fn set_log_end(&mut self, log: &Key, end: LogEnd) {
+        self.log_ends.numbers.insert(log.clone(), KnownNumber { value: end, is_changed: true });
+        self.log_ends.changed.push(log.clone());
+    }
+
     /// A put or a delete replaces a counter, so its sum is no longer known.
     pub fn forget(&mut self, key: &Key) {
         self.counters.numbers.remove(key);
@@ -164,7 +170,7 @@ fn encode_log_end(end: LogEnd) -> [u8; 16] {
     bytes
 }
 
-fn decode_log_end(bytes: &[u8]) -> Option<LogEnd> {
+pub(crate) fn decode_log_end(bytes: &[u8]) -> Option<LogEnd> {
     let (sequence, stamp) = bytes.split_first_chunk()?;
     let stamp = stamp.try_into().ok()?;
     Some(LogEnd { sequence: u64::from_be_bytes(*sequence), stamp: u64::from_be_bytes(stamp) })

@@ -79,6 +79,7 @@ impl InFlight {
                 Mutation::Append { .. }
                 | Mutation::ForgetLog { .. }
                 | Mutation::Add { .. }
+                | Mutation::SetLogEnd { .. }
                 | Mutation::PutStamped(_)
                 | Mutation::Advance { .. } => {}
             }
@@ -121,6 +122,7 @@ impl InFlight {
                 Mutation::Append { .. }
                 | Mutation::ForgetLog { .. }
                 | Mutation::Add { .. }
+                | Mutation::SetLogEnd { .. }
                 | Mutation::PutStamped(_)
                 | Mutation::Advance { .. } => {}
             }

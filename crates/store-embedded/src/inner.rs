@@ -1,10 +1,11 @@
 //! What the store's handle and its threads share.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use zenobe_store::{KeyRange, Result, Statistics};
+use parking_lot::Mutex;
+use zenobe_store::{KeyRange, Result, Statistics, Store};
 
 use crate::commit::{LeaderLock, LeaderState, Queue};
 use crate::dead_runs::DeadRuns;
@@ -17,6 +18,7 @@ use crate::published::{Absence, Published};
 use crate::reclaim::Reclaimer;
 use crate::rocks_database::RocksDatabase;
 use crate::snapshot::Snapshot;
+use crate::tap::Tap;
 use crate::value_cache::ValueCache;
 use crate::write_ahead_log::AcceptDamage;
 
@@ -33,6 +35,11 @@ pub(crate) struct Inner {
     pub commit_groups: AtomicU64,
     pub commit_batches: AtomicU64,
     pub dead_runs: Arc<DeadRuns>,
+    pub tap: Tap,
+    /// The store that has taken over, once this one has been handed over.
+    pub successor: OnceLock<Arc<dyn Store>>,
+    /// The last state of a store that has been handed over, until it is closed.
+    last_snapshot: Mutex<Option<Arc<Snapshot>>>,
     reclaimer: Arc<Reclaimer>,
 }
 
@@ -56,15 +63,30 @@ impl Inner {
             values,
             commit_groups: AtomicU64::new(0),
             commit_batches: AtomicU64::new(0),
+            tap: Tap::default(),
+            successor: OnceLock::new(),
+            last_snapshot: Mutex::default(),
             dead_runs: Arc::new(DeadRuns::new(Arc::clone(&reclaimer))),
             reclaimer,
             options,
         })
     }
 
+    /// Has another store answer all reads and writes from now on, those that wait too. Writes must be paused, and nothing
+    /// in flight.
+    pub fn hand_over(&self, successor: Arc<dyn Store>) {
+        // Before anything is refused, so that whoever is refused finds it.
+        if self.successor.set(successor).is_ok() {
+            // Before writes go on: no read that starts after one of them may miss it.
+            *self.last_snapshot.lock() = self.published.withdraw(Absence::Closed);
+            self.queue.close();
+        }
+    }
+
     /// Ends reading and background work, once the commit thread has ended.
     pub fn finish(&self) {
-        let Some(snapshot) = self.published.withdraw(Absence::Closed) else { return };
+        let published = self.published.withdraw(Absence::Closed);
+        let Some(snapshot) = published.or_else(|| self.last_snapshot.lock().take()) else { return };
         self.dead_runs.stop();
         // The next start then has no log to replay, and no tail of it to doubt. A log that failed is left as it is.
         if self.queue.failure().is_none()

@@ -26,6 +26,7 @@ impl<'a> LastWrites<'a> {
             Mutation::Append { .. }
             | Mutation::ForgetLog { .. }
             | Mutation::Add { .. }
+            | Mutation::SetLogEnd { .. }
             | Mutation::PutStamped(_)
             | Mutation::Advance { .. } => {}
         }

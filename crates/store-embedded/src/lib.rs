@@ -11,6 +11,7 @@
 //! | `counters`, `last_writes` | encoding a group: sums, the ends of logs, what earlier mutations leave behind |
 //! | `published`, `snapshot`, `value_cache` | what readers see |
 //! | `scan`, `dead_runs`, `reclaim` | walking over ranges, and over what was deleted in them |
+//! | `tap`, `handover` | copying the store while it is in use, and handing it over to another |
 //! | `recovery` | reopening the database after a failure |
 //! | `directory`, `rocks_database`, `options`, `prefix_extractor` | files, RocksDB and its settings |
 //! | `write_ahead_log` | telling a damaged log from a torn one |
@@ -23,6 +24,7 @@ mod commit;
 mod counters;
 mod dead_runs;
 mod directory;
+mod handover;
 mod in_flight;
 mod inner;
 mod key_locks;
@@ -37,6 +39,7 @@ mod rocks_database;
 mod scan;
 mod snapshot;
 mod snapshot_reader;
+mod tap;
 mod value_cache;
 mod write_ahead_log;
 
@@ -45,17 +48,19 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use futures_channel::oneshot;
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::{BoxFuture, FutureExt, ready};
 use parking_lot::Mutex;
 use zenobe_store::{
-    CommitOutcome, Decide, Direction, Error, Key, KeyRange, Reader, Result, Statistics, Store,
-    Value, Visitor, WriteSet,
+    CommitOutcome, Decide, Direction, Error, Inspection, Key, KeyRange, LogEnd, Reader, Replica,
+    Result, Statistics, Store, Value, Visitor, WriteSet, scan_first,
 };
 
 use crate::inner::Inner;
+use crate::snapshot::Snapshot;
 use crate::snapshot_reader::SnapshotReader;
 
 pub use crate::directory::FORMAT_VERSION;
+pub use crate::handover::{PausedWrites, TapGuard};
 pub use crate::options::{Durability, Options};
 pub use crate::prefix_extractor::PrefixExtractor;
 
@@ -104,13 +109,42 @@ impl Drop for EmbeddedStore {
     }
 }
 
+/// Who answers a request.
+enum Answerer<'a> {
+    This(Arc<Snapshot>),
+    Successor(&'a Arc<dyn Store>),
+}
+
+impl EmbeddedStore {
+    async fn answerer(&self) -> Result<Answerer<'_>> {
+        match (self.inner.published.wait().await, self.successor()) {
+            (Ok(snapshot), _) => Ok(Answerer::This(snapshot)),
+            (Err(Error::Closed), Some(successor)) => Ok(Answerer::Successor(successor)),
+            (Err(error), _) => Err(error),
+        }
+    }
+}
+
 impl Reader for EmbeddedStore {
     fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Value>>> {
-        async move { self.inner.published.read(key).await }.boxed()
+        async move {
+            let read = self.inner.published.read(key).await;
+            match (read, self.successor()) {
+                (Err(Error::Closed), Some(successor)) => successor.get(key).await,
+                (read, _) => read,
+            }
+        }
+        .boxed()
     }
 
     fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
-        async move { self.inner.published.wait().await?.read_many(keys) }.boxed()
+        async move {
+            match self.answerer().await? {
+                Answerer::This(snapshot) => snapshot.read_many(keys),
+                Answerer::Successor(successor) => successor.get_many(keys).await,
+            }
+        }
+        .boxed()
     }
 
     fn scan<'a>(
@@ -120,16 +154,38 @@ impl Reader for EmbeddedStore {
         visit: &'a mut Visitor<'a>,
     ) -> BoxFuture<'a, Result<()>> {
         async move {
-            let snapshot = self.inner.published.wait().await?;
-            scan::scan(&snapshot, &self.inner.dead_runs, range, direction, visit).await
+            match self.answerer().await? {
+                Answerer::This(snapshot) => {
+                    scan::scan(&snapshot, &self.inner.dead_runs, range, direction, visit).await
+                }
+                Answerer::Successor(successor) => successor.scan(range, direction, visit).await,
+            }
         }
         .boxed()
+    }
+
+    fn scan_then_get<'a>(
+        &'a self,
+        range: KeyRange,
+        direction: Direction,
+        entries_max: Option<usize>,
+        visit: &'a mut Visitor<'a>,
+        keys: &'a [Key],
+    ) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
+        match self.successor() {
+            Some(successor) => successor.scan_then_get(range, direction, entries_max, visit, keys),
+            None => scan_first(self, range, direction, entries_max, visit, keys).boxed(),
+        }
     }
 }
 
 impl Store for EmbeddedStore {
     fn snapshot(&self) -> Arc<dyn Reader> {
-        Arc::new(SnapshotReader::new(Arc::clone(&self.inner)))
+        let snapshot = SnapshotReader::new(Arc::clone(&self.inner));
+        match self.successor() {
+            Some(successor) if !snapshot.has_begun() => successor.snapshot(),
+            _ => Arc::new(snapshot),
+        }
     }
 
     fn write<'a>(
@@ -137,37 +193,92 @@ impl Store for EmbeddedStore {
         set: WriteSet<'a>,
         decide: &'a mut Decide<'a>,
     ) -> BoxFuture<'a, Result<CommitOutcome>> {
-        commit::write(&self.inner, set, decide).boxed()
+        async move {
+            let written = commit::write(&self.inner, set, &mut *decide).await;
+            // A closed store has queued nothing.
+            match (written, self.successor()) {
+                (Err(Error::Closed), Some(successor)) => successor.write(set, decide).await,
+                (written, _) => written,
+            }
+        }
+        .boxed()
+    }
+
+    fn log_ends<'a>(
+        &'a self,
+        start: &'a [u8],
+        count_max: usize,
+    ) -> BoxFuture<'a, Result<Vec<(Key, LogEnd)>>> {
+        match self.successor() {
+            Some(successor) => successor.log_ends(start, count_max),
+            None => handover::log_ends(&self.inner, start, count_max).boxed(),
+        }
+    }
+
+    fn seal(&self, key: Key, value: Option<Value>) -> BoxFuture<'_, Result<()>> {
+        match self.successor() {
+            Some(successor) => successor.seal(key, value),
+            None => zenobe_store::put_or_delete(self, key, value).boxed(),
+        }
     }
 
     fn checkpoint<'a>(&'a self, directory: &'a Path) -> BoxFuture<'a, Result<()>> {
         async move {
             let target = directory.to_path_buf();
-            let snapshot = self.inner.published.wait().await?;
-            in_background("zenobe-checkpoint", move || {
-                directory::write_checkpoint(snapshot.database(), &target)
-            })
-            .await
+            match self.answerer().await? {
+                Answerer::This(snapshot) => {
+                    in_background("zenobe-checkpoint", move || {
+                        directory::write_checkpoint(snapshot.database(), &target)
+                    })
+                    .await
+                }
+                Answerer::Successor(successor) => successor.checkpoint(directory).await,
+            }
         }
         .boxed()
     }
 
     fn reclaim<'a>(&'a self, range: KeyRange) -> BoxFuture<'a, Result<()>> {
-        async move { self.inner.reclaim(range).await }.boxed()
+        match self.successor() {
+            Some(successor) => successor.reclaim(range),
+            None => async move { self.inner.reclaim(range).await }.boxed(),
+        }
     }
 
     fn statistics(&self) -> Statistics {
-        self.inner.statistics()
+        self.successor().map_or_else(|| self.inner.statistics(), |successor| successor.statistics())
+    }
+
+    fn inspect(&self) -> BoxFuture<'_, Result<Option<Inspection>>> {
+        match self.successor() {
+            Some(successor) => successor.inspect(),
+            None => ready(Ok(None)).boxed(),
+        }
+    }
+
+    fn replica(&self) -> Option<Arc<dyn Replica>> {
+        self.successor()?.replica()
+    }
+
+    fn is_shared(&self) -> bool {
+        self.successor().is_some_and(|successor| successor.is_shared())
     }
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {
         // Refuses new writes at once, even if the future is never polled.
         self.inner.queue.close();
         let (inner, commit_thread) = (Arc::clone(&self.inner), Arc::clone(&self.commit_thread));
-        in_background("zenobe-close", move || {
+        let closing = in_background("zenobe-close", move || {
             finish(&inner, &commit_thread);
             Ok(())
-        })
+        });
+        async move {
+            closing.await?;
+            match self.successor() {
+                Some(successor) => successor.close().await,
+                None => Ok(()),
+            }
+        }
         .boxed()
     }
 }

@@ -21,6 +21,11 @@ impl SnapshotReader {
         SnapshotReader { store, snapshot }
     }
 
+    /// Whether it has its state already.
+    pub fn has_begun(&self) -> bool {
+        self.snapshot.get().is_some()
+    }
+
     async fn snapshot(&self) -> Result<&Arc<Snapshot>> {
         if let Some(snapshot) = self.snapshot.get() {
             return Ok(snapshot);

@@ -138,6 +138,7 @@ impl ValueCache {
                 }
                 // Counters are summed, and recorded, when they are committed. A log's entries and stamped keys are new.
                 Mutation::Add { .. }
+                | Mutation::SetLogEnd { .. }
                 | Mutation::Append { .. }
                 | Mutation::ForgetLog { .. }
                 | Mutation::PutStamped(_)

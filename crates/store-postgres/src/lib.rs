@@ -22,6 +22,7 @@ mod pool;
 mod read;
 mod rows;
 mod scan;
+mod seal;
 mod sql;
 mod standbys;
 mod tls;
@@ -38,8 +39,8 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use tokio::runtime::{Builder, Runtime};
 use zenobe_store::{
-    CommitOutcome, Decide, Direction, Error, Inspection, Key, KeyRange, Reader, Replica, Result,
-    Statistics, Store, Value, Visitor, WriteSet,
+    CommitOutcome, Decide, Direction, Error, Inspection, Key, KeyRange, LogEnd, Reader, Replica,
+    Result, Statistics, Store, Value, Visitor, WriteSet,
 };
 
 pub use options::Options;
@@ -168,6 +169,26 @@ impl Store for PostgresStore {
         decide: &'a mut Decide<'a>,
     ) -> BoxFuture<'a, Result<CommitOutcome>> {
         write::write(&self.pool, &self.queue, set, decide).boxed()
+    }
+
+    fn log_ends<'a>(
+        &'a self,
+        start: &'a [u8],
+        count_max: usize,
+    ) -> BoxFuture<'a, Result<Vec<(Key, LogEnd)>>> {
+        async move {
+            self.check_open()?;
+            read::log_ends(&self.pool, start, count_max).await
+        }
+        .boxed()
+    }
+
+    fn seal(&self, key: Key, value: Option<Value>) -> BoxFuture<'_, Result<()>> {
+        async move {
+            self.check_open()?;
+            seal::seal(&self.pool, &key, value.as_deref()).await
+        }
+        .boxed()
     }
 
     fn checkpoint<'a>(&'a self, _directory: &'a Path) -> BoxFuture<'a, Result<()>> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio_postgres::{Error as PgError, Row};
-use zenobe_store::{Key, Result, Value};
+use zenobe_store::{Key, LogEnd, Result, Value};
 
 use crate::keys::{Digest, head};
 use crate::pool::Pool;
@@ -52,6 +52,28 @@ pub async fn get_rows(session: &Session, keys: &[Key]) -> Result<Vec<Read>, PgEr
         reads[position(&rows[0]) as usize] = Read::of(rows.iter());
     }
     Ok(reads)
+}
+
+/// The ends of logs from a key on.
+pub async fn log_ends(
+    pool: &Arc<Pool>,
+    start: &[u8],
+    count_max: usize,
+) -> Result<Vec<(Key, LogEnd)>> {
+    let patience = pool.patience();
+    let count_max = i64::try_from(count_max).unwrap_or(i64::MAX);
+    loop {
+        let session = pool.reader().await?;
+        match session.client.query(&session.statements.list_logs, &[&start, &count_max]).await {
+            Ok(rows) => return Ok(rows.iter().map(log_end).collect()),
+            Err(error) => patience.bear(pool, &session, error)?,
+        }
+    }
+}
+
+fn log_end(row: &Row) -> (Key, LogEnd) {
+    let (log, sequence, stamp): (&[u8], i64, i64) = (row.get(0), row.get(1), row.get(2));
+    (Key::copy_from_slice(log), LogEnd { sequence: sequence as u64, stamp: stamp as u64 })
 }
 
 pub fn values(reads: Vec<Read>) -> Vec<Option<Value>> {

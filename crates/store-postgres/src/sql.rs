@@ -148,6 +148,12 @@ statements! {
     move_logs(BYTEA_ARRAY, INT8_ARRAY, INT8_ARRAY):
         "UPDATE zenobe_log SET last = e.last, stamp = e.stamp
          FROM unnest($1, $2, $3) AS e(log, last, stamp) WHERE zenobe_log.log = e.log";
+    set_logs(BYTEA_ARRAY, INT8_ARRAY, INT8_ARRAY):
+        "INSERT INTO zenobe_log (log, last, stamp)
+         SELECT e.log, e.last, e.stamp FROM unnest($1, $2, $3) AS e(log, last, stamp)
+         ON CONFLICT (log) DO UPDATE SET last = excluded.last, stamp = excluded.stamp";
+    list_logs(BYTEA, INT8):
+        "SELECT log, last, stamp FROM zenobe_log WHERE log >= $1 ORDER BY log LIMIT $2";
     forget_logs(BYTEA_ARRAY):
         "DELETE FROM zenobe_log WHERE log = ANY($1)";
     record_commit(BYTEA, BOOL):

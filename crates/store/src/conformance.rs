@@ -78,6 +78,7 @@ macro_rules! conformance_tests {
             an_advanced_clock_divides_commits
             forgotten_clocks_start_anew
             dropped_logs_start_anew
+            log_ends_can_be_set_and_listed
             numbering_goes_on_after_trimming
             counters_add_up
             counters_lose_nothing_under_load
@@ -88,6 +89,8 @@ macro_rules! conformance_tests {
             closing_finishes_accepted_writes
             reopening_keeps_everything
             statistics_count_commits
+            a_seal_comes_and_goes
+            copies_are_equal
             reclaiming_changes_nothing_visible
             random_operations_match_the_model
         }

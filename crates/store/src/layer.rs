@@ -11,7 +11,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use crate::{
-    CommitOutcome, Decide, Direction, Inspection, Key, KeyRange, Reader, Replica, Result,
+    CommitOutcome, Decide, Direction, Inspection, Key, KeyRange, LogEnd, Reader, Replica, Result,
     Statistics, Store, Value, Visitor, WriteSet,
 };
 
@@ -47,6 +47,18 @@ pub trait Layer: Send + Sync + 'static {
         decide: &'a mut Decide<'a>,
     ) -> BoxFuture<'a, Result<CommitOutcome>> {
         self.below().write(set, decide)
+    }
+
+    fn log_ends<'a>(
+        &'a self,
+        start: &'a [u8],
+        count_max: usize,
+    ) -> BoxFuture<'a, Result<Vec<(Key, LogEnd)>>> {
+        self.below().log_ends(start, count_max)
+    }
+
+    fn seal(&self, key: Key, value: Option<Value>) -> BoxFuture<'_, Result<()>> {
+        self.below().seal(key, value)
     }
 
     fn checkpoint<'a>(&'a self, directory: &'a Path) -> BoxFuture<'a, Result<()>> {
@@ -108,6 +120,18 @@ impl<L: Layer> Store for L {
         decide: &'a mut Decide<'a>,
     ) -> BoxFuture<'a, Result<CommitOutcome>> {
         Layer::write(self, set, decide)
+    }
+
+    fn log_ends<'a>(
+        &'a self,
+        start: &'a [u8],
+        count_max: usize,
+    ) -> BoxFuture<'a, Result<Vec<(Key, LogEnd)>>> {
+        Layer::log_ends(self, start, count_max)
+    }
+
+    fn seal(&self, key: Key, value: Option<Value>) -> BoxFuture<'_, Result<()>> {
+        Layer::seal(self, key, value)
     }
 
     fn checkpoint<'a>(&'a self, directory: &'a Path) -> BoxFuture<'a, Result<()>> {

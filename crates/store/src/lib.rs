@@ -8,6 +8,7 @@
 //! A backend implements [`Reader`] and [`Store`] and passes [`conformance`].
 
 pub mod conformance;
+pub mod copying;
 pub mod layer;
 pub mod memory;
 pub mod retrying;
@@ -85,19 +86,7 @@ pub trait Reader: Send + Sync {
         visit: &'a mut Visitor<'a>,
         keys: &'a [Key],
     ) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
-        async move {
-            let mut left = entries_max.unwrap_or(usize::MAX);
-            if left > 0 {
-                let mut visit = |key: &[u8], value: &[u8]| {
-                    left -= 1;
-                    let flow = visit(key, value);
-                    if left == 0 { ControlFlow::Break(()) } else { flow }
-                };
-                self.scan(range, direction, &mut visit).await?;
-            }
-            if keys.is_empty() { Ok(Vec::new()) } else { self.get_many(keys).await }
-        }
-        .boxed()
+        scan_first(self, range, direction, entries_max, visit, keys).boxed()
     }
 }
 
@@ -105,6 +94,27 @@ pub trait Reader: Send + Sync {
 pub trait Replica: Reader {
     /// Like [`Store::snapshot`], of the copy.
     fn snapshot(&self) -> Arc<dyn Reader>;
+}
+
+/// [`Reader::scan_then_get`] in two steps, for backends to which a step costs nothing.
+pub async fn scan_first<R: Reader + ?Sized>(
+    reader: &R,
+    range: KeyRange,
+    direction: Direction,
+    entries_max: Option<usize>,
+    visit: &mut Visitor<'_>,
+    keys: &[Key],
+) -> Result<Vec<Option<Value>>> {
+    let mut left = entries_max.unwrap_or(usize::MAX);
+    if left > 0 {
+        let mut visit = |key: &[u8], value: &[u8]| {
+            left -= 1;
+            let flow = visit(key, value);
+            if left == 0 { ControlFlow::Break(()) } else { flow }
+        };
+        reader.scan(range, direction, &mut visit).await?;
+    }
+    if keys.is_empty() { Ok(Vec::new()) } else { reader.get_many(keys).await }
 }
 
 /// A store. Its own [`Reader`] methods read the latest *durable* state: what a reader sees has been
@@ -133,6 +143,21 @@ pub trait Store: Reader + 'static {
         set: WriteSet<'a>,
         decide: &'a mut Decide<'a>,
     ) -> BoxFuture<'a, Result<CommitOutcome>>;
+
+    /// The ends of the logs whose keys are at or after `start`, in key order, at most `count_max` of
+    /// them.
+    fn log_ends<'a>(
+        &'a self,
+        start: &'a [u8],
+        count_max: usize,
+    ) -> BoxFuture<'a, Result<Vec<(Key, LogEnd)>>>;
+
+    /// Puts a row that says why the store must not be used any more, or deletes it
+    /// ([`copying::Seal`]). A store that several processes share refuses the writes of all of them
+    /// from then on.
+    fn seal(&self, key: Key, value: Option<Value>) -> BoxFuture<'_, Result<()>> {
+        put_or_delete(self, key, value).boxed()
+    }
 
     /// Writes a consistent copy of the store into `directory`, which must not exist yet. The copy
     /// can be opened independently. Backends without files return [`Error::Unsupported`].
@@ -166,6 +191,24 @@ pub trait Store: Reader + 'static {
     /// [`Error::Closed`]. Earlier snapshots stay readable, and keep the backend's files open until
     /// dropped.
     fn close(&self) -> BoxFuture<'_, Result<()>>;
+}
+
+/// Puts one key or deletes it.
+pub async fn put_or_delete<S: Store + ?Sized>(
+    store: &S,
+    key: Key,
+    value: Option<Value>,
+) -> Result<()> {
+    let keys = std::slice::from_ref(&key);
+    let mut decide = |_: &[Option<Value>]| {
+        let mut batch = Batch::new();
+        match &value {
+            Some(value) => batch.put(key.clone(), value.clone()),
+            None => batch.delete(key.clone()),
+        }
+        Decision::Commit(batch)
+    };
+    store.write(WriteSet { guards: &[], keys }, &mut decide).await.map(drop)
 }
 
 /// What a write reads and locks. `guards` are read under a shared lock, `keys` under an exclusive one.
@@ -224,6 +267,12 @@ pub enum Mutation {
     ForgetLog {
         log: Key,
     },
+    /// Sets the end of a log that was copied from another store, so that its numbers and stamps go
+    /// on from there.
+    SetLogEnd {
+        log: Key,
+        end: LogEnd,
+    },
     /// Adds `delta` to the counter at `key` (eight bytes, big-endian, two's complement; absent is
     /// zero). Additions commute, so this takes no lock, and a decision that reads a counter may
     /// miss additions still in flight. A counter that reaches zero is deleted. If the key holds
@@ -279,6 +328,10 @@ impl Batch {
         let log = log.into();
         self.delete_range(log_range(&log));
         self.mutations.push(Mutation::ForgetLog { log });
+    }
+
+    pub fn set_log_end(&mut self, log: impl Into<Key>, end: LogEnd) {
+        self.mutations.push(Mutation::SetLogEnd { log: log.into(), end });
     }
 
     pub fn add(&mut self, key: impl Into<Key>, delta: i64) {

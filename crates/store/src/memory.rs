@@ -112,6 +112,9 @@ impl MemoryStore {
                 Mutation::ForgetLog { log } => {
                     writer.log_ends.remove(&log);
                 }
+                Mutation::SetLogEnd { log, end } => {
+                    writer.log_ends.insert(log, end);
+                }
                 Mutation::Add { key, delta } => {
                     let current = entries.entries.get(&key).map(|value| &value[..]);
                     let sum = decode_counter(current).unwrap_or(0).wrapping_add(delta);
@@ -243,6 +246,21 @@ impl Store for MemoryStore {
         decide: &'a mut Decide<'a>,
     ) -> BoxFuture<'a, Result<CommitOutcome>> {
         async move { self.run_write(set, decide) }.boxed()
+    }
+
+    fn log_ends<'a>(
+        &'a self,
+        start: &'a [u8],
+        count_max: usize,
+    ) -> BoxFuture<'a, Result<Vec<(Key, LogEnd)>>> {
+        async move {
+            self.check_open()?;
+            let ends = self.writer.lock().log_ends.clone();
+            let from = (Bound::Included(Key::copy_from_slice(start)), Bound::Unbounded);
+            let found = ends.range(from).take(count_max);
+            Ok(found.map(|(log, end)| (log.clone(), *end)).collect())
+        }
+        .boxed()
     }
 
     fn checkpoint<'a>(&'a self, _directory: &'a Path) -> BoxFuture<'a, Result<()>> {

@@ -312,7 +312,7 @@ impl Catalog {
 
     /// Notifies the other engines on the store that definitions have changed.
     fn count_change(&self, batch: &mut Batch) {
-        if self.is_shared {
+        if self.is_shared() {
             batch.add(keyspace::catalog_changes(), 1);
         }
     }

@@ -13,7 +13,7 @@ mod table;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use arc_swap::ArcSwap;
 use rustc_hash::FxBuildHasher;
@@ -37,7 +37,7 @@ pub(crate) struct Catalog {
     /// Held from before a definition's row is read or written until the map agrees with it.
     changing: tokio::sync::Mutex<()>,
     /// Whether other engines also change definitions.
-    is_shared: bool,
+    is_shared: AtomicBool,
     /// The store's count of changes when the map last agreed with all definitions.
     changes: AtomicI64,
 }
@@ -50,16 +50,24 @@ impl Catalog {
         Ok(Catalog {
             tables: ArcSwap::from_pointee(load_tables(store).await?),
             changing: tokio::sync::Mutex::new(()),
-            is_shared,
+            is_shared: AtomicBool::new(is_shared),
             changes: AtomicI64::new(changes),
         })
+    }
+
+    pub(crate) fn set_shared(&self, is_shared: bool) {
+        self.is_shared.store(is_shared, Ordering::SeqCst);
+    }
+
+    fn is_shared(&self) -> bool {
+        self.is_shared.load(Ordering::Relaxed)
     }
 
     /// Makes the map agree with the store on all tables, if any engine has changed a definition
     /// since the last time. Returns whether one had. Does nothing for an engine that does not share
     /// its store.
     pub(crate) async fn follow(&self, store: &dyn Store) -> Result<bool> {
-        if !self.is_shared {
+        if !self.is_shared() {
             return Ok(false);
         }
         let changes = count_changes(store).await?;

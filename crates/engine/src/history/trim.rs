@@ -80,7 +80,7 @@ async fn due_sweep(
     if moment.is_paused {
         return Ok(None);
     }
-    let horizon_ms = moment.past_ms.saturating_sub(period_ms + engine.clock_skew_ms);
+    let horizon_ms = moment.past_ms.saturating_sub(period_ms + engine.clock_skew_ms());
     let stored = engine.store.get(progress_key).await?;
     let stored = stored.as_ref().map(|row| Sweep::decode(row)).transpose()?;
     let last_ms = match stored.filter(|sweep| sweep.era == settings.era) {

@@ -17,6 +17,7 @@ mod nodes;
 mod tenure;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -36,6 +37,8 @@ pub(crate) use tenure::Leases;
 #[derive(Debug, Clone, Default)]
 pub struct Lease {
     fence: Option<Arc<Fence>>,
+    /// Of a lease without a row: whether others share the store by now, so that it is worth nothing.
+    is_shared: Option<Arc<AtomicBool>>,
 }
 
 #[derive(Debug)]
@@ -50,12 +53,18 @@ struct Fence {
 impl Lease {
     fn new(key: &Key, row: &LeaseRow) -> Lease {
         let LeaseRow { work, node, term, .. } = row.clone();
-        Lease { fence: Some(Arc::new(Fence { work, guards: [key.clone()], node, term })) }
+        let fence = Fence { work, guards: [key.clone()], node, term };
+        Lease { fence: Some(Arc::new(fence)), is_shared: None }
     }
 
     fn is_same_tenure(&self, other: &Lease) -> bool {
         let term = |lease: &Lease| lease.fence.as_ref().map(|fence| fence.term);
         term(self) == term(other)
+    }
+
+    /// Whether it was given to an engine that has its store no longer for itself.
+    fn is_outdated(&self) -> bool {
+        self.is_shared.as_ref().is_some_and(|is_shared| is_shared.load(Ordering::SeqCst))
     }
 
     /// The guards that a write under this lease declares: one key or none.
@@ -66,7 +75,12 @@ impl Lease {
     /// Checks that the lease holds, given the values of [`Lease::guards`]. Every decision of the
     /// work must call this.
     pub(crate) fn check(&self, guards: &[Option<Value>]) -> Result<()> {
-        let Some(fence) = &self.fence else { return Ok(()) };
+        let Some(fence) = &self.fence else {
+            return match self.is_outdated() {
+                true => Err(Error::LeaseLost { work: "work of an engine alone".to_owned() }),
+                false => Ok(()),
+            };
+        };
         let row = guards.first().and_then(Option::as_ref).map(LeaseRow::decode).transpose()?;
         match row {
             Some(row) if row.is_tenure(&fence.node, fence.term) => Ok(()),
@@ -78,8 +92,8 @@ impl Lease {
 impl Engine {
     /// The lease for some work, if this engine holds it or can take it now.
     pub async fn lease(&self, work: &str) -> Result<Option<Lease>> {
-        if !self.is_shared {
-            return Ok(Some(Lease::default()));
+        if !self.is_shared() {
+            return Ok(Some(self.leases.alone()));
         }
         let key = keyspace::lease_row(work);
         if let Some(lease) = self.leases.held(&key) {
@@ -96,7 +110,7 @@ impl Engine {
     /// can have taken it over. For effects outside the store, which no guard protects.
     pub fn is_fresh(&self, lease: &Lease) -> bool {
         let is_held = |key| self.leases.held(key).is_some_and(|held| held.is_same_tenure(lease));
-        lease.guards().iter().all(is_held)
+        !lease.is_outdated() && lease.guards().iter().all(is_held)
     }
 
     /// Takes the lease unless its row has changed since it was seen.

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use zenobe_store::{Batch, Direction, Key, KeyRange, Value, WriteSet, write_with};
@@ -41,7 +42,21 @@ pub struct LeaseStatus {
 impl Engine {
     /// Whether other engines may share the store.
     pub fn is_shared(&self) -> bool {
-        self.is_shared
+        self.is_shared.load(Ordering::Relaxed)
+    }
+
+    /// Says whether other engines may share the store from now on. Its content may have moved to
+    /// a store that others can open; call this before they can.
+    pub fn set_shared(&self, is_shared: bool) {
+        self.is_shared.store(is_shared, Ordering::SeqCst);
+        self.catalog.set_shared(is_shared);
+        self.leases.set_shared(is_shared);
+        self.background.wake();
+    }
+
+    /// How far other engines' clocks may differ from this one's; 0 if there are no others.
+    pub(crate) fn clock_skew_ms(&self) -> u64 {
+        if self.is_shared() { self.clock_skew_ms_max } else { 0 }
     }
 
     /// The id of this engine among those that share the store. Ids are never reused.
@@ -87,7 +102,7 @@ impl Engine {
     /// background work has ended, before the store is closed.
     pub async fn leave(&self) -> Result<()> {
         self.release_leases("").await?;
-        if !self.is_shared {
+        if !self.is_shared() {
             return Ok(());
         }
         let keys = [keyspace::node_row(self.leases.node_id())];

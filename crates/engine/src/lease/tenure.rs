@@ -2,7 +2,8 @@
 //! changed.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -16,6 +17,7 @@ use crate::error::Result;
 pub(crate) struct Leases {
     node: NodeRow,
     period: Duration,
+    is_shared: Arc<AtomicBool>,
     terms: AtomicU64,
     renewals: AtomicU64,
     held: Mutex<BTreeMap<Key, HeldLease>>,
@@ -37,12 +39,19 @@ pub(super) struct Sighting {
 }
 
 impl Leases {
-    pub fn new(id: String, name: String, started_at_ms: u64, period: Duration) -> Leases {
+    pub fn new(
+        id: String,
+        name: String,
+        started_at_ms: u64,
+        period: Duration,
+        is_shared: bool,
+    ) -> Leases {
         let period_ms = u64::try_from(period.as_millis()).unwrap_or(u64::MAX);
         let (renewals, clock_ms) = (0, started_at_ms);
         Leases {
             node: NodeRow { id, name, started_at_ms, period_ms, renewals, clock_ms },
             period,
+            is_shared: Arc::new(AtomicBool::new(is_shared)),
             terms: AtomicU64::new(0),
             renewals: AtomicU64::new(0),
             held: Mutex::default(),
@@ -57,6 +66,15 @@ impl Leases {
 
     pub fn period(&self) -> Duration {
         self.period
+    }
+
+    pub fn set_shared(&self, is_shared: bool) {
+        self.is_shared.store(is_shared, Ordering::SeqCst);
+    }
+
+    /// The right of an engine that has its store for itself, for as long as it has.
+    pub fn alone(&self) -> Lease {
+        Lease { fence: None, is_shared: Some(Arc::clone(&self.is_shared)) }
     }
 
     /// The lease, if this node holds it and has renewed it recently enough that no other node can

@@ -76,7 +76,7 @@ impl Engine {
 
     /// A copy of the store to read from, if the read may be a little behind and there is one.
     pub(crate) fn replica(&self, consistent: bool) -> Option<Arc<dyn Replica>> {
-        if consistent || !self.is_shared { None } else { self.store.replica() }
+        if consistent || !self.is_shared() { None } else { self.store.replica() }
     }
 
     /// The value of a key of the table as a replica has it, or `None` if no replica can say. That a
@@ -96,7 +96,7 @@ impl Engine {
     /// The value of a key of the table, or `None` if the definition is stale. Makes at most one
     /// round trip to a shared store, which may be far away.
     async fn read_current(&self, table: &Table, key: Key) -> Result<Option<Option<Value>>> {
-        if self.is_shared {
+        if self.is_shared() {
             let values = self.store.get_many(&[key, table.guard_key().clone()]).await?;
             let [stored, version] =
                 <[Option<Value>; 2]>::try_from(values).expect("a store answers for every key");
@@ -111,7 +111,7 @@ impl Engine {
     /// current after a read was current throughout. Another engine on the same store may change it
     /// at any time, this one only after invalidating it.
     pub(crate) async fn is_current(&self, table: &Table) -> Result<bool> {
-        if !self.is_shared && !table.is_invalid() {
+        if !self.is_shared() && !table.is_invalid() {
             return Ok(true);
         }
         let version = self.store.get(table.guard_key()).await?;

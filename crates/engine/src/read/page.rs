@@ -104,7 +104,7 @@ impl PagePlan<'_> {
             self.walk_in_turns(past, page).await?;
             return Ok(false);
         }
-        if self.selection.filter.is_none() && !origin.engine.is_shared {
+        if self.selection.filter.is_none() && !origin.engine.is_shared() {
             self.walk_turn(origin.reader(), self.range.clone(), page).await?;
             return Ok(false);
         }

@@ -107,7 +107,7 @@ impl Engine {
                 readable_from(&log, entry, horizon_ms).await?
             }
             IteratorStart::AtTimestamp { at_ms } => {
-                if at_ms > self.clock.now_ms().saturating_add(self.clock_skew_ms) {
+                if at_ms > self.clock.now_ms().saturating_add(self.clock_skew_ms()) {
                     return Err(StreamError::TimestampInFuture.into());
                 }
                 log.first_since(at_ms.max(horizon_ms)).await?
@@ -137,7 +137,7 @@ impl Engine {
     pub async fn get_records(&self, position: &StreamPosition, limit: usize) -> Result<RecordPage> {
         let now_ms = self.clock.now_ms();
         let age_ms = now_ms.saturating_sub(position.created_at_ms);
-        if age_ms > POSITION_AGE_MS_MAX + self.clock_skew_ms {
+        if age_ms > POSITION_AGE_MS_MAX + self.clock_skew_ms() {
             return Err(StreamError::PositionExpired.into());
         }
         let reader = self.store.snapshot();
@@ -178,7 +178,7 @@ impl Engine {
 
     /// Older records are no longer shown.
     pub(super) fn stream_horizon_ms(&self) -> u64 {
-        let kept_ms = self.streams.retention_ms.saturating_add(self.clock_skew_ms);
+        let kept_ms = self.streams.retention_ms.saturating_add(self.clock_skew_ms());
         self.trusted_clock.read().past_ms.saturating_sub(kept_ms)
     }
 

@@ -22,7 +22,7 @@ impl Engine {
             if edit.definition.ttl_attribute.is_none() {
                 self.discard(&entries, &mut edit.batch);
                 edit.batch.delete(keyspace::expiry_backfill_progress(before.id));
-            } else if self.is_shared {
+            } else if self.is_shared() {
                 // The previous index had the same keys, and may not be gone yet.
                 edit.batch.delete_range(KeyRange::prefix(entries.clone()));
                 edit.batch.delete(keyspace::garbage_row(&entries));

@@ -124,7 +124,7 @@ impl Engine {
             return Ok(false);
         }
         // Forgetting a token early would let a retry run twice.
-        let now_ms = moment.now_ms.saturating_sub(self.clock_skew_ms);
+        let now_ms = moment.now_ms.saturating_sub(self.clock_skew_ms());
         let expiries = self.expired_tokens(now_ms).await?;
         if expiries.is_empty() {
             return Ok(false);

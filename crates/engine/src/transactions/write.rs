@@ -15,7 +15,6 @@ use crate::command::{
 use crate::error::{CancellationReason, Error, IndexKeyError, KeyError, Result};
 use crate::keys::{PrimaryKey, check_paths};
 use crate::keyspace;
-use crate::lease::Lease;
 use crate::write::commit::{Committed, Terms, WrittenItem, commit};
 use crate::write::intent::{Intent, SizeRule, WriteAction};
 use crate::write::{check_size, prepare_delete, prepare_put, prepare_update};
@@ -34,7 +33,7 @@ impl Engine {
             .map(PreparedAction::new)
             .collect::<Result<Vec<PreparedAction<'_>>>>()?;
         let now_ms = self.clock.now_ms();
-        let skew_ms = self.clock_skew_ms;
+        let skew_ms = self.clock_skew_ms();
         let token =
             command.token.as_ref().map(|token| IdempotencyToken::new(token, now_ms, skew_ms));
         let terms = token.as_ref().map_or(Terms::None, Terms::Token);
@@ -77,9 +76,9 @@ impl Engine {
     /// transaction itself is done: a failure here must not look like its failure.
     async fn forget_some_tokens(&self) {
         // On a shared store only one node does it.
-        let lease = match self.is_shared {
+        let lease = match self.is_shared() {
             true => self.leases.held(&keyspace::lease_row(TOKENS_LEASE)),
-            false => Some(Lease::default()),
+            false => Some(self.leases.alone()),
         };
         let Some(lease) = lease else { return };
         if let Err(error) = self.forget_expired_tokens(&lease).await {

@@ -7,6 +7,8 @@
 //! | `POST /_zenobe/clock/confirm` | confirms the clock after a jump |
 //! | `POST /_zenobe/history` | the versions of an item, newest first |
 //! | `GET /_zenobe/health/live`, `…/ready` | whether the server runs, and whether it reads and writes |
+//! | `GET /_zenobe/move` | how far the server's move to another store is |
+//! | `POST /_zenobe/move` | begins to move the server to another store |
 //! | `GET /_zenobe/status` | the nodes that share the store, and who does which work |
 //! | `GET /_zenobe/triggers` | all triggers and their status |
 //! | `POST /_zenobe/triggers` | adds a trigger |
@@ -15,6 +17,7 @@
 mod clock;
 pub mod health;
 mod history;
+mod moving;
 mod status;
 mod triggers;
 
@@ -23,6 +26,7 @@ use std::sync::Arc;
 use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
 use zenobe_api::Api;
+use zenobe_database::Database;
 use zenobe_engine::Engine;
 use zenobe_engine::clock::ManualClock;
 use zenobe_engine::schema::Namespace;
@@ -45,6 +49,7 @@ pub struct Admin {
     /// The engine's clock, if it can be driven.
     clock: Option<clock::DrivenClock>,
     triggers: Arc<Triggers>,
+    mover: moving::Mover,
 }
 
 /// A rejected request, with advice on what to do.
@@ -56,13 +61,16 @@ struct AdminError {
 
 impl Admin {
     pub fn new(
-        engine: Arc<Engine>,
-        api: Arc<Api>,
+        database: Database,
         clock: Option<Arc<ManualClock>>,
         triggers: Arc<Triggers>,
     ) -> Admin {
+        let engine = database.engine().clone();
         let health = health::Health::new(engine.clone());
-        Admin { health, engine, api, clock: clock.map(clock::DrivenClock::new), triggers }
+        let api = database.api().clone();
+        let clock = clock.map(clock::DrivenClock::new);
+        let mover = moving::Mover::new(database, triggers.clone());
+        Admin { health, engine, api, clock, triggers, mover }
     }
 
     pub async fn answer(
@@ -76,6 +84,7 @@ impl Admin {
             "clock" => self.answer_clock(method, body).await,
             "clock/confirm" => self.confirm_clock(method).await,
             "history" => self.answer_history(namespace, method, body).await,
+            "move" => self.mover.answer(method, body),
             "status" => self.answer_status(method).await,
             "triggers" => self.answer_triggers(namespace, method, body).await,
             rest => match rest.strip_prefix("triggers/") {

@@ -1,4 +1,4 @@
-//! Commands that talk to a running server.
+//! The commands besides `serve`. Most talk to a running server.
 
 mod bench;
 mod change_text;
@@ -8,6 +8,7 @@ mod health;
 mod history;
 mod import;
 mod manual;
+mod moving;
 mod sql;
 mod status;
 mod tail;
@@ -24,6 +25,7 @@ pub use health::HealthArguments;
 pub use history::HistoryArguments;
 pub use import::ImportArguments;
 pub use manual::{print_completions, print_man_pages, print_reference};
+pub use moving::{MoveArguments, parse_place};
 pub use sql::SqlArguments;
 pub use status::StatusArguments;
 pub use tail::TailArguments;
@@ -51,6 +53,8 @@ pub enum CommandError {
     Output(std::io::Error),
     #[error("cannot write man pages to {}: {error}", path.display())]
     ManPages { path: std::path::PathBuf, error: std::io::Error },
+    #[error("{0}")]
+    Move(#[from] zenobe_database::MoveError),
     #[error("{0}")]
     Bench(#[from] bench::BenchError),
     #[error("{0}")]
@@ -82,6 +86,10 @@ pub fn run_stream(command: StreamCommand) -> Result<(), CommandError> {
 
 pub fn run_health(arguments: &HealthArguments) -> Result<(), CommandError> {
     runtime()?.block_on(health::run(arguments))
+}
+
+pub fn run_move(arguments: &MoveArguments) -> Result<(), CommandError> {
+    runtime()?.block_on(moving::run(arguments))
 }
 
 pub fn run_bench(arguments: &BenchArguments) -> Result<(), CommandError> {

@@ -153,9 +153,15 @@ impl Triggers {
         }
         let triggers = Arc::new(triggers);
         if triggers.engine.is_shared() {
-            triggers.runtime()?.spawn(keep_following(Arc::downgrade(&triggers)));
+            triggers.follow_others()?;
         }
         Ok(triggers)
+    }
+
+    /// Begins to follow the changes of other nodes, once there may be some.
+    pub fn follow_others(self: &Arc<Self>) -> Result<(), TriggerError> {
+        self.runtime()?.spawn(keep_following(Arc::downgrade(self)));
+        Ok(())
     }
 
     /// Starts triggers that other nodes have added, and stops those that they have removed.

@@ -12,6 +12,7 @@ mod commands;
 mod cross_site;
 mod endpoint;
 mod local;
+mod moving;
 mod shutdown;
 mod sql;
 mod statements;

@@ -79,6 +79,7 @@ impl Encoder<'_> {
                     self.numbers.forget_log(log);
                     self.batch.delete_cf(self.database.log_ends(), log);
                 }
+                Mutation::SetLogEnd { log, end } => self.numbers.set_log_end(log, *end),
                 Mutation::Add { key, delta } => {
                     let Encoder { database, earlier, done, .. } = self;
                     self.numbers

@@ -34,7 +34,9 @@ pub(crate) struct Queue {
 #[derive(Default)]
 struct State {
     is_closed: bool,
-    /// Why writes are refused, after a failure.
+    /// Whether new writes wait ([`Queue::pause`]).
+    is_paused: bool,
+    /// Why writes are refused since a failure.
     failure: Option<String>,
     /// Changes with every failure. What was admitted before one must not be committed after it.
     epoch: u64,
@@ -67,6 +69,14 @@ pub(super) struct QueuedWrite {
     pub answer: oneshot::Sender<Result<CommitOutcome>>,
 }
 
+/// The right to queue one write.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Admission {
+    epoch: u64,
+    /// Whether a pause does not concern it.
+    is_exempt: bool,
+}
+
 /// Where a queued write gets its outcome.
 pub(super) type Answer = oneshot::Receiver<Result<CommitOutcome>>;
 
@@ -91,33 +101,39 @@ impl Queue {
         }
     }
 
-    /// Resolves to the current epoch as soon as one more write may be in flight.
-    pub fn poll_admission(&self, context: &mut Context<'_>) -> Poll<Result<u64>> {
+    /// Resolves as soon as one more write may be in flight.
+    pub(super) fn poll_admission(&self, context: &mut Context<'_>) -> Poll<Result<Admission>> {
         let mut state = self.state.lock();
         if let Err(error) = state.check_open() {
             return Poll::Ready(Err(error));
         }
-        let has_room = state.in_flight_writes < self.in_flight_writes_max
+        let has_room = !state.is_paused
+            && state.in_flight_writes < self.in_flight_writes_max
             && state.in_flight_bytes < self.in_flight_bytes_max;
         if has_room {
-            return Poll::Ready(Ok(state.epoch));
+            return Poll::Ready(Ok(Admission { epoch: state.epoch, is_exempt: false }));
         }
         // A task that is polled again for another reason is woken twice, which does no harm.
         state.blocked.push(context.waker().clone());
         Poll::Pending
     }
 
-    /// Gives a decided write its place in the commit order. Returns the place of its first mutation.
+    /// Gives a decided write its place in the commit order. Yields the place of its first mutation, or `None` if the
+    /// write must be admitted and decided again, because writes have been paused since.
     pub(super) fn push(
         &self,
-        epoch: u64,
+        admission: Admission,
         mutations: Arc<Vec<Mutation>>,
         are_declared: Vec<bool>,
-    ) -> Result<(u64, Answer)> {
+    ) -> Result<Option<(u64, Answer)>> {
         let (answer, receiver) = oneshot::channel();
         let size_bytes = mutations.iter().map(mutation_size_bytes).sum();
         let mut state = self.state.lock();
         state.check_open()?;
+        let Admission { epoch, is_exempt } = admission;
+        if state.is_paused && !is_exempt {
+            return Ok(None);
+        }
         if state.epoch != epoch {
             let detail = "the store recovered from a failure while this write was being decided";
             return Err(Error::Io { detail: detail.to_owned() });
@@ -131,7 +147,38 @@ impl Queue {
         let last_order = state.last_order;
         let write = QueuedWrite { mutations, are_declared, last_order, epoch, size_bytes, answer };
         state.queued.push_back(write);
-        Ok((first_order, receiver))
+        Ok(Some((first_order, receiver)))
+    }
+
+    /// Admits a write although writes are paused.
+    pub(super) fn exempt(&self) -> Admission {
+        Admission { epoch: self.epoch(), is_exempt: true }
+    }
+
+    /// Makes new writes wait until [`Queue::resume`].
+    pub fn pause(&self) {
+        self.state.lock().is_paused = true;
+    }
+
+    /// Resolves when nothing is in flight any more. Writes must be paused.
+    pub fn poll_drained(&self, context: &mut Context<'_>) -> Poll<Result<()>> {
+        let mut state = self.state.lock();
+        if let Err(error) = state.check_open() {
+            return Poll::Ready(Err(error));
+        }
+        if state.in_flight_writes == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        state.blocked.push(context.waker().clone());
+        Poll::Pending
+    }
+
+    pub fn resume(&self) {
+        let mut state = self.state.lock();
+        state.is_paused = false;
+        let blocked = std::mem::take(&mut state.blocked);
+        drop(state);
+        blocked.into_iter().for_each(Waker::wake);
     }
 
     /// Takes the writes of the next group. Only the leader calls this.
@@ -298,7 +345,7 @@ fn mutation_size_bytes(mutation: &Mutation) -> usize {
         + match mutation {
             Mutation::Put { key, value } => key.len() + value.len(),
             Mutation::Append { log, value, .. } => log.len() + value.len(),
-            Mutation::ForgetLog { log } => log.len(),
+            Mutation::ForgetLog { log } | Mutation::SetLogEnd { log, .. } => log.len(),
             Mutation::PutStamped(put) => put.clock.len() + put.key.len() + put.value.len(),
             Mutation::Advance { clock, .. } => clock.len(),
             Mutation::Delete { key } | Mutation::Add { key, .. } => key.len(),

@@ -11,6 +11,7 @@ mod disk_failure;
 #[cfg(target_os = "linux")]
 mod faults;
 mod forged_log;
+mod handover;
 mod ledger;
 mod overlap;
 #[cfg(target_os = "linux")]

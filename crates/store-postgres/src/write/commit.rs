@@ -382,7 +382,7 @@ impl<'a> Changes<'a> {
     }
 }
 
-/// Sends the deletions of ranges and logs.
+/// Ranges and logs that go, and logs whose end is set.
 fn send_removals<'a>(session: &'a Session, segment: &'a Segment, sent: &mut Sent<'a>) {
     for range in segment.ranges.iter().filter(|range| !range.is_empty()) {
         let delete = async move {
@@ -399,6 +399,17 @@ fn send_removals<'a>(session: &'a Session, segment: &'a Segment, sent: &mut Sent
             session.client.execute(&session.statements.forget_logs, &[&logs]).await.map(drop)
         };
         sent.push(forget.boxed());
+    }
+    if !segment.log_ends.is_empty() {
+        let set = async move {
+            let logs: Vec<&[u8]> = segment.log_ends.keys().map(|log| &log[..]).collect();
+            let ends = || segment.log_ends.values();
+            let lasts: Vec<i64> = ends().map(|end| end.sequence as i64).collect();
+            let stamps: Vec<i64> = ends().map(|end| end.stamp as i64).collect();
+            let parameters: [Parameter<'_>; 3] = [&logs, &lasts, &stamps];
+            session.client.execute(&session.statements.set_logs, &parameters).await.map(drop)
+        };
+        sent.push(set.boxed());
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use zenobe_store::{
-    Batch, Error, Key, KeyRange, Mutation, Result, Stamp, StampedPut, Value, decode_counter,
+    Batch, Error, Key, KeyRange, LogEnd, Mutation, Result, Stamp, StampedPut, Value, decode_counter,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,11 +66,13 @@ impl Ticks {
     }
 }
 
-/// Mutations that can be applied together: first the deletions of ranges and logs, then everything else.
+/// Mutations that can be applied together: first the deletions of ranges and logs, then the ends of logs that are set, then
+/// everything else.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Segment {
     pub ranges: Vec<KeyRange>,
     pub forgotten: Vec<Key>,
+    pub log_ends: BTreeMap<Key, LogEnd>,
     pub entries: BTreeMap<Key, Effect>,
     pub appends: Vec<Append>,
     /// In the order of their batches.
@@ -92,7 +94,7 @@ impl Segment {
 
     /// Whether it can share a segment with another write.
     pub fn is_mergeable(&self) -> bool {
-        self.ranges.is_empty() && self.forgotten.is_empty()
+        self.ranges.is_empty() && self.forgotten.is_empty() && self.log_ends.is_empty()
     }
 
     fn apply(&mut self, key: Key, effect: Effect) -> Result<()> {
@@ -155,7 +157,9 @@ pub fn segments(batch: Batch) -> Result<Vec<Segment>> {
                 check_log_key(&clock)?;
                 current.ticks.push(Ticks::Advance { clock, to });
             }
-            Mutation::DeleteRange { .. } | Mutation::ForgetLog { .. }
+            Mutation::DeleteRange { .. }
+            | Mutation::ForgetLog { .. }
+            | Mutation::SetLogEnd { .. }
                 if !current.ticks.is_empty() =>
             {
                 let detail = "a removal after what a clock stamps, in one batch".to_owned();
@@ -171,7 +175,15 @@ pub fn segments(batch: Batch) -> Result<Vec<Segment>> {
                 if current.has_begun() {
                     done.push(std::mem::take(&mut current));
                 }
+                current.log_ends.remove(&log);
                 current.forgotten.push(log);
+            }
+            Mutation::SetLogEnd { log, end } => {
+                check_log_key(&log)?;
+                if current.has_begun() {
+                    done.push(std::mem::take(&mut current));
+                }
+                current.log_ends.insert(log, end);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! The cases, by subject. Each opens the stores that it needs from its [`Backend`](super::Backend).
 
+mod copying;
 mod isolation;
 mod lifetime;
 mod logs_and_counters;
@@ -9,6 +10,7 @@ mod several_stores;
 mod stamps;
 mod writing;
 
+pub use copying::*;
 pub use isolation::*;
 pub use lifetime::*;
 pub use logs_and_counters::*;

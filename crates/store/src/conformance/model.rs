@@ -42,6 +42,9 @@ impl Model {
             Mutation::ForgetLog { log } => {
                 self.log_ends.remove(log);
             }
+            Mutation::SetLogEnd { log, end } => {
+                self.log_ends.insert(log.clone(), *end);
+            }
             Mutation::Add { key, delta } => {
                 let old = self.entries.get(key).map_or(0, |value| {
                     i64::from_be_bytes(value[..].try_into().expect("the model holds a counter"))
@@ -66,6 +69,10 @@ impl Model {
     fn advance(&mut self, clock: &Key, to: Stamp) {
         let end = self.log_ends.entry(clock.clone()).or_default();
         *end = end.advance(to);
+    }
+
+    pub fn log_ends(&self) -> Vec<(Key, LogEnd)> {
+        self.log_ends.iter().map(|(log, end)| (log.clone(), *end)).collect()
     }
 
     pub fn get(&self, key: &[u8]) -> Option<Value> {

@@ -50,6 +50,21 @@ async fn a_lease_is_taken_over_once_it_has_not_changed_for_its_period() {
     assert!(here.lease("w").await.unwrap().is_none());
 }
 
+/// An engine that had its store for itself begins to share it.
+#[tokio::test(start_paused = true)]
+async fn a_lease_of_an_engine_alone_ends_when_others_come() {
+    let (_store, _clock, here, there) = two_nodes().await;
+    let engine = here.engine();
+    engine.set_shared(false);
+    let lease = engine.lease("w").await.unwrap().expect("there is nobody else");
+    assert!(engine.is_fresh(&lease));
+    assert_eq!(engine.leases().await.unwrap(), [], "it costs nothing");
+    engine.set_shared(true);
+    assert!(!engine.is_fresh(&lease));
+    assert!(engine.lease("w").await.unwrap().is_some());
+    assert!(there.engine().lease("w").await.unwrap().is_none());
+}
+
 /// What counts is how long the observer has seen no change, not what any clock shows.
 #[tokio::test(start_paused = true)]
 async fn an_observer_that_comes_late_waits_for_a_whole_period() {

@@ -7,8 +7,8 @@ use crate::conformance::support::{
     block_on, commit, commit_locking, commit_together, entries, get, key, on_threads,
 };
 use crate::{
-    Batch, Decision, Direction, Error, KeyRange, Reader, Store, Value, WriteSet, decode_counter,
-    decode_log_entry, log_entry_key,
+    Batch, Decision, Direction, Error, KeyRange, LogEnd, Reader, Store, Value, WriteSet,
+    decode_counter, decode_log_entry, log_entry_key,
 };
 
 pub fn appends_are_numbered_from_one(backend: &dyn Backend) {
@@ -99,6 +99,40 @@ pub fn dropped_logs_start_anew(backend: &dyn Backend) {
     assert_eq!(outcome.sequences, [1, 2, 1, 3]);
     assert_eq!(commit(&*store, |batch| batch.append("log/a/", 1, "x")).sequences, [2]);
     assert_eq!(stamps(&*store, "log/a/"), [2, 2]);
+}
+
+/// A log whose end is set goes on from there, and every end can be listed.
+pub fn log_ends_can_be_set_and_listed(backend: &dyn Backend) {
+    let mut store = backend.open();
+    let end = |sequence, stamp| LogEnd { sequence, stamp };
+    let outcome = commit(&*store, |batch| {
+        batch.append("log/a/", 5, "x");
+        batch.set_log_end("log/a/", end(10, 70));
+        batch.set_log_end("log/b/", end(20, 7));
+        batch.append("log/a/", 6, "y");
+        batch.drop_log("log/c/");
+        batch.set_log_end("log/c/", end(1, 1));
+        batch.set_log_end("log/d/", end(9, 9));
+        batch.mutations.push(crate::Mutation::ForgetLog { log: key("log/d/") });
+    });
+    assert_eq!(outcome.sequences, [1, 11]);
+    assert_eq!(stamps(&*store, "log/a/"), [5, 70]);
+    if backend.survives_reopening() {
+        block_on(store.close()).expect("the store closes");
+        drop(store);
+        store = backend.open();
+    }
+    let listed = |start: &str, count_max| {
+        block_on(store.log_ends(start.as_bytes(), count_max)).expect("they can be read")
+    };
+    let ends =
+        [(key("log/a/"), end(11, 70)), (key("log/b/"), end(20, 7)), (key("log/c/"), end(1, 1))];
+    assert_eq!(listed("", 10), ends);
+    assert_eq!(listed("", 2), ends[..2]);
+    assert_eq!(listed("log/a0", 1), ends[1..2]);
+    assert_eq!(listed("log/d", 10), []);
+    assert_eq!(commit(&*store, |batch| batch.append("log/b/", 1, "x")).sequences, [21]);
+    assert_eq!(stamps(&*store, "log/b/"), [7]);
 }
 
 fn log_entries(reader: &dyn Reader, log: &str) -> Vec<(u64, Vec<u8>)> {

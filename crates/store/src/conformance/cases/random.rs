@@ -5,7 +5,10 @@ use crate::conformance::model::Model;
 use crate::conformance::support::{
     Random, block_on, commit_together, entries_up_to, get, key, snapshot,
 };
-use crate::{Batch, Decision, Direction, Key, KeyRange, Reader, Stamp, Store, Value, WriteSet};
+use crate::{
+    Batch, Decision, Direction, Key, KeyRange, LogEnd, Mutation, Reader, Stamp, Store, Value,
+    WriteSet,
+};
 
 const STEPS: usize = 600;
 /// Few enough keys that operations collide all the time.
@@ -40,6 +43,8 @@ pub fn random_operations_match_the_model(backend: &dyn Backend) {
         check_everything(&**snapshot, model);
     }
     check_everything(&*store, &model);
+    let ends = block_on(store.log_ends(&[], usize::MAX >> 1)).expect("they can be read");
+    assert_eq!(ends, model.log_ends());
 }
 
 fn write_once(store: &dyn Store, model: &mut Model, random: &mut Random) {
@@ -87,10 +92,10 @@ fn check_everything(reader: &dyn Reader, model: &Model) {
     }
 }
 
-fn random_batch(random: &mut Random) -> Batch {
+pub(crate) fn random_batch(random: &mut Random) -> Batch {
     let mut batch = Batch::new();
     for _ in 0..random.below(6) {
-        match random.below(10) {
+        match random.below(12) {
             0..=4 => {
                 let size_bytes = random.below(40);
                 batch.put(random_key(random), random.bytes(size_bytes));
@@ -104,6 +109,15 @@ fn random_batch(random: &mut Random) -> Batch {
                 // Counters have their own keys, because adding to other values is an error.
                 let delta = random.next_u64() as i64;
                 batch.add(format!("count/{}", random.below(3)), delta);
+            }
+            9 => {
+                let (sequence, stamp) = (1 + random.below(90) as u64, random.below(50) as u64);
+                let log = format!("log/{}/", random.below(3));
+                batch.set_log_end(log, LogEnd { sequence, stamp });
+            }
+            10 => {
+                let log = format!("log/{}/", random.below(3));
+                batch.mutations.push(Mutation::ForgetLog { log: log.into() });
             }
             _ => batch.delete_range(random_range(random)),
         }

@@ -1,0 +1,160 @@
+//! Moving a database while it is served.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use zenobe_engine::Engine;
+use zenobe_store::Store;
+use zenobe_store::copying::{self, Copy, Seal, SealState, measure};
+use zenobe_store_embedded::EmbeddedStore;
+
+use super::{
+    MoveError, MoveProgress, MoveStage, MoveSummary, Observer, failed, new_id, open, refused,
+};
+use crate::Database;
+use crate::options::{Location, Options};
+use crate::place::name_of;
+
+/// Writes may wait while this many changes are copied: some tens of milliseconds.
+const CHANGES_LEFT_MAX: usize = 256;
+
+impl Database {
+    /// Moves the database to an empty store while it is used, and goes on with that. Reads and writes that run meanwhile
+    /// don't fail; writes wait for a moment at the end. Calls `observe` now and then.
+    ///
+    /// The old directory is then sealed: it can't be opened by accident. The next process must be given the new place.
+    ///
+    /// # Errors
+    /// If the database is not in a directory, if the target is not empty, or if either fails. The database then stays
+    /// where it is.
+    pub async fn move_to(
+        &self,
+        to: &Location,
+        observe: impl Fn(MoveProgress) + Send + Sync + 'static,
+    ) -> Result<MoveSummary, MoveError> {
+        let mover = Mover {
+            engine: Arc::clone(&self.open.engine),
+            embedded: self.open.embedded.clone(),
+            options: self.open.options.clone(),
+            is_moving: Arc::clone(&self.open.is_moving),
+        };
+        let to = to.clone();
+        // The work goes on if the caller does not wait for it, and takes no time from the caller's runtime.
+        let moving = self.open.upkeep.runtime.spawn(async move {
+            let _alone = Alone::new(&mover.is_moving)?;
+            run(&mover, &to, &observe).await
+        });
+        let ended = |_| Err(MoveError::NotMovable("it is being closed"));
+        moving.await.unwrap_or_else(ended)
+    }
+}
+
+/// What a move needs of an open database. It must not keep the database itself open.
+struct Mover {
+    engine: Arc<Engine>,
+    embedded: Option<Arc<EmbeddedStore>>,
+    options: Options,
+    is_moving: Arc<AtomicBool>,
+}
+
+/// One move at a time.
+struct Alone<'a>(&'a AtomicBool);
+
+impl<'a> Alone<'a> {
+    fn new(is_moving: &'a AtomicBool) -> Result<Alone<'a>, MoveError> {
+        match is_moving.swap(true, Ordering::SeqCst) {
+            true => Err(MoveError::NotMovable("it is being moved already")),
+            false => Ok(Alone(is_moving)),
+        }
+    }
+}
+
+impl Drop for Alone<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::SeqCst);
+    }
+}
+
+async fn run(
+    mover: &Mover,
+    to: &Location,
+    observe: &Observer<'_>,
+) -> Result<MoveSummary, MoveError> {
+    let Some(source) = &mover.embedded else {
+        return Err(MoveError::NotMovable(
+            "only a database in a directory can be moved while it is served",
+        ));
+    };
+    if source.is_handed_over() {
+        return Err(MoveError::NotMovable(
+            "it has been moved already; restart it at its new place",
+        ));
+    }
+    let (from_name, to_name) = (name_of(&mover.options.location), name_of(to));
+    if *to == Location::Memory {
+        return Err(MoveError::Memory);
+    }
+    if from_name == to_name {
+        return Err(MoveError::SamePlace(from_name));
+    }
+    let target = open(to, &mover.options).await?;
+    let moved = copy(mover, source, &target, &from_name, &to_name, observe).await;
+    if moved.is_err() {
+        // The source goes on. Nothing is lost if the target can't be closed.
+        let _ = target.close().await;
+    }
+    moved
+}
+
+async fn copy(
+    mover: &Mover,
+    source: &EmbeddedStore,
+    target: &Arc<dyn Store>,
+    from: &str,
+    to: &str,
+    observe: &Observer<'_>,
+) -> Result<MoveSummary, MoveError> {
+    let tap = source.tap();
+    let mut progress = MoveProgress::default();
+    observe(progress);
+    progress.total = measure(source).await.map_err(MoveError::Copy)?;
+    let stage = parking_lot::Mutex::new(MoveStage::Copying);
+    let report = |copied| {
+        let stage = *stage.lock();
+        observe(MoveProgress { stage, copied, ..progress });
+    };
+    let (id, options) = (new_id(), copying::Options::default());
+    let copy = Copy::begin(source, &**target, Some(&tap), (id, from), options, &report).await;
+    let mut copy = copy.map_err(refused(to))?;
+    copy.entries().await.map_err(MoveError::Copy)?;
+    *stage.lock() = MoveStage::Following;
+    copy.logs().await.map_err(MoveError::Copy)?;
+    copy.catch_up(CHANGES_LEFT_MAX).await.map_err(MoveError::Copy)?;
+
+    *stage.lock() = MoveStage::Pausing;
+    let begin = Instant::now();
+    let paused = source.pause_writes().await.map_err(failed(from))?;
+    copy.catch_up_at_last().await.map_err(MoveError::Copy)?;
+    copy.logs().await.map_err(MoveError::Copy)?;
+    // From the next step on, others can open the target.
+    mover.engine.set_shared(target.is_shared());
+    let seal = Seal { id, to: to.to_owned(), state: SealState::Moved };
+    let switched = match copy.finish().await {
+        Ok(()) => paused.seal(&seal).await.map_err(failed(from)),
+        Err(error) => Err(MoveError::Copy(error)),
+    };
+    if let Err(error) = switched {
+        mover.engine.set_shared(false);
+        // The source goes on, so the target must not look complete.
+        if let Err(error) = copy.reopen().await {
+            tracing::error!(%error, to, "a move failed, and the target may look complete; do not use it");
+        }
+        return Err(error);
+    }
+    paused.hand_over(Arc::clone(target));
+    let (copied, pause) = (copy.progress(), begin.elapsed());
+    tracing::info!(from, to, ?pause, rows = copied.done.rows, "the database has moved");
+    observe(MoveProgress { stage: MoveStage::Done, copied, ..progress });
+    Ok(MoveSummary { copied, pause })
+}

@@ -1,0 +1,280 @@
+//! `zenobe move`: moves a database to another store.
+
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use hyper::Method;
+use rustix::fs::Mode;
+use serde_json::{Value, json};
+use zenobe_database::{
+    Durability, Location, MoveProgress, MoveStage, Options, PostgresUrl, abandon_move, move_data,
+    name_of,
+};
+use zenobe_load::human_count;
+
+use super::connection::{Connection, ConnectionArguments};
+use super::{CommandError, print_line};
+
+/// How often a server that moves itself is asked how far it is.
+const ASK_INTERVAL: Duration = Duration::from_millis(200);
+/// How often a line is printed where it can't be replaced.
+const LINE_INTERVAL: Duration = Duration::from_secs(10);
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "With --from, no server may use either store. Without it, the server at --endpoint copies itself while it serves, \
+makes writes wait for a moment, and goes on with the new store; its directory must not be served again.\n\n\
+A store is a data directory or postgres://USER:PASSWORD@HOST/DATABASE. Every user of a machine can read a command line, so a password \
+belongs into ZENOBE_MOVE_FROM or ZENOBE_MOVE_TO.\n\n\
+Every range is compared by its checksum after it was copied. A move that is cut off is continued by the same command.\n\n\
+Examples:\n  zenobe move --from ./zenobe-data --to postgres://zenobe@db.example.com/zenobe\n  \
+zenobe move --from postgres://zenobe@db.example.com/zenobe --to ./zenobe-data\n  \
+zenobe move --endpoint http://127.0.0.1:8000 --to postgres://zenobe@db.example.com/zenobe\n  \
+zenobe move --from ./zenobe-data --abandon"
+)]
+pub struct MoveArguments {
+    /// Data directory or PostgreSQL to move; without it, the running server moves itself
+    #[arg(long, env = "ZENOBE_MOVE_FROM", value_name = "STORE", value_parser = parse_place)]
+    from: Option<Location>,
+    /// Empty or new data directory, or an empty PostgreSQL
+    #[arg(
+        long,
+        env = "ZENOBE_MOVE_TO",
+        value_name = "STORE",
+        value_parser = parse_place,
+        required_unless_present = "abandon"
+    )]
+    to: Option<Location>,
+    /// Make a store usable again that was being moved, or has been
+    #[arg(long, requires = "from", conflicts_with = "to")]
+    abandon: bool,
+    #[command(flatten)]
+    connection: ConnectionArguments,
+}
+
+/// A store by the text that names it.
+pub fn parse_place(text: &str) -> Result<Location, String> {
+    if text.is_empty() {
+        return Err(
+            "expected a directory or a URL such as postgres://user@host/database".to_owned()
+        );
+    }
+    match text.split_once("://") {
+        Some(_) => Ok(Location::Postgres { url: text.parse::<PostgresUrl>()? }),
+        None => Ok(Location::Directory { path: text.into(), durability: Durability::Sync }),
+    }
+}
+
+pub async fn run(arguments: &MoveArguments) -> Result<(), CommandError> {
+    match (&arguments.from, &arguments.to) {
+        (Some(from), Some(to)) => run_offline(from, to).await,
+        (Some(from), None) => {
+            let to = abandon_move(from, &Options::default()).await?;
+            let from = name_of(from);
+            print_line(&format!("{from} can be served again; do not use the copy at {to}"))
+        }
+        (None, Some(to)) => run_online(arguments, to).await,
+        (None, None) => unreachable!("one of them is required"),
+    }
+}
+
+async fn run_offline(from: &Location, to: &Location) -> Result<(), CommandError> {
+    // Only the owner may read the files that are created.
+    rustix::process::umask(Mode::RWXG | Mode::RWXO);
+    crate::open_files::raise_limit(0);
+    let display = parking_lot::Mutex::new(Display::new());
+    let observe = |progress: MoveProgress| display.lock().show(&Shown::of(progress));
+    let moved = move_data(from, to, &Options::default(), &observe).await;
+    display.lock().end();
+    let summary = moved?;
+    let (from, ranges) = (name_of(from), human_count(summary.copied.ranges));
+    let copied = summary.copied.done;
+    let to = serve_option(to);
+    print_line(&format!(
+        "moved {} rows, {} bytes; the checksums of {ranges} ranges agree\n\
+         serve it with {to}; {from} is sealed",
+        human_count(copied.rows),
+        human_count(copied.bytes),
+    ))
+}
+
+async fn run_online(arguments: &MoveArguments, to: &Location) -> Result<(), CommandError> {
+    let connection = Connection::new(&arguments.connection)?;
+    let mut display = Display::new();
+    let text = match to {
+        Location::Postgres { url } => url.with_password().to_owned(),
+        Location::Directory { path, .. } => path.display().to_string(),
+        Location::Memory => unreachable!("no text names it"),
+    };
+    let mut status = connection.admin(Method::POST, "move", Some(&json!({ "to": text }))).await?;
+    while !["done", "failed"].contains(&status["stage"].as_str().unwrap_or_default()) {
+        display.show(&Shown::parse(&status));
+        tokio::time::sleep(ASK_INTERVAL).await;
+        status = connection.admin(Method::GET, "move", None).await?;
+    }
+    display.end();
+    if let Some(error) = status["error"].as_str() {
+        return Err(CommandError::Refused(error.to_owned()));
+    }
+    let number = |value: &Value| human_count(value.as_u64().unwrap_or_default());
+    print_line(&format!(
+        "moved {} rows, {} bytes and {} changes; the checksums of {} ranges agree\n\
+         writes waited for {} ms; the server goes on with the new store\n\
+         start it with {} from now on; its old directory is sealed",
+        number(&status["copied"]["rows"]),
+        number(&status["copied"]["bytes"]),
+        number(&status["copied"]["changes"]),
+        number(&status["copied"]["ranges"]),
+        number(&status["pause_ms"]),
+        serve_option(to),
+    ))
+}
+
+/// How to serve a store.
+fn serve_option(location: &Location) -> String {
+    let name = name_of(location);
+    match location {
+        Location::Directory { .. } => format!("--data {name}"),
+        _ => format!("--store {name}"),
+    }
+}
+
+/// What is shown of a move, whoever carries it out.
+struct Shown {
+    stage: &'static str,
+    rows: u64,
+    bytes: u64,
+    bytes_total: u64,
+    changes: u64,
+}
+
+impl Shown {
+    fn of(progress: MoveProgress) -> Shown {
+        let stage = match progress.stage {
+            MoveStage::Counting => "counting",
+            MoveStage::Copying => "copying",
+            MoveStage::Following => "following",
+            MoveStage::Pausing | MoveStage::Done => "finishing",
+        };
+        let (done, total) = (progress.copied.done, progress.total);
+        let (rows, bytes, bytes_total) = (done.rows, done.bytes, total.bytes);
+        Shown { stage, rows, bytes, bytes_total, changes: progress.copied.changes }
+    }
+
+    fn parse(status: &Value) -> Shown {
+        let stage = match status["stage"].as_str() {
+            Some("counting") => "counting",
+            Some("copying") => "copying",
+            Some("following") => "following",
+            _ => "finishing",
+        };
+        let number = |value: &Value| value.as_u64().unwrap_or_default();
+        Shown {
+            stage,
+            rows: number(&status["copied"]["rows"]),
+            bytes: number(&status["copied"]["bytes"]),
+            bytes_total: number(&status["total"]["bytes"]),
+            changes: number(&status["copied"]["changes"]),
+        }
+    }
+}
+
+/// A line on standard error that is replaced, or one now and then where it can't be.
+struct Display {
+    in_place: bool,
+    /// When copying began, and what had been copied then.
+    begin: Option<(Instant, u64)>,
+    shown_at: Option<Instant>,
+}
+
+impl Display {
+    fn new() -> Display {
+        Display { in_place: std::io::stderr().is_terminal(), begin: None, shown_at: None }
+    }
+
+    fn show(&mut self, shown: &Shown) {
+        let interval = if self.in_place { ASK_INTERVAL / 2 } else { LINE_INTERVAL };
+        let now = Instant::now();
+        if shown.stage == "copying" && self.begin.is_none() {
+            self.begin = Some((now, shown.bytes));
+        }
+        if self.shown_at.is_some_and(|shown_at| now < shown_at + interval) {
+            return;
+        }
+        self.shown_at = Some(now);
+        let line = self.begin.map_or_else(
+            || shown.stage.to_owned(),
+            |(begin, bytes)| describe(shown, now - begin, bytes),
+        );
+        match self.in_place {
+            true => eprint!("\r\x1b[2K{line}"),
+            false => eprintln!("{line}"),
+        }
+        let _ = std::io::stderr().flush();
+    }
+
+    /// Clears the live line, if there is one.
+    fn end(&self) {
+        if self.in_place {
+            eprint!("\r\x1b[2K");
+        }
+    }
+}
+
+fn describe(shown: &Shown, elapsed: Duration, bytes_before: u64) -> String {
+    let Shown { stage, rows, bytes, bytes_total, changes } = shown;
+    let total = (*bytes_total).max(*bytes).max(1);
+    let percent = bytes * 100 / total;
+    let filled = (bytes * 20 / total) as usize;
+    let per_second = (bytes - bytes_before) as f64 / elapsed.as_secs_f64().max(0.001);
+    let left = match per_second {
+        rate if rate < 1.0 => "unknown".to_owned(),
+        rate => duration((total - bytes) as f64 / rate),
+    };
+    let mut line = format!(
+        "{stage} [{:<20}] {percent:>3} %  {} of {} bytes, {} rows, {}/s, {left} left",
+        "#".repeat(filled),
+        human_count(*bytes),
+        human_count(total),
+        human_count(*rows),
+        human_count(per_second as u64),
+    );
+    if *changes > 0 {
+        line += &format!(", {} changes since", human_count(*changes));
+    }
+    line
+}
+
+fn duration(seconds: f64) -> String {
+    let seconds = seconds.ceil() as u64;
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_a_directory_or_a_url() {
+        assert!(matches!(parse_place("./data"), Ok(Location::Directory { .. })));
+        assert!(matches!(parse_place("postgres://u@h/d"), Ok(Location::Postgres { .. })));
+        assert!(parse_place("mysql://u@h/d").is_err());
+        assert!(parse_place("").is_err());
+    }
+
+    #[test]
+    fn the_line_says_how_much_how_fast_and_how_long() {
+        let shown =
+            Shown { stage: "copying", rows: 5, bytes: 3_000, bytes_total: 12_000, changes: 7 };
+        let line = describe(&shown, Duration::from_secs(2), 1_000);
+        assert!(line.starts_with("copying [#####               ]  25 %"), "{line}");
+        assert!(line.ends_with("9 s left, 7 changes since"), "{line}");
+        assert_eq!(duration(59.5), "1 min 0 s");
+        assert_eq!(duration(7_300.0), "2 h 1 min");
+    }
+}

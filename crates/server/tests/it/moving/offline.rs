@@ -1,0 +1,151 @@
+use serde_json::json;
+use zenobe_testing::{Postgres, Process, TemporaryDirectory, wait_until};
+
+use super::{
+    content, create_plain_table, move_command, name, refuse, rows, run, scan, serve, serve_command,
+    succeed, text,
+};
+use crate::commands::zenobe;
+
+/// Nothing changes on the way to a PostgreSQL and back: neither what clients see, nor what they go on with.
+#[test]
+fn everything_arrives_there_and_back_again() {
+    let directory = TemporaryDirectory::new("move-round-trip");
+    let (here, back) = (directory.path().join("here"), directory.path().join("back"));
+    let (here, back) = (text(&here), text(&back));
+    let there = &Postgres::shared().database();
+    let server = serve(here);
+    let mut client = server.client();
+    content::fill(&mut client);
+    let iterators = content::iterators(&mut client, "LATEST");
+    let seen = content::see(&mut client);
+    server.stop();
+
+    let said = succeed(&mut move_command(here, there));
+    assert!(said.contains("checksums") && said.contains(name(there)), "{said}");
+    refuse(&mut serve_command(here), &["was moved to", name(there), "--abandon"]);
+    refuse(&mut move_command(here, there), &["was moved to", "already"]);
+    let server = serve(there);
+    let mut client = server.client();
+    assert_eq!(content::see(&mut client), seen);
+    content::check_it_goes_on(&mut client, iterators);
+    let iterators = content::iterators(&mut client, "LATEST");
+    let seen = content::see(&mut client);
+    server.stop();
+
+    succeed(&mut move_command(there, back));
+    refuse(&mut serve_command(there), &["was moved to", back]);
+    let server = serve(back);
+    let mut client = server.client();
+    assert_eq!(content::see(&mut client), seen);
+    content::check_it_goes_on(&mut client, iterators);
+    server.stop();
+    // Whoever insists can have the old copy.
+    let said = succeed(&mut zenobe(&["move", "--from", there, "--abandon"]));
+    assert!(said.contains("can be served again"), "{said}");
+    serve(there).stop();
+}
+
+#[test]
+fn only_what_is_there_is_moved_and_only_to_an_empty_place() {
+    let directory = TemporaryDirectory::new("move-refusals");
+    let path = |name: &str| text(&directory.path().join(name)).to_owned();
+    let (full, other, new) = (path("full"), path("other"), path("new"));
+    for place in [&full, &other] {
+        let server = serve(place);
+        create_plain_table(&mut server.client(), "counters");
+        server.stop();
+    }
+    refuse(&mut move_command(&path("missing"), &new), &["no data directory"]);
+    refuse(&mut move_command(&full, &other), &["is not empty"]);
+    refuse(&mut move_command(&full, &full), &["to itself"]);
+    refuse(&mut move_command(&full, "mysql://h/d"), &["postgres://"]);
+    refuse(&mut zenobe(&["move", "--from", &full]), &["--to"]);
+    refuse(&mut zenobe(&["move", "--from", &full, "--abandon"]), &["is not being moved"]);
+    let there = Postgres::shared().database();
+    refuse(&mut move_command(&there, &new), &["nothing to move"]);
+    let server = serve(&full);
+    refuse(&mut move_command(&full, &new), &["has it open"]);
+    server.stop();
+    // None of this has changed anything.
+    serve(&full).stop();
+    serve(&other).stop();
+}
+
+/// A node that was forgotten can't write to what has been moved away.
+#[test]
+fn a_node_on_the_old_store_writes_nothing_any_more() {
+    let directory = TemporaryDirectory::new("move-fence");
+    let new = directory.path().join("new");
+    let there = Postgres::shared().database();
+    let forgotten = serve(&there);
+    let mut client = forgotten.client();
+    create_plain_table(&mut client, "counters");
+    let put = json!({"TableName": "counters", "Item": {"pk": {"S": "a"}}});
+    client.expect("PutItem", &put);
+    succeed(&mut move_command(&there, text(&new)));
+    let other = json!({"TableName": "counters", "Item": {"pk": {"S": "b"}}});
+    let reply = client.call("PutItem", &other).expect("an answer");
+    assert_eq!(reply.status, 500, "{}", reply.body);
+    forgotten.kill();
+}
+
+/// Killed at any moment, a move is continued by the same command; until then neither store is served.
+#[test]
+fn a_move_that_is_killed_goes_on() {
+    let directory = TemporaryDirectory::new("move-killed");
+    let here = directory.path().join("here");
+    let here = text(&here);
+    let there = &Postgres::shared().database();
+    let server = serve(here);
+    let mut client = server.client();
+    create_plain_table(&mut client, "counters");
+    for batch in 0..120 {
+        let put = |number: usize| {
+            let item = json!({
+                "pk": {"S": format!("{batch}/{number}")}, "text": {"S": "x".repeat(15_000)},
+            });
+            json!({"PutRequest": {"Item": item}})
+        };
+        let puts: Vec<_> = (0..25).map(put).collect();
+        client.expect("BatchWriteItem", &json!({"RequestItems": {"counters": puts}}));
+    }
+    let items = scan(&mut client, &json!({"TableName": "counters"}));
+    assert_eq!(items.len(), 3_000);
+    server.stop();
+
+    let mut copied = 0;
+    let mut kills = 0;
+    loop {
+        let mut moving = Process::start(&mut move_command(here, there)).unwrap();
+        let mut is_over = false;
+        wait_until(|| {
+            is_over = moving.ended().is_some();
+            is_over || rows(there) > copied + 400
+        });
+        if is_over {
+            // The last kill may have come after the last step.
+            let said = moving.output().text();
+            let is_done = said.contains("was moved to") && said.contains("already");
+            assert!(moving.ended().unwrap().success() || is_done, "{said}");
+            break;
+        }
+        moving.kill();
+        kills += 1;
+        let now = rows(there);
+        assert!(now >= copied, "what was copied stays");
+        copied = now;
+        if run(&mut move_command("/nonexistent", there)).status.success() {
+            panic!("there is nothing to move");
+        }
+        if copied < 3_000 {
+            refuse(&mut serve_command(here), &["is being moved to", "--abandon"]);
+            refuse(&mut serve_command(there), &["unfinished copy of", here]);
+        }
+    }
+    assert!(kills >= 2, "{kills} kills");
+    refuse(&mut serve_command(here), &["was moved to"]);
+    let server = serve(there);
+    assert_eq!(scan(&mut server.client(), &json!({"TableName": "counters"})), items);
+    server.stop();
+}

@@ -1,0 +1,123 @@
+//! Handing a store over to another while it is in use.
+//!
+//! Whoever copies the store opens a [`TapGuard`], which names what changes meanwhile. When little is left, it
+//! pauses writes ([`PausedWrites`]): they wait, reads go on. What is in flight is finished and copied. Then the
+//! store is sealed and handed over. From then on its handle passes everything to its successor, and the waiting writes
+//! go on there as if nothing had happened. Nothing of this is on the path of a read or a write before: both look for
+//! a successor only when the store turns out to be closed.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+
+use zenobe_store::copying::{self, Seal, Tail, Touched};
+use zenobe_store::{Batch, Decision, Key, LogEnd, Result, Store, Value, WriteSet};
+
+use crate::commit;
+use crate::counters::decode_log_end;
+use crate::inner::Inner;
+use crate::rocks_database::rocksdb_error;
+use crate::{CommitThread, EmbeddedStore, finish, spawn};
+
+impl EmbeddedStore {
+    /// Begins to record what changes. There may be one at a time.
+    pub fn tap(&self) -> TapGuard {
+        self.inner.tap.open();
+        TapGuard { inner: Arc::clone(&self.inner) }
+    }
+
+    /// Makes writes wait, until the result is dropped, and finishes those in flight.
+    pub async fn pause_writes(&self) -> Result<PausedWrites> {
+        self.inner.queue.pause();
+        let paused = PausedWrites {
+            inner: Arc::clone(&self.inner),
+            commit_thread: Arc::clone(&self.commit_thread),
+        };
+        poll_fn(|context| self.inner.queue.poll_drained(context)).await?;
+        Ok(paused)
+    }
+
+    /// Whether another store has taken over.
+    pub fn is_handed_over(&self) -> bool {
+        self.successor().is_some()
+    }
+
+    pub(crate) fn successor(&self) -> Option<&Arc<dyn Store>> {
+        self.inner.successor.get()
+    }
+}
+
+/// Records changes until it is dropped.
+pub struct TapGuard {
+    inner: Arc<Inner>,
+}
+
+impl Tail for TapGuard {
+    fn take(&self) -> copying::Result<Touched> {
+        self.inner.tap.take()
+    }
+}
+
+impl Drop for TapGuard {
+    fn drop(&mut self) {
+        self.inner.tap.close();
+    }
+}
+
+/// Writes wait for as long as this exists.
+pub struct PausedWrites {
+    inner: Arc<Inner>,
+    commit_thread: Arc<CommitThread>,
+}
+
+impl PausedWrites {
+    /// Writes the row that says where the content has gone.
+    pub async fn seal(&self, seal: &Seal) -> Result<()> {
+        let keys = [Seal::key()];
+        let mut decide = |_: &[Option<Value>]| {
+            let mut batch = Batch::new();
+            batch.put(Seal::key(), seal.encode());
+            Decision::Commit(batch)
+        };
+        let set = WriteSet { guards: &[], keys: &keys };
+        commit::write_in_pause(&self.inner, set, &mut decide).await.map(drop)
+    }
+
+    /// Has `successor` answer everything from now on, and closes the files in the background.
+    pub fn hand_over(self, successor: Arc<dyn Store>) {
+        self.inner.hand_over(successor);
+        let (inner, commit_thread) = (Arc::clone(&self.inner), Arc::clone(&self.commit_thread));
+        if let Err(error) = spawn("zenobe-close", move || finish(&inner, &commit_thread)) {
+            tracing::warn!("the files are closed when the process ends: {error}");
+        }
+    }
+}
+
+impl Drop for PausedWrites {
+    fn drop(&mut self) {
+        self.inner.queue.resume();
+    }
+}
+
+/// The ends of logs, as the last commit left them.
+pub(crate) async fn log_ends(
+    inner: &Inner,
+    start: &[u8],
+    count_max: usize,
+) -> Result<Vec<(Key, LogEnd)>> {
+    let snapshot = inner.published.wait().await?;
+    let database = snapshot.database();
+    let mut entries = database.rocks().raw_iterator_cf(database.log_ends());
+    entries.seek(start);
+    let mut found = Vec::new();
+    while found.len() < count_max
+        && let Some((log, end)) = entries.item()
+    {
+        let end = decode_log_end(end).ok_or_else(|| zenobe_store::Error::Corrupt {
+            detail: format!("the end of a log in {} bytes, expected 16", end.len()),
+        })?;
+        found.push((Key::copy_from_slice(log), end));
+        entries.next();
+    }
+    entries.status().map_err(|error| rocksdb_error(&error))?;
+    Ok(found)
+}

@@ -1,0 +1,68 @@
+//! What has changed in a source while it is copied.
+
+use std::collections::BTreeSet;
+
+use super::Result;
+use crate::{CommitOutcome, Key, KeyRange, Mutation, log_entry_key};
+
+/// Tells which keys have changed.
+pub trait Tail: Send + Sync {
+    /// What has changed since the last call, or since the tail began. A read of the source that
+    /// starts later sees all of these changes.
+    ///
+    /// # Errors
+    /// If changes may have been missed.
+    fn take(&self) -> Result<Touched>;
+}
+
+/// Changed keys. Their values are to be read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Touched {
+    pub keys: BTreeSet<Key>,
+    pub ranges: Vec<KeyRange>,
+    /// Keys to which stamps are added: everything that begins with one may have changed.
+    pub stamped: BTreeSet<Key>,
+    /// Logs whose end has changed.
+    pub logs: BTreeSet<Key>,
+}
+
+impl Touched {
+    /// Adds what a committed batch has changed.
+    pub fn add(&mut self, mutations: &[Mutation], outcome: &CommitOutcome) {
+        let mut sequences = outcome.sequences.iter();
+        for mutation in mutations {
+            match mutation {
+                Mutation::Put { key, .. }
+                | Mutation::Delete { key }
+                | Mutation::Add { key, .. } => {
+                    self.keys.insert(key.clone());
+                }
+                Mutation::DeleteRange { range } => self.ranges.push(range.clone()),
+                Mutation::Append { log, .. } => {
+                    let sequence = sequences.next().expect("every append has a number");
+                    self.keys.insert(log_entry_key(log, *sequence));
+                    self.logs.insert(log.clone());
+                }
+                Mutation::ForgetLog { log } | Mutation::SetLogEnd { log, .. } => {
+                    self.logs.insert(log.clone());
+                }
+                Mutation::PutStamped(put) => {
+                    self.stamped.insert(put.key.clone());
+                    self.logs.insert(put.clock.clone());
+                }
+                // A clock is a log without entries.
+                Mutation::Advance { clock, .. } => {
+                    self.logs.insert(clock.clone());
+                }
+            }
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.keys.len() + self.ranges.len() + self.stamped.len() + self.logs.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

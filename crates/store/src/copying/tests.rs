@@ -1,0 +1,301 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+
+use super::*;
+use crate::conformance::{Random, block_on, commit, entries};
+use crate::layer::Layer;
+use crate::memory::MemoryStore;
+use crate::{Batch, CommitOutcome, Decide, Decision, LogEnd, Mutation, Value, Visitor, WriteSet};
+
+const CHUNK: usize = 2_000;
+
+fn filled(rows: usize) -> Arc<MemoryStore> {
+    let store = MemoryStore::new();
+    for row in 0..rows {
+        commit(&store, |batch| {
+            batch.put(format!("row/{row:05}"), vec![row as u8; 100]);
+            batch.append("log/", row as u64, "entry");
+            batch.add("count", 1);
+        });
+    }
+    Arc::new(store)
+}
+
+async fn copy_all(
+    source: &dyn Store,
+    target: &dyn Store,
+    tail: Option<&dyn Tail>,
+    id: u64,
+) -> Result<Progress> {
+    let options = Options { chunk_bytes: CHUNK };
+    let mut copy = Copy::begin(source, target, tail, (id, "source"), options, &|_| {}).await?;
+    copy.entries().await?;
+    copy.logs().await?;
+    copy.catch_up(0).await?;
+    copy.finish().await?;
+    Ok(copy.progress())
+}
+
+type Contents = (Vec<(Vec<u8>, Vec<u8>)>, Vec<(Key, LogEnd)>);
+
+fn contents(store: &dyn Store) -> Contents {
+    let mut found = entries(store, KeyRange::all(), Direction::Forward);
+    found.retain(|(key, _)| !key.starts_with(RESERVED));
+    (found, block_on(store.log_ends(&[], 1_000)).unwrap())
+}
+
+/// What goes wrong in the target's writes.
+enum Fault {
+    /// Everything from this write on fails, as if the process had died.
+    DiesAt(usize),
+    /// This write loses an entry, or changes one.
+    Loses(usize),
+    Changes(usize),
+    LosesLogs,
+}
+
+struct FaultyTarget {
+    below: Arc<dyn Store>,
+    fault: Fault,
+    writes: AtomicUsize,
+}
+
+impl FaultyTarget {
+    fn new(below: &Arc<dyn Store>, fault: Fault) -> FaultyTarget {
+        FaultyTarget { below: Arc::clone(below), fault, writes: AtomicUsize::new(0) }
+    }
+
+    fn damage(&self, write: usize, batch: &mut Batch) {
+        let is_put = |mutation: &Mutation| matches!(mutation, Mutation::Put { .. });
+        let put = batch.mutations.iter().position(is_put);
+        match self.fault {
+            Fault::Loses(at) if at == write => {
+                batch.mutations.remove(put.unwrap());
+            }
+            Fault::Changes(at) if at == write => {
+                if let Mutation::Put { value, .. } = &mut batch.mutations[put.unwrap()] {
+                    *value = [&value[1..], b"!"].concat().into();
+                }
+            }
+            Fault::LosesLogs => {
+                batch.mutations.retain(|mutation| !matches!(mutation, Mutation::SetLogEnd { .. }))
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Layer for FaultyTarget {
+    fn below(&self) -> &Arc<dyn Store> {
+        &self.below
+    }
+
+    fn write<'a>(
+        &'a self,
+        set: WriteSet<'a>,
+        decide: &'a mut Decide<'a>,
+    ) -> BoxFuture<'a, crate::Result<CommitOutcome>> {
+        let write = self.writes.fetch_add(1, Ordering::SeqCst);
+        async move {
+            if matches!(self.fault, Fault::DiesAt(at) if write >= at) {
+                return Err(Error::Closed);
+            }
+            let mut damaging = |reads: &[Option<Value>]| match decide(reads) {
+                Decision::Commit(mut batch) => {
+                    self.damage(write, &mut batch);
+                    Decision::Commit(batch)
+                }
+                Decision::Abort => Decision::Abort,
+            };
+            self.below.write(set, &mut damaging).await
+        }
+        .boxed()
+    }
+}
+
+#[test]
+fn a_copy_continues_wherever_it_was_cut_off() {
+    let source = filled(300);
+    let whole = block_on(copy_all(&*source, &MemoryStore::new(), None, 1)).unwrap();
+    let mut at = 0;
+    loop {
+        let target: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let faulty = FaultyTarget::new(&target, Fault::DiesAt(at));
+        let first = block_on(copy_all(&*source, &faulty, None, 1));
+        let is_done = first.is_ok();
+        if !is_done && at > 0 {
+            let obstacle = block_on(check_servable(&*target)).unwrap();
+            assert!(matches!(obstacle, Some(Obstacle::Incomplete(_))), "{obstacle:?}");
+            let second = block_on(copy_all(&*source, &*target, None, 1)).unwrap();
+            assert_eq!(second.done, whole.done);
+            // Only what was not verified yet is copied again.
+            let left_out = whole.ranges - second.ranges;
+            let verified = (at as u64).saturating_sub(2).min(whole.ranges - 1);
+            assert_eq!(left_out, verified, "cut off at {at}");
+        }
+        if is_done || at > 0 {
+            assert_eq!(contents(&*target), contents(&*source));
+            assert_eq!(block_on(check_servable(&*target)).unwrap(), None);
+        }
+        if is_done {
+            break;
+        }
+        at += 1;
+    }
+    assert!(at > 10, "{at} writes");
+}
+
+/// The source was used in between, so nothing of the first copy is believed.
+#[test]
+fn a_copy_of_what_has_changed_since_is_compared_from_the_start() {
+    let source = filled(300);
+    let target: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let faulty = FaultyTarget::new(&target, Fault::DiesAt(12));
+    block_on(copy_all(&*source, &faulty, None, 1)).unwrap_err();
+    commit(&*source, |batch| {
+        batch.delete("row/00003");
+        batch.put("row/00004x", "new");
+        batch.drop_log("log/");
+        batch.append("other/", 1, "x");
+    });
+    block_on(copy_all(&*source, &*target, None, 2)).unwrap();
+    assert_eq!(contents(&*target), contents(&*source));
+}
+
+#[test]
+fn what_comes_back_different_ends_the_copy() {
+    let source = filled(300);
+    for fault in [Fault::Loses(3), Fault::Changes(3), Fault::Loses(2), Fault::LosesLogs] {
+        let target: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let faulty = FaultyTarget::new(&target, fault);
+        let copied = block_on(copy_all(&*source, &faulty, None, 1));
+        assert!(matches!(copied, Err(CopyError::Differs { .. })), "{copied:?}");
+        let obstacle = block_on(check_servable(&*target)).unwrap();
+        assert!(matches!(obstacle, Some(Obstacle::Incomplete(_))), "{obstacle:?}");
+        // The damaged range is not among those that are believed.
+        block_on(copy_all(&*source, &*target, None, 1)).unwrap();
+        assert_eq!(contents(&*target), contents(&*source));
+    }
+}
+
+#[test]
+fn only_an_empty_target_is_filled() {
+    let source = filled(3);
+    let used = filled(1);
+    let copied = block_on(copy_all(&*source, &*used, None, 1));
+    assert!(matches!(copied, Err(CopyError::NotEmpty)), "{copied:?}");
+    let numbered = MemoryStore::new();
+    commit(&numbered, |batch| batch.set_log_end("log/", LogEnd { sequence: 1, stamp: 1 }));
+    let copied = block_on(copy_all(&*source, &numbered, None, 1));
+    assert!(matches!(copied, Err(CopyError::NotEmpty)), "{copied:?}");
+
+    let target: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let faulty = FaultyTarget::new(&target, Fault::DiesAt(1));
+    block_on(copy_all(&*source, &faulty, None, 1)).unwrap_err();
+    let options = Options::default();
+    let other = block_on(Copy::begin(&*source, &*target, None, (1, "other"), options, &|_| {}));
+    assert!(matches!(other.err(), Some(CopyError::OtherCopy { .. })));
+    block_on(copy_all(&*source, &*target, None, 1)).unwrap();
+    let copied = block_on(copy_all(&*source, &*target, None, 1));
+    assert!(matches!(copied, Err(CopyError::NotEmpty)), "{copied:?}");
+}
+
+/// A source that changes at random with every read of it.
+struct ChangingSource {
+    below: Arc<dyn Store>,
+    random: Mutex<Random>,
+    touched: Mutex<Touched>,
+    changes_left: AtomicUsize,
+}
+
+impl ChangingSource {
+    fn change(&self) {
+        let is_over = |left: usize| left.checked_sub(1);
+        let left = self.changes_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, is_over);
+        if left.is_err() {
+            return;
+        }
+        let mut random = self.random.lock().unwrap();
+        for _ in 0..random.below(8) {
+            let row = format!("row/{:05}", random.below(400));
+            let batch = random_change(&mut random, row);
+            let outcome = commit(&*self.below, |into| *into = batch.clone());
+            self.touched.lock().unwrap().add(&batch.mutations, &outcome);
+        }
+    }
+}
+
+fn random_change(random: &mut Random, row: String) -> Batch {
+    let mut batch = Batch::new();
+    match random.below(8) {
+        0..=2 => batch.put(row, random.bytes(50)),
+        3 => batch.delete(row),
+        4 => batch.append("log/", 1, "more"),
+        5 => batch.add("count", 1),
+        6 => {
+            let range = KeyRange::new(row.clone(), format!("{row}~"));
+            batch.delete_range(range);
+            batch.put(format!("{row}-after"), "x");
+        }
+        _ => {
+            batch.drop_log("log/");
+            batch.append(format!("log{}/", random.below(3)), 1, "other");
+        }
+    }
+    batch
+}
+
+impl Layer for ChangingSource {
+    fn below(&self) -> &Arc<dyn Store> {
+        &self.below
+    }
+
+    fn scan<'a>(
+        &'a self,
+        range: KeyRange,
+        direction: Direction,
+        visit: &'a mut Visitor<'a>,
+    ) -> BoxFuture<'a, crate::Result<()>> {
+        async move {
+            self.change();
+            let scanned = self.below.scan(range, direction, visit).await;
+            self.change();
+            scanned
+        }
+        .boxed()
+    }
+
+    fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, crate::Result<Vec<Option<Value>>>> {
+        async move {
+            let read = self.below.get_many(keys).await;
+            self.change();
+            read
+        }
+        .boxed()
+    }
+}
+
+impl Tail for ChangingSource {
+    fn take(&self) -> Result<Touched> {
+        Ok(std::mem::take(&mut *self.touched.lock().unwrap()))
+    }
+}
+
+#[test]
+fn a_source_that_changes_meanwhile_is_caught_up_with() {
+    let mut random = Random::announced("a_source_that_changes_meanwhile_is_caught_up_with");
+    for _ in 0..30 {
+        let source = ChangingSource {
+            below: filled(300),
+            random: Mutex::new(Random::new(random.next_u64())),
+            touched: Mutex::default(),
+            changes_left: AtomicUsize::new(100),
+        };
+        let target = MemoryStore::new();
+        block_on(copy_all(&source, &target, Some(&source), 1)).unwrap();
+        assert_eq!(contents(&target), contents(&*source.below));
+    }
+}
