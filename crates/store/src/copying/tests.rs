@@ -81,7 +81,7 @@ impl FaultyTarget {
                 }
             }
             Fault::LosesLogs => {
-                batch.mutations.retain(|mutation| !matches!(mutation, Mutation::SetLogEnd { .. }))
+                batch.mutations.retain(|mutation| !matches!(mutation, Mutation::SetLogEnd { .. }));
             }
             _ => {}
         }
