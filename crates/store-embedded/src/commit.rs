@@ -8,17 +8,20 @@
 //! sync thread                                                                   sync → publish → answer
 //! ```
 //!
-//! 1. **A write arrives** ([`write`]). It waits until the queue admits it: what is in flight is bounded. It holds no
-//!    lock yet, so it blocks no other write.
+//! 1. **A write arrives** ([`write`]). It waits until less is in flight than the queue allows. This reserves nothing,
+//!    so writes that are admitted together can exceed the bound by what they hold. It holds no lock yet, so it
+//!    blocks no other write.
 //! 2. **It decides** ([`decide_and_queue`]). It locks its keys, reads them, and asks the caller's closure what to
-//!    write. A write that is queued but not published yet is *in flight*. A key that such a write has changed is read
-//!    from [`crate::in_flight`], any other key from the published snapshot. The new mutations take their place in
+//!    write. A write that is queued but not published yet is *in flight*. A key that such a write has put or
+//!    deleted is read from [`crate::in_flight`], any other key from the published snapshot. (Appends, counters and
+//!    stamped puts in flight are not seen.) If writes are paused meanwhile, the decision is discarded and made again. The new mutations take their place in
 //!    the commit order ([`Queue`]) and are in flight themselves, so the next decision sees them. Then the locks are
 //!    released. Nothing is awaited under a lock.
 //! 3. **A leader commits** ([`lead_if_free`]). The write yields once, so that other tasks on its thread can queue
-//!    theirs. Then it tries to become the leader, of which there is one at a time. The leader takes everything that
-//!    is queued, its own write and those of others, as one [`CommitGroup`]. It writes the group to RocksDB's log and
-//!    memtable in one atomic write, and takes a snapshot of the result that nobody sees yet.
+//!    theirs. Then it tries to become the leader, of which there is one at a time. The leader takes what is
+//!    queued, its own write and those of others, as one [`CommitGroup`]: up to 256 KiB if it is a writer, up to 8 MiB
+//!    or 4,096 writes if it is the commit thread. It writes the group to RocksDB's log and memtable in one atomic
+//!    write (under `sync` the log is still a buffer in this process), and takes a snapshot that nobody sees yet.
 //! 4. **The sync thread makes groups durable** ([`sync_groups`]). One `fdatasync` covers all groups that were written
 //!    during the sync before it. Meanwhile the next leader writes the next group. So the slower the disk, the more
 //!    writes share a sync, without a timer. Under [`Durability::Os`] there is no sync thread: what RocksDB has
@@ -28,7 +31,7 @@
 //!
 //! A leader that is a writer must not keep its thread for long: the thread serves other requests. So the **commit
 //! thread** ([`commit_thread`]) leads when the queue is large, when RocksDB stalls writes, after a slow commit, and
-//! after a leader that a write found at work. It also writes the *durable horizon*, the last sequence number that is
+//! when a write arrived while another was leading. It also writes the *durable horizon*, the last sequence number that is
 //! known to be synced ([`crate::write_ahead_log`]), into the log of an idle store, and recovers the store after a failure.
 //!
 //! # What always holds
@@ -131,7 +134,7 @@ async fn commit_queued(store: &Inner, mut answer: Answer) -> Result<CommitOutcom
     yield_now().await;
     std::mem::forget(unattended);
     let lost = |oneshot::Canceled| {
-        Err(Error::Io { detail: "the commit ended without an answer".to_owned() })
+        Err(Error::Uncertain { detail: "the commit ended without an answer".to_owned() })
     };
     match answer.try_recv() {
         Ok(Some(outcome)) => return outcome,
@@ -430,7 +433,7 @@ fn publish(store: &Inner, groups: Vec<CommitGroup>) {
     if !stale.is_empty() {
         // A failure came in between. These may be durable or not: recovery finds out.
         let detail = store.queue.failure().unwrap_or_else(|| "an earlier write failed".to_owned());
-        answer_with_error(store, &Error::Io { detail }, stale);
+        answer_with_error(store, &Error::Uncertain { detail }, stale);
     }
     if let Some(snapshot) = newest_snapshot(&groups) {
         groups.iter().for_each(|group| update_value_cache(store, group));
@@ -486,7 +489,7 @@ fn answer(store: &Inner, group: CommitGroup) {
 /// Fails these groups and all that is queued, and refuses new writes until the store has recovered. Groups that are
 /// with the sync thread fail in [`publish`], because the epoch is another; a stalled one in [`recover`].
 fn fail(store: &Inner, error: &Error, groups: Vec<CommitGroup>) {
-    tracing::error!("a write to disk failed; the store refuses writes until it recovers: {error}");
+    tracing::error!("a commit failed; the store refuses writes until it recovers: {error}");
     let (queued, last_order) = store.queue.fail(error.to_string());
     // What is recovered from the log may be more than what was published.
     store.tap.lose();
@@ -494,9 +497,10 @@ fn fail(store: &Inner, error: &Error, groups: Vec<CommitGroup>) {
     store.in_flight.retire(last_order);
     store.in_flight.clear();
     store.known_counters.clear();
-    let error = Error::Io { detail: error.to_string() };
-    answer_with_error(store, &error, groups);
-    answer_with_error(store, &error, vec![CommitGroup::new(queued, 0)]);
+    let detail = error.to_string();
+    answer_with_error(store, &Error::Uncertain { detail: detail.clone() }, groups);
+    // These never reached RocksDB.
+    answer_with_error(store, &Error::Io { detail }, vec![CommitGroup::new(queued, 0)]);
 }
 
 /// A defect must leave no write waiting. It disables writes like a failing disk.
@@ -504,7 +508,7 @@ fn fail_after_panic(store: &Inner, detail: &str) {
     fail(store, &Error::Io { detail: detail.to_owned() }, Vec::new());
 }
 
-/// Whether these writes are on disk is unknown: recovery may find them or not.
+/// If the error is [`Error::Uncertain`], recovery may find these writes on disk or not.
 fn answer_with_error(store: &Inner, error: &Error, groups: Vec<CommitGroup>) {
     for group in groups {
         let (count, size_bytes) = (group.writes.len(), group.size_bytes());

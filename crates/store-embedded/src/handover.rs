@@ -87,7 +87,9 @@ impl PausedWrites {
         self.inner.hand_over(successor);
         let (inner, commit_thread) = (Arc::clone(&self.inner), Arc::clone(&self.commit_thread));
         if let Err(error) = spawn("zenobe-close", move || finish(&inner, &commit_thread)) {
-            tracing::warn!("the files are closed when the process ends: {error}");
+            tracing::warn!(
+                "cannot close the files in the background; they stay open until the process ends: {error}"
+            );
         }
     }
 }

@@ -16,7 +16,7 @@
 //! | `directory`, `rocks_database`, `options`, `prefix_extractor` | files, RocksDB and its settings |
 //! | `write_ahead_log` | telling a damaged log from a torn one |
 //!
-//! When the disk fails, writes return [`Error::WritesDisabled`] and reads continue from the last durable state. The store
+//! When the disk fails, writes in flight return [`Error::Uncertain`], later ones [`Error::WritesDisabled`], and reads continue from the last durable state. The store
 //! recovers by itself once the disk accepts writes again. `docs/store-format/directory.md` describes the files, and which
 //! failures writes survive.
 

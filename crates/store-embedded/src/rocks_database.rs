@@ -116,7 +116,7 @@ impl RocksDatabase {
         self.rocks.flush_wal(false).map_err(|error| rocksdb_error(&error))
     }
 
-    /// Moves everything from memory and log into tables.
+    /// Flushes memtables and write-ahead log to table files.
     pub fn flush(&self) -> Result<()> {
         let entries = self.rocks.cf_handle(DEFAULT_COLUMN_FAMILY_NAME);
         let families: Vec<&ColumnFamily> = entries.into_iter().chain([self.log_ends()]).collect();

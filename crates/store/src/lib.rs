@@ -137,7 +137,7 @@ pub trait Store: Reader + 'static {
     /// If the returned future is dropped, the batch is either never decided or committed as usual.
     ///
     /// # Errors
-    /// Every error except [`Error::Uncertain`] means that nothing was written.
+    /// After any error but [`Error::Uncertain`], nothing was written.
     fn write<'a>(
         &'a self,
         set: WriteSet<'a>,
@@ -506,8 +506,8 @@ pub enum Error {
     /// be retried.
     #[error("the store is unavailable: {detail}")]
     Unavailable { detail: String },
-    /// The write was sent, but the store could not be reached since, so it is unknown whether it
-    /// was committed.
+    /// The write was begun, but the disk failed or the store could not be reached since, so it is
+    /// unknown whether it was committed.
     #[error("the outcome of the write is unknown: {detail}")]
     Uncertain { detail: String },
 }

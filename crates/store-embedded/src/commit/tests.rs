@@ -239,7 +239,7 @@ fn the_store_recovers_from_the_end_of_its_sync_thread() {
     opened.start_commit_thread();
     let put = || block_on(try_put(&opened.store, "k".into(), Value::from("v")));
     let failed = put();
-    assert!(matches!(failed, Err(Error::Io { .. })), "{failed:?}");
+    assert!(matches!(failed, Err(Error::Uncertain { .. })), "{failed:?}");
     wait_until(|| put().is_ok());
     assert_eq!(opened.store.statistics().write_failure, None);
     put().unwrap();
