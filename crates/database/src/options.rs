@@ -31,7 +31,7 @@ pub struct Options {
     pub index_status_hold: Duration,
     /// Whether to reject PartiQL statements that would scan.
     pub refuse_scans: bool,
-    /// How far the latest time that a table can be restored to lies back. On DynamoDB it is five minutes.
+    /// How far LatestRestorableDateTime lags behind now. On DynamoDB it is five minutes.
     pub restorable_lag: Duration,
     /// Where imports read from; without it there are none.
     pub object_store: Option<ObjectStoreOptions>,
@@ -54,8 +54,8 @@ pub struct NodeOptions {
     /// How far the clocks of the processes may differ. Nothing counts as past before all of them
     /// agree.
     pub clock_skew_max: Duration,
-    /// How far behind a standby of the store may be that answers eventually consistent reads. `None`
-    /// lets the primary answer all.
+    /// The maximum lag of a standby that serves eventually consistent reads. `None` sends them all to
+    /// the primary.
     pub standby_lag_max: Option<Duration>,
 }
 

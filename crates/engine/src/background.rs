@@ -173,7 +173,7 @@ impl Engine {
                 }
                 Ok(Err(Error::Store(zenobe_store::Error::Closed))) => return,
                 Ok(Err(error @ Error::LeaseLost { .. })) => {
-                    tracing::info!(?work, %error, "another node goes on with background work");
+                    tracing::info!(?work, %error, "another node took over background work");
                 }
                 // One kind of work suffices to report it.
                 Ok(Err(error @ Error::Unavailable { .. })) if !matches!(work, Work::Catalog) => {

@@ -91,7 +91,7 @@ impl Mandate {
             // again and again.
             Some(Err(error)) => {
                 let consumer = &self.consumer.name;
-                tracing::error!(consumer, %error, "a stream consumer's row is damaged; store it again");
+                tracing::error!(consumer, %error, "a stream consumer's row is damaged; add the trigger again");
                 true
             }
         };

@@ -21,7 +21,7 @@ use crate::write::intent::{Intent, WriteAction};
 pub enum IndexKeys {
     /// It is refused, as PutItem refuses it.
     Checked,
-    /// It is put, and the index leaves it out, as it leaves out such items that are older than it.
+    /// It is stored but not indexed, like items written before the index.
     Lenient,
 }
 

@@ -142,7 +142,9 @@ fn report(has_jumped: bool, expected_ms: u64, now_ms: u64) {
             "the clock says {now}, but about {expected} was expected. No item expires and no stream is trimmed until you \
              correct the clock or run `zenobe clock confirm`"
         ),
-        false => tracing::warn!("the clock is plausible again at {now}; items expire again"),
+        false => tracing::warn!(
+            "the clock is back to an expected time, {now}; expiry and trimming resume"
+        ),
     }
 }
 

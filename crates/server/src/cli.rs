@@ -28,7 +28,7 @@ pub enum Command {
     /// Deliver a table's stream to an HTTP endpoint
     #[command(subcommand)]
     Trigger(TriggerCommand),
-    /// Watch streams
+    /// Print a table's changes as they happen
     #[command(subcommand)]
     Stream(StreamCommand),
     /// Show the server's clock, and confirm it after a jump
@@ -36,7 +36,7 @@ pub enum Command {
     Clock(ClockCommand),
     /// Show the nodes that share the server's store, and their background work
     Status(StatusArguments),
-    /// Show what an item was, and what each change changed
+    /// Show the versions of an item, and what changed in each
     History(HistoryArguments),
     /// Move a database to another store, while it is stopped or while it is served
     Move(MoveArguments),
@@ -46,7 +46,7 @@ pub enum Command {
     Health(HealthArguments),
     /// Query tables with PartiQL, in a shell or from a script
     Sql(Box<SqlArguments>),
-    /// Import files of items into a table: exports of DynamoDB, Ion, CSV, JSON, models of NoSQL Workbench
+    /// Import files of items into a table: DynamoDB exports, Ion, CSV, JSON, NoSQL Workbench models
     Import(Box<ImportArguments>),
     /// Print shell completions
     #[command(after_help = "Example:\n  zenobe completions bash > /etc/bash_completion.d/zenobe")]

@@ -1,7 +1,7 @@
 //! Finds the primary among the hosts that a URL names.
 //!
-//! Each host has a time of its own. One that takes a connection and then says nothing, because it stands still or the network is
-//! cut, must not keep anybody from the new primary behind it.
+//! Each host has its own timeout: one that accepts a connection and then hangs, because it stands still or the network is cut, must
+//! not block the way to the new primary.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -39,7 +39,7 @@ impl Hosts {
                 }
                 // A host that may yet answer counts for more than one that refuses.
                 Err(fault) if matches!(problem, Some(Fault::Lost(_))) => {
-                    tracing::debug!(?fault, "another host is no use either");
+                    tracing::debug!(?fault, "this host cannot be used either");
                 }
                 Err(fault) => problem = Some(fault),
             }

@@ -75,7 +75,7 @@ impl Gathering {
         Arc::clone(&pool).runtime.spawn(async move { read_together(&pool, together).await });
     }
 
-    /// A store that one statement has waited for in vain is away. Whoever comes behind need not find that out one by one.
+    /// Once one statement has timed out, the store is unreachable: the reads behind it fail now instead of one by one.
     fn give_up(&self, error: &Error) {
         let waiting = std::mem::take(&mut self.state.lock().waiting);
         for Waiting { answer, .. } in waiting {

@@ -13,7 +13,7 @@ pub struct Options {
     pub views: usize,
     /// How long a request waits for a store that cannot be reached.
     pub patience: Duration,
-    /// How far behind a standby may be that answers eventually consistent reads; `None` asks the primary only.
+    /// The maximum lag of a standby that serves eventually consistent reads; `None` asks the primary only.
     pub standby_lag_max: Option<Duration>,
     /// How long a snapshot can be read. Until then the store keeps what has been deleted since.
     pub view_age_max: Duration,

@@ -30,7 +30,7 @@ use crate::{OwnedRuntime, gather, read, view};
 
 /// How long a read waits for a standby before it goes to the primary.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// How long a host is left alone that is no standby, or cannot be reached.
+/// How long to skip a host that is unreachable or not a standby.
 const RETRY_PAUSE: Duration = Duration::from_secs(2);
 
 const FLUSHED: &str = "SELECT CAST(pg_current_wal_flush_lsn() - '0/0' AS int8)";
@@ -187,7 +187,7 @@ async fn prove(standbys: Weak<Standbys>, standby: Weak<Standby>) {
                 }
             }
             Err(error) => {
-                tracing::debug!(%error, "a host is not a standby to read from");
+                tracing::debug!(%error, "host skipped: not a usable standby");
                 pause = RETRY_PAUSE;
             }
         }

@@ -9,7 +9,7 @@
 
 use crate::{Batch, Key, LogEnd, Mutation, Value};
 
-/// Milliseconds since the epoch in the upper 48 bits, and a counter below, for batches of the same millisecond.
+/// Milliseconds since the epoch in 47 bits below the sign bit, and a counter in the 16 bits below it, for batches of the same millisecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Stamp(u64);
 

@@ -107,7 +107,7 @@ impl Rules {
             AttributeValue::S(text) => *text = self.text(text, action),
             AttributeValue::N(number) => *number = self.number(number, action),
             AttributeValue::B(bytes) => *bytes = self.bytes(bytes, action),
-            // They say too little to hide.
+            // They reveal too little to need hiding.
             AttributeValue::Bool(_) | AttributeValue::Null => {}
         }
     }
@@ -180,7 +180,7 @@ fn fake(kind: Kind, digest: &[u8; 32]) -> String {
     };
     let first = one_of(&FIRST_NAMES, 0);
     let last = one_of(&LAST_NAMES, 1);
-    // Distinct values should stay distinct, which names alone are too few for.
+    // Keeps all kinds but names, cities and words distinct: there are too few of those.
     let number = pick(digest, 2) % 1_000_000_000;
     match kind {
         Kind::Name => format!("{first} {last}"),

@@ -30,7 +30,7 @@ impl Compression {
     }
 }
 
-/// A gzip file being written. The members of one file are always one.
+/// A gzip file being written, as a single member.
 pub fn gzip<W: Write>(writer: W) -> GzEncoder<W> {
     GzEncoder::new(writer, flate2::Compression::fast())
 }

@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(
             faults,
             [
-                "`x` is not a number of DynamoDB: the text is not a number",
+                "`x` is not a DynamoDB number: the text is not a number",
                 "attribute sk is not base64",
                 "2 fields where the header has 4",
             ]

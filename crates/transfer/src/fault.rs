@@ -25,13 +25,13 @@ pub enum Fault {
     TooLong { limit: usize },
     #[error("the compressed data is damaged or incomplete: {0}")]
     Compression(String),
-    #[error("no structure with an Item")]
+    #[error("expected a struct with an `Item`")]
     NoItem,
     #[error("conditions and other members besides Item are not supported")]
     MoreThanItem,
     #[error("{0} has no type in DynamoDB")]
     NoSuchType(&'static str),
-    #[error("`{text}` is not a number of DynamoDB: {error}")]
+    #[error("`{text}` is not a DynamoDB number: {error}")]
     Number { text: String, error: NumberError },
     #[error("an empty {} set", .0.name())]
     EmptySet(AttributeType),

@@ -187,7 +187,7 @@ fn data_file_name(random: u128) -> String {
     (0..26).map(digit).collect()
 }
 
-/// Where the list of files of the export is that a data file, or a folder of them, belongs to.
+/// The key of the file list of the export that contains this data file or folder.
 pub fn files_beside(data_key: &str) -> Option<String> {
     let (export, _) = data_key.rsplit_once("/data/")?;
     export.contains("AWSDynamoDB/").then(|| format!("{export}/manifest-files.json"))

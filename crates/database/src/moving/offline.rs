@@ -108,7 +108,7 @@ async fn check_source(source: &dyn Store, from: &str, to: &str) -> Result<Option
     }
 }
 
-/// Makes a place usable again that was being moved, or has been. Returns where to.
+/// Makes a moved or half-moved place usable again. Returns where it was moved to.
 ///
 /// # Errors
 /// If it was not moved.

@@ -10,7 +10,7 @@ use crate::keyspace;
 impl Change<'_> {
     pub(super) fn write_undo(&self, history: &HistoryKeys, batch: &mut Batch) {
         let key = keyspace::undo_key(&history.prefix, self.item_key);
-        // No item is encoded in no bytes.
+        // Empty means that there was no item: an encoded item is never empty.
         let image = self.old.map_or_else(Value::new, |old| old.as_bytes().clone());
         batch.add(history.count.clone(), 1);
         batch.add(history.size_bytes.clone(), row_size_bytes(key.len() + Stamp::LENGTH, &image));

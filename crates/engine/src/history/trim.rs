@@ -1,8 +1,8 @@
 //! Trims undo rows that are older than a table's period.
 //!
 //! Undo rows are sorted by item, not by time. So a sweep scans all of them in bounded steps, at the pace of background work, and
-//! deletes the rows that are too old. It starts again after a twenty-fourth of the period, so no row is kept longer than that
-//! beyond the period. An index by time would cost every write another row; a sweep costs nothing until something is too old.
+//! deletes the rows that are too old. It starts again after a twenty-fourth of the period, so a row outlives the period by about
+//! that much, plus the clock skew allowed and running restores. An index by time would cost every write another row; a sweep costs nothing until something is too old.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -18,7 +18,7 @@ use super::Window;
 
 /// What a page of versions may add up to.
 const PAGE_BYTES_MAX: usize = 1 << 20;
-/// A page has at least these, however large they are: a version, when it began, and the one before it.
+/// A page holds at least three rows, however large: a version, its start and its predecessor.
 const PAGE_ROWS_MIN: usize = 3;
 
 /// What an item was, newest first.
@@ -33,7 +33,7 @@ pub struct ItemHistory {
 
 #[derive(Debug, Clone)]
 pub struct Version {
-    /// When the change that made it was committed; `None` for what was there before everything that is known.
+    /// When the change that made it was committed; `None` if it predates the history.
     pub since: Option<Stamp>,
     /// `None` if there was no item.
     pub item: Option<EncodedItem>,

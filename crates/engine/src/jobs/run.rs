@@ -106,7 +106,7 @@ impl Engine {
                 }
                 Err(error @ Error::Store(zenobe_store::Error::Closed)) => return Err(error),
                 Err(error @ Error::LeaseLost { .. }) => {
-                    tracing::info!(kind, id, %error, "another node goes on with a job");
+                    tracing::info!(kind, id, %error, "another node took over a job");
                     return self.release_leases(&name).await;
                 }
                 Err(error) => {

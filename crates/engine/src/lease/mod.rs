@@ -189,7 +189,7 @@ impl Engine {
     }
 }
 
-/// This many renewals can fail before others take over.
+/// Two renewals in a row may fail before others take over.
 const RENEWALS_PER_PERIOD: u32 = 3;
 
 /// Another node was faster.

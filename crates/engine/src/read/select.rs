@@ -51,12 +51,12 @@ impl<'q> Selection<'q> {
     }
 }
 
-/// Keys are scalars, also in the paths of a projection.
+/// A projection path must not go below a key attribute.
 pub(super) fn check_projection_paths(source: Source<'_>, page: &PageRequest) -> Result<()> {
     check_paths(source.table, page.projection.iter().flat_map(Projection::paths))
 }
 
-/// Keys are scalars, also in the paths of a filter.
+/// A filter path must not go below a key attribute.
 pub(super) fn check_filter_paths(source: Source<'_>, page: &PageRequest) -> Result<()> {
     check_paths(source.table, page.filter.iter().flat_map(Condition::paths))
 }

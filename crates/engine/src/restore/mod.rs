@@ -136,7 +136,7 @@ impl Engine {
         })
     }
 
-    /// The end of the present. If a second that is not over has been read, what was written since counts to the next one.
+    /// Now, or one millisecond past the last time read if that is later: what was written since belongs to the next second.
     fn now_of(&self, table: &Table, now_ms: u64) -> AsOf {
         let passed = table.history().map_or(0, |history| history.passed.load(Ordering::Acquire));
         let passed_ms = Stamp::from_bits(passed).at_ms();

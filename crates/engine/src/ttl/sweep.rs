@@ -42,7 +42,7 @@ impl Engine {
             };
             if let Err(error) = &expired {
                 let table = &table.definition().name;
-                tracing::error!(table, %error, "items could not be expired");
+                tracing::error!(table, %error, "could not delete expired items");
             }
             outcome = outcome.and_then(|total| Ok(total + expired?));
         }

@@ -12,7 +12,7 @@ use super::{Admin, AdminError};
 use crate::prometheus::Exposition;
 use crate::prometheus::MetricType::Gauge;
 
-/// At most so many tables and jobs have their own metrics.
+/// At most this many tables and jobs have their own metrics.
 const SERIES_MAX: usize = 1_000;
 
 impl Admin {

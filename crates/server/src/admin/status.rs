@@ -11,7 +11,7 @@ use zenobe_store::{Inspection, StandbyStatus};
 
 use super::{Admin, AdminError};
 
-/// Whoever asks for the status of a store that is away wants to know that, and soon.
+/// An unreachable store must be reported quickly.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Default)]

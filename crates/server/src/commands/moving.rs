@@ -25,9 +25,9 @@ const LINE_INTERVAL: Duration = Duration::from_secs(10);
 #[command(
     after_help = "With --from, no server may use either store. Without it, the server at --endpoint copies itself while it serves, \
 makes writes wait for a moment, and goes on with the new store; its directory must not be served again.\n\n\
-A store is a data directory or postgres://USER:PASSWORD@HOST/DATABASE. Every user of a machine can read a command line, so a password \
-belongs into ZENOBE_MOVE_FROM or ZENOBE_MOVE_TO.\n\n\
-Every range is compared by its checksum after it was copied. A move that is cut off is continued by the same command.\n\n\
+A store is a data directory or postgres://USER:PASSWORD@HOST/DATABASE. Every user of a machine can read a command line, so put \
+passwords in ZENOBE_MOVE_FROM or ZENOBE_MOVE_TO.\n\n\
+Every range is compared by its checksum after it was copied. To resume an interrupted move, run the same command again.\n\n\
 Examples:\n  zenobe move --from ./zenobe-data --to postgres://zenobe@db.example.com/zenobe\n  \
 zenobe move --from postgres://zenobe@db.example.com/zenobe --to ./zenobe-data\n  \
 zenobe move --endpoint http://127.0.0.1:8000 --to postgres://zenobe@db.example.com/zenobe\n  \
@@ -46,7 +46,7 @@ pub struct MoveArguments {
         required_unless_present = "abandon"
     )]
     to: Option<Location>,
-    /// Make a store usable again that was being moved, or has been
+    /// Make a moved or half-moved store usable again
     #[arg(long, requires = "from", conflicts_with = "to")]
     abandon: bool,
     #[command(flatten)]

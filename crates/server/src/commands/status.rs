@@ -43,7 +43,10 @@ fn describe(status: &Value) -> Vec<String> {
         return lines;
     }
     let nodes = list(&status["nodes"]);
-    lines.push(format!("{} nodes share it:", nodes.len()));
+    lines.push(match nodes.len() {
+        1 => "1 node uses it:".to_owned(),
+        count => format!("{count} nodes share it:"),
+    });
     for node in nodes {
         let is_this = if node["this"] == true { " (this one)" } else { "" };
         let state = if node["alive"] == true { "alive" } else { "silent" };
@@ -63,7 +66,7 @@ fn describe(status: &Value) -> Vec<String> {
 
 fn describe_store(store: &Value) -> Vec<String> {
     let mut lines = vec![match (store["problem"].as_str(), store["write_failure"].as_str()) {
-        (Some(problem), _) => format!("The store is away: {problem}"),
+        (Some(problem), _) => format!("The store is unreachable: {problem}"),
         (None, Some(why)) => format!("The store refuses writes: {why}"),
         (None, None) => format!("The store is open, with {} bytes.", store["size_bytes"]),
     }];
@@ -199,6 +202,6 @@ mod tests {
         );
         store = json!({"available": false, "problem": "no answer", "size_bytes": 7});
         let status = json!({"shared": true, "nodes": [], "leases": [], "store": store});
-        assert_eq!(describe(&status), ["The store is away: no answer"]);
+        assert_eq!(describe(&status), ["The store is unreachable: no answer"]);
     }
 }

@@ -30,7 +30,7 @@ pub struct Options {
     // No variable: for a service of that name Kubernetes sets ZENOBE_PORT to a URL.
     #[arg(long, value_name = "PORT", help_heading = NETWORK)]
     pub port: Option<u16>,
-    /// Maximum number of connections; more wait
+    /// Maximum number of connections; further ones wait
     #[arg(
         long,
         env = "ZENOBE_MAX_CONNECTIONS",
@@ -40,7 +40,7 @@ pub struct Options {
         help_heading = NETWORK
     )]
     pub max_connections: u32,
-    /// Maximum number of connections per client address; more are closed. If not set, half of
+    /// Maximum number of connections per client address; further ones are closed. If not set, half of
     /// --max-connections, and no limit for this machine
     #[arg(
         long,
@@ -80,8 +80,8 @@ pub struct Options {
         help_heading = NETWORK
     )]
     pub shutdown_timeout_seconds: u32,
-    /// Seconds between the signal to stop and the stop itself. Meanwhile the server reports that it is not ready and
-    /// still answers. If that is longer than a load balancer takes to notice, no client gets an error
+    /// Seconds to keep serving after a stop signal while reporting not ready. Choose more than your load balancer needs to
+    /// notice, and no client gets an error
     #[arg(
         long,
         env = "ZENOBE_DRAIN_SECONDS",
@@ -171,7 +171,7 @@ pub struct Options {
     )]
     pub lease_seconds: u32,
     /// Seconds that the clocks of the servers on the same --store may differ. Items expire, stream records are trimmed and
-    /// request tokens are forgotten later by that much
+    /// request tokens expire that much later
     #[arg(
         long,
         env = "ZENOBE_CLOCK_SKEW_SECONDS",
@@ -181,7 +181,7 @@ pub struct Options {
     )]
     pub clock_skew_seconds: u32,
 
-    /// Let standbys of the --store answer eventually consistent reads, while they are near enough. Their hosts must be in the URL
+    /// Let standbys of the --store answer eventually consistent reads, while their lag is within --standby-max-lag-ms. Their hosts must be in the URL
     #[arg(
         long,
         env = "ZENOBE_EVENTUAL_READS_FROM_STANDBYS",
@@ -381,7 +381,7 @@ pub struct Options {
 
     /// Where imports read their objects: `aws`, the URL of a server that is compatible with S3, or file:///DIRECTORY, whose
     /// subdirectories are then the buckets. If not set, there are no imports. Access keys come from
-    /// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or as usual on AWS
+    /// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the standard AWS credential chain
     #[arg(
         long,
         env = "ZENOBE_S3_ENDPOINT",

@@ -29,7 +29,7 @@ pub struct Settings {
     pub node_name: Option<String>,
     pub lease_period: Duration,
     pub clock_skew_max: Duration,
-    /// How far behind a standby may be that answers eventually consistent reads; `None` if none may.
+    /// The maximum lag of a standby that serves eventually consistent reads; `None` if none may.
     pub standby_lag_max: Option<Duration>,
     pub region: String,
     pub account: String,
@@ -257,7 +257,7 @@ fn read_credentials(source: &CredentialsSource) -> Result<Credentials, SettingsE
     Ok(Credentials::parse(&read_secret(source)?)?)
 }
 
-/// The text of a secret, which is given itself or in a file that only its owner may read.
+/// The text of a secret, which is given itself or in a file that other users may neither read nor write.
 fn read_secret(source: &CredentialsSource) -> Result<String, SettingsError> {
     match source {
         CredentialsSource::Inline(text) => Ok(text.clone()),

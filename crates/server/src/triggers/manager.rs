@@ -317,7 +317,7 @@ impl Triggers {
     /// Stops all triggers. Deliveries in progress are repeated after the next start.
     pub async fn stop(&self) {
         self.is_stopped.store(true, Ordering::SeqCst);
-        // A change that is under way may wait for a store that is away. It starts nothing any more.
+        // A change that is under way may wait for an unreachable store. It starts nothing any more.
         let _alone = tokio::time::timeout(CHANGE_PATIENCE, self.changing.lock()).await;
         let running = std::mem::take(&mut *self.running.lock());
         futures_util::future::join_all(running.into_values().map(RunningTrigger::stop)).await;

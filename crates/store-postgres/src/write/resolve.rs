@@ -1,4 +1,4 @@
-//! Finds out whether a transaction committed whose COMMIT was sent and not answered.
+//! Finds out whether a transaction committed when the answer to its COMMIT was lost.
 //!
 //! The last statement of the transaction inserts its id. To learn the outcome, the node inserts the same id itself, as a fence. If the
 //! transaction has committed, the insert finds its row. If it is still running, the insert waits until it ends. Otherwise the fence

@@ -1,8 +1,8 @@
-//! Whether what a node remembers of keys is worth deciding on.
+//! Whether to decide on cached values.
 //!
-//! A node that is alone in changing its keys finds its memory confirmed by every transaction. Where other nodes change the same keys, the
-//! store refutes it again and again, and each time a whole group is decided twice. So for a while writes read their keys
-//! first, and for longer each time that memory is tried again in vain.
+//! A node that is alone in changing its keys finds its cache confirmed by every transaction. Where other nodes write the same keys,
+//! the cache is often stale, and each time a whole group is decided twice. So for a while writes read their keys first, and for
+//! longer each time that the cache turns out stale again.
 
 use std::time::{Duration, Instant};
 

@@ -78,7 +78,7 @@ impl Bucket {
             if !error.is_transient() || attempts >= ATTEMPTS_MAX {
                 return Err(error);
             }
-            tracing::warn!(key = object.key, %error, "continuing to read an object");
+            tracing::warn!(key = object.key, %error, "reading an object was interrupted; resuming");
             tokio::time::sleep(pause).await;
             pause *= 2;
         }
