@@ -16,7 +16,7 @@ pub fn power_cuts(arguments: &[String]) -> Result<(), Failure> {
         cargo.args(["test", "--locked", "--package", package, "--test", "it", "power_cuts"]);
         cargo.args(["--", "--nocapture", "--test-threads", "1"]);
         set(&mut cargo, "ZENOBE_POWER_CUTS", count);
-        set_seed(&mut cargo, seed);
+        set(&mut cargo, "ZENOBE_SEED", seed);
         process::run(&mut cargo)?;
     }
     Ok(())
@@ -29,7 +29,7 @@ pub fn histories(arguments: &[String]) -> Result<(), Failure> {
     cargo.args(["test", "--locked", "--package", "zenobe-sdk-tests", "--test", "it", "histories"]);
     cargo.args(["--", "--nocapture"]);
     set(&mut cargo, "ZENOBE_HISTORIES", count);
-    set_seed(&mut cargo, seed);
+    set(&mut cargo, "ZENOBE_SEED", seed);
     process::run(&mut cargo)?;
     check_recorded(&["histories"])
 }
@@ -65,12 +65,6 @@ pub fn set(command: &mut Command, variable: &str, value: Option<u64>) {
     if let Some(value) = value {
         command.env(variable, value.to_string());
     }
-}
-
-/// The store's tests and the server's read different variables.
-fn set_seed(command: &mut Command, seed: Option<u64>) {
-    set(command, "ZENOBE_SEED", seed);
-    set(command, "ZENOBE_TEST_SEED", seed);
 }
 
 #[derive(Debug, PartialEq, Eq)]

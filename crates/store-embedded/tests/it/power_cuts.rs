@@ -3,7 +3,7 @@
 //! A child process works on a store while every change of its files and every sync is recorded. Then the power is cut
 //! at hundreds of moments: a directory is made of what was synced by then and some of the rest, and opened.
 //!
-//! `ZENOBE_POWER_CUTS` says how many cuts, `ZENOBE_TEST_SEED` which. A failure keeps the recording;
+//! `ZENOBE_POWER_CUTS` says how many cuts, `ZENOBE_SEED` which. A failure keeps the recording;
 //! `ZENOBE_POWER_CUT_TRACE` names one to be cut again.
 
 use std::fs;

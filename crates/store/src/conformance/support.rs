@@ -46,15 +46,15 @@ impl Random {
         Random { state: seed }
     }
 
-    /// A source seeded by `ZENOBE_TEST_SEED`, or differently in each run. Prints the seed; a
+    /// A source seeded by `ZENOBE_SEED`, or differently in each run. Prints the seed; a
     /// failing test shows it in its captured output.
     pub fn announced(name: &str) -> Random {
-        let given = std::env::var("ZENOBE_TEST_SEED").ok().and_then(|text| text.parse().ok());
+        let given = std::env::var("ZENOBE_SEED").ok().and_then(|text| text.parse().ok());
         let seed = given.unwrap_or_else(|| {
             let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
             now.map_or(0, |elapsed| elapsed.as_nanos() as u64)
         });
-        println!("{name}: replay with ZENOBE_TEST_SEED={seed}");
+        println!("{name}: replay with ZENOBE_SEED={seed}");
         Random::new(seed)
     }
 
