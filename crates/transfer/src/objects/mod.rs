@@ -5,6 +5,7 @@
 //! break off. What is read is compared with the length, the version and, where one is known, the
 //! checksum that it should have.
 
+mod http;
 mod location;
 mod read;
 
@@ -143,6 +144,7 @@ impl Bucket {
         };
         let mut builder =
             AmazonS3Builder::from_env().with_bucket_name(bucket).with_retry(retries());
+        builder = builder.with_http_connector(http::HyperConnector);
         if let Some(url) = url {
             builder = builder.with_endpoint(url).with_allow_http(url.starts_with("http://"));
         }
