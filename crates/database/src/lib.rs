@@ -53,6 +53,7 @@ pub use options::{Location, NodeOptions, Options};
 pub use place::{Unservable, name_of};
 pub use runtime_thread::RuntimeThread;
 pub use zenobe_api::{Operation, Wording};
+pub use zenobe_engine::CacheOptions;
 pub use zenobe_engine::clock::{Clock, ManualClock, SystemClock};
 pub use zenobe_engine::options::{Limits, StreamOptions};
 pub use zenobe_engine::schema::Namespace;

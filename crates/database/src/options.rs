@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use zenobe_api::Wording;
-use zenobe_engine::EngineOptions;
 use zenobe_engine::clock::{Clock, SystemClock};
 use zenobe_engine::options::{Limits, StreamOptions};
 use zenobe_engine::schema::Namespace;
+use zenobe_engine::{CacheOptions, EngineOptions};
 use zenobe_store_embedded::Durability;
 use zenobe_transfer::objects::ObjectStoreOptions;
 
@@ -40,6 +40,12 @@ pub struct Options {
     /// After a longer jump of the clock nothing expires until
     /// [`zenobe_engine::Engine::confirm_clock`]; `None` trusts every clock.
     pub clock_jump_ms_max: Option<u64>,
+    /// A cache for eventually consistent GetItem and BatchGetItem. Only what this process writes shows in
+    /// it before an entry's time is over.
+    pub item_cache: Option<CacheOptions>,
+    /// A cache for eventually consistent Query and Scan. What is written shows when an entry's time is
+    /// over.
+    pub query_cache: Option<CacheOptions>,
     /// What concerns the other processes on the same store, if it can have any.
     pub node: NodeOptions,
 }
@@ -101,6 +107,8 @@ impl Options {
             node_name: self.node.name.clone(),
             lease_period: self.node.lease_period,
             clock_skew_ms_max: self.node.clock_skew_max.as_millis() as u64,
+            item_cache: self.item_cache,
+            query_cache: self.query_cache,
             ..EngineOptions::default()
         }
     }
@@ -122,6 +130,8 @@ impl Default for Options {
             object_store: None,
             clock: Arc::new(SystemClock),
             clock_jump_ms_max: EngineOptions::default().clock_jump_ms_max,
+            item_cache: None,
+            query_cache: None,
             node: NodeOptions::default(),
         }
     }

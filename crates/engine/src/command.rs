@@ -235,7 +235,7 @@ pub struct ItemCollection {
     pub size_bytes: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Select {
     AllAttributes,
     AllProjectedAttributes,
@@ -248,13 +248,13 @@ pub enum Select {
 ///
 /// A SELECT may filter by keys and by attributes that an index lacks. On a local index it fetches
 /// missing columns for each row that it walks. An UPDATE measures only the item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RuleSet {
     Expressions,
     PartiQl,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct Query {
     pub table: TableName,
     pub index: Option<String>,
@@ -263,7 +263,7 @@ pub struct Query {
     pub page: PageRequest,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct Scan {
     pub table: TableName,
     pub index: Option<String>,
@@ -271,14 +271,14 @@ pub struct Scan {
     pub page: PageRequest,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Segment {
     pub number: u32,
     pub total: u32,
 }
 
 /// What Query and Scan share.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Hash)]
 pub struct PageRequest {
     pub filter: Option<Condition>,
     pub projection: Option<Projection>,

@@ -8,6 +8,7 @@
 mod background;
 pub mod backups;
 mod batch;
+pub mod cache;
 mod capacity;
 pub mod catalog;
 mod change;
@@ -44,6 +45,7 @@ use std::sync::atomic::AtomicBool;
 use zenobe_store::{Key, Store};
 
 use crate::background::Background;
+use crate::cache::{ItemCache, PageCache};
 use crate::catalog::{Catalog, GuardCheck, Table};
 use crate::clock::Clock;
 use crate::command::TableName;
@@ -55,6 +57,7 @@ use crate::random::Random;
 use crate::streams::Announcements;
 use crate::trusted_clock::TrustedClock;
 
+pub use cache::{CacheOptions, CacheStatistics};
 pub use capacity::write_halves;
 pub use change::Inconsistency;
 pub use load::IndexKeys;
@@ -78,6 +81,10 @@ pub struct Engine {
     /// How far other engines' clocks may differ from this one's, if there are others.
     clock_skew_ms_max: u64,
     pub(crate) catalog: Catalog,
+    /// Answers eventually consistent reads of items, if there is one.
+    pub(crate) item_cache: Option<ItemCache>,
+    /// Answers eventually consistent reads of pages, if there is one.
+    pub(crate) query_cache: Option<PageCache>,
     pub(crate) background: Background,
     pub(crate) status_hold: StatusHold,
     pub(crate) streams: StreamOptions,
@@ -101,7 +108,10 @@ impl Engine {
         let started_at_ms = options.clock.now_ms();
         // Drawn from a source of its own: whether the store is shared changes no other random number.
         let node_id = Random::new(options.random_seed).uuid();
+        let cache_clock = || Arc::clone(&options.clock);
         let engine = Arc::new(Engine {
+            item_cache: options.item_cache.map(|cache| ItemCache::new(cache, cache_clock())),
+            query_cache: options.query_cache.and_then(|cache| PageCache::new(cache, cache_clock())),
             is_shared: AtomicBool::new(is_shared),
             leases: Leases::new(
                 node_id,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::cache::CacheOptions;
 use crate::clock::{Clock, SystemClock};
 
 #[derive(Clone)]
@@ -29,6 +30,10 @@ pub struct EngineOptions {
     pub restorable_lag: Duration,
     /// How long a global index that is added or deleted keeps each status.
     pub index_status_hold: Duration,
+    /// A cache for eventually consistent reads of single items. `None` reads them from the store.
+    pub item_cache: Option<CacheOptions>,
+    /// A cache for eventually consistent pages of Query and Scan.
+    pub query_cache: Option<CacheOptions>,
 }
 
 const MINUTE_MS: u64 = 60 * 1_000;
@@ -48,6 +53,8 @@ impl Default for EngineOptions {
             streams: StreamOptions::default(),
             restorable_lag: Duration::ZERO,
             index_status_hold: Duration::ZERO,
+            item_cache: None,
+            query_cache: None,
         }
     }
 }

@@ -22,7 +22,7 @@ use zenobe_value::{AttributeType, AttributeValue, EncodedValue, Path};
 /// | `CONTAINS` | `Contains` |
 /// | `NOT_CONTAINS` | [`Condition::not_contains`]: unlike `NOT contains(…)` it is false on a missing attribute |
 /// | `BEGINS_WITH` | `BeginsWith` |
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Hash)]
 pub enum Condition {
     /// True when empty.
     And(Vec<Condition>),
@@ -59,7 +59,7 @@ pub enum Condition {
     },
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Hash)]
 pub enum Operand {
     Path(Path),
     /// Shared, because an expression can use one placeholder many times.
@@ -70,7 +70,7 @@ pub enum Operand {
     Test(Box<Condition>),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Comparator {
     Equal,
     NotEqual,

@@ -13,13 +13,13 @@ use crate::syntax::Tree;
 ///
 /// Each of the legacy `KeyConditions` lowers to one: `EQ`, `LT`, `LE`, `GT`, `GE`, `BETWEEN` and
 /// `BEGINS_WITH` have their operator here; all others are `NotIndexable`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Hash)]
 pub struct KeyCondition {
     pub attribute: String,
     pub operator: KeyOperator,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Hash)]
 pub enum KeyOperator {
     Equal(AttributeValue),
     Less(AttributeValue),

@@ -11,7 +11,7 @@ use zenobe_value::{
 ///
 /// The legacy `AttributesToGet` lowers to one top-level path per name. PartiQL's select lists have
 /// columns: the value at a path becomes an attribute of its own, without its parents.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Hash)]
 pub struct Projection {
     paths: Vec<Path>,
     roots: BTreeMap<Arc<str>, SelectedPart>,
@@ -73,7 +73,7 @@ pub(crate) fn select_paths<'p>(
 }
 
 /// Which part of a value is selected.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Hash)]
 enum SelectedPart {
     Whole,
     Members(BTreeMap<Arc<str>, SelectedPart>),

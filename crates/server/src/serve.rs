@@ -151,6 +151,8 @@ fn database_options(
         object_store: settings.object_store.clone(),
         clock,
         clock_jump_ms_max: settings.clock_jump_ms_max,
+        item_cache: settings.item_cache,
+        query_cache: settings.query_cache,
         node: NodeOptions {
             name: settings.node_name.clone().unwrap_or_else(|| default_node_name(address)),
             lease_period: settings.lease_period,

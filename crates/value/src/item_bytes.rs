@@ -57,6 +57,13 @@ impl EncodedItem {
     pub fn into_bytes(self) -> Bytes {
         self.0
     }
+
+    /// The same item in bytes of its own, for whoever keeps it: those of a store or a request may
+    /// be a small part of a large buffer.
+    #[must_use]
+    pub fn compact(&self) -> EncodedItem {
+        EncodedItem(Bytes::copy_from_slice(&self.0))
+    }
 }
 
 impl From<&Attributes> for EncodedItem {

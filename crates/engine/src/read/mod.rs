@@ -1,9 +1,11 @@
 //! Reads: single items, and pages of a table or an index.
 //!
 //! Every read sees the latest durable state, so eventually consistent and consistent reads differ
-//! only in what they cost. The exception is a store with a replica ([`zenobe_store::Replica`]):
-//! eventually consistent reads use it, and go to the store itself if it can't answer.
+//! only in what they cost. There are two exceptions. On a store with a replica
+//! ([`zenobe_store::Replica`]), eventually consistent reads use it, and go to the store itself if it
+//! can't answer. An engine with caches ([`crate::cache`]) asks them first.
 
+mod cached;
 mod conditions;
 mod page;
 mod past;
@@ -65,6 +67,9 @@ impl Engine {
     /// `None` if the definition is stale.
     async fn get_once(&self, table: &Table, command: &GetItem) -> Result<Option<ReadOutcome>> {
         let key = item_key(table, command)?;
+        if let Some(cache) = self.item_cache_for(command.consistent) {
+            return self.get_through(cache, table, key, command).await;
+        }
         if let Some(stored) = self.read_replica(table, &key, command.consistent).await {
             return read_outcome(command, stored.as_ref()).map(Some);
         }
@@ -130,10 +135,14 @@ fn item_key(table: &Table, command: &GetItem) -> Result<Key> {
 
 fn read_outcome(command: &GetItem, stored: Option<&Value>) -> Result<ReadOutcome> {
     let item = stored.map(decode_stored).transpose()?;
+    Ok(item_outcome(command, item))
+}
+
+fn item_outcome(command: &GetItem, item: Option<EncodedItem>) -> ReadOutcome {
     let mut consumed = Consumed::none(&command.table, None);
     consumed.table_halves = read_halves(size_bytes(item.as_ref()), command.consistent);
     let item = item.map(|item| project(item, command.projection.as_ref()));
-    Ok(ReadOutcome { item, consumed })
+    ReadOutcome { item, consumed }
 }
 
 /// What a caller gets of an item.

@@ -3,6 +3,7 @@
 use zenobe_store::Direction;
 
 use crate::Engine;
+use crate::cache::CachedRequest;
 use crate::catalog::Table;
 use crate::command::{PageOutcome, PageRequest, Query, RuleSet};
 use crate::error::{PageError, Result};
@@ -26,6 +27,22 @@ impl Engine {
     }
 
     pub(super) async fn query_at(
+        &self,
+        as_of: Option<AsOf>,
+        rules: RuleSet,
+        command: &Query,
+    ) -> Result<PageOutcome> {
+        match &self.query_cache {
+            Some(cache) if as_of.is_none() && !command.page.consistent => {
+                let request = CachedRequest::Query(rules, command);
+                let read = self.query_stored(None, rules, command);
+                Box::pin(self.page_through(cache, request, read)).await
+            }
+            _ => self.query_stored(as_of, rules, command).await,
+        }
+    }
+
+    async fn query_stored(
         &self,
         as_of: Option<AsOf>,
         rules: RuleSet,

@@ -3,6 +3,7 @@
 use zenobe_store::{Direction, Key, KeyRange};
 
 use crate::Engine;
+use crate::cache::CachedRequest;
 use crate::catalog::Table;
 use crate::command::{PageOutcome, RuleSet, Scan, Segment};
 use crate::error::{PageError, Result};
@@ -26,6 +27,22 @@ impl Engine {
     }
 
     pub(super) async fn scan_at(
+        &self,
+        as_of: Option<AsOf>,
+        rules: RuleSet,
+        command: &Scan,
+    ) -> Result<PageOutcome> {
+        match &self.query_cache {
+            Some(cache) if as_of.is_none() && !command.page.consistent => {
+                let request = CachedRequest::Scan(rules, command);
+                let read = self.scan_stored(None, rules, command);
+                Box::pin(self.page_through(cache, request, read)).await
+            }
+            _ => self.scan_stored(as_of, rules, command).await,
+        }
+    }
+
+    async fn scan_stored(
         &self,
         as_of: Option<AsOf>,
         rules: RuleSet,

@@ -6,6 +6,7 @@ use zenobe_store::{Batch, Key, Value, WriteSet, write_with};
 use zenobe_value::EncodedItem;
 
 use crate::Engine;
+use crate::cache::WritesInFlight;
 use crate::capacity::write_halves;
 use crate::catalog::{GuardCheck, Table};
 use crate::change::{Cause, Change, Effect, KnownEntries, NeedsEntries, size_bytes};
@@ -83,26 +84,66 @@ pub(crate) async fn commit(
 ) -> Result<Committed> {
     let collections = CollectionSizes::read(engine, intents).await?;
     let mut attempt = Attempt::new(intents, terms, engine.clock.now_ms());
+    let cached = engine.item_cache.as_ref().map(|cache| cache.begin_writes(written_keys(intents)));
     loop {
         let set = WriteSet { guards: &attempt.guards, keys: &attempt.keys };
         let decision =
-            write_with(&*engine.store, set, |reads| attempt.decide(reads, &collections)).await?;
-        return match decision {
+            write_with(&*engine.store, set, |reads| attempt.decide(reads, &collections)).await;
+        let decision = match decision {
+            Ok(decision) => decision,
+            Err(error) => {
+                // After any other error nothing was written.
+                let is_settled = !matches!(error, zenobe_store::Error::Uncertain { .. });
+                if let Some(cached) = cached.filter(|_| is_settled) {
+                    cached.nothing_written();
+                }
+                return Err(error.into());
+            }
+        };
+        let committed = match decision {
             Ok((written, outcome)) => {
                 if !outcome.sequences.is_empty() {
                     announce(engine, &attempt.tables);
                 }
-                Ok(Committed::Written(written))
+                Committed::Written(written)
             }
-            Err(NotWritten::Refused(errors)) => Ok(Committed::Refused(errors)),
-            Err(NotWritten::Stale(table)) => Ok(Committed::Stale(table)),
-            Err(NotWritten::Replay(replay)) => Ok(Committed::Replayed(replay)),
-            Err(NotWritten::Failed(error)) => Err(error),
+            Err(NotWritten::Refused(errors)) => Committed::Refused(errors),
+            Err(NotWritten::Stale(table)) => Committed::Stale(table),
+            Err(NotWritten::Replay(replay)) => Committed::Replayed(replay),
+            Err(NotWritten::Failed(error)) => return Err(error),
             Err(NotWritten::NeedsEntries(entries)) => {
                 attempt.declare_entries(entries);
                 continue;
             }
         };
+        if let Some(cached) = cached {
+            write_through(cached, intents, terms, &committed);
+        }
+        return Ok(committed);
+    }
+}
+
+fn written_keys<'a>(intents: &'a [Intent<'_>]) -> impl Iterator<Item = &'a Key> {
+    intents.iter().filter(|intent| !intent.is_check()).map(|intent| &intent.item_key)
+}
+
+/// Tells the cache of items what has become of a write.
+fn write_through(
+    cached: WritesInFlight<'_>,
+    intents: &[Intent<'_>],
+    terms: Terms<'_>,
+    committed: &Committed,
+) {
+    match (committed, terms) {
+        // Loading a table or expiring its items must not push out what clients use.
+        (Committed::Written(_), Terms::Lease(_)) => cached.changed(),
+        (Committed::Written(written), _) => {
+            let items = intents.iter().zip(written).filter(|(intent, _)| !intent.is_check());
+            cached.written(items.map(|(_, written)| written.new.as_ref()));
+        }
+        // It was carried out earlier, perhaps by another engine.
+        (Committed::Replayed(_), _) => cached.changed(),
+        (Committed::Refused(_) | Committed::Stale(_), _) => cached.nothing_written(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Several engines on one store, as on several nodes.
 
+mod caches;
 mod catalog;
 mod clocks;
 mod leases;

@@ -27,9 +27,9 @@ use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
 use zenobe_api::Api;
 use zenobe_database::Database;
-use zenobe_engine::Engine;
 use zenobe_engine::clock::ManualClock;
 use zenobe_engine::schema::Namespace;
+use zenobe_engine::{CacheStatistics, Engine};
 
 use crate::access::AdminRefusal;
 use crate::http::response::Answer;
@@ -108,9 +108,23 @@ impl Admin {
         out.single("zenobe_expiry_paused", Gauge, u64::from(clock.is_paused));
         out.single("zenobe_clock_jump_seconds", Gauge, jump_ms / 1_000);
         out.single("zenobe_leases_held", Gauge, self.engine.held_leases());
+        render_cache("item", self.engine.item_cache_statistics(), out);
+        render_cache("query", self.engine.query_cache_statistics(), out);
         self.render_history(out).await;
         self.triggers.render_metrics(out);
     }
+}
+
+fn render_cache(name: &str, statistics: Option<CacheStatistics>, out: &mut Exposition) {
+    let Some(CacheStatistics { hits, misses, evictions, entries, size_bytes }) = statistics else {
+        return;
+    };
+    let metric = |what: &str| format!("zenobe_{name}_cache_{what}");
+    out.single(&metric("hits_total"), Counter, hits);
+    out.single(&metric("misses_total"), Counter, misses);
+    out.single(&metric("evictions_total"), Counter, evictions);
+    out.single(&metric("entries"), Gauge, entries);
+    out.single(&metric("bytes"), Gauge, size_bytes);
 }
 
 pub fn refuse(refusal: &AdminRefusal) -> Answer {

@@ -205,6 +205,45 @@ pub struct Options {
     )]
     pub standby_max_lag_ms: u32,
 
+    /// Memory for a cache of items that answers eventually consistent GetItem and BatchGetItem, in MiB; 0 is none. What
+    /// other servers write shows after --item-cache-ttl-ms
+    #[arg(
+        long,
+        env = "ZENOBE_ITEM_CACHE_MB",
+        default_value = "0",
+        value_name = "MIB",
+        help_heading = NODES
+    )]
+    pub item_cache_mb: u32,
+    /// Milliseconds that a cached item answers. With 0 it does so until it is written here or evicted
+    #[arg(
+        long,
+        env = "ZENOBE_ITEM_CACHE_TTL_MS",
+        default_value = "300000",
+        value_name = "MILLISECONDS",
+        help_heading = NODES
+    )]
+    pub item_cache_ttl_ms: u32,
+    /// Memory for a cache of pages that answers eventually consistent Query and Scan with the same parameters, in MiB; 0 is
+    /// none. What anybody writes shows after --query-cache-ttl-ms
+    #[arg(
+        long,
+        env = "ZENOBE_QUERY_CACHE_MB",
+        default_value = "0",
+        value_name = "MIB",
+        help_heading = NODES
+    )]
+    pub query_cache_mb: u32,
+    /// Milliseconds that a cached page answers. With 0 no page is cached
+    #[arg(
+        long,
+        env = "ZENOBE_QUERY_CACHE_TTL_MS",
+        default_value = "300000",
+        value_name = "MILLISECONDS",
+        help_heading = NODES
+    )]
+    pub query_cache_ttl_ms: u32,
+
     /// File of accepted access keys, one line `id:secret` each; turns on signature verification. The variable
     /// holds the keys themselves: id:secret[,id:secret]
     #[arg(long, env = "ZENOBE_CREDENTIALS", value_name = "FILE", help_heading = ACCESS)]

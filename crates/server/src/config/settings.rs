@@ -9,7 +9,7 @@ use std::time::Duration;
 use tracing_subscriber::filter::{self, Targets};
 use zenobe_api::Wording;
 use zenobe_auth::{Credentials, CredentialsError};
-use zenobe_database::{Location, Namespace, ObjectStoreOptions, StreamOptions};
+use zenobe_database::{CacheOptions, Location, Namespace, ObjectStoreOptions, StreamOptions};
 
 use super::environment::UnknownVariable;
 use super::given::Given;
@@ -31,6 +31,9 @@ pub struct Settings {
     pub clock_skew_max: Duration,
     /// The maximum lag of a standby that serves eventually consistent reads; `None` if none may.
     pub standby_lag_max: Option<Duration>,
+    /// The caches for eventually consistent reads, if there are any.
+    pub item_cache: Option<CacheOptions>,
+    pub query_cache: Option<CacheOptions>,
     pub region: String,
     pub account: String,
     pub namespaces_from_credentials: bool,
@@ -153,6 +156,8 @@ impl Settings {
             lease_period: seconds(options.lease_seconds),
             clock_skew_max: seconds(options.clock_skew_seconds),
             standby_lag_max,
+            item_cache: cache_options(options.item_cache_mb, options.item_cache_ttl_ms),
+            query_cache: cache_options(options.query_cache_mb, options.query_cache_ttl_ms),
             log: log_filter(&options.log)?,
             region: options.region,
             account: options.account,
@@ -223,6 +228,14 @@ fn resolve_listen(given: &Given) -> SocketAddr {
         listen.set_port(port);
     }
     listen
+}
+
+/// `None` without memory for it.
+fn cache_options(size_mb: u32, time_to_live_ms: u32) -> Option<CacheOptions> {
+    (size_mb > 0).then(|| CacheOptions {
+        size_bytes_max: size_mb as usize * 1024 * 1024,
+        time_to_live_ms: time_to_live_ms.into(),
+    })
 }
 
 fn stream_options(options: &Options) -> StreamOptions {
