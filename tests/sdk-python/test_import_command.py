@@ -1,10 +1,13 @@
 """`zenobe import`: exports, files and models, on the client's side."""
 
 import base64
+import decimal
 import gzip
 import hashlib
 import json
 import os
+import pathlib
+import sqlite3
 import subprocess
 
 import pytest
@@ -157,8 +160,93 @@ def test_what_cannot_be_read_says_why(run, dynamodb, tmp_path):
     table = support.create_table(dynamodb, keys="pk:S")
     database = tmp_path / "shared-local-instance.db"
     database.write_bytes(b"SQLite format 3\0" + bytes(100))
-    assert "database file of DynamoDB Local" in run(database, "--table", table, status=1)
+    assert "the size of pages is not a power of two" in run(database, "--table", table, status=1)
     assert "there is nothing at" in run(tmp_path / "absent", "--table", table, status=1)
     (tmp_path / "x.json").write_text('{"Item":{"pk":{"S":"a"}}}')
     missing = run(tmp_path / "x.json", "--table", "there-is-none", status=1)
     assert "the table there-is-none does not exist; --keys pk:S" in missing
+
+
+@pytest.fixture
+def local_database(tmp_path):
+    """A file that DynamoDB Local made, and what it answered about it (tests/dynamodb-local)."""
+    folder = pathlib.Path(__file__).resolve().parents[1] / "dynamodb-local"
+    path = tmp_path / "shared-local-instance.db"
+    path.write_bytes(gzip.decompress((folder / "database.db.gz").read_bytes()))
+    return path, json.loads((folder / "database.json").read_text())
+
+
+def encoded(value):
+    """Bytes as base64, sets in order and numbers by their value."""
+    if isinstance(value, dict):
+        if set(value) == {"N"}:
+            return {"N": str(decimal.Decimal(value["N"]).normalize())}
+        inner = {name: encoded(part) for name, part in value.items()}
+        return {name: sorted(part) if name in ("SS", "NS", "BS") else part for name, part in inner.items()}
+    if isinstance(value, list):
+        return [encoded(part) for part in value]
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else value
+
+
+def canonical(items):
+    return sorted(json.dumps(encoded(item), sort_keys=True) for item in items)
+
+
+def described(table):
+    """What describes a table, without the order of lists and what changes with time."""
+    def schema(of):
+        return [(key["AttributeName"], key["KeyType"]) for key in of["KeySchema"]]
+
+    def units(of):
+        throughput = of.get("ProvisionedThroughput", {})
+        return throughput.get("ReadCapacityUnits", 0), throughput.get("WriteCapacityUnits", 0)
+
+    indexes = {
+        (kind, index["IndexName"]): (schema(index), index["Projection"], units(index))
+        for kind in ("LocalSecondaryIndexes", "GlobalSecondaryIndexes") for index in table.get(kind, [])
+    }
+    types = {attribute["AttributeName"]: attribute["AttributeType"] for attribute in table["AttributeDefinitions"]}
+    mode = table.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED")
+    return schema(table), types, indexes, mode, units(table), table.get("StreamSpecification")
+
+
+def test_databases_of_dynamodb_local(run, dynamodb, local_database):
+    path, tables = local_database
+    assert "62 items would be imported, 0 records rejected" in run(path, "--dry-run")
+    assert "62 items imported, 0 records rejected" in run(path)
+    for name, expected in tables.items():
+        assert described(dynamodb.describe_table(TableName=name)["Table"]) == described(expected["Table"])
+        assert canonical(dynamodb.scan(TableName=name)["Items"]) == canonical(expected["Items"])
+        time_to_live = dynamodb.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
+        assert time_to_live == expected["TimeToLive"]
+    found = dynamodb.query(
+        TableName="Orders", IndexName="by-status", KeyConditionExpression="#s = :s",
+        ExpressionAttributeNames={"#s": "status"}, ExpressionAttributeValues={":s": {"S": "open"}},
+    )
+    assert found["Count"] == 1
+    # Once more, into tables that exist.
+    assert "61 items imported" in run(path, "--table", "many.rows-2")
+    assert not list(path.parent.glob("*.state"))
+    for name in tables:
+        dynamodb.delete_table(TableName=name)
+
+
+def test_databases_that_cannot_be_imported(run, local_database, tmp_path):
+    path, _ = local_database
+    assert "it has no table Missing, but Orders, many.rows-2, empty" in run(path, "--table", "Missing", status=1)
+    journal = path.with_name(path.name + "-journal")
+    journal.write_bytes(b"x")
+    assert "start and stop DynamoDB Local once" in run(path, status=1)
+    journal.unlink()
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    path.rename(folder / path.name)
+    assert "give the path of the file itself" in run(folder, "--table", "t", "--keys", "pk:S", status=1)
+    other = tmp_path / "other.db"
+    with sqlite3.connect(other) as connection:
+        connection.execute("CREATE TABLE t (a)")
+    connection.close()
+    assert "not made by DynamoDB Local" in run(other, status=1)
+    damaged = tmp_path / "damaged.db"
+    damaged.write_bytes((folder / path.name).read_bytes()[:5000])
+    assert "the end of the file is missing" in run(damaged, status=1)

@@ -11,6 +11,7 @@
 //! * [`compression`]: gzip and zstd.
 //! * [`manifest`]: the files beside the data of an export.
 //! * [`objects`]: S3, or a directory in its place.
+//! * [`sqlite`]: the rows of SQLite's files, which DynamoDB Local keeps its tables in.
 //! * [`anonymise`]: rules that replace values on the way.
 
 pub mod anonymise;
@@ -22,6 +23,7 @@ pub mod lines;
 pub mod manifest;
 pub mod objects;
 mod source;
+pub mod sqlite;
 
 use zenobe_value::Attributes;
 

@@ -4,6 +4,7 @@
 //! Unlike ImportTable it runs on the client's side. It writes to existing tables too, shows its
 //! progress, can be interrupted and continued, and can replace values on the way.
 
+mod dynamodb_local;
 mod model;
 mod progress;
 mod report;
@@ -19,6 +20,7 @@ use zenobe_load::{LoadError, Target};
 use zenobe_transfer::anonymise::{RuleError, Rules};
 use zenobe_transfer::objects::{Endpoint, Location, LocationError, ObjectError};
 
+use self::dynamodb_local::LocalDatabase;
 use self::progress::Progress;
 use self::report::Report;
 use self::send::Sender;
@@ -32,6 +34,7 @@ use self::state::State;
   zenobe import users.csv --table Users --anonymise email=fake:email --anonymise name=fake:name
   zenobe import items.jsonl.gz --table Items --dry-run --report report.json
   zenobe import model.json                       a model of NoSQL Workbench: its tables and their data
+  zenobe import shared-local-instance.db         a database file of DynamoDB Local: the same
 
 A source is an export of DynamoDB (the folder with manifest-summary.json, full or incremental), a file, a folder, or a prefix in an \
 object store. Formats go by the names of files: .json, .jsonl, .ndjson, .ion, .csv, .tsv, each also with .gz or .zst. Lines of JSON \
@@ -105,7 +108,9 @@ pub enum ImportError {
     Rules(#[from] RuleError),
     #[error("--anonymise needs --anonymise-key, so that replacements can't be guessed")]
     NoKey,
-    #[error("--table says which table to import into; only models of NoSQL Workbench name theirs")]
+    #[error(
+        "--table says which table to import into; only models of NoSQL Workbench and databases of DynamoDB Local name theirs"
+    )]
     NoTable,
     #[error("the table {0} does not exist; --keys pk:S or --keys pk:S,sk:N creates it")]
     TableMissing(String),
@@ -114,10 +119,11 @@ pub enum ImportError {
     #[error("{0}: no format goes by that name; give --format")]
     Format(String),
     #[error(
-        "{0} is a database file of DynamoDB Local, which zenobe can't read: start DynamoDB Local on it, export its tables \
-         with `aws dynamodb scan`, and import these"
+        "{0} is a database file, such as DynamoDB Local's; download it if necessary, and give the path of the file itself"
     )]
-    DynamoDbLocal(String),
+    DatabaseFile(String),
+    #[error("{file} can't be imported: {problem}")]
+    DynamoDbLocal { file: String, problem: String },
     #[error("the export is damaged: {0}")]
     Export(String),
     #[error("{0} is not a model of NoSQL Workbench: {1}")]
@@ -147,11 +153,17 @@ async fn import(arguments: &ImportArguments) -> Result<(), ImportError> {
     let rules = rules(arguments)?;
     let target = Target::from_environment(&arguments.endpoint, &arguments.region)?;
     let location: Location = arguments.source.parse()?;
+    if let Location::Path(path) = &location
+        && let Some(database) = LocalDatabase::open(path)?
+    {
+        return import_database(arguments, &target, &rules, &database).await;
+    }
     let source = Source::open(&location, &arguments.s3_endpoint).await?;
     let mut report = Report::default();
     if let Some(model) = source.model().await? {
         for table in model::tables(&arguments.source, &model)? {
-            let sender = Sender::for_model(&target, &table, arguments.dry_run).await?;
+            let (name, creation) = (&table.name, &table.creation);
+            let sender = Sender::creating(&target, name, creation, arguments.dry_run).await?;
             send::send_model(&sender, &table, &rules, &mut report).await?;
         }
         return finish(arguments, &report);
@@ -160,14 +172,12 @@ async fn import(arguments: &ImportArguments) -> Result<(), ImportError> {
     let files = source.files(arguments.format).await?;
     let keys = arguments.keys.as_deref().map(table::parse_keys).transpose()?;
     let sender = Sender::new(&target, name, keys.as_deref(), arguments.dry_run).await?;
-    let default_state = PathBuf::from(format!("zenobe-import-{name}.state"));
-    let path = arguments.state.clone().unwrap_or(default_state);
-    let path = (!arguments.dry_run).then_some(path);
-    let mut state = State::open(path, &arguments.source, name);
-    let mut progress = Progress::new(&files, arguments.quiet);
+    let mut state = state(arguments, name);
+    let size_bytes = files.iter().map(|file| file.object.size_bytes).sum();
+    let mut progress = Progress::new(size_bytes, arguments.quiet);
     for file in &files {
         if state.is_done(&file.key) {
-            progress.skip(file);
+            progress.skip(file.object.size_bytes);
             continue;
         }
         let reading = reading(arguments, file, &sender);
@@ -177,6 +187,49 @@ async fn import(arguments: &ImportArguments) -> Result<(), ImportError> {
     progress.end();
     state.remove();
     finish(arguments, &report)
+}
+
+/// Imports the tables of DynamoDB Local, or the one that is named.
+async fn import_database(
+    arguments: &ImportArguments,
+    target: &Target,
+    rules: &Rules,
+    database: &LocalDatabase,
+) -> Result<(), ImportError> {
+    let tables = database.tables(arguments.table.as_deref())?;
+    let mut report = Report::default();
+    let row_count = tables.iter().map(|table| table.row_count).sum();
+    let mut progress = Progress::new(row_count, arguments.quiet);
+    let mut state = state(arguments, arguments.table.as_deref().unwrap_or("database"));
+    for table in tables {
+        let (name, creation) = (&table.name, &table.creation);
+        if state.is_done(name) {
+            progress.skip(table.row_count);
+            continue;
+        }
+        let sender = Sender::creating(target, name, creation, arguments.dry_run).await?;
+        let mut context = send::Context { sender: &sender, rules, report: &mut report };
+        let items = database.items(table)?;
+        send::send_local_table(&mut context, table, items, &mut state, &mut progress).await?;
+        database.check_unchanged()?;
+        if let Some(attribute) = &table.time_to_live
+            && !arguments.dry_run
+        {
+            table::enable_time_to_live(target, name, attribute).await?;
+        }
+        state.complete(name)?;
+    }
+    progress.end();
+    state.remove();
+    finish(arguments, &report)
+}
+
+/// How far an earlier import into the table has come.
+fn state(arguments: &ImportArguments, table: &str) -> State {
+    let default = || PathBuf::from(format!("zenobe-import-{table}.state"));
+    let path = arguments.state.clone().unwrap_or_else(default);
+    let path = (!arguments.dry_run).then_some(path);
+    State::open(path, &arguments.source, table)
 }
 
 fn rules(arguments: &ImportArguments) -> Result<Rules, ImportError> {

@@ -3,15 +3,14 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use super::sources::SourceFile;
-
 const BAR_WIDTH: u64 = 30;
 const INTERVAL_TERMINAL: Duration = Duration::from_millis(200);
 const INTERVAL_LINES: Duration = Duration::from_secs(10);
 
 pub struct Progress {
-    total_bytes: u64,
-    done_bytes: u64,
+    /// In bytes of files or in rows, whichever is known beforehand.
+    total: u64,
+    done: u64,
     items: u64,
     shown_at: Option<Instant>,
     begin: Instant,
@@ -20,10 +19,10 @@ pub struct Progress {
 }
 
 impl Progress {
-    pub fn new(files: &[SourceFile], is_quiet: bool) -> Progress {
+    pub fn new(total: u64, is_quiet: bool) -> Progress {
         Progress {
-            total_bytes: files.iter().map(|file| file.object.size_bytes).sum(),
-            done_bytes: 0,
+            total,
+            done: 0,
             items: 0,
             shown_at: None,
             begin: Instant::now(),
@@ -32,30 +31,30 @@ impl Progress {
         }
     }
 
-    /// A file that an earlier run has finished.
-    pub fn skip(&mut self, file: &SourceFile) {
-        self.done_bytes += file.object.size_bytes;
+    /// A file of this size that an earlier run has finished.
+    pub fn skip(&mut self, size: u64) {
+        self.done += size;
     }
 
-    pub fn file_done(&mut self, file: &SourceFile) {
-        self.done_bytes += file.object.size_bytes;
+    pub fn file_done(&mut self, size: u64) {
+        self.done += size;
         self.show(0);
     }
 
-    /// Some items are written; `file_bytes` of the current file are read.
-    pub fn advance(&mut self, items: u64, file_bytes: u64) {
+    /// Some items are written; this much of the current file is read.
+    pub fn advance(&mut self, items: u64, read: u64) {
         self.items += items;
-        self.show(file_bytes);
+        self.show(read);
     }
 
-    fn show(&mut self, file_bytes: u64) {
+    fn show(&mut self, read: u64) {
         let interval = if self.is_terminal { INTERVAL_TERMINAL } else { INTERVAL_LINES };
         if self.is_quiet || self.shown_at.is_some_and(|shown_at| shown_at.elapsed() < interval) {
             return;
         }
         self.shown_at = Some(Instant::now());
-        let done = (self.done_bytes + file_bytes).min(self.total_bytes);
-        let total = self.total_bytes.max(1);
+        let done = (self.done + read).min(self.total);
+        let total = self.total.max(1);
         let filled = BAR_WIDTH * done / total;
         let bar: String = (0..BAR_WIDTH).map(|at| if at < filled { '█' } else { '░' }).collect();
         let rate = self.items as f64 / self.begin.elapsed().as_secs_f64().max(0.001);

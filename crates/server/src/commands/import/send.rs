@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -20,6 +22,7 @@ use zenobe_value::limits::ITEM_SIZE_BYTES_MAX;
 use zenobe_value::{AttributeType, EncodedItem};
 
 use super::ImportError;
+use super::dynamodb_local::{LocalItems, LocalTable};
 use super::model::ModelTable;
 use super::progress::Progress;
 use super::report::Report;
@@ -69,16 +72,18 @@ impl Sender {
         Sender::with_keys(target, table, keys, is_dry_run)
     }
 
-    pub async fn for_model(
+    /// For a table that is created with this request, unless it exists.
+    pub async fn creating(
         target: &Target,
-        table: &ModelTable,
+        table: &str,
+        creation: &Value,
         is_dry_run: bool,
     ) -> Result<Sender, ImportError> {
         let keys = match is_dry_run {
-            true => table::keys_of(&table.creation),
-            false => table::create(target, &table.name, &table.creation).await?,
+            true => table::keys_of(creation),
+            false => table::create(target, table, creation).await?,
         };
-        Sender::with_keys(target, &table.name, keys, is_dry_run)
+        Sender::with_keys(target, table, keys, is_dry_run)
     }
 
     fn with_keys(
@@ -209,8 +214,8 @@ struct Change {
 /// Records of a file with their numbers, from 0.
 struct Wave {
     records: Vec<(u64, Result<Record, String>)>,
-    /// How many bytes of the file are read, before decompression.
-    file_bytes: u64,
+    /// How much of the file is read: bytes before decompression, or rows.
+    position: u64,
 }
 
 pub async fn send_file(
@@ -223,19 +228,50 @@ pub async fn send_file(
 ) -> Result<(), ImportError> {
     verify(source, file).await?;
     let object = source.bucket.read(&file.object, None);
-    let mut waves = read(object, file.clone(), reading, state.records(&file.key));
-    let mut done = state.records(&file.key);
-    while let Some(wave) = waves.recv().await {
-        let Wave { records, file_bytes } =
-            wave.map_err(|error| ImportError::Read { file: file.key.clone(), error })?;
-        let count = records.len() as u64;
-        send_records(context, &file.key, records).await?;
-        done += count;
-        state.advance(&file.key, done)?;
-        progress.advance(count, file_bytes);
-    }
-    progress.file_done(file);
+    let position = object.position();
+    let opened = file.clone();
+    // A decoder reads the beginning of its file.
+    let open = move || Records::new(object, &opened, reading);
+    send_all(context, &file.key, (open, position), state, progress).await?;
+    progress.file_done(file.object.size_bytes);
     state.complete(&file.key)
+}
+
+/// Writes the items of a table of DynamoDB Local.
+pub async fn send_local_table(
+    context: &mut Context<'_>,
+    table: &LocalTable,
+    items: LocalItems,
+    state: &mut State,
+    progress: &mut Progress,
+) -> Result<(), ImportError> {
+    let position = items.position();
+    let open = move || Records::DynamoDbLocal(Box::new(items));
+    send_all(context, &table.name, (open, position), state, progress).await?;
+    progress.file_done(table.row_count);
+    Ok(())
+}
+
+/// Writes the records that an earlier run has not written.
+async fn send_all(
+    context: &mut Context<'_>,
+    file: &str,
+    (open, position): (impl FnOnce() -> Records + Send + 'static, Arc<AtomicU64>),
+    state: &mut State,
+    progress: &mut Progress,
+) -> Result<(), ImportError> {
+    let mut done = state.records(file);
+    let mut waves = read(open, position, done);
+    while let Some(wave) = waves.recv().await {
+        let Wave { records, position } =
+            wave.map_err(|error| ImportError::Read { file: file.to_owned(), error })?;
+        let count = records.len() as u64;
+        send_records(context, file, records).await?;
+        done += count;
+        state.advance(file, done)?;
+        progress.advance(count, position);
+    }
+    Ok(())
 }
 
 /// Reads a file whose checksum is known once before its items are used.
@@ -326,15 +362,13 @@ fn change(
 
 /// Reads a file on a thread of its own, after the first `skip` records.
 fn read(
-    object: ObjectReader,
-    file: SourceFile,
-    reading: Reading,
+    open: impl FnOnce() -> Records + Send + 'static,
+    position: Arc<AtomicU64>,
     skip: u64,
 ) -> Receiver<Result<Wave, String>> {
     let (sender, receiver) = mpsc::channel(2);
     tokio::task::spawn_blocking(move || {
-        let size_bytes = object.position();
-        let mut records = Records::new(object, &file, reading);
+        let mut records = open();
         let mut wave = Vec::with_capacity(WAVE_RECORDS);
         let mut number = 0;
         loop {
@@ -354,8 +388,8 @@ fn read(
             number += 1;
             if (ends && !wave.is_empty()) || wave.len() == WAVE_RECORDS {
                 let records = std::mem::take(&mut wave);
-                let file_bytes = size_bytes.load(std::sync::atomic::Ordering::Relaxed);
-                if sender.blocking_send(Ok(Wave { records, file_bytes })).is_err() {
+                let position = position.load(Ordering::Relaxed);
+                if sender.blocking_send(Ok(Wave { records, position })).is_err() {
                     return;
                 }
             }
@@ -367,9 +401,12 @@ fn read(
     receiver
 }
 
-enum Fault {
+pub enum Fault {
+    /// One record can't be used.
     Record(String),
+    /// Nothing from here on can be used.
     Rest(String),
+    /// The import can't go on.
     Io(String),
 }
 
@@ -377,6 +414,7 @@ enum Records {
     Json(Lines<Box<dyn io::Read + Send>>),
     Ion(IonReader<Box<dyn io::Read + Send>>),
     Csv(CsvReader<Box<dyn io::Read + Send>>),
+    DynamoDbLocal(Box<LocalItems>),
 }
 
 impl Records {
@@ -401,6 +439,7 @@ impl Records {
             },
             Records::Ion(reader) => reader.next_record(),
             Records::Csv(reader) => reader.next_record(),
+            Records::DynamoDbLocal(items) => return items.next_record(),
         };
         record.map_err(|error| match error {
             ReadError::Record(fault) => Fault::Record(fault.to_string()),

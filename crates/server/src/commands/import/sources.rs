@@ -53,7 +53,6 @@ impl SourceFile {
 }
 
 pub struct Source {
-    name: String,
     pub bucket: Bucket,
     objects: Vec<Object>,
 }
@@ -83,7 +82,7 @@ impl Source {
         };
         match objects.is_empty() {
             true => Err(ImportError::Missing(name)),
-            false => Ok(Source { name, bucket, objects }),
+            false => Ok(Source { bucket, objects }),
         }
     }
 
@@ -172,7 +171,7 @@ impl Source {
             };
             let Some(format) = given.or(format) else {
                 if self.is_sqlite(object).await? {
-                    return Err(ImportError::DynamoDbLocal(self.name.clone()));
+                    return Err(ImportError::DatabaseFile(object.key.clone()));
                 }
                 return Err(ImportError::Format(object.key.clone()));
             };

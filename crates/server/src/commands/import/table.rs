@@ -93,6 +93,31 @@ pub async fn create(
     }
 }
 
+/// Lets items expire by this attribute, unless they do already.
+pub async fn enable_time_to_live(
+    target: &Target,
+    name: &str,
+    attribute: &str,
+) -> Result<(), ImportError> {
+    let mut client = Client::new(target.clone())?;
+    let request = json!({"TableName": name}).to_string();
+    let answer = client.call("DescribeTimeToLive", request.as_bytes()).await?;
+    let described: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    if described["TimeToLiveDescription"]["AttributeName"] == attribute {
+        return Ok(());
+    }
+    let specification = json!({"Enabled": true, "AttributeName": attribute});
+    let request = json!({"TableName": name, "TimeToLiveSpecification": specification}).to_string();
+    let answer = client.call("UpdateTimeToLive", request.as_bytes()).await?;
+    match answer.is_success() {
+        true => Ok(()),
+        false => {
+            let message = answer.error_message();
+            Err(ImportError::Refused { operation: "UpdateTimeToLive", message })
+        }
+    }
+}
+
 /// The keys of a table that is ready.
 async fn describe(client: &mut Client, name: &str) -> Result<Option<TableKeys>, ImportError> {
     let request = json!({"TableName": name}).to_string();
