@@ -13,6 +13,7 @@ pub mod conformance;
 pub mod copying;
 pub mod layer;
 pub mod memory;
+pub mod recent;
 pub mod retrying;
 pub mod stamp;
 pub mod yielding;
