@@ -8,7 +8,7 @@ use zenobe_api::Wording;
 use zenobe_engine::clock::{Clock, SystemClock};
 use zenobe_engine::options::{Limits, StreamOptions};
 use zenobe_engine::schema::Namespace;
-use zenobe_engine::{CacheOptions, EngineOptions};
+use zenobe_engine::{CacheOptions, EngineOptions, Realism};
 use zenobe_store_embedded::Durability;
 use zenobe_transfer::objects::ObjectStoreOptions;
 
@@ -46,6 +46,8 @@ pub struct Options {
     /// A cache for eventually consistent Query and Scan. What is written shows when an entry's time is
     /// over.
     pub query_cache: Option<CacheOptions>,
+    /// What a test wants to be late; `None` outside of tests.
+    pub realism: Option<Arc<dyn Realism>>,
     /// What concerns the other processes on the same store, if it can have any.
     pub node: NodeOptions,
 }
@@ -104,6 +106,7 @@ impl Options {
             restorable_lag: self.restorable_lag,
             limits: self.limits,
             clock_jump_ms_max: self.clock_jump_ms_max,
+            realism: self.realism.clone(),
             node_name: self.node.name.clone(),
             lease_period: self.node.lease_period,
             clock_skew_ms_max: self.node.clock_skew_max.as_millis() as u64,
@@ -132,6 +135,7 @@ impl Default for Options {
             clock_jump_ms_max: EngineOptions::default().clock_jump_ms_max,
             item_cache: None,
             query_cache: None,
+            realism: None,
             node: NodeOptions::default(),
         }
     }

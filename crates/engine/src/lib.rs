@@ -29,6 +29,7 @@ pub mod options;
 mod pace;
 mod random;
 mod read;
+pub mod realism;
 pub mod restore;
 mod row;
 pub mod schema;
@@ -41,6 +42,7 @@ mod write;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use zenobe_store::{Key, Store};
 
@@ -54,6 +56,7 @@ use crate::indexes::StatusHold;
 use crate::jobs::Jobs;
 use crate::lease::Leases;
 use crate::random::Random;
+use crate::realism::Lateness;
 use crate::streams::Announcements;
 use crate::trusted_clock::TrustedClock;
 
@@ -63,7 +66,8 @@ pub use change::Inconsistency;
 pub use load::IndexKeys;
 pub use options::{EngineOptions, Limits, StreamOptions};
 pub use read::Reads;
-pub use tables::TableUpdate;
+pub use realism::Realism;
+pub use tables::{TableReset, TableUpdate};
 pub use trusted_clock::ClockStatus;
 
 /// A database: one store, with DynamoDB's semantics on top.
@@ -87,6 +91,9 @@ pub struct Engine {
     pub(crate) query_cache: Option<PageCache>,
     pub(crate) background: Background,
     pub(crate) status_hold: StatusHold,
+    index_status_hold: Duration,
+    /// What a test wants to be late.
+    pub(crate) lateness: Option<Box<Lateness>>,
     pub(crate) streams: StreamOptions,
     /// How far the latest time that can be restored lies back.
     pub(crate) restorable_lag_ms: u64,
@@ -104,6 +111,13 @@ impl Engine {
         let trusted_clock =
             TrustedClock::open(&*snapshot, clock, options.clock_jump_ms_max).await?;
         let is_shared = store.is_shared();
+        let (lateness, store) = match options.realism {
+            None => (None, store),
+            Some(rules) => {
+                let (lateness, store) = Lateness::new(rules, store, &options.clock);
+                (Some(Box::new(lateness)), store)
+            }
+        };
         let random = Random::new(options.random_seed);
         let started_at_ms = options.clock.now_ms();
         // Drawn from a source of its own: whether the store is shared changes no other random number.
@@ -128,7 +142,9 @@ impl Engine {
             limits: options.limits,
             catalog,
             background: Background::default(),
-            status_hold: StatusHold::new(options.index_status_hold),
+            status_hold: StatusHold::default(),
+            index_status_hold: options.index_status_hold,
+            lateness,
             streams: options.streams,
             restorable_lag_ms: u64::try_from(options.restorable_lag.as_millis())
                 .unwrap_or(u64::MAX),

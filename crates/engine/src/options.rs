@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::cache::CacheOptions;
 use crate::clock::{Clock, SystemClock};
+use crate::realism::Realism;
 
 #[derive(Clone)]
 pub struct EngineOptions {
@@ -34,6 +35,8 @@ pub struct EngineOptions {
     pub item_cache: Option<CacheOptions>,
     /// A cache for eventually consistent pages of Query and Scan.
     pub query_cache: Option<CacheOptions>,
+    /// What a test wants to be late; `None` outside of tests.
+    pub realism: Option<Arc<dyn Realism>>,
 }
 
 const MINUTE_MS: u64 = 60 * 1_000;
@@ -55,6 +58,7 @@ impl Default for EngineOptions {
             index_status_hold: Duration::ZERO,
             item_cache: None,
             query_cache: None,
+            realism: None,
         }
     }
 }

@@ -69,7 +69,7 @@ impl Engine {
             let source = Source {
                 reader: past.as_ref().map_or(&*self.store, |past| past),
                 // What a cache keeps must come from the store itself.
-                replica: self.replica(!may_be_behind || cache.is_some()),
+                replica: self.replica(table.name(), None, !may_be_behind || cache.is_some()),
                 cache,
             };
             outcomes.push(get_some(&source, request, keys, batch).await?);

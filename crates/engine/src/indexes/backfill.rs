@@ -58,7 +58,9 @@ async fn finish(
     index: &IndexDefinition,
     lease: &Lease,
 ) -> Result<()> {
-    let may_leave = |status| engine.status_hold.is_over(table.definition().id, index.id, status);
+    let hold = engine.index_status_hold(table.name());
+    let may_leave =
+        |status| engine.status_hold.is_over((table.definition().id, index.id, status), hold);
     if let IndexStatus::Creating { backfilling } = index.status {
         if !backfilling && !may_leave(index.status) {
             return Ok(());

@@ -12,33 +12,34 @@ use crate::schema::{IndexId, IndexStatus, TableId};
 /// How often to check whether a status has been held long enough.
 const LOOK_DELAY: Duration = Duration::from_millis(200);
 
+#[derive(Default)]
 pub(crate) struct StatusHold {
-    hold: Duration,
-    /// Since when each index has had its status. Kept in memory: after a restart the hold starts
-    /// over.
-    seen: Mutex<Vec<(HeldStatus, Instant)>>,
+    /// Kept in memory: after a restart the hold starts over.
+    seen: Mutex<Vec<Seen>>,
 }
 
 type HeldStatus = (TableId, IndexId, IndexStatus);
 
-impl StatusHold {
-    pub fn new(hold: Duration) -> StatusHold {
-        StatusHold { hold, seen: Mutex::default() }
-    }
+/// Since when an index has had its status, and how long it must keep it.
+struct Seen {
+    status: HeldStatus,
+    since: Instant,
+    hold: Duration,
+}
 
-    /// Whether the index may leave the status.
-    pub fn is_over(&self, table: TableId, index: IndexId, status: IndexStatus) -> bool {
-        if self.hold.is_zero() {
+impl StatusHold {
+    /// Whether the index may leave the status, which lasts for `hold`.
+    pub fn is_over(&self, status: HeldStatus, hold: Duration) -> bool {
+        if hold.is_zero() {
             return true;
         }
-        let (held, now) = ((table, index, status), Instant::now());
         let mut seen = self.seen.lock();
-        match seen.iter().position(|(other, _)| *other == held) {
+        match seen.iter().position(|other| other.status == status) {
             None => {
-                seen.push((held, now));
+                seen.push(Seen { status, since: Instant::now(), hold });
                 false
             }
-            Some(position) if now - seen[position].1 < self.hold => false,
+            Some(position) if seen[position].since.elapsed() < seen[position].hold => false,
             Some(position) => {
                 seen.swap_remove(position);
                 true
@@ -50,7 +51,7 @@ impl StatusHold {
     pub fn next_look(&self) -> Option<Duration> {
         let mut seen = self.seen.lock();
         // Nobody asks again about an index that was deleted with its table.
-        seen.retain(|(_, since)| since.elapsed() < self.hold * 2 + LOOK_DELAY);
+        seen.retain(|seen| seen.since.elapsed() < seen.hold * 2 + LOOK_DELAY);
         (!seen.is_empty()).then_some(LOOK_DELAY)
     }
 }
@@ -63,8 +64,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_status_is_held_for_its_time_and_then_left_once() {
-        let hold = StatusHold::new(Duration::from_secs(15));
-        let is_over = |status| hold.is_over(TableId(1), IndexId(1), status);
+        let hold = StatusHold::default();
+        let is_over =
+            |status| hold.is_over((TableId(1), IndexId(1), status), Duration::from_secs(15));
         assert!(!is_over(CREATING));
         assert_eq!(hold.next_look(), Some(LOOK_DELAY));
         tokio::time::advance(Duration::from_millis(14_999)).await;
@@ -77,8 +79,8 @@ mod tests {
 
     #[tokio::test]
     async fn nothing_is_held_by_default() {
-        let hold = StatusHold::new(Duration::ZERO);
-        assert!(hold.is_over(TableId(1), IndexId(1), CREATING));
+        let hold = StatusHold::default();
+        assert!(hold.is_over((TableId(1), IndexId(1), CREATING), Duration::ZERO));
         assert_eq!(hold.next_look(), None);
     }
 }

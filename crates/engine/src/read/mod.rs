@@ -3,7 +3,8 @@
 //! Every read sees the latest durable state, so eventually consistent and consistent reads differ
 //! only in what they cost. There are two exceptions. On a store with a replica
 //! ([`zenobe_store::Replica`]), eventually consistent reads use it, and go to the store itself if it
-//! can't answer. An engine with caches ([`crate::cache`]) asks them first.
+//! can't answer; to a test that wants lagging reads ([`crate::realism`]), a past state is such a
+//! replica. An engine with caches ([`crate::cache`]) asks them first.
 
 mod cached;
 mod conditions;
@@ -27,7 +28,7 @@ use crate::Engine;
 use crate::capacity::read_halves;
 use crate::catalog::{GuardCheck, Table};
 use crate::change::size_bytes;
-use crate::command::{Consumed, GetItem, PageOutcome, ReadOutcome};
+use crate::command::{Consumed, GetItem, PageOutcome, ReadOutcome, TableName};
 use crate::error::Result;
 use crate::keys::{PrimaryKey, check_paths};
 use crate::write::decode_stored;
@@ -80,8 +81,20 @@ impl Engine {
     }
 
     /// A copy of the store to read from, if the read may be a little behind and there is one.
-    pub(crate) fn replica(&self, consistent: bool) -> Option<Arc<dyn Replica>> {
-        if consistent || !self.is_shared() { None } else { self.store.replica() }
+    pub(crate) fn replica(
+        &self,
+        table: &TableName,
+        index: Option<&str>,
+        consistent: bool,
+    ) -> Option<Arc<dyn Replica>> {
+        if consistent {
+            return None;
+        }
+        match &self.lateness {
+            Some(late) => late.replica(self.clock.now_ms(), table, index),
+            None if self.is_shared() => self.store.replica(),
+            None => None,
+        }
     }
 
     /// The value of a key of the table as a replica has it, or `None` if no replica can say. That a
@@ -92,7 +105,7 @@ impl Engine {
         key: &Key,
         consistent: bool,
     ) -> Option<Option<Value>> {
-        let replica = self.replica(consistent)?;
+        let replica = self.replica(table.name(), None, consistent)?;
         let values = replica.get_many(&[key.clone(), table.guard_key().clone()]).await.ok()?;
         let [stored, version] = <[Option<Value>; 2]>::try_from(values).ok()?;
         (table.check_guard(version.as_ref()) == GuardCheck::Current).then_some(stored)

@@ -104,7 +104,8 @@ impl PagePlan<'_> {
             self.walk_in_turns(past, page).await?;
             return Ok(false);
         }
-        if self.selection.filter.is_none() && !origin.engine.is_shared() {
+        let asks_version = origin.engine.is_shared() || origin.replica.is_some();
+        if self.selection.filter.is_none() && !asks_version {
             self.walk_turn(origin.reader(), self.range.clone(), page).await?;
             return Ok(false);
         }

@@ -49,7 +49,9 @@ impl Engine {
         command: &Query,
     ) -> Result<PageOutcome> {
         let mut table = self.table(&command.table).await?;
-        if let Some(replica) = self.replica(command.page.consistent || as_of.is_some()) {
+        let (index, is_exact) = (command.index.as_deref(), as_of.is_some());
+        let replica = self.replica(table.name(), index, command.page.consistent || is_exact);
+        if let Some(replica) = replica {
             let origin = Origin { engine: self, replica: Some(&*replica) };
             let read = self.query_once(origin, &table, None, rules, command).await;
             if let Ok(Read { outcome, is_current: true }) = read {

@@ -147,7 +147,14 @@ impl Engine {
             return Err(StreamError::Trimmed.into());
         };
         let log = ShardLog::new(&*reader, row.log(position.shard));
-        let page = log.read(position.next_entry, limit, PAGE_BYTES_MAX).await?;
+        let mut page = log.read(position.next_entry, limit, PAGE_BYTES_MAX).await?;
+        if let Some(late) = &self.lateness {
+            let table = &position.stream.table;
+            page.hide_after(|entry| {
+                let delay_ms = late.rules.record_delay_ms(table, position.shard, entry.number);
+                entry.at_ms.saturating_add(delay_ms) > now_ms
+            });
+        }
         let mut records = Vec::with_capacity(page.entries.len());
         for entry in &page.entries {
             records.push(stream_record(&row, position.shard, entry)?);

@@ -13,6 +13,7 @@ use super::stream_row::StreamRow;
 use crate::Engine;
 use crate::catalog::Table;
 use crate::catalog::edit::Edit;
+use crate::command::TableName;
 use crate::error::{Error, Result};
 use crate::keyspace;
 use crate::lease::Lease;
@@ -27,7 +28,7 @@ pub(crate) async fn maintain(engine: &Engine, lease: &Lease) -> Result<()> {
     let mut outcome = Ok(());
     for table in engine.catalog.tables().values() {
         let Some(stream) = &table.definition().stream else { continue };
-        let maintained = match maintain_enabled(engine, table, stream, lease).await {
+        let maintained = match maintain_enabled(engine, table, stream, false, lease).await {
             // A table that is deleted in the meantime has retired its stream.
             Err(Error::TableNotFound { .. }) => Ok(()),
             maintained => maintained,
@@ -56,15 +57,28 @@ pub(crate) fn rest(engine: &Engine, longest: Duration) -> Duration {
     }
 }
 
+impl Engine {
+    /// Closes the open shards of the table's stream, whatever their age; their children take over.
+    /// Returns whether the table has a stream.
+    pub async fn roll_over_stream(&self, name: &TableName) -> Result<bool> {
+        let table = self.current_table(name).await?;
+        let Some(stream) = &table.definition().stream else { return Ok(false) };
+        maintain_enabled(self, &table, stream, true, &Lease::default()).await?;
+        Ok(true)
+    }
+}
+
 async fn maintain_enabled(
     engine: &Engine,
     table: &Arc<Table>,
     stream: &StreamSettings,
+    rolls_over_now: bool,
     lease: &Lease,
 ) -> Result<()> {
     let Moment { past_ms: now_ms, is_paused, .. } = engine.trusted_clock.read();
     let horizon_ms = if is_paused { 0 } else { engine.stream_horizon_ms() };
-    let rolls_over = is_full(engine, table, stream).await? || is_old(engine, stream, now_ms);
+    let rolls_over =
+        rolls_over_now || is_full(engine, table, stream).await? || is_old(engine, stream, now_ms);
     if !rolls_over && stream.trimmed_count(horizon_ms) == 0 {
         return Ok(());
     }
@@ -176,7 +190,7 @@ mod tests {
     use crate::EngineOptions;
     use crate::catalog::tests::create_table;
     use crate::clock::Clock;
-    use crate::command::{CreateTable, TableName};
+    use crate::command::CreateTable;
     use crate::schema::{Namespace, StreamViewType};
 
     struct WallClock(AtomicU64);

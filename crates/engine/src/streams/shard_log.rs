@@ -26,6 +26,17 @@ pub(super) struct LogPage {
     pub more: bool,
 }
 
+impl LogPage {
+    /// Ends the page before the first entry that does not show yet. Later ones don't show either: a
+    /// reader goes on behind the last one it saw.
+    pub fn hide_after(&mut self, is_hidden: impl Fn(&LogEntry) -> bool) {
+        if let Some(first) = self.entries.iter().position(is_hidden) {
+            self.entries.truncate(first);
+            self.more = true;
+        }
+    }
+}
+
 impl<'r> ShardLog<'r> {
     pub fn new(reader: &'r dyn Reader, key: Key) -> ShardLog<'r> {
         ShardLog { reader, key }

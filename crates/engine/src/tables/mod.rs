@@ -5,6 +5,7 @@ mod delete;
 mod describe;
 mod encryption;
 mod index_changes;
+mod reset;
 pub(crate) mod stream_label;
 mod tags;
 mod throughput;
@@ -13,6 +14,7 @@ mod update;
 
 pub(crate) use delete::prefixes_of_table;
 pub(crate) use index_changes::prune_attribute_types;
+pub use reset::TableReset;
 
 use crate::schema::TableDescription;
 

@@ -75,7 +75,8 @@ async fn expire_table(engine: &Engine, table: &Arc<Table>, lease: &Lease) -> Res
         return Ok(0);
     }
     // Rather late than early: the item must have expired by every node's clock.
-    let now_s = moment.now_ms.saturating_sub(engine.clock_skew_ms()) / 1_000;
+    let late_ms = engine.clock_skew_ms() + engine.expiry_delay_ms(table.name());
+    let now_s = moment.now_ms.saturating_sub(late_ms) / 1_000;
     let pass = Pass { table, lease, now_s };
     let due = keyspace::expiries_between(table.expiry_prefix(), oldest_due_s(now_s), now_s);
     let (mut rest, mut expired) = (due.clone(), 0);
