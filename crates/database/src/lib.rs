@@ -31,6 +31,7 @@ mod moving;
 mod options;
 mod place;
 mod runtime_thread;
+mod snapshot;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,8 +53,9 @@ pub use options::PostgresUrl;
 pub use options::{Location, NodeOptions, Options};
 pub use place::{Unservable, name_of};
 pub use runtime_thread::RuntimeThread;
+pub use snapshot::{NotInMemory, Snapshot};
 pub use zenobe_api::{Operation, Wording};
-pub use zenobe_engine::CacheOptions;
+pub use zenobe_engine::{CacheOptions, Realism};
 pub use zenobe_engine::clock::{Clock, ManualClock, SystemClock};
 pub use zenobe_engine::options::{Limits, StreamOptions};
 pub use zenobe_engine::schema::Namespace;
@@ -73,6 +75,8 @@ struct Open {
     store: Arc<dyn Store>,
     /// The store, if it is one that can be moved while it is in use.
     embedded: Option<Arc<EmbeddedStore>>,
+    /// The store, if it is one that can be forked.
+    memory: Option<Arc<MemoryStore>>,
     options: Options,
     is_moving: Arc<AtomicBool>,
     namespace: Arc<Namespace>,
@@ -123,8 +127,13 @@ impl Database {
     /// # Errors
     /// The same as theirs.
     pub async fn open_with(options: Options) -> Result<Database, OpenError> {
-        let OpenedStore { store, embedded } = open_store(&options).await?;
-        place::check(&options.location, &*store).await?;
+        let opened = open_store(&options).await?;
+        place::check(&options.location, &*opened.store).await?;
+        Database::open_on(opened, options).await
+    }
+
+    async fn open_on(opened: OpenedStore, options: Options) -> Result<Database, OpenError> {
+        let OpenedStore { store, embedded, memory } = opened;
         let engine = Engine::open(store.clone(), options.engine_options()).await?;
         let upkeep = RuntimeThread::start("zenobe-upkeep").map_err(OpenError::Upkeep)?;
         // Without an object store these jobs wait, here or for a node that has one.
@@ -148,6 +157,7 @@ impl Database {
             engine,
             store,
             embedded,
+            memory,
             options,
             is_moving,
             namespace,
@@ -227,14 +237,22 @@ fn problem(error: &zenobe_store::Error) -> String {
 struct OpenedStore {
     store: Arc<dyn Store>,
     embedded: Option<Arc<EmbeddedStore>>,
+    memory: Option<Arc<MemoryStore>>,
+}
+
+impl OpenedStore {
+    fn in_memory(store: MemoryStore) -> OpenedStore {
+        let memory = Arc::new(store);
+        OpenedStore { store: memory.clone(), embedded: None, memory: Some(memory) }
+    }
 }
 
 async fn open_store(options: &Options) -> Result<OpenedStore, OpenError> {
     match &options.location {
-        Location::Memory => Ok(OpenedStore { store: Arc::new(MemoryStore::new()), embedded: None }),
+        Location::Memory => Ok(OpenedStore::in_memory(MemoryStore::new())),
         Location::Directory { path, durability } => {
             let store = Arc::new(open_directory(options, path, *durability)?);
-            Ok(OpenedStore { store: store.clone(), embedded: Some(store) })
+            Ok(OpenedStore { store: store.clone(), embedded: Some(store), memory: None })
         }
         #[cfg(feature = "postgres")]
         Location::Postgres { url } => {
@@ -247,7 +265,7 @@ async fn open_store(options: &Options) -> Result<OpenedStore, OpenError> {
                 zenobe_store_postgres::PostgresStore::open(url.with_password(), store_options)
                     .await;
             let store = Arc::new(store.map_err(OpenError::Postgres)?);
-            Ok(OpenedStore { store, embedded: None })
+            Ok(OpenedStore { store, embedded: None, memory: None })
         }
     }
 }

@@ -1,5 +1,10 @@
 //! The memory that requests take, which is in proportion to their size.
 
+use std::sync::Arc;
+
+use zenobe_engine::{Engine, EngineOptions};
+use zenobe_store::memory::MemoryStore;
+use zenobe_store::{Key, Value, put_or_delete};
 use zenobe_testing::allocations;
 
 use crate::cases::World;
@@ -102,4 +107,27 @@ fn alternatives_of_a_statement_share_their_values() {
     let (answer, peak_bytes) = select("v = ?", 50);
     assert!(answer.contains(r#""Items":[]"#), "{answer}");
     assert!(peak_bytes < 8 * VALUE_SIZE_BYTES, "{peak_bytes}");
+}
+
+/// A copy of the whole database shares what nobody changes: it takes no more for a large one.
+#[test]
+fn a_fork_of_a_database_takes_the_same_memory_whatever_its_size() {
+    const ENTRIES: usize = 20_000;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let forked = |entries: usize| {
+        let store = MemoryStore::new();
+        for number in 0..entries {
+            // Behind everything that an engine reads when it opens.
+            let key = Key::from(format!("\u{7f}{number}"));
+            let put = put_or_delete(&store, key, Some(Value::from(vec![0; 100])));
+            runtime.block_on(put).unwrap();
+        }
+        let open = |store: MemoryStore| {
+            let engine = Engine::open(Arc::new(store), EngineOptions::default());
+            runtime.block_on(engine).unwrap()
+        };
+        allocations::peak(|| open(store.fork())).1
+    };
+    let (small, large) = (forked(10), forked(ENTRIES));
+    assert!(large <= small + 10_000, "{small} and {large} bytes");
 }
