@@ -26,6 +26,7 @@
 mod as_of;
 mod constraints;
 mod error;
+pub mod faults;
 pub mod history;
 mod imports;
 mod json;

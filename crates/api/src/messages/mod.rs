@@ -21,6 +21,7 @@ pub(crate) mod serialization;
 pub(crate) mod stream;
 pub(crate) mod table;
 pub(crate) mod tag;
+pub(crate) mod throttling;
 pub(crate) mod transaction;
 pub(crate) mod transfer;
 pub(crate) mod value;

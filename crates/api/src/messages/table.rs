@@ -177,6 +177,8 @@ texts! {
     }
     ResourceInUse, "Attempt to change a resource which is still in use: " => {
         table_being_created(table: &str) "Table is being created: {table}";
+        table_being_updated(table: &str) "Table: {table} is in the process of being updated.";
+        table_being_deleted(table: &str) "Table is being deleted: {table}";
         indexes_in_flux()
             "Cannot delete table while indexes are being created, updated, or deleted.";
         throughput_while_index(participle: &str, table: &str, indexes: &str) "Can't change table IOPS \
