@@ -7,7 +7,7 @@ use clap_complete::Shell;
 
 use crate::commands::{
     BenchArguments, ClockCommand, HealthArguments, HistoryArguments, ImportArguments,
-    MoveArguments, SqlArguments, StatusArguments, StreamCommand, TriggerCommand,
+    MoveArguments, SqlArguments, StatusArguments, StreamCommand, TestCommand, TriggerCommand,
 };
 use crate::config::{self, LocalFlags, Options};
 
@@ -34,6 +34,9 @@ pub enum Command {
     /// Show the server's clock, and confirm it after a jump
     #[command(subcommand)]
     Clock(ClockCommand),
+    /// Copy, restore and empty a server's database, and inject faults, for tests
+    #[command(subcommand)]
+    Test(TestCommand),
     /// Show the nodes that share the server's store, and their background work
     Status(StatusArguments),
     /// Show the versions of an item, and what changed in each

@@ -7,6 +7,8 @@ use zenobe_api::{Api, Operation, Response};
 use zenobe_engine::schema::Namespace;
 use zenobe_store::{Statistics, Store};
 
+use crate::admin::Admin;
+
 /// What a request's head says to its operation.
 #[derive(Debug, Clone, Default)]
 pub struct Circumstances {
@@ -16,6 +18,11 @@ pub struct Circumstances {
     pub as_of: Option<String>,
 }
 
+/// The request gets no answer: its connection is closed, as if the network had failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the connection is dropped, as a test wants")]
+pub struct Dropped;
+
 /// The seam between HTTP and the database. Tests use their own handlers.
 pub trait Handler: Send + Sync + 'static {
     fn handle(
@@ -24,16 +31,23 @@ pub trait Handler: Send + Sync + 'static {
         namespace: &Arc<Namespace>,
         circumstances: Circumstances,
         body: Bytes,
-    ) -> impl Future<Output = Response> + Send;
+    ) -> impl Future<Output = Result<Response, Dropped>> + Send;
 
     /// The store's numbers, for the metrics.
     fn statistics(&self) -> Statistics;
+
+    /// Requests of operators besides the API. Tests of HTTP alone have none.
+    fn admin(&self) -> Option<Arc<Admin>> {
+        None
+    }
 }
 
 /// The database's API, and its store for the statistics.
+#[derive(Clone)]
 pub struct ApiHandler {
     pub api: Arc<Api>,
     pub store: Arc<dyn Store>,
+    pub admin: Option<Arc<Admin>>,
 }
 
 impl Handler for ApiHandler {
@@ -43,9 +57,9 @@ impl Handler for ApiHandler {
         namespace: &Arc<Namespace>,
         circumstances: Circumstances,
         body: Bytes,
-    ) -> Response {
+    ) -> Result<Response, Dropped> {
         let Circumstances { endpoint, as_of } = circumstances;
-        match (endpoint, as_of) {
+        Ok(match (endpoint, as_of) {
             (None, None) => self.api.handle(operation, namespace, &body).await,
             (_, Some(as_of)) => match self.api.as_of(operation, &as_of) {
                 Ok(api) => api.handle(operation, namespace, &body).await,
@@ -54,10 +68,14 @@ impl Handler for ApiHandler {
             (Some(endpoint), None) => {
                 self.api.at(endpoint).handle(operation, namespace, &body).await
             }
-        }
+        })
     }
 
     fn statistics(&self) -> Statistics {
         self.store.statistics()
+    }
+
+    fn admin(&self) -> Option<Arc<Admin>> {
+        self.admin.clone()
     }
 }

@@ -30,6 +30,8 @@ pub mod dispatch;
 #[cfg(feature = "server")]
 pub mod http;
 #[cfg(feature = "server")]
+pub mod instance;
+#[cfg(feature = "server")]
 pub mod logging;
 #[cfg(feature = "server")]
 pub mod metrics;
@@ -45,6 +47,8 @@ pub mod request_id;
 pub mod serve;
 #[cfg(feature = "server")]
 pub mod shutdown;
+#[cfg(feature = "server")]
+pub mod test_control;
 #[cfg(feature = "server")]
 mod time;
 #[cfg(feature = "server")]

@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         Command::Trigger(trigger) => commands::run_trigger(trigger),
         Command::Stream(stream) => commands::run_stream(stream),
         Command::Clock(clock) => commands::run_clock(clock),
+        Command::Test(command) => commands::run_test(command),
         Command::Status(arguments) => commands::run_status(arguments),
         Command::History(arguments) => commands::run_history(arguments),
         Command::Move(arguments) => commands::run_move(&arguments),

@@ -3,28 +3,32 @@
 use std::io::Write;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use rustix::fs::Mode;
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use zenobe_database::{
     Clock, Database, Durability, Limits, Location, ManualClock, Namespace, NodeOptions, OpenError,
-    Options, SystemClock,
+    Options, Realism, SystemClock,
 };
 
 use crate::access::Access;
-use crate::admin::Admin;
 use crate::config::Settings;
-use crate::dispatch::ApiHandler;
+use crate::dispatch::Handler;
 use crate::http::BodyMemory;
 use crate::http::connection::{self, ConnectionOptions};
 use crate::http::cross_site::{CrossSitePolicy, KnownHosts};
 use crate::http::service::{Root, Service};
 use crate::http::workers::Workers;
+use crate::instance::Instance;
 use crate::metrics::Metrics;
 use crate::shutdown::{Drain, StopSignals};
+use crate::test_control::forks::Environment;
+use crate::test_control::recording::Recorder;
+use crate::test_control::{ControlledHandler, Rules, TestControl};
 use crate::triggers::{TriggerError, Triggers};
 use crate::{logging, open_files, shutdown};
 
@@ -40,8 +44,8 @@ pub enum ServeError {
     Open(#[from] OpenError),
     #[error("cannot start the triggers: {0}")]
     Triggers(TriggerError),
-    #[error("cannot use the dead-letter directory: {0}")]
-    DeadLetterDirectory(std::io::Error),
+    #[error("cannot record to {}: {error}", path.display())]
+    Recording { path: PathBuf, error: std::io::Error },
     #[error("cannot close the data directory: {0}")]
     Close(zenobe_store::Error),
 }
@@ -88,21 +92,56 @@ async fn serve(settings: Settings) -> Result<(), ServeError> {
         .local_addr()
         .map_err(|error| ServeError::Listen { listen: settings.listen, error })?;
     let clock = settings.driven_clock.then(|| Arc::new(ManualClock::new(SystemClock.now_ms())));
-    let options = database_options(&settings, address, clock.as_ref());
+    let rules = settings.test.as_ref().map(|test| Arc::new(test.rules()));
+    let options = database_options(&settings, address, clock.as_ref(), rules.as_ref());
     let database = Database::open_with(options).await?;
     if let Location::Directory { path, .. } = &settings.location {
         warn_if_open_to_others(path);
     }
-    let triggers = start_triggers(&settings, &database).await?;
-    let admin = Arc::new(Admin::new(database.clone(), clock, triggers.clone()));
+    let triggers = start_triggers(&settings, &database).await.map_err(ServeError::Triggers)?;
+    let workers = Workers::start().map_err(ServeError::Runtime)?;
+    match rules {
+        None => {
+            let instance = Instance::new(database, triggers, clock, Weak::new());
+            let namespace = Namespace::clone(instance.database.namespace());
+            let handler = instance.handler().clone();
+            serve_until_stopped(settings, address, listener, workers, handler, &namespace).await?;
+            instance.close().await.map_err(ServeError::Close)?;
+        }
+        Some(rules) => {
+            let recorder = start_recording(&settings)?;
+            let environment = Environment {
+                settings: settings.clone(),
+                address,
+                workers: workers.clone(),
+                runtime: Handle::current(),
+            };
+            let instance = |control| Instance::new(database, triggers, clock, control);
+            let control = TestControl::new(Arc::new(environment), instance, rules, recorder);
+            let (handler, namespace) = (ControlledHandler(control.clone()), control.namespace());
+            serve_until_stopped(settings, address, listener, workers, handler, &namespace).await?;
+            control.stop().await.map_err(ServeError::Close)?;
+        }
+    }
+    tracing::info!("stopped");
+    Ok(())
+}
 
+/// Serves until a signal, and until the requests that run then are answered.
+async fn serve_until_stopped<H: Handler>(
+    settings: Settings,
+    address: SocketAddr,
+    listener: TcpListener,
+    workers: Workers,
+    handler: H,
+    namespace: &Namespace,
+) -> Result<(), ServeError> {
     let options = connection_options(&settings);
     let (trigger, listening) = shutdown::channel();
     let mut signals = StopSignals::listen().map_err(ServeError::Signals)?;
-    let workers = Workers::start().map_err(ServeError::Runtime)?;
     print_welcome(&settings, address);
     let (drain, drain_time) = (Drain::default(), settings.drain);
-    let service = Arc::new(service(settings, &database, admin, drain.clone()));
+    let service = Arc::new(service(settings, handler, namespace, drain.clone()));
     let serving = tokio::spawn(connection::serve(listener, workers, service, options, listening));
 
     let signal = signals.next().await;
@@ -113,10 +152,16 @@ async fn serve(settings: Settings) -> Result<(), ServeError> {
     trigger.stop();
     // The task never panics and is never cancelled. Even if it were, nothing would be left to do.
     let _ = serving.await;
-    triggers.stop().await;
-    database.close().await.map_err(ServeError::Close)?;
-    tracing::info!("stopped");
     Ok(())
+}
+
+fn start_recording(settings: &Settings) -> Result<Option<Recorder>, ServeError> {
+    let path = settings.test.as_ref().and_then(|test| test.record.as_ref());
+    let recorder = path.map(|path| {
+        let fault = |error| ServeError::Recording { path: path.clone(), error };
+        Recorder::create(path).map_err(fault)
+    });
+    recorder.transpose()
 }
 
 /// An existing directory keeps the mode that its owner gave it.
@@ -128,10 +173,11 @@ fn warn_if_open_to_others(path: &Path) {
     }
 }
 
-fn database_options(
+pub(crate) fn database_options(
     settings: &Settings,
     address: SocketAddr,
     driven_clock: Option<&Arc<ManualClock>>,
+    rules: Option<&Arc<Rules>>,
 ) -> Options {
     let clock: Arc<dyn Clock> = match driven_clock {
         Some(clock) => clock.clone(),
@@ -153,6 +199,7 @@ fn database_options(
         clock_jump_ms_max: settings.clock_jump_ms_max,
         item_cache: settings.item_cache,
         query_cache: settings.query_cache,
+        realism: rules.map(|rules| Arc::clone(rules) as Arc<dyn Realism>),
         node: NodeOptions {
             name: settings.node_name.clone().unwrap_or_else(|| default_node_name(address)),
             lease_period: settings.lease_period,
@@ -168,36 +215,32 @@ fn default_node_name(address: SocketAddr) -> String {
     format!("{}:{}", machine.nodename().to_string_lossy(), address.port())
 }
 
-async fn start_triggers(
+pub(crate) async fn start_triggers(
     settings: &Settings,
     database: &Database,
-) -> Result<Arc<Triggers>, ServeError> {
+) -> Result<Arc<Triggers>, TriggerError> {
     let (engine, api) = (database.engine().clone(), database.api().clone());
     let configured = settings.triggers.clone();
     let directory = settings.dead_letter_directory.as_ref().map(std::path::absolute).transpose();
-    let directory = directory.map_err(ServeError::DeadLetterDirectory)?;
-    Triggers::start(engine, api, database.namespace(), configured, directory)
-        .await
-        .map_err(ServeError::Triggers)
+    let directory = directory.map_err(TriggerError::DeadLetterDirectory)?;
+    Triggers::start(engine, api, database.namespace(), configured, directory).await
 }
 
-fn service(
+pub(crate) fn service<H: Handler>(
     settings: Settings,
-    database: &Database,
-    admin: Arc<Admin>,
+    handler: H,
+    namespace: &Namespace,
     drain: Drain,
-) -> Service<ApiHandler> {
+) -> Service<H> {
     let is_on_loopback = settings.listen.ip().is_loopback();
     let hosts = known_hosts(is_on_loopback, settings.credentials.is_some());
     let cross_site = CrossSitePolicy::new(hosts, settings.allowed_hosts, settings.cors_origins);
     let Settings { credentials, namespaces_from_credentials, .. } = settings;
-    let namespace = Namespace::clone(database.namespace());
-    let access = Access::new(credentials, namespaces_from_credentials, namespace);
+    let access = Access::new(credentials, namespaces_from_credentials, namespace.clone());
     Service {
-        handler: ApiHandler { api: database.api().clone(), store: database.store().clone() },
+        handler,
         access: access.on_loopback(is_on_loopback).accepting_unsigned(settings.local.is_some()),
         cross_site,
-        admin: Some(admin),
         root: if settings.local.is_some() { Root::DynamoDbLocal } else { Root::Health },
         metrics: Arc::new(Metrics::default()),
         body_memory: BodyMemory::default(),
@@ -216,7 +259,7 @@ fn known_hosts(is_on_loopback: bool, verifies_signatures: bool) -> KnownHosts {
     }
 }
 
-fn connection_options(settings: &Settings) -> ConnectionOptions {
+pub(crate) fn connection_options(settings: &Settings) -> ConnectionOptions {
     ConnectionOptions {
         connections_max: settings.connections_max,
         connections_per_peer_max: settings.connections_per_peer_max,

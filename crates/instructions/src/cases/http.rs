@@ -93,10 +93,13 @@ fn start_server() -> SocketAddr {
 fn service(database: &Database) -> Service<ApiHandler> {
     let Namespace { account, region } = (*database.namespace).clone();
     Service {
-        handler: ApiHandler { api: database.api.clone(), store: database.store.clone() },
+        handler: ApiHandler {
+            api: database.api.clone(),
+            store: database.store.clone(),
+            admin: None,
+        },
         access: Access::new(None, false, Namespace { account, region }).on_loopback(true),
         cross_site: CrossSitePolicy::new(KnownHosts::Loopback, Vec::new(), Vec::new()),
-        admin: None,
         root: Root::Health,
         metrics: Arc::new(Metrics::default()),
         body_memory: BodyMemory::default(),

@@ -10,6 +10,7 @@
 //! | `GET /_zenobe/move` | how far the server's move to another store is |
 //! | `POST /_zenobe/move` | begins to move the server to another store |
 //! | `GET /_zenobe/status` | the nodes that share the store, and who does which work |
+//! | `/_zenobe/test/…` | what a test may do to the server ([`test`]) |
 //! | `GET /_zenobe/triggers` | all triggers and their status |
 //! | `POST /_zenobe/triggers` | adds a trigger |
 //! | `GET`, `DELETE /_zenobe/triggers/NAME` | shows or removes one |
@@ -19,9 +20,10 @@ pub mod health;
 mod history;
 mod moving;
 mod status;
+mod test;
 mod triggers;
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -35,6 +37,7 @@ use crate::access::AdminRefusal;
 use crate::http::response::Answer;
 use crate::prometheus::Exposition;
 use crate::prometheus::MetricType::{Counter, Gauge};
+use crate::test_control::TestControl;
 use crate::triggers::Triggers;
 
 /// The path of admin requests.
@@ -50,6 +53,8 @@ pub struct Admin {
     clock: Option<clock::DrivenClock>,
     triggers: Arc<Triggers>,
     mover: moving::Mover,
+    /// Leads nowhere on a server that tests don't control.
+    control: Weak<TestControl>,
 }
 
 /// A rejected request, with advice on what to do.
@@ -64,13 +69,14 @@ impl Admin {
         database: Database,
         clock: Option<Arc<ManualClock>>,
         triggers: Arc<Triggers>,
+        control: Weak<TestControl>,
     ) -> Admin {
         let engine = database.engine().clone();
         let health = health::Health::new(engine.clone());
         let api = database.api().clone();
         let clock = clock.map(clock::DrivenClock::new);
         let mover = moving::Mover::new(database, triggers.clone());
-        Admin { health, engine, api, clock, triggers, mover }
+        Admin { health, engine, api, clock, triggers, mover, control }
     }
 
     pub async fn answer(
@@ -87,11 +93,10 @@ impl Admin {
             "move" => self.mover.answer(method, body),
             "status" => self.answer_status(method).await,
             "triggers" => self.answer_triggers(namespace, method, body).await,
-            rest => match rest.strip_prefix("triggers/") {
-                Some(name) => self.answer_trigger(namespace, method, name).await,
-                None => {
-                    Err(AdminError::new(StatusCode::NOT_FOUND, "there is no such admin request"))
-                }
+            rest => match rest.split_once('/') {
+                Some(("triggers", name)) => self.answer_trigger(namespace, method, name).await,
+                Some(("test", rest)) => self.answer_test(namespace, method, rest, body).await,
+                _ => Err(AdminError::new(StatusCode::NOT_FOUND, "there is no such admin request")),
             },
         };
         match outcome {

@@ -56,7 +56,9 @@ impl From<TriggerError> for AdminError {
                 StatusCode::CONFLICT
             }
             TriggerError::DeadLetter(_) => StatusCode::BAD_REQUEST,
-            TriggerError::Thread(_) | TriggerError::Engine(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            TriggerError::Thread(_)
+            | TriggerError::DeadLetterDirectory(_)
+            | TriggerError::Engine(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         AdminError::new(status, error.to_string())
     }

@@ -79,6 +79,25 @@ impl Connection {
         }
     }
 
+    /// Calls an operation with a body of JSON, and returns whatever comes back.
+    pub async fn call(
+        &self,
+        operation: Operation,
+        body: String,
+    ) -> Result<Answered, OutboundError> {
+        let service = match operation {
+            Operation::DescribeStream
+            | Operation::GetRecords
+            | Operation::GetShardIterator
+            | Operation::ListStreams => "DynamoDBStreams_20120810",
+            _ => "DynamoDB_20120810",
+        };
+        let target = format!("{service}.{}", operation.name());
+        let target = HeaderValue::from_str(&target).expect("operations have plain names");
+        let headers = HeaderMap::from_iter([(TARGET, target)]);
+        self.send(Method::POST, "/".into(), headers, body).await
+    }
+
     async fn send(
         &self,
         method: Method,
@@ -114,10 +133,7 @@ impl Connection {
 impl StreamsApi for Connection {
     fn call(&self, operation: Operation, body: Value) -> BoxFuture<'_, Result<Value, SourceError>> {
         Box::pin(async move {
-            let target = format!("DynamoDBStreams_20120810.{}", operation.name());
-            let target = HeaderValue::from_str(&target).expect("operations have plain names");
-            let headers = HeaderMap::from_iter([(TARGET, target)]);
-            let sent = self.send(Method::POST, "/".into(), headers, body.to_string()).await;
+            let sent = Connection::call(self, operation, body.to_string()).await;
             let answered = sent.map_err(|error| SourceError::Failed(error.to_string()))?;
             let answer: Value = serde_json::from_slice(&answered.body).unwrap_or(Value::Null);
             if answered.is_success() {

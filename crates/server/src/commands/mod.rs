@@ -12,6 +12,7 @@ mod moving;
 mod sql;
 mod status;
 mod tail;
+mod test;
 mod trigger;
 
 use clap::Subcommand;
@@ -29,6 +30,7 @@ pub use moving::{MoveArguments, parse_place};
 pub use sql::SqlArguments;
 pub use status::StatusArguments;
 pub use tail::TailArguments;
+pub use test::TestCommand;
 pub use trigger::TriggerCommand;
 
 #[derive(Debug, Subcommand)]
@@ -61,6 +63,8 @@ pub enum CommandError {
     Sql(#[from] sql::SqlError),
     #[error("{0}")]
     Import(#[from] import::ImportError),
+    #[error("{0}")]
+    Replay(#[from] test::ReplayError),
 }
 
 pub fn run_trigger(command: TriggerCommand) -> Result<(), CommandError> {
@@ -69,6 +73,10 @@ pub fn run_trigger(command: TriggerCommand) -> Result<(), CommandError> {
 
 pub fn run_clock(command: ClockCommand) -> Result<(), CommandError> {
     runtime()?.block_on(clock::run(command))
+}
+
+pub fn run_test(command: TestCommand) -> Result<(), CommandError> {
+    runtime()?.block_on(test::run(command))
 }
 
 pub fn run_status(arguments: StatusArguments) -> Result<(), CommandError> {

@@ -14,6 +14,7 @@ use super::values::{
     node_name, region, trimmed, wording_parser,
 };
 use crate::http::cross_site::{AllowedHost, CorsOrigin};
+use crate::test_control::Rule;
 
 #[derive(Debug, Clone, Args)]
 pub struct Options {
@@ -476,6 +477,41 @@ pub struct Options {
         help_heading = TESTS
     )]
     pub driven_clock: bool,
+    /// Let tests copy, restore and empty the database and inject faults, through /_zenobe/test and `zenobe test`
+    #[arg(
+        long,
+        env = "ZENOBE_TEST_CONTROL",
+        default_value = "false",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        value_parser = BoolishValueParser::new(),
+        value_name = "BOOL",
+        help_heading = TESTS
+    )]
+    pub test_control: bool,
+    /// With --test-control: something to do to requests, such as 'kind=throttle table=Orders rate=0.1'; may be repeated
+    #[arg(
+        long,
+        env = "ZENOBE_FAULT",
+        value_delimiter = ',',
+        value_parser = trimmed::<Rule>,
+        value_name = "RULE",
+        help_heading = TESTS
+    )]
+    pub fault: Vec<Rule>,
+    /// With --test-control: decides which requests meet faults. The same requests meet the same faults again
+    #[arg(
+        long,
+        env = "ZENOBE_FAULT_SEED",
+        default_value = "0",
+        value_name = "NUMBER",
+        help_heading = TESTS
+    )]
+    pub fault_seed: u64,
+    /// With --test-control: write all requests of the API, and how they were answered, to this file, for `zenobe test replay`
+    #[arg(long, env = "ZENOBE_RECORD", value_name = "FILE", help_heading = TESTS)]
+    pub record: Option<PathBuf>,
 }
 
 const NETWORK: &str = "Network";

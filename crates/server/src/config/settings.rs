@@ -17,6 +17,7 @@ use super::local::LocalMode;
 use super::options::Options;
 use super::values::{CredentialsSource, ListenAddress, LogFormat};
 use crate::http::cross_site::{AllowedHost, CorsOrigin};
+use crate::test_control::{Rule, Rules};
 use crate::triggers::TriggerDefinition;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -63,6 +64,8 @@ pub struct Settings {
     pub streams: StreamOptions,
     /// Whether time moves only on request.
     pub driven_clock: bool,
+    /// Set if tests control the server.
+    pub test: Option<TestSettings>,
     /// How far the clock may jump before expiry pauses; `None` trusts every clock.
     pub clock_jump_ms_max: Option<u64>,
     pub triggers: Vec<TriggerDefinition>,
@@ -72,6 +75,21 @@ pub struct Settings {
     pub local: Option<LocalMode>,
     /// Logged as warnings once logging is set up.
     pub unknown_variables: Vec<UnknownVariable>,
+}
+
+/// What tests may do from the start.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TestSettings {
+    pub faults: Vec<Rule>,
+    pub seed: u64,
+    /// Where requests are recorded.
+    pub record: Option<PathBuf>,
+}
+
+impl TestSettings {
+    pub fn rules(&self) -> Rules {
+        Rules::new(self.seed, self.faults.clone())
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -107,6 +125,17 @@ pub enum SettingsError {
         "--credentials and --insecure-accept-any-credentials exclude each other; remove one of them"
     )]
     CredentialsAndAcceptAny,
+    #[error("--{option} needs --test-control, which says that tests may control this server")]
+    WithoutTestControl { option: &'static str },
+    #[error(
+        "--test-control lets callers replace the whole database, and other machines can reach {listen}: \
+         listen on a loopback address, or verify signatures with --credentials"
+    )]
+    TestControlOpen { listen: SocketAddr },
+    #[error(
+        "--test-control is for a database of one server, not for a --store that others may use"
+    )]
+    TestControlAndStore,
     #[error("the access key for the object store must be one line `id:secret`")]
     ObjectStoreCredentials,
     #[error("--s3-region and --s3-credentials have no effect without --s3-endpoint")]
@@ -138,6 +167,7 @@ impl Settings {
             _ => {}
         }
         let object_store = object_store(&options)?;
+        let test = test_settings(&options, listen, &location)?;
         let standby_lag_max = options
             .eventual_reads_from_standbys
             .then(|| Duration::from_millis(options.standby_max_lag_ms.into()));
@@ -181,6 +211,7 @@ impl Settings {
                 seconds => Some(u64::from(seconds) * 1_000),
             },
             driven_clock: options.driven_clock,
+            test,
             triggers,
             local,
             log_format: options.log_format,
@@ -264,6 +295,32 @@ fn object_store(options: &Options) -> Result<Option<ObjectStoreOptions>, Setting
     };
     let credentials = s3_credentials.as_ref().map(read).transpose()?;
     Ok(Some(ObjectStoreOptions { endpoint, region: s3_region.clone(), credentials }))
+}
+
+/// A test may replace the whole database. So the server must have been told, and only this machine
+/// or callers with a verified signature may reach it.
+fn test_settings(
+    options: &Options,
+    listen: SocketAddr,
+    location: &Location,
+) -> Result<Option<TestSettings>, SettingsError> {
+    let Options { test_control, fault, fault_seed, record, credentials, .. } = options;
+    let without = |option| Err(SettingsError::WithoutTestControl { option });
+    match test_control {
+        false if !fault.is_empty() => without("fault"),
+        false if record.is_some() => without("record"),
+        false => Ok(None),
+        true if matches!(location, Location::Postgres { .. }) => {
+            Err(SettingsError::TestControlAndStore)
+        }
+        true if !listen.ip().is_loopback() && credentials.is_none() => {
+            Err(SettingsError::TestControlOpen { listen })
+        }
+        true => {
+            let (faults, record) = (fault.clone(), record.clone());
+            Ok(Some(TestSettings { faults, seed: *fault_seed, record }))
+        }
+    }
 }
 
 fn read_credentials(source: &CredentialsSource) -> Result<Credentials, SettingsError> {

@@ -1,6 +1,5 @@
 //! One request from head to response, in the order of DynamoDB's own front end.
 
-use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,9 +21,9 @@ use super::cross_site::{CrossSitePolicy, CrossSiteRefusal};
 use super::head::{self, ContentEncoding, ContentType, Route};
 use super::response::Answer;
 use crate::access::{self, Access};
+use crate::admin;
 use crate::admin::health::Condition;
-use crate::admin::{self, Admin};
-use crate::dispatch::{Circumstances, Handler};
+use crate::dispatch::{Circumstances, Dropped, Handler};
 use crate::metrics::Metrics;
 use crate::prometheus::{Exposition, MetricType};
 use crate::shutdown::Drain;
@@ -35,8 +34,6 @@ pub struct Service<H> {
     pub access: Access,
     /// Which host names and web pages the server accepts.
     pub cross_site: CrossSitePolicy,
-    /// Requests of operators besides the API. Tests of HTTP alone have none.
-    pub admin: Option<Arc<Admin>>,
     /// The response to `GET /`.
     pub root: Root,
     pub metrics: Arc<Metrics>,
@@ -65,27 +62,26 @@ struct LoggedAnswer {
 }
 
 impl<H: Handler> Service<H> {
-    pub async fn call(
-        &self,
-        request: Request<Incoming>,
-    ) -> Result<Response<Full<Bytes>>, Infallible> {
+    pub async fn call(&self, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Dropped> {
         let (parts, body) = request.into_parts();
         // A panic ends only its own request. What it leaves behind belongs to that request alone or
         // is behind locks that don't poison.
         let answer = AssertUnwindSafe(self.answer(&parts, body)).catch_unwind().await;
-        let mut answer = answer.unwrap_or_else(|_| {
+        let answer = answer.unwrap_or_else(|_| {
             self.metrics.record_panic();
             tracing::error!("a request handler panicked");
-            api_answer(ApiError::internal_server_error().into_response(), ContentType::AmzJson)
+            let response = ApiError::internal_server_error().into_response();
+            Ok(api_answer(response, ContentType::AmzJson))
         });
+        let mut answer = answer?;
         // Whoever calls again comes to another server, if there is one.
         answer.close |= self.drain.is_draining();
         Ok(answer.render(&parts, self.cross_site.granted(&parts), &self.body_memory))
     }
 
-    async fn answer(&self, parts: &request::Parts, body: Incoming) -> Answer {
+    async fn answer(&self, parts: &request::Parts, body: Incoming) -> Result<Answer, Dropped> {
         if head::is_too_large(parts) {
-            return Answer::rejection(StatusCode::BAD_REQUEST);
+            return Ok(Answer::rejection(StatusCode::BAD_REQUEST));
         }
         let route = Route::of(parts);
         // Probes call a server by whatever address it has.
@@ -93,11 +89,11 @@ impl<H: Handler> Service<H> {
             && let Err(refusal) = self.cross_site.check(parts)
         {
             let close = head::has_body(&parts.headers);
-            return Answer { close, ..cross_site_answer(route, &refusal) };
+            return Ok(Answer { close, ..cross_site_answer(route, &refusal) });
         }
         let answer = match route {
             Route::Api => return self.answer_timed(parts, body).await,
-            Route::Admin => return self.answer_admin(parts, body).await,
+            Route::Admin => return Ok(self.answer_admin(parts, body).await),
             Route::Probe => self.answer_probe(parts).await,
             Route::Health if self.root == Root::DynamoDbLocal => Answer::dynamodb_local_root(),
             // DynamoDB sends the space at the end.
@@ -109,7 +105,7 @@ impl<H: Handler> Service<H> {
             Route::Unknown => Answer::unknown_operation(),
         };
         // Nobody reads a body here, so requests after it on the connection can't be reached.
-        Answer { close: head::has_body(&parts.headers), ..answer }
+        Ok(Answer { close: head::has_body(&parts.headers), ..answer })
     }
 
     async fn answer_metrics(&self, parts: &request::Parts) -> Answer {
@@ -120,14 +116,14 @@ impl<H: Handler> Service<H> {
         self.metrics.render(&self.handler.statistics(), &mut out);
         let used = self.body_memory.used_size_bytes();
         out.single("zenobe_body_memory_bytes", MetricType::Gauge, used);
-        if let Some(admin) = &self.admin {
+        if let Some(admin) = self.handler.admin() {
             admin.render_metrics(&mut out).await;
         }
         Answer::text(out.into_text())
     }
 
     async fn answer_probe(&self, parts: &request::Parts) -> Answer {
-        let Some(admin) = &self.admin else { return Answer::unknown_operation() };
+        let Some(admin) = self.handler.admin() else { return Answer::unknown_operation() };
         let condition = Condition {
             is_recovering: self.handler.statistics().write_failure.is_some(),
             is_draining: self.drain.is_draining(),
@@ -136,7 +132,7 @@ impl<H: Handler> Service<H> {
     }
 
     async fn answer_admin(&self, parts: &request::Parts, body: Incoming) -> Answer {
-        let Some(admin) = &self.admin else { return Answer::unknown_operation() };
+        let Some(admin) = self.handler.admin() else { return Answer::unknown_operation() };
         if let Err(refusal) = self.access.check_admin_head(parts) {
             return Answer { close: head::has_body(&parts.headers), ..admin::refuse(&refusal) };
         }
@@ -153,39 +149,43 @@ impl<H: Handler> Service<H> {
         }
     }
 
-    async fn answer_timed(&self, parts: &request::Parts, body: Incoming) -> Answer {
+    async fn answer_timed(
+        &self,
+        parts: &request::Parts,
+        body: Incoming,
+    ) -> Result<Answer, Dropped> {
         if let Err(error) = self.access.check_head(parts) {
             // A caller that cannot be admitted gets no memory. Its body is read only so that the
             // caller reads the response.
             let is_read = self.body_memory.discard(&parts.headers, body, self.stall_timeout).await;
             let LoggedAnswer { answer, operation, error } = refused(parts, &error);
             self.metrics.record(operation, error, Duration::ZERO);
-            return Answer { close: !is_read, ..answer };
+            return Ok(Answer { close: !is_read, ..answer });
         }
         let received = self.body_memory.receive(&parts.headers, body, self.stall_timeout).await;
         let mut body = match received {
             Ok(body) => body,
-            Err(error) => return rejection(error),
+            Err(error) => return Ok(rejection(error)),
         };
         // Timing starts once the request has arrived: how fast clients send is not our latency.
         let started = Instant::now();
-        let LoggedAnswer { answer, operation, error } = self.answer_api(parts, &mut body).await;
+        let LoggedAnswer { answer, operation, error } = self.answer_api(parts, &mut body).await?;
         let elapsed = started.elapsed();
         self.metrics.record(operation, error, elapsed);
         let name = operation.map_or("none", |operation| operation.name());
         let status = answer.status.as_u16();
         // Server errors were logged where they happened.
         tracing::debug!(operation = name, status, error, ?elapsed, "answered");
-        answer
+        Ok(answer)
     }
 
     async fn answer_api(
         &self,
         parts: &request::Parts,
         sent: &mut ReceivedBody<'_>,
-    ) -> LoggedAnswer {
+    ) -> Result<LoggedAnswer, Dropped> {
         let Some(content_type) = content_type(parts, sent.bytes.is_empty()) else {
-            return LoggedAnswer::unknown_operation();
+            return Ok(LoggedAnswer::unknown_operation());
         };
         let operation = head::operation(&parts.headers);
         let mut reserved = None;
@@ -198,16 +198,16 @@ impl<H: Handler> Service<H> {
                 };
                 let as_of = head::as_of(&parts.headers);
                 let circumstances = Circumstances { endpoint, as_of };
-                self.handler.handle(operation, &namespace, circumstances, body).await
+                self.handler.handle(operation, &namespace, circumstances, body).await?
             }
             Err(Refusal::Error(error)) => error.into_response(),
             Err(Refusal::Rejection(error)) => {
-                return LoggedAnswer { answer: rejection(error), operation, error: None };
+                return Ok(LoggedAnswer { answer: rejection(error), operation, error: None });
             }
         };
         let error = response.error;
         let answer = Answer { reserved, ..api_answer(response, content_type) };
-        LoggedAnswer { answer, operation, error }
+        Ok(LoggedAnswer { answer, operation, error })
     }
 
     /// The checks between the head and the operation. DynamoDB first checks that the body is JSON.

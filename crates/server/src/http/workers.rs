@@ -16,9 +16,11 @@ use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use zenobe_database::RuntimeThread;
 
-/// Threads that serve connections. Dropping this ends them, and what they still serve.
+/// Threads that serve connections. Clones share them. Dropping the last one ends them, and what they
+/// still serve.
+#[derive(Clone)]
 pub struct Workers {
-    workers: Vec<Worker>,
+    workers: Arc<[Worker]>,
 }
 
 struct Worker {
@@ -43,7 +45,7 @@ impl Workers {
     pub fn here() -> Workers {
         let runtime = Handle::current();
         let worker = Worker { runtime, connections: Arc::default(), _thread: None };
-        Workers { workers: vec![worker] }
+        Workers { workers: Arc::new([worker]) }
     }
 
     /// Serves a connection on the thread with the fewest connections.

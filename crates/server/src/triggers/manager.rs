@@ -105,6 +105,8 @@ pub enum TriggerError {
     TooMany,
     #[error("cannot start the trigger thread: {0}")]
     Thread(std::io::Error),
+    #[error("cannot use the dead-letter directory: {0}")]
+    DeadLetterDirectory(std::io::Error),
     #[error(transparent)]
     DeadLetter(#[from] DeadLetterRefusal),
     #[error(transparent)]
@@ -112,6 +114,24 @@ pub enum TriggerError {
 }
 
 impl Triggers {
+    fn new(engine: Arc<Engine>, api: Arc<Api>, dead_letter_directory: Option<PathBuf>) -> Triggers {
+        Triggers {
+            engine,
+            api,
+            thread: Mutex::default(),
+            running: Mutex::default(),
+            broken: Mutex::default(),
+            dead_letter_directory,
+            changing: tokio::sync::Mutex::default(),
+            is_stopped: AtomicBool::new(false),
+        }
+    }
+
+    /// Starts none of the stored triggers: those of a copied database run where it was copied.
+    pub fn idle(engine: Arc<Engine>, api: Arc<Api>) -> Arc<Triggers> {
+        Arc::new(Triggers::new(engine, api, None))
+    }
+
     /// Starts the stored and the configured triggers. Where names are equal the configured one
     /// wins.
     pub async fn start(
@@ -121,16 +141,7 @@ impl Triggers {
         configured: Vec<TriggerDefinition>,
         dead_letter_directory: Option<PathBuf>,
     ) -> Result<Arc<Triggers>, TriggerError> {
-        let triggers = Triggers {
-            engine,
-            api,
-            thread: Mutex::default(),
-            running: Mutex::default(),
-            broken: Mutex::default(),
-            dead_letter_directory,
-            changing: tokio::sync::Mutex::default(),
-            is_stopped: AtomicBool::new(false),
-        };
+        let triggers = Triggers::new(engine, api, dead_letter_directory);
         for definition in configured {
             if let Some(hint) = triggers.hint(namespace, &definition.table).await {
                 tracing::warn!(trigger = definition.name, "{hint}");

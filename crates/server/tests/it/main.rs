@@ -18,6 +18,7 @@ mod sql;
 mod statements;
 mod support;
 mod tail;
+mod test_control;
 mod triggers;
 mod two_nodes;
 mod wire;

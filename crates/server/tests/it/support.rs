@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use zenobe::access::Access;
-use zenobe::dispatch::{Circumstances, Handler};
+use zenobe::dispatch::{Circumstances, Dropped, Handler};
 use zenobe::http::BodyMemory;
 use zenobe::http::connection::{self, ConnectionOptions};
 use zenobe::http::cross_site::CrossSitePolicy;
@@ -47,7 +47,7 @@ impl Handler for Script {
         namespace: &Arc<Namespace>,
         _: Circumstances,
         body: Bytes,
-    ) -> Response {
+    ) -> Result<Response, Dropped> {
         let body = match operation {
             Operation::PutItem => body,
             Operation::DescribeLimits => {
@@ -65,7 +65,7 @@ impl Handler for Script {
             }
             other => unreachable!("no test calls {}", other.name()),
         };
-        Response { status: 200, body, error: None, plan: None }
+        Ok(Response { status: 200, body, error: None, plan: None })
     }
 
     fn statistics(&self) -> Statistics {
@@ -125,7 +125,6 @@ impl TestServer {
                 namespace,
             ),
             cross_site: options.cross_site,
-            admin: None,
             root: Root::Health,
             metrics: Arc::new(Metrics::default()),
             body_memory: BodyMemory::default(),

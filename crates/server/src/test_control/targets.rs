@@ -1,0 +1,135 @@
+//! What a request is about, as far as rules care: the tables, the index, and how many actions.
+
+use serde_json::Value;
+use zenobe_api::Operation;
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Targets {
+    pub tables: Vec<String>,
+    pub index: Option<String>,
+    /// Of a transaction.
+    pub actions: usize,
+}
+
+/// Whether an operation reads or writes items, and so takes of a table's throughput.
+pub fn is_about_items(operation: Operation) -> bool {
+    matches!(
+        operation,
+        Operation::GetItem
+            | Operation::PutItem
+            | Operation::UpdateItem
+            | Operation::DeleteItem
+            | Operation::Query
+            | Operation::Scan
+            | Operation::BatchGetItem
+            | Operation::BatchWriteItem
+            | Operation::TransactGetItems
+            | Operation::TransactWriteItems
+            | Operation::ExecuteStatement
+            | Operation::BatchExecuteStatement
+            | Operation::ExecuteTransaction
+    )
+}
+
+impl Targets {
+    /// Reads as much as it understands. What is wrong with the request, the database says.
+    pub fn of(operation: Operation, request: &Value) -> Targets {
+        let mut targets = Targets::default();
+        match operation {
+            Operation::BatchGetItem | Operation::BatchWriteItem => {
+                let tables = request["RequestItems"].as_object().into_iter().flatten();
+                tables.for_each(|(table, _)| targets.add(table));
+            }
+            Operation::TransactWriteItems | Operation::TransactGetItems => {
+                let actions = request["TransactItems"].as_array().into_iter().flatten();
+                for action in actions {
+                    targets.actions += 1;
+                    let parts = action.as_object().into_iter().flat_map(|action| action.values());
+                    parts
+                        .filter_map(|part| part["TableName"].as_str())
+                        .for_each(|it| targets.add(it));
+                }
+            }
+            Operation::ExecuteStatement => targets.add_statement(&request["Statement"]),
+            Operation::BatchExecuteStatement => targets.add_statements(&request["Statements"]),
+            Operation::ExecuteTransaction => targets.add_statements(&request["TransactStatements"]),
+            _ => {
+                let named = ["TableName", "ResourceArn", "StreamArn"].iter();
+                let table = named.filter_map(|name| request[*name].as_str()).next();
+                table.into_iter().for_each(|table| targets.add(table));
+                targets.index = request["IndexName"].as_str().map(str::to_owned);
+            }
+        }
+        targets
+    }
+
+    fn add_statements(&mut self, statements: &Value) {
+        for statement in statements.as_array().into_iter().flatten() {
+            self.actions += 1;
+            self.add_statement(&statement["Statement"]);
+        }
+    }
+
+    /// The name after FROM, INTO or UPDATE, with an index behind a dot.
+    fn add_statement(&mut self, statement: &Value) {
+        let mut words = statement.as_str().unwrap_or_default().split_whitespace();
+        let is_before_table = |word: &&str| {
+            ["FROM", "INTO", "UPDATE"].iter().any(|keyword| word.eq_ignore_ascii_case(keyword))
+        };
+        let Some(place) = words.find(is_before_table).and_then(|_| words.next()) else { return };
+        let mut names =
+            place.split('"').flat_map(|part| part.split('.')).filter(|name| !name.is_empty());
+        if let Some(table) = names.next() {
+            self.add(table);
+            self.index = names.next().map(str::to_owned);
+        }
+    }
+
+    /// A table by its name, or by an ARN of it or of its stream.
+    fn add(&mut self, table: &str) {
+        let name = match table.split_once(":table/") {
+            Some((_, rest)) => rest.split('/').next().unwrap_or(rest),
+            None => table,
+        };
+        if !self.tables.iter().any(|known| known == name) {
+            self.tables.push(name.to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn requests_name_their_tables_in_many_ways() {
+        let check = |operation: &str, request: Value, tables: &[&str], index: Option<&str>| {
+            let operation = Operation::from_name(operation).unwrap();
+            let targets = Targets::of(operation, &request);
+            assert_eq!(targets.tables, tables, "{request}");
+            assert_eq!(targets.index.as_deref(), index, "{request}");
+        };
+        check("GetItem", json!({"TableName": "a"}), &["a"], None);
+        check("Query", json!({"TableName": "a", "IndexName": "i"}), &["a"], Some("i"));
+        let arn = "arn:aws:dynamodb:us-east-1:000000000000:table/a";
+        check("PutItem", json!({ "TableName": arn }), &["a"], None);
+        let stream = format!("{arn}/stream/2026-11-17T00:00:00.000");
+        check("DescribeStream", json!({ "StreamArn": stream }), &["a"], None);
+        check("BatchGetItem", json!({"RequestItems": {"a": {}, "b": {}}}), &["a", "b"], None);
+        let puts = json!([{"Put": {"TableName": "a"}}, {"Delete": {"TableName": "b"}}, {"Put": {"TableName": "a"}}]);
+        check("TransactWriteItems", json!({ "TransactItems": puts }), &["a", "b"], None);
+        check(
+            "ExecuteStatement",
+            json!({"Statement": "SELECT * FROM \"a\".\"i\" WHERE x = 1"}),
+            &["a"],
+            Some("i"),
+        );
+        check("ExecuteStatement", json!({"Statement": "insert into a value {}"}), &["a"], None);
+        check("ListTables", json!({}), &[], None);
+        check("GetItem", json!([]), &[], None);
+        let targets = Targets::of(Operation::TransactWriteItems, &json!({ "TransactItems": puts }));
+        assert_eq!(targets.actions, 3);
+    }
+}
