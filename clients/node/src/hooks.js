@@ -56,6 +56,10 @@ function useZenobe(hooks = globalThis, options = {}) {
       return started().environment;
     },
     reset: () => started().reset(),
+    snapshot: (name) => started().snapshot(name),
+    restore: (name) => started().restore(name),
+    fork: (snapshot) => started().fork(snapshot),
+    fault: (rule) => started().fault(rule),
   };
 }
 

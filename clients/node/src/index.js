@@ -1,7 +1,7 @@
 'use strict';
 
 const { BinaryError, findBinary } = require('./binary');
-const { Server, StartError, startZenobe } = require('./server');
+const { ControlError, Server, StartError, startZenobe } = require('./server');
 const { useZenobe } = require('./hooks');
 
-module.exports = { BinaryError, Server, StartError, findBinary, startZenobe, useZenobe };
+module.exports = { BinaryError, ControlError, Server, StartError, findBinary, startZenobe, useZenobe };

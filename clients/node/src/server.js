@@ -17,21 +17,20 @@ class StartError extends Error {
   name = 'StartError';
 }
 
+const CONTROL_MS_MAX = 10_000;
+
+/** The server refused what a test wanted of it. The message holds why. */
+class ControlError extends Error {
+  name = 'ControlError';
+}
+
 const running = new Set();
 // Runners may leave without the last hook; a server must not outlive them.
 process.on('exit', () => running.forEach((child) => child.kill('SIGKILL')));
 
-class Server {
-  #binary;
-  #arguments;
-  #port = 0;
-  #child;
+/** Where a database is served, and what a test may do to it. */
+class Database {
   endpoint;
-
-  constructor(binary, extra) {
-    this.#binary = binary;
-    this.#arguments = extra;
-  }
 
   get clientSettings() {
     return {
@@ -52,6 +51,74 @@ class Server {
     };
   }
 
+  async reset() {
+    await this.control('POST', 'reset');
+  }
+
+  async snapshot(name) {
+    await this.control('POST', 'snapshots', { name });
+  }
+
+  async restore(name) {
+    await this.control('POST', 'restore', { snapshot: name });
+  }
+
+  async fork(snapshot) {
+    return new Fork(this, await this.control('POST', 'forks', snapshot ? { snapshot } : {}));
+  }
+
+  async fault(rule) {
+    return (await this.control('POST', 'faults', { rule })).id;
+  }
+
+  /** A request below /_zenobe/test/. */
+  async control(method, path, body = {}) {
+    let response;
+    let answer;
+    try {
+      response = await fetch(`${this.endpoint}/_zenobe/test/${path}`, {
+        method,
+        body: JSON.stringify(body),
+        signal: AbortSignal.timeout(CONTROL_MS_MAX),
+      });
+      answer = await response.json();
+    } catch (error) {
+      throw new ControlError(`${this.endpoint} cannot be asked for ${path}: ${error.cause ?? error}`);
+    }
+    if (!response.ok) throw new ControlError(answer.error);
+    return answer;
+  }
+}
+
+/** A copy of a database. It ends with `stop`, or with the server. */
+class Fork extends Database {
+  #origin;
+  #id;
+
+  constructor(origin, { id, endpoint }) {
+    super();
+    this.#origin = origin;
+    this.#id = id;
+    this.endpoint = endpoint;
+  }
+
+  async stop() {
+    await this.#origin.control('DELETE', `forks/${this.#id}`);
+  }
+}
+
+class Server extends Database {
+  #binary;
+  #arguments;
+  #port = 0;
+  #child;
+
+  constructor(binary, extra) {
+    super();
+    this.#binary = binary;
+    this.#arguments = extra;
+  }
+
   async start() {
     let said;
     for (let attempt = 0; attempt < START_ATTEMPTS_MAX; attempt += 1) {
@@ -63,8 +130,13 @@ class Server {
   }
 
   async reset() {
-    await this.stop();
-    await this.start();
+    try {
+      await super.reset();
+    } catch {
+      // It has died, or its options keep it from being controlled. A new process is empty as well.
+      await this.stop();
+      await this.start();
+    }
   }
 
   /** Ends the process. There is nothing to save, so it is not asked first. */
@@ -84,7 +156,8 @@ class Server {
   /** Starts the process. Resolves to what it said if it ended instead of listening. */
   #startOnce() {
     const listen = `127.0.0.1:${this.#port}`;
-    const child = spawn(this.#binary, ['serve', '--memory', '--listen', listen, ...this.#arguments], {
+    const options = ['--memory', '--test-control', '--listen', listen, ...this.#arguments];
+    const child = spawn(this.#binary, ['serve', ...options], {
       stdio: ['ignore', 'pipe', 'pipe'],
       // What the developer's own server is configured with must not reach this one.
       env: Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('ZENOBE_'))),
@@ -135,4 +208,4 @@ async function startZenobe({ binary, arguments: extra = [] } = {}) {
   return server;
 }
 
-module.exports = { Server, StartError, startZenobe };
+module.exports = { ControlError, Server, StartError, startZenobe };

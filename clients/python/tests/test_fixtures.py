@@ -4,6 +4,8 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
+from zenobe_testing import ControlError
+
 
 def handler():
     """Code under test that knows nothing of the server and makes its own client."""
@@ -55,6 +57,39 @@ def test_a_reset_leaves_nothing_and_clients_go_on_working(zenobe, zenobe_client,
         zenobe.reset()
         assert zenobe_client.list_tables()["TableNames"] == []
     assert zenobe.endpoint == endpoint
+
+
+def test_a_killed_server_is_replaced(zenobe, zenobe_client, zenobe_create_table):
+    zenobe_create_table("Apples")
+    zenobe._process.kill()
+    zenobe._process.wait()
+    zenobe.reset()
+    assert zenobe_client.list_tables()["TableNames"] == []
+
+
+def test_snapshots_and_forks_are_copies(zenobe, zenobe_table):
+    zenobe_table.put_item(Item={"pk": "1"})
+    zenobe.snapshot("seeded")
+    with zenobe.fork() as fork:
+        forked = boto3.resource("dynamodb", **fork.client_settings).Table(zenobe_table.name)
+        forked.put_item(Item={"pk": "2"})
+        assert (forked.scan()["Count"], zenobe_table.scan()["Count"]) == (2, 1)
+        fork.reset()
+        assert list(boto3.resource("dynamodb", **fork.client_settings).tables.all()) == []
+    zenobe_table.delete_item(Key={"pk": "1"})
+    zenobe.restore("seeded")
+    assert zenobe_table.scan()["Items"] == [{"pk": "1"}]
+    with pytest.raises(ControlError, match="there is no snapshot `other`"):
+        zenobe.restore("other")
+
+
+@pytest.mark.parametrize("repetition", [1, 2])
+def test_faults_are_met_and_gone_with_the_test(zenobe, zenobe_table, repetition):
+    zenobe_table.put_item(Item={"pk": "1"})
+    zenobe.fault("kind=conflict operation=PutItem")
+    with pytest.raises(ClientError) as refused:
+        zenobe_table.put_item(Item={"pk": "1"})
+    assert refused.value.response["Error"]["Code"] == "TransactionConflictException"
 
 
 def test_errors_are_dynamodbs_own(zenobe_table):

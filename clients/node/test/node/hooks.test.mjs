@@ -41,6 +41,23 @@ test('a reset leaves nothing, and clients keep working', async () => {
   assert.equal(zenobe.endpoint, endpoint);
 });
 
+test('snapshots and forks are copies, and faults are met', async () => {
+  const client = new DynamoDBClient({ ...zenobe.clientSettings, maxAttempts: 1 });
+  const names = async (of) => (await of.send(new ListTablesCommand())).TableNames;
+  await client.send(table('Orders'));
+  await zenobe.snapshot('seeded');
+  const fork = await zenobe.fork();
+  const forked = new DynamoDBClient(fork.clientSettings);
+  await forked.send(table('Others'));
+  assert.deepEqual([await names(forked), await names(client)], [['Orders', 'Others'], ['Orders']]);
+  await fork.stop();
+  await zenobe.fault('kind=unavailable');
+  await assert.rejects(names(client), { name: 'ServiceUnavailable' });
+  await zenobe.restore('seeded');
+  assert.deepEqual(await names(client), ['Orders']);
+  await assert.rejects(zenobe.restore('other'), { name: 'ControlError', message: 'there is no snapshot `other`' });
+});
+
 test('without hooks the message says what to pass', () => {
   assert.throws(() => useZenobe({}), /pass those of the test runner/);
 });

@@ -4,6 +4,6 @@ With pytest the fixtures of `zenobe_testing.plugin` do all of it. `Server` alone
 """
 
 from .binary import BinaryError, find_binary
-from .server import Server, StartError
+from .server import ControlError, Server, StartError
 
-__all__ = ["BinaryError", "Server", "StartError", "find_binary"]
+__all__ = ["BinaryError", "ControlError", "Server", "StartError", "find_binary"]

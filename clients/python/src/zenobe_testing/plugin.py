@@ -2,7 +2,7 @@
 
 | fixture | gives |
 |---|---|
-| `zenobe` | the server, empty: `endpoint`, `client_settings`, `environment`, `reset()` |
+| `zenobe` | the server, empty: `endpoint`, `client_settings`, `environment`, `reset()`, `snapshot()`, `restore()`, `fork()`, `fault()` |
 | `zenobe_client` | a boto3 client for DynamoDB |
 | `zenobe_resource` | a boto3 resource for DynamoDB |
 | `zenobe_streams` | a boto3 client for DynamoDB Streams |
