@@ -6,7 +6,7 @@ const DAY_S: i64 = 24 * 60 * 60;
 
 /// A date and time such as `2026-11-16T08:00:00Z`, or seconds since the epoch. A time without a
 /// fraction means its whole second, one with a fraction its millisecond.
-pub(crate) fn parse(given: &str) -> Option<AsOf> {
+pub fn parse(given: &str) -> Option<AsOf> {
     let given = given.trim();
     if !given.is_empty() && given.bytes().all(|byte| byte.is_ascii_digit()) {
         return given.parse().ok().map(AsOf::second);

@@ -51,6 +51,7 @@ use crate::constraints::TableNameRule;
 use crate::messages::engine::{Subject, engine_error};
 use crate::partiql::plan::ReadPlan;
 
+pub use as_of::parse as parse_time;
 pub use error::{ApiError, CancellationEntry, Exception};
 pub use imports::{BulkPutter, Importer};
 pub use json::is_valid_json;

@@ -26,6 +26,7 @@
 
 #[cfg(feature = "aws-sdk")]
 mod aws_sdk;
+pub mod backup;
 mod call;
 mod moving;
 mod options;
@@ -79,6 +80,7 @@ struct Open {
     memory: Option<Arc<MemoryStore>>,
     options: Options,
     is_moving: Arc<AtomicBool>,
+    is_backing_up: Arc<AtomicBool>,
     namespace: Arc<Namespace>,
     /// Runs expiry, backfills and everything else that no request waits for. It has its own thread,
     /// because the caller's runtime may end before the database, and must not be slowed down.
@@ -151,7 +153,7 @@ impl Database {
         let api = Arc::new(Api::new(engine.clone(), api_options));
         let background = Mutex::new(Some(background));
         let namespace = Arc::new(options.namespace.clone());
-        let is_moving = Arc::default();
+        let (is_moving, is_backing_up) = (Arc::default(), Arc::default());
         let open = Open {
             api,
             engine,
@@ -160,6 +162,7 @@ impl Database {
             memory,
             options,
             is_moving,
+            is_backing_up,
             namespace,
             upkeep,
             background,

@@ -6,8 +6,9 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::commands::{
-    BenchArguments, ClockCommand, HealthArguments, HistoryArguments, ImportArguments,
-    MoveArguments, SqlArguments, StatusArguments, StreamCommand, TestCommand, TriggerCommand,
+    BackupArguments, BenchArguments, ClockCommand, HealthArguments, HistoryArguments,
+    ImportArguments, MoveArguments, RestoreArguments, SqlArguments, StatusArguments, StreamCommand,
+    TestCommand, TriggerCommand,
 };
 use crate::config::{self, LocalFlags, Options};
 
@@ -43,6 +44,10 @@ pub enum Command {
     History(HistoryArguments),
     /// Move a database to another store, while it is stopped or while it is served
     Move(MoveArguments),
+    /// Back up a running server's whole database; list, verify and prune backups
+    Backup(Box<BackupArguments>),
+    /// Restore a whole database from a backup, or as of a second from what a server has shipped
+    Restore(Box<RestoreArguments>),
     /// Measure any DynamoDB endpoint under load
     Bench(Box<BenchArguments>),
     /// Check whether a server can read and write

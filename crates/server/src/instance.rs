@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
+use zenobe_backup::ship::ShippingStatus;
 use zenobe_database::{Database, ManualClock};
 
 use crate::admin::Admin;
@@ -25,8 +26,10 @@ impl Instance {
         triggers: Arc<Triggers>,
         clock: Option<Arc<ManualClock>>,
         control: Weak<TestControl>,
+        shipping: Option<Arc<ShippingStatus>>,
     ) -> Instance {
-        let admin = Admin::new(database.clone(), clock.clone(), triggers.clone(), control);
+        let (clock_of_admin, served) = (clock.clone(), database.clone());
+        let admin = Admin::new(served, clock_of_admin, triggers.clone(), control, shipping);
         let admin = Arc::new(admin);
         let (api, store) = (database.api().clone(), database.store().clone());
         let handler = ApiHandler { api, store, admin: Some(admin.clone()) };

@@ -38,6 +38,8 @@ fn main() -> ExitCode {
         Command::Status(arguments) => commands::run_status(arguments),
         Command::History(arguments) => commands::run_history(arguments),
         Command::Move(arguments) => commands::run_move(&arguments),
+        Command::Backup(arguments) => commands::run_backup(&arguments),
+        Command::Restore(arguments) => commands::run_restore(&arguments),
         Command::Bench(arguments) => commands::run_bench(&arguments),
         Command::Health(arguments) => commands::run_health(&arguments),
         Command::Sql(arguments) => commands::run_sql(*arguments),

@@ -10,6 +10,8 @@ use std::time::Duration;
 use rustix::fs::Mode;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
+use zenobe_backup::BackupError;
+use zenobe_database::backup::ShipperHandle;
 use zenobe_database::{
     Clock, Database, Durability, Limits, Location, ManualClock, Namespace, NodeOptions, OpenError,
     Options, Realism, SystemClock,
@@ -46,6 +48,8 @@ pub enum ServeError {
     Triggers(TriggerError),
     #[error("cannot record to {}: {error}", path.display())]
     Recording { path: PathBuf, error: std::io::Error },
+    #[error("cannot ship the log: {0}")]
+    Ship(BackupError),
     #[error("cannot close the data directory: {0}")]
     Close(zenobe_store::Error),
 }
@@ -60,6 +64,9 @@ fn listen_hint(error: &std::io::Error) -> &'static str {
         _ => "",
     }
 }
+
+/// How long a server that stops tries to ship its last changes.
+const SHIP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long blocking work may take to finish once everything is closed.
 const RUNTIME_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -99,10 +106,12 @@ async fn serve(settings: Settings) -> Result<(), ServeError> {
         warn_if_open_to_others(path);
     }
     let triggers = start_triggers(&settings, &database).await.map_err(ServeError::Triggers)?;
+    let shipper = start_shipper(&settings, &database)?;
+    let shipping = shipper.as_ref().map(ShipperHandle::status);
     let workers = Workers::start().map_err(ServeError::Runtime)?;
     match rules {
         None => {
-            let instance = Instance::new(database, triggers, clock, Weak::new());
+            let instance = Instance::new(database, triggers, clock, Weak::new(), shipping);
             let namespace = Namespace::clone(instance.database.namespace());
             let handler = instance.handler().clone();
             serve_until_stopped(settings, address, listener, workers, handler, &namespace).await?;
@@ -116,12 +125,15 @@ async fn serve(settings: Settings) -> Result<(), ServeError> {
                 workers: workers.clone(),
                 runtime: Handle::current(),
             };
-            let instance = |control| Instance::new(database, triggers, clock, control);
+            let instance = |control| Instance::new(database, triggers, clock, control, shipping);
             let control = TestControl::new(Arc::new(environment), instance, rules, recorder);
             let (handler, namespace) = (ControlledHandler(control.clone()), control.namespace());
             serve_until_stopped(settings, address, listener, workers, handler, &namespace).await?;
             control.stop().await.map_err(ServeError::Close)?;
         }
+    }
+    if let Some(shipper) = shipper {
+        finish_shipping(shipper).await;
     }
     tracing::info!("stopped");
     Ok(())
@@ -224,6 +236,25 @@ pub(crate) async fn start_triggers(
     let directory = settings.dead_letter_directory.as_ref().map(std::path::absolute).transpose();
     let directory = directory.map_err(TriggerError::DeadLetterDirectory)?;
     Triggers::start(engine, api, database.namespace(), configured, directory).await
+}
+
+fn start_shipper(
+    settings: &Settings,
+    database: &Database,
+) -> Result<Option<ShipperHandle>, ServeError> {
+    let Some((to, options)) = &settings.ship else { return Ok(None) };
+    database.ship_to(to, *options).map(Some).map_err(ServeError::Ship)
+}
+
+/// Ships what the last requests have changed.
+async fn finish_shipping(shipper: ShipperHandle) {
+    let state = shipper.finish(SHIP_TIMEOUT).await;
+    if let Some(problem) = state.problem {
+        tracing::warn!(
+            problem,
+            "the last changes are in the data directory, but could not be shipped"
+        );
+    }
 }
 
 pub(crate) fn service<H: Handler>(

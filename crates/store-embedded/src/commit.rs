@@ -72,8 +72,10 @@ use std::time::{Duration, Instant};
 use futures_channel::oneshot;
 use parking_lot::MutexGuard;
 use rocksdb::WriteBatch;
+use zenobe_store::shipping::LogGroup;
 use zenobe_store::{
-    CommitOutcome, Decide, Decision, Error, Key, Mutation, Result, Value, WriteSet, yield_now,
+    CommitOutcome, Decide, Decision, Error, Key, Mutation, Result, Stamp, Value, WriteSet,
+    yield_now,
 };
 
 use crate::counters::Numbers;
@@ -83,6 +85,7 @@ use crate::options::Durability;
 use crate::recovery;
 use crate::rocks_database::RocksDatabase;
 use crate::snapshot::Snapshot;
+use crate::write_ahead_log;
 
 pub(crate) use self::leader_lock::LeaderLock;
 pub(crate) use self::queue::Queue;
@@ -228,6 +231,10 @@ pub(crate) struct CommitGroup {
     horizon: u64,
     /// The state right after the group, or `None` if the group changes nothing.
     snapshot: Option<Arc<Snapshot>>,
+    /// The newest stamp in the keys of the group, if there is one.
+    newest_stamp: Stamp,
+    /// What was written, if somebody ships the log ([`crate::log_tap`]).
+    logged: Option<LogGroup>,
 }
 
 /// The state that only the leader uses. The leader lock ([`Inner::leader`]) holds it.
@@ -304,7 +311,7 @@ impl LeaderState {
             self.slow_at = Some(end);
         }
         match written {
-            Ok(true) => self.finish(store, group),
+            Ok(true) => self.finish(store, group, Some(copy)),
             Ok(false) => {
                 self.stalled = Some((group, WriteBatch::from_data(&copy)));
                 store.queue.wake_commit_thread();
@@ -320,8 +327,9 @@ impl LeaderState {
             None => self.encode(store, store.queue.take()),
         };
         let Some((group, batch)) = next else { return };
+        let copy = store.log_tap.is_on().then(|| batch.data().to_vec());
         match self.database.write(batch) {
-            Ok(()) => self.finish(store, group),
+            Ok(()) => self.finish(store, group, copy),
             Err(error) => fail(store, &error, vec![group]),
         }
     }
@@ -347,12 +355,23 @@ impl LeaderState {
     }
 
     /// Takes the snapshot of a group that has been written.
-    fn finish(&mut self, store: &Inner, mut group: CommitGroup) {
+    fn finish(&mut self, store: &Inner, mut group: CommitGroup, written: Option<Vec<u8>>) {
         self.logged_horizon = group.horizon;
         self.numbers.trim();
+        if store.log_tap.is_on() {
+            group.logged = written.map(|batch| self.log_group(store, batch, group.newest_stamp));
+        }
         let snapshot = Snapshot::new(Arc::clone(&self.database), Arc::clone(&store.values));
         group.snapshot = Some(Arc::new(snapshot));
         self.hand_on(store, group);
+    }
+
+    /// The group that has just been written, for whoever ships the log. There is one leader, so its numbers are the last.
+    fn log_group(&self, store: &Inner, batch: Vec<u8>, newest_stamp: Stamp) -> LogGroup {
+        let entries = write_ahead_log::entries_of(&batch);
+        let last = self.database.rocks().latest_sequence_number();
+        let first = (last + 1).saturating_sub(entries.into());
+        LogGroup { first, entries, stamp: store.log_tap.stamp(newest_stamp), bytes: batch.into() }
     }
 
     fn hand_on(&self, store: &Inner, group: CommitGroup) {
@@ -377,7 +396,15 @@ impl LeaderState {
 impl CommitGroup {
     fn new(writes: Vec<QueuedWrite>, horizon: u64) -> CommitGroup {
         let (outcomes, counters) = (Vec::with_capacity(writes.len()), Vec::new());
-        CommitGroup { writes, outcomes, counters, horizon, snapshot: None }
+        CommitGroup {
+            writes,
+            outcomes,
+            counters,
+            horizon,
+            snapshot: None,
+            newest_stamp: Stamp::default(),
+            logged: None,
+        }
     }
 
     fn size_bytes(&self) -> usize {
@@ -428,7 +455,7 @@ fn newest_snapshot(groups: &[CommitGroup]) -> Option<&Arc<Snapshot>> {
 fn publish(store: &Inner, groups: Vec<CommitGroup>) {
     let epoch = store.queue.epoch();
     let is_current = |group: &CommitGroup| group.writes.iter().all(|write| write.epoch == epoch);
-    let (groups, stale): (Vec<CommitGroup>, Vec<CommitGroup>) =
+    let (mut groups, stale): (Vec<CommitGroup>, Vec<CommitGroup>) =
         groups.into_iter().partition(is_current);
     if !stale.is_empty() {
         // A failure came in between. These may be durable or not: recovery finds out.
@@ -441,6 +468,10 @@ fn publish(store: &Inner, groups: Vec<CommitGroup>) {
         // After the publication, so that whoever hears of a change can read it, and before the answers.
         if store.tap.is_on() {
             groups.iter().for_each(|group| record_changes(store, group));
+        }
+        if store.log_tap.is_on() {
+            let logged = groups.iter_mut().filter_map(|group| group.logged.take());
+            logged.for_each(|group| store.log_tap.push(group));
         }
     }
     if let Some(last) = groups.last().and_then(|group| group.writes.last()) {
@@ -493,6 +524,7 @@ fn fail(store: &Inner, error: &Error, groups: Vec<CommitGroup>) {
     let (queued, last_order) = store.queue.fail(error.to_string());
     // What is recovered from the log may be more than what was published.
     store.tap.lose();
+    store.log_tap.lose();
     // New decisions do not see lost values. A running one is refused by `Queue::push`: its epoch is the old one.
     store.in_flight.retire(last_order);
     store.in_flight.clear();
@@ -551,6 +583,28 @@ fn commit_thread(store: &Arc<Inner>) {
             Task::Stop => return lead_patiently(store),
         }
     }
+}
+
+/// Has every group recorded that is written from now on. A leader has the lock from before it writes a group until after.
+pub(crate) fn open_log_tap(store: &Inner, bytes_max: usize, not_before: Stamp) -> Result<u64> {
+    let leader = store.leader.lock();
+    let opened = match &*leader {
+        Some(state) => {
+            let base = state.database.rocks().latest_sequence_number();
+            Ok(store.log_tap.open(base, bytes_max, not_before))
+        }
+        None => Err(match store.queue.failure() {
+            Some(detail) => Error::WritesDisabled { detail },
+            None => Error::Closed,
+        }),
+    };
+    unlock(store, leader);
+    opened
+}
+
+/// A leader stamps what it has written before it unlocks.
+pub(crate) fn wait_for_leader(store: &Inner) {
+    unlock(store, store.leader.lock());
 }
 
 fn log_horizon(store: &Inner, published: u64) {

@@ -22,6 +22,12 @@ const NONCE_NAME: &str = "log-nonce";
 const LOCK_FILE: &str = "LOCK";
 const PROBE_FILE: &str = "PROBE";
 const ROCKSDB_DIRECTORY: &str = "rocksdb";
+/// Where copies of the files are made that go elsewhere.
+const CHECKPOINTS_DIRECTORY: &str = "CHECKPOINTS";
+/// So that the identity is no hash that somebody else makes of the nonce.
+const IDENTITY_SEED: u64 = 0x6964_656E_7469_7479;
+/// Its presence says that the directory is being restored, and is not whole yet.
+pub const RESTORING_FILE: &str = "RESTORING";
 
 /// A data directory, locked for this process until the value is dropped.
 pub(crate) struct Directory {
@@ -33,6 +39,17 @@ pub(crate) struct Directory {
 
 impl Directory {
     pub fn open(path: &Path) -> Result<Directory> {
+        match path.join(RESTORING_FILE).try_exists() {
+            Ok(false) => Directory::open_unfinished(path),
+            Ok(true) => Err(open_error(
+                "it holds an unfinished restore. Run the same `zenobe restore` again to finish it, or remove the directory",
+            )),
+            Err(error) => Err(open_error(error)),
+        }
+    }
+
+    /// Like [`Directory::open`], also while it is being restored.
+    pub fn open_unfinished(path: &Path) -> Result<Directory> {
         let failed = |error: io::Error| open_error(error);
         // The process may change its working directory later.
         let path = &std::path::absolute(path).map_err(failed)?;
@@ -52,6 +69,7 @@ impl Directory {
                 nonce
             }
         };
+        remove_checkpoints(path);
         Ok(Directory { path: path.clone(), nonce, _lock: lock })
     }
 
@@ -60,12 +78,24 @@ impl Directory {
         self.nonce
     }
 
+    /// A number made of the nonce, which must not be shown itself.
+    pub fn identity(&self) -> u64 {
+        let Nonce(nonce) = self.nonce;
+        xxhash_rust::xxh3::xxh3_64_with_seed(&nonce.to_be_bytes(), IDENTITY_SEED)
+    }
+
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     pub fn rocksdb_path(&self) -> PathBuf {
         self.path.join(ROCKSDB_DIRECTORY)
+    }
+
+    /// Where to make a copy of the files. It is on the same file system, so that they can be linked, and is removed when
+    /// the directory is opened next.
+    pub fn checkpoint_path(&self, name: &str) -> PathBuf {
+        self.path.join(CHECKPOINTS_DIRECTORY).join(name)
     }
 
     /// Makes the entries of the database's directory and of its parent durable. RocksDB syncs only what is inside.
@@ -97,6 +127,25 @@ impl Directory {
         }
         Ok(false)
     }
+}
+
+/// Copies that a process left behind when it died. They keep files that compaction has replaced.
+fn remove_checkpoints(path: &Path) {
+    match fs::remove_dir_all(path.join(CHECKPOINTS_DIRECTORY)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            tracing::warn!("cannot remove {CHECKPOINTS_DIRECTORY} in {}: {error}", path.display());
+        }
+        _ => {}
+    }
+}
+
+/// Makes a restored directory one that can be served.
+///
+/// # Errors
+/// If the disk fails.
+pub fn remove_restoring_mark(path: &Path) -> io::Result<()> {
+    fs::remove_file(path.join(RESTORING_FILE))?;
+    sync_directory(path)
 }
 
 /// The caller adds the path, which it knows.

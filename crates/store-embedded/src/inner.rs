@@ -13,6 +13,7 @@ use crate::directory::{self, Directory};
 use crate::in_flight::InFlight;
 use crate::key_locks::KeyLocks;
 use crate::known_counters::KnownCounters;
+use crate::log_tap::LogTap;
 use crate::options::Options;
 use crate::published::{Absence, Published};
 use crate::reclaim::Reclaimer;
@@ -36,6 +37,7 @@ pub(crate) struct Inner {
     pub commit_batches: AtomicU64,
     pub dead_runs: Arc<DeadRuns>,
     pub tap: Tap,
+    pub log_tap: LogTap,
     /// The store that has taken over, once this one has been handed over.
     pub successor: OnceLock<Arc<dyn Store>>,
     /// The last state of a store that has been handed over, until it is closed.
@@ -64,6 +66,7 @@ impl Inner {
             commit_groups: AtomicU64::new(0),
             commit_batches: AtomicU64::new(0),
             tap: Tap::default(),
+            log_tap: LogTap::default(),
             successor: OnceLock::new(),
             last_snapshot: Mutex::default(),
             dead_runs: Arc::new(DeadRuns::new(Arc::clone(&reclaimer))),
@@ -80,12 +83,14 @@ impl Inner {
             // Before writes go on: no read that starts after one of them may miss it.
             *self.last_snapshot.lock() = self.published.withdraw(Absence::Closed);
             self.queue.close();
+            self.log_tap.end();
         }
     }
 
     /// Ends reading and background work, once the commit thread has ended.
     pub fn finish(&self) {
         let published = self.published.withdraw(Absence::Closed);
+        self.log_tap.end();
         let Some(snapshot) = published.or_else(|| self.last_snapshot.lock().take()) else { return };
         self.dead_runs.stop();
         // The next start then has no log to replay, and no tail of it to doubt. A log that failed is left as it is.

@@ -12,6 +12,7 @@
 //! | `published`, `snapshot`, `value_cache` | what readers see |
 //! | `scan`, `dead_runs`, `reclaim` | walking over ranges, and over what was deleted in them |
 //! | `tap`, `handover` | copying the store while it is in use, and handing it over to another |
+//! | `log_tap`, `replay` | handing out committed groups, and applying them to a restored copy |
 //! | `recovery` | reopening the database after a failure |
 //! | `directory`, `rocks_database`, `options`, `prefix_extractor` | files, RocksDB and its settings |
 //! | `write_ahead_log` | telling a damaged log from a torn one |
@@ -30,11 +31,13 @@ mod inner;
 mod key_locks;
 mod known_counters;
 mod last_writes;
+mod log_tap;
 mod options;
 mod prefix_extractor;
 mod published;
 mod reclaim;
 mod recovery;
+mod replay;
 mod rocks_database;
 mod scan;
 mod snapshot;
@@ -43,7 +46,7 @@ mod tap;
 mod value_cache;
 mod write_ahead_log;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
@@ -59,10 +62,12 @@ use crate::inner::Inner;
 use crate::snapshot::Snapshot;
 use crate::snapshot_reader::SnapshotReader;
 
-pub use crate::directory::FORMAT_VERSION;
+pub use crate::directory::{FORMAT_VERSION, RESTORING_FILE, remove_restoring_mark};
 pub use crate::handover::{PausedWrites, TapGuard};
+pub use crate::log_tap::LogFollower;
 pub use crate::options::{Durability, Options};
 pub use crate::prefix_extractor::PrefixExtractor;
+pub use crate::replay::Replay;
 
 pub struct EmbeddedStore {
     inner: Arc<Inner>,
@@ -83,6 +88,25 @@ impl EmbeddedStore {
         let inner = Arc::new(Inner::open(directory.as_ref(), options)?);
         let thread = commit::start(&inner)?;
         Ok(EmbeddedStore { inner, commit_thread: Arc::new(Mutex::new(Some(thread))) })
+    }
+
+    /// Where [`Store::checkpoint`] can link the files instead of copying them. What is left there is removed when the store is
+    /// opened next.
+    ///
+    /// # Errors
+    /// If the store is closed, or recovers from a failure.
+    pub fn checkpoint_path(&self, name: &str) -> Result<PathBuf> {
+        let snapshot = self.inner.published.for_decision()?;
+        Ok(snapshot.database().directory().checkpoint_path(name))
+    }
+
+    /// A number that this store shares with its copies, and with no other store.
+    ///
+    /// # Errors
+    /// If the store is closed, or recovers from a failure.
+    pub fn identity(&self) -> Result<u64> {
+        let snapshot = self.inner.published.for_decision()?;
+        Ok(snapshot.database().directory().identity())
     }
 
     /// For tests: waits until nothing is in flight and the log's horizon covers everything, as in an idle store.

@@ -33,6 +33,8 @@ pub struct Options {
     pub accept_log_damage: bool,
     /// Which keys are read together. A store may be opened with another rule than before.
     pub prefixes: Option<PrefixExtractor>,
+    /// Whether files are compacted in the background. A copy that is only read, or only filled, keeps its files.
+    pub compacts: bool,
 }
 
 impl Default for Options {
@@ -45,6 +47,7 @@ impl Default for Options {
             in_flight_bytes_max: 64 << 20,
             accept_log_damage: false,
             prefixes: None,
+            compacts: true,
         }
     }
 }
@@ -84,6 +87,7 @@ pub(crate) fn rocksdb_options(options: &Options) -> rocksdb::Options {
     set_layout(&mut rocks, options);
     set_background(&mut rocks);
     rocks.set_paranoid_checks(true);
+    rocks.set_disable_auto_compactions(!options.compacts);
     rocks
 }
 

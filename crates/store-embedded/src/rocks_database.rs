@@ -101,6 +101,14 @@ impl RocksDatabase {
         }
     }
 
+    /// Writes past the log. It is durable after [`RocksDatabase::flush`].
+    pub fn write_without_log(&self, batch: &[u8]) -> Result<()> {
+        let mut options = WriteOptions::default();
+        options.disable_wal(true);
+        let written = self.rocks.write_opt(WriteBatch::from_data(batch), &options);
+        written.map_err(|error| rocksdb_error(&error))
+    }
+
     /// Makes everything durable that has been written.
     pub fn sync_log(&self) -> Result<()> {
         // Numbers become visible after they have been written, so the sync covers all up to this one.

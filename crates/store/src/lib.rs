@@ -15,6 +15,7 @@ pub mod layer;
 pub mod memory;
 pub mod recent;
 pub mod retrying;
+pub mod shipping;
 pub mod stamp;
 pub mod yielding;
 

@@ -48,6 +48,11 @@ impl AsOf {
         AsOf { at_ms: second.saturating_mul(1_000).saturating_add(999) }
     }
 
+    /// Its last millisecond.
+    pub fn at_ms(self) -> u64 {
+        self.at_ms
+    }
+
     pub(crate) fn stamp(self) -> Stamp {
         Stamp::last_of_ms(self.at_ms)
     }

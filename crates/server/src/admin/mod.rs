@@ -2,6 +2,8 @@
 //!
 //! | request | response |
 //! |---|---|
+//! | `GET /_zenobe/backup` | how far the server's backup is |
+//! | `POST /_zenobe/backup` | begins to back up the server |
 //! | `GET /_zenobe/clock` | the server's time |
 //! | `POST /_zenobe/clock` | moves the time of a server with a driven clock |
 //! | `POST /_zenobe/clock/confirm` | confirms the clock after a jump |
@@ -15,10 +17,12 @@
 //! | `POST /_zenobe/triggers` | adds a trigger |
 //! | `GET`, `DELETE /_zenobe/triggers/NAME` | shows or removes one |
 
+mod backup;
 mod clock;
 pub mod health;
 mod history;
 mod moving;
+mod shipping;
 mod status;
 mod test;
 mod triggers;
@@ -28,6 +32,7 @@ use std::sync::{Arc, Weak};
 use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
 use zenobe_api::Api;
+use zenobe_backup::ship::ShippingStatus;
 use zenobe_database::Database;
 use zenobe_engine::clock::ManualClock;
 use zenobe_engine::schema::Namespace;
@@ -55,6 +60,9 @@ pub struct Admin {
     mover: moving::Mover,
     /// Leads nowhere on a server that tests don't control.
     control: Weak<TestControl>,
+    backups: backup::BackupMaker,
+    /// Set if the log is shipped.
+    shipping: Option<Arc<ShippingStatus>>,
 }
 
 /// A rejected request, with advice on what to do.
@@ -70,13 +78,15 @@ impl Admin {
         clock: Option<Arc<ManualClock>>,
         triggers: Arc<Triggers>,
         control: Weak<TestControl>,
+        shipping: Option<Arc<ShippingStatus>>,
     ) -> Admin {
         let engine = database.engine().clone();
         let health = health::Health::new(engine.clone());
         let api = database.api().clone();
         let clock = clock.map(clock::DrivenClock::new);
+        let backups = backup::BackupMaker::new(database.clone());
         let mover = moving::Mover::new(database, triggers.clone());
-        Admin { health, engine, api, clock, triggers, mover, control }
+        Admin { health, engine, api, clock, triggers, mover, control, backups, shipping }
     }
 
     pub async fn answer(
@@ -87,6 +97,7 @@ impl Admin {
         body: &[u8],
     ) -> Answer {
         let outcome = match path.strip_prefix(PATH).unwrap_or_default() {
+            "backup" => self.backups.answer(method, body),
             "clock" => self.answer_clock(method, body).await,
             "clock/confirm" => self.confirm_clock(method).await,
             "history" => self.answer_history(namespace, method, body).await,
@@ -116,6 +127,9 @@ impl Admin {
         render_cache("item", self.engine.item_cache_statistics(), out);
         render_cache("query", self.engine.query_cache_statistics(), out);
         self.render_history(out).await;
+        if let Some(shipping) = &self.shipping {
+            shipping::render_metrics(shipping, out);
+        }
         self.triggers.render_metrics(out);
     }
 }

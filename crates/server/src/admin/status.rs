@@ -9,7 +9,7 @@ use zenobe_engine::error::Error;
 use zenobe_engine::lease::{LeaseStatus, NodeStatus};
 use zenobe_store::{Inspection, StandbyStatus};
 
-use super::{Admin, AdminError};
+use super::{Admin, AdminError, shipping};
 
 /// An unreachable store must be reported quickly.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -50,6 +50,7 @@ impl Admin {
             "history": history,
             "jobs": jobs,
             "store": store,
+            "shipping": self.shipping.as_deref().map(shipping::describe),
         }))
     }
 

@@ -1,5 +1,6 @@
 //! The commands besides `serve`. Most talk to a running server.
 
+mod backup;
 mod bench;
 mod change_text;
 mod clock;
@@ -7,8 +8,10 @@ mod connection;
 mod health;
 mod history;
 mod import;
+mod live_line;
 mod manual;
 mod moving;
+mod restore;
 mod sql;
 mod status;
 mod tail;
@@ -20,6 +23,7 @@ use clap::Subcommand;
 use crate::outbound::{OutboundError, UrlError};
 use crate::triggers::source::SourceError;
 
+pub use backup::BackupArguments;
 pub use bench::BenchArguments;
 pub use clock::ClockCommand;
 pub use health::HealthArguments;
@@ -27,6 +31,7 @@ pub use history::HistoryArguments;
 pub use import::ImportArguments;
 pub use manual::{print_completions, print_man_pages, print_reference};
 pub use moving::{MoveArguments, parse_place};
+pub use restore::RestoreArguments;
 pub use sql::SqlArguments;
 pub use status::StatusArguments;
 pub use tail::TailArguments;
@@ -57,6 +62,8 @@ pub enum CommandError {
     ManPages { path: std::path::PathBuf, error: std::io::Error },
     #[error("{0}")]
     Move(#[from] zenobe_database::MoveError),
+    #[error("{0}")]
+    Backup(#[from] zenobe_backup::BackupError),
     #[error("{0}")]
     Bench(#[from] bench::BenchError),
     #[error("{0}")]
@@ -98,6 +105,14 @@ pub fn run_health(arguments: &HealthArguments) -> Result<(), CommandError> {
 
 pub fn run_move(arguments: &MoveArguments) -> Result<(), CommandError> {
     runtime()?.block_on(moving::run(arguments))
+}
+
+pub fn run_backup(arguments: &BackupArguments) -> Result<(), CommandError> {
+    runtime()?.block_on(backup::run(arguments))
+}
+
+pub fn run_restore(arguments: &RestoreArguments) -> Result<(), CommandError> {
+    runtime()?.block_on(restore::run(arguments))
 }
 
 pub fn run_bench(arguments: &BenchArguments) -> Result<(), CommandError> {

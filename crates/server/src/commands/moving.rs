@@ -1,6 +1,5 @@
 //! `zenobe move`: moves a database to another store.
 
-use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -14,12 +13,11 @@ use zenobe_database::{
 use zenobe_load::human_count;
 
 use super::connection::{Connection, ConnectionArguments};
+use super::live_line::{LiveLine, bar, duration};
 use super::{CommandError, print_line};
 
 /// How often a server that moves itself is asked how far it is.
 const ASK_INTERVAL: Duration = Duration::from_millis(200);
-/// How often a line is printed where it can't be replaced.
-const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Args)]
 #[command(
@@ -180,61 +178,45 @@ impl Shown {
     }
 }
 
-/// A line on standard error that is replaced, or one now and then where it can't be.
+/// What is printed of a move while it lasts.
 struct Display {
-    in_place: bool,
+    line: LiveLine,
     /// When copying began, and what had been copied then.
     begin: Option<(Instant, u64)>,
-    shown_at: Option<Instant>,
 }
 
 impl Display {
     fn new() -> Display {
-        Display { in_place: std::io::stderr().is_terminal(), begin: None, shown_at: None }
+        Display { line: LiveLine::new(), begin: None }
     }
 
     fn show(&mut self, shown: &Shown) {
-        let interval = if self.in_place { ASK_INTERVAL / 2 } else { LINE_INTERVAL };
-        let now = Instant::now();
         if shown.stage == "copying" && self.begin.is_none() {
-            self.begin = Some((now, shown.bytes));
+            self.begin = Some((Instant::now(), shown.bytes));
         }
-        if self.shown_at.is_some_and(|shown_at| now < shown_at + interval) {
-            return;
-        }
-        self.shown_at = Some(now);
-        let line = self.begin.map_or_else(
-            || shown.stage.to_owned(),
-            |(begin, bytes)| describe(shown, now - begin, bytes),
-        );
-        match self.in_place {
-            true => eprint!("\r\x1b[2K{line}"),
-            false => eprintln!("{line}"),
-        }
-        let _ = std::io::stderr().flush();
+        let begin = self.begin;
+        self.line.show(|| match begin {
+            Some((begin, bytes)) => describe(shown, begin.elapsed(), bytes),
+            None => shown.stage.to_owned(),
+        });
     }
 
-    /// Clears the live line, if there is one.
     fn end(&self) {
-        if self.in_place {
-            eprint!("\r\x1b[2K");
-        }
+        self.line.end();
     }
 }
 
 fn describe(shown: &Shown, elapsed: Duration, bytes_before: u64) -> String {
     let Shown { stage, rows, bytes, bytes_total, changes } = shown;
     let total = (*bytes_total).max(*bytes).max(1);
-    let percent = bytes * 100 / total;
-    let filled = (bytes * 20 / total) as usize;
     let per_second = (bytes - bytes_before) as f64 / elapsed.as_secs_f64().max(0.001);
     let left = match per_second {
         rate if rate < 1.0 => "unknown".to_owned(),
         rate => duration((total - bytes) as f64 / rate),
     };
     let mut line = format!(
-        "{stage} [{:<20}] {percent:>3} %  {} of {} bytes, {} rows, {}/s, {left} left",
-        "#".repeat(filled),
+        "{stage} {}  {} of {} bytes, {} rows, {}/s, {left} left",
+        bar(*bytes, total),
         human_count(*bytes),
         human_count(total),
         human_count(*rows),
@@ -244,15 +226,6 @@ fn describe(shown: &Shown, elapsed: Duration, bytes_before: u64) -> String {
         line += &format!(", {} changes since", human_count(*changes));
     }
     line
-}
-
-fn duration(seconds: f64) -> String {
-    let seconds = seconds.ceil() as u64;
-    match seconds {
-        0..60 => format!("{seconds} s"),
-        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
-        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
-    }
 }
 
 #[cfg(test)]
@@ -274,7 +247,5 @@ mod tests {
         let line = describe(&shown, Duration::from_secs(2), 1_000);
         assert!(line.starts_with("copying [#####               ]  25 %"), "{line}");
         assert!(line.ends_with("9 s left, 7 changes since"), "{line}");
-        assert_eq!(duration(59.5), "1 min 0 s");
-        assert_eq!(duration(7_300.0), "2 h 1 min");
     }
 }

@@ -23,6 +23,7 @@ pub async fn run(arguments: StatusArguments) -> Result<(), CommandError> {
 
 fn describe(status: &Value) -> Vec<String> {
     let mut lines = describe_store(&status["store"]);
+    lines.extend(describe_shipping(&status["shipping"]));
     for history in list(&status["history"]) {
         let (table, days) = (text(&history["table"]), &history["period_days"]);
         let (size_bytes, versions) = (&history["size_bytes"], &history["versions"]);
@@ -102,6 +103,32 @@ fn describe_store(store: &Value) -> Vec<String> {
     lines
 }
 
+fn describe_shipping(shipping: &Value) -> Vec<String> {
+    let Some(to) = shipping["to"].as_str() else { return Vec::new() };
+    let age_s = shipping["age_ms"].as_u64().unwrap_or_default() / 1_000;
+    let mut lines = vec![match shipping["restorable_until_ms"].as_u64() {
+        Some(until_ms) => {
+            let (until, waiting) = (iso8601(until_ms), &shipping["waiting_bytes"]);
+            format!(
+                "The log is shipped to {to}: restorable until {until}, {age_s} s ago; {waiting} bytes wait."
+            )
+        }
+        None => {
+            let (done, total) = (&shipping["snapshot_bytes"], &shipping["snapshot_bytes_total"]);
+            format!(
+                "The log is shipped to {to}: the first backup of the files is under way, {done} of {total} bytes."
+            )
+        }
+    }];
+    if let Some(problem) = shipping["problem"].as_str() {
+        lines.push(format!("  shipping fails, and is tried again: {problem}"));
+    }
+    if shipping["running"] == false {
+        lines.push("  shipping has ended".to_owned());
+    }
+    lines
+}
+
 fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
@@ -176,6 +203,26 @@ mod tests {
                 format!("  tokens: 3, since {start}"),
             ]
         );
+    }
+
+    #[test]
+    fn shipping_is_described() {
+        let mut shipping = json!({
+            "to": "s3://b/p", "restorable_until_ms": 86_400_000, "age_ms": 2_300, "waiting_bytes": 12,
+            "problem": null, "running": true,
+        });
+        let line = "The log is shipped to s3://b/p: restorable until 1970-01-02T00:00:00.000Z, 2 s ago; 12 bytes wait.";
+        assert_eq!(describe_shipping(&shipping), [line]);
+        shipping["problem"] = json!("no route");
+        assert_eq!(
+            describe_shipping(&shipping)[1],
+            "  shipping fails, and is tried again: no route"
+        );
+        shipping["restorable_until_ms"].take();
+        assert!(
+            describe_shipping(&shipping)[0].contains("the first backup of the files is under way")
+        );
+        assert!(describe_shipping(&Value::Null).is_empty());
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::BoolishValueParser;
 use zenobe_database::{Durability, Endpoint, PostgresUrl, Wording};
+use zenobe_transfer::objects::Location as ObjectLocation;
 
 use super::values::{
     CredentialsSource, ListenAddress, LogFormat, account, at_least_one, durability_parser,
@@ -419,8 +420,8 @@ pub struct Options {
     )]
     pub dead_letter_directory: Option<PathBuf>,
 
-    /// Where imports read their objects: `aws`, the URL of a server that is compatible with S3, or file:///DIRECTORY, whose
-    /// subdirectories are then the buckets. If not set, there are no imports. Access keys come from
+    /// Where imports read their objects and s3:// backups go: `aws`, the URL of a server that is compatible with S3, or file:///DIRECTORY,
+    /// whose subdirectories are then the buckets. If not set, there are no imports. Access keys come from
     /// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the standard AWS credential chain
     #[arg(
         long,
@@ -443,6 +444,37 @@ pub struct Options {
     /// variable holds the key itself
     #[arg(long, env = "ZENOBE_S3_CREDENTIALS", value_name = "FILE", help_heading = OBJECTS)]
     pub s3_credentials: Option<CredentialsSource>,
+
+    /// Keep a copy of the data directory there, at most seconds old: s3://BUCKET/PREFIX (with --s3-endpoint), or file:///DIRECTORY on
+    /// another disk. `zenobe restore` brings back any second of it
+    #[arg(
+        long,
+        env = "ZENOBE_SHIP_TO",
+        value_parser = trimmed::<ObjectLocation>,
+        value_name = "PLACE",
+        help_heading = BACKUPS
+    )]
+    pub ship_to: Option<ObjectLocation>,
+    /// Hours between copies of the files. A restore applies the log since the last one
+    #[arg(
+        long,
+        env = "ZENOBE_SHIP_SNAPSHOT_HOURS",
+        default_value = "24",
+        value_parser = at_least_one,
+        value_name = "HOURS",
+        help_heading = BACKUPS
+    )]
+    pub ship_snapshot_hours: u32,
+    /// Days for which every second can be restored. What is older is removed
+    #[arg(
+        long,
+        env = "ZENOBE_SHIP_RETENTION_DAYS",
+        default_value = "7",
+        value_parser = at_least_one,
+        value_name = "DAYS",
+        help_heading = BACKUPS
+    )]
+    pub ship_retention_days: u32,
 
     /// What to log: error, warn, info, debug, or a filter such as warn,zenobe_engine=debug
     #[arg(
@@ -522,6 +554,7 @@ const IDENTITY: &str = "Names in ARNs";
 const BEHAVIOUR: &str = "Behaviour";
 const STREAMS: &str = "Streams and triggers";
 const OBJECTS: &str = "Object store";
+const BACKUPS: &str = "Backups";
 const LOGGING: &str = "Logging";
 const TESTS: &str = "For tests";
 

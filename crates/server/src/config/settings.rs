@@ -9,7 +9,9 @@ use std::time::Duration;
 use tracing_subscriber::filter::{self, Targets};
 use zenobe_api::Wording;
 use zenobe_auth::{Credentials, CredentialsError};
+use zenobe_backup::ship::ShipOptions;
 use zenobe_database::{CacheOptions, Location, Namespace, ObjectStoreOptions, StreamOptions};
+use zenobe_transfer::objects::Location as ObjectLocation;
 
 use super::environment::UnknownVariable;
 use super::given::Given;
@@ -56,6 +58,8 @@ pub struct Settings {
     pub dead_letter_directory: Option<PathBuf>,
     /// Where imports read from.
     pub object_store: Option<ObjectStoreOptions>,
+    /// Where the log is shipped to, and how.
+    pub ship: Option<(ObjectLocation, ShipOptions)>,
     pub idle_timeout: Duration,
     pub stall_timeout: Duration,
     pub shutdown_timeout: Duration,
@@ -140,6 +144,14 @@ pub enum SettingsError {
     ObjectStoreCredentials,
     #[error("--s3-region and --s3-credentials have no effect without --s3-endpoint")]
     ObjectStoreEndpoint,
+    #[error(
+        "--ship-to ships a data directory (--data). A --store is backed up with PostgreSQL's own tools, such as pg_basebackup and archive_command"
+    )]
+    ShipWithoutDirectory,
+    #[error(
+        "--ship-to s3://… needs --s3-endpoint: `aws`, or the URL of a server that is compatible with S3"
+    )]
+    ShipWithoutEndpoint,
     #[error("`{log}` is not a log filter: {detail}")]
     LogFilter { log: String, detail: String },
 }
@@ -168,6 +180,7 @@ impl Settings {
         }
         let object_store = object_store(&options)?;
         let test = test_settings(&options, listen, &location)?;
+        let ship = ship(&options, &location, object_store.is_some())?;
         let standby_lag_max = options
             .eventual_reads_from_standbys
             .then(|| Duration::from_millis(options.standby_max_lag_ms.into()));
@@ -178,6 +191,7 @@ impl Settings {
         Ok(Settings {
             listen,
             object_store,
+            ship,
             location,
             cache_size_bytes: options.cache_mb as usize * 1024 * 1024,
             accept_damaged_log: options.accept_damaged_log,
@@ -321,6 +335,27 @@ fn test_settings(
             Ok(Some(TestSettings { faults, seed: *fault_seed, record }))
         }
     }
+}
+
+fn ship(
+    options: &Options,
+    location: &Location,
+    has_object_store: bool,
+) -> Result<Option<(ObjectLocation, ShipOptions)>, SettingsError> {
+    const HOUR: Duration = Duration::from_secs(60 * 60);
+    let Some(to) = &options.ship_to else { return Ok(None) };
+    if !matches!(location, Location::Directory { .. }) {
+        return Err(SettingsError::ShipWithoutDirectory);
+    }
+    if matches!(to, ObjectLocation::Objects { .. }) && !has_object_store {
+        return Err(SettingsError::ShipWithoutEndpoint);
+    }
+    let ship = ShipOptions {
+        snapshot_interval: HOUR * options.ship_snapshot_hours,
+        retention: HOUR * 24 * options.ship_retention_days,
+        ..ShipOptions::default()
+    };
+    Ok(Some((to.clone(), ship)))
 }
 
 fn read_credentials(source: &CredentialsSource) -> Result<Credentials, SettingsError> {
@@ -550,6 +585,21 @@ mod tests {
         assert!(given("--s3-endpoint ftp://x", "").is_err());
         assert!(given("--s3-endpoint file://relative", "").is_err());
         assert!(refusal("--s3-region eu-west-1", "").contains("without --s3-endpoint"));
+    }
+
+    #[test]
+    fn a_data_directory_can_be_shipped() {
+        let (to, options) =
+            resolve("--ship-to file:///backups --ship-retention-days 2", "").unwrap().ship.unwrap();
+        assert_eq!(to, ObjectLocation::Path("/backups".into()));
+        assert_eq!(options.retention, Duration::from_secs(2 * 24 * 60 * 60));
+        assert_eq!(options.snapshot_interval, ShipOptions::default().snapshot_interval);
+        assert!(resolve("--ship-to s3://b/p --s3-endpoint aws", "").unwrap().ship.is_some());
+        assert!(refusal("--ship-to s3://b/p", "").contains("--s3-endpoint"));
+        assert!(refusal("--ship-to /x --memory", "").contains("a data directory"));
+        assert!(refusal("--ship-to /x --store postgres://a/db", "").contains("pg_basebackup"));
+        assert!(given("--ship-to gs://x", "").is_err());
+        assert!(given("--ship-snapshot-hours 0", "").is_err());
     }
 
     #[test]

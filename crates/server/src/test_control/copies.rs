@@ -53,7 +53,7 @@ impl TestControl {
         let triggers = serve::start_triggers(settings, &database).await?;
         self.states.clear();
         self.rules.reset();
-        let instance = Instance::new(database, triggers, clock, self.this.clone());
+        let instance = Instance::new(database, triggers, clock, self.this.clone(), None);
         *self.instance.write() = Arc::new(instance);
         drop(alone);
         if let Err(error) = former.database.close().await {
@@ -86,7 +86,7 @@ impl TestControl {
         let options = serve::database_options(settings, address, clock.as_ref(), Some(&rules));
         let database = remembered.snapshot.open(options).await?;
         let triggers = Triggers::idle(database.engine().clone(), database.api().clone());
-        let instance = |this| Instance::new(database, triggers, clock, this);
+        let instance = |this| Instance::new(database, triggers, clock, this, None);
         let (snapshots, forks) = (self.snapshots.clone(), self.forks.clone());
         let control = TestControl::assemble(environment, instance, rules, None, snapshots, forks);
         Ok(self.forks.serve(control, listener, address))

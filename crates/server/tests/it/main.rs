@@ -3,6 +3,7 @@
 
 mod access;
 mod admin;
+mod backups;
 mod bench;
 mod bodies;
 mod clients;

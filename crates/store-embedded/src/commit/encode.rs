@@ -24,13 +24,21 @@ pub(super) fn encode(
     numbers: &mut Numbers,
 ) -> Result<Option<WriteBatch>> {
     let size_bytes = group.size_bytes();
-    let CommitGroup { writes, outcomes, counters, horizon, .. } = group;
+    let CommitGroup { writes, outcomes, counters, horizon, newest_stamp, .. } = group;
     let writes: &[QueuedWrite] = writes;
     let batch = write_ahead_log::write_with(database.directory().nonce(), *horizon, size_bytes);
     let all = writes.iter().flat_map(|write| write.mutations.iter());
     let earlier = Earlier { unread: Box::new(all), last_writes: LastWrites::default() };
-    let mut encoder =
-        Encoder { database, numbers, writes, earlier, done: 0, batch, entry: Vec::new() };
+    let mut encoder = Encoder {
+        database,
+        numbers,
+        writes,
+        earlier,
+        done: 0,
+        batch,
+        entry: Vec::new(),
+        newest_stamp,
+    };
     for write in writes {
         outcomes.push(encoder.add(write)?);
     }
@@ -50,6 +58,8 @@ struct Encoder<'a> {
     batch: WriteBatch,
     /// A buffer for the log entry being encoded.
     entry: Vec<u8>,
+    /// The newest stamp that was given out.
+    newest_stamp: &'a mut Stamp,
 }
 
 impl Encoder<'_> {
@@ -90,6 +100,7 @@ impl Encoder<'_> {
                         Some(given) => given,
                         None => {
                             let given = self.numbers.stamp(&write.mutations, self.database)?;
+                            *self.newest_stamp = given.max(*self.newest_stamp);
                             *stamp.insert(given)
                         }
                     };

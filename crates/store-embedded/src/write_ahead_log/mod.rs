@@ -22,3 +22,9 @@ pub(crate) fn write_with(nonce: horizon::Nonce, horizon: u64, capacity_bytes: us
     write.put_log_data(horizon::encode(nonce, horizon));
     write
 }
+
+/// How many entries a write has: the number behind its sequence number, little-endian.
+pub(crate) fn entries_of(batch: &[u8]) -> u32 {
+    let count = batch.get(8..horizon::WRITE_HEADER_BYTES).and_then(|count| count.try_into().ok());
+    count.map_or(0, u32::from_le_bytes)
+}

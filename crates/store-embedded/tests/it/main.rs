@@ -18,3 +18,4 @@ mod overlap;
 mod power_cuts;
 mod prefixes;
 mod process;
+mod shipping;

@@ -16,6 +16,7 @@
 mod chunk;
 mod copy;
 mod note;
+mod sum;
 mod tail;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ use crate::{Direction, Error, Key, KeyRange, Reader, Store, prefix_end};
 
 pub use copy::{Copy, Options, Progress, Report};
 pub use note::{CopyNote, CopyState, Obstacle, Seal, SealState, check_servable, copy_note, seal};
+pub use sum::{RangeSum, sum_from, sum_log_ends, sum_range};
 pub use tail::{Tail, Touched};
 
 /// The keys of this module's own rows begin with this.

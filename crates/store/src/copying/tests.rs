@@ -299,3 +299,34 @@ fn a_source_that_changes_meanwhile_is_caught_up_with() {
         assert_eq!(contents(&target), contents(&*source.below));
     }
 }
+
+/// Two stores with the same content have the same sums, whatever the ranges, and a difference shows where it is.
+#[test]
+fn sums_tell_stores_apart() {
+    let sums = |store: &MemoryStore| {
+        let mut sums: Vec<RangeSum> = Vec::new();
+        let mut start = Some(Key::new());
+        while let Some(from) = start {
+            let sum = block_on(sum_from(store, from, 1_000)).unwrap();
+            start = sum.range.end.clone();
+            sums.push(sum);
+        }
+        (sums, block_on(sum_log_ends(store)).unwrap())
+    };
+    let (one, other) = (filled(100), filled(100));
+    let (ranges, ends) = sums(&one);
+    assert_eq!((&ranges, ends), (&sums(&other).0, sums(&other).1));
+    assert!(ranges.len() > 10, "{}", ranges.len());
+    let rows: u64 = ranges.iter().map(|sum| sum.rows).sum();
+    assert_eq!(rows, block_on(sum_range(&*one, KeyRange::all())).unwrap().rows);
+    assert_eq!(rows, 201);
+
+    commit(&*other, |batch| batch.put("row/00050", "other"));
+    let differs =
+        |sum: &&RangeSum| block_on(sum_range(&*other, sum.range.clone())).unwrap() != **sum;
+    let different: Vec<&RangeSum> = ranges.iter().filter(differs).collect();
+    assert_eq!(different.len(), 1);
+    assert!(different[0].range.contains(b"row/00050"));
+    commit(&*other, |batch| batch.append("log/", 1_000, "entry"));
+    assert_ne!(block_on(sum_log_ends(&*other)).unwrap(), ends);
+}

@@ -8,6 +8,7 @@
 mod http;
 mod location;
 mod read;
+mod upload;
 
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use object_store::{BackoffConfig, ObjectStore, RetryConfig};
 
 pub use location::{Location, LocationError};
 pub use read::ObjectReader;
+pub use upload::{PART_BYTES, Upload};
 
 /// How to reach the buckets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -170,6 +172,11 @@ impl Bucket {
         Ok(Bucket { name: name.to_owned(), store: Arc::new(store) })
     }
 
+    /// Any store as a bucket, such as one that fails as a test wants.
+    pub fn over(store: Arc<dyn ObjectStore>, name: &str) -> Bucket {
+        Bucket { name: name.to_owned(), store }
+    }
+
     /// The objects whose keys begin with `prefix`, in the order of their keys. Empty objects are
     /// left out: they hold nothing, and some tools mark folders with them.
     pub async fn list(&self, prefix: &str, limit: usize) -> Result<Vec<Object>, ObjectError> {
@@ -222,6 +229,24 @@ impl Bucket {
         let found = self.store.get_opts(&path, options).await;
         let found = found.map_err(|error| self.error(error, Some(key)))?;
         found.bytes().await.map_err(|error| self.error(error, Some(key)))
+    }
+
+    /// Bytes of an object, from `start` on: as many as `length`, unless it ends before.
+    pub async fn get_part(&self, key: &str, start: u64, length: u64) -> Result<Bytes, ObjectError> {
+        let path = path(key)?;
+        let range = Some(object_store::GetRange::Bounded(start..start + length));
+        let options = object_store::GetOptions { range, ..Default::default() };
+        let found = self.store.get_opts(&path, options).await;
+        let found = found.map_err(|error| self.error(error, Some(key)))?;
+        found.bytes().await.map_err(|error| self.error(error, Some(key)))
+    }
+
+    /// Removes an object. One that is gone already is no error.
+    pub async fn delete(&self, key: &str) -> Result<(), ObjectError> {
+        match self.store.delete(&path(key)?).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(self.error(error, Some(key))),
+        }
     }
 
     /// Stores a whole object. The store gets its checksum with it, so a body that breaks off is not

@@ -1,6 +1,6 @@
 //! `zenobe move`: from a directory to a PostgreSQL and back, and while the server is in use.
 
-mod content;
+pub mod content;
 mod offline;
 mod online;
 
@@ -32,7 +32,7 @@ fn run(command: &mut Command) -> Output {
 }
 
 /// Runs a command that must succeed, and returns what it printed.
-fn succeed(command: &mut Command) -> String {
+pub fn succeed(command: &mut Command) -> String {
     let output = run(command);
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{error}");
@@ -40,7 +40,7 @@ fn succeed(command: &mut Command) -> String {
 }
 
 /// Expects a refusal whose message contains these texts.
-fn refuse(command: &mut Command, expected: &[&str]) {
+pub fn refuse(command: &mut Command, expected: &[&str]) {
     let output = run(command);
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success(), "it succeeds: {error}");
@@ -49,7 +49,7 @@ fn refuse(command: &mut Command, expected: &[&str]) {
     }
 }
 
-fn text(path: &Path) -> &str {
+pub fn text(path: &Path) -> &str {
     path.to_str().expect("temporary directories have plain names")
 }
 
@@ -69,7 +69,7 @@ fn rows(url: &str) -> u64 {
     count.trim().parse().expect("a number")
 }
 
-fn create_plain_table(client: &mut Client, table: &str) {
+pub fn create_plain_table(client: &mut Client, table: &str) {
     client.expect(
         "CreateTable",
         &json!({
@@ -82,7 +82,7 @@ fn create_plain_table(client: &mut Client, table: &str) {
 }
 
 /// All items of a table or an index, in the order of a scan.
-fn scan(client: &mut Client, request: &Value) -> Vec<Value> {
+pub fn scan(client: &mut Client, request: &Value) -> Vec<Value> {
     let mut request = request.clone();
     let mut items = Vec::new();
     loop {

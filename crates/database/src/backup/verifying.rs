@@ -1,0 +1,72 @@
+//! A restore drill: everything is fetched, applied, opened and read.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use zenobe_backup::plan::{Target, plan};
+use zenobe_backup::{BackupError, Pace, Repository};
+use zenobe_transfer::objects::{Location as ObjectLocation, ObjectStoreOptions};
+
+use super::restoring::{RestoreSummary, restore_plan};
+use super::{BackupProgress, BackupStage, Observer, content};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VerifySummary {
+    pub restored: RestoreSummary,
+    pub rows: u64,
+    pub bytes: u64,
+    /// The ranges whose checksums agree with those of the original; `None` if none were recorded.
+    pub ranges_compared: Option<u64>,
+    pub elapsed: Duration,
+}
+
+/// Restores a state into a new directory below `scratch`, reads all of it, compares it with what was recorded, and removes it.
+///
+/// # Errors
+/// Like those of restoring, and if the content differs.
+pub async fn verify(
+    from: &ObjectLocation,
+    object_store: Option<&ObjectStoreOptions>,
+    target: &Target,
+    scratch: &Path,
+    observe: &Observer,
+) -> Result<VerifySummary, BackupError> {
+    let begin = Instant::now();
+    let repository = Repository::open(from, object_store, false)?;
+    let plan = plan(&repository, target).await?;
+    let drill =
+        Drill(scratch.join(format!("zenobe-verify-{}-{}", plan.manifest.id, std::process::id())));
+    let restored = restore_plan(&repository, &plan, &drill.0, observe).await?;
+    let mut seen = (0, 0);
+    let progress = BackupProgress { stage: BackupStage::Reading, ..BackupProgress::default() };
+    let mut read = |rows, bytes| {
+        seen = (rows, bytes);
+        observe(BackupProgress { rows, bytes, ..progress });
+    };
+    let ranges_compared = match &plan.manifest.content {
+        Some(expected) => {
+            content::compare(&drill.0, expected, &mut read).await?;
+            Some(expected.ranges.len() as u64)
+        }
+        None => {
+            // Every block that is read is compared with its own checksum.
+            content::sum(&drill.0, &mut Pace::full(), &mut read).await?;
+            None
+        }
+    };
+    let (rows, bytes) = seen;
+    Ok(VerifySummary { restored, rows, bytes, ranges_compared, elapsed: begin.elapsed() })
+}
+
+/// The directory of the drill, removed at its end.
+struct Drill(PathBuf);
+
+impl Drop for Drill {
+    fn drop(&mut self) {
+        if self.0.exists()
+            && let Err(error) = std::fs::remove_dir_all(&self.0)
+        {
+            tracing::warn!(path = %self.0.display(), %error, "cannot remove the copy that was verified");
+        }
+    }
+}
