@@ -33,8 +33,8 @@ pub struct Options {
     pub accept_log_damage: bool,
     /// Which keys are read together. A store may be opened with another rule than before.
     pub prefixes: Option<PrefixExtractor>,
-    /// Whether files are compacted in the background. A copy that is only read, or only filled, keeps its files.
-    pub compacts: bool,
+    /// Whether somebody serves it. A copy that is only read, or only filled, is not compacted and reuses no log files.
+    pub is_served: bool,
 }
 
 impl Default for Options {
@@ -47,7 +47,7 @@ impl Default for Options {
             in_flight_bytes_max: 64 << 20,
             accept_log_damage: false,
             prefixes: None,
-            compacts: true,
+            is_served: true,
         }
     }
 }
@@ -87,7 +87,11 @@ pub(crate) fn rocksdb_options(options: &Options) -> rocksdb::Options {
     set_layout(&mut rocks, options);
     set_background(&mut rocks);
     rocks.set_paranoid_checks(true);
-    rocks.set_disable_auto_compactions(!options.compacts);
+    if !options.is_served {
+        rocks.set_disable_auto_compactions(true);
+        // RocksDB writes past the log only without this.
+        rocks.set_recycle_log_file_num(0);
+    }
     rocks
 }
 

@@ -23,7 +23,8 @@ impl Replay {
     /// Like those of opening a store.
     pub fn open(directory: &Path, options: &Options) -> Result<Replay> {
         let directory = Arc::new(Directory::open_unfinished(directory)?);
-        let database = RocksDatabase::open(directory, options, AcceptDamage::No)?;
+        let options = Options { is_served: false, ..options.clone() };
+        let database = RocksDatabase::open(directory, &options, AcceptDamage::No)?;
         Ok(Replay { database })
     }
 

@@ -57,7 +57,7 @@ async fn refused(repository: &Repository, texts: &[&str]) {
 /// What the object store alters while it is stored, without changing its size, shows at the restore.
 #[tokio::test]
 async fn what_was_stored_altered_is_refused() {
-    for part in ["files/rocksdb/000001.sst", "segments/"] {
+    for part in ["files/rocksdb/000001.sst", "/000000000001-"] {
         let (store, source) = (Arc::new(FaultyStore::default()), ListSource::new("altered"));
         let repository = repository(&store);
         (0..25).for_each(|number| source.commit(&format!("before {number}")));

@@ -102,7 +102,7 @@ pub(super) fn copy_options() -> Options {
     Options {
         cache_bytes: COPY_CACHE_BYTES,
         prefixes: Some(PrefixExtractor::of::<Collections>()),
-        compacts: false,
+        is_served: false,
         ..Options::default()
     }
 }

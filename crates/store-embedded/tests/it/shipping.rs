@@ -88,8 +88,7 @@ fn check_order(groups: &[LogGroup]) {
 
 /// Opens a copy, applies groups, and returns what it then holds.
 fn apply(copy: &Path, groups: &[LogGroup]) -> (u64, u128, (u64, u128)) {
-    let mut replay =
-        Replay::open(copy, &Options { compacts: false, ..Options::default() }).unwrap();
+    let mut replay = Replay::open(copy, &Options::default()).unwrap();
     for group in groups {
         replay.apply(group).unwrap();
     }
