@@ -128,6 +128,10 @@ pub async fn store(
         let tail = hash_tail(&directory.join(&path), size_bytes)?;
         let identity = (path, size_bytes, tail);
         let entry = match earlier.files.get(&identity) {
+            _ if size_bytes == 0 => {
+                progress.files_known += 1;
+                FileEntry { path: identity.0, size_bytes, sha256: tail, tail, object: None }
+            }
             Some(known) => {
                 progress.files_known += 1;
                 progress.bytes_known += size_bytes;
@@ -207,7 +211,7 @@ impl NewFile<'_> {
             match self.store_once(repository, &key, pace).await {
                 Ok(sha256) => {
                     stored(self.size_bytes);
-                    let object = (self.size_bytes > 0).then_some(key);
+                    let object = Some(key);
                     let NewFile { path, size_bytes, tail, .. } = self;
                     return Ok(FileEntry { path, size_bytes, sha256, tail, object });
                 }
@@ -231,9 +235,7 @@ impl NewFile<'_> {
             Reader { file: File::open(&path).map_err(io_error(&path))?, digest: Sha256::new() };
         let mut part = reader.next(&path, pace).await?;
         if part.len() < PART_BYTES {
-            if !part.is_empty() {
-                repository.put(key, part).await?;
-            }
+            repository.put(key, part).await?;
         } else {
             let mut upload = repository.begin_upload(key).await?;
             while !part.is_empty() {

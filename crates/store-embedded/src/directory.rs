@@ -39,12 +39,11 @@ pub(crate) struct Directory {
 
 impl Directory {
     pub fn open(path: &Path) -> Result<Directory> {
-        match path.join(RESTORING_FILE).try_exists() {
-            Ok(false) => Directory::open_unfinished(path),
-            Ok(true) => Err(open_error(
+        match path.join(RESTORING_FILE).exists() {
+            false => Directory::open_unfinished(path),
+            true => Err(open_error(
                 "it holds an unfinished restore. Run the same `zenobe restore` again to finish it, or remove the directory",
             )),
-            Err(error) => Err(open_error(error)),
         }
     }
 
