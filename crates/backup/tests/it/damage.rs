@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use object_store::path::Path;
-use object_store::{ObjectStore, PutPayload};
+use object_store::{ObjectStore, ObjectStoreExt, PutPayload};
 use zenobe_backup::Repository;
 use zenobe_backup::plan::Target;
 

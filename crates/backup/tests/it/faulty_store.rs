@@ -10,8 +10,9 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{
-    Error, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload, ObjectMeta,
-    ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+    CopyOptions, Error, Extensions, GetOptions, GetResult, GetResultPayload, ListResult,
+    MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload,
+    PutResult, Result,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,7 +100,9 @@ impl ObjectStore for FaultyStore {
                 other[middle] ^= 1;
                 self.below.put_opts(key, other.into(), options).await
             }
-            Some(Fault::StoresNothing) => Ok(PutResult { e_tag: None, version: None }),
+            Some(Fault::StoresNothing) => {
+                Ok(PutResult { e_tag: None, version: None, extensions: Extensions::default() })
+            }
             Some(_) => Err(away()),
             None => self.below.put_opts(key, payload, options).await,
         }
@@ -132,15 +135,18 @@ impl ObjectStore for FaultyStore {
         let bytes = found.bytes().await?;
         let half = bytes.slice(..bytes.len() / 2);
         let payload = GetResultPayload::Stream(stream::once(async move { Ok(half) }).boxed());
-        Ok(GetResult { payload, meta, range, attributes })
+        Ok(GetResult { payload, meta, range, attributes, extensions: Extensions::default() })
     }
 
     async fn get_ranges(&self, key: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         self.below.get_ranges(key, ranges).await
     }
 
-    async fn delete(&self, key: &Path) -> Result<()> {
-        self.below.delete(key).await
+    fn delete_stream(
+        &self,
+        keys: BoxStream<'static, Result<Path>>,
+    ) -> BoxStream<'static, Result<Path>> {
+        self.below.delete_stream(keys)
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
@@ -155,11 +161,7 @@ impl ObjectStore for FaultyStore {
         self.below.list_with_delimiter(prefix).await
     }
 
-    async fn copy(&self, from: &Path, to: &Path) -> Result<()> {
-        self.below.copy(from, to).await
-    }
-
-    async fn copy_if_not_exists(&self, from: &Path, to: &Path) -> Result<()> {
-        self.below.copy_if_not_exists(from, to).await
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.below.copy_opts(from, to, options).await
     }
 }

@@ -243,8 +243,10 @@ impl Bucket {
 
     /// Removes an object. One that is gone already is no error.
     pub async fn delete(&self, key: &str) -> Result<(), ObjectError> {
-        match self.store.delete(&path(key)?).await {
-            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+        let location = path(key)?;
+        let one = futures_util::stream::once(async move { Ok(location) });
+        match self.store.delete_stream(Box::pin(one)).try_next().await {
+            Ok(_) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(self.error(error, Some(key))),
         }
     }

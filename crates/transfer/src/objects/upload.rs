@@ -1,7 +1,7 @@
 //! Objects that are stored part by part, because they don't fit into memory.
 
 use bytes::Bytes;
-use object_store::MultipartUpload;
+use object_store::{MultipartUpload, PutMultipartOptions};
 
 use super::{Bucket, ObjectError, path};
 
@@ -19,7 +19,8 @@ pub struct Upload {
 impl Bucket {
     /// Begins to store an object in parts.
     pub async fn begin_upload(&self, key: &str) -> Result<Upload, ObjectError> {
-        let begun = self.store.put_multipart(&path(key)?).await;
+        let options = PutMultipartOptions::default();
+        let begun = self.store.put_multipart_opts(&path(key)?, options).await;
         let parts = begun.map_err(|error| self.error(error, Some(key)))?;
         Ok(Upload { bucket: self.clone(), key: key.to_owned(), parts })
     }
