@@ -160,8 +160,6 @@ statements! {
         "INSERT INTO zenobe_commit (id, fenced, at) VALUES ($1, $2, now())";
     find_commit(BYTEA):
         "SELECT fenced FROM zenobe_commit WHERE id = $1";
-    confirm_commit(BYTEA):
-        "UPDATE zenobe_commit SET at = now() WHERE id = $1";
     collect_commits(FLOAT8):
         "DELETE FROM zenobe_commit WHERE at < now() - $1 * interval '1 second'";
 }

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use zenobe_store::conformance::entries;
+use zenobe_store::conformance::{block_on, entries};
+use zenobe_store::copying::{Seal, SealState};
 use zenobe_store::{Direction, KeyRange};
 use zenobe_store_postgres::Options;
 use zenobe_testing::{Fault, Postgres, Proxy, wait_until};
@@ -53,6 +54,36 @@ fn a_commit_that_arrives_late_is_fenced_off_or_waited_for() {
     check(&[Fault::Late(Duration::from_millis(300)), Fault::CutAfter, Fault::CutBefore]);
 }
 
+/// The store is sealed after the transaction has committed, and before the node learns of that.
+#[test]
+fn a_commit_before_the_seal_counts() {
+    let database = Database::new(Options::default());
+    let proxy = Proxy::start(Postgres::shared().port);
+    let store = open(&proxy.url(&database.url), Options::default());
+    let other = database.store();
+    increment(&store, "k").expect("the write commits");
+    let name = database.url.split('?').next().and_then(|url| url.rsplit('/').next()).unwrap();
+    let has_waiter = |query: &str| {
+        let sql = format!(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = '{name}' AND wait_event_type = 'Lock' \
+             AND query LIKE '{query}%'"
+        );
+        Postgres::shared().execute(name, &sql).trim() != "0"
+    };
+    // The node asks for the outcome, and waits for the transaction. The seal waits behind both, and before the node's next
+    // question.
+    proxy.set(Fault::Late(Duration::from_secs(3)));
+    thread::scope(|scope| {
+        let writing = scope.spawn(|| increment(&store, "k"));
+        wait_until(|| has_waiter("INSERT INTO zenobe_commit") || writing.is_finished());
+        let seal = Seal { id: 1, to: "elsewhere".into(), state: SealState::Moved };
+        block_on(seal.put(&other)).expect("it is sealed");
+        writing.join().expect("it ends well").expect("the true outcome is that it was written");
+    });
+    assert_eq!(number(get(&other, b"k").as_ref()), 2);
+    increment(&store, "k").expect_err("it is sealed");
+}
+
 /// A commit that waits for a standby shows on the primary as soon as its session is ended. It is not
 /// acknowledged before a standby has it: the standby may be the primary next.
 #[test]
@@ -81,7 +112,7 @@ fn a_commit_that_no_standby_has_is_not_acknowledged() {
         wait_until(|| !waiting("COMMIT").is_empty());
         sql(&format!("SELECT pg_terminate_backend({})", waiting("COMMIT")));
         let is_answered = || is_answered.load(Ordering::Acquire);
-        wait_until(|| is_answered() || !waiting("UPDATE zenobe_commit").is_empty());
+        wait_until(|| is_answered() || !waiting("INSERT INTO zenobe_commit").is_empty());
         assert!(!is_answered(), "no standby has it");
         sql("ALTER SYSTEM RESET synchronous_standby_names");
         sql("SELECT pg_reload_conf()");
