@@ -150,7 +150,8 @@ impl Reader for PostgresStore {
     ) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
         async move {
             self.check_open()?;
-            view::scan(&self.pool, range, direction, entries_max, visit, keys).await
+            let states = view::States::Rising;
+            view::scan(&self.pool, states, range, direction, entries_max, visit, keys).await
         }
         .boxed()
     }

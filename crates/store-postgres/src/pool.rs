@@ -12,7 +12,7 @@ use futures_util::FutureExt;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use zenobe_store::Error;
 
 use crate::connect::Hosts;
@@ -163,8 +163,14 @@ impl Pool {
         session: Session,
         permit: OwnedSemaphorePermit,
     ) -> PooledConnection {
-        let pool = Arc::clone(self);
-        PooledConnection { session: Some(session), purpose, pool, is_clean: true, _permit: permit }
+        PooledConnection {
+            session: Some(session),
+            purpose,
+            pool: Arc::clone(self),
+            is_clean: true,
+            is_lost: AtomicBool::new(false),
+            _permit: permit,
+        }
     }
 
     fn sessions(&self, purpose: Purpose) -> &Sessions {
@@ -220,6 +226,22 @@ impl Pool {
         self.runtime.spawn(work).await.unwrap_or_else(aborted)
     }
 
+    /// Waits for the answer to a read, for as long as the store may be away. A server that stands still keeps its connections open.
+    pub async fn in_time<T>(
+        &self,
+        answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T, Fault> {
+        let answer = {
+            // The caller's runtime may have no timers.
+            let _timers = self.runtime.enter();
+            timeout(self.patience, answer)
+        };
+        match answer.await {
+            Ok(answered) => Ok(answered?),
+            Err(_) => Err(Fault::Lost("no response in time".to_owned())),
+        }
+    }
+
     pub fn patience(&self) -> Patience {
         Patience { until: std::time::Instant::now() + self.patience }
     }
@@ -245,13 +267,8 @@ pub struct Patience {
 
 impl Patience {
     /// Whether to retry a read after this fault. The error says why not.
-    pub fn bear(
-        &self,
-        pool: &Pool,
-        session: &Arc<Session>,
-        error: tokio_postgres::Error,
-    ) -> Result<(), Error> {
-        match Fault::from(error) {
+    pub fn bear(&self, pool: &Pool, session: &Arc<Session>, fault: Fault) -> Result<(), Error> {
+        match fault {
             Fault::Lost(detail) => {
                 pool.discard_reader(session);
                 self.bear_loss(detail)
@@ -278,6 +295,8 @@ pub struct PooledConnection {
     pool: Arc<Pool>,
     /// Whether it is outside a transaction, ready for its next user.
     is_clean: bool,
+    /// Whether it has failed, even if it does not look closed yet.
+    is_lost: AtomicBool,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -298,6 +317,11 @@ impl PooledConnection {
         let _sent = self.session().client.batch_execute(begin).now_or_never();
     }
 
+    /// Keeps others from using it.
+    pub fn discard(&self) {
+        self.is_lost.store(true, Ordering::Release);
+    }
+
     /// Call this when the transaction has ended.
     pub fn ended(&mut self) {
         self.is_clean = true;
@@ -307,6 +331,9 @@ impl PooledConnection {
 impl Drop for PooledConnection {
     fn drop(&mut self) {
         let Some(session) = self.session.take() else { return };
+        if *self.is_lost.get_mut() {
+            return;
+        }
         if !self.is_clean {
             // The server executes it before anything that is sent later.
             let _sent = session.client.batch_execute("ROLLBACK").now_or_never();

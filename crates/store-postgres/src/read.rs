@@ -25,9 +25,9 @@ pub async fn read_now(pool: &Arc<Pool>, keys: &[Key]) -> Result<Vec<Read>> {
     let patience = pool.patience();
     loop {
         let session = pool.reader().await?;
-        match get_rows(&session, keys).await {
+        match pool.in_time(get_rows(&session, keys)).await {
             Ok(reads) => return Ok(reads),
-            Err(error) => patience.bear(pool, &session, error)?,
+            Err(fault) => patience.bear(pool, &session, fault)?,
         }
     }
 }
@@ -64,9 +64,10 @@ pub async fn log_ends(
     let count_max = i64::try_from(count_max).unwrap_or(i64::MAX);
     loop {
         let session = pool.reader().await?;
-        match session.client.query(&session.statements.list_logs, &[&start, &count_max]).await {
+        let list = &session.statements.list_logs;
+        match pool.in_time(session.client.query(list, &[&start, &count_max])).await {
             Ok(rows) => return Ok(rows.iter().map(log_end).collect()),
-            Err(error) => patience.bear(pool, &session, error)?,
+            Err(fault) => patience.bear(pool, &session, fault)?,
         }
     }
 }

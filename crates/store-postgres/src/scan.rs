@@ -2,10 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use tokio_postgres::{Error, Row};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 use zenobe_store::{Direction, KeyRange, Visitor};
 
+use crate::fault::Fault;
 use crate::keys::{before_run, behind_run, heads, successor};
+use crate::pool::Pool;
 use crate::rows::value_of;
 use crate::sql::Session;
 
@@ -33,6 +36,7 @@ enum End {
 }
 
 pub struct Scan<'s> {
+    pub pool: &'s Pool,
     pub session: &'s Session,
     pub direction: Direction,
 }
@@ -45,7 +49,7 @@ impl Scan<'_> {
         mut page: Vec<Row>,
         mut rows_max: usize,
         visit: &mut Visitor<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Fault> {
         loop {
             let mut next_rows = rows_for(&page);
             match walk(&page, page.len() == rows_max, &range, self.direction, visit) {
@@ -74,7 +78,7 @@ impl Scan<'_> {
     }
 
     /// The next rows of a range.
-    pub async fn page(&self, range: &KeyRange, rows_max: usize) -> Result<Vec<Row>, Error> {
+    pub async fn page(&self, range: &KeyRange, rows_max: usize) -> Result<Vec<Row>, Fault> {
         let (first, last) = heads(range);
         let statements = &self.session.statements;
         let statement = match self.direction {
@@ -83,7 +87,8 @@ impl Scan<'_> {
         };
         let (start, end) = (&range.start[..], range.end.as_deref());
         let limit = rows_max as i64;
-        self.session.client.query(statement, &[&first, &last, &start, &end, &limit]).await
+        let parameters: [&(dyn ToSql + Sync); 5] = [&first, &last, &start, &end, &limit];
+        self.pool.in_time(self.session.client.query(statement, &parameters)).await
     }
 
     /// Visits the long keys with this head, in the order of the whole keys.
@@ -92,7 +97,7 @@ impl Scan<'_> {
         run_head: &[u8],
         range: &KeyRange,
         visit: &mut Visitor<'_>,
-    ) -> Result<ControlFlow<()>, Error> {
+    ) -> Result<ControlFlow<()>, Fault> {
         let statements = &self.session.statements;
         let statement = match self.direction {
             Direction::Forward => &statements.run_forward,
@@ -103,9 +108,9 @@ impl Scan<'_> {
         loop {
             let (start, end) = (&range.start[..], range.end.as_deref());
             let limit = rows_max as i64;
-            let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 4] =
-                [&run_head, &start, &end, &limit];
-            let page = self.session.client.query(statement, &parameters).await?;
+            let parameters: [&(dyn ToSql + Sync); 4] = [&run_head, &start, &end, &limit];
+            let asked = self.session.client.query(statement, &parameters);
+            let page = self.pool.in_time(asked).await?;
             let mut is_broken = false;
             let mut watched = |key: &[u8], value: &[u8]| {
                 let flow = visit(key, value);

@@ -28,7 +28,7 @@ use crate::tls::Connector;
 use crate::url::Target;
 use crate::{OwnedRuntime, gather, read, view};
 
-/// How long a read waits for a standby before it goes to the primary.
+/// How long a read waits for a standby, to connect and to answer, before it goes to the primary.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// How long to skip a host that is unreachable or not a standby.
 const RETRY_PAUSE: Duration = Duration::from_secs(2);
@@ -198,9 +198,13 @@ async fn prove(standbys: Weak<Standbys>, standby: Weak<Standby>) {
 
 async fn position(pool: &Arc<Pool>, query: &str) -> Result<i64> {
     let session = pool.reader().await?;
-    let failed = |error: tokio_postgres::Error| Fault::from(error).into_error();
-    let row = session.client.query_one(query, &[]).await.map_err(failed)?;
-    row.try_get(0).map_err(failed)
+    let row = pool.in_time(session.client.query_one(query, &[])).await.map_err(|fault| {
+        if matches!(fault, Fault::Lost(_)) {
+            pool.discard_reader(&session);
+        }
+        fault.into_error()
+    })?;
+    row.try_get(0).map_err(|error| Fault::from(error).into_error())
 }
 
 /// A standby that was near enough when it was chosen.
@@ -267,8 +271,9 @@ impl Reader for OnStandby {
         keys: &'a [Key],
     ) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
         async move {
-            let read = view::scan(self.pool(), range, direction, entries_max, visit, keys).await;
-            covered(self.pool(), self.connections, read)
+            let (pool, states) = (self.pool(), view::States::Behind);
+            let read = view::scan(pool, states, range, direction, entries_max, visit, keys).await;
+            covered(pool, self.connections, read)
         }
         .boxed()
     }

@@ -7,19 +7,31 @@ use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt, try_join};
 use parking_lot::Mutex;
+use tokio_postgres::Error as PgError;
 use zenobe_store::{Direction, Error, Key, KeyRange, Reader, Result, Value, Visitor};
 
 use crate::fault::Fault;
 use crate::pool::{Pool, PooledConnection, Purpose};
 use crate::read::{get_row, get_rows, values};
 use crate::scan::{FIRST_PAGE_ROWS, Scan, holds};
+use crate::sql::Session;
 
 /// Scans with a higher limit run in a transaction from the start.
 const SINGLE_STATEMENT_ENTRIES_MAX: usize = 1000;
 
+/// Which states a store shows to statements that run one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum States {
+    /// The present one, always: what a later statement finds unchanged was so before.
+    Rising,
+    /// Those of a standby, which may reach the state that the reader knows only between two statements.
+    Behind,
+}
+
 /// Scans the current state, and reads `keys` in the same round trip.
 pub async fn scan(
     pool: &Arc<Pool>,
+    states: States,
     range: KeyRange,
     direction: Direction,
     entries_max: Option<usize>,
@@ -36,8 +48,8 @@ pub async fn scan(
     };
     let patience = pool.patience();
     loop {
-        let fault = match scan_once(pool, &range, direction, entries_max, &mut counted, keys).await
-        {
+        let scanned = scan_once(pool, states, &range, direction, entries_max, &mut counted, keys);
+        let fault = match scanned.await {
             Ok(values) => return Ok(values),
             Err(ScanError::Store(error)) => return Err(error),
             Err(ScanError::Fault(fault)) => fault,
@@ -57,9 +69,9 @@ enum ScanError {
     Store(Error),
 }
 
-impl From<tokio_postgres::Error> for ScanError {
-    fn from(error: tokio_postgres::Error) -> ScanError {
-        ScanError::Fault(error.into())
+impl From<Fault> for ScanError {
+    fn from(fault: Fault) -> ScanError {
+        ScanError::Fault(fault)
     }
 }
 
@@ -71,6 +83,7 @@ impl From<Error> for ScanError {
 
 async fn scan_once(
     pool: &Arc<Pool>,
+    states: States,
     range: &KeyRange,
     direction: Direction,
     entries_max: Option<usize>,
@@ -79,14 +92,20 @@ async fn scan_once(
 ) -> Result<Vec<Option<Value>>, ScanError> {
     if range.is_empty() || entries_max == Some(0) {
         let session = pool.reader().await?;
-        return Ok(values(get_rows(&session, keys).await?));
+        let reads = pool.in_time(get_rows(&session, keys)).await;
+        return Ok(values(reads.inspect_err(|fault| discard(pool, &session, fault))?));
     }
     // A single statement reads one state, so it suffices if one page holds everything.
-    if let Some(entries) = entries_max.filter(|entries| *entries <= SINGLE_STATEMENT_ENTRIES_MAX) {
+    if states == States::Rising
+        && let Some(entries) =
+            entries_max.filter(|entries| *entries <= SINGLE_STATEMENT_ENTRIES_MAX)
+    {
         let session = pool.reader().await?;
-        let scan = Scan { session: &session, direction };
+        let scan = Scan { pool, session: &session, direction };
         let rows_max = entries + 1;
-        let (page, reads) = try_join(scan.page(range, rows_max), get_rows(&session, keys)).await?;
+        let read = try_join(scan.page(range, rows_max), pool.in_time(get_rows(&session, keys)));
+        let read = read.await.inspect_err(|fault| discard(pool, &session, fault));
+        let (page, reads) = read?;
         if holds(&page, rows_max, entries) {
             scan.run(range.clone(), page, rows_max, visit).await?;
             return Ok(values(reads));
@@ -94,11 +113,39 @@ async fn scan_once(
     }
     let mut connection = pool.session(Purpose::View).await?;
     connection.begin_view();
-    let scan = Scan { session: connection.session(), direction };
-    let (page, reads) =
-        try_join(scan.page(range, FIRST_PAGE_ROWS), get_rows(connection.session(), keys)).await?;
-    scan.run(range.clone(), page, FIRST_PAGE_ROWS, visit).await?;
-    Ok(values(reads))
+    let read = scan_view(pool, &connection, range, direction, FIRST_PAGE_ROWS, visit, keys).await;
+    Ok(read?)
+}
+
+fn discard(pool: &Pool, session: &Arc<Session>, fault: &Fault) {
+    if matches!(fault, Fault::Lost(_)) {
+        pool.discard_reader(session);
+    }
+}
+
+/// Scans the state that a transaction sees, and reads keys in it.
+async fn scan_view(
+    pool: &Pool,
+    connection: &PooledConnection,
+    range: &KeyRange,
+    direction: Direction,
+    rows_max: usize,
+    visit: &mut Visitor<'_>,
+    keys: &[Key],
+) -> Result<Vec<Option<Value>>, Fault> {
+    let session = connection.session();
+    let scan = Scan { pool, session, direction };
+    let read = async {
+        let keys = pool.in_time(get_rows(session, keys));
+        let (page, reads) = try_join(scan.page(range, rows_max), keys).await?;
+        scan.run(range.clone(), page, rows_max, visit).await?;
+        Ok(values(reads))
+    };
+    read.await.inspect_err(|fault| {
+        if matches!(fault, Fault::Lost(_)) {
+            connection.discard();
+        }
+    })
 }
 
 /// A snapshot. Its transaction begins with the first read, and ends when it is dropped or too old.
@@ -156,15 +203,29 @@ impl Snapshot {
     }
 }
 
-fn failed(error: tokio_postgres::Error) -> Error {
-    Fault::from(error).into_error()
+impl Snapshot {
+    /// Waits for the answer to a read. If there is none, the state that the snapshot shows is lost.
+    async fn answered<T>(
+        &self,
+        connection: &PooledConnection,
+        answer: impl Future<Output = Result<T, PgError>>,
+    ) -> Result<T> {
+        let answered = self.pool.in_time(answer).await;
+        answered.map_err(|fault| {
+            if matches!(fault, Fault::Lost(_)) {
+                connection.discard();
+            }
+            fault.into_error()
+        })
+    }
 }
 
 impl Reader for Snapshot {
     fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Value>>> {
         async move {
             let connection = self.connection().await?;
-            Ok(get_row(connection.session(), key).await.map_err(failed)?.value)
+            let read = get_row(connection.session(), key);
+            Ok(self.answered(&connection, read).await?.value)
         }
         .boxed()
     }
@@ -172,7 +233,8 @@ impl Reader for Snapshot {
     fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
         async move {
             let connection = self.connection().await?;
-            Ok(values(get_rows(connection.session(), keys).await.map_err(failed)?))
+            let read = get_rows(connection.session(), keys);
+            Ok(values(self.answered(&connection, read).await?))
         }
         .boxed()
     }
@@ -186,26 +248,22 @@ impl Reader for Snapshot {
         keys: &'a [Key],
     ) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
         async move {
-            let connection = self.connection().await?;
-            let session = connection.session();
             if range.is_empty() || entries_max == Some(0) {
-                return Ok(values(get_rows(session, keys).await.map_err(failed)?));
+                return self.get_many(keys).await;
             }
+            let connection = self.connection().await?;
             let mut left = entries_max.unwrap_or(usize::MAX);
             let mut counted = |key: &[u8], value: &[u8]| {
                 left -= 1;
                 let flow = visit(key, value);
                 if left == 0 { ControlFlow::Break(()) } else { flow }
             };
-            let scan = Scan { session, direction };
             let rows_max = entries_max.map_or(FIRST_PAGE_ROWS, |entries| {
                 entries.saturating_add(1).min(FIRST_PAGE_ROWS * 8)
             });
-            let (page, reads) = try_join(scan.page(&range, rows_max), get_rows(session, keys))
-                .await
-                .map_err(failed)?;
-            scan.run(range, page, rows_max, &mut counted).await.map_err(failed)?;
-            Ok(values(reads))
+            let visit = &mut counted;
+            let read = scan_view(&self.pool, &connection, &range, direction, rows_max, visit, keys);
+            read.await.map_err(Fault::into_error)
         }
         .boxed()
     }

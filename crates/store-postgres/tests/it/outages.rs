@@ -1,11 +1,12 @@
 //! Stores that become unreachable, and return.
 
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use zenobe_store::conformance::block_on;
-use zenobe_store::{Error, Reader, Store};
+use zenobe_store::{Direction, Error, KeyRange, Reader, Store};
 use zenobe_store_postgres::Options;
 use zenobe_testing::{Fault, Postgres, Proxy};
 
@@ -67,6 +68,32 @@ fn a_store_that_is_away_is_said_to_be() {
     }
     increment(&store, "k").expect("the write commits");
     assert_eq!(number(get(&database.store(), b"k").as_ref()), before + 1);
+}
+
+/// A server that stands still, whose connections stay open, is away all the same.
+#[test]
+fn a_store_that_does_not_answer_is_said_to_be_away() {
+    let database = Database::new(Options::default());
+    let proxy = Proxy::start(Postgres::shared().port);
+    let options = Options { patience: Duration::from_millis(300), ..Options::default() };
+    let store = open(&proxy.url(&database.url), options);
+    increment(&store, "k").expect("the write commits");
+    let snapshot = store.snapshot();
+    assert_eq!(number(get(&*snapshot, b"k").as_ref()), 1);
+    proxy.set(Fault::Silent);
+    let read = block_on(store.get(b"k"));
+    assert!(matches!(read, Err(Error::Unavailable { .. })), "{read:?}");
+    let read = block_on(snapshot.get(b"k"));
+    assert!(matches!(read, Err(Error::Unavailable { .. })), "{read:?}");
+    for entries_max in [Some(1), None] {
+        let mut visit = |_: &[u8], _: &[u8]| ControlFlow::Continue(());
+        let range = KeyRange::all();
+        let scan = store.scan_then_get(range, Direction::Forward, entries_max, &mut visit, &[]);
+        let read = block_on(scan);
+        assert!(matches!(read, Err(Error::Unavailable { .. })), "{read:?}");
+    }
+    proxy.set(Fault::None);
+    assert_eq!(number(get(&store, b"k").as_ref()), 1);
 }
 
 /// A snapshot that is too old fails with an error, and returns its connection.
