@@ -5,6 +5,7 @@ use zenobe_value::{AttributeType, AttributeValue, Attributes};
 use super::records::{Values, set_type};
 use super::{Content, DEPTH_MAX, Parsed, Stop};
 use crate::fault::Fault;
+use crate::source::RECORD_SIZE_BYTES_MAX;
 
 /// What every file begins with, and may repeat between values.
 const VERSION_MARKER: [u8; 4] = [0xe0, 0x01, 0x00, 0xea];
@@ -25,16 +26,37 @@ const SYMBOL_TABLE: u64 = 3;
 const IMPORTS: u64 = 6;
 const SYMBOLS: u64 = 7;
 
+/// How many symbols a file may have, and how many bytes of text. A table may extend the one before, so the size of a
+/// value does not limit them.
+const SYMBOLS_MAX: usize = 1_000_000;
+const SYMBOLS_SIZE_BYTES_MAX: usize = RECORD_SIZE_BYTES_MAX;
+
 /// The symbols that the file has defined by now, after the system's.
 #[derive(Debug, Default)]
-pub(super) struct Symbols(Vec<String>);
+pub(super) struct Symbols {
+    texts: Vec<String>,
+    size_bytes: usize,
+}
 
 impl Symbols {
+    fn clear(&mut self) {
+        *self = Symbols::default();
+    }
+
+    fn add(&mut self, text: &str) -> Result<(), Stop> {
+        self.size_bytes += text.len();
+        if self.texts.len() == SYMBOLS_MAX || self.size_bytes > SYMBOLS_SIZE_BYTES_MAX {
+            return Err(Stop::Syntax("more than a million symbols, or 16 MiB of them"));
+        }
+        self.texts.push(text.to_owned());
+        Ok(())
+    }
+
     fn text(&self, id: u64) -> Option<&str> {
         let index = usize::try_from(id).ok()?.checked_sub(1)?;
         match SYSTEM_SYMBOLS.get(index) {
             Some(symbol) => Some(symbol),
-            None => self.0.get(index - SYSTEM_SYMBOLS.len()).map(String::as_str),
+            None => self.texts.get(index - SYSTEM_SYMBOLS.len()).map(String::as_str),
         }
     }
 }
@@ -45,7 +67,7 @@ pub(super) fn parse(bytes: &[u8], symbols: &mut Symbols) -> Result<Parsed, Stop>
         return Err(Stop::Incomplete);
     }
     if bytes.starts_with(&VERSION_MARKER) {
-        symbols.0.clear();
+        symbols.clear();
         return Ok(Parsed { length: VERSION_MARKER.len(), content: Content::Nothing });
     }
     let mut reader = Reader { bytes, position: 0 };
@@ -87,17 +109,20 @@ fn define_symbols(table: &mut Reader<'_>, symbols: &mut Symbols) -> Result<(), S
                     // Anything but a string is a symbol without a text.
                     let text = members.take(header.length)?;
                     let text = if header.kind == Kind::String { text } else { &[] };
-                    defined.push(utf8(text)?.to_owned());
+                    defined.push(utf8(text)?);
+                    if defined.len() > SYMBOLS_MAX {
+                        // More than can be added below.
+                        break;
+                    }
                 }
             }
             _ => {}
         }
     }
     if !continues {
-        symbols.0.clear();
+        symbols.clear();
     }
-    symbols.0.append(&mut defined);
-    Ok(())
+    defined.into_iter().try_for_each(|text| symbols.add(text))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -225,3 +225,44 @@ fn the_window_may_end_anywhere() {
     let cut = &file[..40];
     assert_eq!(read(cut), [Err("end: byte 8: the file ends within a value".into())]);
 }
+
+/// A symbol table that extends the one before, for ever.
+struct EndlessSymbols {
+    table: Vec<u8>,
+    position: usize,
+}
+
+impl EndlessSymbols {
+    fn new(symbol: &[u8]) -> EndlessSymbols {
+        let length = |length: usize| [(length >> 7) as u8, (length & 0x7f) as u8 | 0x80];
+        let member = [&[0x8e], &length(symbol.len())[..], symbol].concat();
+        let members = member.repeat(8_000 / member.len());
+        // {imports: $ion_symbol_table, symbols: […]}
+        let list = [&[0x86, 0x71, 0x03, 0x87, 0xbe], &length(members.len())[..], &members].concat();
+        let structure = [&[0xde], &length(list.len())[..], &list].concat();
+        let annotated = [&[0x81, 0x83], &structure[..]].concat();
+        let table = [&[0xee], &length(annotated.len())[..], &annotated].concat();
+        EndlessSymbols { table, position: 0 }
+    }
+}
+
+impl Read for EndlessSymbols {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let rest = &self.table[self.position..];
+        let count = rest.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&rest[..count]);
+        self.position = (self.position + count) % self.table.len();
+        Ok(count)
+    }
+}
+
+#[test]
+fn symbols_are_bounded_in_number_and_size() {
+    for symbol in [&b""[..], &[b'x'; 4_000]] {
+        let start: &[u8] = &[0xe0, 1, 0, 0xea];
+        let mut reader = IonReader::new(start.chain(EndlessSymbols::new(symbol)));
+        let error = reader.next_record().unwrap_err();
+        assert!(matches!(error, ReadError::File(Fault::Syntax { .. })), "{error}");
+        assert!(error.to_string().ends_with("16 MiB of them"), "{error}");
+    }
+}
