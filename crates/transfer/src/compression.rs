@@ -83,7 +83,8 @@ impl<R: Read> ZstdDecoder<R> {
                     ..
                 })) => {
                     let mut skipped = (&mut self.source).take(length.into());
-                    io::copy(&mut skipped, &mut io::sink())?;
+                    let copied = io::copy(&mut skipped, &mut io::sink());
+                    copied.map_err(|error| self.source.failure.take().unwrap_or(error))?;
                 }
                 Err(error) => return Err(self.source.failure_or(&error)),
             }
@@ -133,7 +134,7 @@ fn invalid(problem: &str) -> io::Error {
 struct Tracked<R> {
     reader: R,
     peeked: Option<u8>,
-    failure: Option<io::ErrorKind>,
+    failure: Option<io::Error>,
 }
 
 impl<R: Read> Tracked<R> {
@@ -145,23 +146,20 @@ impl<R: Read> Tracked<R> {
         Ok(self.peeked.is_none())
     }
 
-    /// The reader's failure if it had one, or else a fault of the data.
-    fn failure_or(&self, error: &dyn std::error::Error) -> io::Error {
-        match self.failure {
-            Some(kind) => io::Error::new(kind, error.to_string()),
-            None => invalid(&error.to_string()),
-        }
+    /// The reader's failure if it had one, as it was, or else a fault of the data.
+    fn failure_or(&mut self, error: &dyn std::error::Error) -> io::Error {
+        self.failure.take().unwrap_or_else(|| invalid(&error.to_string()))
     }
 }
 
 impl<R: Read> Read for Tracked<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match (self.peeked.take(), buffer) {
-            (None, buffer) => {
-                let outcome = self.reader.read(buffer);
-                self.failure = outcome.as_ref().err().map(io::Error::kind).or(self.failure);
-                outcome
-            }
+            (None, buffer) => self.reader.read(buffer).map_err(|error| {
+                let kind = error.kind();
+                self.failure = Some(error);
+                kind.into()
+            }),
             (Some(byte), [first, ..]) => {
                 *first = byte;
                 Ok(1)
@@ -233,11 +231,15 @@ mod tests {
         }
     }
 
+    #[derive(Debug, thiserror::Error)]
+    #[error("the network")]
+    struct NetworkFault;
+
     struct Broken;
 
     impl Read for Broken {
         fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
-            Err(io::Error::other("the network"))
+            Err(io::Error::other(NetworkFault))
         }
     }
 
@@ -252,7 +254,10 @@ mod tests {
             let reader = io::Cursor::new(start[..start.len() / 2].to_vec()).chain(Broken);
             let mut decoded = Vec::new();
             let error = compression.decoder(reader).read_to_end(&mut decoded).unwrap_err();
-            assert!(matches!(read_error(error), ReadError::Io(_)), "{compression:?}");
+            let ReadError::Io(error) = read_error(error) else { panic!("{compression:?}") };
+            // Whoever reads tells by it whether to try again.
+            let inner = error.get_ref().map(|inner| inner.is::<NetworkFault>());
+            assert_eq!(inner, Some(true), "{compression:?}");
         }
     }
 }
