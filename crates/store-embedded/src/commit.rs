@@ -322,6 +322,11 @@ impl LeaderState {
 
     /// Commits the stalled group, or else what is queued, however long it takes.
     fn commit_patiently(&mut self, store: &Inner) {
+        if let Some(detail) = store.queue.failure() {
+            // The store was closed before it could recover. Nothing may get into the log behind a write that was lost.
+            let stalled = self.stalled.take().map(|(group, _)| group);
+            return answer_with_error(store, &Error::Io { detail }, Vec::from_iter(stalled));
+        }
         let next = match self.stalled.take() {
             Some(stalled) => Some(stalled),
             None => self.encode(store, store.queue.take()),

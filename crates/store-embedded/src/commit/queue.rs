@@ -210,8 +210,8 @@ impl Queue {
     pub(super) fn next_task(&self, idle_after: Duration) -> Task {
         let mut state = self.state.lock();
         loop {
-            if state.failure.is_some() && !state.is_closed {
-                return Task::Recover;
+            if state.failure.is_some() {
+                return if state.is_closed { Task::Stop } else { Task::Recover };
             }
             if state.is_leader_wanted || state.is_closed && !state.queued.is_empty() {
                 return Task::Lead;

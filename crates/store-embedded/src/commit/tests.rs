@@ -212,6 +212,26 @@ fn a_stalled_group_is_committed_at_the_end() {
     assert!(opened.read(&key).is_some());
 }
 
+/// Earlier writes may be missing from the log by then.
+#[test]
+fn a_stalled_group_is_not_committed_after_a_failure() {
+    let mut opened = Opened::new(Options { write_buffer_bytes: 64 << 10, ..os() });
+    let mut last = 0;
+    while !opened.has_stalled() {
+        assert!(last < 20_000, "RocksDB never stalled a write");
+        last += 1;
+        let write = put(&opened.store, format!("k{last}"), Value::from(vec![0; 30_000]));
+        poll_twice(write);
+    }
+    fail_after_panic(&opened.store, "a defect");
+    opened.store.queue.close();
+    opened.start_commit_thread();
+    opened.commit_thread.take().unwrap().join().unwrap();
+    let snapshot = opened.store.published.get().unwrap();
+    let key = format!("k{last}");
+    assert_eq!(snapshot.database().rocks().get(key.as_bytes()).unwrap(), None);
+}
+
 /// What a defect left behind must not be committed, nor may its thread end.
 #[test]
 fn a_commit_that_panics_disables_writes_until_the_store_has_recovered() {
