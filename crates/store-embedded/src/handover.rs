@@ -10,7 +10,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 
 use zenobe_store::copying::{self, Seal, Tail, Touched};
-use zenobe_store::{Batch, Decision, Key, LogEnd, Result, Store, Value, WriteSet};
+use zenobe_store::{Batch, Decision, Error, Key, LogEnd, Result, Store, Value, WriteSet};
 
 use crate::commit;
 use crate::counters::decode_log_end;
@@ -20,9 +20,17 @@ use crate::{CommitThread, EmbeddedStore, finish, spawn};
 
 impl EmbeddedStore {
     /// Begins to record what changes. There may be one at a time.
-    pub fn tap(&self) -> TapGuard {
+    ///
+    /// # Errors
+    /// If the store has failed and not recovered yet: it may then find writes that are not recorded.
+    pub fn tap(&self) -> Result<TapGuard> {
         self.inner.tap.open();
-        TapGuard { inner: Arc::clone(&self.inner) }
+        let tap = TapGuard { inner: Arc::clone(&self.inner) };
+        // A failure that comes later finds the tap open.
+        match self.inner.queue.failure() {
+            Some(detail) => Err(Error::WritesDisabled { detail }),
+            None => Ok(tap),
+        }
     }
 
     /// Makes writes wait, until the result is dropped, and finishes those in flight.
@@ -114,7 +122,7 @@ pub(crate) async fn log_ends(
     while found.len() < count_max
         && let Some((log, end)) = entries.item()
     {
-        let end = decode_log_end(end).ok_or_else(|| zenobe_store::Error::Corrupt {
+        let end = decode_log_end(end).ok_or_else(|| Error::Corrupt {
             detail: format!("the end of a log in {} bytes, expected 16", end.len()),
         })?;
         found.push((Key::copy_from_slice(log), end));

@@ -88,6 +88,7 @@ fn reopen(store: &Inner, directory: &Arc<Directory>, insists: bool) -> Result<Ar
             let database = Arc::new(database);
             // The log may have more than was published before the failure.
             store.values.clear();
+            store.tap.lose();
             let snapshot = Snapshot::new(Arc::clone(&database), Arc::clone(&store.values));
             store.published.publish_again(Arc::new(snapshot));
             Ok(database)
@@ -138,6 +139,7 @@ mod tests {
     use crate::write_ahead_log;
     use std::sync::Arc;
     use zenobe_store::conformance::{Random, block_on};
+    use zenobe_store::copying::CopyError;
     use zenobe_store::{Error, KeyRange};
 
     #[test]
@@ -160,6 +162,18 @@ mod tests {
         drop(held);
         let reopened = reopen(&store, &directory, false).unwrap();
         assert!(Arc::ptr_eq(store.published.get().unwrap().database(), &reopened));
+    }
+
+    /// What the log has more than was published goes past the tap, whenever it was opened.
+    #[test]
+    fn a_tap_does_not_outlive_a_recovery() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Inner::open(directory.path(), Options::default()).unwrap();
+        let directory = Arc::clone(store.published.get().unwrap().database().directory());
+        store.tap.open();
+        assert!(store.tap.take().unwrap().is_empty());
+        reopen(&store, &directory, false).unwrap();
+        assert!(matches!(store.tap.take(), Err(CopyError::TailLost(_))));
     }
 
     #[test]

@@ -115,7 +115,7 @@ async fn copy(
     to: &str,
     observe: &Observer<'_>,
 ) -> Result<MoveSummary, MoveError> {
-    let tap = source.tap();
+    let tap = source.tap().map_err(failed(from))?;
     let mut progress = MoveProgress::default();
     observe(progress);
     progress.total = measure(source).await.map_err(MoveError::Copy)?;

@@ -70,6 +70,7 @@ fn assert_refuses_writes(store: &EmbeddedStore) {
     let refused = ledger::step(store, 0);
     assert!(matches!(refused, Err(Error::WritesDisabled { .. })), "{refused:?}");
     assert!(store.statistics().write_failure.is_some(), "the statistics say why");
+    assert!(store.tap().is_err(), "nobody knows what recovery will find");
 }
 
 /// All writers at once, each until its first error.

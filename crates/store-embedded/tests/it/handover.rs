@@ -26,7 +26,7 @@ fn the_tap_names_what_changes_while_it_is_open() {
     let directory = tempfile::tempdir().unwrap();
     let store = open(&directory, Durability::Os);
     commit(&store, |batch| batch.put("before", "1"));
-    let tap = store.tap();
+    let tap = store.tap().unwrap();
     commit(&store, |batch| {
         batch.put("put", "1");
         batch.delete("delete");
@@ -46,7 +46,7 @@ fn the_tap_names_what_changes_while_it_is_open() {
     assert!(tap.take().unwrap().is_empty());
     drop(tap);
     commit(&store, |batch| batch.put("after", "1"));
-    assert!(store.tap().take().unwrap().is_empty());
+    assert!(store.tap().unwrap().take().unwrap().is_empty());
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn increment(store: &EmbeddedStore, thread: usize, last: u64) -> u64 {
 }
 
 async fn hand_over(store: &EmbeddedStore, successor: &Arc<dyn Store>) {
-    let tap = store.tap();
+    let tap = store.tap().unwrap();
     let options = CopyOptions { chunk_bytes: 20_000 };
     let copy = Copy::begin(store, &**successor, Some(&tap), (1, "here"), options, &|_| {}).await;
     let mut copy = copy.unwrap();
