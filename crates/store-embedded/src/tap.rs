@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
-use zenobe_store::copying::{CopyError, Result, Touched};
+use zenobe_store::copying::{CHANGES_MAX, CopyError, Result, Touched};
 use zenobe_store::{CommitOutcome, Mutation};
 
 #[derive(Default)]
@@ -15,7 +15,16 @@ pub(crate) struct Tap {
 #[derive(Default)]
 struct State {
     touched: Touched,
-    is_lost: bool,
+    loss: Option<Loss>,
+}
+
+/// Why it is not known what has changed.
+#[derive(Clone, Copy)]
+enum Loss {
+    /// The store failed, and recovered as much as it found.
+    Failure,
+    /// So much has changed since the last look.
+    Excess(usize),
 }
 
 impl Tap {
@@ -36,22 +45,31 @@ impl Tap {
     }
 
     pub fn record(&self, mutations: &[Mutation], outcome: &CommitOutcome) {
-        self.state.lock().touched.add(mutations, outcome);
+        let mut state = self.state.lock();
+        if state.loss.is_some() {
+            return;
+        }
+        state.touched.add(mutations, outcome);
+        let changes = state.touched.len();
+        if changes > CHANGES_MAX {
+            *state = State { touched: Touched::default(), loss: Some(Loss::Excess(changes)) };
+        }
     }
 
     /// The store failed: writes may turn up that nobody has heard of.
     pub fn lose(&self) {
-        self.state.lock().is_lost = true;
+        self.state.lock().loss = Some(Loss::Failure);
     }
 
     pub fn take(&self) -> Result<Touched> {
         let mut state = self.state.lock();
-        match state.is_lost {
-            true => Err(CopyError::TailLost(
+        match state.loss {
+            Some(Loss::Failure) => Err(CopyError::TailLost(
                 "the store had to recover from a failure, so it is unknown what has changed since; start again"
                     .to_owned(),
             )),
-            false => Ok(std::mem::take(&mut state.touched)),
+            Some(Loss::Excess(left)) => Err(CopyError::TooFast { left }),
+            None => Ok(std::mem::take(&mut state.touched)),
         }
     }
 }

@@ -235,6 +235,9 @@ pub enum Decision {
 pub struct CommitOutcome {
     /// The sequence numbers of the batch's appends, in batch order.
     pub sequences: Vec<u64>,
+    /// The stamp of the batch's stamped puts. A store that cannot be copied while it changes
+    /// ([`copying::Tail`]) need not tell.
+    pub stamp: Option<Stamp>,
 }
 
 /// The mutations of one atomic write, applied in order.

@@ -140,6 +140,7 @@ impl MemoryStore {
                 }
                 Mutation::PutStamped(put) => {
                     entries.put(stamped_key(&put.key, stamp), put.value);
+                    outcome.stamp = Some(stamp);
                     writer.advance(put.clock, stamp);
                 }
                 Mutation::Advance { clock, to } => writer.advance(clock, to),

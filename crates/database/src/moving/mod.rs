@@ -57,6 +57,11 @@ pub enum MoveError {
     NotSealed(String),
     #[error("this server cannot move itself: {0}")]
     NotMovable(&'static str),
+    #[error(
+        "the last changes took so long that writes would have had to wait for more than ten seconds; everything is as it \
+         was. Run it again when there are fewer writes, or when the target answers faster"
+    )]
+    PauseTooLong,
     #[error("the move failed, and everything is as it was; run it again to continue: {0}")]
     Copy(CopyError),
     #[error("cannot read or write {place}: {}", problem(error))]

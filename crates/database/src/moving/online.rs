@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use tokio::time::timeout;
 use zenobe_engine::Engine;
 use zenobe_store::Store;
 use zenobe_store::copying::{self, Copy, Seal, SealState, measure};
@@ -18,6 +19,8 @@ use crate::place::name_of;
 
 /// Writes may wait while this many changes are copied: some tens of milliseconds.
 const CHANGES_LEFT_MAX: usize = 256;
+/// Writes don't wait longer for the last changes. Clients give up after a minute, and often sooner.
+const PAUSE_MAX: Duration = Duration::from_secs(10);
 
 impl Database {
     /// Moves the database to an empty store while it is used, and goes on with that. Reads and writes that run meanwhile
@@ -115,10 +118,10 @@ async fn copy(
     to: &str,
     observe: &Observer<'_>,
 ) -> Result<MoveSummary, MoveError> {
-    let tap = source.tap().map_err(failed(from))?;
     let mut progress = MoveProgress::default();
     observe(progress);
     progress.total = measure(source).await.map_err(MoveError::Copy)?;
+    let tap = source.tap().map_err(failed(from))?;
     let stage = parking_lot::Mutex::new(MoveStage::Copying);
     let report = |copied| {
         let stage = *stage.lock();
@@ -134,9 +137,13 @@ async fn copy(
 
     *stage.lock() = MoveStage::Pausing;
     let begin = Instant::now();
-    let paused = source.pause_writes().await.map_err(failed(from))?;
-    copy.catch_up_at_last().await.map_err(MoveError::Copy)?;
-    copy.logs().await.map_err(MoveError::Copy)?;
+    let last_changes = async {
+        let paused = source.pause_writes().await.map_err(failed(from))?;
+        copy.catch_up_at_last().await.map_err(MoveError::Copy)?;
+        copy.logs().await.map_err(MoveError::Copy)?;
+        Ok(paused)
+    };
+    let paused = timeout(PAUSE_MAX, last_changes).await.unwrap_or(Err(MoveError::PauseTooLong))?;
     // From the next step on, others can open the target.
     mover.engine.set_shared(target.is_shared());
     let seal = Seal { id, to: to.to_owned(), state: SealState::Moved };

@@ -65,8 +65,6 @@ struct Encoder<'a> {
 impl Encoder<'_> {
     fn add(&mut self, write: &QueuedWrite) -> Result<CommitOutcome> {
         let mut outcome = CommitOutcome::default();
-        // Given out with the first stamped put.
-        let mut stamp: Option<Stamp> = None;
         for mutation in write.mutations.iter() {
             match mutation {
                 Mutation::Put { key, value } => {
@@ -96,12 +94,13 @@ impl Encoder<'_> {
                         .add(key, *delta, || load_counter(key, database, earlier.up_to(*done)))?;
                 }
                 Mutation::PutStamped(put) => {
-                    let stamp = match stamp {
+                    // Given out with the first one.
+                    let stamp = match outcome.stamp {
                         Some(given) => given,
                         None => {
                             let given = self.numbers.stamp(&write.mutations, self.database)?;
                             *self.newest_stamp = given.max(*self.newest_stamp);
-                            *stamp.insert(given)
+                            *outcome.stamp.insert(given)
                         }
                     };
                     self.numbers.advance(&put.clock, stamp, self.database)?;

@@ -92,7 +92,7 @@ fn a_successor_answers_everything() {
     let mut waiting = store.write(WriteSet { guards: &[], keys: &keys }, &mut decide);
     assert!((&mut waiting).now_or_never().is_none());
     paused.hand_over(Arc::clone(&successor) as Arc<dyn Store>);
-    assert_eq!(block_on(waiting).unwrap(), CommitOutcome { sequences: vec![1] });
+    assert_eq!(block_on(waiting).unwrap(), CommitOutcome { sequences: vec![1], stamp: None });
     assert!(store.is_shared() && store.is_handed_over());
     assert_eq!(block_on(snapshot.get(b"row")).unwrap().as_deref(), Some(&b"old"[..]));
     drop(snapshot);
@@ -187,7 +187,7 @@ fn increment(store: &EmbeddedStore, thread: usize, last: u64) -> u64 {
 
 async fn hand_over(store: &EmbeddedStore, successor: &Arc<dyn Store>) {
     let tap = store.tap().unwrap();
-    let options = CopyOptions { chunk_bytes: 20_000 };
+    let options = CopyOptions { chunk_bytes: 20_000, ..CopyOptions::default() };
     let copy = Copy::begin(store, &**successor, Some(&tap), (1, "here"), options, &|_| {}).await;
     let mut copy = copy.unwrap();
     copy.entries().await.unwrap();

@@ -78,7 +78,7 @@ pub async fn write(
         // What was read before is stale now.
         fresh = None;
         match answered.await.unwrap_or(Answer::Failed(Error::Closed)) {
-            Answer::Committed(sequences) => return Ok(CommitOutcome { sequences }),
+            Answer::Committed(sequences) => return Ok(CommitOutcome { sequences, stamp: None }),
             Answer::Again => {}
             Answer::Lost(detail) => patience.bear_loss(detail)?,
             Answer::Alone => is_alone = true,

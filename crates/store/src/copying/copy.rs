@@ -6,7 +6,7 @@ use futures_util::future::join;
 
 use super::chunk::{Checksum, Chunk, checksum};
 use super::note::{CopyNote, CopyState};
-use super::tail::{Tail, Touched};
+use super::tail::{CHANGES_MAX, Tail, Touched};
 use super::{Amount, CopyError, Result, copy_note, is_empty, successor};
 use super::{RESERVED, territories};
 use crate::{Batch, Decision, Key, KeyRange, LogEnd, Store, Value, WriteSet};
@@ -20,11 +20,14 @@ const ROUNDS_MAX: usize = 100;
 pub struct Options {
     /// How many bytes are copied at once.
     pub chunk_bytes: usize,
+    /// How much may change while a range is copied and followed. What takes that long to follow leaves more to
+    /// follow next time, and so on without end.
+    pub changes_max: usize,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { chunk_bytes: 4 << 20 }
+        Options { chunk_bytes: 4 << 20, changes_max: CHANGES_MAX }
     }
 }
 
@@ -277,10 +280,16 @@ impl<'a> Copy<'a> {
 
     /// Copies what has changed since the last look. Keys at or after `copied_to` are left: their
     /// turn comes.
+    ///
+    /// # Errors
+    /// If so much has changed that this would never end.
     async fn follow(&mut self, copied_to: Option<&Key>) -> Result<usize> {
         let Some(tail) = self.tail else { return Ok(0) };
         let touched = tail.take()?;
         let count = touched.len();
+        if count > self.options.changes_max {
+            return Err(CopyError::TooFast { left: count });
+        }
         self.apply(touched, copied_to).await?;
         Ok(count)
     }
@@ -312,8 +321,7 @@ impl<'a> Copy<'a> {
         let is_copied = |key: &Key| {
             !key.starts_with(RESERVED) && copied_to.is_none_or(|copied_to| key < copied_to)
         };
-        let stamped = touched.stamped.into_iter().map(KeyRange::prefix);
-        for range in touched.ranges.into_iter().chain(stamped) {
+        for range in touched.ranges {
             for territory in territories() {
                 let range = intersection(&range, &territory);
                 let end = match (range.end.as_ref(), copied_to) {

@@ -28,7 +28,7 @@ use crate::{Direction, Error, Key, KeyRange, Reader, Store, prefix_end};
 pub use copy::{Copy, Options, Progress, Report};
 pub use note::{CopyNote, CopyState, Obstacle, Seal, SealState, check_servable, copy_note, seal};
 pub use sum::{RangeSum, sum_from, sum_log_ends, sum_range};
-pub use tail::{Tail, Touched};
+pub use tail::{CHANGES_MAX, Tail, Touched};
 
 /// The keys of this module's own rows begin with this.
 pub const RESERVED: &[u8] = b"\0zenobe/";

@@ -3,7 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::Result;
+use crate::stamp::stamped_key;
 use crate::{CommitOutcome, Key, KeyRange, Mutation, log_entry_key};
+
+/// How many changes between two looks are remembered: some hundred megabytes at most.
+pub const CHANGES_MAX: usize = 500_000;
 
 /// Tells which keys have changed.
 pub trait Tail: Send + Sync {
@@ -20,8 +24,6 @@ pub trait Tail: Send + Sync {
 pub struct Touched {
     pub keys: BTreeSet<Key>,
     pub ranges: Vec<KeyRange>,
-    /// Keys to which stamps are added: everything that begins with one may have changed.
-    pub stamped: BTreeSet<Key>,
     /// Logs whose end has changed.
     pub logs: BTreeSet<Key>,
 }
@@ -47,7 +49,8 @@ impl Touched {
                     self.logs.insert(log.clone());
                 }
                 Mutation::PutStamped(put) => {
-                    self.stamped.insert(put.key.clone());
+                    let stamp = outcome.stamp.expect("a store with a tail tells its stamps");
+                    self.keys.insert(stamped_key(&put.key, stamp));
                     self.logs.insert(put.clock.clone());
                 }
                 // A clock is a log without entries.
@@ -59,7 +62,7 @@ impl Touched {
     }
 
     pub fn len(&self) -> usize {
-        self.keys.len() + self.ranges.len() + self.stamped.len() + self.logs.len()
+        self.keys.len() + self.ranges.len() + self.logs.len()
     }
 
     pub fn is_empty(&self) -> bool {

@@ -30,7 +30,7 @@ async fn copy_all(
     tail: Option<&dyn Tail>,
     id: u64,
 ) -> Result<Progress> {
-    let options = Options { chunk_bytes: CHUNK };
+    let options = Options { chunk_bytes: CHUNK, ..Options::default() };
     let mut copy = Copy::begin(source, target, tail, (id, "source"), options, &|_| {}).await?;
     copy.entries().await?;
     copy.logs().await?;
@@ -209,9 +209,25 @@ struct ChangingSource {
     random: Mutex<Random>,
     touched: Mutex<Touched>,
     changes_left: AtomicUsize,
+    rows_read: AtomicUsize,
 }
 
 impl ChangingSource {
+    fn new(below: Arc<dyn Store>, seed: u64, changes: usize) -> ChangingSource {
+        ChangingSource {
+            below,
+            random: Mutex::new(Random::new(seed)),
+            touched: Mutex::default(),
+            changes_left: AtomicUsize::new(changes),
+            rows_read: AtomicUsize::new(0),
+        }
+    }
+
+    fn commit(&self, batch: &Batch) {
+        let outcome = commit(&*self.below, |into| *into = batch.clone());
+        self.touched.lock().unwrap().add(&batch.mutations, &outcome);
+    }
+
     fn change(&self) {
         let is_over = |left: usize| left.checked_sub(1);
         let left = self.changes_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, is_over);
@@ -222,15 +238,14 @@ impl ChangingSource {
         for _ in 0..random.below(8) {
             let row = format!("row/{:05}", random.below(400));
             let batch = random_change(&mut random, row);
-            let outcome = commit(&*self.below, |into| *into = batch.clone());
-            self.touched.lock().unwrap().add(&batch.mutations, &outcome);
+            self.commit(&batch);
         }
     }
 }
 
 fn random_change(random: &mut Random, row: String) -> Batch {
     let mut batch = Batch::new();
-    match random.below(8) {
+    match random.below(10) {
         0..=2 => batch.put(row, random.bytes(50)),
         3 => batch.delete(row),
         4 => batch.append("log/", 1, "more"),
@@ -240,9 +255,13 @@ fn random_change(random: &mut Random, row: String) -> Batch {
             batch.delete_range(range);
             batch.put(format!("{row}-after"), "x");
         }
-        _ => {
+        7 => {
             batch.drop_log("log/");
             batch.append(format!("log{}/", random.below(3)), 1, "other");
+        }
+        _ => {
+            batch.put_stamped("clock/", random.next_u64() % 9, format!("{row}/"), random.bytes(20));
+            batch.put_stamped("clock/", random.next_u64() % 9, "versions/", random.bytes(20));
         }
     }
     batch
@@ -261,7 +280,11 @@ impl Layer for ChangingSource {
     ) -> BoxFuture<'a, crate::Result<()>> {
         async move {
             self.change();
-            let scanned = self.below.scan(range, direction, visit).await;
+            let mut counted = |key: &[u8], value: &[u8]| {
+                self.rows_read.fetch_add(1, Ordering::SeqCst);
+                visit(key, value)
+            };
+            let scanned = self.below.scan(range, direction, &mut counted).await;
             self.change();
             scanned
         }
@@ -271,6 +294,7 @@ impl Layer for ChangingSource {
     fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, crate::Result<Vec<Option<Value>>>> {
         async move {
             let read = self.below.get_many(keys).await;
+            self.rows_read.fetch_add(keys.len(), Ordering::SeqCst);
             self.change();
             read
         }
@@ -288,12 +312,7 @@ impl Tail for ChangingSource {
 fn a_source_that_changes_meanwhile_is_caught_up_with() {
     let mut random = Random::announced("a_source_that_changes_meanwhile_is_caught_up_with");
     for _ in 0..30 {
-        let source = ChangingSource {
-            below: filled(300),
-            random: Mutex::new(Random::new(random.next_u64())),
-            touched: Mutex::default(),
-            changes_left: AtomicUsize::new(100),
-        };
+        let source = ChangingSource::new(filled(300), random.next_u64(), 100);
         let target = MemoryStore::new();
         block_on(copy_all(&source, &target, Some(&source), 1)).unwrap();
         assert_eq!(contents(&target), contents(&*source.below));
@@ -329,4 +348,42 @@ fn sums_tell_stores_apart() {
     assert!(different[0].range.contains(b"row/00050"));
     commit(&*other, |batch| batch.append("log/", 1_000, "entry"));
     assert_ne!(block_on(sum_log_ends(&*other)).unwrap(), ends);
+}
+
+/// A key with a long history is changed once more. Only that change is copied, however much lies before it.
+#[test]
+fn catching_up_reads_what_has_changed_and_nothing_else() {
+    let version = |number: u8| {
+        let mut batch = Batch::new();
+        batch.put_stamped("clock/", 1, "versions/", [number; 50].to_vec());
+        batch
+    };
+    let below = filled(0);
+    (0..200).for_each(|number| drop(commit(&*below, |into| *into = version(number))));
+    let source = ChangingSource::new(below, 1, 0);
+    let target = MemoryStore::new();
+    block_on(async {
+        let options = Options { chunk_bytes: CHUNK, ..Options::default() };
+        let begun = Copy::begin(&source, &target, Some(&source), (1, "source"), options, &|_| {});
+        let mut copy = begun.await.unwrap();
+        copy.entries().await.unwrap();
+        let before = source.rows_read.load(Ordering::SeqCst);
+        (200..203).for_each(|number| source.commit(&version(number)));
+        copy.catch_up_at_last().await.unwrap();
+        assert_eq!(source.rows_read.load(Ordering::SeqCst) - before, 3);
+        assert_eq!(copy.progress().changes, 3);
+    });
+    assert_eq!(contents(&target), contents(&*source.below));
+}
+
+#[test]
+fn a_source_that_changes_too_fast_to_be_followed_is_given_up() {
+    let source = ChangingSource::new(filled(300), 1, usize::MAX);
+    let target = MemoryStore::new();
+    let copied = block_on(async {
+        let options = Options { chunk_bytes: CHUNK, changes_max: 2 };
+        let begun = Copy::begin(&source, &target, Some(&source), (1, "source"), options, &|_| {});
+        begun.await.unwrap().entries().await
+    });
+    assert!(matches!(copied, Err(CopyError::TooFast { left: 3.. })), "{copied:?}");
 }

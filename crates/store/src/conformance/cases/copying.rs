@@ -68,7 +68,7 @@ pub fn copies_are_equal(backend: &dyn Backend) {
 
 fn copy(source: &dyn Store, target: &dyn Store) {
     let copied = async {
-        let options = Options { chunk_bytes: 1_000 };
+        let options = Options { chunk_bytes: 1_000, ..Options::default() };
         let mut copy =
             Copy::begin(source, target, None, (1, "the original"), options, &|_| {}).await?;
         copy.entries().await?;
