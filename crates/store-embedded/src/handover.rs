@@ -78,12 +78,24 @@ pub struct PausedWrites {
 }
 
 impl PausedWrites {
-    /// Writes the row that says where the content has gone.
+    /// Writes the row that says where the content goes, or has gone.
     pub async fn seal(&self, seal: &Seal) -> Result<()> {
+        self.write_seal(Some(seal.encode())).await
+    }
+
+    /// Removes that row: the content stays.
+    pub async fn unseal(&self) -> Result<()> {
+        self.write_seal(None).await
+    }
+
+    async fn write_seal(&self, value: Option<Value>) -> Result<()> {
         let keys = [Seal::key()];
         let mut decide = |_: &[Option<Value>]| {
             let mut batch = Batch::new();
-            batch.put(Seal::key(), seal.encode());
+            match &value {
+                Some(value) => batch.put(Seal::key(), value.clone()),
+                None => batch.delete(Seal::key()),
+            }
             Decision::Commit(batch)
         };
         let set = WriteSet { guards: &[], keys: &keys };

@@ -9,7 +9,8 @@
 //! | before | served | empty |
 //! | copying, nobody uses it | sealed: moving | unfinished |
 //! | copying while it is served | served | unfinished |
-//! | the last changes have been copied (writes wait) | served | complete |
+//! | the last changes have been copied (writes wait) | sealed: moving | unfinished |
+//! | the target has been told that it is complete | sealed: moving | complete |
 //! | after | sealed: moved | served |
 //!
 //! A move that is cut off is run again. It continues where the target has been verified, or compares everything

@@ -31,6 +31,8 @@ pub async fn move_data(
     }
     let source = open(from, options).await?;
     let target = open(to, options).await?;
+    // A directory that did not exist before may have another name now.
+    let to_name = name_of(to);
     let moved = run(&*source, &*target, &from_name, &to_name, observe).await;
     for (store, place) in [(target, &to_name), (source, &from_name)] {
         let closed = store.close().await.map_err(failed(place));

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use zenobe_engine::Engine;
 use zenobe_store::Store;
 use zenobe_store::copying::{self, Copy, Seal, SealState, measure};
-use zenobe_store_embedded::EmbeddedStore;
+use zenobe_store_embedded::{EmbeddedStore, PausedWrites};
 
 use super::{
     MoveError, MoveProgress, MoveStage, MoveSummary, Observer, failed, new_id, open, refused,
@@ -102,6 +102,8 @@ async fn run(
         return Err(MoveError::SamePlace(from_name));
     }
     let target = open(to, &mover.options).await?;
+    // A directory that did not exist before may have another name now.
+    let to_name = name_of(to);
     let moved = copy(mover, source, &target, &from_name, &to_name, observe).await;
     if moved.is_err() {
         // The source goes on. Nothing is lost if the target can't be closed.
@@ -146,17 +148,9 @@ async fn copy(
     let paused = timeout(PAUSE_MAX, last_changes).await.unwrap_or(Err(MoveError::PauseTooLong))?;
     // From the next step on, others can open the target.
     mover.engine.set_shared(target.is_shared());
-    let seal = Seal { id, to: to.to_owned(), state: SealState::Moved };
-    let switched = match copy.finish().await {
-        Ok(()) => paused.seal(&seal).await.map_err(failed(from)),
-        Err(error) => Err(MoveError::Copy(error)),
-    };
-    if let Err(error) = switched {
+    let seal = Seal { id, to: to.to_owned(), state: SealState::Moving };
+    if let Err(error) = switch(&mut copy, &paused, seal, from).await {
         mover.engine.set_shared(false);
-        // The source goes on, so the target must not look complete.
-        if let Err(error) = copy.reopen().await {
-            tracing::error!(%error, to, "a move failed, and the target may look complete; do not use it");
-        }
         return Err(error);
     }
     paused.hand_over(Arc::clone(target));
@@ -165,3 +159,38 @@ async fn copy(
     observe(MoveProgress { stage: MoveStage::Done, copied, ..progress });
     Ok(MoveSummary { copied, pause })
 }
+
+/// Makes the target the one that is served. The source is sealed before and after, so that a crash at any moment leaves no
+/// two that can be served.
+async fn switch(
+    copy: &mut Copy<'_>,
+    paused: &PausedWrites,
+    seal: Seal,
+    from: &str,
+) -> Result<(), MoveError> {
+    let sealed = paused.seal(&seal).await.map_err(failed(from));
+    let finished = match sealed {
+        Ok(()) => copy.finish().await.map_err(MoveError::Copy),
+        Err(error) => Err(error),
+    };
+    let to = &seal.to;
+    if let Err(error) = finished {
+        // The source goes on, so the target must not look complete. Whether it does is not known after every failure.
+        if let Err(error) = copy.reopen().await {
+            tracing::error!(%error, to, "a move failed, and the target may look complete; do not use it");
+        }
+        if let Err(error) = paused.unseal().await {
+            tracing::error!(%error, from, "a move failed, and the source may still look as if it were moved; restart it with `zenobe move --abandon`");
+        }
+        return Err(error);
+    }
+    // The target is complete, and the source cannot be opened any more: there is no way back. The same command, run
+    // with `--from`, makes up for this.
+    if let Err(error) = paused.seal(&Seal { state: SealState::Moved, ..seal.clone() }).await {
+        tracing::warn!(%error, from, "the old directory says that it is being moved, though it was moved");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

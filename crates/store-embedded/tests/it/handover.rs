@@ -68,6 +68,8 @@ fn paused_writes_wait_and_reads_go_on() {
     // The one that seals the store does not wait.
     block_on(paused.seal(&moved())).unwrap();
     assert_eq!(block_on(seal(&store)).unwrap(), Some(moved()));
+    block_on(paused.unseal()).unwrap();
+    assert_eq!(block_on(seal(&store)).unwrap(), None);
     drop(paused);
     block_on(write).unwrap();
     assert_eq!(block_on(store.get(b"row")).unwrap().as_deref(), Some(&b"2"[..]));
