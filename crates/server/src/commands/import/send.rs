@@ -135,7 +135,25 @@ impl Sender {
         batch: &[Change],
     ) -> Result<Vec<(u64, String)>, ImportError> {
         let requests: Vec<&str> = batch.iter().map(|change| change.body.as_str()).collect();
-        let mut body = self.batch_body(&requests.join(","));
+        if self.write_all(client, &requests.join(",")).await?.is_none() {
+            return Ok(Vec::new());
+        }
+        // A batch is rejected as a whole, so the bad ones are found one by one.
+        let mut rejected = Vec::new();
+        for change in batch {
+            let reason = self.write_all(client, &change.body).await?;
+            rejected.extend(reason.map(|reason| (change.number, reason)));
+        }
+        Ok(rejected)
+    }
+
+    /// Sends requests until none is left over. Returns the reason if the server rejects them.
+    async fn write_all(
+        &self,
+        client: &mut Client,
+        requests: &str,
+    ) -> Result<Option<String>, ImportError> {
+        let mut body = self.batch_body(requests);
         let mut pause = PAUSE_FIRST;
         for _ in 0..ATTEMPTS_MAX {
             let answer = client.call("BatchWriteItem", body.as_bytes()).await?;
@@ -143,14 +161,14 @@ impl Sender {
                 let answer: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
                 let unprocessed = &answer["UnprocessedItems"][&self.table];
                 match unprocessed.as_array().filter(|list| !list.is_empty()) {
-                    None => return Ok(Vec::new()),
+                    None => return Ok(None),
                     Some(list) => {
                         let list: Vec<String> = list.iter().map(Value::to_string).collect();
                         body = self.batch_body(&list.join(","));
                     }
                 }
             } else if answer.error_name() == "ValidationException" {
-                return self.write_singly(client, batch).await;
+                return Ok(Some(answer.error_message()));
             } else if !is_transient(&answer) {
                 return Err(refused("BatchWriteItem", &answer));
             }
@@ -159,35 +177,6 @@ impl Sender {
         }
         let message = "the table was throttled for too long; continue later".to_owned();
         Err(ImportError::Refused { operation: "BatchWriteItem", message })
-    }
-
-    /// A batch is rejected as a whole, so the bad ones are found one by one.
-    async fn write_singly(
-        &self,
-        client: &mut Client,
-        batch: &[Change],
-    ) -> Result<Vec<(u64, String)>, ImportError> {
-        let mut rejected = Vec::new();
-        for change in batch {
-            let body = self.batch_body(&change.body);
-            let mut pause = PAUSE_FIRST;
-            loop {
-                let answer = client.call("BatchWriteItem", body.as_bytes()).await?;
-                if answer.is_success() {
-                    break;
-                }
-                if answer.error_name() == "ValidationException" {
-                    rejected.push((change.number, answer.error_message()));
-                    break;
-                }
-                if !is_transient(&answer) || pause > PAUSE_MAX {
-                    return Err(refused("BatchWriteItem", &answer));
-                }
-                tokio::time::sleep(pause).await;
-                pause *= 2;
-            }
-        }
-        Ok(rejected)
     }
 
     fn batch_body(&self, requests: &str) -> String {
@@ -470,6 +459,9 @@ fn is_typed(line: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use zenobe_testing::{ScriptedReply, start_scripted_server};
     use zenobe_value::{AttributeValue, Attributes};
 
     use super::*;
@@ -493,5 +485,35 @@ mod tests {
         assert!(!is_put);
         let missing = change(Record::Item(Attributes::new()), &Rules::default(), &keys);
         assert_eq!(missing.unwrap_err(), "the key pk is missing");
+    }
+
+    /// What is left over of a single request is not written yet.
+    #[tokio::test]
+    async fn a_change_that_is_written_alone_is_repeated_until_it_is_processed() {
+        let asked = Arc::new(parking_lot::Mutex::new(Vec::<String>::new()));
+        let remembered = Arc::clone(&asked);
+        let address = start_scripted_server(move |request| {
+            let body = String::from_utf8_lossy(&request.body).into_owned();
+            remembered.lock().push(body.clone());
+            let unprocessed = body.replace("RequestItems", "UnprocessedItems");
+            match (request.number, body.contains("bad")) {
+                (_, true) => ScriptedReply::response(
+                    400,
+                    r#"{"__type":"com.amazon.coral.validate#ValidationException","message":"no"}"#,
+                ),
+                (1 | 2, false) => ScriptedReply::response(200, &unprocessed),
+                _ => ScriptedReply::response(200, r#"{"UnprocessedItems":{}}"#),
+            }
+        });
+        let target = Target::new(&format!("http://{address}"), "us-east-1", None).unwrap();
+        let keys = TableKeys { keys: Vec::new(), types: BTreeMap::new() };
+        let sender = Sender::with_keys(&target, "table", keys, false).unwrap();
+        let body = |text: &str| format!(r#"{{"PutRequest":{{"Item":{{"pk":{{"S":"{text}"}}}}}}}}"#);
+        let change = |number, text: &str| Change { number, body: body(text) };
+        let rejected = sender.write(vec![change(7, "good"), change(8, "bad")]).await.unwrap();
+        assert_eq!(rejected, [(8, "no".to_owned())]);
+        let single = |text: &str| format!(r#"{{"RequestItems":{{"table":[{}]}}}}"#, body(text));
+        let good = single("good");
+        assert_eq!(asked.lock()[1..], [good.clone(), good.clone(), good, single("bad")]);
     }
 }
