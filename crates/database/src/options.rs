@@ -172,6 +172,8 @@ impl std::fmt::Display for PostgresUrl {
         let (scheme, rest) = self.0.split_once("://").unwrap_or_default();
         // A password may hold anything, also a `?`, and may also stand among the parameters.
         let (login, place) = match rest.rsplit_once('@') {
+            // What follows the `@` may then be the rest of a password.
+            Some((login, _)) if has_parameters(login) => (Some(login), "…"),
             Some((login, place)) => (Some(login), place),
             None => (None, rest),
         };
@@ -182,6 +184,11 @@ impl std::fmt::Display for PostgresUrl {
             None => write!(out, "{scheme}://{place}"),
         }
     }
+}
+
+#[cfg(feature = "postgres")]
+fn has_parameters(text: &str) -> bool {
+    text.split_once('?').is_some_and(|(_, parameters)| parameters.contains('='))
 }
 
 #[cfg(feature = "postgres")]
@@ -205,6 +212,9 @@ mod tests {
             ("postgres://a/db?user=zenobe&password=secret", "postgres://a/db"),
             ("postgres://zenobe:my?secret@a/db?sslmode=require", "postgres://zenobe@a/db"),
             ("postgres://zenobe:my@secret@a/db", "postgres://zenobe@a/db"),
+            ("postgres://a/db?password=my@secret", "postgres://a@…"),
+            ("postgres://a:5432?user=zenobe&password=my@secret", "postgres://a@…"),
+            ("postgres://zenobe:a=b@c/db", "postgres://zenobe@c/db"),
         ] {
             let url: PostgresUrl = text.parse().unwrap();
             assert_eq!(url.to_string(), shown);
