@@ -1,13 +1,11 @@
 //! A database with what serves it: its triggers and its admin requests.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
-use zenobe_backup::ship::ShippingStatus;
 use zenobe_database::{Database, ManualClock};
 
-use crate::admin::Admin;
+use crate::admin::{Admin, Surroundings};
 use crate::dispatch::ApiHandler;
-use crate::test_control::TestControl;
 use crate::triggers::Triggers;
 
 pub struct Instance {
@@ -20,16 +18,13 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// `control` leads nowhere on a server that tests don't control.
     pub fn new(
         database: Database,
         triggers: Arc<Triggers>,
         clock: Option<Arc<ManualClock>>,
-        control: Weak<TestControl>,
-        shipping: Option<Arc<ShippingStatus>>,
+        surroundings: Surroundings,
     ) -> Instance {
-        let (clock_of_admin, served) = (clock.clone(), database.clone());
-        let admin = Admin::new(served, clock_of_admin, triggers.clone(), control, shipping);
+        let admin = Admin::new(database.clone(), clock.clone(), triggers.clone(), surroundings);
         let admin = Arc::new(admin);
         let (api, store) = (database.api().clone(), database.store().clone());
         let handler = ApiHandler { api, store, admin: Some(admin.clone()) };

@@ -18,6 +18,7 @@ use zenobe_database::{
 };
 
 use crate::access::Access;
+use crate::admin::Surroundings;
 use crate::config::Settings;
 use crate::dispatch::Handler;
 use crate::http::BodyMemory;
@@ -108,10 +109,14 @@ async fn serve(settings: Settings) -> Result<(), ServeError> {
     let triggers = start_triggers(&settings, &database).await.map_err(ServeError::Triggers)?;
     let shipper = start_shipper(&settings, &database)?;
     let shipping = shipper.as_ref().map(ShipperHandle::status);
+    let surroundings = {
+        let settings = settings.clone();
+        move |control| Surroundings { shipping, ..Surroundings::of(&settings, control) }
+    };
     let workers = Workers::start().map_err(ServeError::Runtime)?;
     match rules {
         None => {
-            let instance = Instance::new(database, triggers, clock, Weak::new(), shipping);
+            let instance = Instance::new(database, triggers, clock, surroundings(Weak::new()));
             let namespace = Namespace::clone(instance.database.namespace());
             let handler = instance.handler().clone();
             serve_until_stopped(settings, address, listener, workers, handler, &namespace).await?;
@@ -125,7 +130,8 @@ async fn serve(settings: Settings) -> Result<(), ServeError> {
                 workers: workers.clone(),
                 runtime: Handle::current(),
             };
-            let instance = |control| Instance::new(database, triggers, clock, control, shipping);
+            let instance =
+                |control| Instance::new(database, triggers, clock, surroundings(control));
             let control = TestControl::new(Arc::new(environment), instance, rules, recorder);
             let (handler, namespace) = (ControlledHandler(control.clone()), control.namespace());
             serve_until_stopped(settings, address, listener, workers, handler, &namespace).await?;

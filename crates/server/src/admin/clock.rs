@@ -57,6 +57,7 @@ impl Admin {
         if *method != Method::POST {
             return Err(AdminError::method("POST"));
         }
+        self.check_alone("restart the server with --clock-jump-seconds 0 if its clock is right")?;
         self.engine.confirm_clock().await.map_err(|error| {
             let message = format!("the confirmation cannot be kept: {error}");
             AdminError::new(StatusCode::INTERNAL_SERVER_ERROR, message)
@@ -80,6 +81,7 @@ impl Admin {
             let message = "the server was started without --driven-clock";
             return Err(AdminError::new(StatusCode::CONFLICT, message));
         };
+        self.check_alone("start one for your tests alone")?;
         let members: Vec<_> = request.as_object().into_iter().flatten().collect();
         match members[..] {
             [(name, value)] if name == "advance_ms" && value.is_u64() => {

@@ -57,10 +57,12 @@ impl Admin {
         }
     }
 
-    /// The tables with point-in-time recovery and the jobs under way, for `zenobe status`.
+    /// The tables with point-in-time recovery and the jobs under way, for `zenobe status`. A tenant sees its own.
     pub(super) async fn history_status(
         &self,
+        namespace: &Namespace,
     ) -> Result<(Value, Value), zenobe_engine::error::Error> {
+        let is_shown = |owner: &Namespace| !self.has_tenants || owner == namespace;
         let sizes = self.engine.history_sizes().await?;
         let jobs = self.engine.open_jobs().await?;
         let size = |size: &HistorySize| {
@@ -80,8 +82,10 @@ impl Admin {
                 "items": items_done(job),
             })
         };
-        let sizes: Vec<Value> = sizes.iter().map(size).collect();
-        let jobs: Vec<Value> = jobs.iter().map(job).collect();
+        let sizes = sizes.iter().filter(|size| is_shown(&size.table.namespace));
+        let sizes: Vec<Value> = sizes.map(size).collect();
+        let jobs = jobs.iter().filter(|job| is_shown(&job.namespace));
+        let jobs: Vec<Value> = jobs.map(job).collect();
         Ok((sizes.into(), jobs.into()))
     }
 }

@@ -39,11 +39,14 @@ use zenobe_engine::schema::Namespace;
 use zenobe_engine::{CacheStatistics, Engine};
 
 use crate::access::AdminRefusal;
+use crate::config::Settings;
 use crate::http::response::Answer;
 use crate::prometheus::Exposition;
 use crate::prometheus::MetricType::{Counter, Gauge};
 use crate::test_control::TestControl;
 use crate::triggers::Triggers;
+
+pub use moving::MovePermission;
 
 /// The path of admin requests.
 pub const PATH: &str = "/_zenobe/";
@@ -63,6 +66,30 @@ pub struct Admin {
     backups: backup::BackupMaker,
     /// Set if the log is shipped.
     shipping: Option<Arc<ShippingStatus>>,
+    /// Whether callers who must not know of each other share the server.
+    has_tenants: bool,
+}
+
+/// What the admin requests of a database depend on besides the database.
+pub struct Surroundings {
+    /// Leads nowhere on a server that tests don't control.
+    pub control: Weak<TestControl>,
+    /// Set if the log is shipped.
+    pub shipping: Option<Arc<ShippingStatus>>,
+    /// Whether callers who must not know of each other share the server.
+    pub has_tenants: bool,
+    pub move_permission: MovePermission,
+}
+
+impl Surroundings {
+    pub fn of(settings: &Settings, control: Weak<TestControl>) -> Surroundings {
+        Surroundings {
+            control,
+            shipping: None,
+            has_tenants: settings.has_tenants(),
+            move_permission: settings.move_permission(),
+        }
+    }
 }
 
 /// A rejected request, with advice on what to do.
@@ -77,16 +104,16 @@ impl Admin {
         database: Database,
         clock: Option<Arc<ManualClock>>,
         triggers: Arc<Triggers>,
-        control: Weak<TestControl>,
-        shipping: Option<Arc<ShippingStatus>>,
+        surroundings: Surroundings,
     ) -> Admin {
         let engine = database.engine().clone();
         let health = health::Health::new(engine.clone());
         let api = database.api().clone();
         let clock = clock.map(clock::DrivenClock::new);
         let backups = backup::BackupMaker::new(database.clone());
-        let mover = moving::Mover::new(database, triggers.clone());
-        Admin { health, engine, api, clock, triggers, mover, control, backups, shipping }
+        let Surroundings { control, shipping, has_tenants, move_permission } = surroundings;
+        let mover = moving::Mover::new(move_permission, database, triggers.clone());
+        Admin { health, engine, api, clock, triggers, mover, control, backups, shipping, has_tenants }
     }
 
     pub async fn answer(
@@ -102,7 +129,7 @@ impl Admin {
             "clock/confirm" => self.confirm_clock(method).await,
             "history" => self.answer_history(namespace, method, body).await,
             "move" => self.mover.answer(method, body),
-            "status" => self.answer_status(method).await,
+            "status" => self.answer_status(namespace, method).await,
             "triggers" => self.answer_triggers(namespace, method, body).await,
             rest => match rest.split_once('/') {
                 Some(("triggers", name)) => self.answer_trigger(namespace, method, name).await,
@@ -113,6 +140,17 @@ impl Admin {
         match outcome {
             Ok(answer) => Answer::json(StatusCode::OK, &answer),
             Err(AdminError { status, message }) => Answer::json(status, &json!({"error": message})),
+        }
+    }
+
+    /// Rejects what concerns every caller's data.
+    fn check_alone(&self, advice: &str) -> Result<(), AdminError> {
+        match self.has_tenants {
+            true => {
+                let message = format!("this concerns everybody who uses the server; {advice}");
+                Err(AdminError::new(StatusCode::FORBIDDEN, message))
+            }
+            false => Ok(()),
         }
     }
 

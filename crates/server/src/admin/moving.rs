@@ -5,13 +5,44 @@ use std::sync::Arc;
 use hyper::{Method, StatusCode};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use zenobe_database::{Database, Location, MoveError, MoveProgress, MoveStage, MoveSummary};
+use zenobe_database::{
+    Database, Location, MoveError, MoveProgress, MoveStage, MoveSummary, name_of,
+};
 
 use super::{AdminError, parse};
 use crate::commands::parse_place;
 use crate::triggers::Triggers;
 
+/// Where callers may move the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MovePermission {
+    Nowhere,
+    To(Location),
+    Anywhere,
+}
+
+impl MovePermission {
+    /// The place that a caller asks for, as the server knows it: with its password.
+    fn check(&self, asked: Location) -> Result<Location, AdminError> {
+        let refuse = |message: &str| Err(AdminError::new(StatusCode::FORBIDDEN, message));
+        match self {
+            MovePermission::Anywhere => Ok(asked),
+            MovePermission::To(allowed) if name_of(allowed) == name_of(&asked) => {
+                Ok(allowed.clone())
+            }
+            MovePermission::To(_) => {
+                refuse("the server may be moved only to the store in its option --allow-move-to")
+            }
+            MovePermission::Nowhere => refuse(
+                "callers may not move this server: start it with --allow-move-to and the store that it may move to, or stop it \
+                 and use `zenobe move --from`",
+            ),
+        }
+    }
+}
+
 pub struct Mover {
+    permission: MovePermission,
     database: Database,
     triggers: Arc<Triggers>,
     state: Arc<Mutex<State>>,
@@ -26,8 +57,8 @@ struct State {
 }
 
 impl Mover {
-    pub fn new(database: Database, triggers: Arc<Triggers>) -> Mover {
-        Mover { database, triggers, state: Arc::default() }
+    pub fn new(permission: MovePermission, database: Database, triggers: Arc<Triggers>) -> Mover {
+        Mover { permission, database, triggers, state: Arc::default() }
     }
 
     pub fn answer(&self, method: &Method, body: &[u8]) -> Result<Value, AdminError> {
@@ -48,13 +79,14 @@ impl Mover {
                 return Err(AdminError::new(StatusCode::BAD_REQUEST, message));
             }
         };
+        let place = self.permission.check(place)?;
         {
             let mut state = self.state.lock();
             if state.to.is_some() && state.outcome.is_none() {
                 let message = "the server is being moved already";
                 return Err(AdminError::new(StatusCode::CONFLICT, message));
             }
-            let to = Some(zenobe_database::name_of(&place));
+            let to = Some(name_of(&place));
             *state = State { to, ..State::default() };
         }
         tokio::spawn(carry_out(

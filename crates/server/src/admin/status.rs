@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use zenobe_engine::error::Error;
 use zenobe_engine::lease::{LeaseStatus, NodeStatus};
+use zenobe_engine::schema::Namespace;
 use zenobe_store::{Inspection, StandbyStatus};
 
 use super::{Admin, AdminError, shipping};
@@ -24,11 +25,15 @@ struct Asked {
 }
 
 impl Admin {
-    pub(super) async fn answer_status(&self, method: &Method) -> Result<Value, AdminError> {
+    pub(super) async fn answer_status(
+        &self,
+        namespace: &Namespace,
+        method: &Method,
+    ) -> Result<Value, AdminError> {
         if *method != Method::GET {
             return Err(AdminError::method("GET"));
         }
-        let asked = match timeout(PATIENCE, self.ask_store()).await {
+        let asked = match timeout(PATIENCE, self.ask_store(namespace)).await {
             Ok(asked) => asked.map_err(|error| error.to_string()),
             Err(_) => Err(format!("it has not answered for {} seconds", PATIENCE.as_secs())),
         };
@@ -54,12 +59,17 @@ impl Admin {
         }))
     }
 
-    async fn ask_store(&self) -> Result<Asked, Error> {
-        let (history, jobs) = self.history_status().await?;
+    async fn ask_store(&self, namespace: &Namespace) -> Result<Asked, Error> {
+        let (history, jobs) = self.history_status(namespace).await?;
+        let mut leases = self.engine.leases().await?;
+        if self.has_tenants {
+            // These name accounts, triggers and jobs.
+            leases.retain(|lease| !lease.work.contains('/'));
+        }
         Ok(Asked {
             inspection: self.engine.store().inspect().await?,
             nodes: self.engine.nodes().await?,
-            leases: self.engine.leases().await?,
+            leases,
             history,
             jobs,
         })

@@ -22,7 +22,8 @@ const ASK_INTERVAL: Duration = Duration::from_millis(200);
 #[derive(Debug, Args)]
 #[command(
     after_help = "With --from, no server may use either store. Without it, the server at --endpoint copies itself while it serves, \
-makes writes wait for a moment, and goes on with the new store; its directory must not be served again.\n\n\
+makes writes wait for a moment, and goes on with the new store; its directory must not be served again. \
+A server that verifies signatures must have been started with --allow-move-to and the same store.\n\n\
 A store is a data directory or postgres://USER:PASSWORD@HOST/DATABASE. Every user of a machine can read a command line, so put \
 passwords in ZENOBE_MOVE_FROM or ZENOBE_MOVE_TO.\n\n\
 Every range is compared by its checksum after it was copied. To resume an interrupted move, run the same command again.\n\n\

@@ -7,13 +7,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::BoolishValueParser;
-use zenobe_database::{Durability, Endpoint, PostgresUrl, Wording};
+use zenobe_database::{Durability, Endpoint, Location, PostgresUrl, Wording};
 use zenobe_transfer::objects::Location as ObjectLocation;
 
 use super::values::{
     CredentialsSource, ListenAddress, LogFormat, account, at_least_one, durability_parser,
     node_name, region, trimmed, wording_parser,
 };
+use crate::commands::parse_place;
 use crate::http::cross_site::{AllowedHost, CorsOrigin};
 use crate::test_control::Rule;
 
@@ -119,6 +120,17 @@ pub struct Options {
     /// such as postgres://zenobe@db1,db2,db3/zenobe. The variable keeps a password off the command line
     #[arg(long, env = "ZENOBE_STORE", value_name = "URL", help_heading = STORAGE)]
     pub store: Option<PostgresUrl>,
+    /// Directory or PostgreSQL URL to which callers may move the server while it runs (`zenobe move --endpoint`); they need not know
+    /// its password. If not set, they may move it anywhere if the server is for one user, on a loopback address without credentials
+    /// and namespaces from them, and nowhere otherwise
+    #[arg(
+        long,
+        env = "ZENOBE_ALLOW_MOVE_TO",
+        value_parser = parse_place,
+        value_name = "STORE",
+        help_heading = STORAGE
+    )]
+    pub allow_move_to: Option<Location>,
     /// What an acknowledged write survives
     #[arg(
         long,

@@ -18,6 +18,7 @@ use super::given::Given;
 use super::local::LocalMode;
 use super::options::Options;
 use super::values::{CredentialsSource, ListenAddress, LogFormat};
+use crate::admin::MovePermission;
 use crate::http::cross_site::{AllowedHost, CorsOrigin};
 use crate::test_control::{Rule, Rules};
 use crate::triggers::TriggerDefinition;
@@ -54,6 +55,8 @@ pub struct Settings {
     /// Whether to reject PartiQL statements that would scan.
     pub refuse_scans: bool,
     pub restorable_lag: Duration,
+    /// Where callers may move the server; `None` depends on who can call.
+    pub allow_move_to: Option<Location>,
     /// Where triggers added by command may write files; `None` allows none.
     pub dead_letter_directory: Option<PathBuf>,
     /// Where imports read from.
@@ -161,6 +164,24 @@ impl Settings {
         Namespace { account: self.account.clone(), region: self.region.clone() }
     }
 
+    /// Whether callers who must not know of each other share the server.
+    pub fn has_tenants(&self) -> bool {
+        self.credentials.is_some() && self.namespaces_from_credentials
+    }
+
+    /// Where callers may move the server. Moving it means to read everything, to connect to anything or write anywhere, and to
+    /// decide where the data is from then on.
+    pub fn move_permission(&self) -> MovePermission {
+        let is_for_one_user = self.listen.ip().is_loopback()
+            && self.credentials.is_none()
+            && !self.namespaces_from_credentials;
+        match &self.allow_move_to {
+            Some(place) => MovePermission::To(place.clone()),
+            None if is_for_one_user => MovePermission::Anywhere,
+            None => MovePermission::Nowhere,
+        }
+    }
+
     /// The settings that the options result in.
     pub fn resolve(given: Given) -> Result<Settings, SettingsError> {
         let location = resolve_location(&given)?;
@@ -215,6 +236,7 @@ impl Settings {
             wording: options.wording,
             refuse_scans: options.refuse_scans,
             restorable_lag: seconds(options.restorable_lag_seconds),
+            allow_move_to: options.allow_move_to,
             dead_letter_directory: options.dead_letter_directory,
             idle_timeout: seconds(options.idle_timeout_seconds),
             stall_timeout: seconds(options.stall_timeout_seconds),

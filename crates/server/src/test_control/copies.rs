@@ -12,6 +12,7 @@ use zenobe_engine::schema::Namespace;
 use super::forks::Environment;
 use super::snapshots::Remembered;
 use super::{ControlError, TestControl};
+use crate::admin::Surroundings;
 use crate::instance::Instance;
 use crate::serve;
 use crate::triggers::Triggers;
@@ -53,7 +54,8 @@ impl TestControl {
         let triggers = serve::start_triggers(settings, &database).await?;
         self.states.clear();
         self.rules.reset();
-        let instance = Instance::new(database, triggers, clock, self.this.clone(), None);
+        let surroundings = Surroundings::of(settings, self.this.clone());
+        let instance = Instance::new(database, triggers, clock, surroundings);
         *self.instance.write() = Arc::new(instance);
         drop(alone);
         if let Err(error) = former.database.close().await {
@@ -86,7 +88,9 @@ impl TestControl {
         let options = serve::database_options(settings, address, clock.as_ref(), Some(&rules));
         let database = remembered.snapshot.open(options).await?;
         let triggers = Triggers::idle(database.engine().clone(), database.api().clone());
-        let instance = |this| Instance::new(database, triggers, clock, this, None);
+        let this_environment = environment.clone();
+        let surroundings = |this| Surroundings::of(&this_environment.settings, this);
+        let instance = |this| Instance::new(database, triggers, clock, surroundings(this));
         let (snapshots, forks) = (self.snapshots.clone(), self.forks.clone());
         let control = TestControl::assemble(environment, instance, rules, None, snapshots, forks);
         Ok(self.forks.serve(control, listener, address))

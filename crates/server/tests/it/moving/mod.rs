@@ -3,6 +3,7 @@
 pub mod content;
 mod offline;
 mod online;
+mod permission;
 
 use std::path::Path;
 use std::process::{Command, Output};
