@@ -6,7 +6,7 @@
 mod messages;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -67,6 +67,16 @@ struct Traffic {
     statements: watch::Sender<usize>,
     /// No answer gets through before this many statements were sent.
     held_until: AtomicUsize,
+    /// So many bytes may still be sent before the network falls silent.
+    bytes_left: AtomicU64,
+    connections: AtomicUsize,
+}
+
+impl Traffic {
+    fn may_send(&self, bytes: usize) -> bool {
+        let take = |left: u64| left.checked_sub(bytes as u64);
+        self.bytes_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).is_ok()
+    }
 }
 
 const COMMIT: &[u8] = b"COMMIT\0";
@@ -88,11 +98,21 @@ impl Proxy {
         let port = listener.local_addr().expect("its address").port();
         let fault = Arc::new(watch::Sender::new(Fault::None));
         let statements = watch::Sender::new(0);
-        let traffic = Arc::new(Traffic { statements, held_until: AtomicUsize::new(0) });
+        let traffic = Arc::new(Traffic {
+            statements,
+            held_until: AtomicUsize::new(0),
+            bytes_left: AtomicU64::new(u64::MAX),
+            connections: AtomicUsize::new(0),
+        });
         let (faults, shared) = (Arc::clone(&fault), Arc::clone(&traffic));
         runtime.spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                tokio::spawn(serve(client, target, Arc::clone(&faults), Arc::clone(&shared)));
+                let (faults, shared) = (Arc::clone(&faults), Arc::clone(&shared));
+                shared.connections.fetch_add(1, Ordering::SeqCst);
+                tokio::spawn(async move {
+                    serve(client, target, faults, Arc::clone(&shared)).await;
+                    shared.connections.fetch_sub(1, Ordering::SeqCst);
+                });
             }
         });
         Proxy { port, target, fault, traffic, runtime: Some(runtime) }
@@ -122,6 +142,26 @@ impl Proxy {
         self.traffic.held_until.store(statements, Ordering::SeqCst);
         // Answers that wait look again.
         self.traffic.statements.send_modify(|_| ());
+    }
+
+    /// Lets this many bytes more pass to the server, and then nothing ([`Fault::Silent`]).
+    pub fn silence_after(&self, bytes: u64) {
+        self.traffic.bytes_left.store(bytes, Ordering::SeqCst);
+    }
+
+    pub fn is_silent(&self) -> bool {
+        *self.fault.borrow() == Fault::Silent
+    }
+
+    /// Ends all connections, with what is under way, and lets new ones pass.
+    pub fn reset(&self) {
+        self.set(Fault::Down);
+        self.silence_after(u64::MAX);
+        // Whoever listens to the network sees that it was down, and not only that it is up again.
+        while self.traffic.connections.load(Ordering::SeqCst) > 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.set(Fault::None);
     }
 
     pub fn has_struck(&self) -> bool {
@@ -201,6 +241,15 @@ async fn ask(
             _ = network.wait_for(|fault| *fault == Fault::Down) => return,
         };
         let Ok(count @ 1..) = read else { return };
+        if !traffic.may_send(count) {
+            fault.send_if_modified(|fault| {
+                let is_up = *fault != Fault::Down;
+                if is_up {
+                    *fault = Fault::Silent;
+                }
+                is_up
+            });
+        }
         if !is_open(&mut network, |fault| fault != Fault::Silent).await {
             return;
         }

@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 
 use serde_json::{Value, json};
-use zenobe_testing::{Client, Postgres, Process, ServerProcess, TemporaryDirectory, wait_until};
+use zenobe_testing::{
+    Client, Postgres, Process, Proxy, ServerProcess, TemporaryDirectory, wait_until,
+};
 
 use super::{
     content, create_plain_table, name, refuse, rows, scan, serve, serve_command, succeed, text,
@@ -25,6 +27,11 @@ struct Load {
 
 impl Load {
     fn start(address: SocketAddr) -> Load {
+        Load::on(address, 40)
+    }
+
+    /// On this many items per client.
+    fn on(address: SocketAddr, items: u64) -> Load {
         let stop: &'static AtomicBool = Box::leak(Box::default());
         let acknowledged: &'static AtomicUsize = Box::leak(Box::default());
         let writer = |number: usize| {
@@ -35,7 +42,7 @@ impl Load {
                     if stop.load(Ordering::SeqCst) {
                         break;
                     }
-                    let key = format!("{number}/{}", step % 40);
+                    let key = format!("{number}/{}", step % items);
                     if let Err(error) = step_once(&mut client, &mut ledger, &key, step) {
                         return (ledger, Some(error));
                     }
@@ -195,6 +202,34 @@ fn a_server_moves_itself_under_load() {
     server.stop();
 }
 
+/// Few items with many earlier versions, and more by the moment: the move copies what is new, not all of them again.
+#[test]
+fn items_with_long_histories_move_under_load() {
+    let directory = TemporaryDirectory::new("move-history");
+    let here = directory.path().join("here");
+    let here = text(&here);
+    let there = &Postgres::shared().database();
+    let server = serve(here);
+    let mut client = server.client();
+    create_plain_table(&mut client, "counters");
+    let recovery = json!({"PointInTimeRecoveryEnabled": true});
+    let enable = json!({"TableName": "counters", "PointInTimeRecoverySpecification": recovery});
+    client.expect("UpdateContinuousBackups", &enable);
+    let load = Load::on(server.address(), 1);
+    load.wait(2_000);
+    succeed(&mut move_online(&server, there));
+    load.wait(100);
+    let (ledger, errors) = load.end();
+    assert_eq!(errors, [""; 0]);
+    assert_eq!(counted(&mut client), ledger);
+    // Every write has left a version, but for the first of each item.
+    let writes: u64 = ledger.values().sum();
+    let status = client.send("GET", "/_zenobe/status", &[], b"").unwrap().body;
+    let versions = status["history"][0]["versions"].as_u64().unwrap_or_default();
+    assert!(versions >= writes - ledger.len() as u64, "{writes} writes, but {status}");
+    server.stop();
+}
+
 /// The server goes on as before, and the same command can be run again.
 #[test]
 fn a_server_that_is_killed_while_it_moves_keeps_everything() {
@@ -207,13 +242,18 @@ fn a_server_that_is_killed_while_it_moves_keeps_everything() {
     create_plain_table(&mut client, "counters");
     fill(&mut client, 40);
     let load = Load::start(server.address());
-    let mut moving = Process::start(&mut move_online(&server, there)).unwrap();
-    wait_until(|| rows(there) > 200 || moving.ended().is_some());
-    assert!(moving.ended().is_none(), "it was too fast: {}", moving.output().text());
+    // The network falls silent in the middle, so that the move is still under way when the server is killed.
+    let proxy = Proxy::start(Postgres::shared().port);
+    proxy.silence_after(5 << 20);
+    let mut moving = Process::start(&mut move_online(&server, &proxy.url(there))).unwrap();
+    wait_until(|| proxy.is_silent() || moving.ended().is_some());
+    assert!(proxy.is_silent() && rows(there) > 0, "{}", moving.output().text());
+    load.wait(100);
     let stop = load.stop;
     server.kill();
     stop.store(true, Ordering::SeqCst);
     let _ = moving.wait(zenobe_testing::PATIENCE);
+    proxy.reset();
     refuse(&mut serve_command(there), &["unfinished copy of", here]);
 
     // Writers that were cut off are the only ones with errors, and their last write may have happened or not.
