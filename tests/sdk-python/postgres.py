@@ -52,10 +52,29 @@ class Postgres:
         ]
         return subprocess.run(psql, check=True, capture_output=True, text=True).stdout.strip()
 
+    def postmaster(self):
+        with open(os.path.join(self.directory, "data", "postmaster.pid")) as file:
+            return int(file.readline())
+
+    @contextlib.contextmanager
+    def frozen(self):
+        """Stops all processes of the server for a while. Its connections stay open, and nobody answers."""
+        postmaster = self.postmaster()
+        os.kill(postmaster, signal.SIGSTOP)
+        processes = [*children(postmaster), postmaster]
+        try:
+            for process in processes:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGSTOP)
+            yield
+        finally:
+            for process in processes:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGCONT)
+
     def kill(self):
         """Ends the server and all its processes as a power cut would."""
-        with open(os.path.join(self.directory, "data", "postmaster.pid")) as file:
-            postmaster = int(file.readline())
+        postmaster = self.postmaster()
         # Stopped, it starts no more processes, and ends none.
         os.kill(postmaster, signal.SIGSTOP)
         for process in [*children(postmaster), postmaster]:
