@@ -80,6 +80,8 @@ pub enum Error {
     #[error("{0}")]
     Restore(#[from] RestoreError),
     #[error("{0}")]
+    Backup(#[from] BackupError),
+    #[error("{0}")]
     Page(#[from] PageError),
     #[error("{0}")]
     Stream(#[from] StreamError),
@@ -191,8 +193,20 @@ pub enum HistoryError {
     /// Indexes have no history.
     #[error("index {index} as of a time")]
     Index { index: String },
-    #[error("backup {id} not found")]
-    BackupNotFound { id: String },
+}
+
+/// Why a backup can't be made, found or deleted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BackupError {
+    #[error("backup {arn} not found")]
+    NotFound { arn: String },
+    #[error("backup {arn} is being restored")]
+    BeingRestored { arn: String },
+    /// The database made it, and deletes it.
+    #[error("backup {arn} expires by itself")]
+    OfTheSystem { arn: String, expires_at_ms: u64 },
+    #[error("too many backups of the table are being copied")]
+    TooMany,
 }
 
 /// Overrides of a restore that don't fit the table.

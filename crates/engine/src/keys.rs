@@ -136,7 +136,12 @@ impl PrimaryKey {
 
     /// The store key of this item of `table`.
     pub fn item_key(&self, table: &Table) -> Key {
-        keyspace::entry_key(table.item_prefix(), self.hash, &self.bytes)
+        self.item_key_below(table.item_prefix())
+    }
+
+    /// The store key of this item, given the prefix of its table's items.
+    pub fn item_key_below(&self, item_prefix: &[u8]) -> Key {
+        keyspace::entry_key(item_prefix, self.hash, &self.bytes)
     }
 }
 

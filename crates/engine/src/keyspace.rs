@@ -25,6 +25,7 @@ mod kind {
     pub const CATALOG: u8 = b'C';
     pub const STREAM_ROW: u8 = b'D';
     pub const EXPIRY: u8 = b'E';
+    pub const BACKUP_CONTENT: u8 = b'F';
     pub const GLOBAL_INDEX: u8 = b'G';
     pub const HEALTH: u8 = b'H';
     pub const TABLE_ID_SEQUENCE: u8 = b'I';
@@ -241,6 +242,38 @@ pub fn backups_prefix() -> Key {
     Key::from_static(&[kind::BACKUP])
 }
 
+/// The table's name and the id in a key made by [`backup_row`], given the namespace's prefix.
+pub fn parts_of_backup_row(prefix: &[u8], key: &[u8]) -> Option<(String, String)> {
+    let (table, rest) = take_text(key.strip_prefix(prefix)?)?;
+    let (id, rest) = take_text(rest)?;
+    rest.is_empty().then_some((table, id))
+}
+
+/// `'F' text(account) text(region) text(table) text(id)`: what belongs to a backup alone.
+pub fn backup_content_prefix(namespace: &Namespace, table: &str, id: &str) -> Key {
+    let mut key = namespace_key(kind::BACKUP_CONTENT, namespace);
+    push_text(&mut key, table);
+    push_text(&mut key, id);
+    key.into()
+}
+
+/// `content 's'`: the key of an empty row that ends with the stamp of the commit that made the
+/// backup.
+pub fn backup_stamp_prefix(content: &[u8]) -> Key {
+    [content, b"s"].concat().into()
+}
+
+/// `content 'c'`: the chunks of a backup that has been copied.
+pub fn backup_chunks_prefix(content: &[u8]) -> Key {
+    [content, b"c"].concat().into()
+}
+
+/// `content 'c' hash(pk) pk sk`: a chunk, under the key of its first item. `item_key` is the item's
+/// key in the table.
+pub fn backup_chunk(content: &[u8], item_key: &[u8]) -> Key {
+    [content, b"c", &item_key[ITEM_PREFIX_LENGTH..]].concat().into()
+}
+
 const ITEM_PREFIX_LENGTH: usize = 1 + 8;
 const INDEX_PREFIX_LENGTH: usize = 1 + 8 + 4;
 const EXPIRY_PREFIX_LENGTH: usize = 1 + 8;
@@ -446,16 +479,8 @@ pub fn table_row(namespace: &Namespace, name: &str) -> Key {
 
 /// The table name in a key made by [`table_row`], given the namespace's prefix.
 pub fn table_name_of_row(prefix: &[u8], key: &[u8]) -> Option<String> {
-    let text = key.strip_prefix(prefix)?.strip_suffix(&[0x00, 0x01])?;
-    let mut name = Vec::with_capacity(text.len());
-    let mut bytes = text.iter();
-    while let Some(&byte) = bytes.next() {
-        name.push(byte);
-        if byte == 0 && bytes.next() != Some(&0xFF) {
-            return None;
-        }
-    }
-    String::from_utf8(name).ok()
+    let (name, rest) = take_text(key.strip_prefix(prefix)?)?;
+    rest.is_empty().then_some(name)
 }
 
 /// `'C' text(account) text(region)`: the definitions of a namespace, sorted by name.
@@ -605,6 +630,26 @@ fn push_text(key: &mut Vec<u8>, text: &str) {
     key.extend_from_slice(&[0x00, 0x01]);
 }
 
+/// A text pushed by [`push_text`], and what follows it.
+fn take_text(bytes: &[u8]) -> Option<(String, &[u8])> {
+    let mut text = Vec::new();
+    let mut rest = bytes;
+    loop {
+        let (&byte, after) = rest.split_first()?;
+        rest = after;
+        if byte == 0 {
+            let (&escape, after) = rest.split_first()?;
+            rest = after;
+            match escape {
+                0xFF => {}
+                0x01 => return Some((String::from_utf8(text).ok()?, rest)),
+                _ => return None,
+            }
+        }
+        text.push(byte);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -644,6 +689,7 @@ mod tests {
             lease_row("work"),
             undo_prefix(table, 1),
             backup_row(&here, "t", "id"),
+            backup_content_prefix(&here, "t", "id"),
             job_row(&here, "import", "1"),
         ];
         let mut first_bytes: Vec<u8> = keys.iter().map(|key| key[0]).collect();
@@ -691,6 +737,10 @@ mod tests {
         assert_eq!(parts_of_undo(&item_prefix(table), &undo[..20]), None);
         check(trim_progress(table), b"B\0\0\0\0\0\0\x01\x02\xFF\xFF\xFF\xFF");
         check(backup_row(&here, "t", "i"), b"P1\0\x01r\0\x01t\0\x01i\0\x01");
+        let content = backup_content_prefix(&here, "t", "i");
+        check(backup_stamp_prefix(&content), b"F1\0\x01r\0\x01t\0\x01i\0\x01s");
+        check(backup_chunks_prefix(&content), b"F1\0\x01r\0\x01t\0\x01i\0\x01c");
+        check(backup_chunk(&content, &item), b"F1\0\x01r\0\x01t\0\x01i\0\x01c0123456789abcdefps");
     }
 
     /// The hash of AWS's recorded example, `user#1`, and the tie-break of (`u1`, `2026`).
@@ -729,6 +779,20 @@ mod tests {
         assert!(
             !KeyRange::prefix(namespace_tables_prefix(&here)).contains(&table_row(&short, "t"))
         );
+    }
+
+    #[test]
+    fn the_row_of_a_backup_names_its_table() {
+        let here = namespace("1", "r");
+        let prefix = namespace_backups_prefix(&here);
+        for (table, id) in [("t", "i"), ("t\0u", ""), ("", "\0")] {
+            let row = backup_row(&here, table, id);
+            let parts = parts_of_backup_row(&prefix, &row).unwrap();
+            assert_eq!((parts.0.as_str(), parts.1.as_str()), (table, id));
+            assert_eq!(parts_of_backup_row(&prefix, &row[..row.len() - 1]), None);
+        }
+        let other = backup_row(&namespace("1", "rr"), "t", "i");
+        assert_eq!(parts_of_backup_row(&prefix, &other), None);
     }
 
     #[test]

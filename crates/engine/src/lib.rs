@@ -151,6 +151,7 @@ impl Engine {
             announcements: Announcements::default(),
             jobs: Jobs::default(),
         });
+        engine.add_job_handler(Arc::new(backups::BackupHandler));
         engine.add_job_handler(Arc::new(restore::RestoreHandler));
         Ok(engine)
     }

@@ -52,11 +52,14 @@ impl Fields {
         EncodedItem::encode(&self.0).as_bytes().clone()
     }
 
-    /// Rejects a row that only another version understands.
-    pub(crate) fn check_format(&mut self, what: &str, expected: u64) -> Result<()> {
+    /// Rejects a row that only a later version understands. `newest` is the last format that this
+    /// one does.
+    pub(crate) fn check_format(&mut self, what: &str, newest: u64) -> Result<()> {
         match self.take_number("format")? {
-            format if format == expected => Ok(()),
-            format => Err(corrupt(format!("{what} has format {format}, expected {expected}"))),
+            format if (1..=newest).contains(&format) => Ok(()),
+            format => {
+                Err(corrupt(format!("{what} has format {format}, expected at most {newest}")))
+            }
         }
     }
 

@@ -200,7 +200,9 @@ pub struct TableDefinition {
     pub ttl_indexed: bool,
     /// Point-in-time recovery, while it is on.
     pub history: Option<HistorySettings>,
-    /// How often it has been switched on.
+    /// Backups that are still being copied.
+    pub holds: Vec<Hold>,
+    /// How many eras of undo rows there have been ([`TableDefinition::undo_era`]).
     pub history_eras: u32,
     /// Set while a job fills the new table, which is not ready until then.
     pub filling: Option<Filling>,
@@ -226,15 +228,32 @@ pub struct RestoreSource {
 /// Point-in-time recovery: while it is on, every change keeps the image that it replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HistorySettings {
-    /// Distinguishes the times that it was switched on. What an earlier era kept is of no use to a
-    /// later one, which knows nothing of the changes in between.
+    /// Distinguishes the times in which changes were kept. What an earlier era kept is of no use to
+    /// a later one, which knows nothing of the changes in between.
     pub era: u32,
     /// The first moment that can be restored, unless it is longer ago than the period.
     pub since_ms: u64,
     pub period_days: u32,
 }
 
+/// A backup that still needs the undo rows since it was made, because its items have not been copied
+/// yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hold {
+    pub era: u32,
+    /// The backup's id.
+    pub backup: String,
+}
+
 impl TableDefinition {
+    /// The era whose undo rows every change writes, while there is a use for them. Point-in-time
+    /// recovery and all holds share one era: whoever comes first opens it, and who goes last ends
+    /// it.
+    pub fn undo_era(&self) -> Option<u32> {
+        let recovery = self.history.as_ref().map(|history| history.era);
+        recovery.or(self.holds.first().map(|hold| hold.era))
+    }
+
     pub fn indexes(&self) -> impl Iterator<Item = &IndexDefinition> {
         self.local_indexes.iter().chain(&self.global_indexes)
     }

@@ -1,6 +1,6 @@
 //! Texts about point-in-time recovery, restores and backups.
 
-use zenobe_engine::error::{Error, HistoryError, RestoreError};
+use zenobe_engine::error::{BackupError, Error, HistoryError, RestoreError};
 
 use super::engine::{Subject, engine_error, max_request_units};
 use super::{SUBSCRIBER, texts};
@@ -27,6 +27,7 @@ texts! {
     }
     BackupInUse, "" => {
         backup_in_use(arn: &str) "Backup is being used to restore another table: {arn}";
+        backup_being_restored(arn: &str) "Backup is being used to restore table: {arn}";
     }
     BackupNotFound, "" => {
         backup_not_found(arn: &str) "Backup not found: {arn}";
@@ -52,6 +53,8 @@ texts! {
             UseLatestRestorableTime";
         system_backup(arn: &str, expiry: &str) "User is not allowed to delete the system backup \
             with arn {arn}. It will automatically expire on {expiry}";
+        cross_region_encryption()
+            "sseSpecificationOverride must be provided for cross-region restores";
         start_arn_region()
             "The supplied ExclusiveStartBackupArn does not match the region";
         on_demand_maximum_range(member: &str)
@@ -71,6 +74,8 @@ texts! {
     }
     LimitExceeded, SUBSCRIBER => {
         too_many_restores() "Only 50 restore operations can be done simultaneously";
+        // Our own; AWS's limit is not recorded.
+        too_many_backups() "Only 50 backups of a table can be created simultaneously";
     }
     // Reading the past is our own, and so are these.
     Validation, "" => {
@@ -110,7 +115,18 @@ pub(super) fn history_error(error: &HistoryError, subject: Subject<'_>) -> ApiEr
             }
         }
         HistoryError::Index { index } => as_of_index(index),
-        HistoryError::BackupNotFound { id } => backup_not_found(id),
+    }
+}
+
+/// `given` is the ARN in the request, if that is what the text names.
+pub(crate) fn backup_fault(error: &BackupError, given: Option<&str>) -> ApiError {
+    match error {
+        BackupError::NotFound { arn } => backup_not_found(given.unwrap_or(arn)),
+        BackupError::BeingRestored { arn } => backup_being_restored(given.unwrap_or(arn)),
+        BackupError::OfTheSystem { arn, expires_at_ms } => {
+            system_backup(given.unwrap_or(arn), &seconds(*expires_at_ms))
+        }
+        BackupError::TooMany => too_many_backups(),
     }
 }
 

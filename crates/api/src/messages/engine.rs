@@ -55,6 +55,7 @@ pub(crate) fn engine_error(error: Error, subject: Subject<'_>) -> ApiError {
         Error::CollectionTooLarge => collection_too_large(),
         Error::History(error) => backup::history_error(&error, subject),
         Error::Restore(error) => backup::restore_error(&error),
+        Error::Backup(error) => backup::backup_fault(&error, None),
         Error::Page(error) => page_error(error),
         Error::Stream(error) => stream::stream_error(error, "", ""),
 

@@ -1,10 +1,9 @@
-//! ListBackups, DescribeBackup and DeleteBackup. The only backups are those that the database makes by itself when a table
-//! with point-in-time recovery is deleted.
+//! CreateBackup, ListBackups, DescribeBackup and DeleteBackup.
 
-use zenobe_engine::backups::{Backup, backup_arn};
-use zenobe_engine::command::TableName;
-use zenobe_engine::error::{Error, HistoryError};
+use zenobe_engine::backups::{Backup, ListBackups};
+use zenobe_engine::error::Error;
 
+use super::backup_arn::{BackupArn, constrain_backup_arn, constrain_length};
 use super::enumerations::{BACKUP_TYPE_FILTER, BILLING_MODE, BackupTypeFilter};
 use super::get_shard_iterator::WireTimestamp;
 use crate::constraints::{TableNameRule, Violations};
@@ -12,10 +11,31 @@ use crate::error::ApiError;
 use crate::json::Writer;
 use crate::json::decode::{request, shape};
 use crate::messages::backup as messages;
-use crate::render::{write_features, write_key_schema};
+use crate::render::{write_features, write_key_schema, write_on_demand_maxima};
 use crate::{Context, Reply};
 
 const LIMIT_MAX: i64 = 100;
+
+pub(crate) async fn create(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
+    let input: CreateBackupInput = request(body)?;
+    let table = context.table_name(input.table_name.as_deref(), TableNameRule::Settings)?;
+    let mut violations = Violations::new();
+    let given = input.backup_name.is_some();
+    let name = violations.required(input.backup_name, "backupName");
+    if given {
+        violations.name(&name, "backupName");
+    }
+    violations.finish()?;
+    let created = context.engine.create_backup(&table, &name).await;
+    let backup = created.map_err(|error| context.backup(error))?;
+    let mut writer = Writer::new();
+    writer.object(|writer| {
+        writer.name("BackupDetails").object(|writer| {
+            write_details(writer, &backup, &backup.arn(), "CREATING");
+        });
+    });
+    Ok(Reply(writer.finish()))
+}
 
 pub(crate) async fn list(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
     let input: ListBackupsInput = request(body)?;
@@ -25,6 +45,9 @@ pub(crate) async fn list(context: &Context<'_>, body: &[u8]) -> Result<Reply, Ap
     }
     let filter =
         violations.enumeration(input.backup_type.as_deref(), "backupType", &BACKUP_TYPE_FILTER);
+    if let Some(arn) = &input.exclusive_start_backup_arn {
+        constrain_length(arn, "exclusiveStartBackupArn", &mut violations);
+    }
     violations.finish()?;
     let table = match input.table_name.as_deref() {
         Some(given) => Some(context.table_name(Some(given), TableNameRule::Settings)?),
@@ -37,24 +60,22 @@ pub(crate) async fn list(context: &Context<'_>, body: &[u8]) -> Result<Reply, Ap
     }
     let start = input.exclusive_start_backup_arn.as_deref().map(|arn| start(context, arn));
     let start = start.transpose()?;
-    let shows_system = matches!(filter, Some(BackupTypeFilter::System | BackupTypeFilter::All));
-    let found = context.engine.backups(context.namespace).await;
-    let mut found = found.map_err(|error| context.backup(error))?;
-    found.retain(|backup| {
-        let is_named = table.as_ref().is_none_or(|table| table.name == backup.definition.name);
-        let is_timely = (lower_ms..upper_ms).contains(&backup.created_at_ms);
-        // Ids begin with the time of their creation.
-        let is_after = start.as_ref().is_none_or(|start| backup.place() > start.place());
-        shows_system && is_named && is_timely && is_after
-    });
-    found.sort_by(|left, right| left.place().cmp(&right.place()));
-    let limit = input.limit.map_or(LIMIT_MAX as usize, |limit| limit.unsigned_abs() as usize);
-    let has_more = found.len() > limit;
-    found.truncate(limit);
+    let filter = filter.unwrap_or(BackupTypeFilter::User);
+    let wanted = ListBackups {
+        namespace: context.namespace,
+        table: table.as_ref().map(|table| &*table.name),
+        users: matches!(filter, BackupTypeFilter::User | BackupTypeFilter::All),
+        systems: matches!(filter, BackupTypeFilter::System | BackupTypeFilter::All),
+        created_at_ms: lower_ms..upper_ms,
+        after: start.as_ref().map(|start| (&*start.id, &*start.table.name)),
+        limit: input.limit.map_or(LIMIT_MAX as usize, |limit| limit.unsigned_abs() as usize),
+    };
+    let found = context.engine.list_backups(&wanted).await;
+    let found = found.map_err(|error| context.backup(error))?;
     let mut writer = Writer::new();
     writer.object(|writer| {
-        writer.name("BackupSummaries").array(&found, write_summary);
-        if let Some(last) = found.last().filter(|_| has_more) {
+        writer.name("BackupSummaries").array(&found.backups, write_summary);
+        if let Some(last) = found.backups.last().filter(|_| found.has_more) {
             writer.name("LastEvaluatedBackupArn").string(&last.arn());
         }
     });
@@ -62,19 +83,25 @@ pub(crate) async fn list(context: &Context<'_>, body: &[u8]) -> Result<Reply, Ap
 }
 
 pub(crate) async fn describe(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
-    let backup = find(context, body).await?;
-    let mut writer = Writer::new();
-    writer.object(|writer| write_description(writer.name("BackupDescription"), &backup));
-    Ok(Reply(writer.finish()))
+    let (arn, BackupArn { table, id }) = named(context, body)?;
+    let backup = context.engine.backup(&table, &id).await;
+    let backup = backup.map_err(|error| fault(context, error, &arn))?;
+    Ok(render_description(&backup, &arn, "AVAILABLE"))
 }
 
-/// The database's own backups expire by themselves.
 pub(crate) async fn delete(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
-    let backup = find(context, body).await?;
-    Err(messages::system_backup(&backup.arn(), &messages::seconds(backup.expires_at_ms)))
+    let (arn, BackupArn { table, id }) = named(context, body)?;
+    let deleted = context.engine.delete_backup(&table, &id).await;
+    let backup = deleted.map_err(|error| fault(context, error, &arn))?;
+    Ok(render_description(&backup, &arn, "DELETED"))
 }
 
 shape! {
+    struct CreateBackupInput {
+        "TableName" => table_name: String,
+        "BackupName" => backup_name: String,
+    }
+
     struct ListBackupsInput {
         "TableName" => table_name: String,
         "Limit" => limit: i32,
@@ -98,80 +125,34 @@ fn start(context: &Context<'_>, arn: &str) -> Result<BackupArn, ApiError> {
     }
 }
 
-/// The backup that a request names.
-async fn find(context: &Context<'_>, body: &[u8]) -> Result<Backup, ApiError> {
+/// The backup that a request names, with its ARN as it is given: answers repeat it.
+fn named(context: &Context<'_>, body: &[u8]) -> Result<(String, BackupArn), ApiError> {
     let input: BackupInput = request(body)?;
     let mut violations = Violations::new();
     let arn = constrain_backup_arn(input.backup_arn, &mut violations);
     violations.finish()?;
-    let BackupArn { table, id } = BackupArn::parse(context, &arn)?;
-    context.engine.backup(&table, &id).await.map_err(|error| match error {
-        Error::History(HistoryError::BackupNotFound { .. }) => messages::backup_not_found(&arn),
+    let parts = BackupArn::parse(context, &arn)?.here(context);
+    Ok((arn, parts))
+}
+
+fn fault(context: &Context<'_>, error: Error, given: &str) -> ApiError {
+    match error {
+        Error::Backup(error) => messages::backup_fault(&error, Some(given)),
         error => context.backup(error),
-    })
-}
-
-pub(crate) fn constrain_backup_arn(arn: Option<String>, violations: &mut Violations) -> String {
-    let given = arn.is_some();
-    let arn = violations.required(arn, "backupArn");
-    if given {
-        violations.length(&arn, "backupArn", 37, 1024);
-    }
-    arn
-}
-
-/// The parts of `arn:aws:dynamodb:<region>:<account>:table/<table>/backup/<id>`.
-pub(crate) struct BackupArn {
-    pub(crate) table: TableName,
-    pub(crate) id: String,
-}
-
-impl BackupArn {
-    pub(crate) fn parse(context: &Context<'_>, arn: &str) -> Result<BackupArn, ApiError> {
-        let parts: Vec<&str> = arn.splitn(6, ':').collect();
-        let ["arn", partition, service, region, account, resource] = parts[..] else {
-            return Err(messages::invalid_backup_arn());
-        };
-        let resource: Vec<&str> = resource.split('/').collect();
-        let ["table", table, "backup", id] = resource[..] else {
-            return Err(messages::invalid_backup_arn());
-        };
-        if (partition, service) != ("aws", "dynamodb") || region != context.namespace.region {
-            return Err(messages::backup_arn_not_valid());
-        }
-        if account != context.namespace.account {
-            return Err(messages::access_denied());
-        }
-        let table = TableName { namespace: context.namespace.clone(), name: table.to_owned() };
-        Ok(BackupArn { table, id: id.to_owned() })
-    }
-
-    fn place(&self) -> (&str, &str) {
-        (&self.id, &self.table.name)
     }
 }
 
-/// Where a backup stands in a list: by the time of its creation.
-trait Place {
-    fn place(&self) -> (&str, &str);
-}
-
-impl Place for Backup {
-    fn place(&self) -> (&str, &str) {
-        (&self.id, &self.definition.name)
-    }
-}
-
-fn write_details(writer: &mut Writer, backup: &Backup) {
-    let definition = &backup.definition;
-    let arn = backup_arn(&definition.namespace, &definition.name, &backup.id);
-    writer.name("BackupArn").string(&arn);
-    writer.name("BackupName").string(&backup.name());
+fn write_details(writer: &mut Writer, backup: &Backup, arn: &str, status: &str) {
+    let expires_at_ms = backup.expires_at_ms();
+    writer.name("BackupArn").string(arn);
+    writer.name("BackupName").string(&backup.name);
     writer.name("BackupSizeBytes").integer(backup.statistics.size_bytes);
-    writer.name("BackupStatus").string("AVAILABLE");
-    writer.name("BackupType").string("SYSTEM");
+    writer.name("BackupStatus").string(status);
+    writer.name("BackupType").string(if expires_at_ms.is_some() { "SYSTEM" } else { "USER" });
     writer.name("BackupCreationDateTime").timestamp(backup.created_at_ms);
-    writer.name("BackupExpiryDateTime").timestamp(backup.expires_at_ms);
+    if let Some(expires_at_ms) = expires_at_ms {
+        writer.name("BackupExpiryDateTime").timestamp(expires_at_ms);
+    }
 }
 
 fn write_summary(writer: &mut Writer, backup: &Backup) {
@@ -180,14 +161,23 @@ fn write_summary(writer: &mut Writer, backup: &Backup) {
         writer.name("TableName").string(&definition.name);
         writer.name("TableId").string(&definition.uuid);
         writer.name("TableArn").string(&definition.arn());
-        write_details(writer, backup);
+        write_details(writer, backup, &backup.arn(), "AVAILABLE");
     });
 }
 
-fn write_description(writer: &mut Writer, backup: &Backup) {
+fn render_description(backup: &Backup, arn: &str, status: &str) -> Reply {
+    let mut writer = Writer::new();
+    writer.object(|writer| {
+        write_description(writer.name("BackupDescription"), backup, arn, status);
+    });
+    Reply(writer.finish())
+}
+
+fn write_description(writer: &mut Writer, backup: &Backup, arn: &str, status: &str) {
     let definition = &backup.definition;
     writer.object(|writer| {
-        writer.name("BackupDetails").object(|writer| write_details(writer, backup));
+        let details = writer.name("BackupDetails");
+        details.object(|writer| write_details(writer, backup, arn, status));
         writer.name("SourceTableDetails").object(|writer| {
             writer.name("TableName").string(&definition.name);
             writer.name("TableId").string(&definition.uuid);
@@ -199,6 +189,7 @@ fn write_description(writer: &mut Writer, backup: &Backup) {
                 writer.name("ReadCapacityUnits").integer(definition.throughput.read_units);
                 writer.name("WriteCapacityUnits").integer(definition.throughput.write_units);
             });
+            write_on_demand_maxima(writer, &definition.throughput, (false, false));
             writer.name("ItemCount").integer(backup.statistics.item_count);
             writer.name("BillingMode").string(BILLING_MODE.name_of(&definition.billing_mode));
         });

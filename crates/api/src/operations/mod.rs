@@ -3,6 +3,7 @@
 //! `operations!` lists them: it decides which names a client can call and which function handles
 //! each. The modules are declared beside it, because rustfmt doesn't see what a macro declares.
 
+mod backup_arn;
 mod backups;
 mod batch_execute_statement;
 mod batch_get_item;
@@ -161,7 +162,7 @@ operations! {
         BatchGetItem => batch_get_item::handle, Batch;
         BatchWriteItem => batch_write_item::handle, Small;
         CancelBulkOperation => bulk_operations::cancel, Small;
-        CreateBackup;
+        CreateBackup => backups::create, Small;
         CreateGlobalTable => legacy_global_tables::create, Small;
         CreateTable => create_table::handle, Small;
         DeleteBackup => backups::delete, Small;

@@ -1,13 +1,12 @@
 //! RestoreTableToPointInTime and RestoreTableFromBackup.
 
 use zenobe_engine::command::TableName;
-use zenobe_engine::error::{Error, HistoryError};
 use zenobe_engine::restore::{
     IndexOverride, RestoreFrom, RestoreOverrides, RestoreTable, RestoreTime,
 };
 use zenobe_engine::schema::TableDescription;
 
-use super::backups::{BackupArn, constrain_backup_arn};
+use super::backup_arn::{BackupArn, constrain_backup_arn};
 use super::enumerations::{BILLING_MODE, KeyType};
 use super::get_shard_iterator::WireTimestamp;
 use super::table_input::encryption::EncryptionInput;
@@ -70,8 +69,15 @@ pub(crate) async fn from_backup(context: &Context<'_>, body: &[u8]) -> Result<Re
     let overrides = overrides.constrain(&mut violations);
     violations.finish()?;
     let BackupArn { table, id } = BackupArn::parse(context, &arn)?;
+    let overrides = overrides?;
+    if table.namespace != *context.namespace && overrides.encryption.is_none() {
+        // A backup that does not exist is reported first.
+        let found = context.engine.backup(&table, &id).await;
+        found.map_err(|error| context.backup(error))?;
+        return Err(backup::cross_region_encryption());
+    }
     let source = RestoreFrom::Backup { table, id };
-    restore(context, source, target, overrides?).await
+    restore(context, source, target, overrides).await
 }
 
 shape! {
@@ -211,19 +217,8 @@ async fn restore(
     overrides: RestoreOverrides,
 ) -> Result<Reply, ApiError> {
     let target = TableName { namespace: context.namespace.clone(), name: target };
-    let backup_arn = match &source {
-        RestoreFrom::Backup { table, id } => {
-            Some(zenobe_engine::backups::backup_arn(&table.namespace, &table.name, id))
-        }
-        RestoreFrom::Table { .. } => None,
-    };
     let restored = context.engine.restore_table(RestoreTable { source, target, overrides }).await;
-    let restored = restored.map_err(|error| match (&error, &backup_arn) {
-        (Error::History(HistoryError::BackupNotFound { .. }), Some(arn)) => {
-            backup::backup_not_found(arn)
-        }
-        _ => context.backup(error),
-    })?;
+    let restored = restored.map_err(|error| context.backup(error))?;
     Ok(render(&restored, context.engine.clock().now_ms()))
 }
 

@@ -14,6 +14,6 @@ pub(crate) use item_collection::{write_item_collection, write_item_collections_m
 pub(crate) use item_responses::write_item_responses_member;
 pub(crate) use table_description::{
     Presentation, ShownWarmThroughput, write_deleted_table, write_features, write_key_schema,
-    write_table,
+    write_on_demand_maxima, write_table,
 };
 pub(crate) use write_outcome::{write_reply, write_reply_with_old};

@@ -191,7 +191,12 @@ fn write_billing_mode(writer: &mut Writer, definition: &TableDefinition, shows_s
     });
 }
 
-fn write_on_demand_maxima(writer: &mut Writer, throughput: &Throughput, removed: (bool, bool)) {
+/// The maxima that are set. Those that a request has just removed are shown as -1.
+pub(crate) fn write_on_demand_maxima(
+    writer: &mut Writer,
+    throughput: &Throughput,
+    removed: (bool, bool),
+) {
     let shown = |maximum: Option<u64>, removed: bool| match maximum {
         Some(units) => Some(i64::try_from(units).unwrap_or(i64::MAX)),
         None => removed.then_some(-1),
@@ -385,6 +390,7 @@ fn write_recorded_index(writer: &mut Writer, index: &IndexDefinition) {
                 writer.name("ReadCapacityUnits").integer(index.throughput.read_units);
                 writer.name("WriteCapacityUnits").integer(index.throughput.write_units);
             });
+            write_on_demand_maxima(writer, &index.throughput, (false, false));
         }
     });
 }

@@ -8,13 +8,17 @@ use zenobe_value::{AttributeValue, Attributes};
 use crate::error::Result;
 use crate::row::{Fields, corrupt, into_text, unexpected};
 use crate::schema::{
-    BillingMode, Filling, HistorySettings, IndexDefinition, IndexId, IndexKind, IndexProjection,
-    IndexStatus, KeyAttribute, KeySchema, Namespace, RestoreSource, ScalarType, ShardGeneration,
-    StreamSettings, StreamViewType, TableClass, TableDefinition, TableId, Throughput,
+    BillingMode, Filling, HistorySettings, Hold, IndexDefinition, IndexId, IndexKind,
+    IndexProjection, IndexStatus, KeyAttribute, KeySchema, Namespace, RestoreSource, ScalarType,
+    ShardGeneration, StreamSettings, StreamViewType, TableClass, TableDefinition, TableId,
+    Throughput,
 };
 
 /// Rises when older readers must not touch a row.
 const FORMAT: u64 = 1;
+/// While a backup is being copied, every change must write an undo row. Earlier versions would not,
+/// so they must not write to the table.
+const FORMAT_WITH_HOLDS: u64 = 2;
 const WHAT: &str = "a table's row";
 
 pub(crate) fn encode_row(definition: &TableDefinition) -> Value {
@@ -29,7 +33,8 @@ pub(crate) fn decode_row(row: &[u8]) -> Result<TableDefinition> {
 pub(crate) fn encode(definition: &TableDefinition) -> Fields {
     let TableDefinition { namespace, throughput, .. } = definition;
     let mut fields = Fields::default();
-    fields.number("format", FORMAT);
+    let has_holds = !definition.holds.is_empty();
+    fields.number("format", if has_holds { FORMAT_WITH_HOLDS } else { FORMAT });
     fields.number("id", definition.id.0);
     fields.text("uuid", &definition.uuid);
     fields.text("account", &namespace.account);
@@ -66,6 +71,9 @@ pub(crate) fn encode(definition: &TableDefinition) -> Fields {
     if let Some(history) = &definition.history {
         fields.map("history", encode_history(history));
     }
+    if has_holds {
+        fields.list("holds", definition.holds.iter().map(encode_hold));
+    }
     if definition.history_eras > 0 {
         fields.number("history_eras", u64::from(definition.history_eras));
     }
@@ -90,6 +98,18 @@ fn decode_history(attributes: Attributes) -> Result<HistorySettings> {
         since_ms: fields.take_number("since_ms")?,
         period_days: fields.take_u32("period_days")?,
     })
+}
+
+fn encode_hold(hold: &Hold) -> Attributes {
+    let mut fields = Fields::default();
+    fields.number("era", u64::from(hold.era));
+    fields.text("backup", &hold.backup);
+    fields.0
+}
+
+fn decode_hold(attributes: Attributes) -> Result<Hold> {
+    let mut fields = Fields(attributes);
+    Ok(Hold { era: fields.take_u32("era")?, backup: fields.take_text("backup")? })
 }
 
 fn encode_filling(filling: &Filling) -> Attributes {
@@ -122,7 +142,7 @@ fn decode_filling(filling: Attributes) -> Result<Filling> {
 }
 
 pub(crate) fn decode(mut fields: Fields) -> Result<TableDefinition> {
-    fields.check_format(WHAT, FORMAT)?;
+    fields.check_format(WHAT, FORMAT_WITH_HOLDS)?;
     Ok(TableDefinition {
         id: TableId(fields.take_number("id")?),
         uuid: fields.take_text("uuid")?,
@@ -153,6 +173,10 @@ pub(crate) fn decode(mut fields: Fields) -> Result<TableDefinition> {
         ttl_changed_at_ms: fields.take_optional_number("ttl_changed_at_ms")?,
         ttl_indexed: fields.take_flag("ttl_indexed")?,
         history: fields.take_optional_map("history")?.map(decode_history).transpose()?,
+        holds: match fields.0.contains_key("holds") {
+            true => fields.take_list("holds", decode_hold)?,
+            false => Vec::new(),
+        },
         history_eras: match fields.0.contains_key("history_eras") {
             true => fields.take_u32("history_eras")?,
             false => 0,
@@ -369,4 +393,4 @@ fn value_of<T: Copy>(names: Names<T>, name: &str) -> Result<T> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

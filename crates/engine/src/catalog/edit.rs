@@ -61,21 +61,24 @@ impl From<Error> for Refusal {
 
 impl Catalog {
     /// Writes the definition of a new table. `build` gets the table's id once the name is known to
-    /// be free. The batch that it returns is part of the same write.
+    /// be free, and the values of `also`, further keys that the write reads and locks. The batch
+    /// that it returns is part of the same write.
     pub(crate) async fn create(
         &self,
         store: &dyn Store,
         name: &TableName,
         tables_max: u64,
         lease: &Lease,
-        build: impl Fn(TableId) -> Result<Edit> + Send + Sync,
+        also: &[Key],
+        build: impl Fn(TableId, &[Option<Value>]) -> Result<Edit> + Send + Sync,
     ) -> Result<Arc<Table>> {
         let _changing = self.changing.lock().await;
-        let keys = [
+        let own = [
             keyspace::table_row(&name.namespace, &name.name),
             keyspace::table_id_sequence(),
             keyspace::namespace_table_count(&name.namespace),
         ];
+        let keys = [&own[..], also].concat();
         let decide = |reads: &[Option<Value>]| {
             let (guards, reads) = reads.split_at(lease.guards().len());
             lease.check(guards)?;
@@ -87,7 +90,7 @@ impl Catalog {
                 });
             }
             let id = stored_number(reads[1].as_ref())? + 1;
-            let Edit { definition, mut batch } = build(TableId(id))?;
+            let Edit { definition, mut batch } = build(TableId(id), &reads[own.len()..])?;
             let count = stored_number(reads[2].as_ref())?;
             if count >= tables_max {
                 return Err(Error::Limit(LimitError::Tables));
@@ -183,7 +186,7 @@ impl Catalog {
         name: &TableName,
         decide: impl FnMut(&TableDefinition) -> Result<Edit> + Send,
     ) -> Result<Changed> {
-        self.change_under(store, name, &Lease::default(), |_| Vec::new(), decide).await
+        self.change_leased(store, name, &Lease::default(), decide).await
     }
 
     /// Like [`Catalog::change`], for work under a lease.
@@ -192,20 +195,21 @@ impl Catalog {
         store: &dyn Store,
         name: &TableName,
         lease: &Lease,
-        decide: impl FnMut(&TableDefinition) -> Result<Edit> + Send,
+        mut decide: impl FnMut(&TableDefinition) -> Result<Edit> + Send,
     ) -> Result<Changed> {
+        let decide = |before: &TableDefinition, _: &[Option<Value>]| decide(before);
         self.change_under(store, name, lease, |_| Vec::new(), decide).await
     }
 
     /// Like [`Catalog::change`], while `lease` holds. `also` are further keys that the edit's batch
-    /// writes and that other decisions depend on.
+    /// writes and that other decisions depend on; `decide` gets their values.
     pub(crate) async fn change_under(
         &self,
         store: &dyn Store,
         name: &TableName,
         lease: &Lease,
         also: impl Fn(TableId) -> Vec<Key> + Send,
-        mut decide: impl FnMut(&TableDefinition) -> Result<Edit> + Send,
+        mut decide: impl FnMut(&TableDefinition, &[Option<Value>]) -> Result<Edit> + Send,
     ) -> Result<Changed> {
         let _changing = self.changing.lock().await;
         let mut known = self.known(store, name).await?;
@@ -218,7 +222,7 @@ impl Catalog {
                 let (guards, reads) = reads.split_at(lease.guards().len());
                 lease.check(guards)?;
                 let before = stored_definition(reads, &known)?;
-                let Edit { mut definition, mut batch } = decide(&before)?;
+                let Edit { mut definition, mut batch } = decide(&before, &reads[2..])?;
                 if definition == before && batch.is_empty() {
                     return Err(Refusal::Unchanged(Box::new(before)));
                 }

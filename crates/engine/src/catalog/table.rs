@@ -8,7 +8,7 @@ use zenobe_store::{Key, Value};
 
 use crate::command::TableName;
 use crate::keyspace;
-use crate::schema::{HistorySettings, IndexDefinition, IndexKind, TableDefinition, TableId};
+use crate::schema::{IndexDefinition, IndexKind, TableDefinition, TableId};
 
 #[derive(Debug)]
 pub struct Table {
@@ -35,7 +35,7 @@ pub struct StatisticsKeys {
     pub size_bytes: Key,
 }
 
-/// What the undo rows of a table with point-in-time recovery need.
+/// What the undo rows of a table with a history need.
 #[derive(Debug)]
 pub(crate) struct HistoryKeys {
     /// The prefix of every undo row's key.
@@ -48,9 +48,9 @@ pub(crate) struct HistoryKeys {
 }
 
 impl HistoryKeys {
-    fn new(id: TableId, settings: &HistorySettings) -> HistoryKeys {
+    fn new(id: TableId, era: u32) -> HistoryKeys {
         HistoryKeys {
-            prefix: keyspace::undo_prefix(id, settings.era),
+            prefix: keyspace::undo_prefix(id, era),
             clock: keyspace::undo_rows_prefix(id),
             size_bytes: keyspace::history_size_bytes(id),
             count: keyspace::history_count(id),
@@ -111,7 +111,7 @@ impl Table {
             indexes: definition.indexes().map(index_keys).collect(),
             stream_logs: definition.stream.iter().flat_map(|stream| stream.open_logs(id)).collect(),
             expiry_prefix: keyspace::expiry_prefix(id),
-            history: definition.history.as_ref().map(|settings| HistoryKeys::new(id, settings)),
+            history: definition.undo_era().map(|era| HistoryKeys::new(id, era)),
             is_invalid: AtomicBool::new(false),
             definition,
         }

@@ -1,5 +1,5 @@
-//! The undo row of a change, on tables with point-in-time recovery: the image that the change
-//! replaced, stamped in the commit order. [`crate::history`] reads them.
+//! The undo row of a change, on tables with point-in-time recovery or a backup that is being copied:
+//! the image that the change replaced, stamped in the commit order. [`crate::history`] reads them.
 
 use zenobe_store::{Batch, Stamp, Value};
 

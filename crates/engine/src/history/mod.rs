@@ -2,13 +2,15 @@
 //!
 //! While it is on, [`crate::change`] writes an undo row with each change. The rest is here: switching it on and off
 //! ([`settings`]), reading the past ([`past`]), one item's versions ([`versions`]), and trimming what is older than the period
-//! ([`trim`]).
+//! ([`trim`]). Backups that are being copied need undo rows as well ([`crate::backups`]), also where recovery is off; both share
+//! an era ([`era`]).
 //!
 //! **Stamps.** Undo rows carry the store's commit stamps ([`zenobe_store::stamp`]), so "everything up to a stamp" is one state
 //! of the table. A stamp's time is what its writer's clock showed before the commit, so changes with an earlier stamp may
 //! still be in flight when a request asks for a time. Therefore a read first advances the table's clock to that time
 //! ([`Engine::pass`]): everything that is committed afterwards gets a later stamp. So reads as of one time always see one state.
 
+pub(crate) mod era;
 mod past;
 pub(crate) mod settings;
 mod trim;

@@ -1,6 +1,6 @@
 //! UpdateContinuousBackups and DescribeContinuousBackups.
 
-use zenobe_store::{Key, Stamp, decode_counter};
+use zenobe_store::{Key, Stamp, Value, decode_counter};
 
 use crate::Engine;
 use crate::catalog::edit::Edit;
@@ -10,6 +10,7 @@ use crate::keyspace;
 use crate::lease::Lease;
 use crate::schema::{HistorySettings, TableDefinition, TableId};
 
+use super::era::open_era;
 use super::{DAY_MS, Window};
 
 /// The period of those who don't choose one, and the longest.
@@ -19,7 +20,8 @@ pub const PERIOD_DAYS_MAX: u32 = 35;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistorySize {
     pub table: TableName,
-    pub period_days: u32,
+    /// `None` if recovery is off, and only backups that are being copied need it.
+    pub period_days: Option<u32>,
     /// Earlier versions of items.
     pub versions: u64,
     pub size_bytes: u64,
@@ -49,7 +51,7 @@ impl Engine {
         period_days: Option<u32>,
     ) -> Result<Option<ContinuousBackups>> {
         let now_ms = self.trusted_clock.read().stamp_ms;
-        let decide = |before: &TableDefinition| {
+        let decide = |before: &TableDefinition, _: &[Option<Value>]| {
             let mut edit = Edit::new(before.clone());
             match (&before.history, enabled) {
                 (None, true) => switch_on(&mut edit, period_days, now_ms),
@@ -57,7 +59,10 @@ impl Engine {
                     let settings = with_period(*settings, period_days, now_ms);
                     edit.definition.history = Some(settings);
                 }
-                (Some(settings), false) => self.switch_off(&mut edit, settings),
+                (Some(settings), false) => {
+                    edit.definition.history = None;
+                    self.end_unused_era(&mut edit, settings.era);
+                }
                 (None, false) => {}
             }
             Ok(edit)
@@ -76,10 +81,8 @@ impl Engine {
         let tables = self.catalog.tables();
         let mut sizes = Vec::new();
         for table in tables.values() {
-            let (Some(settings), Some(history)) = (&table.definition().history, table.history())
-            else {
-                continue;
-            };
+            let Some(history) = table.history() else { continue };
+            let settings = table.definition().history.as_ref();
             let keys = [history.count.clone(), history.size_bytes.clone()];
             let counters = self.store.get_many(&keys).await?;
             let counter = |position: usize| -> Result<u64> {
@@ -88,7 +91,7 @@ impl Engine {
             };
             sizes.push(HistorySize {
                 table: table.name().clone(),
-                period_days: settings.period_days,
+                period_days: settings.map(|settings| settings.period_days),
                 versions: counter(0)?,
                 size_bytes: counter(1)?,
             });
@@ -108,22 +111,12 @@ impl Engine {
     pub(crate) fn restorable_window(&self, settings: &HistorySettings) -> Window {
         Window::new(settings, self.trusted_clock.read().stamp_ms, self.restorable_lag_ms)
     }
-
-    fn switch_off(&self, edit: &mut Edit, settings: &HistorySettings) {
-        let id = edit.definition.id;
-        edit.definition.history = None;
-        self.discard(&keyspace::undo_prefix(id, settings.era), &mut edit.batch);
-        edit.batch.delete(keyspace::history_size_bytes(id));
-        edit.batch.delete(keyspace::history_count(id));
-        edit.batch.delete(keyspace::trim_progress(id));
-    }
 }
 
 fn switch_on(edit: &mut Edit, period_days: Option<u32>, now_ms: u64) {
     let definition = &mut edit.definition;
-    definition.history_eras += 1;
     definition.history = Some(HistorySettings {
-        era: definition.history_eras,
+        era: open_era(definition),
         since_ms: now_ms,
         period_days: period_days.unwrap_or(PERIOD_DAYS_MAX),
     });

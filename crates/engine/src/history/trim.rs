@@ -1,4 +1,5 @@
-//! Trims undo rows that are older than a table's period.
+//! Trims undo rows that nobody needs any more: those that are older than a table's period. Where recovery is off, those that are
+//! older than every backup that is being copied.
 //!
 //! Undo rows are sorted by item, not by time. So a sweep scans all of them in bounded steps, at the pace of background work, and
 //! deletes the rows that are too old. It starts again after a twenty-fourth of the period, so a row outlives the period by about
@@ -45,16 +46,20 @@ pub(crate) async fn trim_all(engine: &Engine, lease: &Lease) -> Result<()> {
 }
 
 async fn trim(engine: &Engine, table: &Arc<Table>, lease: &Lease) -> Result<()> {
-    let (Some(settings), Some(history)) = (&table.definition().history, table.history()) else {
+    let definition = table.definition();
+    let (Some(era), Some(history)) = (definition.undo_era(), table.history()) else {
         return Ok(());
     };
-    let progress_key = keyspace::trim_progress(table.definition().id);
-    let mut sweep = match due_sweep(engine, settings, &progress_key).await? {
-        Some(sweep) => sweep,
-        None => return Ok(()),
+    let progress_key = keyspace::trim_progress(definition.id);
+    let held = engine.pinned_by_backups(definition).await?;
+    let due = match &definition.history {
+        Some(settings) => due_sweep(engine, settings, &progress_key).await?,
+        None => due_sweep_below(engine, era, held, &progress_key).await?,
     };
+    let Some(mut sweep) = due else { return Ok(()) };
     let mut horizon = Stamp::first_of_ms(sweep.horizon_ms);
-    if let Some(pinned) = engine.pinned_by_restores(table.definition().id).await? {
+    let restored = engine.pinned_by_restores(definition.id).await?;
+    for pinned in [held, restored].into_iter().flatten() {
         horizon = horizon.min(pinned.next());
     }
     loop {
@@ -81,15 +86,29 @@ async fn due_sweep(
         return Ok(None);
     }
     let horizon_ms = moment.past_ms.saturating_sub(period_ms + engine.clock_skew_ms());
-    let stored = engine.store.get(progress_key).await?;
-    let stored = stored.as_ref().map(|row| Sweep::decode(row)).transpose()?;
-    let last_ms = match stored.filter(|sweep| sweep.era == settings.era) {
+    let last_ms = match Sweep::stored(engine, settings.era, progress_key).await? {
         Some(unfinished) if unfinished.position.is_some() => return Ok(Some(unfinished)),
         Some(finished) => finished.horizon_ms + period_ms / SWEEPS_PER_PERIOD,
         None => settings.since_ms,
     };
     let sweep = Sweep { era: settings.era, horizon_ms, position: Some(Key::new()) };
     Ok((horizon_ms > last_ms).then_some(sweep))
+}
+
+/// Like [`due_sweep`], where only backups need the history: what is older than all of them can go. Backups that overlap would
+/// otherwise keep an era, and all its rows, forever.
+async fn due_sweep_below(
+    engine: &Engine,
+    era: u32,
+    held: Option<Stamp>,
+    progress_key: &Key,
+) -> Result<Option<Sweep>> {
+    let horizon_ms = held.map_or(0, Stamp::at_ms);
+    Ok(match Sweep::stored(engine, era, progress_key).await? {
+        Some(unfinished) if unfinished.position.is_some() => Some(unfinished),
+        Some(finished) if finished.horizon_ms >= horizon_ms => None,
+        _ => Some(Sweep { era, horizon_ms, position: Some(Key::new()) }),
+    })
 }
 
 /// A walk through the history of a table, as stored.
@@ -104,6 +123,13 @@ struct Sweep {
 const WHAT: &str = "the row of a sweep";
 
 impl Sweep {
+    /// The last sweep of an era, finished or not.
+    async fn stored(engine: &Engine, era: u32, progress_key: &Key) -> Result<Option<Sweep>> {
+        let row = engine.store.get(progress_key).await?;
+        let sweep = row.as_ref().map(|row| Sweep::decode(row)).transpose()?;
+        Ok(sweep.filter(|sweep| sweep.era == era))
+    }
+
     fn encode(&self) -> Value {
         let mut fields = Fields::default();
         fields.number("era", u64::from(self.era));

@@ -25,24 +25,31 @@ impl Engine {
         filling: Filling,
         lease: &Lease,
     ) -> Result<Arc<Table>> {
-        self.new_table(request, Some(filling), lease, |_| {}).await
+        self.new_table(request, Some(filling), lease, &[], |_, _| Ok(())).await
     }
 
     /// Starts a job and creates the table that it will fill, in one write, so that neither is ever
-    /// there without the other. The job has no token.
+    /// there without the other. The job has no token. `claim` gets the values of `also`, further
+    /// keys that the write reads and locks, and adds to the same write.
     ///
     /// # Errors
-    /// [`Error::TableExists`] or [`Error::TableFilling`] if the name is taken.
+    /// [`Error::TableExists`] or [`Error::TableFilling`] if the name is taken, and those of `claim`.
     pub(crate) async fn start_filling_job(
         &self,
         new: NewJob,
         request: CreateTable,
         source: Option<RestoreSource>,
+        also: &[Key],
+        claim: impl Fn(&JobRow, &[Option<Value>], &mut Batch) -> Result<()> + Send + Sync,
     ) -> Result<Arc<Table>> {
         let row = self.new_job_row(new);
         let filling = Filling { job_kind: row.kind.clone(), job_id: row.id.clone(), source };
-        let put_job = |batch: &mut Batch| batch.put(key_of(&row), row.encode());
-        let table = self.new_table(request, Some(filling), &Lease::default(), put_job).await?;
+        let nobodys = Lease::default();
+        let add = |reads: &[Option<Value>], batch: &mut Batch| {
+            batch.put(key_of(&row), row.encode());
+            claim(&row, reads, batch)
+        };
+        let table = self.new_table(request, Some(filling), &nobodys, also, add).await?;
         self.background.wake();
         Ok(table)
     }

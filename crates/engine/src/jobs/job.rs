@@ -1,6 +1,6 @@
 //! A job in the hands of its handler.
 
-use zenobe_store::{Batch, Value, WriteSet, write_with};
+use zenobe_store::{Batch, Key, Value, WriteSet, write_with};
 use zenobe_value::Attributes;
 
 use super::{JobRow, JobStatus, key_of};
@@ -43,15 +43,30 @@ impl Job {
 
     /// Stores what is done.
     pub async fn save(&mut self, engine: &Engine, progress: Attributes) -> Result<()> {
+        self.save_with(engine, progress, &[], |_, _| Ok(())).await
+    }
+
+    /// Stores what is done in the write that does it, so that nothing is ever done twice. `add` gets
+    /// the values of `guards`, further rows that the write depends on.
+    pub(crate) async fn save_with(
+        &mut self,
+        engine: &Engine,
+        progress: Attributes,
+        guards: &[Key],
+        add: impl Fn(&[Option<Value>], &mut Batch) -> Result<()> + Send + Sync,
+    ) -> Result<()> {
         let keys = [key_of(&self.row)];
         let (lease, new) = (&self.lease, &progress);
-        let set = WriteSet { guards: lease.guards(), keys: &keys };
+        let all_guards = [lease.guards(), guards].concat();
+        let set = WriteSet { guards: &all_guards, keys: &keys };
         let written = write_with(&*engine.store, set, |reads| {
-            let (guards, rows) = reads.split_at(lease.guards().len());
-            lease.check(guards)?;
+            let (lease_guards, reads) = reads.split_at(lease.guards().len());
+            lease.check(lease_guards)?;
+            let (guards, rows) = reads.split_at(guards.len());
             let mut row = running(rows[0].as_ref())?;
             row.progress = new.clone();
             let mut batch = Batch::new();
+            add(guards, &mut batch)?;
             batch.put(keys[0].clone(), row.encode());
             Ok::<_, Error>((batch, row))
         });
@@ -94,6 +109,23 @@ impl Job {
         let outcome = step.await;
         paced.rest().await;
         outcome
+    }
+
+    /// The key of the job's row, for writes that end it themselves.
+    pub(crate) fn key(&self) -> Key {
+        key_of(&self.row)
+    }
+
+    /// Adds the end of a job that leaves no row to `batch`. `stored` is the value of [`Job::key`].
+    pub(crate) fn remove(&self, stored: Option<&Value>, batch: &mut Batch) -> Result<()> {
+        running(stored)?;
+        batch.delete(self.key());
+        Ok(())
+    }
+
+    /// The write that removed the job has succeeded.
+    pub(crate) fn set_removed(&mut self) {
+        self.row.status = JobStatus::Completed;
     }
 
     async fn end(

@@ -87,7 +87,7 @@ impl Engine {
     }
 
     /// The row of a job that begins now.
-    fn new_job_row(&self, new: NewJob) -> JobRow {
+    pub(crate) fn new_job_row(&self, new: NewJob) -> JobRow {
         let now_ms = self.clock.now_ms();
         let random = self.random.uuid();
         JobRow {
@@ -259,7 +259,7 @@ impl Engine {
     }
 }
 
-fn key_of(row: &JobRow) -> Key {
+pub(crate) fn key_of(row: &JobRow) -> Key {
     keyspace::job_row(&row.namespace, &row.kind, &row.id)
 }
 

@@ -11,7 +11,8 @@ use zenobe_value::EncodedItem;
 
 use super::{KIND, Progress, Source};
 use crate::Engine;
-use crate::backups::is_backed_up;
+use crate::backups::chunk::Chunks;
+use crate::backups::{Backup, Content, HeldTable, has_remains, stored_backup};
 use crate::catalog::Table;
 use crate::catalog::definition_row;
 use crate::error::{Error, Result};
@@ -19,6 +20,7 @@ use crate::history::Past;
 use crate::jobs::{FailedTable, Job, JobHandler};
 use crate::keyspace;
 use crate::load::IndexKeys;
+use crate::schema::{TableDefinition, TableId};
 use crate::write::decode_stored;
 
 /// How much is read, and written in one atomic write.
@@ -89,21 +91,46 @@ enum Step {
 
 async fn read(engine: &Engine, source: &Source, progress: &Progress) -> Result<Step> {
     let now = engine.store.snapshot();
-    if !is_intact(&*now, source).await? {
-        return Ok(Step::Gone);
-    }
-    let item_prefix = keyspace::item_prefix(source.id);
-    let mut range = KeyRange::prefix(item_prefix.clone());
-    if let Some(position) = &progress.position {
-        range.start = [&position[..], &[0]].concat().into();
-    }
-    let reader: Arc<dyn Reader> = match source.era {
-        None => now,
-        Some(era) => {
+    let position = progress.position.as_deref();
+    match (&source.backup, source.era) {
+        (Some(id), _) => match stored_backup(&*now, &source.table, id).await? {
+            Some(backup) => read_backup(now, &backup, position).await,
+            None => Ok(Step::Gone),
+        },
+        (None, Some(era)) if is_intact(&*now, source, era).await? => {
+            let item_prefix = keyspace::item_prefix(source.id);
             let undo_prefix = keyspace::undo_prefix(source.id, era);
-            Arc::new(Past { now, item_prefix, undo_prefix, at: source.at })
+            let past = Past { now, item_prefix, undo_prefix, at: source.at };
+            scan(&past, source.id, position).await
         }
-    };
+        (None, _) => Ok(Step::Gone),
+    }
+}
+
+/// A backup may be copied while it is restored: each step reads it from where it is by then. The keys are the same.
+async fn read_backup(
+    now: Arc<dyn Reader>,
+    backup: &Backup,
+    position: Option<&[u8]>,
+) -> Result<Step> {
+    let TableDefinition { id, keys, .. } = &backup.definition;
+    match (backup.content, HeldTable::of(backup)) {
+        (Content::Copied { .. }, _) => {
+            let item_prefix = keyspace::item_prefix(*id);
+            let chunks = Chunks { content: backup.content_prefix(), keys, item_prefix };
+            Ok(Step::Items(chunks.after(&*now, position).await?))
+        }
+        (_, Some(held)) => scan(&held.open(now).await?, *id, position).await,
+        (_, None) => scan(&*now, *id, position).await,
+    }
+}
+
+/// The next items of a table, in this view of it.
+async fn scan(reader: &dyn Reader, id: TableId, position: Option<&[u8]>) -> Result<Step> {
+    let mut range = KeyRange::prefix(keyspace::item_prefix(id));
+    if let Some(position) = position {
+        range.start = [position, &[0]].concat().into();
+    }
     let (mut items, mut size_bytes) = (Vec::new(), 0);
     let mut visit = |key: &[u8], value: &[u8]| {
         items.push((Key::copy_from_slice(key), Key::copy_from_slice(value)));
@@ -118,20 +145,18 @@ async fn read(engine: &Engine, source: &Source, progress: &Progress) -> Result<S
     Ok(Step::Items(items.collect::<Result<_>>()?))
 }
 
-/// Whether this state of the store still has what the restore reads. A deleted table leaves its items and its history to
-/// its backup.
-async fn is_intact(now: &dyn Reader, source: &Source) -> Result<bool> {
-    if let Some(era) = source.era {
-        let key = keyspace::table_row(&source.table.namespace, &source.table.name);
-        if let Some(row) = now.get(&key).await? {
-            let definition = definition_row::decode_row(&row)?;
-            let history = definition.history.filter(|_| definition.id == source.id);
-            if history.is_some_and(|history| history.era == era) {
-                return Ok(true);
-            }
+/// Whether this state of the store still has the history that a restore to a point in time reads. A deleted table leaves its
+/// items and its history to its backup.
+async fn is_intact(now: &dyn Reader, source: &Source, era: u32) -> Result<bool> {
+    let key = keyspace::table_row(&source.table.namespace, &source.table.name);
+    if let Some(row) = now.get(&key).await? {
+        let definition = definition_row::decode_row(&row)?;
+        let history = definition.history.filter(|_| definition.id == source.id);
+        if history.is_some_and(|history| history.era == era) {
+            return Ok(true);
         }
     }
-    is_backed_up(now, &source.table, source.id).await
+    has_remains(now, &source.table, source.id).await
 }
 
 async fn write(

@@ -12,15 +12,16 @@ mod overrides;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use zenobe_store::Stamp;
+use zenobe_store::{Batch, Key, Stamp, Value};
 use zenobe_value::{AttributeValue, Attributes};
 
 use crate::Engine;
+use crate::backups::Claim;
 use crate::catalog::Table;
 use crate::command::TableName;
 use crate::error::{Error, HistoryError, RestoreError, Result};
 use crate::history::AsOf;
-use crate::jobs::NewJob;
+use crate::jobs::{JobRow, NewJob};
 use crate::row::Fields;
 use crate::schema::{RestoreSource, TableDefinition, TableDescription, TableId};
 
@@ -70,7 +71,7 @@ impl Engine {
             RestoreFrom::Table { name, time } => self.table_as_of(name, *time).await?,
             RestoreFrom::Backup { table, id } => self.backed_up_table(table, id).await?,
         };
-        let Found { source, definition, shown } = found;
+        let Found { source, definition, shown, claim } = found;
         let RestoreTable { target, overrides, .. } = request;
         let create = overrides.target(&definition, target.clone())?;
         self.check_restores(&target, &source, &shown).await?;
@@ -84,15 +85,17 @@ impl Engine {
             progress: Attributes::new(),
         };
         let from = shown.backup_arn.clone().or(shown.table_arn.clone()).unwrap_or_default();
-        let table =
-            self.start_filling_job(new, create, Some(shown)).await.map_err(
-                |error| match error {
-                    Error::TableFilling { name } => {
-                        RestoreError::AlreadyRestoring { name, from }.into()
-                    }
-                    error => error,
-                },
-            )?;
+        let claimed: Vec<Key> = claim.iter().map(|claim| claim.key.clone()).collect();
+        let put_claim =
+            |job: &JobRow, rows: &[Option<Value>], batch: &mut Batch| match (&claim, rows) {
+                (Some(claim), [row, ..]) => claim.put(row.as_ref(), &job.id, batch),
+                _ => Ok(()),
+            };
+        let started = self.start_filling_job(new, create, Some(shown), &claimed, put_claim).await;
+        let table = started.map_err(|error| match error {
+            Error::TableFilling { name } => RestoreError::AlreadyRestoring { name, from }.into(),
+            error => error,
+        })?;
         Ok(TableDescription {
             definition: table.definition().clone(),
             statistics: Default::default(),
@@ -133,6 +136,7 @@ impl Engine {
                 backup_arn: None,
                 restored_to_ms: shown_ms,
             },
+            claim: None,
         })
     }
 
@@ -150,10 +154,9 @@ impl Engine {
         shown: &RestoreSource,
     ) -> Result<()> {
         let open = self.open_jobs().await?;
-        let own = open.iter().filter(|job| job.kind == KIND && job.namespace == *target.namespace);
         let mut count = 0;
-        for job in own {
-            count += 1;
+        for job in open.iter().filter(|job| job.kind == KIND) {
+            count += usize::from(job.namespace == *target.namespace);
             let other = Source::decode(job.parameters.clone())?;
             if let Some(arn) = &shown.backup_arn
                 && (&other.table, &other.backup) == (&source.table, &source.backup)
@@ -185,6 +188,8 @@ pub(crate) struct Found {
     pub source: Source,
     pub definition: Arc<TableDefinition>,
     pub shown: RestoreSource,
+    /// To the backup, if it is one.
+    pub claim: Option<Claim>,
 }
 
 impl Source {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zenobe_store::Batch;
+use zenobe_store::{Batch, Key, Value};
 
 use crate::Engine;
 use crate::catalog::Table;
@@ -20,7 +20,8 @@ use crate::tables::{encryption, throughput};
 impl Engine {
     /// Creates a table. It is ready for use when this returns.
     pub async fn create_table(&self, request: CreateTable) -> Result<TableDescription> {
-        let table = self.new_table(request, None, &Lease::default(), |_| {}).await?;
+        let nobodys = Lease::default();
+        let table = self.new_table(request, None, &nobodys, &[], |_, _| Ok(())).await?;
         Ok(TableDescription {
             definition: table.definition().clone(),
             statistics: Default::default(),
@@ -28,13 +29,15 @@ impl Engine {
         })
     }
 
-    /// Creates a table, which a job may still have to fill. `also` adds to the same write.
+    /// Creates a table, which a job may still have to fill. `add` gets the values of `also`, further
+    /// keys that the write reads and locks, and adds to the same write.
     pub(crate) async fn new_table(
         &self,
         request: CreateTable,
         filling: Option<Filling>,
         lease: &Lease,
-        also: impl Fn(&mut Batch) + Send + Sync,
+        also: &[Key],
+        add: impl Fn(&[Option<Value>], &mut Batch) -> Result<()> + Send + Sync,
     ) -> Result<Arc<Table>> {
         let now_ms = self.clock.now_ms();
         let uuid = self.random.uuid();
@@ -45,15 +48,15 @@ impl Engine {
             }
             None => None,
         };
-        let build = |id| {
+        let build = |id: TableId, reads: &[Option<Value>]| {
             let definition = self.new_definition(&request, id, &uuid, stream.clone(), now_ms)?;
             let mut edit = Edit::new(TableDefinition { filling: filling.clone(), ..definition });
             streams::put_row(&edit.definition, &mut edit.batch);
-            also(&mut edit.batch);
+            add(reads, &mut edit.batch)?;
             Ok(edit)
         };
         let tables_max = self.limits.tables_max;
-        self.catalog.create(&*self.store, &request.table, tables_max, lease, build).await
+        self.catalog.create(&*self.store, &request.table, tables_max, lease, also, build).await
     }
 
     fn new_definition(
@@ -106,6 +109,7 @@ impl Engine {
             ttl_changed_at_ms: None,
             ttl_indexed: false,
             history: None,
+            holds: Vec::new(),
             history_eras: 0,
             filling: None,
         })

@@ -32,7 +32,8 @@ impl Engine {
 }
 
 impl Engine {
-    /// Discards what belongs to a table. With point-in-time recovery, its items and their history stay as a backup.
+    /// Discards what belongs to a table. With point-in-time recovery, its items and their history stay as a backup. They also
+    /// stay for backups that are still being copied, until the last of these is complete.
     fn discard_table(
         &self,
         definition: &TableDefinition,
@@ -41,7 +42,7 @@ impl Engine {
         batch: &mut Batch,
     ) {
         let items = keyspace::item_prefix(definition.id);
-        let is_kept = |prefix: &&Key| definition.history.is_some() && **prefix == items;
+        let is_kept = |prefix: &&Key| definition.undo_era().is_some() && **prefix == items;
         let prefixes = prefixes_of_table(definition.id);
         for prefix in prefixes.iter().filter(|prefix| !is_kept(prefix)) {
             self.discard(prefix, batch);

@@ -1,6 +1,6 @@
 //! The time-to-live setting of a table.
 
-use zenobe_store::KeyRange;
+use zenobe_store::{KeyRange, Value};
 
 use crate::Engine;
 use crate::catalog::edit::Edit;
@@ -14,7 +14,7 @@ impl Engine {
     pub async fn update_time_to_live(&self, request: UpdateTimeToLive) -> Result<()> {
         let now_ms = self.clock.now_ms();
         let interval_ms = self.limits.time_to_live_change_interval_ms;
-        let decide = |before: &TableDefinition| {
+        let decide = |before: &TableDefinition, _: &[Option<Value>]| {
             let mut edit = Edit::new(before.clone());
             apply(&mut edit.definition, &request, now_ms, interval_ms)
                 .map_err(Error::TimeToLive)?;

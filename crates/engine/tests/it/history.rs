@@ -100,7 +100,7 @@ fn only_changes_are_kept_and_only_while_recovery_is_on() {
         assert_eq!(world.count(b'U').await, 3);
         world.script.check_consistency().await;
         let sizes = world.script.engine().history_sizes().await.unwrap();
-        assert_eq!((sizes.len(), sizes[0].versions, sizes[0].period_days), (1, 3, 35));
+        assert_eq!((sizes.len(), sizes[0].versions, sizes[0].period_days), (1, 3, Some(35)));
         world.recover(false, None).await;
         world.script.run(&["work"]).await;
         world.script.run(&[r#"put t {"pk": "a", "v": 3}"#]).await;

@@ -1,5 +1,6 @@
 //! The engine from outside, on the memory store: golden scripts per area, and racing threads.
 
+mod backups;
 mod costs;
 mod damage;
 mod history;

@@ -36,7 +36,7 @@ fn a_later_version_may_add_attributes_but_not_drop_any() {
         attributes.remove(required);
         assert!(matches!(decode(Fields(attributes)), Err(Error::Corrupt { .. })), "{required}");
     }
-    attributes.insert("format".to_owned(), AttributeValue::N(Number::from(2_u64)));
+    attributes.insert("format".to_owned(), AttributeValue::N(Number::from(3_u64)));
     assert!(matches!(decode(Fields(attributes)), Err(Error::Corrupt { .. })));
 }
 
@@ -55,6 +55,17 @@ fn lists_that_others_rely_on_are_never_empty() {
         let decoded = decode_row(&encode_row(&definition));
         assert!(matches!(decoded, Err(Error::Corrupt { .. })), "{name}: {decoded:?}");
     }
+}
+
+/// Versions from before backups would not keep what a running backup needs, so they must refuse the
+/// table, and only as long as that takes.
+#[test]
+fn a_table_that_is_being_backed_up_has_another_format() {
+    let format = |definition: &TableDefinition| encode(definition).take_number("format").unwrap();
+    let mut definition = sample();
+    assert_eq!(format(&definition), 1);
+    definition.holds.push(Hold { era: 1, backup: "01".to_owned() });
+    assert_eq!(format(&definition), 2);
 }
 
 /// The bytes of a row as first released. If this fails, existing stores can't be read: the change
@@ -76,7 +87,7 @@ fn the_stored_form_is_pinned() {
 }
 
 /// A table with every setting.
-fn sample() -> TableDefinition {
+pub(crate) fn sample() -> TableDefinition {
     let key = |name: &str, scalar_type| KeyAttribute { name: name.to_owned(), scalar_type };
     let keys = |partition, sort| KeySchema { partition: vec![partition], sort: vec![sort] };
     let throughput = Throughput {
@@ -149,6 +160,7 @@ fn sample() -> TableDefinition {
         ttl_changed_at_ms: Some(1_791_525_205_330),
         ttl_indexed: true,
         history: None,
+        holds: Vec::new(),
         history_eras: 0,
         filling: None,
     }
@@ -173,7 +185,7 @@ prop_compose! {
         (deletion_protection, tags) in (any::<bool>(), btree_map(texts(), texts(), 0..4)),
         (ttl_attribute, ttl_changed_at_ms) in (option::of(texts()), option::of(numbers())),
         (ttl_indexed, filling) in (any::<bool>(), option::of(fillings().boxed())),
-        (history, history_eras) in (option::of(histories()), any::<u32>()),
+        (history, history_eras, holds) in (option::of(histories()), any::<u32>(), holds()),
     ) -> TableDefinition {
         TableDefinition {
             id: TableId(id),
@@ -182,7 +194,7 @@ prop_compose! {
             global_indexes, next_index_id, billing_mode, on_demand_since_ms, throughput,
             latest_stream_label, kms_key_arn, table_class, previous_table_class_change_ms,
             deletion_protection, tags, ttl_attribute, ttl_changed_at_ms, ttl_indexed, filling,
-            history, history_eras,
+            history, history_eras, holds,
         }
     }
 }
@@ -205,6 +217,10 @@ prop_compose! {
     ) -> HistorySettings {
         HistorySettings { era, since_ms, period_days }
     }
+}
+
+fn holds() -> BoxedStrategy<Vec<Hold>> {
+    vec((any::<u32>(), texts()).prop_map(|(era, backup)| Hold { era, backup }), 0..3).boxed()
 }
 
 prop_compose! {

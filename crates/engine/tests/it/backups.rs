@@ -1,0 +1,177 @@
+//! Backups: what they hold, while their items are copied and afterwards, and what remains in the store.
+
+mod consistency;
+mod interruptions;
+mod life;
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use zenobe_engine::clock::ManualClock;
+use zenobe_engine::command::*;
+use zenobe_engine::error::Error;
+use zenobe_engine::restore::{RestoreFrom, RestoreOverrides, RestoreTable};
+use zenobe_engine::{Engine, EngineOptions};
+use zenobe_store::memory::MemoryStore;
+use zenobe_store::{Direction, KeyRange, Store};
+use zenobe_value::{AttributeValue, Attributes};
+
+use crate::support::commands::Script;
+use crate::support::{Fixture, block_on};
+
+const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+const START_MS: u64 = 100 * DAY_MS;
+
+/// What a table holds, in the order of its keys.
+type State = Vec<Attributes>;
+
+struct World {
+    store: Arc<MemoryStore>,
+    clock: Arc<ManualClock>,
+    script: Script,
+}
+
+impl World {
+    /// Table `t`, without recovery.
+    async fn new(store: MemoryStore) -> World {
+        let clock = Arc::new(ManualClock::new(START_MS));
+        let store = Arc::new(store);
+        let mut script = open(store.clone(), &clock).await;
+        assert_eq!(script.run(&["create t pk:S"]).await, "ok\n");
+        World { store, clock, script }
+    }
+
+    fn engine(&self) -> &Arc<Engine> {
+        self.script.engine()
+    }
+
+    async fn put(&mut self, key: &str, value: u32) {
+        let text = self.script.run(&[&format!(r#"put t {{"pk": "{key}", "v": {value}}}"#)]).await;
+        assert!(!text.starts_with("error"), "{text}");
+    }
+
+    async fn recover(&self, is_on: bool) {
+        let table = self.script.table("t");
+        self.engine().update_continuous_backups(&table, is_on, None).await.unwrap();
+    }
+
+    /// Backs up `t`, and returns the backup's id.
+    async fn back_up(&self) -> String {
+        self.engine().create_backup(&self.script.table("t"), "nightly").await.unwrap().id
+    }
+
+    async fn work(&self) {
+        // What becomes garbage in the first round goes in the second.
+        for _ in 0..2 {
+            self.engine().run_pending_work().await.unwrap();
+        }
+    }
+
+    async fn state(&self, table: &str) -> State {
+        state(self.engine(), &self.script.table(table)).await
+    }
+
+    /// How many keys of the store begin with this byte.
+    async fn count(&self, kind: u8) -> usize {
+        count(&*self.store, kind).await
+    }
+
+    /// What a backup holds: restores it into a table, and removes that again.
+    async fn restored(&self, id: &str) -> State {
+        self.begin_restore(id, "restored").await.unwrap();
+        self.work().await;
+        let state = self.state("restored").await;
+        let table = self.script.table("restored");
+        assert_eq!(self.engine().check_consistency(&table).await.unwrap(), []);
+        self.engine().delete_table(&table).await.unwrap();
+        self.work().await;
+        state
+    }
+
+    async fn begin_restore(&self, id: &str, target: &str) -> Result<(), Error> {
+        begin_restore(self.engine(), &self.script.table("t"), id, self.script.table(target)).await
+    }
+}
+
+async fn open(store: Arc<dyn Store>, clock: &Arc<ManualClock>) -> Script {
+    open_with(store, clock, Duration::ZERO).await
+}
+
+async fn open_with(
+    store: Arc<dyn Store>,
+    clock: &Arc<ManualClock>,
+    lease_period: Duration,
+) -> Script {
+    let options = EngineOptions {
+        clock: clock.clone(),
+        clock_skew_ms_max: 0,
+        lease_period,
+        ..EngineOptions::default()
+    };
+    let engine = Engine::open(store, options).await.unwrap();
+    Script::with_fixture(Fixture::with_engine(engine, clock.clone()))
+}
+
+async fn begin_restore(
+    engine: &Engine,
+    table: &TableName,
+    id: &str,
+    target: TableName,
+) -> Result<(), Error> {
+    let source = RestoreFrom::Backup { table: table.clone(), id: id.to_owned() };
+    let overrides = RestoreOverrides::default();
+    engine.restore_table(RestoreTable { source, target, overrides }).await.map(drop)
+}
+
+async fn state(engine: &Engine, table: &TableName) -> State {
+    let mut items = BTreeMap::new();
+    let mut scan = Scan {
+        table: table.clone(),
+        index: None,
+        segment: None,
+        page: PageRequest { consistent: true, ..PageRequest::default() },
+    };
+    loop {
+        let page = engine.scan(&scan).await.unwrap();
+        for item in page.items.iter() {
+            let item = item.decode();
+            assert!(items.insert(text(&item, "pk"), item).is_none(), "an item twice");
+        }
+        match page.last_evaluated_key {
+            None => return items.into_values().collect(),
+            last => scan.page.start_key = last,
+        }
+    }
+}
+
+async fn count(store: &dyn Store, kind: u8) -> usize {
+    let mut count = 0;
+    let mut visit = |_: &[u8], _: &[u8]| {
+        count += 1;
+        ControlFlow::Continue(())
+    };
+    store.scan(KeyRange::prefix(vec![kind]), Direction::Forward, &mut visit).await.unwrap();
+    count
+}
+
+fn text(item: &Attributes, name: &str) -> String {
+    match &item[name] {
+        AttributeValue::S(text) => text.clone(),
+        other => panic!("{name} is {other:?}"),
+    }
+}
+
+fn number(item: &Attributes, name: &str) -> u64 {
+    match &item[name] {
+        AttributeValue::N(number) => number.to_i64().unwrap().unsigned_abs(),
+        other => panic!("{name} is {other:?}"),
+    }
+}
+
+fn on_each_store(test: impl AsyncFn(fn() -> MemoryStore)) {
+    for store in [MemoryStore::new as fn() -> MemoryStore, MemoryStore::shared] {
+        block_on(test(store));
+    }
+}
