@@ -1,9 +1,11 @@
-//! The history of an item, and the sizes of tables' histories.
+//! The history of an item, and the sizes of tables' histories and backups.
 
 use std::sync::Arc;
 
 use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
+use zenobe_engine::backups::BackupSize;
+use zenobe_engine::error::Error;
 use zenobe_engine::history::HistorySize;
 use zenobe_engine::jobs::JobRow;
 use zenobe_engine::schema::Namespace;
@@ -47,6 +49,16 @@ impl Admin {
                 metric.sample(&[("table", &size.table.name)], size.versions);
             }
         }
+        if let Ok(sizes) = self.engine.backup_sizes().await {
+            let mut metric = out.metric("zenobe_backups", Gauge);
+            for size in sizes.iter().take(SERIES_MAX) {
+                metric.sample(&[("table", &size.table)], size.backups);
+            }
+            let mut metric = out.metric("zenobe_backup_bytes", Gauge);
+            for size in sizes.iter().take(SERIES_MAX) {
+                metric.sample(&[("table", &size.table)], size.size_bytes);
+            }
+        }
         if let Ok(jobs) = self.engine.open_jobs().await {
             let mut metric = out.metric("zenobe_job_items", Gauge);
             for job in jobs.iter().take(SERIES_MAX) {
@@ -57,13 +69,14 @@ impl Admin {
         }
     }
 
-    /// The tables with point-in-time recovery and the jobs under way, for `zenobe status`. A tenant sees its own.
+    /// The tables with a history, the backups and the jobs under way, for `zenobe status`. A tenant sees its own.
     pub(super) async fn history_status(
         &self,
         namespace: &Namespace,
-    ) -> Result<(Value, Value), zenobe_engine::error::Error> {
+    ) -> Result<HistoryStatus, Error> {
         let is_shown = |owner: &Namespace| !self.has_tenants || owner == namespace;
         let sizes = self.engine.history_sizes().await?;
+        let backups = self.engine.backup_sizes().await?;
         let jobs = self.engine.open_jobs().await?;
         let size = |size: &HistorySize| {
             json!({
@@ -71,6 +84,13 @@ impl Admin {
                 "period_days": size.period_days,
                 "size_bytes": size.size_bytes,
                 "versions": size.versions,
+            })
+        };
+        let backup = |size: &BackupSize| {
+            json!({
+                "table": size.table,
+                "backups": size.backups,
+                "size_bytes": size.size_bytes,
             })
         };
         let job = |job: &JobRow| {
@@ -83,11 +103,22 @@ impl Admin {
             })
         };
         let sizes = sizes.iter().filter(|size| is_shown(&size.table.namespace));
-        let sizes: Vec<Value> = sizes.map(size).collect();
+        let backups = backups.iter().filter(|backup| is_shown(&backup.table.namespace));
         let jobs = jobs.iter().filter(|job| is_shown(&job.namespace));
-        let jobs: Vec<Value> = jobs.map(job).collect();
-        Ok((sizes.into(), jobs.into()))
+        Ok(HistoryStatus {
+            history: sizes.map(size).collect(),
+            backups: backups.map(backup).collect(),
+            jobs: jobs.map(job).collect(),
+        })
     }
+}
+
+/// Lists, in JSON.
+#[derive(Default)]
+pub(super) struct HistoryStatus {
+    pub history: Value,
+    pub backups: Value,
+    pub jobs: Value,
 }
 
 /// How many items a job has done, if it counts them.

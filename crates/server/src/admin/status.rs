@@ -10,6 +10,7 @@ use zenobe_engine::lease::{LeaseStatus, NodeStatus};
 use zenobe_engine::schema::Namespace;
 use zenobe_store::{Inspection, StandbyStatus};
 
+use super::history::HistoryStatus;
 use super::{Admin, AdminError, shipping};
 
 /// An unreachable store must be reported quickly.
@@ -20,8 +21,7 @@ struct Asked {
     inspection: Option<Inspection>,
     nodes: Vec<NodeStatus>,
     leases: Vec<LeaseStatus>,
-    history: Value,
-    jobs: Value,
+    history: HistoryStatus,
 }
 
 impl Admin {
@@ -44,7 +44,7 @@ impl Admin {
             "size_bytes": statistics.size_bytes,
             "write_failure": statistics.write_failure,
         });
-        let Asked { inspection, nodes, leases, history, jobs } = asked.unwrap_or_default();
+        let Asked { inspection, nodes, leases, history } = asked.unwrap_or_default();
         if let Some(inspection) = inspection {
             describe_store(&inspection, &mut store);
         }
@@ -52,15 +52,16 @@ impl Admin {
             "shared": self.engine.is_shared(),
             "nodes": nodes.iter().map(node).collect::<Vec<_>>(),
             "leases": leases.iter().map(lease).collect::<Vec<_>>(),
-            "history": history,
-            "jobs": jobs,
+            "history": history.history,
+            "backups": history.backups,
+            "jobs": history.jobs,
             "store": store,
             "shipping": self.shipping.as_deref().map(shipping::describe),
         }))
     }
 
     async fn ask_store(&self, namespace: &Namespace) -> Result<Asked, Error> {
-        let (history, jobs) = self.history_status(namespace).await?;
+        let history = self.history_status(namespace).await?;
         let mut leases = self.engine.leases().await?;
         if self.has_tenants {
             // These name accounts, triggers and jobs.
@@ -71,7 +72,6 @@ impl Admin {
             nodes: self.engine.nodes().await?,
             leases,
             history,
-            jobs,
         })
     }
 }

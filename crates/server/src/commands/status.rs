@@ -27,9 +27,21 @@ fn describe(status: &Value) -> Vec<String> {
     for history in list(&status["history"]) {
         let (table, days) = (text(&history["table"]), &history["period_days"]);
         let (size_bytes, versions) = (&history["size_bytes"], &history["versions"]);
+        let purpose = match days {
+            Value::Null => "is being backed up".to_owned(),
+            days => format!("can be restored within {days} days"),
+        };
         lines.push(format!(
-            "Table {table} can be restored within {days} days: {versions} earlier versions, {size_bytes} bytes."
+            "Table {table} {purpose}: {versions} earlier versions, {size_bytes} bytes."
         ));
+    }
+    for size in list(&status["backups"]) {
+        let (table, size_bytes) = (text(&size["table"]), &size["size_bytes"]);
+        let backups = match size["backups"].as_u64() {
+            Some(1) => "1 backup".to_owned(),
+            count => format!("{} backups", count.unwrap_or_default()),
+        };
+        lines.push(format!("Table {table} has {backups} with {size_bytes} bytes."));
     }
     for job in list(&status["jobs"]) {
         let (kind, table, items) = (text(&job["kind"]), text(&job["table"]), &job["items"]);
@@ -166,13 +178,23 @@ mod tests {
         let with_history = json!({
             "shared": false,
             "store": store,
-            "history": [{"table": "Orders", "period_days": 35, "size_bytes": 300, "versions": 2}],
+            "history": [
+                {"table": "Orders", "period_days": 35, "size_bytes": 300, "versions": 2},
+                {"table": "Users", "period_days": null, "size_bytes": 7, "versions": 1},
+            ],
+            "backups": [
+                {"table": "Orders", "backups": 1, "size_bytes": 400},
+                {"table": "Users", "backups": 3, "size_bytes": 0},
+            ],
             "jobs": [{"kind": "restore", "id": "1", "table": "Past", "started_at_ms": 0, "items": 5}],
         });
         assert_eq!(
-            describe(&with_history)[1..3],
+            describe(&with_history)[1..6],
             [
                 "Table Orders can be restored within 35 days: 2 earlier versions, 300 bytes.",
+                "Table Users is being backed up: 1 earlier versions, 7 bytes.",
+                "Table Orders has 1 backup with 400 bytes.",
+                "Table Users has 3 backups with 0 bytes.",
                 "A restore of table Past runs since 1970-01-01T00:00:00.000Z: 5 items so far.",
             ]
         );
