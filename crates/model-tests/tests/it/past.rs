@@ -1,8 +1,9 @@
-//! Point-in-time recovery against a model that keeps every past state of a table.
+//! Point-in-time recovery and backups against a model that keeps every past state of a table.
 //!
 //! Random writes of every kind change a small table while its clock moves on. At the end of each second the model notes what
 //! the table holds. Reads as of random seconds, and restores to them, must show exactly that, on every store, after
-//! crashes and restarts, while trimming and expiry run, and whatever has happened to the table since.
+//! crashes and restarts, while trimming and expiry run, and whatever has happened to the table since. Backups, made at any
+//! moment and with or without recovery, must restore what the table held then.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -53,6 +54,8 @@ struct History {
     /// The first second that can be read.
     first: u64,
     restored: usize,
+    /// The ARNs of backups, and what the table held when they were made.
+    backups: Vec<(Value, State)>,
 }
 
 impl History {
@@ -70,6 +73,7 @@ impl History {
             past: BTreeMap::new(),
             first: START_MS / 1_000,
             restored: 0,
+            backups: Vec::new(),
         };
         history.call(Operation::CreateTable, create_table()).await;
         // What is there before recovery is switched on counts as well.
@@ -98,15 +102,21 @@ impl History {
     }
 
     async fn step(&mut self) {
-        match self.random.random_range(0..20) {
+        match self.random.random_range(0..23) {
             0..=8 => self.write().await,
             9..=11 => self.pass_time().await,
             12..=15 => self.read_past().await,
             16 => self.work().await,
             17 => self.reopen().await,
             18 => self.restore().await,
+            20 => self.back_up().await,
+            21 => self.restore_backup().await,
+            22 if self.random.random_bool(0.3) => self.delete_backup().await,
             _ if self.random.random_bool(0.1) => {
                 self.switch(false).await;
+                // A backup of a table that has no history yet.
+                self.back_up().await;
+                self.write().await;
                 self.switch(true).await;
             }
             _ => {}
@@ -318,14 +328,56 @@ impl History {
         });
         let begun = self.call(Operation::RestoreTableToPointInTime, restore).await;
         assert_eq!(begun["TableDescription"]["TableStatus"], "CREATING");
+        self.check_restored(&name, &state).await;
+    }
+
+    /// Finishes a restore, perhaps with a restart in between, compares, and deletes the table.
+    async fn check_restored(&mut self, name: &str, state: &State) {
         if self.random.random_bool(0.3) {
             self.write().await;
             self.reopen().await;
         }
-        self.finish(&name).await;
-        assert_eq!(self.state(&name).await, state, "restored to {second}");
-        self.check_consistency(&name).await;
+        self.finish(name).await;
+        assert_eq!(self.state(name).await, *state, "{name}");
+        self.check_consistency(name).await;
         self.call(Operation::DeleteTable, json!({"TableName": name})).await;
+    }
+
+    async fn back_up(&mut self) {
+        let state = self.state("all").await;
+        let body = json!({"TableName": "all", "BackupName": "model"});
+        let mut made = self.call(Operation::CreateBackup, body).await;
+        let arn = made["BackupDetails"]["BackupArn"].take();
+        let described = self.call(Operation::DescribeBackup, json!({"BackupArn": arn})).await;
+        let details = &described["BackupDescription"];
+        assert_eq!(details["BackupDetails"]["BackupStatus"], "AVAILABLE");
+        assert_eq!(details["SourceTableDetails"]["ItemCount"], state.len());
+        self.backups.push((arn, state));
+    }
+
+    /// Restores a backup, which may be copied already, or not yet, or meanwhile.
+    async fn restore_backup(&mut self) {
+        if self.backups.is_empty() {
+            return;
+        }
+        let chosen = self.random.random_range(0..self.backups.len());
+        let (arn, state) = self.backups[chosen].clone();
+        self.restored += 1;
+        let name = format!("restored-{}", self.restored);
+        let restore = json!({"BackupArn": arn, "TargetTableName": name});
+        self.call(Operation::RestoreTableFromBackup, restore).await;
+        self.check_restored(&name, &state).await;
+    }
+
+    async fn delete_backup(&mut self) {
+        if self.backups.is_empty() {
+            return;
+        }
+        let chosen = self.random.random_range(0..self.backups.len());
+        let (arn, _) = self.backups.swap_remove(chosen);
+        self.call(Operation::DeleteBackup, json!({"BackupArn": arn})).await;
+        let listed = self.call(Operation::ListBackups, json!({"TableName": "all"})).await;
+        assert_eq!(listed["BackupSummaries"].as_array().map(Vec::len), Some(self.backups.len()));
     }
 
     /// Works until a table is active.
@@ -348,11 +400,19 @@ impl History {
         assert_eq!(found.expect("the table can be checked"), [], "{name}");
     }
 
-    /// Deletes the table, and restores it from the backup that it leaves.
+    /// Deletes the table, and restores it from the backup that it leaves, and from a user's.
     async fn end(mut self) {
         self.check_consistency("all").await;
         let state = self.state("all").await;
+        self.back_up().await;
         self.call(Operation::DeleteTable, json!({"TableName": "all"})).await;
+        let (arn, last) = self.backups.pop().expect("it was made just now");
+        assert_eq!(last, state);
+        let restore = json!({"BackupArn": arn, "TargetTableName": "from-backup"});
+        self.call(Operation::RestoreTableFromBackup, restore).await;
+        self.finish("from-backup").await;
+        assert_eq!(self.state("from-backup").await, state);
+        self.check_consistency("from-backup").await;
         self.work().await;
         let backups = self.call(Operation::ListBackups, json!({"BackupType": "SYSTEM"})).await;
         let backup = &backups["BackupSummaries"][0];
