@@ -103,7 +103,7 @@ impl Admin {
             })
         };
         let sizes = sizes.iter().filter(|size| is_shown(&size.table.namespace));
-        let backups = backups.iter().filter(|backup| is_shown(&backup.table.namespace));
+        let backups = backups.iter().filter(|backup| is_shown(&backup.namespace));
         let jobs = jobs.iter().filter(|job| is_shown(&job.namespace));
         Ok(HistoryStatus {
             history: sizes.map(size).collect(),
