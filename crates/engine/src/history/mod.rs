@@ -1,8 +1,8 @@
 //! Point-in-time recovery: a table's past, kept by every change and read as of a time.
 //!
 //! While it is on, [`crate::change`] writes an undo row with each change. The rest is here: switching it on and off
-//! ([`settings`]), reading the past ([`past`]), one item's versions ([`versions`]), and trimming what is older than the period
-//! ([`trim`]). Backups that are being copied need undo rows as well ([`crate::backups`]), also where recovery is off; both share
+//! ([`settings`]), reading the past ([`past`], [`walk`]), one item's versions ([`versions`]), and trimming what is older than the
+//! period ([`trim`]). Backups that are being copied need undo rows as well ([`crate::backups`]), also where recovery is off; both share
 //! an era ([`era`]).
 //!
 //! **Stamps.** Undo rows carry the store's commit stamps ([`zenobe_store::stamp`]), so "everything up to a stamp" is one state
@@ -15,6 +15,7 @@ mod past;
 pub(crate) mod settings;
 mod trim;
 mod versions;
+mod walk;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -30,6 +31,7 @@ pub(crate) use past::Past;
 pub use settings::{ContinuousBackups, HistorySize};
 pub(crate) use trim::trim_all;
 pub use versions::{ItemHistory, Version};
+pub(crate) use walk::Walk;
 pub use zenobe_store::Stamp;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;

@@ -14,12 +14,14 @@ use zenobe_store::{
     Direction, Error, Key, KeyRange, Reader, Result, Stamp, Value, Visitor, prefix_end,
 };
 
+use super::walk::Walk;
 use crate::keyspace;
 
-/// How many images the first chunk of a scan fetches. Each later chunk fetches twice as many.
-const CHUNK_IMAGES_MIN: usize = 16;
-const CHUNK_IMAGES_MAX: usize = 1_024;
 const CHUNK_BYTES_MAX: usize = 1 << 20;
+/// Most rows of a long history are older than the time that is read and give no image, so a chunk also ends after this many
+/// rows: so many for each image that it may have, and never more than the maximum.
+const CHUNK_ROWS_PER_IMAGE: usize = 16;
+const CHUNK_ROWS_MAX: usize = 4_096;
 
 /// After this many rows of one item, the scan seeks past the rest instead of reading them: the history of a hot item is long.
 const ROWS_BEFORE_SEEK: usize = 16;
@@ -36,12 +38,14 @@ pub(crate) struct Past {
 }
 
 /// An item that has changed since: its key, and its image back then, if there was one.
-type Image = (Key, Option<Value>);
+pub(super) type Image = (Key, Option<Value>);
 
-/// Images of the first items of a range that have changed since, in the order of the scan.
-struct Chunk {
-    images: Vec<Image>,
-    is_last: bool,
+/// The history of the first items of a range, in the order of the scan.
+pub(super) struct Chunk {
+    /// Of those that have changed since.
+    pub images: Vec<Image>,
+    /// The last item that it covers; `None` if it covers the whole range.
+    pub end: Option<Key>,
 }
 
 impl Past {
@@ -65,43 +69,14 @@ impl Past {
         Ok(found)
     }
 
-    async fn scan_items(
-        &self,
-        range: KeyRange,
-        direction: Direction,
-        visit: &mut Visitor<'_>,
-    ) -> Result<()> {
-        let mut rows = self.undo_range(&range);
-        let mut left = range;
-        let mut images_max = CHUNK_IMAGES_MIN;
-        while !left.is_empty() {
-            let chunk = self.chunk(&left, rows.clone(), direction, images_max).await?;
-            let last = chunk.images.last().map(|(key, _)| key.clone()).filter(|_| !chunk.is_last);
-            let (part, rest) = match &last {
-                Some(last) => split(left, last, direction),
-                None => (left, KeyRange::new("", "")),
-            };
-            if self.merge(part, direction, &chunk.images, visit).await?.is_break() {
-                return Ok(());
-            }
-            if let Some(last) = last {
-                let undo_key = keyspace::undo_key(&self.undo_prefix, &last);
-                match direction {
-                    Direction::Forward => {
-                        rows.start = [&undo_key, &AFTER_STAMPS[..]].concat().into();
-                    }
-                    Direction::Reverse => rows.end = Some(undo_key),
-                }
-            }
-            left = rest;
-            images_max = (2 * images_max).min(CHUNK_IMAGES_MAX);
-        }
-        Ok(())
+    /// A scan of the items that can be interrupted.
+    pub fn walk(&self, range: KeyRange, direction: Direction) -> Walk<'_> {
+        Walk::new(self, range, direction)
     }
 
     /// The undo rows of a range of items, and perhaps of a few more: a range that ends right behind an item ends before the
     /// item's rows.
-    fn undo_range(&self, items: &KeyRange) -> KeyRange {
+    pub(super) fn undo_range(&self, items: &KeyRange) -> KeyRange {
         let start = keyspace::undo_key(&self.undo_prefix, &items.start);
         let end = items.end.as_ref().filter(|end| end.starts_with(&self.item_prefix));
         let end = match end {
@@ -117,8 +92,8 @@ impl Past {
         KeyRange { start, end }
     }
 
-    /// Reads undo rows until there are enough images.
-    async fn chunk(
+    /// Reads undo rows until there are enough images, or enough rows.
+    pub(super) async fn chunk(
         &self,
         items: &KeyRange,
         mut rows: KeyRange,
@@ -134,9 +109,9 @@ impl Past {
                 return Err(Error::Corrupt { detail });
             }
             match collector.stop.take() {
-                None => return Ok(Chunk { images: collector.images, is_last: true }),
+                None => return Ok(Chunk { images: collector.images, end: None }),
                 Some(Stop::Full) => {
-                    return Ok(Chunk { images: collector.images, is_last: false });
+                    return Ok(Chunk { images: collector.images, end: collector.item });
                 }
                 Some(Stop::Seek(item)) => self.seek(&item, &mut collector, &mut rows).await?,
             }
@@ -156,54 +131,22 @@ impl Past {
         {
             collector.replace(item, image);
         }
-        match collector.direction {
-            Direction::Forward => rows.start = [&undo_key[..], &AFTER_STAMPS].concat().into(),
-            Direction::Reverse => rows.end = Some(undo_key),
-        }
+        self.skip_rows(item, collector.direction, rows);
         Ok(())
     }
 
-    /// Visits the items of a range, or their images where there are any.
-    async fn merge(
-        &self,
-        items: KeyRange,
-        direction: Direction,
-        images: &[Image],
-        visit: &mut Visitor<'_>,
-    ) -> Result<ControlFlow<()>> {
-        let is_before = |left: &[u8], right: &[u8]| match direction {
-            Direction::Forward => left < right,
-            Direction::Reverse => left > right,
-        };
-        let mut images = images.iter().peekable();
-        let mut flow = ControlFlow::Continue(());
-        let mut visit_item = |key: &[u8], value: &[u8]| {
-            // Items that have been deleted since.
-            while let Some((deleted, image)) = images.next_if(|image| is_before(&image.0, key)) {
-                flow = image.as_ref().map_or(flow, |image| visit(deleted, image));
-                if flow.is_break() {
-                    return flow;
-                }
-            }
-            flow = match images.next_if(|image| image.0 == key) {
-                Some((_, Some(image))) => visit(key, image),
-                Some((_, None)) => ControlFlow::Continue(()),
-                None => visit(key, value),
-            };
-            flow
-        };
-        self.now.scan(items, direction, &mut visit_item).await?;
-        for (deleted, image) in images {
-            if flow.is_break() {
-                break;
-            }
-            flow = image.as_ref().map_or(flow, |image| visit(deleted, image));
+    /// Moves `rows` past those of an item.
+    pub(super) fn skip_rows(&self, item: &Key, direction: Direction, rows: &mut KeyRange) {
+        let undo_key = keyspace::undo_key(&self.undo_prefix, item);
+        match direction {
+            Direction::Forward => rows.start = [&undo_key[..], &AFTER_STAMPS].concat().into(),
+            Direction::Reverse => rows.end = Some(undo_key),
         }
-        Ok(flow)
     }
 }
 
 enum Stop {
+    /// The next item is for the next chunk.
     Full,
     /// This item has many rows.
     Seek(Key),
@@ -217,6 +160,7 @@ struct Collector<'a> {
     images_max: usize,
     images: Vec<Image>,
     size_bytes: usize,
+    rows: usize,
     /// The item of the last row, and how many rows of it have been visited in a row.
     item: Option<Key>,
     rows_of_item: usize,
@@ -238,6 +182,7 @@ impl<'a> Collector<'a> {
             images_max,
             images: Vec::new(),
             size_bytes: 0,
+            rows: 0,
             item: None,
             rows_of_item: 0,
             stop: None,
@@ -252,6 +197,8 @@ impl<'a> Collector<'a> {
         };
         if self.item.as_ref() == Some(&item) {
             self.rows_of_item += 1;
+        } else if self.is_behind_range(&item) {
+            return ControlFlow::Break(());
         } else if self.is_full() {
             self.stop = Some(Stop::Full);
             return ControlFlow::Break(());
@@ -259,6 +206,7 @@ impl<'a> Collector<'a> {
             self.rows_of_item = 1;
             self.item = Some(item.clone());
         }
+        self.rows += 1;
         if self.rows_of_item > ROWS_BEFORE_SEEK {
             self.stop = Some(Stop::Seek(item));
             return ControlFlow::Break(());
@@ -274,7 +222,18 @@ impl<'a> Collector<'a> {
     }
 
     fn is_full(&self) -> bool {
-        self.images.len() >= self.images_max || self.size_bytes >= CHUNK_BYTES_MAX
+        let rows_max = (CHUNK_ROWS_PER_IMAGE * self.images_max).min(CHUNK_ROWS_MAX);
+        self.images.len() >= self.images_max
+            || self.size_bytes >= CHUNK_BYTES_MAX
+            || self.rows >= rows_max
+    }
+
+    /// Whether the range ends before this item, in the order of the scan.
+    fn is_behind_range(&self, item: &Key) -> bool {
+        match self.direction {
+            Direction::Forward => self.items.end.as_ref().is_some_and(|end| item >= end),
+            Direction::Reverse => *item < self.items.start,
+        }
     }
 
     fn replace(&mut self, item: &Key, image: Option<Value>) {
@@ -288,20 +247,6 @@ impl<'a> Collector<'a> {
 
 fn decode_image(image: &[u8]) -> Option<Value> {
     (!image.is_empty()).then(|| Value::copy_from_slice(image))
-}
-
-/// The part of a range up to an item, in the order of the scan, and the rest.
-fn split(range: KeyRange, last: &Key, direction: Direction) -> (KeyRange, KeyRange) {
-    let KeyRange { start, end } = range;
-    match direction {
-        Direction::Forward => {
-            let behind: Key = [&last[..], &[0]].concat().into();
-            (KeyRange::new(start, behind.clone()), KeyRange { start: behind, end })
-        }
-        Direction::Reverse => {
-            (KeyRange { start: last.clone(), end }, KeyRange::new(start, last.clone()))
-        }
-    }
 }
 
 impl Reader for Past {
@@ -330,7 +275,7 @@ impl Reader for Past {
         visit: &'a mut Visitor<'a>,
     ) -> BoxFuture<'a, Result<()>> {
         match range.start.starts_with(&self.item_prefix) {
-            true => self.scan_items(range, direction, visit).boxed(),
+            true => async move { self.walk(range, direction).run(visit).await }.boxed(),
             false => self.now.scan(range, direction, visit),
         }
     }

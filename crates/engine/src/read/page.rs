@@ -12,7 +12,7 @@ use crate::capacity::read_halves;
 use crate::catalog::GuardCheck;
 use crate::command::{Consumed, PageOutcome, PageRequest, TableName};
 use crate::error::{Error, Result};
-use crate::history::Past;
+use crate::history::{Past, Walk};
 use crate::keys::{PrimaryKey, key_attributes};
 use crate::write::decode_stored;
 
@@ -101,32 +101,34 @@ impl PagePlan<'_> {
     /// the same scan also fetches the version.
     async fn walk(&self, origin: Origin<'_>, page: &mut Page<'_>) -> Result<bool> {
         if let Some(past) = self.past {
-            self.walk_in_turns(past, page).await?;
+            // On the heap, so that reads of the present don't have to make room for it.
+            let walk = Box::new(past.walk(self.range.clone(), self.direction));
+            self.walk_in_turns(Rest::Past(walk), page).await?;
             return Ok(false);
         }
         let asks_version = origin.engine.is_shared() || origin.replica.is_some();
         if self.selection.filter.is_none() && !asks_version {
-            self.walk_turn(origin.reader(), self.range.clone(), page).await?;
+            let mut rest = Rest::Now(origin.reader(), self.range.clone());
+            self.walk_turn(&mut rest, page).await?;
             return Ok(false);
         }
         if self.selection.filter.is_none() {
             return self.walk_and_check(origin.reader(), page).await;
         }
         let snapshot = origin.snapshot();
-        self.walk_in_turns(&*snapshot, page).await?;
+        self.walk_in_turns(Rest::Now(&*snapshot, self.range.clone()), page).await?;
         self.is_current_in(origin, &*snapshot).await
     }
 
-    async fn walk_in_turns(&self, reader: &dyn Reader, page: &mut Page<'_>) -> Result<()> {
-        let mut range = self.range.clone();
-        while let Some(stop) = self.walk_turn(reader, range.clone(), page).await? {
+    async fn walk_in_turns(&self, mut rest: Rest<'_>, page: &mut Page<'_>) -> Result<()> {
+        while let Some(stop) = self.walk_turn(&mut rest, page).await? {
             if let Some(item) = stop.costly
                 && page.evaluate_in_slices(item.as_item()).await.is_break()
             {
                 break;
             }
-            range = after(&stop.key, range, self.direction);
-            if range.is_empty() {
+            rest.continue_after(&stop.key, self.direction);
+            if rest.is_empty() {
                 break;
             }
             page.time_slice.yield_if_over().await;
@@ -169,8 +171,7 @@ impl PagePlan<'_> {
     /// Returns where the time slice ended, if the page was not full by then.
     async fn walk_turn(
         &self,
-        reader: &dyn Reader,
-        range: KeyRange,
+        rest: &mut Rest<'_>,
         page: &mut Page<'_>,
     ) -> Result<Option<SliceEnd>> {
         let mut outcome = Ok(None);
@@ -189,7 +190,12 @@ impl PagePlan<'_> {
                 ControlFlow::Break(())
             }
         };
-        reader.scan(range, self.direction, &mut visit).await?;
+        match rest {
+            Rest::Now(reader, range) => {
+                reader.scan(range.clone(), self.direction, &mut visit).await?;
+            }
+            Rest::Past(walk) => Box::pin(walk.run(&mut visit)).await?,
+        }
         outcome
     }
 
@@ -249,6 +255,28 @@ async fn collect(
     };
     reader.scan(range.clone(), direction, &mut visit).await?;
     entries.into_iter().map(|(key, value)| Ok((key, decode_stored(&value)?))).collect()
+}
+
+/// What a walk has not visited yet.
+enum Rest<'a> {
+    Now(&'a dyn Reader, KeyRange),
+    /// It knows by itself where it stopped.
+    Past(Box<Walk<'a>>),
+}
+
+impl Rest<'_> {
+    fn continue_after(&mut self, key: &Key, direction: Direction) {
+        if let Rest::Now(_, range) = self {
+            *range = after(key, range.clone(), direction);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        match self {
+            Rest::Now(_, range) => range.is_empty(),
+            Rest::Past(walk) => walk.is_finished(),
+        }
+    }
 }
 
 /// Where a time slice ended.

@@ -20,12 +20,14 @@ use crate::history::Past;
 use crate::jobs::{FailedTable, Job, JobHandler};
 use crate::keyspace;
 use crate::load::IndexKeys;
-use crate::schema::{TableDefinition, TableId};
+use crate::schema::TableDefinition;
 use crate::write::decode_stored;
 
 /// How much is read, and written in one atomic write.
 const STEP_ITEMS_MAX: usize = 2_000;
 const STEP_BYTES_MAX: usize = 2 << 20;
+/// How many chunks of the history a step reads. Where nothing was there at the time, it may end without an item.
+const STEP_CHUNKS_MAX: usize = 8;
 /// Putting an item twice does no harm, so the progress is stored now and then.
 const SAVE_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -59,17 +61,20 @@ async fn run(engine: &Engine, job: &mut Job) -> Result<()> {
     let mut saved_at = Instant::now();
     let mut step = read(engine, &source, &progress).await?;
     loop {
-        let Step::Items(items) = step else {
-            let message =
-                "The history or the backup that the table was being restored from is gone.";
-            let progress = progress.encode();
-            return job.fail(engine, "SourceGone", message, progress, FailedTable::Delete).await;
+        let (items, passed) = match step {
+            Step::Items { items, passed } => (items, passed),
+            Step::End => return job.finish(engine, progress.encode()).await,
+            Step::Gone => {
+                let message =
+                    "The history or the backup that the table was being restored from is gone.";
+                let progress = progress.encode();
+                return job
+                    .fail(engine, "SourceGone", message, progress, FailedTable::Delete)
+                    .await;
+            }
         };
-        if items.is_empty() {
-            return job.finish(engine, progress.encode()).await;
-        }
         let paced = engine.background.pace.begin_step();
-        progress = progress.after(&items);
+        progress = progress.after(&items, &passed);
         // The next items are read while these are written.
         let (written, next) =
             join(write(engine, &table, &items, job), read(engine, &source, &progress)).await;
@@ -83,9 +88,14 @@ async fn run(engine: &Engine, job: &mut Job) -> Result<()> {
     }
 }
 
-/// What the next step copies, with the keys in the source.
+/// What the next step copies.
 enum Step {
-    Items(Vec<(Key, EncodedItem)>),
+    Items {
+        items: Vec<EncodedItem>,
+        /// Everything up to this key of the source is copied then.
+        passed: Key,
+    },
+    End,
     Gone,
 }
 
@@ -101,7 +111,7 @@ async fn read(engine: &Engine, source: &Source, progress: &Progress) -> Result<S
             let item_prefix = keyspace::item_prefix(source.id);
             let undo_prefix = keyspace::undo_prefix(source.id, era);
             let past = Past { now, item_prefix, undo_prefix, at: source.at };
-            scan(&past, source.id, position).await
+            walk(&past, position).await
         }
         (None, _) => Ok(Step::Gone),
     }
@@ -118,31 +128,69 @@ async fn read_backup(
         (Content::Copied { .. }, _) => {
             let item_prefix = keyspace::item_prefix(*id);
             let chunks = Chunks { content: backup.content_prefix(), keys, item_prefix };
-            Ok(Step::Items(chunks.after(&*now, position).await?))
+            let items = chunks.after(&*now, position).await?;
+            let Some((passed, _)) = items.last() else { return Ok(Step::End) };
+            let passed = passed.clone();
+            Ok(Step::Items { items: items.into_iter().map(|(_, item)| item).collect(), passed })
         }
-        (_, Some(held)) => scan(&held.open(now).await?, *id, position).await,
-        (_, None) => scan(&*now, *id, position).await,
+        (_, Some(held)) => walk(&held.open(now).await?, position).await,
+        (_, None) => {
+            let mut gathered = Gathered::default();
+            let range = after(KeyRange::prefix(keyspace::item_prefix(*id)), position);
+            let mut visit = |key: &[u8], value: &[u8]| gathered.add(key, value);
+            now.scan(range, Direction::Forward, &mut visit).await?;
+            gathered.step(None)
+        }
     }
 }
 
-/// The next items of a table, in this view of it.
-async fn scan(reader: &dyn Reader, id: TableId, position: Option<&[u8]>) -> Result<Step> {
-    let mut range = KeyRange::prefix(keyspace::item_prefix(id));
+/// The next items of a table's past.
+async fn walk(past: &Past, position: Option<&[u8]>) -> Result<Step> {
+    let mut gathered = Gathered::default();
+    let range = after(KeyRange::prefix(past.item_prefix.clone()), position);
+    let mut walk = past.walk(range, Direction::Forward);
+    for _ in 0..STEP_CHUNKS_MAX {
+        let mut visit = |key: &[u8], value: &[u8]| gathered.add(key, value);
+        if walk.is_finished() || walk.step(&mut visit).await?.is_break() {
+            break;
+        }
+    }
+    let unfinished = walk.passed().filter(|_| !walk.is_finished()).cloned();
+    gathered.step(unfinished)
+}
+
+fn after(mut range: KeyRange, position: Option<&[u8]>) -> KeyRange {
     if let Some(position) = position {
         range.start = [position, &[0]].concat().into();
     }
-    let (mut items, mut size_bytes) = (Vec::new(), 0);
-    let mut visit = |key: &[u8], value: &[u8]| {
-        items.push((Key::copy_from_slice(key), Key::copy_from_slice(value)));
-        size_bytes += value.len();
-        match items.len() < STEP_ITEMS_MAX && size_bytes < STEP_BYTES_MAX {
+    range
+}
+
+/// What a step has read so far.
+#[derive(Default)]
+struct Gathered {
+    values: Vec<Key>,
+    size_bytes: usize,
+    last: Option<Key>,
+}
+
+impl Gathered {
+    fn add(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()> {
+        self.values.push(Key::copy_from_slice(value));
+        self.last = Some(Key::copy_from_slice(key));
+        self.size_bytes += value.len();
+        match self.values.len() < STEP_ITEMS_MAX && self.size_bytes < STEP_BYTES_MAX {
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(()),
         }
-    };
-    reader.scan(range, Direction::Forward, &mut visit).await?;
-    let items = items.into_iter().map(|(key, value)| Ok((key, decode_stored(&value)?)));
-    Ok(Step::Items(items.collect::<Result<_>>()?))
+    }
+
+    /// `unfinished` is the key up to which a walk has come that has not reached its end.
+    fn step(self, unfinished: Option<Key>) -> Result<Step> {
+        let Some(passed) = unfinished.or(self.last) else { return Ok(Step::End) };
+        let items = self.values.iter().map(decode_stored).collect::<Result<_>>()?;
+        Ok(Step::Items { items, passed })
+    }
 }
 
 /// Whether this state of the store still has the history that a restore to a point in time reads. A deleted table leaves its
@@ -162,11 +210,10 @@ async fn is_intact(now: &dyn Reader, source: &Source, era: u32) -> Result<bool> 
 async fn write(
     engine: &Engine,
     table: &Arc<Table>,
-    items: &[(Key, EncodedItem)],
+    items: &[EncodedItem],
     job: &Job,
 ) -> Result<()> {
-    let items: Vec<EncodedItem> = items.iter().map(|(_, item)| item.clone()).collect();
-    let errors = engine.load_items(table, &items, IndexKeys::Lenient, job.lease()).await?;
+    let errors = engine.load_items(table, items, IndexKeys::Lenient, job.lease()).await?;
     match errors.into_iter().flatten().next() {
         None => Ok(()),
         // It was an item of a table with the same keys.
@@ -177,10 +224,10 @@ async fn write(
 }
 
 impl Progress {
-    fn after(&self, items: &[(Key, EncodedItem)]) -> Progress {
-        let size_bytes: usize = items.iter().map(|(_, item)| item.as_item().size_bytes()).sum();
+    fn after(&self, items: &[EncodedItem], passed: &Key) -> Progress {
+        let size_bytes: usize = items.iter().map(|item| item.as_item().size_bytes()).sum();
         Progress {
-            position: items.last().map(|(key, _)| key.to_vec()),
+            position: Some(passed.to_vec()),
             items: self.items + items.len() as u64,
             size_bytes: self.size_bytes + size_bytes as u64,
         }

@@ -227,7 +227,7 @@ impl Source {
 /// How far a restore has come.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Progress {
-    /// The key of the last item of the source that has been copied.
+    /// Everything up to this key of the source has been copied.
     pub position: Option<Vec<u8>>,
     pub items: u64,
     pub size_bytes: u64,

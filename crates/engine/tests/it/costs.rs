@@ -125,7 +125,7 @@ fn an_update_larger_than_any_item_fails() {
 }
 
 /// The size of a legacy filter, which has no limit on operators.
-const LEAVES: usize = 30_000;
+pub const LEAVES: usize = 30_000;
 
 #[derive(Debug, Clone, Copy)]
 enum Read {
@@ -153,7 +153,7 @@ async fn filled() -> Script {
 }
 
 /// True for every item, but only because of its last leaf.
-fn filter_on(attribute: &str, leaves: usize) -> Condition {
+pub fn filter_on(attribute: &str, leaves: usize) -> Condition {
     let leaf = |number: usize| Condition::Compare {
         left: Operand::Path(Path::top_level(attribute)),
         comparator: Comparator::Equal,

@@ -4,6 +4,7 @@ mod backups;
 mod costs;
 mod damage;
 mod history;
+mod history_costs;
 mod lost_answers;
 mod nodes;
 mod query_properties;
