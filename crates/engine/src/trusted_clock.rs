@@ -7,7 +7,8 @@
 //!   tell. Until one does, or the clock is plausible again, nothing expires and nothing is trimmed.
 //! - **Later writes get later times.** A clock that was set back must not make new data older than
 //!   earlier data. Log entries ensure this themselves ([`zenobe_store::Mutation::Append`]);
-//!   everything else that outlives its moment uses [`Moment::stamp_ms`].
+//!   everything else that outlives its moment uses [`Moment::stamp_ms`]. History uses
+//!   [`Moment::plausible_ms`].
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -47,6 +48,9 @@ pub(crate) struct Moment {
     pub now_ms: u64,
     /// Never earlier than any time that the clock showed before.
     pub stamp_ms: u64,
+    /// Like `stamp_ms`, but a jump counts only once it is confirmed. What all later times must exceed is
+    /// made of this: one wrong reading would move them all.
+    pub plausible_ms: u64,
     /// Anything due by this time counts as past. It is the clock's time, unless the clock has
     /// jumped.
     pub past_ms: u64,
@@ -100,6 +104,7 @@ impl TrustedClock {
         Moment {
             now_ms,
             stamp_ms: now_ms.max(seen.at_ms),
+            plausible_ms: if has_jumped { expected_ms } else { now_ms.max(seen.at_ms) },
             past_ms: if has_jumped { expected_ms } else { now_ms },
             is_paused: has_jumped,
         }

@@ -37,10 +37,12 @@ pub(crate) struct Change<'a> {
     pub cause: Cause,
 }
 
-/// What a stream record says about the origin of a change.
+/// The origin of a change, as its stream record and its undo row tell it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cause {
     pub at_ms: u64,
+    /// The time in the table's history, without unconfirmed jumps of the clock.
+    pub history_at_ms: u64,
     /// The database itself made the change: the item has expired.
     pub by_service: bool,
 }
@@ -115,7 +117,7 @@ impl Change<'_> {
             return;
         };
         let images = Images { old: self.old, new: self.new };
-        let Cause { at_ms, by_service } = self.cause;
+        let Cause { at_ms, by_service, .. } = self.cause;
         let record = record::encode(stream.view_type, &definition.keys, images, by_service);
         batch.append(log.clone(), at_ms, record);
     }

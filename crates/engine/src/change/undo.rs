@@ -14,7 +14,7 @@ impl Change<'_> {
         let image = self.old.map_or_else(Value::new, |old| old.as_bytes().clone());
         batch.add(history.count.clone(), 1);
         batch.add(history.size_bytes.clone(), row_size_bytes(key.len() + Stamp::LENGTH, &image));
-        batch.put_stamped(history.clock.clone(), self.cause.at_ms, key, image);
+        batch.put_stamped(history.clock.clone(), self.cause.history_at_ms, key, image);
     }
 }
 

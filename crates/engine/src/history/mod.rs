@@ -9,6 +9,9 @@
 //! of the table. A stamp's time is what its writer's clock showed before the commit, so changes with an earlier stamp may
 //! still be in flight when a request asks for a time. Therefore a read first advances the table's clock to that time
 //! ([`Engine::pass`]): everything that is committed afterwards gets a later stamp. So reads as of one time always see one state.
+//!
+//! Stamps never go back, so a stamp of the future would hide all later changes from reads as of their own time. Therefore
+//! writers and readers use the trusted clock's [plausible time](crate::trusted_clock::Moment::plausible_ms) here.
 
 pub(crate) mod era;
 mod past;
@@ -96,7 +99,7 @@ impl Engine {
         let (Some(settings), Some(history)) = (&definition.history, table.history()) else {
             return Err(HistoryError::Off { table: definition.name.clone() }.into());
         };
-        Window::new(settings, self.trusted_clock.read().stamp_ms, 0).check(as_of.at_ms)?;
+        Window::new(settings, self.trusted_clock.read().plausible_ms, 0).check(as_of.at_ms)?;
         let at = as_of.stamp();
         self.pass(history, at).await?;
         Ok(Past {
@@ -120,6 +123,15 @@ impl Engine {
         write_with(&*self.store, WriteSet::default(), advance).await??;
         history.passed.fetch_max(at.to_bits(), Ordering::AcqRel);
         Ok(())
+    }
+
+    /// Nothing that is committed has a later stamp than this. It covers what other nodes wrote whose clocks are ahead, and what
+    /// was written after a read of a second that is not over.
+    pub(crate) async fn latest_stamp(&self, history: &HistoryKeys, now_ms: u64) -> Result<Stamp> {
+        let ends = self.store.log_ends(&history.clock, 1).await?;
+        let shown = ends.first().filter(|(clock, _)| *clock == history.clock);
+        let shown = shown.map_or(Stamp::default(), |(_, end)| end.clock());
+        Ok(shown.max(Stamp::last_of_ms(now_ms)))
     }
 
     /// Like [`Engine::past`], if a time is given.

@@ -50,7 +50,7 @@ impl Engine {
         enabled: bool,
         period_days: Option<u32>,
     ) -> Result<Option<ContinuousBackups>> {
-        let now_ms = self.trusted_clock.read().stamp_ms;
+        let now_ms = self.trusted_clock.read().plausible_ms;
         let decide = |before: &TableDefinition, _: &[Option<Value>]| {
             let mut edit = Edit::new(before.clone());
             match (&before.history, enabled) {
@@ -109,7 +109,7 @@ impl Engine {
 
     /// The times that a restore can name.
     pub(crate) fn restorable_window(&self, settings: &HistorySettings) -> Window {
-        Window::new(settings, self.trusted_clock.read().stamp_ms, self.restorable_lag_ms)
+        Window::new(settings, self.trusted_clock.read().plausible_ms, self.restorable_lag_ms)
     }
 }
 

@@ -54,7 +54,7 @@ impl Engine {
         let (Some(settings), Some(history)) = (&definition.history, table.history()) else {
             return Err(HistoryError::Off { table: definition.name.clone() }.into());
         };
-        let window = Window::new(settings, self.trusted_clock.read().stamp_ms, 0);
+        let window = Window::new(settings, self.trusted_clock.read().plausible_ms, 0);
         let key = PrimaryKey::from_parameter(&definition.keys, key)?;
         let item_key = key.item_key(&table);
         let now = self.store.snapshot();

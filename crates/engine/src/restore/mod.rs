@@ -10,14 +10,12 @@ mod copy;
 mod overrides;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use zenobe_store::{Batch, Key, Stamp, Value};
 use zenobe_value::{AttributeValue, Attributes};
 
 use crate::Engine;
 use crate::backups::Claim;
-use crate::catalog::Table;
 use crate::command::TableName;
 use crate::error::{Error, HistoryError, RestoreError, Result};
 use crate::history::AsOf;
@@ -110,24 +108,26 @@ impl Engine {
             return Err(HistoryError::Off { table: definition.name.clone() }.into());
         };
         let window = self.restorable_window(settings);
-        let (as_of, shown_ms) = match time {
+        let (at, shown_ms) = match time {
             RestoreTime::Latest if self.restorable_lag_ms == 0 => {
-                let now_ms = self.trusted_clock.read().stamp_ms;
-                (self.now_of(&table, now_ms), now_ms)
+                let now_ms = self.trusted_clock.read().plausible_ms;
+                (self.latest_stamp(history, now_ms).await?, now_ms)
             }
-            RestoreTime::Latest => (AsOf::second(window.latest_ms / 1_000), window.latest_ms),
+            RestoreTime::Latest => {
+                (AsOf::second(window.latest_ms / 1_000).stamp(), window.latest_ms)
+            }
             RestoreTime::Second(second) => {
                 window.check(second.saturating_mul(1_000))?;
-                (AsOf::second(second), second.saturating_mul(1_000))
+                (AsOf::second(second).stamp(), second.saturating_mul(1_000))
             }
         };
-        self.pass(history, as_of.stamp()).await?;
+        self.pass(history, at).await?;
         Ok(Found {
             source: Source {
                 table: name.clone(),
                 id: definition.id,
                 era: Some(settings.era),
-                at: as_of.stamp(),
+                at,
                 backup: None,
             },
             definition: Arc::clone(definition),
@@ -138,13 +138,6 @@ impl Engine {
             },
             claim: None,
         })
-    }
-
-    /// Now, or one millisecond past the last time read if that is later: what was written since belongs to the next second.
-    fn now_of(&self, table: &Table, now_ms: u64) -> AsOf {
-        let passed = table.history().map_or(0, |history| history.passed.load(Ordering::Acquire));
-        let passed_ms = Stamp::from_bits(passed).at_ms();
-        AsOf::ms(if passed_ms >= now_ms { passed_ms + 1 } else { now_ms })
     }
 
     async fn check_restores(

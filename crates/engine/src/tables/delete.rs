@@ -15,12 +15,12 @@ impl Engine {
     /// background work.
     pub async fn delete_table(&self, name: &TableName) -> Result<TableDescription> {
         let last_seen = self.describe_table(name).await?;
-        let now_ms = self.trusted_clock.read().stamp_ms;
+        let moment = self.trusted_clock.read();
         let decide = |definition: &TableDefinition| {
             check_deletable(definition)?;
             let mut batch = Batch::new();
-            self.discard_table(definition, &last_seen, now_ms, &mut batch);
-            streams::retire(definition, now_ms, &mut batch);
+            self.discard_table(definition, &last_seen, moment.plausible_ms, &mut batch);
+            streams::retire(definition, moment.stamp_ms, &mut batch);
             Ok(batch)
         };
         let table = self.catalog.remove_table(&*self.store, name, decide).await?;

@@ -83,7 +83,7 @@ pub(crate) async fn commit(
     terms: Terms<'_>,
 ) -> Result<Committed> {
     let collections = CollectionSizes::read(engine, intents).await?;
-    let mut attempt = Attempt::new(intents, terms, engine.clock.now_ms());
+    let mut attempt = Attempt::new(intents, terms, Times::now(engine, intents));
     let cached = engine.item_cache.as_ref().map(|cache| cache.begin_writes(written_keys(intents)));
     loop {
         let set = WriteSet { guards: &attempt.guards, keys: &attempt.keys };
@@ -162,6 +162,25 @@ enum NotWritten {
     Failed(Error),
 }
 
+/// When a write happens.
+#[derive(Clone, Copy)]
+struct Times {
+    now_ms: u64,
+    /// For undo rows.
+    history_ms: u64,
+}
+
+impl Times {
+    /// Only tables with history ask the trusted clock.
+    fn now(engine: &Engine, intents: &[Intent<'_>]) -> Times {
+        let now_ms = engine.clock.now_ms();
+        let has_history = intents.iter().any(|intent| intent.table.history().is_some());
+        let history_ms =
+            if has_history { engine.trusted_clock.read().plausible_ms } else { now_ms };
+        Times { now_ms, history_ms }
+    }
+}
+
 /// The write set of one attempt.
 ///
 /// Guards: the version row of each table, the items that are only checked, then the lease. Keys:
@@ -170,7 +189,7 @@ enum NotWritten {
 struct Attempt<'a> {
     intents: &'a [Intent<'a>],
     terms: Terms<'a>,
-    now_ms: u64,
+    times: Times,
     tables: Vec<&'a Arc<Table>>,
     guards: Vec<Key>,
     keys: Vec<Key>,
@@ -178,7 +197,7 @@ struct Attempt<'a> {
 }
 
 impl<'a> Attempt<'a> {
-    fn new(intents: &'a [Intent<'a>], terms: Terms<'a>, now_ms: u64) -> Attempt<'a> {
+    fn new(intents: &'a [Intent<'a>], terms: Terms<'a>, times: Times) -> Attempt<'a> {
         let mut tables: Vec<&Arc<Table>> = Vec::with_capacity(1);
         for intent in intents {
             if !tables.iter().any(|table| table.guard_key() == intent.table.guard_key()) {
@@ -197,7 +216,7 @@ impl<'a> Attempt<'a> {
             guards.extend_from_slice(lease.guards());
         }
         let entries_start = keys.len();
-        Attempt { intents, terms, now_ms, tables, guards, keys, entries_start }
+        Attempt { intents, terms, times, tables, guards, keys, entries_start }
     }
 
     fn declare_entries(&mut self, entries: Vec<Key>) {
@@ -303,7 +322,8 @@ impl<'a> Attempt<'a> {
                 old: written.old.as_ref(),
                 new: written.new.as_ref(),
                 cause: Cause {
-                    at_ms: self.now_ms,
+                    at_ms: self.times.now_ms,
+                    history_at_ms: self.times.history_ms,
                     by_service: matches!(intent.action, WriteAction::Expire { .. }),
                 },
             };

@@ -3,11 +3,16 @@
 use std::sync::Arc;
 
 use zenobe_engine::clock::{Clock, ManualClock};
+use zenobe_engine::command::GetItem;
+use zenobe_engine::error::{Error, HistoryError};
+use zenobe_engine::history::AsOf;
+use zenobe_engine::restore::{RestoreFrom, RestoreOverrides, RestoreTable, RestoreTime};
 use zenobe_engine::{Engine, EngineOptions, StreamOptions};
 use zenobe_store::Store;
 use zenobe_store::memory::MemoryStore;
 
 use crate::support::commands::Script;
+use crate::support::notation::parse_item;
 use crate::support::streams::{names, records};
 use crate::support::wall_clock::WallClock;
 use crate::support::{Fixture, block_on};
@@ -194,4 +199,42 @@ fn shards_that_are_trimmed_leave_nothing_behind() {
         // A day has a shard for every four hours, and the open one.
         assert!((6..=8).contains(&world.store.logs()), "{}", world.store.logs());
     });
+}
+
+/// Stamps never go back. A stamp of next year would hide all changes of this year from reads as of their time.
+#[test]
+fn a_jump_does_not_get_into_the_history() {
+    block_on(async {
+        let world = World::new();
+        let mut script = world.open().await;
+        script.run(&["create t pk:S"]).await;
+        let name = script.table("t");
+        script.engine().update_continuous_backups(&name, true, None).await.unwrap();
+        script.run(&[r#"put t {"pk": "a", "v": 1}"#]).await;
+        let jumped_ms = START_MS + 400 * DAY_MS;
+        world.clock.set(jumped_ms);
+        script.run(&[r#"put t {"pk": "a", "v": 2}"#]).await;
+        let future = version_as_of(&script, AsOf::ms(jumped_ms)).await;
+        assert!(matches!(future, Err(Error::History(HistoryError::OutsideWindow { .. }))));
+        world.clock.set(START_MS + HOUR_MS);
+        script.run(&[r#"put t {"pk": "a", "v": 3}"#]).await;
+        let now = AsOf::ms(START_MS + HOUR_MS);
+        assert_eq!(version_as_of(&script, now).await.unwrap(), "N(3)");
+        let before = AsOf::ms(START_MS + HOUR_MS - 1);
+        assert_eq!(version_as_of(&script, before).await.unwrap(), "N(2)");
+        let source = RestoreFrom::Table { name, time: RestoreTime::Latest };
+        let (target, overrides) = (script.table("u"), RestoreOverrides::default());
+        script.engine().restore_table(RestoreTable { source, target, overrides }).await.unwrap();
+        work(&script).await;
+        let restored = script.run(&[r#"get u {"pk": "a"}"#]).await;
+        assert!(restored.contains(r#""v": 3"#), "{restored}");
+    });
+}
+
+/// The attribute `v` of item `a`.
+async fn version_as_of(script: &Script, as_of: AsOf) -> Result<String, Error> {
+    let key = parse_item(r#"{"pk": "a"}"#);
+    let get = GetItem { table: script.table("t"), key, projection: None, consistent: false };
+    let item = script.engine().reads(Some(as_of)).get_item(&get).await?.item.expect("an item");
+    Ok(format!("{:?}", item.as_item().decode()["v"]))
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use zenobe_engine::clock::ManualClock;
 use zenobe_engine::command::IteratorStart;
+use zenobe_engine::restore::{RestoreFrom, RestoreOverrides, RestoreTable, RestoreTime};
 use zenobe_engine::{Engine, EngineOptions, StreamOptions, keyspace};
 use zenobe_store::Reader;
 use zenobe_store::memory::MemoryStore;
@@ -193,5 +194,23 @@ fn the_last_time_seen_never_goes_back() {
             assert_eq!(u64::from_be_bytes(row[..].try_into().unwrap()), START_MS + AHEAD_MS);
             assert!(!engine.clock_status().is_paused);
         }
+    });
+}
+
+#[test]
+fn a_restore_of_the_latest_state_has_what_a_node_with_a_fast_clock_wrote() {
+    block_on(async {
+        let mut world = World::new().await;
+        expect(&mut world.slow, &["create t pk:S"], "ok").await;
+        let name = world.slow.table("t");
+        world.slow.engine().update_continuous_backups(&name, true, None).await.unwrap();
+        expect(&mut world.fast, &[r#"put t {"pk": "a"}"#], "new").await;
+        let source = RestoreFrom::Table { name, time: RestoreTime::Latest };
+        let (target, overrides) = (world.slow.table("u"), RestoreOverrides::default());
+        let request = RestoreTable { source, target, overrides };
+        world.slow.engine().restore_table(request).await.unwrap();
+        expect(&mut world.fast, &[r#"put t {"pk": "later"}"#], "new").await;
+        expect(&mut world.slow, &["work"], "ok").await;
+        assert_eq!(count(&world.slow, "u").await, 1);
     });
 }
