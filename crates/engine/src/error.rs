@@ -214,6 +214,8 @@ pub enum BackupError {
 pub enum RestoreError {
     #[error("index {index} is none of the source table's")]
     IndexMismatch { index: String },
+    #[error("two indexes are called {index}")]
+    DuplicateIndexName { index: String },
     #[error("no throughput for index {index}")]
     IndexThroughputRequired { index: String },
     #[error("throughput with on-demand billing")]

@@ -133,6 +133,7 @@ pub(crate) fn backup_fault(error: &BackupError, given: Option<&str>) -> ApiError
 pub(super) fn restore_error(error: &RestoreError) -> ApiError {
     match error {
         RestoreError::IndexMismatch { index } => index_mismatch(index),
+        RestoreError::DuplicateIndexName { index } => super::table::duplicate_index_name(index),
         RestoreError::IndexThroughputRequired { index } => index_throughput_required(index),
         RestoreError::ThroughputOnDemand { index } => {
             let place = index.as_ref().map_or(String::new(), |index| format!(" for index {index}"));

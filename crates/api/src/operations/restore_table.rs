@@ -29,22 +29,13 @@ pub(crate) async fn to_point_in_time(
     context: &Context<'_>,
     body: &[u8],
 ) -> Result<Reply, ApiError> {
-    let input: RestoreTableToPointInTimeInput = request(body)?;
+    let mut input: RestoreTableToPointInTimeInput = request(body)?;
     let mut violations = Violations::new();
     let target = constrain_target(input.target_table_name.as_deref(), &mut violations);
     if let Some(name) = &input.source_table_name {
         violations.name(name, "sourceTableName");
     }
-    let overrides = OverridesInput {
-        billing_mode: input.billing_mode_override,
-        global_indexes: input.global_secondary_index_override,
-        local_indexes: input.local_secondary_index_override,
-        provisioned: input.provisioned_throughput_override,
-        on_demand: input.on_demand_throughput_override,
-        encryption: input.sse_specification_override,
-        vector_indexes: input.vector_index_override,
-    };
-    let overrides = overrides.constrain(&mut violations);
+    let overrides = input.take_overrides().constrain(&mut violations);
     violations.finish()?;
     let name = source(context, input.source_table_arn, input.source_table_name)?;
     let time = time(input.restore_date_time, input.use_latest_restorable_time)?;
@@ -53,20 +44,11 @@ pub(crate) async fn to_point_in_time(
 }
 
 pub(crate) async fn from_backup(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
-    let input: RestoreTableFromBackupInput = request(body)?;
+    let mut input: RestoreTableFromBackupInput = request(body)?;
     let mut violations = Violations::new();
     let target = constrain_target(input.target_table_name.as_deref(), &mut violations);
-    let arn = constrain_backup_arn(input.backup_arn, &mut violations);
-    let overrides = OverridesInput {
-        billing_mode: input.billing_mode_override,
-        global_indexes: input.global_secondary_index_override,
-        local_indexes: input.local_secondary_index_override,
-        provisioned: input.provisioned_throughput_override,
-        on_demand: input.on_demand_throughput_override,
-        encryption: input.sse_specification_override,
-        vector_indexes: input.vector_index_override,
-    };
-    let overrides = overrides.constrain(&mut violations);
+    let arn = constrain_backup_arn(input.backup_arn.take(), &mut violations);
+    let overrides = input.take_overrides().constrain(&mut violations);
     violations.finish()?;
     let BackupArn { table, id } = BackupArn::parse(context, &arn)?;
     let overrides = overrides?;
@@ -80,34 +62,52 @@ pub(crate) async fn from_backup(context: &Context<'_>, body: &[u8]) -> Result<Re
     restore(context, source, target, overrides).await
 }
 
-shape! {
-    struct RestoreTableToPointInTimeInput {
+/// Declares a request with the overrides that both operations take.
+macro_rules! restore_input {
+    ($name:ident { $($member:literal => $field:ident: $type:ty),* $(,)? }) => {
+        shape! {
+            struct $name {
+                $($member => $field: $type,)*
+                "BillingModeOverride" => billing_mode: String,
+                "GlobalSecondaryIndexOverride" => global_indexes: Vec<GlobalSecondaryIndex>,
+                "LocalSecondaryIndexOverride" => local_indexes: Vec<LocalSecondaryIndex>,
+                "ProvisionedThroughputOverride" => provisioned: ProvisionedThroughput,
+                "OnDemandThroughputOverride" => on_demand: OnDemandThroughput,
+                "SSESpecificationOverride" => encryption: SSESpecification,
+                "VectorIndexOverride" => vector_indexes: Vec<Unread>,
+            }
+        }
+
+        impl $name {
+            fn take_overrides(&mut self) -> OverridesInput {
+                OverridesInput {
+                    billing_mode: self.billing_mode.take(),
+                    global_indexes: self.global_indexes.take(),
+                    local_indexes: self.local_indexes.take(),
+                    provisioned: self.provisioned.take(),
+                    on_demand: self.on_demand.take(),
+                    encryption: self.encryption.take(),
+                    vector_indexes: self.vector_indexes.take(),
+                }
+            }
+        }
+    };
+}
+
+restore_input! {
+    RestoreTableToPointInTimeInput {
         "SourceTableArn" => source_table_arn: String,
         "SourceTableName" => source_table_name: String,
         "TargetTableName" => target_table_name: String,
         "UseLatestRestorableTime" => use_latest_restorable_time: bool,
         "RestoreDateTime" => restore_date_time: WireTimestamp,
-        "BillingModeOverride" => billing_mode_override: String,
-        "GlobalSecondaryIndexOverride" => global_secondary_index_override:
-            Vec<GlobalSecondaryIndex>,
-        "LocalSecondaryIndexOverride" => local_secondary_index_override: Vec<LocalSecondaryIndex>,
-        "ProvisionedThroughputOverride" => provisioned_throughput_override: ProvisionedThroughput,
-        "OnDemandThroughputOverride" => on_demand_throughput_override: OnDemandThroughput,
-        "SSESpecificationOverride" => sse_specification_override: SSESpecification,
-        "VectorIndexOverride" => vector_index_override: Vec<Unread>,
     }
+}
 
-    struct RestoreTableFromBackupInput {
+restore_input! {
+    RestoreTableFromBackupInput {
         "TargetTableName" => target_table_name: String,
         "BackupArn" => backup_arn: String,
-        "BillingModeOverride" => billing_mode_override: String,
-        "GlobalSecondaryIndexOverride" => global_secondary_index_override:
-            Vec<GlobalSecondaryIndex>,
-        "LocalSecondaryIndexOverride" => local_secondary_index_override: Vec<LocalSecondaryIndex>,
-        "ProvisionedThroughputOverride" => provisioned_throughput_override: ProvisionedThroughput,
-        "OnDemandThroughputOverride" => on_demand_throughput_override: OnDemandThroughput,
-        "SSESpecificationOverride" => sse_specification_override: SSESpecification,
-        "VectorIndexOverride" => vector_index_override: Vec<Unread>,
     }
 }
 

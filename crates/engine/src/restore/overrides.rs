@@ -1,6 +1,6 @@
 //! The definition of a restored table: that of its source, with the request's overrides.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::command::{
     CreateIndex, CreateTable, EncryptionChange, KmsKey, OnDemandMaximum, ProvisionedUnits,
@@ -53,6 +53,7 @@ impl RestoreOverrides {
                 Ok(created(kept, name, throughput))
             })?;
         let local_indexes = renamed(local_indexes, self.local_indexes.as_deref());
+        check_names(local_indexes.iter().chain(&global_indexes))?;
         let kms_key = match &self.encryption {
             Some(EncryptionChange::Kms(key)) => Some(key.clone()),
             Some(EncryptionChange::Default) => None,
@@ -126,16 +127,18 @@ impl RestoreOverrides {
         given: &Option<Vec<IndexOverride>>,
         create: impl Fn(&IndexDefinition, Option<&IndexOverride>) -> Result<CreateIndex, RestoreError>,
     ) -> Result<Vec<CreateIndex>, RestoreError> {
-        let source: Vec<&IndexDefinition> =
+        let mut source: Vec<&IndexDefinition> =
             source.iter().filter(|index| index.status != IndexStatus::Deleting).collect();
         let Some(given) = given else {
             return source.into_iter().map(|kept| create(kept, None)).collect();
         };
-        let mut indexes = Vec::with_capacity(given.len());
+        let mut indexes = Vec::new();
         for index in given {
-            let kept = source.iter().find(|kept| index.is_like(kept));
-            let mismatch = || RestoreError::IndexMismatch { index: index.name.clone() };
-            indexes.push(create(kept.ok_or_else(mismatch)?, Some(index))?);
+            // Each of the source's indexes is kept once.
+            let Some(position) = source.iter().position(|kept| index.is_like(kept)) else {
+                return Err(RestoreError::IndexMismatch { index: index.name.clone() });
+            };
+            indexes.push(create(source.remove(position), Some(index))?);
         }
         Ok(indexes)
     }
@@ -158,6 +161,16 @@ impl IndexOverride {
             && self.sort == names(&kept.keys.sort)
             && sorted(&self.projection) == sorted(&kept.projection)
     }
+}
+
+fn check_names<'a>(indexes: impl Iterator<Item = &'a CreateIndex>) -> Result<(), RestoreError> {
+    let mut names = BTreeSet::new();
+    for index in indexes {
+        if !names.insert(&index.name) {
+            return Err(RestoreError::DuplicateIndexName { index: index.name.clone() });
+        }
+    }
+    Ok(())
 }
 
 fn created(kept: &IndexDefinition, name: &str, throughput: ThroughputSettings) -> CreateIndex {
