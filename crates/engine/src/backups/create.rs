@@ -45,7 +45,7 @@ impl Engine {
         name: &str,
         statistics: ItemStatistics,
     ) -> Result<Backup> {
-        let now_ms = self.trusted_clock.read().stamp_ms;
+        let now_ms = self.trusted_clock.read().plausible_ms;
         let random = self.random.uuid();
         let id = format!("{now_ms:014}-{}", &random[..8]);
         let backup_of = |before: &TableDefinition, era: u32| Backup {

@@ -1,13 +1,14 @@
 //! Runs the jobs that have not ended.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 use zenobe_store::{Direction, KeyRange};
 
@@ -16,8 +17,10 @@ use crate::Engine;
 use crate::error::{Error, Result};
 use crate::keyspace;
 
-/// How many jobs a node runs at a time; more wait.
+/// How many jobs of a kind a node runs at a time; more wait. Those that wait to be tried again don't count.
 const RUNNING_MAX: usize = 4;
+/// How many jobs a node has, with those that wait to be tried again.
+const TAKEN_MAX: usize = 64;
 const RETRY_DELAY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_DELAY_MAX: Duration = Duration::from_secs(60);
 /// How often to look for jobs of other nodes while some run here.
@@ -28,19 +31,22 @@ impl Engine {
     pub(crate) async fn run_jobs(&self, wake: &Notify) -> Result<()> {
         let mut running = FuturesUnordered::new();
         let mut known = HashSet::new();
+        let mut slots = Slots::default();
         loop {
             for row in self.pending_jobs().await? {
-                if running.len() >= RUNNING_MAX {
+                if running.len() >= TAKEN_MAX {
                     break;
                 }
                 let Some(handler) = self.jobs.handler(&row.kind) else { continue };
-                if !known.contains(&row.id)
-                    && let Some(job) = self.take_job(row).await?
-                {
+                if known.contains(&row.id) {
+                    continue;
+                }
+                let Some(slot) = slots.take(&row.kind, wake) else { continue };
+                if let Some(job) = self.take_job(row).await? {
                     known.insert(job.row().id.clone());
                     running.push(async move {
                         let id = job.row().id.clone();
-                        (id, self.run_job(&*handler, job).await)
+                        (id, self.run_job(&*handler, job, slot).await)
                     });
                 }
             }
@@ -90,7 +96,12 @@ impl Engine {
     }
 
     /// Runs a job until it has ended or belongs to another node.
-    async fn run_job(&self, handler: &dyn JobHandler, mut job: Job) -> Result<()> {
+    async fn run_job(
+        &self,
+        handler: &dyn JobHandler,
+        mut job: Job,
+        mut slot: Slot<'_>,
+    ) -> Result<()> {
         let name = lease_name(job.row());
         let mut delay = RETRY_DELAY_FIRST;
         loop {
@@ -114,7 +125,9 @@ impl Engine {
                     tracing::warn!(kind, id, %error, delay, "a job failed; retrying");
                 }
             }
+            slot.leave();
             sleep(delay).await;
+            slot.enter().await;
             delay = (delay * 2).min(RETRY_DELAY_MAX);
             let key = key_of(job.row());
             match self.store.get(&key).await? {
@@ -126,6 +139,41 @@ impl Engine {
                 None => return self.release_leases(&name).await,
             }
         }
+    }
+}
+
+/// The slots of each kind of job.
+#[derive(Default)]
+struct Slots(HashMap<String, Arc<Semaphore>>);
+
+impl Slots {
+    /// A slot for a job of this kind, if one is free. `wake` is notified when it becomes free for another job.
+    fn take<'a>(&mut self, kind: &str, wake: &'a Notify) -> Option<Slot<'a>> {
+        let new = || Arc::new(Semaphore::new(RUNNING_MAX));
+        let slots = self.0.entry(kind.to_owned()).or_insert_with(new);
+        let permit = Arc::clone(slots).try_acquire_owned().ok()?;
+        Some(Slot { slots: Arc::clone(slots), permit: Some(permit), wake })
+    }
+}
+
+/// The place of a job among those that run.
+struct Slot<'a> {
+    slots: Arc<Semaphore>,
+    permit: Option<OwnedSemaphorePermit>,
+    wake: &'a Notify,
+}
+
+impl Slot<'_> {
+    /// Lets another job run.
+    fn leave(&mut self) {
+        self.permit = None;
+        self.wake.notify_one();
+    }
+
+    /// Waits until there is a place again.
+    async fn enter(&mut self) {
+        // Nobody closes the semaphore.
+        self.permit = Arc::clone(&self.slots).acquire_owned().await.ok();
     }
 }
 

@@ -23,6 +23,8 @@ struct Filler {
     failures_left: AtomicUsize,
     gives_up: bool,
     panics: bool,
+    /// Only jobs on tables whose names begin like this fail.
+    fails_for: &'static str,
     steps: AtomicUsize,
 }
 
@@ -52,7 +54,10 @@ impl Filler {
                 let progress = job.row().progress.clone();
                 return job.cancel(engine, progress, FailedTable::Delete).await;
             }
-            if self.fails_at == Some(step) && self.failures_left.load(Ordering::SeqCst) > 0 {
+            if self.fails_at == Some(step)
+                && name.name.starts_with(self.fails_for)
+                && self.failures_left.load(Ordering::SeqCst) > 0
+            {
                 self.failures_left.fetch_sub(1, Ordering::SeqCst);
                 assert!(!self.panics, "a test");
                 if self.gives_up {
@@ -184,6 +189,56 @@ async fn a_job_that_panics_is_tried_again_and_stops_no_other() {
     for row in rows {
         assert_eq!(status(&engine, &row).await, JobStatus::Completed);
     }
+}
+
+/// A job that waits to be tried again lets others run.
+#[tokio::test(start_paused = true)]
+async fn jobs_that_fail_do_not_hold_back_the_others() {
+    let (store, clock) = new_store();
+    let engine = open(&store, &clock).await;
+    engine.add_job_handler(Arc::new(Filler {
+        fails_at: Some(2),
+        failures_left: AtomicUsize::new(usize::MAX),
+        fails_for: "bad",
+        ..Filler::default()
+    }));
+    for number in 0..5 {
+        start(&engine, &format!("bad{number}"), None).await;
+        clock.advance_ms(1);
+    }
+    let good = start(&engine, "good", None).await;
+    let stuck = tokio::time::timeout(std::time::Duration::from_secs(30), engine.run_pending_work());
+    assert!(stuck.await.is_err(), "some fail again and again");
+    assert_eq!(status(&engine, &good).await, JobStatus::Completed);
+}
+
+struct Stuck;
+
+impl JobHandler for Stuck {
+    fn kind(&self) -> &'static str {
+        "stuck"
+    }
+
+    fn run<'a>(&'a self, _: &'a Engine, _: &'a mut Job) -> BoxFuture<'a, Result<()>> {
+        std::future::pending().boxed()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_jobs_hold_back_only_their_kind() {
+    let (store, clock) = new_store();
+    let engine = open(&store, &clock).await;
+    engine.add_job_handler(Arc::new(Stuck));
+    engine.add_job_handler(Arc::new(Filler::default()));
+    for number in 0..5 {
+        let new = NewJob { kind: "stuck", ..new_job(&format!("slow{number}"), None) };
+        engine.start_job(new).await.unwrap();
+        clock.advance_ms(1);
+    }
+    let quick = start(&engine, "quick", None).await;
+    let stuck = tokio::time::timeout(std::time::Duration::from_secs(30), engine.run_pending_work());
+    assert!(stuck.await.is_err(), "some never end");
+    assert_eq!(status(&engine, &quick).await, JobStatus::Completed);
 }
 
 #[tokio::test]
