@@ -79,24 +79,29 @@ impl Engine {
     /// The sizes of all histories, by table.
     pub async fn history_sizes(&self) -> Result<Vec<HistorySize>> {
         let tables = self.catalog.tables();
-        let mut sizes = Vec::new();
-        for table in tables.values() {
-            let Some(history) = table.history() else { continue };
+        let with_history = tables.values().filter_map(|table| {
             let settings = table.definition().history.as_ref();
-            let keys = [history.count.clone(), history.size_bytes.clone()];
-            let counters = self.store.get_many(&keys).await?;
-            let counter = |position: usize| -> Result<u64> {
-                let count = decode_counter(counters[position].as_deref())?;
-                Ok(u64::try_from(count).unwrap_or(0))
-            };
+            Some((table.name(), settings, table.history()?))
+        });
+        let mut with_history: Vec<_> = with_history.collect();
+        with_history.sort_by_key(|(name, ..)| *name);
+        let keys =
+            with_history.iter().flat_map(|(_, _, history)| [&history.count, &history.size_bytes]);
+        let keys: Vec<Key> = keys.cloned().collect();
+        let counters = self.store.get_many(&keys).await?;
+        let mut counters = counters.iter().map(|counter| -> Result<u64> {
+            Ok(u64::try_from(decode_counter(counter.as_deref())?).unwrap_or(0))
+        });
+        let mut next = || counters.next().unwrap_or(Ok(0));
+        let mut sizes = Vec::with_capacity(with_history.len());
+        for (name, settings, _) in with_history {
             sizes.push(HistorySize {
-                table: table.name().clone(),
+                table: name.clone(),
                 period_days: settings.map(|settings| settings.period_days),
-                versions: counter(0)?,
-                size_bytes: counter(1)?,
+                versions: next()?,
+                size_bytes: next()?,
             });
         }
-        sizes.sort_by(|left, right| left.table.cmp(&right.table));
         Ok(sizes)
     }
 

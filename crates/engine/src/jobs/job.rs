@@ -71,6 +71,7 @@ impl Job {
             Ok::<_, Error>((batch, row))
         });
         let (row, _) = written.await??;
+        engine.jobs.note(&row);
         self.row = row;
         Ok(())
     }

@@ -14,6 +14,7 @@ mod job;
 mod job_row;
 mod run;
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -71,11 +72,34 @@ const RETENTION_MS: u64 = 90 * 24 * 60 * 60 * 1_000;
 #[derive(Default)]
 pub(crate) struct Jobs {
     handlers: Mutex<Vec<Arc<dyn JobHandler>>>,
+    /// The jobs of this node by id, with the progress that they last saved.
+    running: Mutex<BTreeMap<String, JobRow>>,
 }
 
 impl Jobs {
     fn handler(&self, kind: &str) -> Option<Arc<dyn JobHandler>> {
         self.handlers.lock().iter().find(|handler| handler.kind() == kind).cloned()
+    }
+
+    fn note(&self, row: &JobRow) {
+        self.running.lock().insert(row.id.clone(), row.clone());
+    }
+
+    /// Shows a job as running here until the result is dropped.
+    fn show(&self, row: &JobRow) -> Shown<'_> {
+        self.note(row);
+        Shown { jobs: self, id: row.id.clone() }
+    }
+}
+
+struct Shown<'a> {
+    jobs: &'a Jobs,
+    id: String,
+}
+
+impl Drop for Shown<'_> {
+    fn drop(&mut self) {
+        self.jobs.running.lock().remove(&self.id);
     }
 }
 
@@ -102,6 +126,11 @@ impl Engine {
             parameters: new.parameters,
             progress: new.progress,
         }
+    }
+
+    /// The jobs that this node runs or tries again, with the progress that they last saved. Asks no store.
+    pub fn running_jobs(&self) -> Vec<JobRow> {
+        self.jobs.running.lock().values().cloned().collect()
     }
 
     /// Every job that has not ended.

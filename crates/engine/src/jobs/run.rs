@@ -46,6 +46,7 @@ impl Engine {
                     known.insert(job.row().id.clone());
                     running.push(async move {
                         let id = job.row().id.clone();
+                        let _shown = self.jobs.show(job.row());
                         (id, self.run_job(&*handler, job, slot).await)
                     });
                 }

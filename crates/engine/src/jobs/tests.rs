@@ -146,8 +146,14 @@ async fn a_table_appears_when_its_job_ends() {
     engine.add_job_handler(filler.clone());
     let row = start(&engine, "t", None).await;
     tokio::time::pause();
-    let stuck = tokio::time::timeout(std::time::Duration::from_secs(30), engine.run_pending_work());
-    assert!(stuck.await.is_err(), "it tries again and again");
+    {
+        let mut work = std::pin::pin!(engine.run_pending_work());
+        let stuck = tokio::time::timeout(std::time::Duration::from_secs(30), &mut work);
+        assert!(stuck.await.is_err(), "it tries again and again");
+        let here: Vec<_> = engine.running_jobs();
+        assert_eq!((here.len(), &here[0].id, done(&here[0])), (1, &row.id, 3));
+    }
+    assert_eq!(engine.running_jobs(), []);
     // Only its description shows the table.
     let name = name_of("t");
     let described = engine.describe_table(&name).await.unwrap();
@@ -167,6 +173,7 @@ async fn a_table_appears_when_its_job_ends() {
     engine.run_pending_work().await.unwrap();
     assert_eq!(status(&engine, &row).await, JobStatus::Completed);
     assert_eq!(filler.steps.load(Ordering::SeqCst), 2);
+    assert_eq!(engine.running_jobs(), []);
     let described = engine.describe_table(&name).await.unwrap();
     assert_eq!(described.definition.filling, None);
     assert_eq!(described.statistics.item_count, STEPS);

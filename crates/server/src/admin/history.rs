@@ -1,9 +1,12 @@
 //! The history of an item, and the sizes of tables' histories and backups.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
+use tokio::time::timeout;
+use zenobe_engine::Engine;
 use zenobe_engine::backups::BackupSize;
 use zenobe_engine::error::Error;
 use zenobe_engine::history::HistorySize;
@@ -16,6 +19,8 @@ use crate::prometheus::MetricType::Gauge;
 
 /// At most this many tables and jobs have their own metrics.
 const SERIES_MAX: usize = 1_000;
+/// How long a scrape waits for the store.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Admin {
     pub(super) async fn answer_history(
@@ -35,38 +40,6 @@ impl Admin {
         let status = StatusCode::from_u16(response.status).unwrap_or(StatusCode::BAD_REQUEST);
         let message = answer["message"].as_str().or(answer["Message"].as_str());
         Err(AdminError::new(status, message.unwrap_or("the body is not valid JSON")))
-    }
-
-    /// A store that cannot be asked leaves these metrics out.
-    pub(super) async fn render_history(&self, out: &mut Exposition) {
-        if let Ok(sizes) = self.engine.history_sizes().await {
-            let mut metric = out.metric("zenobe_history_bytes", Gauge);
-            for size in sizes.iter().take(SERIES_MAX) {
-                metric.sample(&[("table", &size.table.name)], size.size_bytes);
-            }
-            let mut metric = out.metric("zenobe_history_versions", Gauge);
-            for size in sizes.iter().take(SERIES_MAX) {
-                metric.sample(&[("table", &size.table.name)], size.versions);
-            }
-        }
-        if let Ok(sizes) = self.engine.backup_sizes().await {
-            let mut metric = out.metric("zenobe_backups", Gauge);
-            for size in sizes.iter().take(SERIES_MAX) {
-                metric.sample(&[("table", &size.table)], size.backups);
-            }
-            let mut metric = out.metric("zenobe_backup_bytes", Gauge);
-            for size in sizes.iter().take(SERIES_MAX) {
-                metric.sample(&[("table", &size.table)], size.size_bytes);
-            }
-        }
-        if let Ok(jobs) = self.engine.open_jobs().await {
-            let mut metric = out.metric("zenobe_job_items", Gauge);
-            for job in jobs.iter().take(SERIES_MAX) {
-                let table = job.table.as_deref().unwrap_or_default();
-                let labels = [("kind", job.kind.as_str()), ("id", &job.id), ("table", table)];
-                metric.sample(&labels, items_done(job));
-            }
-        }
     }
 
     /// The tables with a history, the backups and the jobs under way, for `zenobe status`. A tenant sees its own.
@@ -121,6 +94,36 @@ pub(super) struct HistoryStatus {
     pub jobs: Value,
 }
 
+/// The sizes are left out if the store does not answer at once: all other metrics are worth more than these.
+pub(super) async fn render_history(engine: &Engine, out: &mut Exposition) {
+    if let Ok(Ok(sizes)) = timeout(PATIENCE, engine.history_sizes()).await {
+        let mut metric = out.metric("zenobe_history_bytes", Gauge);
+        for size in sizes.iter().take(SERIES_MAX) {
+            metric.sample(&[("table", &size.table.name)], size.size_bytes);
+        }
+        let mut metric = out.metric("zenobe_history_versions", Gauge);
+        for size in sizes.iter().take(SERIES_MAX) {
+            metric.sample(&[("table", &size.table.name)], size.versions);
+        }
+    }
+    if let Ok(Ok(sizes)) = timeout(PATIENCE, engine.backup_sizes()).await {
+        let mut metric = out.metric("zenobe_backups", Gauge);
+        for size in sizes.iter().take(SERIES_MAX) {
+            metric.sample(&[("table", &size.table)], size.backups);
+        }
+        let mut metric = out.metric("zenobe_backup_bytes", Gauge);
+        for size in sizes.iter().take(SERIES_MAX) {
+            metric.sample(&[("table", &size.table)], size.size_bytes);
+        }
+    }
+    let mut metric = out.metric("zenobe_job_items", Gauge);
+    for job in engine.running_jobs().iter().take(SERIES_MAX) {
+        let table = job.table.as_deref().unwrap_or_default();
+        let labels = [("kind", job.kind.as_str()), ("id", &job.id), ("table", table)];
+        metric.sample(&labels, items_done(job));
+    }
+}
+
 /// How many items a job has done, if it counts them.
 fn items_done(job: &JobRow) -> u64 {
     let counts = ["items", "processed"].iter();
@@ -129,4 +132,39 @@ fn items_done(job: &JobRow) -> u64 {
         _ => None,
     });
     counted.map(i64::unsigned_abs).next().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::{BoxFuture, FutureExt, pending};
+    use zenobe_engine::EngineOptions;
+    use zenobe_store::layer::Layer;
+    use zenobe_store::memory::MemoryStore;
+    use zenobe_store::{Key, Result, Store, Value};
+
+    use super::*;
+
+    /// A store that has gone away: whoever asks for many keys waits.
+    struct HangingStore(Arc<dyn Store>);
+
+    impl Layer for HangingStore {
+        fn below(&self) -> &Arc<dyn Store> {
+            &self.0
+        }
+
+        fn get_many<'a>(&'a self, _: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
+            pending().boxed()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn metrics_do_not_wait_for_a_store_that_is_away() {
+        let store = Arc::new(HangingStore(Arc::new(MemoryStore::new())));
+        let engine = Engine::open(store, EngineOptions::default()).await.unwrap();
+        let mut out = Exposition::default();
+        render_history(&engine, &mut out).await;
+        let text = out.into_text();
+        assert!(text.contains("zenobe_job_items"), "{text}");
+        assert!(!text.contains("zenobe_history_bytes"), "{text}");
+    }
 }

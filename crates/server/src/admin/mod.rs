@@ -164,7 +164,7 @@ impl Admin {
         out.single("zenobe_leases_held", Gauge, self.engine.held_leases());
         render_cache("item", self.engine.item_cache_statistics(), out);
         render_cache("query", self.engine.query_cache_statistics(), out);
-        self.render_history(out).await;
+        history::render_history(&self.engine, out).await;
         if let Some(shipping) = &self.shipping {
             shipping::render_metrics(shipping, out);
         }
