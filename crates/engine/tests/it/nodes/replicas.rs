@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use zenobe_engine::clock::ManualClock;
+use zenobe_engine::{CacheOptions, EngineOptions};
 use zenobe_store::layer::Layer;
 use zenobe_store::memory::MemoryStore;
 use zenobe_store::{
@@ -137,5 +138,26 @@ async fn eventually_consistent_reads_see_the_copy_and_others_the_store() {
     for read in READS {
         let found = script.run(read).await;
         assert!(found.contains(new), "{read:?}: {found}");
+    }
+}
+
+/// What the copy does not show yet would stay in the cache for long.
+#[tokio::test]
+async fn the_cache_of_items_is_not_filled_from_the_copy() {
+    let clock = Arc::new(ManualClock::new(START_MS));
+    let below: Arc<dyn Store> = Arc::new(MemoryStore::shared());
+    let store = Arc::new(CopiedStore { below, copy: Mutex::default() });
+    let cache = CacheOptions { size_bytes_max: 1 << 20, time_to_live_ms: 1_000 };
+    let with_cache = EngineOptions { item_cache: Some(cache), ..options(&clock) };
+    let mut script = node(store.clone(), with_cache, &clock).await;
+    expect(&mut script, &["create t pk:S"], "ok").await;
+    expect(&mut script, &[r#"put t {"pk": "a", "v": 1}"#], "new").await;
+    store.freeze();
+    expect(&mut script, &[r#"put t {"pk": "a", "v": 2}"#], "old").await;
+    clock.advance_ms(1_000);
+    for read in [&[r#"get t {"pk": "a"}"#][..], &["batch-get", r#"get t {"pk": "a"}"#]] {
+        let found = script.run(read).await;
+        assert!(found.contains(r#""v": 2"#), "{read:?}: {found}");
+        clock.advance_ms(1_000);
     }
 }
