@@ -32,6 +32,7 @@ mod imports;
 mod json;
 mod legacy;
 mod messages;
+mod object_jobs;
 mod operations;
 mod parameters;
 mod partiql;

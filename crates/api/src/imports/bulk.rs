@@ -16,11 +16,12 @@ use zenobe_transfer::objects::{Bucket, ObjectStoreOptions};
 use zenobe_transfer::{Compression, Format};
 use zenobe_value::{AttributeValue, Attributes};
 
-use super::loader::{Faults, Loader, OBJECTS_MAX, Report, Stop};
+use super::loader::{Faults, Loader, OBJECTS_MAX, Report};
 use super::read::Reading;
 use super::{INPUT_COMPRESSION, ImportProgress, value_of};
 use crate::constraints::Enumeration;
 use crate::json::Writer;
+use crate::object_jobs::Stop;
 
 /// The kind of these jobs, which is also part of their ARNs.
 pub(crate) const BULK_KIND: &str = "bulk-operation";

@@ -19,6 +19,7 @@ use super::ImportProgress;
 use super::read::{Batch, Reading, batches};
 use crate::json::Writer;
 use crate::messages::engine::{Subject, engine_error};
+use crate::object_jobs::{Stop, Verdict, judge};
 
 /// AWS's limit for one import.
 pub(super) const OBJECTS_MAX: usize = 50_000;
@@ -26,32 +27,6 @@ pub(super) const OBJECTS_MAX: usize = 50_000;
 const MANIFEST_SIZE_BYTES_MAX: u64 = 64 << 20;
 /// How often to store the progress within an object.
 const SAVE_INTERVAL: Duration = Duration::from_secs(1);
-/// How often a job that can't reach its objects is tried again before it fails.
-const ATTEMPTS_MAX: u64 = 6;
-
-/// Why a job stops before its end.
-pub(super) enum Stop {
-    /// It has failed.
-    Failed {
-        code: &'static str,
-        message: String,
-    },
-    Objects(ObjectError),
-    Engine(Error),
-    Cancelled,
-}
-
-impl From<Error> for Stop {
-    fn from(error: Error) -> Stop {
-        Stop::Engine(error)
-    }
-}
-
-impl From<ObjectError> for Stop {
-    fn from(error: ObjectError) -> Stop {
-        Stop::Objects(error)
-    }
-}
 
 /// What is said about records that can't be put.
 pub(super) struct Faults {
@@ -187,12 +162,13 @@ impl Loader<'_> {
 
     /// The code and message of a failure, or the error after which the job is tried again.
     pub(super) async fn failure(&mut self, error: &ObjectError) -> Result<(&'static str, String)> {
-        self.progress.attempts += u64::from(error.is_transient());
-        if error.is_transient() && self.progress.attempts < ATTEMPTS_MAX {
-            self.save().await?;
-            return Err(Error::Unavailable { detail: error.to_string() });
+        match judge(error, &mut self.progress.attempts) {
+            Verdict::Failed { code, message } => Ok((code, message)),
+            Verdict::Again(error) => {
+                self.save().await?;
+                Err(error)
+            }
         }
-        Ok((object_failure(error), error.to_string()))
     }
 }
 
@@ -243,19 +219,6 @@ async fn checksums(
         checksums.extend(files.into_iter().map(|file| (file.key, file.md5)));
     }
     Ok(checksums)
-}
-
-fn object_failure(error: &ObjectError) -> &'static str {
-    match error {
-        ObjectError::NoSuchBucket { .. } => "S3NoSuchBucket",
-        ObjectError::NoSuchKey { .. } => "S3NoSuchKey",
-        ObjectError::AccessDenied { .. } => "S3AccessDenied",
-        ObjectError::Changed { .. } => "S3ObjectChanged",
-        ObjectError::Checksum { .. } => "S3ChecksumMismatch",
-        ObjectError::TooManyObjects { .. } | ObjectError::TooLarge { .. } => "S3LimitExceeded",
-        ObjectError::Key(_) => "S3InvalidKey",
-        ObjectError::Truncated { .. } | ObjectError::Unavailable { .. } => "S3Unavailable",
-    }
 }
 
 /// What PutItem would say.

@@ -12,10 +12,11 @@ use zenobe_engine::jobs::{FailedTable, Job, JobHandler};
 use zenobe_engine::schema::Filling;
 use zenobe_transfer::objects::{Bucket, ObjectStoreOptions};
 
-use super::loader::{Faults, Loader, OBJECTS_MAX, Stop, text_of};
+use super::loader::{Faults, Loader, OBJECTS_MAX, text_of};
 use super::read::Reading;
 use super::{ImportParameters, ImportProgress, KIND, import_arn};
 use crate::messages::transfer::ITEMS_FAILED;
+use crate::object_jobs::Stop;
 
 /// Does the jobs of ImportTable.
 pub struct Importer {

@@ -9,6 +9,7 @@ mod http;
 mod location;
 mod read;
 mod upload;
+mod write;
 
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use object_store::{BackoffConfig, ObjectStore, RetryConfig};
 pub use location::{Location, LocationError};
 pub use read::ObjectReader;
 pub use upload::{PART_BYTES, Upload};
+pub use write::Stored;
 
 /// How to reach the buckets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +67,16 @@ pub struct ObjectStoreOptions {
     pub credentials: Option<(String, String)>,
 }
 
+/// How the store encrypts what is written.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Encryption {
+    /// As it does by itself.
+    #[default]
+    Default,
+    /// With a key of KMS, or else the account's own one.
+    Kms { key: Option<String> },
+}
+
 /// Without the secret key.
 impl std::fmt::Debug for ObjectStoreOptions {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -104,6 +116,9 @@ pub enum ObjectError {
     TooManyObjects { limit: usize },
     #[error("`{0}` is not a key that can be used")]
     Key(String),
+    /// The store took it, but has something else.
+    #[error("the object {key} was not stored: {problem}")]
+    NotStored { key: String, problem: String },
     /// Repeating it later may help.
     #[error("the object store can't be reached: {detail}")]
     Unavailable { detail: String },
@@ -112,7 +127,12 @@ pub enum ObjectError {
 impl ObjectError {
     /// Whether the same request may succeed later.
     pub fn is_transient(&self) -> bool {
-        matches!(self, ObjectError::Unavailable { .. } | ObjectError::Truncated { .. })
+        matches!(
+            self,
+            ObjectError::Unavailable { .. }
+                | ObjectError::Truncated { .. }
+                | ObjectError::NotStored { .. }
+        )
     }
 }
 
@@ -137,6 +157,15 @@ const RETRY_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Bucket {
     pub fn open(options: &ObjectStoreOptions, bucket: &str) -> Result<Bucket, ObjectError> {
+        Bucket::open_encrypted(options, bucket, &Encryption::Default)
+    }
+
+    /// A bucket in which everything is stored encrypted. A directory can't do that, and ignores it.
+    pub fn open_encrypted(
+        options: &ObjectStoreOptions,
+        bucket: &str,
+        encryption: &Encryption,
+    ) -> Result<Bucket, ObjectError> {
         let url = match &options.endpoint {
             Endpoint::Directory(directory) => {
                 return Bucket::in_directory(&directory.join(bucket), bucket);
@@ -158,6 +187,14 @@ impl Bucket {
         if let Some((access_key, secret_key)) = &options.credentials {
             builder = builder.with_access_key_id(access_key).with_secret_access_key(secret_key);
         }
+        builder = match encryption {
+            Encryption::Default => builder,
+            Encryption::Kms { key: Some(key) } => builder.with_sse_kms_encryption(key),
+            Encryption::Kms { key: None } => {
+                let setting = "aws_server_side_encryption".parse();
+                builder.with_config(setting.map_err(|error| unavailable(&error))?, "aws:kms")
+            }
+        };
         let store = builder.build().map_err(|error| unavailable(&error))?;
         Ok(Bucket { name: bucket.to_owned(), store: Arc::new(store) })
     }
@@ -239,25 +276,6 @@ impl Bucket {
         let found = self.store.get_opts(&path, options).await;
         let found = found.map_err(|error| self.error(error, Some(key)))?;
         found.bytes().await.map_err(|error| self.error(error, Some(key)))
-    }
-
-    /// Removes an object. One that is gone already is no error.
-    pub async fn delete(&self, key: &str) -> Result<(), ObjectError> {
-        let location = path(key)?;
-        let one = futures_util::stream::once(async move { Ok(location) });
-        match self.store.delete_stream(Box::pin(one)).try_next().await {
-            Ok(_) | Err(object_store::Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(self.error(error, Some(key))),
-        }
-    }
-
-    /// Stores a whole object. The store gets its checksum with it, so a body that breaks off is not
-    /// stored.
-    pub async fn put(&self, key: &str, bytes: Bytes) -> Result<Option<String>, ObjectError> {
-        let path = path(key)?;
-        let stored =
-            self.store.put_opts(&path, bytes.into(), object_store::PutOptions::default()).await;
-        stored.map(|stored| stored.e_tag).map_err(|error| self.error(error, Some(key)))
     }
 
     /// What a failure of the client means. `key` is the object that the request named.

@@ -1,0 +1,106 @@
+//! Objects that are written, and checked afterwards.
+
+use bytes::Bytes;
+use md5::{Digest, Md5};
+use object_store::ObjectStoreExt;
+
+use super::{Bucket, ObjectError, path};
+
+/// What is known of an object that was stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    pub md5: [u8; 16],
+    pub etag: Option<String>,
+}
+
+impl Bucket {
+    /// Stores a whole object. The store gets its checksum with it, so a body that breaks off is not
+    /// stored.
+    pub async fn put(&self, key: &str, bytes: Bytes) -> Result<Option<String>, ObjectError> {
+        let path = path(key)?;
+        let stored =
+            self.store.put_opts(&path, bytes.into(), object_store::PutOptions::default()).await;
+        stored.map(|stored| stored.e_tag).map_err(|error| self.put_error(error, key))
+    }
+
+    /// Stores a whole object, and compares what the store says about it with what it is.
+    ///
+    /// # Errors
+    /// [`ObjectError::NotStored`] if the store has something else.
+    pub async fn put_checked(&self, key: &str, bytes: Bytes) -> Result<Stored, ObjectError> {
+        let md5: [u8; 16] = Md5::digest(&bytes).into();
+        let length = bytes.len() as u64;
+        let etag = self.put(key, bytes).await?;
+        let stored = Stored { md5, etag };
+        let etag = stored.etag.as_deref().map(|etag| etag.trim_matches('"'));
+        if etag == Some(&hexadecimal(&md5)) {
+            return Ok(stored);
+        }
+        // Only some entity tags are checksums: directories have none, and encryption by KMS changes them.
+        let found = self.find(key).await.map_err(|error| match error {
+            ObjectError::NoSuchKey { key } => not_stored(key, "it is missing"),
+            error => error,
+        })?;
+        if found.size_bytes != length {
+            let problem = format!("it has {} of {length} bytes", found.size_bytes);
+            return Err(not_stored(key, &problem));
+        }
+        if etag.is_some_and(is_like_md5) {
+            let actual: [u8; 16] = Md5::digest(self.get(key, length).await?).into();
+            if actual != md5 {
+                return Err(not_stored(key, "its checksum is another one"));
+            }
+        }
+        Ok(stored)
+    }
+
+    /// Deletes an object. One that is missing is no error.
+    pub async fn delete(&self, key: &str) -> Result<(), ObjectError> {
+        match self.store.delete(&path(key)?).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(self.error(error, Some(key))),
+        }
+    }
+
+    /// What a failure to store means. Where the key need not exist, only the bucket can be missing.
+    fn put_error(&self, error: object_store::Error, key: &str) -> ObjectError {
+        match self.error(error, Some(key)) {
+            ObjectError::NoSuchKey { .. } => {
+                ObjectError::NoSuchBucket { bucket: self.name.clone() }
+            }
+            error => error,
+        }
+    }
+}
+
+fn not_stored(key: impl Into<String>, problem: &str) -> ObjectError {
+    ObjectError::NotStored { key: key.into(), problem: problem.to_owned() }
+}
+
+fn is_like_md5(etag: &str) -> bool {
+    etag.len() == 32 && etag.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use zenobe_testing::TemporaryDirectory;
+
+    #[tokio::test]
+    async fn what_was_stored_is_checked() {
+        let directory = TemporaryDirectory::new("stored");
+        let bucket = Bucket::in_directory(directory.path(), "bucket").unwrap();
+        let stored = bucket.put_checked("a/b", Bytes::from_static(b"abc")).await.unwrap();
+        assert_eq!(hexadecimal(&stored.md5), "900150983cd24fb0d6963f7d28e17f72");
+        assert_eq!(std::fs::read(directory.path().join("a/b")).unwrap(), b"abc");
+        bucket.delete("a/b").await.unwrap();
+        bucket.delete("a/b").await.unwrap();
+        assert!(matches!(bucket.find("a/b").await, Err(ObjectError::NoSuchKey { .. })));
+        assert!(is_like_md5("900150983cd24fb0d6963f7d28e17f72"));
+        assert!(!is_like_md5("900150983cd24fb0d6963f7d28e17f72-2"));
+    }
+}
