@@ -69,10 +69,13 @@ pub enum Exception {
     ConditionalCheckFailed,
     DuplicateItem,
     ExpiredIterator,
+    ExportConflict,
+    ExportNotFound,
     GlobalTableNotFound,
     IdempotentParameterMismatch,
     ImportConflict,
     ImportNotFound,
+    InvalidExportTime,
     InvalidRestoreTime,
     ItemCollectionSizeLimitExceeded,
     LimitExceeded,
@@ -130,12 +133,15 @@ impl Exception {
             Exception::ConditionalCheckFailed => (MODEL, "ConditionalCheckFailedException"),
             Exception::DuplicateItem => (MODEL, "DuplicateItemException"),
             Exception::ExpiredIterator => (MODEL, "ExpiredIteratorException"),
+            Exception::ExportConflict => (MODEL, "ExportConflictException"),
+            Exception::ExportNotFound => (MODEL, "ExportNotFoundException"),
             Exception::GlobalTableNotFound => (MODEL, "GlobalTableNotFoundException"),
             Exception::IdempotentParameterMismatch => {
                 (MODEL, "IdempotentParameterMismatchException")
             }
             Exception::ImportConflict => (MODEL, "ImportConflictException"),
             Exception::ImportNotFound => (MODEL, "ImportNotFoundException"),
+            Exception::InvalidExportTime => (MODEL, "InvalidExportTimeException"),
             Exception::InvalidRestoreTime => (MODEL, "InvalidRestoreTimeException"),
             Exception::ItemCollectionSizeLimitExceeded => {
                 (MODEL, "ItemCollectionSizeLimitExceededException")

@@ -82,6 +82,8 @@ pub enum Error {
     #[error("{0}")]
     Backup(#[from] BackupError),
     #[error("{0}")]
+    Export(#[from] ExportError),
+    #[error("{0}")]
     Page(#[from] PageError),
     #[error("{0}")]
     Stream(#[from] StreamError),
@@ -206,6 +208,25 @@ pub enum BackupError {
     #[error("backup {arn} expires by itself")]
     OfTheSystem { arn: String, expires_at_ms: u64 },
     #[error("too many backups of the table are being copied")]
+    TooMany,
+}
+
+/// Why an export can't begin. Times are in milliseconds since the epoch.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ExportError {
+    #[error("the time lies in the future or before what can be restored")]
+    Time,
+    #[error("the time is too recent to be restored")]
+    TooRecent,
+    #[error("the changes begin at {from_ms}, before the table was created")]
+    BeforeCreation { from_ms: u64 },
+    #[error("the changes end at {to_ms}, which is in the future")]
+    EndsInFuture { to_ms: u64 },
+    #[error("the changes of too short a time")]
+    TooShort,
+    #[error("the changes of too long a time")]
+    TooLong,
+    #[error("too many exports at a time")]
     TooMany,
 }
 

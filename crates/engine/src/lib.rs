@@ -16,6 +16,7 @@ pub mod clock;
 pub mod command;
 pub mod consumers;
 pub mod error;
+pub mod export;
 mod garbage;
 mod health;
 pub mod history;

@@ -13,7 +13,9 @@ use zenobe_value::{AttributeValue, EncodedItem};
 
 use super::date::long_date;
 use super::expression::printed_value;
-use super::{INVALID, backup, batch, page, request, stream, table, tag, texts, transaction, value};
+use super::{
+    INVALID, backup, batch, export, page, request, stream, table, tag, texts, transaction, value,
+};
 use crate::error::{ApiError, CancellationEntry};
 
 /// The subject of the failed request; some texts name it.
@@ -56,6 +58,7 @@ pub(crate) fn engine_error(error: Error, subject: Subject<'_>) -> ApiError {
         Error::History(error) => backup::history_error(&error, subject),
         Error::Restore(error) => backup::restore_error(&error),
         Error::Backup(error) => backup::backup_fault(&error, None),
+        Error::Export(error) => export::export_error(&error),
         Error::Page(error) => page_error(error),
         Error::Stream(error) => stream::stream_error(error, "", ""),
 

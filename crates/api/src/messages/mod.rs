@@ -9,6 +9,7 @@ pub(crate) mod batch;
 pub(crate) mod constraint;
 mod date;
 pub(crate) mod engine;
+pub(crate) mod export;
 pub(crate) mod expression;
 pub(crate) mod item;
 pub(crate) mod kinesis;

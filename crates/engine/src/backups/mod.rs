@@ -98,20 +98,17 @@ impl Engine {
         Ok(Found { source, definition: Arc::new(backup.definition), shown, claim: Some(claim) })
     }
 
-    /// Whether a restore of a backup is running.
-    pub(crate) async fn is_being_restored(&self, backup: &Backup) -> Result<bool> {
-        for job in self.open_jobs().await?.iter().filter(|job| job.kind == RESTORE) {
-            let source = Source::decode(job.parameters.clone())?;
-            // A restore to a point in time goes on with what the deleted table has left.
-            let reads_backup = match source.backup {
-                Some(id) => id == backup.id,
+    /// Whether a restore of a backup, or an export of the table that it is of, is running.
+    pub(crate) async fn is_in_use(&self, backup: &Backup) -> Result<bool> {
+        let sources = self.sources_in_use().await?;
+        Ok(sources.iter().any(|source| {
+            // What reads a point in time goes on with what the deleted table has left.
+            let reads_backup = match &source.backup {
+                Some(id) => *id == backup.id,
                 None => backup.expires_at_ms().is_some(),
             };
-            if reads_backup && source.id == backup.definition.id {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+            reads_backup && source.id == backup.definition.id
+        }))
     }
 }
 

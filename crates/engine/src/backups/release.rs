@@ -25,7 +25,7 @@ impl Engine {
         if let Some(expires_at_ms) = backup.expires_at_ms() {
             return Err(BackupError::OfTheSystem { arn, expires_at_ms }.into());
         }
-        if self.is_being_restored(&backup).await? {
+        if self.is_in_use(&backup).await? {
             return Err(BackupError::BeingRestored { arn }.into());
         }
         let claim = Claim::new(&backup);
@@ -96,7 +96,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Removes backups that have expired, unless they are just being restored.
+    /// Removes backups that have expired, unless they are just being restored or exported.
     pub(crate) async fn forget_expired_backups(&self, lease: &Lease) -> Result<()> {
         let moment = self.trusted_clock.read();
         if moment.is_paused {
@@ -108,7 +108,7 @@ impl Engine {
         let prefix = keyspace::backups_prefix();
         for backup in stored_backups(&*self.store, prefix, is_expired).await? {
             let claim = Claim::new(&backup);
-            if self.is_being_restored(&backup).await? {
+            if self.is_in_use(&backup).await? {
                 continue;
             }
             let TableDefinition { namespace, name, id, .. } = &backup.definition;

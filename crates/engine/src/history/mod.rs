@@ -1,9 +1,9 @@
 //! Point-in-time recovery: a table's past, kept by every change and read as of a time.
 //!
 //! While it is on, [`crate::change`] writes an undo row with each change. The rest is here: switching it on and off
-//! ([`settings`]), reading the past ([`past`], [`walk`]), one item's versions ([`versions`]), and trimming what is older than the
-//! period ([`trim`]). Backups that are being copied need undo rows as well ([`crate::backups`]), also where recovery is off; both share
-//! an era ([`era`]).
+//! ([`settings`]), reading the past ([`past`], [`walk`]), what changed between two times ([`changes`]), one item's versions
+//! ([`versions`]), and trimming what is older than the period ([`trim`]). Backups that are being copied need undo rows as well
+//! ([`crate::backups`]), also where recovery is off; both share an era ([`era`]).
 //!
 //! **Stamps.** Undo rows carry the store's commit stamps ([`zenobe_store::stamp`]), so "everything up to a stamp" is one state
 //! of the table. A stamp's time is what its writer's clock showed before the commit, so changes with an earlier stamp may
@@ -13,6 +13,7 @@
 //! Stamps never go back, so a stamp of the future would hide all later changes from reads as of their own time. Therefore
 //! writers and readers use the trusted clock's [plausible time](crate::trusted_clock::Moment::plausible_ms) here.
 
+mod changes;
 pub(crate) mod era;
 mod past;
 pub(crate) mod settings;
@@ -30,6 +31,8 @@ use crate::catalog::{HistoryKeys, Table};
 use crate::error::{Error, HistoryError, Result};
 use crate::schema::HistorySettings;
 
+pub(crate) use changes::Changes;
+pub use changes::ItemChange;
 pub(crate) use past::Past;
 pub use settings::{ContinuousBackups, HistorySize};
 pub(crate) use trim::trim_all;

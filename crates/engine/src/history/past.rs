@@ -24,10 +24,10 @@ const CHUNK_ROWS_PER_IMAGE: usize = 16;
 const CHUNK_ROWS_MAX: usize = 4_096;
 
 /// After this many rows of one item, the scan seeks past the rest instead of reading them: the history of a hot item is long.
-const ROWS_BEFORE_SEEK: usize = 16;
+pub(super) const ROWS_BEFORE_SEEK: usize = 16;
 
 /// More than any stamp.
-const AFTER_STAMPS: [u8; Stamp::LENGTH + 1] = [0xFF; Stamp::LENGTH + 1];
+pub(super) const AFTER_STAMPS: [u8; Stamp::LENGTH + 1] = [0xFF; Stamp::LENGTH + 1];
 
 /// Reads a table's items as of a stamp, from one state of the store. Other keys are read as they are.
 pub(crate) struct Past {
@@ -245,7 +245,7 @@ impl<'a> Collector<'a> {
     }
 }
 
-fn decode_image(image: &[u8]) -> Option<Value> {
+pub(super) fn decode_image(image: &[u8]) -> Option<Value> {
     (!image.is_empty()).then(|| Value::copy_from_slice(image))
 }
 

@@ -58,8 +58,8 @@ async fn trim(engine: &Engine, table: &Arc<Table>, lease: &Lease) -> Result<()> 
     };
     let Some(mut sweep) = due else { return Ok(()) };
     let mut horizon = Stamp::first_of_ms(sweep.horizon_ms);
-    let restored = engine.pinned_by_restores(definition.id).await?;
-    for pinned in [held, restored].into_iter().flatten() {
+    let read = engine.pinned_by_jobs(definition.id).await?;
+    for pinned in [held, read].into_iter().flatten() {
         horizon = horizon.min(pinned.next());
     }
     loop {

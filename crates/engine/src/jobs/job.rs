@@ -106,10 +106,7 @@ impl Job {
 
     /// Rests after a bounded step of the job, so that requests go first.
     pub async fn pace<T>(&self, engine: &Engine, step: impl Future<Output = T>) -> T {
-        let paced = engine.background.pace.begin_step();
-        let outcome = step.await;
-        paced.rest().await;
-        outcome
+        engine.paced(step).await
     }
 
     /// The key of the job's row, for writes that end it themselves.
@@ -141,6 +138,16 @@ impl Job {
         engine.end_job(&row, table, &self.lease).await?;
         self.row = row;
         Ok(())
+    }
+}
+
+impl Engine {
+    /// Rests after a bounded step of a job, so that requests go first.
+    pub async fn paced<T>(&self, step: impl Future<Output = T>) -> T {
+        let paced = self.background.pace.begin_step();
+        let outcome = step.await;
+        paced.rest().await;
+        outcome
     }
 }
 

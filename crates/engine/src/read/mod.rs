@@ -36,6 +36,7 @@ use crate::write::decode_stored;
 use page::Read;
 
 pub use past::Reads;
+pub(crate) use query::exported_items;
 
 impl Engine {
     pub async fn get_item(&self, command: &GetItem) -> Result<ReadOutcome> {

@@ -1,6 +1,7 @@
 //! Query: a partition, or a range of its sort keys, in key order.
 
-use zenobe_store::Direction;
+use zenobe_expression::KeyCondition;
+use zenobe_store::{Direction, KeyRange};
 
 use crate::Engine;
 use crate::cache::CachedRequest;
@@ -118,6 +119,25 @@ impl Engine {
         };
         plan.read(origin).await
     }
+}
+
+/// The items that an export reads: all of a table, or those of a partition. It checks what a Query or a Scan would.
+pub(crate) fn exported_items(
+    table: &Table,
+    conditions: Option<&[KeyCondition]>,
+    page: &PageRequest,
+) -> Result<KeyRange> {
+    let source = Source { table, index: None };
+    let range = match conditions {
+        None => KeyRange::prefix(table.item_prefix().clone()),
+        Some(conditions) => QueryRange::resolve(source, conditions, None)?.range,
+    };
+    check_projection_paths(source, page)?;
+    if conditions.is_some() {
+        check_filter(source, page)?;
+    }
+    check_filter_paths(source, page)?;
+    Ok(range)
 }
 
 /// The filter of a Query may not test key attributes, which the key conditions can express. A Scan

@@ -193,9 +193,9 @@ impl Gathered {
     }
 }
 
-/// Whether this state of the store still has the history that a restore to a point in time reads. A deleted table leaves its
-/// items and its history to its backup.
-async fn is_intact(now: &dyn Reader, source: &Source, era: u32) -> Result<bool> {
+/// Whether this state of the store still has the history that a restore to a point in time, or an export, reads. A deleted
+/// table leaves its items and its history to its backup.
+pub(crate) async fn is_intact(now: &dyn Reader, source: &Source, era: u32) -> Result<bool> {
     let key = keyspace::table_row(&source.table.namespace, &source.table.name);
     if let Some(row) = now.get(&key).await? {
         let definition = definition_row::decode_row(&row)?;

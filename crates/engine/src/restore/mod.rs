@@ -18,12 +18,14 @@ use crate::Engine;
 use crate::backups::Claim;
 use crate::command::TableName;
 use crate::error::{Error, HistoryError, RestoreError, Result};
+use crate::export;
 use crate::history::AsOf;
 use crate::jobs::{JobRow, NewJob};
 use crate::row::Fields;
 use crate::schema::{RestoreSource, TableDefinition, TableDescription, TableId};
 
 pub use copy::RestoreHandler;
+pub(crate) use copy::is_intact;
 pub use overrides::{IndexOverride, RestoreOverrides};
 
 /// How many restores of an account may run at a time.
@@ -163,16 +165,23 @@ impl Engine {
         }
     }
 
-    /// The earliest stamp that a running restore of a table reads. Nothing after it may be trimmed.
-    pub(crate) async fn pinned_by_restores(&self, id: TableId) -> Result<Option<Stamp>> {
-        let mut pinned: Option<Stamp> = None;
-        for job in self.open_jobs().await?.iter().filter(|job| job.kind == KIND) {
-            let source = Source::decode(job.parameters.clone())?;
-            if source.id == id {
-                pinned = Some(pinned.map_or(source.at, |pinned| pinned.min(source.at)));
+    /// The earliest stamp that a running restore or export of a table reads. Nothing after it may be trimmed.
+    pub(crate) async fn pinned_by_jobs(&self, id: TableId) -> Result<Option<Stamp>> {
+        let sources = self.sources_in_use().await?;
+        Ok(sources.iter().filter(|source| source.id == id).map(|source| source.at).min())
+    }
+
+    /// What the restores and exports under way read.
+    pub(crate) async fn sources_in_use(&self) -> Result<Vec<Source>> {
+        let mut sources = Vec::new();
+        for job in self.open_jobs().await? {
+            match job.kind.as_str() {
+                KIND => sources.push(Source::decode(job.parameters)?),
+                export::KIND => sources.push(export::source_of(&job)?),
+                _ => {}
             }
         }
-        Ok(pinned)
+        Ok(sources)
     }
 }
 
@@ -186,7 +195,7 @@ pub(crate) struct Found {
 }
 
 impl Source {
-    fn encode(&self) -> Attributes {
+    pub(crate) fn encode(&self) -> Attributes {
         let mut fields = Fields::default();
         fields.text("account", &self.table.namespace.account);
         fields.text("region", &self.table.namespace.region);

@@ -3,6 +3,7 @@
 mod backups;
 mod costs;
 mod damage;
+mod exports;
 mod history;
 mod history_costs;
 mod lost_answers;
