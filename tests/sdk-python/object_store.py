@@ -28,12 +28,13 @@ class ObjectStore:
 
 
 class Proxy:
-    """Passes requests on. `throttled` and `cut` are how many of the next reads of objects to answer with SlowDown, or to
-    break off in the middle; `hold` makes reads of objects beyond the first so many wait for `release`."""
+    """Passes requests on. `throttled`, `cut` and `corrupted` are how many of the next requests for objects to answer with
+    SlowDown, to break off in the middle, or to pass on with another body; `hold` makes requests for objects beyond the first
+    so many wait for `release`."""
 
     def __init__(self, target):
         self.target = target
-        self.throttled = self.cut = 0
+        self.throttled = self.cut = self.corrupted = 0
         self.hold = None
         self.reads = 0
         self.lock = threading.Lock()
@@ -46,7 +47,7 @@ class Proxy:
             def do_GET(self):
                 proxy.answer(self)
 
-            do_PUT = do_HEAD = do_GET
+            do_PUT = do_POST = do_HEAD = do_DELETE = do_GET
 
             def log_message(self, *_):
                 pass
@@ -56,7 +57,7 @@ class Proxy:
         self.endpoint = f"http://127.0.0.1:{self.server.server_address[1]}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
-    def fault(self, path):
+    def fault(self, method, path):
         """What goes wrong with this request."""
         is_object = path.split("?")[0].strip("/").count("/") > 0
         with self.lock:
@@ -71,10 +72,13 @@ class Proxy:
             if self.cut:
                 self.cut -= 1
                 return "cut"
+            if self.corrupted and method == "PUT":
+                self.corrupted -= 1
+                return "corrupt"
             return None
 
     def answer(self, request):
-        fault = self.fault(request.path)
+        fault = self.fault(request.command, request.path)
         if fault == "throttle":
             body = b"<Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>"
             request.send_response(503)
@@ -87,7 +91,10 @@ class Proxy:
         length = int(request.headers.get("Content-Length", 0))
         onward = http.client.HTTPConnection(*self.target)
         headers = {name: value for name, value in request.headers.items() if name.lower() != "connection"}
-        onward.request(request.command, request.path, request.rfile.read(length), headers)
+        body = request.rfile.read(length)
+        if fault == "corrupt":
+            body = body[:-1] + b"!"
+        onward.request(request.command, request.path, body, headers)
         response = onward.getresponse()
         body = response.read()
         onward.close()

@@ -26,6 +26,7 @@
 mod as_of;
 mod constraints;
 mod error;
+mod exports;
 pub mod faults;
 pub mod history;
 mod imports;
@@ -54,9 +55,10 @@ use crate::partiql::plan::ReadPlan;
 
 pub use as_of::parse as parse_time;
 pub use error::{ApiError, CancellationEntry, Exception};
+pub use exports::Exporter;
 pub use imports::{BulkPutter, Importer};
 pub use json::is_valid_json;
-pub use json::lines::{LineFault, read_line, read_plain_line, write_change_line, write_line};
+pub use json::lines::{LineFault, append_line, read_line, read_plain_line, write_line};
 pub use messages::Wording;
 pub use operations::{Operation, ResponseSize};
 
@@ -75,7 +77,7 @@ pub struct ApiOptions {
     pub refuse_scans: bool,
     /// Reads the tables as they were then; nothing else can be called.
     pub as_of: Option<AsOf>,
-    /// Where imports read from; without it there are none.
+    /// Where imports read from and exports write to; without it there are none.
     pub object_store: Option<ObjectStoreOptions>,
 }
 

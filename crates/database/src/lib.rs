@@ -40,7 +40,7 @@ use std::sync::atomic::AtomicBool;
 
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
-use zenobe_api::{Api, ApiOptions, BulkPutter, Importer, Response};
+use zenobe_api::{Api, ApiOptions, BulkPutter, Exporter, Importer, Response};
 use zenobe_engine::Engine;
 use zenobe_engine::keyspace::Collections;
 use zenobe_store::Store;
@@ -142,6 +142,7 @@ impl Database {
         if options.object_store.is_some() {
             engine.add_job_handler(Arc::new(Importer::new(options.object_store.clone())));
             engine.add_job_handler(Arc::new(BulkPutter::new(options.object_store.clone())));
+            engine.add_job_handler(Arc::new(Exporter::new(options.object_store.clone())));
         }
         let background = upkeep.runtime.spawn(engine.clone().run_background());
         let api_options = ApiOptions {

@@ -33,7 +33,7 @@ pub struct Options {
     pub refuse_scans: bool,
     /// How far LatestRestorableDateTime lags behind now. On DynamoDB it is five minutes.
     pub restorable_lag: Duration,
-    /// Where imports read from; without it there are none.
+    /// Where imports read from and exports write to; without it there are none.
     pub object_store: Option<ObjectStoreOptions>,
     /// The clock for expiry, streams and timestamps. Tests use a `ManualClock`.
     pub clock: Arc<dyn Clock>,

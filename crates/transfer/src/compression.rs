@@ -24,14 +24,17 @@ impl Compression {
     pub fn decoder<'a>(self, reader: impl Read + Send + 'a) -> Box<dyn Read + Send + 'a> {
         match self {
             Compression::None => Box::new(reader),
-            Compression::Gzip => Box::new(Gzip(MultiGzDecoder::new(reader))),
+            Compression::Gzip => Box::new(GzipDecoder(MultiGzDecoder::new(reader))),
             Compression::Zstd => Box::new(ZstdDecoder::new(reader)),
         }
     }
 }
 
-/// A gzip file being written, as a single member.
-pub fn gzip<W: Write>(writer: W) -> GzEncoder<W> {
+/// A gzip file being written.
+pub type Gzip<W> = GzEncoder<W>;
+
+/// Begins a gzip file, which will have one member.
+pub fn gzip<W: Write>(writer: W) -> Gzip<W> {
     GzEncoder::new(writer, flate2::Compression::fast())
 }
 
@@ -46,9 +49,9 @@ pub(crate) fn read_error(error: io::Error) -> ReadError {
 }
 
 /// Gives errors of the format one kind.
-struct Gzip<R>(MultiGzDecoder<R>);
+struct GzipDecoder<R>(MultiGzDecoder<R>);
 
-impl<R: Read> Read for Gzip<R> {
+impl<R: Read> Read for GzipDecoder<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.0.read(buffer).map_err(|error| match error.kind() {
             io::ErrorKind::InvalidInput => io::Error::new(io::ErrorKind::InvalidData, error),

@@ -125,7 +125,11 @@ pub fn parse_files(json: &[u8]) -> Option<Vec<DataFile>> {
 
 /// The MD5 of some bytes, as manifests write it.
 pub fn md5_base64(bytes: &[u8]) -> String {
-    STANDARD.encode(Md5::digest(bytes))
+    base64(&Md5::digest(bytes))
+}
+
+pub fn base64(digest: &[u8]) -> String {
+    STANDARD.encode(digest)
 }
 
 /// Where the files of one export are.

@@ -144,22 +144,25 @@ fn attributes(wire: WireAttributes) -> Result<Attributes, LineFault> {
 
 /// The line of a full export, with its end.
 pub fn write_line(item: ItemRef<'_>) -> Vec<u8> {
-    let mut writer = Writer::with_capacity(item.as_bytes().len() * 2 + 16);
-    writer.object(|writer| write_item(writer.name("Item"), item));
-    let mut line = writer.finish();
-    line.push(b'\n');
+    let mut line = Vec::with_capacity(item.as_bytes().len() * 2 + 16);
+    append_line(&mut line, item);
     line
 }
 
-/// The line of an incremental export, with its end.
-pub fn write_change_line(
+/// Appends the line of a full export.
+pub fn append_line(out: &mut Vec<u8>, item: ItemRef<'_>) {
+    append(out, |writer| write_item(writer.name("Item"), item));
+}
+
+/// Appends the line of an incremental export.
+pub fn append_change_line(
+    out: &mut Vec<u8>,
     written_at_micros: u64,
     keys: ItemRef<'_>,
     old: Option<ItemRef<'_>>,
     new: Option<ItemRef<'_>>,
-) -> Vec<u8> {
-    let mut writer = Writer::new();
-    writer.object(|writer| {
+) {
+    append(out, |writer| {
         writer.name("Metadata").object(|writer| {
             writer.name("WriteTimestampMicros").object(|writer| {
                 writer.name("N").string(&written_at_micros.to_string());
@@ -172,9 +175,14 @@ pub fn write_change_line(
             }
         }
     });
-    let mut line = writer.finish();
-    line.push(b'\n');
-    line
+}
+
+/// Appends a line with one object.
+fn append(out: &mut Vec<u8>, members: impl FnOnce(&mut Writer)) {
+    let mut writer = Writer::behind(std::mem::take(out));
+    writer.object(members);
+    *out = writer.finish();
+    out.push(b'\n');
 }
 
 #[cfg(test)]
@@ -196,7 +204,8 @@ mod tests {
         let Record::Item(item) = read_line(line.as_bytes()).unwrap() else { panic!() };
         let encoded = EncodedItem::encode(&item);
         assert_eq!(write_line(encoded.as_item()), format!("{line}\n").into_bytes());
-        let change = write_change_line(7, encoded.as_item(), None, Some(encoded.as_item()));
+        let mut change = Vec::new();
+        append_change_line(&mut change, 7, encoded.as_item(), None, Some(encoded.as_item()));
         let text = String::from_utf8(change.clone()).unwrap();
         let metadata = r#"{"Metadata":{"WriteTimestampMicros":{"N":"7"}},"Keys":{"a""#;
         assert!(text.starts_with(metadata), "{text}");

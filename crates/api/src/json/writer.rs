@@ -21,6 +21,11 @@ impl Writer {
         Writer { out: Vec::with_capacity(bytes), after_value: false }
     }
 
+    /// Writes behind what is there already.
+    pub(crate) fn behind(out: Vec<u8>) -> Writer {
+        Writer { out, after_value: false }
+    }
+
     pub(crate) fn finish(self) -> Vec<u8> {
         self.out
     }

@@ -25,7 +25,8 @@ use crate::{Context, Reply};
 pub(crate) const TOKEN_LIFETIME_MS: u64 = 8 * 60 * 60 * 1_000;
 const HEADER_COLUMNS_MAX: usize = 255;
 const HEADER_LENGTH_MAX: usize = 65_536;
-const BUCKET_PATTERN: &str = r"^[a-z0-9A-Z]+[\.\-\w]*[a-z0-9A-Z]+$";
+pub(crate) const BUCKET_PATTERN: &str = r"^[a-z0-9A-Z]+[\.\-\w]*[a-z0-9A-Z]+$";
+pub(crate) const OWNER_PATTERN: &str = "[0-9]{12}";
 pub(crate) const TOKEN_PATTERN: &str = r"^[^\$]+$";
 
 pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
@@ -134,10 +135,8 @@ pub(crate) fn constrain_bucket(
     let pattern = |member: &str, value: &str, pattern: &str, violations: &mut Violations| {
         violations.add(Some(value), &format!("{path}.{member}"), Constraint::Pattern(pattern));
     };
-    if let Some(owner) = owner
-        && !(owner.len() == 12 && owner.bytes().all(|byte| byte.is_ascii_digit()))
-    {
-        pattern("s3BucketOwner", owner, "[0-9]{12}", violations);
+    if let Some(owner) = owner.filter(|owner| !is_account(owner)) {
+        pattern("s3BucketOwner", owner, OWNER_PATTERN, violations);
     }
     match bucket {
         None => violations.add(None, &format!("{path}.s3Bucket"), Constraint::NotNull),
@@ -153,7 +152,11 @@ pub(crate) fn constrain_bucket(
     }
 }
 
-fn is_bucket_name(bucket: &str) -> bool {
+pub(crate) fn is_account(owner: &str) -> bool {
+    owner.len() == 12 && owner.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+pub(crate) fn is_bucket_name(bucket: &str) -> bool {
     let bytes = bucket.as_bytes();
     let is_end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     bytes.len() >= 2

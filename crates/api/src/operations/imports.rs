@@ -112,7 +112,8 @@ async fn find(context: &Context<'_>, arn: &str) -> Result<JobRow, ApiError> {
     found.filter(is_its).ok_or_else(|| transfer::import_not_found(arn))
 }
 
-fn table_of(context: &Context<'_>, arn: &str) -> Result<String, ApiError> {
+/// The name of the table that an ARN names, whether or not it exists.
+pub(crate) fn table_of(context: &Context<'_>, arn: &str) -> Result<String, ApiError> {
     let name = arn.rsplit_once("table/").map_or("", |(_, name)| name);
     match table_arn(context.namespace, name) == arn && !name.is_empty() {
         true => Ok(name.to_owned()),

@@ -68,8 +68,8 @@ pub(crate) fn check_values_are_used(
 /// Valid placeholder maps of one request.
 #[derive(Debug, Default)]
 pub(crate) struct Placeholders {
-    names: Option<BTreeMap<String, String>>,
-    values: Option<BTreeMap<String, AttributeValue>>,
+    pub(crate) names: Option<BTreeMap<String, String>>,
+    pub(crate) values: Option<BTreeMap<String, AttributeValue>>,
 }
 
 impl Placeholders {

@@ -11,6 +11,7 @@
 //! @ wording newer     (error texts of the newer front end)
 //! @ as-of TIME        (the header x-zenobe-as-of, until the next `@ as-of`)
 //! @ given Operation request body, which has to succeed with whatever answer
+//! @ object-store      (one that is configured, though no job ever reaches it)
 //! ```
 //!
 //! Nothing in a case depends on this runner, so that one can be aimed at another endpoint.
@@ -24,6 +25,7 @@ use zenobe_engine::clock::ManualClock;
 use zenobe_engine::schema::Namespace;
 use zenobe_engine::{Engine, EngineOptions};
 use zenobe_store::memory::MemoryStore;
+use zenobe_transfer::objects::{Endpoint, ObjectStoreOptions};
 
 const START_MS: u64 = 1_765_432_100_250;
 
@@ -153,6 +155,12 @@ impl World {
             ("as-of", time) => self.as_of = Some(time.to_owned()).filter(|time| !time.is_empty()),
             ("wording", "newer") => {
                 let options = ApiOptions { wording: Wording::Newer, ..ApiOptions::default() };
+                self.api = Api::new(Arc::clone(&self.engine), options);
+            }
+            ("object-store", _) => {
+                let object_store = ObjectStoreOptions::new(Endpoint::Directory("/".into()));
+                let options =
+                    ApiOptions { object_store: Some(object_store), ..ApiOptions::default() };
                 self.api = Api::new(Arc::clone(&self.engine), options);
             }
             ("work", _) => self.engine.run_pending_work().await.expect("background work"),

@@ -1,4 +1,5 @@
 //! The database from outside.
 
+mod exports;
 mod formats;
 mod imports;

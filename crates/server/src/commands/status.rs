@@ -46,7 +46,10 @@ fn describe(status: &Value) -> Vec<String> {
     for job in list(&status["jobs"]) {
         let (kind, table, items) = (text(&job["kind"]), text(&job["table"]), &job["items"]);
         let since = time(&job["started_at_ms"]);
-        lines.push(format!("A {kind} of table {table} runs since {since}: {items} items so far."));
+        let article = if kind.starts_with(['e', 'i']) { "An" } else { "A" };
+        lines.push(format!(
+            "{article} {kind} of table {table} runs since {since}: {items} items so far."
+        ));
     }
     if status["shared"] != true {
         lines.push("This server has its store for itself.".to_owned());

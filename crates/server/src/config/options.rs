@@ -432,8 +432,8 @@ pub struct Options {
     )]
     pub dead_letter_directory: Option<PathBuf>,
 
-    /// Where imports read their objects and s3:// backups go: `aws`, the URL of a server that is compatible with S3, or file:///DIRECTORY,
-    /// whose subdirectories are then the buckets. If not set, there are no imports. Access keys come from
+    /// Where imports read their objects, and exports and s3:// backups write theirs: `aws`, the URL of a server that is compatible
+    /// with S3, or file:///DIRECTORY, whose subdirectories are then the buckets. If not set, there are none. Access keys come from
     /// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the standard AWS credential chain
     #[arg(
         long,

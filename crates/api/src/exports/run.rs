@@ -1,0 +1,279 @@
+//! Runs an export: reads the table as of its stamp, and writes data file after data file, and the manifests last.
+//!
+//! A data file is stored whole, and its key depends only on the export and its number. The progress says which files are stored
+//! and where the next one begins. So an attempt that was interrupted is continued with the next file, and a file that was
+//! stored but not noted is stored again under the same key. Whoever finds `manifest-summary.json` finds everything.
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, try_join};
+use tokio::sync::mpsc::{Receiver, Sender};
+use tokio::sync::oneshot;
+use xxhash_rust::xxh3::xxh3_128;
+use zenobe_engine::Engine;
+use zenobe_engine::clock::iso8601;
+use zenobe_engine::error::{Error, Result};
+use zenobe_engine::export::ExportSource;
+use zenobe_engine::jobs::{FailedTable, Job, JobHandler};
+use zenobe_transfer::manifest::{self, Layout, Summary, Window};
+use zenobe_transfer::objects::{Bucket, Encryption, ObjectStoreOptions};
+
+use super::files::{self, DataFile, Order, Rendering};
+use super::progress::WrittenFile;
+use super::{
+    Bound, EXPORT_VIEW, ExportParameters, ExportProgress, ExportView, KIND, SSE_ALGORITHM,
+    SseAlgorithm, arn_of_table, billed_size_bytes, export_arn,
+};
+use crate::object_jobs::{Stop, Verdict, judge};
+
+/// Does the jobs of ExportTableToPointInTime.
+pub struct Exporter {
+    object_store: Option<ObjectStoreOptions>,
+}
+
+impl Exporter {
+    pub fn new(object_store: Option<ObjectStoreOptions>) -> Exporter {
+        Exporter { object_store }
+    }
+}
+
+impl JobHandler for Exporter {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn run<'a>(&'a self, engine: &'a Engine, job: &'a mut Job) -> BoxFuture<'a, Result<()>> {
+        async move {
+            let Some(object_store) = &self.object_store else {
+                let detail = "an export waits for --s3-endpoint".to_owned();
+                return Err(Error::Unavailable { detail });
+            };
+            let progress = ExportProgress::decode(&job.row().progress);
+            let parameters = ExportParameters::decode(&job.row().parameters);
+            let mut export = Export { engine, job, progress };
+            let outcome = match parameters {
+                Some(parameters) => export.run(&parameters, object_store).await,
+                None => Err(damaged()),
+            };
+            export.end(outcome).await
+        }
+        .boxed()
+    }
+}
+
+struct Export<'a> {
+    engine: &'a Engine,
+    job: &'a mut Job,
+    progress: ExportProgress,
+}
+
+/// Where the files of an export go.
+struct Destination<'a> {
+    parameters: &'a ExportParameters,
+    bucket: Bucket,
+    layout: Layout,
+}
+
+impl Export<'_> {
+    async fn run(
+        &mut self,
+        parameters: &ExportParameters,
+        object_store: &ObjectStoreOptions,
+    ) -> Result<(), Stop> {
+        let given = &parameters.given;
+        let encryption = match given.sse() {
+            SseAlgorithm::Aes256 => Encryption::Default,
+            SseAlgorithm::Kms => Encryption::Kms { key: given.kms_key.clone() },
+        };
+        let destination = Destination {
+            parameters,
+            bucket: Bucket::open_encrypted(object_store, &given.bucket, &encryption)?,
+            layout: parameters.layout(&self.job.row().id),
+        };
+        if self.progress.files.is_empty() {
+            destination.put(&destination.layout.started(), Vec::new()).await?;
+        }
+        if !self.progress.is_written {
+            self.write_data(&destination).await?;
+        }
+        self.write_manifests(&destination).await
+    }
+
+    /// Reads, renders and stores, all at the same time.
+    async fn write_data(&mut self, destination: &Destination<'_>) -> Result<(), Stop> {
+        let parameters = destination.parameters;
+        let bound = parameters.given.filter.as_ref().map(|filter| filter.bind()).transpose();
+        let Bound { filter, projection, .. } = bound.map_err(|_| damaged())?.unwrap_or_default();
+        let rendering = Rendering {
+            format: parameters.given.format(),
+            view: parameters.given.incremental.map_or(ExportView::NewImage, |it| it.view()),
+            keys: parameters.keys.clone(),
+            filter,
+            projection,
+        };
+        let (orders, files) = files::start(rendering);
+        let reading = read(self.engine, &parameters.source, self.progress.position.clone(), orders);
+        try_join(reading, self.store(destination, files)).await?;
+        Ok(())
+    }
+
+    async fn store(
+        &mut self,
+        destination: &Destination<'_>,
+        mut files: Receiver<DataFile>,
+    ) -> Result<(), Stop> {
+        while let Some(file) = files.recv().await {
+            let key = destination.data_file(self.progress.files.len());
+            let stored = destination.bucket.put_checked(&key, file.bytes).await?;
+            let progress = &mut self.progress;
+            let etag = stored.etag.unwrap_or_default();
+            progress.files.push(WrittenFile { items: file.items, md5: stored.md5, etag });
+            progress.items += file.items;
+            progress.size_bytes += file.size_bytes;
+            progress.is_written = file.position.is_none();
+            progress.position = file.position;
+            progress.attempts = 0;
+            self.save().await?;
+        }
+        match self.progress.is_written {
+            true => Ok(()),
+            false => {
+                let detail = "the thread that writes the files of an export is gone".to_owned();
+                Err(Error::Unavailable { detail }.into())
+            }
+        }
+    }
+
+    /// The summary comes last: it says that everything is there.
+    async fn write_manifests(&mut self, destination: &Destination<'_>) -> Result<(), Stop> {
+        let layout = &destination.layout;
+        let files: Vec<manifest::DataFile> = self
+            .progress
+            .files
+            .iter()
+            .enumerate()
+            .map(|(at, file)| destination.line(at, file))
+            .collect();
+        let files = manifest::files_to_json(&files);
+        let summary = self.summary(destination).to_json();
+        let md5 = |bytes: &[u8]| manifest::md5_base64(bytes).into_bytes();
+        destination.put(&layout.files_md5(), md5(&files)).await?;
+        destination.put(&layout.files(), files).await?;
+        destination.put(&layout.summary_md5(), md5(&summary)).await?;
+        destination.put(&layout.summary(), summary).await
+    }
+
+    fn summary(&self, destination: &Destination<'_>) -> Summary {
+        let Destination { parameters, layout, .. } = destination;
+        let (given, row) = (&parameters.given, self.job.row());
+        let time = |at_ms: u64| format!("{}Z", iso8601(at_ms));
+        let window = match given.incremental {
+            None => {
+                let at_ms = given.export_time_ms.unwrap_or(row.started_at_ms);
+                Window::Full { export_time: time(at_ms) }
+            }
+            Some(incremental) => Window::Incremental {
+                from: time(incremental.from_ms),
+                to: time(parameters.to_ms),
+                output_view: EXPORT_VIEW.name_of(&incremental.view()).to_owned(),
+            },
+        };
+        Summary {
+            export_arn: export_arn(row),
+            start_time: time(row.started_at_ms),
+            end_time: time(self.engine.clock().now_ms()),
+            table_arn: arn_of_table(row),
+            table_id: parameters.table_id.clone(),
+            window,
+            bucket: given.bucket.clone(),
+            prefix: given.prefix.clone(),
+            sse_algorithm: SSE_ALGORITHM.name_of(&given.sse()).to_owned(),
+            sse_kms_key_id: given.kms_key.clone(),
+            files_key: layout.files(),
+            billed_size_bytes: billed_size_bytes(parameters, &self.progress),
+            item_count: self.progress.items,
+            format: given.format(),
+        }
+    }
+
+    async fn save(&mut self) -> Result<()> {
+        self.job.save(self.engine, self.progress.encode()).await
+    }
+
+    async fn end(mut self, outcome: Result<(), Stop>) -> Result<()> {
+        let (code, message) = match outcome {
+            Ok(()) => return self.job.finish(self.engine, self.progress.ended().encode()).await,
+            Err(Stop::Engine(error)) => return Err(error),
+            Err(Stop::Failed { code, message }) => (code, message),
+            Err(Stop::Cancelled) => ("Cancelled", "The export was cancelled".to_owned()),
+            Err(Stop::Objects(error)) => match judge(&error, &mut self.progress.attempts) {
+                Verdict::Failed { code, message } => (code, message),
+                Verdict::Again(error) => {
+                    self.save().await?;
+                    return Err(error);
+                }
+            },
+        };
+        let progress = self.progress.ended().encode();
+        self.job.fail(self.engine, code, &message, progress, FailedTable::Keep).await
+    }
+}
+
+impl Destination<'_> {
+    async fn put(&self, key: &str, bytes: Vec<u8>) -> Result<(), Stop> {
+        self.bucket.put_checked(key, bytes.into()).await?;
+        Ok(())
+    }
+
+    /// The key of a data file, by its number.
+    fn data_file(&self, number: usize) -> String {
+        let ExportParameters { given, source, seed, .. } = self.parameters;
+        let random = xxh3_128(format!("{seed}/{number}").as_bytes());
+        self.layout.data_file(random, given.format(), source.is_incremental())
+    }
+
+    fn line(&self, number: usize, file: &WrittenFile) -> manifest::DataFile {
+        manifest::DataFile {
+            item_count: file.items,
+            md5: manifest::base64(&file.md5),
+            etag: file.etag.trim_matches('"').to_owned(),
+            key: self.data_file(number),
+        }
+    }
+}
+
+/// Reads step after step. A step counts as taking as long as it takes to read and to render, and the export rests accordingly.
+async fn read(
+    engine: &Engine,
+    source: &ExportSource,
+    mut position: Option<Vec<u8>>,
+    orders: Sender<Order>,
+) -> Result<(), Stop> {
+    loop {
+        let step = async {
+            let step = engine.read_export(source, position.as_deref()).await?.ok_or_else(gone)?;
+            let next = step.position.clone();
+            let (done, rendered) = oneshot::channel();
+            let sent = orders.send((step, done)).await.is_ok() && rendered.await.is_ok();
+            Ok::<_, Stop>(next.filter(|_| sent))
+        };
+        // If the writer is gone, whoever waits for its files will tell.
+        match engine.paced(step).await? {
+            Some(next) => position = Some(next),
+            None => return Ok(()),
+        }
+    }
+}
+
+fn gone() -> Stop {
+    Stop::Failed {
+        code: "PointInTimeRecoveryUnavailable",
+        message: "Point in time recovery was switched off while the table was exported".to_owned(),
+    }
+}
+
+fn damaged() -> Stop {
+    Stop::Failed {
+        code: "InternalServerError",
+        message: "The stored request does not decode".to_owned(),
+    }
+}

@@ -1,0 +1,268 @@
+"""ExportTableToPointInTime to a real S3-compatible server, read back by AWS's libraries, by ImportTable and by `zenobe import`."""
+
+import base64
+import gzip
+import hashlib
+import json
+import os
+import re
+import subprocess
+import time
+
+import amazon.ion.simpleion as ion
+import pytest
+from botocore.exceptions import ClientError
+
+import support
+from object_store import ObjectStore
+from server import binary
+from test_imports import TO_WIRE, canonical, items, run as run_import, scan, start
+
+
+@pytest.fixture(scope="module")
+def store():
+    support.skip_if_aimed_elsewhere()
+    store = ObjectStore()
+    store.s3.create_bucket(Bucket="bucket")
+    yield store
+    store.close()
+
+
+@pytest.fixture(scope="module")
+def server(store, tmp_path_factory):
+    server = start(store, tmp_path_factory.mktemp("exports") / "data")
+    yield server
+    assert server.process.poll() is None, "the server died:\n" + "".join(server.output)
+    server.kill()
+
+
+@pytest.fixture(scope="module")
+def client(server):
+    return support.client(server.endpoint)
+
+
+@pytest.fixture(scope="module")
+def table(client):
+    return filled(client, [TO_WIRE(item)["M"] for item in items(500)])
+
+
+def filled(client, wire_items):
+    table = support.create_table(client, keys="pk:S,sk:N")
+    recovery = {"PointInTimeRecoveryEnabled": True}
+    client.update_continuous_backups(TableName=table, PointInTimeRecoverySpecification=recovery)
+    for item in wire_items:
+        client.put_item(TableName=table, Item=item)
+    return table
+
+
+def begin(client, table, **more):
+    arn = client.describe_table(TableName=table)["Table"]["TableArn"]
+    return client.export_table_to_point_in_time(**{"TableArn": arn, "S3Bucket": "bucket", **more})["ExportDescription"]
+
+
+def wait(client, description):
+    deadline = time.monotonic() + 120
+    while description["ExportStatus"] == "IN_PROGRESS":
+        assert time.monotonic() < deadline, description
+        time.sleep(0.05)
+        description = client.describe_export(ExportArn=description["ExportArn"])["ExportDescription"]
+    return description
+
+
+def run(client, table, **more):
+    return wait(client, begin(client, table, **more))
+
+
+def md5(data):
+    return base64.b64encode(hashlib.md5(data).digest()).decode()
+
+
+def get(store, key):
+    return store.s3.get_object(Bucket="bucket", Key=key)["Body"].read()
+
+
+def keys(store, prefix):
+    return {it["Key"] for it in store.s3.list_objects_v2(Bucket="bucket", Prefix=prefix).get("Contents", [])}
+
+
+def exported(store, description):
+    """The summary and the text of all data files, once everything has been compared with its checksum."""
+    assert description["ExportStatus"] == "COMPLETED", description
+    summary = get(store, description["ExportManifest"])
+    assert get(store, description["ExportManifest"].replace(".json", ".md5")).decode() == md5(summary)
+    summary = json.loads(summary)
+    files = get(store, summary["manifestFilesS3Key"])
+    assert get(store, summary["manifestFilesS3Key"].replace(".json", ".md5")).decode() == md5(files)
+    text = b""
+    for line in files.splitlines():
+        file = json.loads(line)
+        data = get(store, file["dataFileS3Key"])
+        head = store.s3.head_object(Bucket="bucket", Key=file["dataFileS3Key"])
+        assert file["md5Checksum"] == md5(data)
+        assert file["etag"] == head["ETag"].strip('"')
+        part = gzip.decompress(data)
+        assert file["itemCount"] == part.count(b"\n")
+        text += part
+    assert summary["itemCount"] == description["ItemCount"] == text.count(b"\n")
+    return summary, text
+
+
+@pytest.mark.parametrize("format", ["DYNAMODB_JSON", "ION"])
+def test_a_round_trip_keeps_every_type(store, server, client, table, format, tmp_path):
+    prefix = support.unique_name("round-trip")
+    started = begin(client, table, S3Prefix=prefix, ExportFormat=format)
+    assert started["ExportStatus"] == "IN_PROGRESS"
+    assert started["ExportTime"] == started["StartTime"]
+    assert started["S3SseAlgorithm"] == "AES256"
+    assert started["ClientToken"]
+    assert "ExportType" not in started
+    description = wait(client, started)
+    summary, text = exported(store, description)
+    folder = description["ExportManifest"].rsplit("/", 1)[0]
+    assert re.fullmatch(prefix + r"/AWSDynamoDB/\d{14}-[0-9a-f]{8}", folder)
+    names = {key.removeprefix(folder + "/") for key in keys(store, prefix)}
+    data = {name for name in names if name.startswith("data/")}
+    assert all(re.fullmatch(r"data/[a-z2-7]{26}\.(json|ion)\.gz", name) for name in data)
+    manifests = {f"manifest-{kind}.{end}" for kind in ("summary", "files") for end in ("json", "md5")}
+    assert names - data == {"_started", *manifests}
+    assert summary["s3Prefix"] == prefix and summary["outputFormat"] == format
+    assert description["BilledSizeBytes"] == summary["billedSizeBytes"] > 0
+    expected = canonical(scan(client, table))
+    if format == "ION":
+        records = ion.loads(text.decode(), single_value=False)
+        assert len(records) == 500 and set(records[0]) == {"Item"}
+    else:
+        assert canonical(json.loads(line)["Item"] for line in text.splitlines()) == canonical(as_json(scan(client, table)))
+    imported, copy = run_import(client, f"{folder}/data/", format, "GZIP")
+    assert imported["ImportStatus"] == "COMPLETED", imported
+    assert canonical(scan(client, copy)) == expected
+
+    again = support.unique_name("command")
+    environment = {
+        **os.environ, "ZENOBE_ENDPOINT": server.endpoint, "ZENOBE_S3_ENDPOINT": store.endpoint,
+        "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
+    }
+    command = [binary(), "import", f"s3://bucket/{folder}", "--table", again, "--keys", "pk:S,sk:N"]
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert canonical(scan(client, again)) == expected
+
+
+def as_json(found):
+    """Items of boto3 as JSON has them: bytes in base64."""
+    def plain(value):
+        if isinstance(value, bytes):
+            return base64.b64encode(value).decode()
+        if isinstance(value, dict):
+            return {name: plain(member) for name, member in value.items()}
+        if isinstance(value, list):
+            return [plain(member) for member in value]
+        return value
+
+    return [plain(item) for item in found]
+
+
+def test_a_time_in_the_past_and_a_filter(store, client):
+    table = filled(client, [{"pk": {"S": "a"}, "sk": {"N": str(n)}, "n": {"N": str(n)}} for n in range(10)])
+    at = time.time()
+    time.sleep(0.01)
+    client.delete_item(TableName=table, Key={"pk": {"S": "a"}, "sk": {"N": "7"}})
+    client.put_item(TableName=table, Item={"pk": {"S": "b"}, "sk": {"N": "1"}})
+    description = run(
+        client, table, S3Prefix=table, ExportTime=at,
+        FilterSpecification={
+            "KeyConditionExpression": "pk = :a AND sk > :six", "FilterExpression": "n < :nine", "ProjectionExpression": "n",
+            "ExpressionAttributeValues": {":a": {"S": "a"}, ":six": {"N": "6"}, ":nine": {"N": "9"}},
+        },
+    )
+    _, text = exported(store, description)
+    assert sorted(text.splitlines()) == [b'{"Item":{"n":{"N":"7"}}}', b'{"Item":{"n":{"N":"8"}}}']
+    assert description["FilterSpecification"]["FilterExpression"] == "n < :nine"
+
+
+def test_tokens_and_lists(store, client, table):
+    prefix = support.unique_name("token")
+    first = run(client, table, S3Prefix=prefix, ClientToken=prefix)
+    assert run(client, table, S3Prefix=prefix, ClientToken=prefix) == first
+    with pytest.raises(client.exceptions.ExportConflictException, match="Duplicate request detected with conflicting parameters"):
+        begin(client, table, S3Prefix=prefix + "x", ClientToken=prefix)
+    second = run(client, table, S3Prefix=prefix, ExportType="FULL_EXPORT")
+    assert second["ExportType"] == "FULL_EXPORT"
+    page = client.list_exports(TableArn=first["TableArn"], MaxResults=1)
+    assert [it["ExportArn"] for it in page["ExportSummaries"]] == [second["ExportArn"]]
+    page = client.list_exports(TableArn=first["TableArn"], MaxResults=1, NextToken=page["NextToken"])
+    summary = {"ExportArn": first["ExportArn"], "ExportStatus": "COMPLETED", "ExportType": "FULL_EXPORT"}
+    assert page["ExportSummaries"] == [summary]
+
+
+def test_errors_of_the_requests(client, table):
+    with pytest.raises(client.exceptions.ExportNotFoundException, match="Export not found: Export not found: arn:aws"):
+        client.describe_export(ExportArn="arn:aws:dynamodb:us-east-1:000000000000:table/abc/export/01693685827463-2d8752fd")
+    with pytest.raises(ClientError, match="Invalid Export ARN"):
+        client.describe_export(ExportArn="arn:aws:dynamodb:us-east-1:000000000000:table/abc")
+    with pytest.raises(client.exceptions.InvalidExportTimeException, match="Export Time is invalid"):
+        begin(client, table, ExportTime=time.time() + 3600)
+    with pytest.raises(client.exceptions.InvalidExportTimeException, match="less than the table creation time"):
+        incremental = {"ExportFromTime": 1, "ExportToTime": 2}
+        begin(client, table, ExportType="INCREMENTAL_EXPORT", IncrementalExportSpecification=incremental)
+    plain = support.create_table(client)
+    with pytest.raises(client.exceptions.PointInTimeRecoveryUnavailableException):
+        begin(client, plain)
+    with pytest.raises(client.exceptions.TableNotFoundException, match="Table not found: arn:aws"):
+        begin(client, plain, TableArn="arn:aws:dynamodb:us-east-1:000000000000:table/there-is-none")
+
+
+def test_bad_days_of_the_store_are_survived(store, client, table):
+    prefix = support.unique_name("bad-days")
+    store.proxy.throttled, store.proxy.corrupted = 2, 3
+    description = run(client, table, S3Prefix=prefix)
+    assert (store.proxy.throttled, store.proxy.corrupted) == (0, 0)
+    exported(store, description)
+    missing = run(client, table, S3Bucket="there-is-none")
+    assert (missing["ExportStatus"], missing["FailureCode"]) == ("FAILED", "S3NoSuchBucket"), missing
+
+
+@pytest.mark.parametrize("requests", [1, 2, 4], ids=["first-file", "second-file", "manifests"])
+def test_a_killed_server_goes_on_with_its_export(tmp_path, requests):
+    support.skip_if_aimed_elsewhere()
+    store = ObjectStore()
+    store.s3.create_bucket(Bucket="bucket")
+    server = start(store, tmp_path / "data")
+    try:
+        client = support.client(server.endpoint)
+        # Two data files, because noise does not compress.
+        wire = [{"pk": {"S": "k"}, "sk": {"N": str(n)}, "b": {"B": os.urandom(390_000)}} for n in range(56)]
+        table = filled(client, wire)
+        expected = canonical(scan(client, table))
+        store.proxy.hold, store.proxy.reads = requests, 0
+        description = begin(client, table)
+        folder = f"AWSDynamoDB/{description['ExportArn'].rsplit('/')[-1]}"
+        deadline = time.monotonic() + 60
+        while store.proxy.reads <= requests:
+            assert time.monotonic() < deadline, keys(store, folder)
+            time.sleep(0.02)
+        assert client.describe_export(ExportArn=description["ExportArn"])["ExportDescription"]["ExportStatus"] == "IN_PROGRESS"
+        assert f"{folder}/manifest-summary.json" not in keys(store, folder)
+        server.kill()
+        store.proxy.hold = None
+        store.proxy.released.set()
+        server = start(store, tmp_path / "data")
+        client = support.client(server.endpoint)
+        done = wait(client, description)
+        summary, text = exported(store, done)
+        assert summary["itemCount"] == 56
+        data = keys(store, f"{folder}/data/")
+        assert len(data) == 2, "an attempt that is repeated writes the same files"
+        imported, copy = run_import(client, f"{folder}/data/", compression="GZIP")
+        assert imported["ImportStatus"] == "COMPLETED", imported
+        assert canonical(scan(client, copy)) == expected
+    finally:
+        server.kill()
+        store.close()
+
+
+def test_without_an_object_store_the_reason_is_told(memory_server):
+    client = support.client(memory_server.endpoint)
+    table = filled(client, [])
+    with pytest.raises(ClientError, match="ExportTableToPointInTime needs an object store; start the server with --s3-endpoint"):
+        begin(client, table)
