@@ -1,6 +1,7 @@
 //! The commands besides `serve`. Most talk to a running server.
 
 mod backup;
+mod bar;
 mod bench;
 mod change_text;
 mod clock;
