@@ -38,12 +38,14 @@ def md5(data):
     return base64.b64encode(hashlib.md5(data).digest()).decode()
 
 
-def export(folder, lines, **summary):
-    """An export as AWS lays it out."""
+def export(folder, lines, shared=False, **summary):
+    """An export as AWS lays it out. Incremental ones share a folder for their data."""
     root = folder / "AWSDynamoDB" / "01693685827463-2d8752fd"
-    (root / "data").mkdir(parents=True)
+    root.mkdir(parents=True)
+    data_folder = root.parent / "data" if shared else root / "data"
+    data_folder.mkdir()
     data = gzip.compress("\n".join(lines).encode())
-    (root / "data" / "abc.json.gz").write_bytes(data)
+    (data_folder / "abc.json.gz").write_bytes(data)
     key = "prefix/AWSDynamoDB/01693685827463-2d8752fd/data/abc.json.gz"
     files = json.dumps({"itemCount": len(lines), "md5Checksum": md5(data), "etag": "x-1", "dataFileS3Key": key})
     summary = json.dumps({"outputFormat": "DYNAMODB_JSON", "manifestFilesS3Key": "x", **summary})
@@ -61,7 +63,8 @@ def test_exports_of_both_kinds(run, dynamodb, tmp_path):
     assert len(items(dynamodb, table)) == 450
     change = '{"Metadata":{"WriteTimestampMicros":{"N":"1"}},"Keys":{"pk":{"S":"%s"}},"OldImage":{"pk":{"S":"%s"}}%s}'
     new = ',"NewImage":{"pk":{"S":"k001"},"name":{"S":"changed"}}'
-    root = export(tmp_path / "changes", [change % ("k000", "k000", ""), change % ("k001", "k001", new)])
+    lines = [change % ("k000", "k000", ""), change % ("k001", "k001", new)]
+    root = export(tmp_path / "changes", lines, shared=True, exportType="INCREMENTAL_EXPORT")
     assert "1 items imported, 1 deleted" in run(root, "--table", table)
     found = items(dynamodb, table)
     assert len(found) == 449

@@ -59,7 +59,7 @@ pub struct Source {
 
 impl Source {
     pub async fn open(location: &Location, s3_endpoint: &Endpoint) -> Result<Source, ImportError> {
-        let (name, bucket, objects) = match location {
+        let (name, bucket, mut objects) = match location {
             Location::Objects { bucket, prefix } => {
                 let options = ObjectStoreOptions::new(s3_endpoint.clone());
                 let name = format!("s3://{bucket}/{prefix}");
@@ -71,15 +71,18 @@ impl Source {
                 let name = path.display().to_string();
                 let missing = || ImportError::Missing(name.clone());
                 let absolute = std::path::absolute(path).map_err(|_| missing())?;
-                let (folder, file) = folder_of(&absolute);
+                let (folder, place) = Place::of(&absolute);
                 let bucket = Bucket::in_directory(folder, &name).map_err(|_| missing())?;
-                let objects = match file {
-                    Some(file) => vec![bucket.find(&file).await?],
-                    None => bucket.list("", OBJECTS_MAX).await?,
+                let objects = match place {
+                    Place::File(file) => vec![bucket.find(&file).await?],
+                    Place::Folder(prefix) => bucket.list(&prefix, OBJECTS_MAX).await?,
                 };
                 (name, bucket, objects)
             }
         };
+        if let Some(shared) = shared_data(&objects) {
+            objects.extend(bucket.list(&shared, OBJECTS_MAX).await?);
+        }
         match objects.is_empty() {
             true => Err(ImportError::Missing(name)),
             false => Ok(Source { bucket, objects }),
@@ -157,7 +160,9 @@ impl Source {
 
     async fn plain_files(&self, given: Option<FileFormat>) -> Result<Vec<SourceFile>, ImportError> {
         let mut files = Vec::with_capacity(self.objects.len());
-        for object in &self.objects {
+        // The mark of a complete folder holds no items.
+        let is_mark = |object: &&Object| object.key.rsplit('/').next() == Some("_SUCCESS");
+        for object in self.objects.iter().filter(|object| !is_mark(object)) {
             let (stem, compression) = match object.key.rsplit_once('.') {
                 Some((stem, "gz")) => (stem, Compression::Gzip),
                 Some((stem, "zst" | "zstd")) => (stem, Compression::Zstd),
@@ -192,10 +197,33 @@ impl Source {
     }
 }
 
-/// The folder that acts as a bucket, and the name of the file in it, if the path is one.
-fn folder_of(path: &Path) -> (&Path, Option<String>) {
-    match (path.is_file(), path.parent(), path.file_name()) {
-        (true, Some(folder), Some(name)) => (folder, Some(name.to_string_lossy().into_owned())),
-        _ => (path, None),
+/// What of a folder that acts as a bucket is the source.
+enum Place {
+    File(String),
+    /// Everything with this prefix.
+    Folder(String),
+}
+
+impl Place {
+    /// The folder of an export lies in another one, which may hold its data.
+    fn of(path: &Path) -> (&Path, Place) {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        match (path.parent(), name) {
+            (Some(parent), Some(name)) if path.is_file() => (parent, Place::File(name)),
+            (Some(parent), Some(name)) if path.join(SUMMARY).is_file() => {
+                (parent, Place::Folder(format!("{name}/")))
+            }
+            _ => (path, Place::Folder(String::new())),
+        }
     }
+}
+
+/// Incremental exports share a folder for their data, beside those of their manifests: `AWSDynamoDB/data/`.
+fn shared_data(objects: &[Object]) -> Option<String> {
+    let folder = objects.iter().find_map(|object| object.key.strip_suffix(SUMMARY))?;
+    let data = format!("{folder}data/");
+    let (parent, _) = folder.strip_suffix('/')?.rsplit_once('/').unwrap_or_default();
+    let has_data = objects.iter().any(|object| object.key.starts_with(&data));
+    (!has_data)
+        .then(|| if parent.is_empty() { "data/".to_owned() } else { format!("{parent}/data/") })
 }
