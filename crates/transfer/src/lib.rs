@@ -12,22 +12,27 @@
 //! * [`manifest`]: the files beside the data of an export.
 //! * [`objects`]: S3, or a directory in its place.
 //! * [`sqlite`]: the rows of SQLite's files, which DynamoDB Local keeps its tables in.
+//! * [`parquet`]: files of columns, for analysis.
 //! * [`anonymise`]: rules that replace values on the way.
 
 pub mod anonymise;
 pub mod compression;
 pub mod csv;
+mod csv_write;
 mod fault;
 pub mod ion;
 pub mod lines;
 pub mod manifest;
 pub mod objects;
+pub mod parquet;
+mod plain_json;
 mod source;
 pub mod sqlite;
 
 use zenobe_value::Attributes;
 
 pub use compression::Compression;
+pub use csv_write::CsvWriter;
 pub use fault::{Fault, ReadError};
 
 /// What one line, or one value, of a file holds.
