@@ -59,6 +59,7 @@ pub use exports::Exporter;
 pub use imports::{BulkPutter, Importer};
 pub use json::is_valid_json;
 pub use json::lines::{LineFault, append_line, read_line, read_plain_line, write_line};
+pub use json::pages::{ItemPage, read_page};
 pub use messages::Wording;
 pub use operations::{Operation, ResponseSize};
 

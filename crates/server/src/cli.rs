@@ -6,7 +6,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::commands::{
-    BackupArguments, BenchArguments, ClockCommand, HealthArguments, HistoryArguments,
+    BackupArguments, BenchArguments, ClockCommand, ExportArguments, HealthArguments, HistoryArguments,
     ImportArguments, MoveArguments, RestoreArguments, SqlArguments, StatusArguments, StreamCommand,
     TestCommand, TriggerCommand,
 };
@@ -56,6 +56,8 @@ pub enum Command {
     Sql(Box<SqlArguments>),
     /// Import files of items into a table: DynamoDB exports, Ion, CSV, JSON, NoSQL Workbench models
     Import(Box<ImportArguments>),
+    /// Export a table to files for analysis: Parquet, CSV, DynamoDB's JSON, Ion
+    Export(Box<ExportArguments>),
     /// Print shell completions
     #[command(after_help = "Example:\n  zenobe completions bash > /etc/bash_completion.d/zenobe")]
     Completions { shell: Shell },

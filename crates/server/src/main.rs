@@ -44,6 +44,7 @@ fn main() -> ExitCode {
         Command::Health(arguments) => commands::run_health(&arguments),
         Command::Sql(arguments) => commands::run_sql(*arguments),
         Command::Import(arguments) => commands::run_import(&arguments),
+        Command::Export(arguments) => commands::run_export(&arguments),
         Command::Completions { shell } => commands::print_completions(command, shell),
         Command::Man(arguments) => commands::print_man_pages(command, &arguments),
         Command::ConfigReference => commands::print_reference(&command),

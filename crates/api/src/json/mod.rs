@@ -6,6 +6,7 @@
 pub(crate) mod attribute_value;
 pub(crate) mod decode;
 pub(crate) mod lines;
+pub(crate) mod pages;
 mod plain;
 mod reader;
 mod render;

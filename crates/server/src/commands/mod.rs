@@ -6,6 +6,7 @@ mod bench;
 mod change_text;
 mod clock;
 mod connection;
+mod export;
 mod health;
 mod history;
 mod import;
@@ -27,6 +28,7 @@ use crate::triggers::source::SourceError;
 pub use backup::BackupArguments;
 pub use bench::BenchArguments;
 pub use clock::ClockCommand;
+pub use export::ExportArguments;
 pub use health::HealthArguments;
 pub use history::HistoryArguments;
 pub use import::ImportArguments;
@@ -73,6 +75,8 @@ pub enum CommandError {
     Import(#[from] import::ImportError),
     #[error("{0}")]
     Replay(#[from] test::ReplayError),
+    #[error("{0}")]
+    Export(#[from] export::ExportError),
 }
 
 pub fn run_trigger(command: TriggerCommand) -> Result<(), CommandError> {
@@ -126,6 +130,10 @@ pub fn run_sql(arguments: SqlArguments) -> Result<(), CommandError> {
 
 pub fn run_import(arguments: &ImportArguments) -> Result<(), CommandError> {
     Ok(import::run(arguments)?)
+}
+
+pub fn run_export(arguments: &ExportArguments) -> Result<(), CommandError> {
+    Ok(export::run(arguments)?)
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, CommandError> {
