@@ -56,10 +56,10 @@ pub use place::{Unservable, name_of};
 pub use runtime_thread::RuntimeThread;
 pub use snapshot::{NotInMemory, Snapshot};
 pub use zenobe_api::{Operation, Wording};
-pub use zenobe_engine::{CacheOptions, Realism};
 pub use zenobe_engine::clock::{Clock, ManualClock, SystemClock};
 pub use zenobe_engine::options::{Limits, StreamOptions};
 pub use zenobe_engine::schema::Namespace;
+pub use zenobe_engine::{CacheOptions, Realism};
 pub use zenobe_store_embedded::Durability;
 pub use zenobe_transfer::objects::{Endpoint, ObjectStoreOptions};
 

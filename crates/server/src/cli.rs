@@ -6,9 +6,9 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::commands::{
-    BackupArguments, BenchArguments, ClockCommand, ExportArguments, HealthArguments, HistoryArguments,
-    ImportArguments, MoveArguments, RestoreArguments, SqlArguments, StatusArguments, StreamCommand,
-    TestCommand, TriggerCommand,
+    BackupArguments, BenchArguments, ClockCommand, ExportArguments, HealthArguments,
+    HistoryArguments, ImportArguments, MoveArguments, RestoreArguments, SqlArguments,
+    StatusArguments, StreamCommand, TestCommand, TriggerCommand,
 };
 use crate::config::{self, LocalFlags, Options};
 

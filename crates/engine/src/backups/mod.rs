@@ -28,7 +28,7 @@ use crate::Engine;
 use crate::command::TableName;
 use crate::error::{BackupError, Error, RestoreError, Result};
 use crate::keyspace;
-use crate::restore::{Found, KIND as RESTORE, Source};
+use crate::restore::{Found, Source};
 use crate::schema::{
     Namespace, RestoreSource, TableDefinition, TableDescription, TableId, table_arn,
 };

@@ -113,7 +113,18 @@ impl Admin {
         let backups = backup::BackupMaker::new(database.clone());
         let Surroundings { control, shipping, has_tenants, move_permission } = surroundings;
         let mover = moving::Mover::new(move_permission, database, triggers.clone());
-        Admin { health, engine, api, clock, triggers, mover, control, backups, shipping, has_tenants }
+        Admin {
+            health,
+            engine,
+            api,
+            clock,
+            triggers,
+            mover,
+            control,
+            backups,
+            shipping,
+            has_tenants,
+        }
     }
 
     pub async fn answer(

@@ -15,13 +15,7 @@ pub struct Progress {
 
 impl Progress {
     pub fn new(total: u64, is_quiet: bool) -> Progress {
-        Progress {
-            bar: Bar::new(is_quiet),
-            total,
-            done: 0,
-            items: 0,
-            begin: Instant::now(),
-        }
+        Progress { bar: Bar::new(is_quiet), total, done: 0, items: 0, begin: Instant::now() }
     }
 
     /// A file of this size that an earlier run has finished.
