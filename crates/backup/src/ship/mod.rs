@@ -292,7 +292,7 @@ impl<S: Source> Shipper<S> {
             Ok(()) => shipped.stored_at = Some(Instant::now()),
             // The segments are there. The next attempt is soon enough.
             Err(error) => {
-                tracing::debug!(%error, "the head of the shipped log could not be stored")
+                tracing::debug!(%error, "the head of the shipped log could not be stored");
             }
         }
     }
@@ -362,7 +362,7 @@ impl<S: Source> Shipper<S> {
         match prune(&self.repository, Keep::ShippedSince(since_ms), now_ms).await {
             Ok(pruned) => tracing::debug!(?pruned, "old parts of the shipped log are removed"),
             Err(error) => {
-                tracing::warn!(%error, "old parts of the shipped log could not be removed")
+                tracing::warn!(%error, "old parts of the shipped log could not be removed");
             }
         }
     }

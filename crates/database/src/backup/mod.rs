@@ -83,7 +83,8 @@ impl Database {
         let object_store = self.open.options.object_store.clone();
         let (to, is_backing_up) = (to.clone(), self.open.is_backing_up.clone());
         // Hashing blocks its thread, and must take no time from requests and upkeep.
-        let mut thread = RuntimeThread::start("zenobe-backup").map_err(no_thread)?;
+        let mut thread =
+            RuntimeThread::start("zenobe-backup").map_err(|error| no_thread(&error))?;
         let made = thread.runtime.spawn(async move {
             let _alone = Alone::new(&is_backing_up)?;
             back_up(&store, &to, object_store.as_ref(), &observe).await
@@ -178,6 +179,6 @@ fn now_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
 }
 
-fn no_thread(error: std::io::Error) -> BackupError {
+fn no_thread(error: &std::io::Error) -> BackupError {
     BackupError::Source(format!("cannot start a thread: {error}"))
 }

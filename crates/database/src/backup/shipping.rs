@@ -35,7 +35,7 @@ impl Database {
         let repository = Repository::open(to, self.open.options.object_store.as_ref(), true)?;
         let shipper = Shipper::new(EmbeddedSource(store), repository, options);
         let (status, is_stopping) = (shipper.status(), shipper.stop_flag());
-        let thread = RuntimeThread::start("zenobe-ship").map_err(no_thread)?;
+        let thread = RuntimeThread::start("zenobe-ship").map_err(|error| no_thread(&error))?;
         let running = thread.runtime.spawn(shipper.run());
         Ok(ShipperHandle { status, is_stopping, running, thread })
     }

@@ -11,7 +11,32 @@ use zenobe_transfer::objects::Location;
 
 use super::{AdminError, parse};
 
+/// Where callers may back up the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BackupPermission {
+    Nowhere,
+    To(Location),
+    Anywhere,
+}
+
+impl BackupPermission {
+    fn check(&self, asked: &Location) -> Result<(), AdminError> {
+        let refuse = |message: &str| Err(AdminError::new(StatusCode::FORBIDDEN, message));
+        match self {
+            BackupPermission::Anywhere => Ok(()),
+            BackupPermission::To(allowed) if allowed == asked => Ok(()),
+            BackupPermission::To(_) => refuse(
+                "the server may be backed up only to the place in its option --allow-backup-to",
+            ),
+            BackupPermission::Nowhere => refuse(
+                "callers may not back up this server: start it with --allow-backup-to and the place for its backups",
+            ),
+        }
+    }
+}
+
 pub struct BackupMaker {
+    permission: BackupPermission,
     database: Database,
     state: Arc<Mutex<State>>,
 }
@@ -25,8 +50,8 @@ struct State {
 }
 
 impl BackupMaker {
-    pub fn new(database: Database) -> BackupMaker {
-        BackupMaker { database, state: Arc::default() }
+    pub fn new(permission: BackupPermission, database: Database) -> BackupMaker {
+        BackupMaker { permission, database, state: Arc::default() }
     }
 
     pub fn answer(&self, method: &Method, body: &[u8]) -> Result<Value, AdminError> {
@@ -44,6 +69,7 @@ impl BackupMaker {
             .as_str()
             .ok_or_else(|| refused("expected {\"to\": \"s3://bucket/prefix\"}".to_owned()))?;
         let location: Location = to.parse().map_err(|error| refused(format!("to: {error}")))?;
+        self.permission.check(&location)?;
         {
             let mut state = self.state.lock();
             if state.to.is_some() && state.outcome.is_none() {

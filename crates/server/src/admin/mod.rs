@@ -46,6 +46,7 @@ use crate::prometheus::MetricType::{Counter, Gauge};
 use crate::test_control::TestControl;
 use crate::triggers::Triggers;
 
+pub use backup::BackupPermission;
 pub use moving::MovePermission;
 
 /// The path of admin requests.
@@ -79,6 +80,7 @@ pub struct Surroundings {
     /// Whether callers who must not know of each other share the server.
     pub has_tenants: bool,
     pub move_permission: MovePermission,
+    pub backup_permission: BackupPermission,
 }
 
 impl Surroundings {
@@ -88,6 +90,7 @@ impl Surroundings {
             shipping: None,
             has_tenants: settings.has_tenants(),
             move_permission: settings.move_permission(),
+            backup_permission: settings.backup_permission(),
         }
     }
 }
@@ -110,8 +113,9 @@ impl Admin {
         let health = health::Health::new(engine.clone());
         let api = database.api().clone();
         let clock = clock.map(clock::DrivenClock::new);
-        let backups = backup::BackupMaker::new(database.clone());
-        let Surroundings { control, shipping, has_tenants, move_permission } = surroundings;
+        let Surroundings { control, shipping, has_tenants, move_permission, backup_permission } =
+            surroundings;
+        let backups = backup::BackupMaker::new(backup_permission, database.clone());
         let mover = moving::Mover::new(move_permission, database, triggers.clone());
         Admin {
             health,

@@ -131,6 +131,11 @@ pub struct Options {
         help_heading = STORAGE
     )]
     pub allow_move_to: Option<Location>,
+    /// Place to which callers may back up the server (`zenobe backup`): s3://BUCKET/PREFIX, file:///DIRECTORY or a path. If not set,
+    /// they may back it up anywhere if the server is for one user, on a loopback address without credentials and namespaces from
+    /// them, and nowhere otherwise
+    #[arg(long, env = "ZENOBE_ALLOW_BACKUP_TO", value_name = "PLACE", help_heading = STORAGE)]
+    pub allow_backup_to: Option<ObjectLocation>,
     /// What an acknowledged write survives
     #[arg(
         long,

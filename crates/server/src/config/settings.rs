@@ -18,7 +18,7 @@ use super::given::Given;
 use super::local::LocalMode;
 use super::options::Options;
 use super::values::{CredentialsSource, ListenAddress, LogFormat};
-use crate::admin::MovePermission;
+use crate::admin::{BackupPermission, MovePermission};
 use crate::http::cross_site::{AllowedHost, CorsOrigin};
 use crate::test_control::{Rule, Rules};
 use crate::triggers::TriggerDefinition;
@@ -57,6 +57,8 @@ pub struct Settings {
     pub restorable_lag: Duration,
     /// Where callers may move the server; `None` depends on who can call.
     pub allow_move_to: Option<Location>,
+    /// Where callers may back up the server; `None` depends on who can call.
+    pub allow_backup_to: Option<ObjectLocation>,
     /// Where triggers added by command may write files; `None` allows none.
     pub dead_letter_directory: Option<PathBuf>,
     /// Where imports read from.
@@ -172,14 +174,26 @@ impl Settings {
     /// Where callers may move the server. Moving it means to read everything, to connect to anything or write anywhere, and to
     /// decide where the data is from then on.
     pub fn move_permission(&self) -> MovePermission {
-        let is_for_one_user = self.listen.ip().is_loopback()
-            && self.credentials.is_none()
-            && !self.namespaces_from_credentials;
         match &self.allow_move_to {
             Some(place) => MovePermission::To(place.clone()),
-            None if is_for_one_user => MovePermission::Anywhere,
+            None if self.is_for_one_user() => MovePermission::Anywhere,
             None => MovePermission::Nowhere,
         }
+    }
+
+    /// Where callers may back up the server. A backup reads everything, and is written with the server's own rights.
+    pub fn backup_permission(&self) -> BackupPermission {
+        match &self.allow_backup_to {
+            Some(place) => BackupPermission::To(place.clone()),
+            None if self.is_for_one_user() => BackupPermission::Anywhere,
+            None => BackupPermission::Nowhere,
+        }
+    }
+
+    fn is_for_one_user(&self) -> bool {
+        self.listen.ip().is_loopback()
+            && self.credentials.is_none()
+            && !self.namespaces_from_credentials
     }
 
     /// The settings that the options result in.
@@ -237,6 +251,7 @@ impl Settings {
             refuse_scans: options.refuse_scans,
             restorable_lag: seconds(options.restorable_lag_seconds),
             allow_move_to: options.allow_move_to,
+            allow_backup_to: options.allow_backup_to,
             dead_letter_directory: options.dead_letter_directory,
             idle_timeout: seconds(options.idle_timeout_seconds),
             stall_timeout: seconds(options.stall_timeout_seconds),

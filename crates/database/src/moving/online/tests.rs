@@ -53,7 +53,7 @@ impl Layer for Target {
                     Finish::Fails => return Err(Error::Unavailable { detail: "away".into() }),
                     Finish::IsTheLast => {
                         self.has_finished.store(true, Ordering::SeqCst);
-                        pending().await
+                        pending::<()>().await;
                     }
                 }
             }

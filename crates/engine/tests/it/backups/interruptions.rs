@@ -82,7 +82,7 @@ async fn reopen(world: &mut World) {
 }
 
 /// Dies after every number of writes. In the meantime, the table changes, or is deleted.
-fn dies_everywhere(meanwhile: impl AsyncFn(&mut World)) {
+fn dies_everywhere(meanwhile: &impl AsyncFn(&mut World)) {
     on_each_store(async |store| {
         for writes in 0.. {
             let mut world = World::new(store()).await;
@@ -111,12 +111,12 @@ fn dies_everywhere(meanwhile: impl AsyncFn(&mut World)) {
 
 #[test]
 fn a_copy_and_a_restore_go_on_in_another_process() {
-    dies_everywhere(async |world| change(world, 2).await);
+    dies_everywhere(&async |world| change(world, 2).await);
 }
 
 #[test]
 fn a_copy_and_a_restore_go_on_without_the_table() {
-    dies_everywhere(async |world| {
+    dies_everywhere(&async |world| {
         world.script.run(&["drop t"]).await;
         world.work().await;
         world.script.run(&["create t pk:S"]).await;

@@ -103,3 +103,23 @@ fn a_server_for_one_user_moves_anywhere() {
     succeed(&mut zenobe(&["move", "--endpoint", &server.endpoint(), "--to", text(&there)]));
     server.stop();
 }
+
+/// A backup holds everything, and the server writes it with its own rights.
+#[test]
+fn a_server_with_access_keys_is_backed_up_only_where_it_was_told() {
+    let directory = TemporaryDirectory::new("backup-permission");
+    let [here, there, elsewhere] =
+        ["here", "there", "elsewhere"].map(|name| directory.path().join(name));
+    let (here, there, elsewhere) = (text(&here), text(&there), text(&elsewhere));
+    let back_up = |server: &ServerProcess, to: &str| {
+        signed(zenobe(&["backup", "--endpoint", &server.endpoint(), "--to", to]), "BOB")
+    };
+    let server = serve(here, &[]);
+    refuse(&mut back_up(&server, there), &["--allow-backup-to"]);
+    server.stop();
+    let server = serve(here, &["--allow-backup-to", there]);
+    refuse(&mut back_up(&server, elsewhere), &["only to the place", "--allow-backup-to"]);
+    succeed(&mut back_up(&server, there));
+    server.stop();
+    assert!(!directory.path().join("elsewhere").exists());
+}
