@@ -45,10 +45,12 @@ def controlled(monkeypatch):
     # Retries are under test, not the patience between them.
     monkeypatch.setattr("time.sleep", lambda _: None)
     server = Server(arguments=["--test-control"])
-    controlled = Controlled(server)
-    controlled.dynamodb.create_table(**support.definition("items"))
-    yield controlled
-    server.kill()
+    try:
+        controlled = Controlled(server)
+        controlled.dynamodb.create_table(**support.definition("items"))
+        yield controlled
+    finally:
+        server.kill()
 
 
 @pytest.mark.parametrize("rule", [

@@ -48,17 +48,17 @@ mod tests {
 
     use super::*;
 
-    const TABLE: &str = r#"{"TableName": "t", "BillingMode": "PAY_PER_REQUEST",
+    const TABLE: &str = r#"{"TableName": "tab", "BillingMode": "PAY_PER_REQUEST",
         "AttributeDefinitions": [{"AttributeName": "p", "AttributeType": "S"}],
         "KeySchema": [{"AttributeName": "p", "KeyType": "HASH"}]}"#;
 
     async fn put(database: &Database, key: &str) {
-        let put = format!(r#"{{"TableName": "t", "Item": {{"p": {{"S": "{key}"}}}}}}"#);
+        let put = format!(r#"{{"TableName": "tab", "Item": {{"p": {{"S": "{key}"}}}}}}"#);
         database.call("PutItem", put).await.unwrap();
     }
 
     async fn count(database: &Database) -> String {
-        database.call("Scan", r#"{"TableName": "t", "Select": "COUNT"}"#).await.unwrap()
+        database.call("Scan", r#"{"TableName": "tab", "Select": "COUNT"}"#).await.unwrap()
     }
 
     #[tokio::test]
@@ -76,7 +76,7 @@ mod tests {
         assert!(count(&one).await.contains(r#""Count":3"#));
         assert!(count(&other).await.contains(r#""Count":1"#));
         let empty = Snapshot::empty().open(Options::default()).await.unwrap();
-        assert!(empty.call("Scan", r#"{"TableName": "t"}"#).await.is_err());
+        assert!(empty.call("Scan", r#"{"TableName": "tab"}"#).await.is_err());
     }
 
     #[tokio::test]

@@ -7,7 +7,7 @@ use super::{add_fault, client_of, control, controlled, items, outcome, refused, 
 use crate::endpoint::{Answer, TestEndpoint};
 use crate::triggers::{admin, create_table, put, serve};
 
-fn fork(process: &ServerProcess, body: Value) -> Value {
+fn fork(process: &ServerProcess, body: &Value) -> Value {
     control(process, "POST", "forks", body)
 }
 
@@ -17,9 +17,9 @@ fn a_fork_and_its_origin_go_their_own_ways() {
     let mut client = process.client();
     create_table(&mut client, "events");
     put(&mut client, "events", "a", 1);
-    let fork_one = fork(&process, json!({}));
+    let fork_one = fork(&process, &json!({}));
     put(&mut client, "events", "b", 2);
-    let fork_two = fork(&process, json!({}));
+    let fork_two = fork(&process, &json!({}));
     let (mut one, mut two) = (client_of(&fork_one), client_of(&fork_two));
     assert_eq!((items(&mut one, "events"), items(&mut two, "events")), (1, 2));
     for number in 0..5 {
@@ -40,12 +40,12 @@ fn a_fork_and_its_origin_go_their_own_ways() {
     add_fault(&process, "kind=error");
     assert_eq!(outcome(&mut client, "ListTables", &json!({})), "InternalServerError");
     assert_eq!(outcome(&mut three, "ListTables", &json!({})), "OK");
-    let mut four = client_of(&fork(&process, json!({})));
+    let mut four = client_of(&fork(&process, &json!({})));
     assert_eq!(outcome(&mut four, "ListTables", &json!({})), "InternalServerError");
 
-    let listed = control(&process, "GET", "forks", Value::Null);
+    let listed = control(&process, "GET", "forks", &Value::Null);
     assert_eq!(listed["forks"].as_array().unwrap().len(), 4);
-    control(&process, "DELETE", &format!("forks/{}", fork_one["id"]), Value::Null);
+    control(&process, "DELETE", &format!("forks/{}", fork_one["id"]), &Value::Null);
     wait_until(|| {
         one.disconnect();
         one.call("ListTables", &json!({})).is_err()
@@ -59,20 +59,20 @@ fn a_fork_and_its_origin_go_their_own_ways() {
 #[test]
 fn the_number_of_forks_and_snapshots_is_bounded() {
     let process = controlled(&[]);
-    let max = control(&process, "GET", "forks", Value::Null)["max"].as_u64().unwrap();
+    let max = control(&process, "GET", "forks", &Value::Null)["max"].as_u64().unwrap();
     for _ in 0..max {
-        fork(&process, json!({}));
+        fork(&process, &json!({}));
     }
-    let why = refused(&process, "POST", "forks", json!({}), 409);
+    let why = refused(&process, "POST", "forks", &json!({}), 409);
     assert!(why.contains("forks already, all in use; end one first"), "{why}");
-    control(&process, "DELETE", "forks/1", Value::Null);
-    assert_eq!(fork(&process, json!({}))["id"], max + 1);
-    let max = control(&process, "GET", "snapshots", Value::Null)["max"].as_u64().unwrap();
+    control(&process, "DELETE", "forks/1", &Value::Null);
+    assert_eq!(fork(&process, &json!({}))["id"], max + 1);
+    let max = control(&process, "GET", "snapshots", &Value::Null)["max"].as_u64().unwrap();
     for number in 0..max {
-        control(&process, "POST", "snapshots", json!({"name": format!("s{number}")}));
+        control(&process, "POST", "snapshots", &json!({"name": format!("s{number}")}));
     }
-    control(&process, "POST", "snapshots", json!({"name": "s0"}));
-    let why = refused(&process, "POST", "snapshots", json!({"name": "more"}), 409);
+    control(&process, "POST", "snapshots", &json!({"name": "s0"}));
+    let why = refused(&process, "POST", "snapshots", &json!({"name": "more"}), 409);
     assert!(why.contains("remove one first"), "{why}");
 }
 
@@ -82,23 +82,23 @@ fn a_snapshot_brings_everything_back_and_connections_stay() {
     let mut client = process.client();
     create_table(&mut client, "events");
     put(&mut client, "events", "a", 1);
-    control(&process, "POST", "snapshots", json!({"name": "one"}));
+    control(&process, "POST", "snapshots", &json!({"name": "one"}));
     for round in 0..3 {
         put(&mut client, "events", "b", round);
         client.expect("DeleteItem", &json!({"TableName": "events", "Key": {"pk": {"S": "a"}}}));
         create_table(&mut client, "others");
         add_fault(&process, "kind=throttle");
-        control(&process, "POST", "restore", json!({"snapshot": "one"}));
+        control(&process, "POST", "restore", &json!({"snapshot": "one"}));
         assert_eq!(tables(&mut client), json!(["events"]), "round {round}");
         let key = json!({"TableName": "events", "Key": {"pk": {"S": "a"}}});
         assert_eq!(client.expect("GetItem", &key)["Item"]["n"], json!({"N": "1"}));
         assert_eq!(items(&mut client, "events"), 1);
-        let faults = control(&process, "GET", "faults", Value::Null);
+        let faults = control(&process, "GET", "faults", &Value::Null);
         assert_eq!(faults["faults"], json!([]), "faults of the last round are gone");
     }
-    control(&process, "POST", "reset", json!({}));
+    control(&process, "POST", "reset", &json!({}));
     assert_eq!(tables(&mut client), json!([]));
-    control(&process, "POST", "restore", json!({"snapshot": "one"}));
+    control(&process, "POST", "restore", &json!({"snapshot": "one"}));
     assert_eq!(tables(&mut client), json!(["events"]));
     process.stop();
 }
@@ -109,7 +109,7 @@ fn no_request_fails_while_the_database_is_replaced() {
     let process = controlled(&[]);
     let mut client = process.client();
     create_table(&mut client, "events");
-    control(&process, "POST", "snapshots", json!({"name": "one"}));
+    control(&process, "POST", "snapshots", &json!({"name": "one"}));
     std::thread::scope(|scope| {
         let writers: Vec<_> = (0..3)
             .map(|writer| {
@@ -122,10 +122,10 @@ fn no_request_fails_while_the_database_is_replaced() {
             })
             .collect();
         while !writers.iter().all(std::thread::ScopedJoinHandle::is_finished) {
-            control(&process, "POST", "restore", json!({"snapshot": "one"}));
+            control(&process, "POST", "restore", &json!({"snapshot": "one"}));
         }
     });
-    control(&process, "POST", "restore", json!({"snapshot": "one"}));
+    control(&process, "POST", "restore", &json!({"snapshot": "one"}));
     assert_eq!(items(&mut client, "events"), 0);
 }
 
@@ -137,10 +137,10 @@ fn triggers_run_where_the_database_was_copied_and_again_after_a_restore() {
     let endpoint = TestEndpoint::start(|_, _| Answer::Ok);
     let trigger = json!({"name": "t", "table": "events", "url": endpoint.url()});
     assert_eq!(admin(&process, "POST", "/_zenobe/triggers", &trigger).0, 200);
-    control(&process, "POST", "snapshots", json!({"name": "one"}));
-    let mut forked = client_of(&fork(&process, json!({})));
+    control(&process, "POST", "snapshots", &json!({"name": "one"}));
+    let mut forked = client_of(&fork(&process, &json!({})));
     put(&mut forked, "events", "forked", 1);
-    control(&process, "POST", "restore", json!({"snapshot": "one"}));
+    control(&process, "POST", "restore", &json!({"snapshot": "one"}));
     put(&mut client, "events", "restored", 1);
     endpoint.wait_for(1);
     let keys: Vec<_> =
@@ -161,7 +161,7 @@ fn one_table_is_emptied_and_keeps_its_settings() {
         put(&mut client, table, "b", 1);
     }
     let before = client.expect("DescribeTable", &json!({"TableName": "events"}));
-    control(&process, "POST", "reset", json!({"table": "events"}));
+    control(&process, "POST", "reset", &json!({"table": "events"}));
     assert_eq!((items(&mut client, "events"), items(&mut client, "others")), (0, 2));
     let after = client.expect("DescribeTable", &json!({"TableName": "events"}));
     assert_eq!(after["Table"]["ItemCount"], 0);
@@ -174,7 +174,7 @@ fn one_table_is_emptied_and_keeps_its_settings() {
         ("POST", "forks", json!({})),
         ("POST", "reset", json!({})),
     ] {
-        let why = refused(&process, method, path, body, 409);
+        let why = refused(&process, method, path, &body, 409);
         assert_eq!(why, "only a database in memory (--memory) can be copied at once");
     }
     let recovery = json!({"PointInTimeRecoveryEnabled": true});
@@ -182,7 +182,7 @@ fn one_table_is_emptied_and_keeps_its_settings() {
         "UpdateContinuousBackups",
         &json!({"TableName": "events", "PointInTimeRecoverySpecification": recovery}),
     );
-    let why = refused(&process, "POST", "reset", json!({"table": "events"}), 409);
+    let why = refused(&process, "POST", "reset", &json!({"table": "events"}), 409);
     assert!(why.contains("its past would be lost"), "{why}");
     assert_eq!(items(&mut client, "events"), 1);
 }

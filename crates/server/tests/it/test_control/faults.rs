@@ -39,7 +39,7 @@ fn each_kind_of_fault_is_dynamodbs_own() {
             let message =
                 reply.body["message"].as_str().or(reply.body["Message"].as_str()).unwrap();
             assert!(message.contains(text), "{rule}: {message}");
-            control(&process, "DELETE", &format!("faults/{id}"), Value::Null);
+            control(&process, "DELETE", &format!("faults/{id}"), &Value::Null);
             assert_eq!(outcome(&mut client, operation, &body), "OK", "{rule} is gone");
             reply.body
         };
@@ -113,7 +113,7 @@ fn a_rule_meets_only_what_it_names() {
     assert_eq!(outcome(&mut client, "PutItem", &put_request("others", "a")), "OK");
     let key = json!({"TableName": "events", "Key": {"pk": {"S": "a"}}});
     assert_eq!(outcome(&mut client, "GetItem", &key), "OK");
-    let faults = control(&process, "GET", "faults", Value::Null);
+    let faults = control(&process, "GET", "faults", &Value::Null);
     assert_eq!(faults["faults"][0]["matched"], 1);
     assert_eq!(faults["faults"][0]["fired"], 1);
 }
@@ -131,7 +131,7 @@ fn the_same_requests_meet_the_same_faults() {
         };
         let first = round();
         // After a reset everything starts over, also the draws.
-        control(&process, "POST", "reset", json!({}));
+        control(&process, "POST", "reset", &json!({}));
         assert_eq!(round(), first);
         first
     };
@@ -167,11 +167,11 @@ fn latency_delays_the_requests_it_names() {
         let mut slow = process.client();
         let waiting =
             scope.spawn(move || slow.call("PutItem", &put_request("events", "slow")).is_err());
-        wait_until(|| control(&process, "GET", "faults", Value::Null)["faults"][0]["fired"] == 1);
+        wait_until(|| control(&process, "GET", "faults", &Value::Null)["faults"][0]["fired"] == 1);
         put(&mut client, "events", "fast", 1);
         assert_eq!(items(&mut client, "events"), 1);
         // A restore doesn't wait for it either.
-        control(&process, "POST", "reset", json!({}));
+        control(&process, "POST", "reset", &json!({}));
         assert!(!waiting.is_finished());
         drop(process);
         assert!(waiting.join().unwrap(), "rule {id}");
@@ -195,7 +195,7 @@ fn parts_of_batches_are_left_unprocessed() {
         rounds += 1;
     }
     assert!(rounds > 1);
-    control(&process, "DELETE", "faults", Value::Null);
+    control(&process, "DELETE", "faults", &Value::Null);
     assert_eq!(items(&mut client, "events"), 25);
     add_fault(&process, "kind=unprocessed rate=0.5 operation=BatchGetItem");
     let keys: Vec<Value> = (0..25).map(|pk: u32| json!({"pk": {"S": pk.to_string()}})).collect();

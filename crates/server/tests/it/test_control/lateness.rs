@@ -139,7 +139,7 @@ fn an_index_can_lag_alone_and_only_sometimes() {
     assert_eq!(seen.get(false), "Rome");
     let found: Vec<u64> = (0..50).map(|_| seen.index("Rome")).collect();
     assert!(found.contains(&0) && found.contains(&1), "{found:?}");
-    let faults = control(&process, "GET", "faults", Value::Null);
+    let faults = control(&process, "GET", "faults", &Value::Null);
     let stale = found.iter().filter(|count| **count == 0).count();
     assert_eq!(faults["faults"][0]["fired"], stale);
 }
@@ -250,7 +250,7 @@ fn records_show_late_and_shards_roll_over_on_demand() {
     let (process, mut client) = driven();
     create_table(&mut client, "events");
     put(&mut client, "events", "a", 1);
-    control(&process, "POST", "rollover", json!({"table": "events"}));
+    control(&process, "POST", "rollover", &json!({"table": "events"}));
     put(&mut client, "events", "b", 1);
     assert_eq!(records(&mut client), (vec!["a".to_owned(), "b".to_owned()], 2));
     let id = add_fault(&process, "kind=stream table=events delay=10s");
@@ -259,6 +259,6 @@ fn records_show_late_and_shards_roll_over_on_demand() {
     put(&mut client, "events", "c", 1);
     advance(&process, 5_000);
     assert_eq!(records(&mut client).0, ["a", "b"]);
-    control(&process, "DELETE", &format!("faults/{id}"), Value::Null);
+    control(&process, "DELETE", &format!("faults/{id}"), &Value::Null);
     assert_eq!(records(&mut client).0, ["a", "b", "c"]);
 }

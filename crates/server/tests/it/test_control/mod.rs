@@ -16,21 +16,21 @@ fn controlled(arguments: &[&str]) -> ServerProcess {
 }
 
 /// A request below `/_zenobe/test/` that must succeed.
-fn control(process: &ServerProcess, method: &str, path: &str, body: Value) -> Value {
-    let (status, answer) = admin(process, method, &format!("/_zenobe/test/{path}"), &body);
+fn control(process: &ServerProcess, method: &str, path: &str, body: &Value) -> Value {
+    let (status, answer) = admin(process, method, &format!("/_zenobe/test/{path}"), body);
     assert_eq!(status, 200, "{method} {path} {body}: {answer}");
     answer
 }
 
 /// A request that must fail with this status; returns why.
-fn refused(process: &ServerProcess, method: &str, path: &str, body: Value, status: u16) -> String {
-    let (found, answer) = admin(process, method, &format!("/_zenobe/test/{path}"), &body);
+fn refused(process: &ServerProcess, method: &str, path: &str, body: &Value, status: u16) -> String {
+    let (found, answer) = admin(process, method, &format!("/_zenobe/test/{path}"), body);
     assert_eq!(found, status, "{method} {path} {body}: {answer}");
     answer["error"].as_str().unwrap().to_owned()
 }
 
 fn add_fault(process: &ServerProcess, rule: &str) -> u64 {
-    control(process, "POST", "faults", json!({ "rule": rule }))["id"].as_u64().unwrap()
+    control(process, "POST", "faults", &json!({ "rule": rule }))["id"].as_u64().unwrap()
 }
 
 /// A client of a fork.
@@ -61,7 +61,7 @@ fn outcome(client: &mut Client, operation: &str, body: &Value) -> String {
 #[test]
 fn only_a_server_that_was_told_so_is_controlled() {
     let process = serve(&["--memory"]);
-    let why = refused(&process, "POST", "reset", json!({}), 409);
+    let why = refused(&process, "POST", "reset", &json!({}), 409);
     assert_eq!(why, "the server was started without --test-control");
     let check = |arguments: &[&str], expected: &str| {
         check_usage_error(&mut zenobe(&[&["serve", "--port", "0"], arguments].concat()), expected);
@@ -78,7 +78,7 @@ fn only_a_server_that_was_told_so_is_controlled() {
 fn what_is_no_request_is_explained() {
     let process = controlled(&[]);
     let check = |method: &str, path: &str, body: Value, status: u16, expected: &str| {
-        let why = refused(&process, method, path, body, status);
+        let why = refused(&process, method, path, &body, status);
         assert!(why.contains(expected), "{why}");
     };
     check("GET", "other", Value::Null, 404, "there are snapshots, restore, reset");
