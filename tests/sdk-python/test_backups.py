@@ -52,7 +52,7 @@ def test_a_backup_outlives_its_table(dynamodb):
             call(BackupArn=arn)
 
 
-def test_the_waiter_and_the_paginator(dynamodb):
+def test_the_paginator(dynamodb):
     table = create_table(dynamodb)
     arns = [back_up(dynamodb, table, f"backup-{number}")["BackupArn"] for number in range(5)]
     pages = dynamodb.get_paginator("list_backups").paginate(TableName=table, PaginationConfig={"PageSize": 2})
@@ -92,11 +92,12 @@ def test_backups_and_restores_survive_a_restart(own_server, ending):
     assert len(all_items(dynamodb.scan, TableName=again)) == 1_000
 
 
-def test_a_backup_can_be_restored_in_another_region(endpoint, dynamodb):
+def test_a_backup_can_be_restored_in_another_region(scoped_server):
+    dynamodb = support.client(scoped_server.endpoint)
     table = create_table(dynamodb)
     put(dynamodb, table, pk="a", v=1)
     arn = back_up(dynamodb, table)["BackupArn"]
-    elsewhere = support.client(endpoint, region="eu-north-1")
+    elsewhere = support.client(scoped_server.endpoint, region="eu-north-1")
     target = unique_name("restored")
     missing = "Invalid Request: sseSpecificationOverride must be provided for cross-region restores"
     with refused("ValidationException", missing):

@@ -81,7 +81,7 @@ async fn remove_files(
     let contents = repository.contents().await?;
     let is_being_made =
         |id: &str| time_of_id(id).is_some_and(|at_ms| at_ms + GIVEN_UP_AFTER_MS > now_ms);
-    let unfinished = contents.snapshots.iter().filter(|(_, objects)| !objects.has_manifest);
+    let unfinished = contents.snapshots.iter().filter(|(_, objects)| objects.is_unfinished());
     if unfinished.clone().any(|(id, _)| is_being_made(id)) {
         pruned.is_waiting = true;
         return Ok(());
@@ -105,7 +105,7 @@ async fn remove_files(
                 pruned.bytes += size_bytes;
             }
         }
-        if !objects.has_manifest {
+        if objects.is_unfinished() {
             repository.delete(&started_key(id)).await?;
         }
     }

@@ -229,7 +229,7 @@ impl Repository {
             let snapshot = contents.snapshots.entry(id.to_owned()).or_default();
             match rest {
                 "manifest" => snapshot.has_manifest = true,
-                "started" => {}
+                "started" => snapshot.has_begun = true,
                 _ => {
                     snapshot.files.insert(key.clone(), size_bytes);
                 }
@@ -318,13 +318,14 @@ impl Repository {
 /// What a repository holds.
 #[derive(Debug, Clone, Default)]
 pub struct Contents {
-    /// By their ids, oldest first. Those without a manifest are being made, or were given up.
+    /// By their ids, oldest first.
     pub snapshots: BTreeMap<String, SnapshotObjects>,
     pub generations: BTreeMap<String, Generation>,
 }
 
 #[derive(Debug, Clone, Default)]
 pub struct SnapshotObjects {
+    pub has_begun: bool,
     pub has_manifest: bool,
     /// The sizes of the files that it has stored itself.
     pub files: BTreeMap<String, u64>,
@@ -336,6 +337,13 @@ pub struct Generation {
     pub segments: Vec<SegmentName>,
     pub has_head: bool,
     pub size_bytes: u64,
+}
+
+impl SnapshotObjects {
+    /// Whether it is being made, or was cut off. One that was removed may have left files that others need.
+    pub fn is_unfinished(&self) -> bool {
+        self.has_begun && !self.has_manifest
+    }
 }
 
 impl Contents {

@@ -593,18 +593,21 @@ fn commit_thread(store: &Arc<Inner>) {
 /// Has every group recorded that is written from now on. A leader has the lock from before it writes a group until after.
 pub(crate) fn open_log_tap(store: &Inner, bytes_max: usize, not_before: Stamp) -> Result<u64> {
     let leader = store.leader.lock();
-    let opened = match &*leader {
-        Some(state) => {
-            let base = state.database.rocks().latest_sequence_number();
-            Ok(store.log_tap.open(base, bytes_max, not_before))
+    let opened = leader.as_ref().map(|state| {
+        let last = state.database.rocks().latest_sequence_number();
+        store.log_tap.open(last, bytes_max, not_before)
+    });
+    // Asked after it is open: a failure either shows here, or closes the tap.
+    let outcome = match (store.queue.failure(), opened) {
+        (Some(detail), _) => {
+            store.log_tap.lose();
+            Err(Error::WritesDisabled { detail })
         }
-        None => Err(match store.queue.failure() {
-            Some(detail) => Error::WritesDisabled { detail },
-            None => Error::Closed,
-        }),
+        (None, Some(opening)) => Ok(opening),
+        (None, None) => Err(Error::Closed),
     };
     unlock(store, leader);
-    opened
+    outcome
 }
 
 /// A leader stamps what it has written before it unlocks.

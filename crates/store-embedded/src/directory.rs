@@ -24,7 +24,7 @@ const PROBE_FILE: &str = "PROBE";
 const ROCKSDB_DIRECTORY: &str = "rocksdb";
 /// Where copies of the files are made that go elsewhere.
 const CHECKPOINTS_DIRECTORY: &str = "CHECKPOINTS";
-/// So that the identity is no hash that somebody else makes of the nonce.
+/// The identity is another number than any hash that is made of the nonce for something else.
 const IDENTITY_SEED: u64 = 0x6964_656E_7469_7479;
 /// Its presence says that the directory is being restored, and is not whole yet.
 pub const RESTORING_FILE: &str = "RESTORING";
@@ -77,7 +77,7 @@ impl Directory {
         self.nonce
     }
 
-    /// A number made of the nonce, which must not be shown itself.
+    /// A number that the store shares with its copies. It is made of the nonce.
     pub fn identity(&self) -> u64 {
         let Nonce(nonce) = self.nonce;
         xxhash_rust::xxh3::xxh3_64_with_seed(&nonce.to_be_bytes(), IDENTITY_SEED)

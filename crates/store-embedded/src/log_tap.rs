@@ -28,8 +28,8 @@ pub(crate) struct LogTap {
 struct State {
     /// Which opening this is. What an earlier one left behind doesn't concern a later one.
     opening: u64,
-    /// The last sequence number before the tap was opened.
-    base: u64,
+    /// The first sequence number of the next group to be published.
+    next: u64,
     /// Groups that are published, oldest first.
     groups: VecDeque<LogGroup>,
     bytes: usize,
@@ -41,12 +41,12 @@ struct State {
 }
 
 impl LogTap {
-    /// Under the leader lock: every group that is written afterwards is recorded. `base` is the last sequence number by now.
-    pub fn open(&self, base: u64, bytes_max: usize, not_before: Stamp) -> u64 {
+    /// Under the leader lock: every group that is written afterwards is recorded. `last` is the last sequence number by now.
+    pub fn open(&self, last: u64, bytes_max: usize, not_before: Stamp) -> u64 {
         let mut state = self.state.lock();
         let newest = state.newest.max(not_before).max(now());
         let opening = state.opening + 1;
-        *state = State { opening, base, bytes_max, newest, ..State::default() };
+        *state = State { opening, next: last + 1, bytes_max, newest, ..State::default() };
         self.is_on.store(true, Ordering::SeqCst);
         opening
     }
@@ -75,9 +75,13 @@ impl LogTap {
     pub fn push(&self, group: LogGroup) {
         let mut state = self.state.lock();
         // An earlier opening stamped it. It is in the files by now.
-        if group.first <= state.base || state.error.is_some() {
+        if group.first < state.next || state.error.is_some() {
             return;
         }
+        if group.first > state.next {
+            return self.stop(&mut state, FollowError::Recovered);
+        }
+        state.next = group.next();
         state.unpublished = state.unpublished.saturating_sub(1);
         state.bytes += group.bytes.len();
         state.groups.push_back(group);
@@ -197,5 +201,35 @@ impl LogFollower {
 impl Drop for LogFollower {
     fn drop(&mut self) {
         self.inner.log_tap.close(self.opening);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LogFollower, LogGroup};
+    use crate::inner::Inner;
+    use crate::options::Options;
+    use std::sync::Arc;
+    use zenobe_store::Stamp;
+    use zenobe_store::shipping::FollowError;
+
+    fn group(inner: &Inner, first: u64) -> LogGroup {
+        let stamp = inner.log_tap.stamp(Stamp::default());
+        LogGroup { first, entries: 2, stamp, bytes: vec![0; 10].into() }
+    }
+
+    /// Whatever goes wrong elsewhere, groups are handed out without a gap, or not at all.
+    #[test]
+    fn a_gap_is_noticed() {
+        let directory = tempfile::tempdir().unwrap();
+        let inner = Arc::new(Inner::open(directory.path(), Options::default()).unwrap());
+        let opening = inner.log_tap.open(10, 1_000, Stamp::default());
+        let follower = LogFollower { inner: Arc::clone(&inner), opening };
+        inner.log_tap.push(group(&inner, 9));
+        inner.log_tap.push(group(&inner, 11));
+        let taken = follower.take(usize::MAX).unwrap();
+        assert_eq!(taken.iter().map(|group| group.first).collect::<Vec<_>>(), [11]);
+        inner.log_tap.push(group(&inner, 15));
+        assert_eq!(follower.take(usize::MAX), Err(FollowError::Recovered));
     }
 }

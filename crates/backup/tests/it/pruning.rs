@@ -34,22 +34,27 @@ async fn files_that_a_kept_backup_needs_stay() {
     let write = |name: &str| std::fs::write(directory.path().join(name), name).unwrap();
     write("shared.sst");
     write("old.sst");
-    let first = back_up(&repository, &directory, 1_000).await;
+    let first = back_up(&repository, &directory, 10 * DAY_MS).await;
     std::fs::remove_file(directory.path().join("old.sst")).unwrap();
     write("new.sst");
-    let second = back_up(&repository, &directory, 2_000).await;
+    back_up(&repository, &directory, 10 * DAY_MS + 1).await;
 
     // While another is being made, no file goes.
-    let unfinished = new_id(10 * DAY_MS);
+    let unfinished = new_id(10 * DAY_MS + 2);
     snapshot::begin(&repository, &unfinished, DATABASE).await.unwrap();
-    let pruned = prune(&repository, Keep::Backups(1), 10 * DAY_MS + 1).await.unwrap();
+    let pruned = prune(&repository, Keep::Backups(1), 10 * DAY_MS + 3).await.unwrap();
     assert_eq!((pruned.snapshots, pruned.files, pruned.is_waiting), (1, 0, true));
     // A day later it has been given up.
     let pruned = prune(&repository, Keep::Backups(1), 12 * DAY_MS).await.unwrap();
     assert_eq!((pruned.snapshots, pruned.files, pruned.is_waiting), (0, 1, false));
 
+    // Files that a removed backup leaves to others don't look like one that is being made.
+    let third = back_up(&repository, &directory, 12 * DAY_MS + 1).await;
+    let pruned = prune(&repository, Keep::Backups(1), 12 * DAY_MS + 2).await.unwrap();
+    assert_eq!((pruned.snapshots, pruned.files, pruned.is_waiting), (1, 0, false));
+
     let target = TemporaryDirectory::new("pruned-target");
-    let manifest = repository.manifest(&second).await.unwrap();
+    let manifest = repository.manifest(&third).await.unwrap();
     zenobe_backup::fetch::files(&repository, &manifest, target.path(), &[], &|_| {}).await.unwrap();
     assert_eq!(std::fs::read_dir(target.path()).unwrap().count(), 2);
     let gone = restored(&repository, &Target::Backup(first)).await.unwrap_err();

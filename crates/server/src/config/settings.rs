@@ -424,7 +424,9 @@ fn permissions(path: &Path) -> std::io::Result<u32> {
 
 fn log_filter(log: &str) -> Result<Targets, SettingsError> {
     // An empty part would mean errors only, and override the parts before it.
-    let parts: Vec<&str> = log.split(',').filter(|part| !part.trim().is_empty()).collect();
+    let given = log.split(',').filter(|part| !part.trim().is_empty());
+    // The object store's client reports every attempt of every request. What comes later overrides this.
+    let parts: Vec<&str> = std::iter::once("object_store=warn").chain(given).collect();
     parts.join(",").parse().map_err(|error: filter::ParseError| SettingsError::LogFilter {
         detail: error.to_string(),
         log: log.to_owned(),

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use zenobe_store::conformance::block_on;
-use zenobe_store::{Batch, Decision, Error, Value, WriteSet};
+use zenobe_store::{Batch, Decision, Error, Stamp, Value, WriteSet};
 
 use super::queue::SMALL_GROUP_BYTES_MAX;
 use super::{
     CAUTION, CommitGroup, LeaderState, SLOW_COMMIT, SyncThread, fail_after_panic, lead,
-    replace_leader_state, run_commit_thread, start_sync_thread, unlock, write,
+    open_log_tap, replace_leader_state, run_commit_thread, start_sync_thread, unlock, write,
 };
 use crate::inner::Inner;
 use crate::options::{Durability, Options};
@@ -242,6 +242,23 @@ fn a_commit_that_panics_disables_writes_until_the_store_has_recovered() {
     opened.start_commit_thread();
     wait_until(|| opened.store.queue.failure().is_none());
     block_on(put(&opened.store, "a".into(), Value::from("1")));
+}
+
+/// A store that has failed may come back with other groups than those it has published. Nobody follows it before.
+#[test]
+fn a_failed_store_is_followed_only_after_it_has_recovered() {
+    let mut opened = Opened::new(os());
+    let follow = |store: &Inner| open_log_tap(store, 1_000, Stamp::default()).map(drop);
+    follow(&opened.store).unwrap();
+    let leader = opened.store.leader.lock();
+    lead(&opened.store, leader, |_| panic!("a defect, as this test wants it"));
+    assert!(!opened.store.log_tap.is_on());
+    let refused = follow(&opened.store);
+    assert!(matches!(refused, Err(Error::WritesDisabled { .. })), "{refused:?}");
+    assert!(!opened.store.log_tap.is_on());
+    opened.start_commit_thread();
+    wait_until(|| follow(&opened.store).is_ok());
+    assert_eq!(opened.store.queue.failure(), None);
 }
 
 /// What the sync thread held when it ended must not count as in flight for ever.

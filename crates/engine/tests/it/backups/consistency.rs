@@ -114,10 +114,10 @@ fn check(restored: &State, earliest: [u64; WRITERS], latest: [u64; WRITERS]) {
         item.map_or(0, |item| number(item, "v"))
     };
     let mut sum = 0;
-    for writer in 0..WRITERS {
+    for (writer, (earliest, latest)) in earliest.into_iter().zip(latest).enumerate() {
         let left = value(&format!("left-{writer}"));
         assert_eq!(left, value(&format!("right-{writer}")), "half a transaction: {restored:?}");
-        let window = earliest[writer]..=latest[writer];
+        let window = earliest..=latest;
         assert!(window.contains(&left), "{left} is not within {window:?}");
         sum += left;
     }
