@@ -188,7 +188,7 @@ def test_readiness_and_the_status_tell_that_the_store_is_away(proxied):
     away = {"ready": False, "reads": "failing", "writes": "failing", "store": "unavailable"}
     support.wait_until(lambda: server.health() == (503, away), "it is not ready")
     assert server.health("live")[0] == 200
-    assert server.status().startswith("The store is away: ")
+    assert server.status().startswith("The store is unreachable: ")
     proxy.set(None)
     support.wait_until(lambda: server.health()[0] == 200, "it is ready again")
     assert server.status().startswith("The store is open, ")

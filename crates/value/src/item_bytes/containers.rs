@@ -163,7 +163,9 @@ pub(super) struct Entries<'a> {
 impl<'a> Iterator for Entries<'a> {
     type Item = Entry<'a>;
 
-    #[inline]
+    /// Always inlined: rendering an item calls it once per attribute, and with many callers in the program the compiler
+    /// would rather share it.
+    #[inline(always)]
     fn next(&mut self) -> Option<Entry<'a>> {
         self.remaining = self.remaining.checked_sub(1)?;
         let start = self.reader.rest();
