@@ -30,13 +30,14 @@ class ObjectStore:
 class Proxy:
     """Passes requests on. `throttled`, `cut` and `corrupted` are how many of the next requests for objects to answer with
     SlowDown, to break off in the middle, or to pass on with another body; `hold` makes requests for objects beyond the first
-    so many wait for `release`."""
+    so many wait for `release`; while it is `away`, no request is answered."""
 
     def __init__(self, target):
         self.target = target
         self.throttled = self.cut = self.corrupted = 0
         self.hold = None
-        self.reads = 0
+        self.away = False
+        self.refused = self.reads = 0
         self.lock = threading.Lock()
         self.released = threading.Event()
         proxy = self
@@ -61,6 +62,9 @@ class Proxy:
         """What goes wrong with this request."""
         is_object = path.split("?")[0].strip("/").count("/") > 0
         with self.lock:
+            if self.away:
+                self.refused += 1
+                return "away"
             if not is_object:
                 return None
             self.reads += 1
@@ -86,6 +90,10 @@ class Proxy:
             request.end_headers()
             request.wfile.write(body)
             return
+        if fault == "away":
+            request.close_connection = True
+            request.connection.close()
+            return
         if fault == "hold":
             self.released.wait(60)
         length = int(request.headers.get("Content-Length", 0))
@@ -102,7 +110,9 @@ class Proxy:
         for name, value in response.getheaders():
             if name.lower() not in ("transfer-encoding", "connection", "content-length"):
                 request.send_header(name, value)
-        request.send_header("Content-Length", str(len(body)))
+        # The answer to HEAD has the length of what it leaves out.
+        length = response.getheader("Content-Length", "0") if request.command == "HEAD" else str(len(body))
+        request.send_header("Content-Length", length)
         request.end_headers()
         try:
             request.wfile.write(body[: len(body) // 2] if fault == "cut" else body)

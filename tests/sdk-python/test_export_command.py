@@ -1,5 +1,6 @@
 """`zenobe export`: files that DuckDB reads, and that `zenobe import` reads back."""
 
+import base64
 import decimal
 import json
 import os
@@ -122,6 +123,57 @@ def test_other_formats_are_read_back(run, dynamodb, tmp_path, format):
     run("export", table, "--to", tmp_path / "files", "--format", format)
     run("import", tmp_path / f"files/table={table}", "--table", copy, "--keys", "pk:S,sk:N", "--format", format)
     assert canonical(scan(dynamodb, copy)) == canonical(scan(dynamodb, table))
+
+
+def plain(value):
+    """A value as the plain JSON of a CSV field has it: bytes in base64, sets as arrays."""
+    [(kind, value)] = value.items()
+    return {
+        "N": decimal.Decimal, "B": lambda it: base64.b64encode(it).decode(), "NULL": lambda _: None,
+        "NS": lambda it: sorted(map(decimal.Decimal, it)), "SS": sorted,
+        "BS": lambda it: [base64.b64encode(member).decode() for member in sorted(it)],
+        "L": lambda it: [plain(member) for member in it],
+        "M": lambda it: {name: plain(member) for name, member in it.items()},
+    }.get(kind, lambda it: it)(value)
+
+
+def assert_kept_by_csv(copies, originals, keys):
+    """Keys keep their types. All other attributes become strings, and empty ones and NULL are left out."""
+    assert len(copies) == len(originals) > 0
+    by_key = {json.dumps([copy[name] for name in keys], default=repr): copy for copy in copies}
+    for original in originals:
+        copy = by_key[json.dumps([original[name] for name in keys], default=repr)]
+        kept = {name for name, value in original.items() if value not in ({"NULL": True}, {"S": ""}, {"B": b""})}
+        assert set(copy) == kept
+        for name in kept - set(keys):
+            [(kind, text)] = copy[name].items()
+            assert kind == "S"
+            if set(original[name]) & {"S", "N", "B"}:
+                assert text == str(plain(original[name])) or decimal.Decimal(text) == plain(original[name])
+            else:
+                assert json.loads(text, parse_int=decimal.Decimal, parse_float=decimal.Decimal) == plain(original[name])
+
+
+def test_csv_keeps_keys_and_the_text_of_everything_else(run, dynamodb, tmp_path):
+    awkward = ["a,b", 'quoted "text"', "two\nlines", "cr\r\nlf", " spaces ", "\ufeffmark", "'", "é😀", "null", "#", "\\N", ""]
+    binary = [
+        {"pk": {"B": bytes([0, 255, n])}, "sk": {"S": f"T#{n}"}, 'a "name", with all': {"S": text}, "b": {"B": b""}}
+        for n, text in enumerate(awkward)
+    ]
+    for keys, wire in [("pk:S,sk:N", [TO_WIRE(item)["M"] for item in items(50)]), ("pk:B,sk:S", binary)]:
+        table, copy = support.create_table(dynamodb, keys=keys), support.unique_name("copy")
+        put(dynamodb, table, *wire)
+        run("export", table, "--to", tmp_path / "files", "--format", "csv")
+        run("import", tmp_path / f"files/table={table}", "--table", copy, "--keys", keys)
+        assert_kept_by_csv(scan(dynamodb, copy), scan(dynamodb, table), ["pk", "sk"])
+
+
+def test_parquet_is_for_analysis_only(run, dynamodb, tmp_path):
+    table = support.create_table(dynamodb, keys="pk:S")
+    put(dynamodb, table, {"pk": {"S": "a"}})
+    run("export", table, "--to", tmp_path / "files")
+    refused = run("import", tmp_path / f"files/table={table}", "--table", table, status=1)
+    assert "part-00000.parquet is a Parquet file" in refused and "--format dynamodb-json or ion" in refused
 
 
 def test_csv_has_all_columns(run, dynamodb, tmp_path):

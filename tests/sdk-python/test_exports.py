@@ -14,31 +14,11 @@ import pytest
 from botocore.exceptions import ClientError
 
 import support
-from object_store import ObjectStore
-from server import binary
-from test_imports import TO_WIRE, canonical, items, run as run_import, scan, start
-
-
-@pytest.fixture(scope="module")
-def store():
-    support.skip_if_aimed_elsewhere()
-    store = ObjectStore()
-    store.s3.create_bucket(Bucket="bucket")
-    yield store
-    store.close()
-
-
-@pytest.fixture(scope="module")
-def server(store, tmp_path_factory):
-    server = start(store, tmp_path_factory.mktemp("exports") / "data")
-    yield server
-    assert server.process.poll() is None, "the server died:\n" + "".join(server.output)
-    server.kill()
-
-
-@pytest.fixture(scope="module")
-def client(server):
-    return support.client(server.endpoint)
+from bucket_server import client, open_store, server, start, store  # noqa: F401 (fixtures)
+from server import Server, binary
+from streams import Clock
+from test_export_command import assert_kept_by_csv
+from test_imports import TO_WIRE, canonical, items, run as run_import, scan
 
 
 @pytest.fixture(scope="module")
@@ -138,14 +118,34 @@ def test_a_round_trip_keeps_every_type(store, server, client, table, format, tmp
     assert canonical(scan(client, copy)) == expected
 
     again = support.unique_name("command")
+    import_by_command(store, server, folder, again, tmp_path)
+    assert canonical(scan(client, again)) == expected
+
+
+def import_by_command(store, server, folder, table, tmp_path):
+    run_command(store, server, tmp_path, "import", f"s3://bucket/{folder}", "--table", table, "--keys", "pk:S,sk:N")
+
+
+def run_command(store, server, tmp_path, *arguments):
     environment = {
         **os.environ, "ZENOBE_ENDPOINT": server.endpoint, "ZENOBE_S3_ENDPOINT": store.endpoint,
         "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
     }
-    command = [binary(), "import", f"s3://bucket/{folder}", "--table", again, "--keys", "pk:S,sk:N"]
-    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([binary(), *arguments], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert canonical(scan(client, again)) == expected
+
+
+@pytest.mark.parametrize("format", ["dynamodb-json", "ion", "csv"])
+def test_files_of_the_command_are_read_by_import_table(store, server, client, table, format, tmp_path):
+    prefix = support.unique_name("command")
+    run_command(store, server, tmp_path, "export", table, "--to", f"s3://bucket/{prefix}", "--format", format)
+    kind = format.upper().replace("-", "_")
+    imported, copy = run_import(client, f"{prefix}/table={table}/part-", kind, "GZIP")
+    assert (imported["ImportStatus"], imported["ErrorCount"]) == ("COMPLETED", 0), imported
+    if format == "csv":
+        assert_kept_by_csv(scan(client, copy), scan(client, table), ["pk", "sk"])
+    else:
+        assert canonical(scan(client, copy)) == canonical(scan(client, table))
 
 
 def as_json(found):
@@ -178,6 +178,74 @@ def test_a_time_in_the_past_and_a_filter(store, client):
     _, text = exported(store, description)
     assert sorted(text.splitlines()) == [b'{"Item":{"n":{"N":"7"}}}', b'{"Item":{"n":{"N":"8"}}}']
     assert description["FilterSpecification"]["FilterExpression"] == "n < :nine"
+
+
+@pytest.fixture(scope="module")
+def driven(store, tmp_path_factory):
+    """A server whose clock the tests move: AWS exports the changes of 15 minutes or more."""
+    key = tmp_path_factory.mktemp("driven") / "s3-key"
+    key.write_text("test:test\n")
+    key.chmod(0o600)
+    server = Server(arguments=["--driven-clock", "--s3-endpoint", store.endpoint, "--s3-credentials", str(key)])
+    yield server
+    assert server.process.poll() is None, "the server died:\n" + "".join(server.output)
+    server.kill()
+
+
+@pytest.mark.parametrize("view", ["NEW_IMAGE", "NEW_AND_OLD_IMAGES"])
+@pytest.mark.parametrize("format", ["DYNAMODB_JSON", "ION"])
+def test_changes_between_two_times(store, driven, format, view, tmp_path):
+    client, clock = support.client(driven.endpoint), Clock(driven.endpoint)
+    wire = [TO_WIRE(item)["M"] for item in items(6)]
+    key = [{name: item[name] for name in ("pk", "sk")} for item in wire]
+    table = filled(client, wire[:4])
+    clock.advance(minutes=20)
+    since = clock.now_s()
+    clock.advance(seconds=1)
+    client.update_item(
+        TableName=table, Key=key[0], UpdateExpression="SET l[0] = :v", ExpressionAttributeValues={":v": {"S": "changed"}}
+    )
+    client.delete_item(TableName=table, Key=key[1])
+    client.put_item(TableName=table, Item=wire[4])
+    # Neither what was there only in between, nor what ended as it began, is a change.
+    client.put_item(TableName=table, Item=wire[5])
+    client.delete_item(TableName=table, Key=key[5])
+    client.delete_item(TableName=table, Key=key[2])
+    client.put_item(TableName=table, Item=wire[2])
+    clock.advance(minutes=20)
+    until = clock.now_s()
+    expected = canonical(scan(client, table))
+    clock.advance(minutes=1)
+    client.delete_item(TableName=table, Key=key[3])
+
+    prefix = support.unique_name("changes")
+    changes = run(
+        client, table, S3Prefix=prefix, ExportFormat=format, ExportType="INCREMENTAL_EXPORT",
+        IncrementalExportSpecification={"ExportFromTime": since, "ExportToTime": until, "ExportViewType": view},
+    )
+    summary, text = exported(store, changes)
+    assert (summary["exportType"], summary["outputView"]) == ("INCREMENTAL_EXPORT", view)
+    assert changes["IncrementalExportSpecification"]["ExportViewType"] == view
+    if format == "ION":
+        records = [record["Record"] if "Record" in record else record for record in ion.loads(text.decode(), single_value=False)]
+    else:
+        records = [json.loads(line) for line in text.splitlines()]
+        for record in records:
+            assert since * 10**6 < int(record["Metadata"]["WriteTimestampMicros"]["N"]) < until * 10**6
+        by_key = {record["Keys"]["pk"]["S"]: record for record in records}
+        images = {name: ("OldImage" in record, "NewImage" in record) for name, record in by_key.items()}
+        has_old = view == "NEW_AND_OLD_IMAGES"
+        names = [each["pk"]["S"] for each in key]
+        assert images == {names[0]: (has_old, True), names[1]: (has_old, False), names[4]: (False, True)}
+        assert canonical([by_key[names[4]]["NewImage"]]) == canonical(as_json([wire[4]]))
+    assert len(records) == 3
+
+    # The state before and the changes are the state after.
+    before = run(client, table, S3Prefix=prefix, ExportFormat=format, ExportTime=since)
+    copy = support.unique_name("copy")
+    for export in (before, changes):
+        import_by_command(store, driven, export["ExportManifest"].rsplit("/", 1)[0], copy, tmp_path)
+    assert canonical(scan(client, copy)) == expected
 
 
 def test_tokens_and_lists(store, client, table):
@@ -224,9 +292,7 @@ def test_bad_days_of_the_store_are_survived(store, client, table):
 
 @pytest.mark.parametrize("requests", [1, 2, 4], ids=["first-file", "second-file", "manifests"])
 def test_a_killed_server_goes_on_with_its_export(tmp_path, requests):
-    support.skip_if_aimed_elsewhere()
-    store = ObjectStore()
-    store.s3.create_bucket(Bucket="bucket")
+    store = open_store()
     server = start(store, tmp_path / "data")
     try:
         client = support.client(server.endpoint)

@@ -18,8 +18,7 @@ from amazon.ion.simple_types import IonPyList
 from botocore.exceptions import ClientError
 
 import support
-from object_store import ObjectStore
-from server import Server
+from bucket_server import client, open_store, server, start, store  # noqa: F401 (fixtures)
 
 COMPRESSIONS = {
     "NONE": lambda data: data,
@@ -27,35 +26,6 @@ COMPRESSIONS = {
     "ZSTD": lambda data: zstandard.ZstdCompressor(write_checksum=True).compress(data),
 }
 TO_WIRE = boto3.dynamodb.types.TypeSerializer().serialize
-
-
-@pytest.fixture(scope="module")
-def store():
-    support.skip_if_aimed_elsewhere()
-    store = ObjectStore()
-    store.s3.create_bucket(Bucket="bucket")
-    yield store
-    store.close()
-
-
-@pytest.fixture(scope="module")
-def server(store, tmp_path_factory):
-    server = start(store, tmp_path_factory.mktemp("imports") / "data")
-    yield server
-    assert server.process.poll() is None, "the server died:\n" + "".join(server.output)
-    server.kill()
-
-
-@pytest.fixture(scope="module")
-def client(server):
-    return support.client(server.endpoint)
-
-
-def start(store, data):
-    credentials = data.parent / "s3-key"
-    credentials.write_text("test:test\n")
-    credentials.chmod(0o600)
-    return Server(data, arguments=["--s3-endpoint", store.endpoint, "--s3-credentials", str(credentials)])
 
 
 def items(count=20):
@@ -263,9 +233,7 @@ def test_errors_of_the_requests(client):
 
 
 def test_a_killed_server_goes_on_with_its_import(tmp_path):
-    support.skip_if_aimed_elsewhere()
-    store = ObjectStore()
-    store.s3.create_bucket(Bucket="bucket")
+    store = open_store()
     expected = items(1200)
     for number in range(12):
         part = dynamodb_json(expected[number * 100:(number + 1) * 100])

@@ -8,6 +8,7 @@ import botocore.config
 import botocore.exceptions
 import pytest
 
+import streams as streaming
 import support
 from server import Server
 
@@ -71,6 +72,64 @@ def test_a_retried_counter_counts_twice_if_only_its_answer_was_lost(controlled):
     )
     item = controlled.dynamodb.get_item(TableName="items", Key={"pk": {"S": "a"}}, ConsistentRead=True)["Item"]
     assert item["n"] == {"N": "2"}
+
+
+def test_a_table_brings_its_rules_as_tags(controlled):
+    tags = [{"Key": "zenobe:test:throttle", "Value": "operation=PutItem/UpdateItem times=2"}]
+    controlled.dynamodb.create_table(**support.definition("tagged"), Tags=tags)
+    for table in ("items", "tagged"):
+        controlled.dynamodb.put_item(TableName=table, Item={"pk": {"S": "a"}})
+    [fault] = controlled.control("GET", "faults")["faults"]
+    assert (fault["tag"], fault["fired"], fault["matched"]) == ("zenobe:test:throttle", 2, 3)
+    with pytest.raises(botocore.exceptions.ClientError, match="kind=latency needs a delay"):
+        wrong = [{"Key": "zenobe:test:latency", "Value": ""}]
+        controlled.dynamodb.create_table(**support.definition("wrong"), Tags=wrong)
+
+
+def test_a_split_shard_is_read_before_its_children(controlled):
+    """What a consumer does on AWS when a partition splits: parents first, then both children."""
+    dynamodb, streams = controlled.dynamodb, streaming.client(controlled.endpoint)
+    table, arn = streaming.create_table(dynamodb)
+    names = [f"item {number}" for number in range(40)]
+
+    def write(n):
+        for name in names:
+            dynamodb.put_item(TableName=table, Item={"pk": {"S": name}, "n": {"N": str(n)}})
+
+    write(1)
+    [first] = streaming.shards(streams, arn)
+    at_end = streaming.iterator(streams, arn, first["ShardId"], "LATEST")
+    for n in (2, 3):
+        controlled.control("POST", "split", table=table)
+        write(n)
+    controlled.control("POST", "rollover", table=table)
+    write(4)
+    shards = streaming.shards(streams, arn)
+    assert len(shards) == 1 + 2 + 4 + 4
+    children = {}
+    for shard in shards[1:]:
+        children.setdefault(shard["ParentShardId"], []).append(shard["ShardId"])
+    ids = [shard["ShardId"] for shard in shards]
+    assert [len(children[shard]) for shard in ids[:7]] == [2, 2, 2, 1, 1, 1, 1]
+    assert all("EndingSequenceNumber" in shard["SequenceNumberRange"] for shard in shards[:7])
+    assert streaming.read(streams, at_end) == ([], None), "an iterator at the end learns that the shard is closed"
+    filtered = streams.describe_stream(
+        StreamArn=arn, ShardFilter={"Type": "CHILD_SHARDS", "ShardId": ids[0]}
+    )["StreamDescription"]["Shards"]
+    assert [shard["ShardId"] for shard in filtered] == children[ids[0]]
+
+    # Every item's changes lie in one line of shards, in order, and all shards got some.
+    seen, places = {}, {}
+    for shard in ids:
+        found = streaming.read_shard(streams, arn, shard)
+        assert found, shard
+        for record in found:
+            name = record["dynamodb"]["Keys"]["pk"]["S"]
+            seen.setdefault(name, []).append(int(record["dynamodb"]["NewImage"]["n"]["N"]))
+            places.setdefault(name, []).append(shard)
+    assert seen == {name: [1, 2, 3, 4] for name in names}
+    for path in places.values():
+        assert all(child in children[parent] for parent, child in zip(path, path[1:]))
 
 
 def test_a_transaction_with_a_token_counts_once(controlled):

@@ -156,9 +156,9 @@ Usage: cargo xtask <command>
           [--items <n>] [--large-items <n>] [--data-dir <directory>]
       Measures the release server against its limits and against other programs with the same
       API, which it installs, and writes docs/benchmarks.md. Takes about 25 minutes on two idle
-      cores, 8 with --quick. The rows come in groups: reads, writes-os, writes-sync, peers,
-      growth, scan, load, rest, expiry, many-nodes. --only measures some groups and only prints
-      the results.
+      cores, 8 with --quick. The rows come in groups: reads, writes-os, writes-sync, partiql, peers,
+      growth, scan, load, rest, expiry, history, many-nodes. --only measures some groups and
+      writes its document to target/compare.
       Example: cargo xtask compare --only reads,writes-os --without-peers
 
   soak [--minutes <n>]

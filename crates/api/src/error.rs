@@ -25,6 +25,15 @@ enum Extras {
     None,
     Item(EncodedItem),
     CancellationReasons(Vec<CancellationEntry>),
+    ThrottlingReasons(Vec<ThrottlingEntry>),
+}
+
+/// One entry of `ThrottlingReasons`.
+#[derive(Debug, Clone)]
+pub struct ThrottlingEntry {
+    pub reason: &'static str,
+    /// The ARN of the table or index.
+    pub resource: String,
 }
 
 /// One entry of `CancellationReasons`.
@@ -79,6 +88,8 @@ pub enum Exception {
     InvalidRestoreTime,
     ItemCollectionSizeLimitExceeded,
     LimitExceeded,
+    /// A ThrottlingException of an on-demand table, which is part of the API's model.
+    OnDemandThroughputExceeded,
     PointInTimeRecoveryUnavailable,
     ProvisionedThroughputExceeded,
     RequestLimitExceeded,
@@ -147,6 +158,7 @@ impl Exception {
                 (MODEL, "ItemCollectionSizeLimitExceededException")
             }
             Exception::LimitExceeded => (MODEL, "LimitExceededException"),
+            Exception::OnDemandThroughputExceeded => (MODEL, "ThrottlingException"),
             Exception::PointInTimeRecoveryUnavailable => {
                 (MODEL, "PointInTimeRecoveryUnavailableException")
             }
@@ -199,6 +211,11 @@ impl ApiError {
         messages::request::internal_server_error()
     }
 
+    /// More requests than the server can serve, whatever they are about.
+    pub fn rate_exceeded() -> ApiError {
+        messages::throughput::rate_exceeded()
+    }
+
     pub fn exception(&self) -> Exception {
         self.exception
     }
@@ -215,6 +232,7 @@ impl ApiError {
             body: Bytes::from(writer.finish()),
             error: Some(self.exception.name()),
             plan: None,
+            facts: None,
         }
     }
 
@@ -227,6 +245,11 @@ impl ApiError {
 
     pub(crate) fn with_cancellation_reasons(mut self, reasons: Vec<CancellationEntry>) -> ApiError {
         self.extras = Extras::CancellationReasons(reasons);
+        self
+    }
+
+    pub(crate) fn with_throttling_reasons(mut self, reasons: Vec<ThrottlingEntry>) -> ApiError {
+        self.extras = Extras::ThrottlingReasons(reasons);
         self
     }
 
@@ -265,6 +288,14 @@ impl ApiError {
             Extras::CancellationReasons(reasons) => {
                 writer.name("CancellationReasons").array(reasons, write_cancellation_entry);
             }
+            Extras::ThrottlingReasons(reasons) => {
+                // This member alone begins with a small letter in one of the exceptions.
+                let member = match self.exception {
+                    Exception::OnDemandThroughputExceeded => "throttlingReasons",
+                    _ => "ThrottlingReasons",
+                };
+                writer.name(member).array(reasons, write_throttling_entry);
+            }
         }
     }
 }
@@ -278,6 +309,13 @@ fn write_cancellation_entry(writer: &mut Writer, entry: &CancellationEntry) {
         if let Some(item) = &entry.item {
             write_item(writer.name("Item"), item.as_item());
         }
+    });
+}
+
+fn write_throttling_entry(writer: &mut Writer, entry: &ThrottlingEntry) {
+    writer.object(|writer| {
+        writer.name("reason").string(entry.reason);
+        writer.name("resource").string(&entry.resource);
     });
 }
 

@@ -1,20 +1,18 @@
 //! Failures that a test asks for, worded as DynamoDB words real ones.
 
-use zenobe_engine::schema::BillingMode;
+use zenobe_engine::throughput::cause::Throttled;
 
 use crate::error::{ApiError, CancellationEntry};
-use crate::messages::{engine, request, table, throttling};
+use crate::messages::{engine, request, table, tag, throughput};
 use crate::{Operation, Response};
 
 /// A failure that the database itself did not have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InjectedFault<'a> {
-    /// Too many requests for a table or one of its indexes; without a billing mode, too many changes
-    /// of tables.
-    Throttled {
-        billing_mode: Option<BillingMode>,
-        index: bool,
-    },
+    /// Too many requests for a table or one of its indexes.
+    Throttled(Throttled),
+    /// Too many requests that are not about items.
+    ControlPlaneThrottled,
     /// Another transaction is at work on the same item: that of the action at this position, if the
     /// request is a transaction with several.
     TransactionConflict {
@@ -33,6 +31,11 @@ pub enum InjectedFault<'a> {
     TableInUse {
         table: &'a str,
         status: TransientStatus,
+    },
+    /// A tag of Zenobe's own says nothing that it understands.
+    WrongTag {
+        key: &'a str,
+        problem: &'a str,
     },
 }
 
@@ -61,7 +64,8 @@ impl InjectedFault<'_> {
 
     fn error(self, operation: Operation) -> ApiError {
         match self {
-            InjectedFault::Throttled { billing_mode, index } => throttled(billing_mode, index),
+            InjectedFault::Throttled(throttled) => throughput::throttled(&throttled),
+            InjectedFault::ControlPlaneThrottled => throughput::rate_exceeded(),
             InjectedFault::TransactionConflict { actions, position } => {
                 conflict(operation, actions, position)
             }
@@ -74,18 +78,8 @@ impl InjectedFault<'_> {
                 TransientStatus::Updating => table::table_being_updated(name),
                 TransientStatus::Deleting => table::table_being_deleted(name),
             },
+            InjectedFault::WrongTag { key, problem } => tag::wrong_test_rule(key, problem),
         }
-    }
-}
-
-/// The one place that words injected throttling.
-fn throttled(billing_mode: Option<BillingMode>, index: bool) -> ApiError {
-    match (billing_mode, index) {
-        (None, _) => throttling::control_plane(),
-        (Some(BillingMode::Provisioned), false) => throttling::table_provisioned(),
-        (Some(BillingMode::Provisioned), true) => throttling::index_provisioned(),
-        (Some(BillingMode::PayPerRequest), false) => throttling::table_on_demand(),
-        (Some(BillingMode::PayPerRequest), true) => throttling::index_on_demand(),
     }
 }
 
@@ -119,18 +113,5 @@ mod tests {
         assert!(body.contains("Transaction is ongoing for the item"), "{body}");
         let single = fault.into_response(Operation::PutItem);
         assert_eq!((single.status, single.error), (400, Some("TransactionConflictException")));
-    }
-
-    #[test]
-    fn throttling_is_worded_by_the_billing_mode() {
-        let name = |billing_mode, index| {
-            let fault = InjectedFault::Throttled { billing_mode, index };
-            fault.into_response(Operation::PutItem).error.unwrap()
-        };
-        let provisioned = Some(BillingMode::Provisioned);
-        assert_eq!(name(provisioned, false), "ProvisionedThroughputExceededException");
-        assert_eq!(name(provisioned, true), "ProvisionedThroughputExceededException");
-        assert_eq!(name(Some(BillingMode::PayPerRequest), false), "ThrottlingException");
-        assert_eq!(name(None, false), "ThrottlingException");
     }
 }

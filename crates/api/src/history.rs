@@ -26,7 +26,7 @@ impl Api {
         // It reads one item, like GetItem.
         let context = self.context(Operation::GetItem, namespace);
         match handle(&context, body).await {
-            Ok(Reply(body)) => Response { status: 200, body: body.into(), error: None, plan: None },
+            Ok(Reply(body)) => Response::ok(body),
             Err(error) => error.into_response(),
         }
     }

@@ -34,6 +34,7 @@ mod json;
 mod legacy;
 mod messages;
 mod object_jobs;
+pub mod observer;
 mod operations;
 mod parameters;
 mod partiql;
@@ -46,6 +47,7 @@ use bytes::Bytes;
 use zenobe_engine::command::TableName;
 use zenobe_engine::history::AsOf;
 use zenobe_engine::schema::Namespace;
+use zenobe_engine::throughput::facts::{RequestFacts, gather};
 use zenobe_engine::{Engine, Reads};
 use zenobe_transfer::objects::ObjectStoreOptions;
 
@@ -54,11 +56,11 @@ use crate::messages::engine::{Subject, engine_error};
 use crate::partiql::plan::ReadPlan;
 
 pub use as_of::parse as parse_time;
-pub use error::{ApiError, CancellationEntry, Exception};
+pub use error::{ApiError, CancellationEntry, Exception, ThrottlingEntry};
 pub use exports::Exporter;
 pub use imports::{BulkPutter, Importer};
 pub use json::is_valid_json;
-pub use json::lines::{LineFault, append_line, read_line, read_plain_line, write_line};
+pub use json::lines::{LineError, append_line, read_line, read_plain_line, write_line};
 pub use json::pages::{ItemPage, read_page};
 pub use messages::Wording;
 pub use operations::{Operation, ResponseSize};
@@ -74,12 +76,24 @@ pub struct ApiOptions {
     pub wording: Wording,
     /// The address that DescribeEndpoints returns; DynamoDB's regional host if not set.
     pub endpoint: Option<String>,
-    /// Whether to reject PartiQL statements that would scan.
+    /// Whether to refuse PartiQL statements that would scan.
     pub refuse_scans: bool,
     /// Reads the tables as they were then; nothing else can be called.
     pub as_of: Option<AsOf>,
     /// Where imports read from and exports write to; without it there are none.
     pub object_store: Option<ObjectStoreOptions>,
+    /// Whether responses tell what their requests did ([`Response::facts`]).
+    pub facts: GatheredFacts,
+}
+
+/// Which requests tell what they did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum GatheredFacts {
+    #[default]
+    None,
+    /// All, while the throughput of any table is metered.
+    IfMetered,
+    All,
 }
 
 #[derive(Debug, Clone)]
@@ -90,6 +104,8 @@ pub struct Response {
     pub error: Option<&'static str>,
     /// How a PartiQL statement was executed: the operation, what it read and what that cost.
     pub plan: Option<String>,
+    /// What the request did to capacity, if the API gathers that.
+    pub facts: Option<Box<RequestFacts>>,
 }
 
 impl Api {
@@ -124,13 +140,30 @@ impl Api {
         body: &[u8],
     ) -> Response {
         let context = self.context(operation, namespace);
-        let response = match operations::dispatch(&context, body).await {
-            Ok(Reply(body)) => {
-                Response { status: 200, body: Bytes::from(body), error: None, plan: None }
+        let running = operations::dispatch(&context, body);
+        let gathers_facts = match self.options.facts {
+            GatheredFacts::None => false,
+            GatheredFacts::IfMetered => self.engine.is_metering(),
+            GatheredFacts::All => true,
+        };
+        let (outcome, facts) = match gathers_facts {
+            false => (running.await, None),
+            true => {
+                let (outcome, facts) = gather(running).await;
+                (outcome, Some(Box::new(facts)))
             }
+        };
+        let response = match outcome {
+            Ok(Reply(body)) => Response::ok(body),
             Err(error) => self.worded(operation, error).into_response(),
         };
-        Response { plan: context.plan.into_inner(), ..response }
+        Response { plan: context.plan.into_inner(), facts, ..response }
+    }
+
+    /// The same API, which also tells what requests did.
+    pub fn gathering(&self, facts: GatheredFacts) -> Api {
+        let options = ApiOptions { facts, ..self.options.clone() };
+        Api { engine: self.engine.clone(), options }
     }
 
     fn context<'a>(&'a self, operation: Operation, namespace: &'a Arc<Namespace>) -> Context<'a> {
@@ -147,6 +180,12 @@ impl Api {
             ) => error.in_newer_wording(),
             _ => error,
         }
+    }
+}
+
+impl Response {
+    fn ok(body: Vec<u8>) -> Response {
+        Response { status: 200, body: Bytes::from(body), error: None, plan: None, facts: None }
     }
 }
 
@@ -169,7 +208,7 @@ impl Context<'_> {
         self.engine.reads(self.options.as_of)
     }
 
-    /// Rejects a statement that writes as of a time.
+    /// Refuses a statement that writes as of a time.
     pub(crate) fn check_statement(&self, is_select: bool) -> Result<(), ApiError> {
         match self.options.as_of {
             Some(_) if !is_select => Err(messages::backup::as_of_statement()),
@@ -221,7 +260,7 @@ impl Context<'_> {
         let _ = self.plan.set(plan);
     }
 
-    /// Rejects a statement that would scan, if so configured.
+    /// Refuses a statement that would scan, if so configured.
     pub(crate) fn refuse_scan(&self, table: &TableName, plan: &ReadPlan) -> Result<(), ApiError> {
         if !self.options.refuse_scans || !plan.is_full_table_scan() {
             return Ok(());

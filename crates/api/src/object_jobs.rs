@@ -59,7 +59,9 @@ fn failure_code(error: &ObjectError) -> &'static str {
         ObjectError::Checksum { .. } | ObjectError::NotStored { .. } => "S3ChecksumMismatch",
         ObjectError::TooManyObjects { .. } | ObjectError::TooLarge { .. } => "S3LimitExceeded",
         ObjectError::Key(_) => "S3InvalidKey",
-        ObjectError::Truncated { .. } | ObjectError::Unavailable { .. } => "S3Unavailable",
+        ObjectError::Truncated { .. }
+        | ObjectError::Full { .. }
+        | ObjectError::Unavailable { .. } => "S3Unavailable",
     }
 }
 

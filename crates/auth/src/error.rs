@@ -97,7 +97,7 @@ pub enum HeaderPart {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScopeFault {
     Region { given: String },
-    Service,
+    Service { expected: &'static str },
     Terminator { given: String },
     Date { given: String, date: Timestamp },
 }
@@ -229,8 +229,8 @@ impl fmt::Display for ScopeFault {
             ScopeFault::Region { given } => {
                 write!(out, "Credential should be scoped to a valid region, not '{given}'. ")
             }
-            ScopeFault::Service => {
-                out.write_str("Credential should be scoped to correct service: 'dynamodb'. ")
+            ScopeFault::Service { expected } => {
+                write!(out, "Credential should be scoped to correct service: '{expected}'. ")
             }
             ScopeFault::Terminator { given } => write!(
                 out,

@@ -18,6 +18,6 @@ mod verify;
 
 pub use credentials::{Credential, Credentials, CredentialsError};
 pub use error::{AuthError, AuthErrorType, HeaderPart, ScopeFault};
-pub use parse::{CredentialScope, ParseRules, PresentedSignature, RequestHead};
+pub use parse::{CredentialScope, DYNAMODB, ParseRules, PresentedSignature, RequestHead};
 pub use signing::{Signer, sha256};
 pub use timestamp::Timestamp;

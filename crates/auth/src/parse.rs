@@ -14,8 +14,8 @@ use crate::freshness::Freshness;
 use crate::signing::{ALGORITHM, TERMINATOR};
 use crate::timestamp::Timestamp;
 
-/// Signatures for streams name this service as well.
-const SERVICE: &str = "dynamodb";
+/// The service that signatures name, for streams as well.
+pub const DYNAMODB: &str = "dynamodb";
 /// The length of `yyyymmdd`.
 const DAY_LENGTH: usize = 8;
 static AMZ_DATE: HeaderName = HeaderName::from_static("x-amz-date");
@@ -42,11 +42,13 @@ pub struct ParseRules<'a> {
     pub verifies: bool,
     /// The only region that credentials may be scoped to; `None` accepts any.
     pub region: Option<&'a str>,
+    /// The service that credentials must be scoped to, if the signature is verified.
+    pub service: &'static str,
 }
 
 impl Default for ParseRules<'_> {
     fn default() -> Self {
-        ParseRules { now: SystemTime::now, verifies: false, region: None }
+        ParseRules { now: SystemTime::now, verifies: false, region: None, service: DYNAMODB }
     }
 }
 
@@ -313,8 +315,8 @@ fn check_scope(
     if !region_is_valid {
         faults.push(ScopeFault::Region { given: scope.region.to_owned() });
     }
-    if rules.verifies && scope.service != SERVICE {
-        faults.push(ScopeFault::Service);
+    if rules.verifies && scope.service != rules.service {
+        faults.push(ScopeFault::Service { expected: rules.service });
     }
     if terminator != TERMINATOR {
         faults.push(ScopeFault::Terminator { given: terminator.to_owned() });

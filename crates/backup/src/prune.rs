@@ -98,13 +98,11 @@ async fn remove_files(
         .filter_map(|file| file.object.as_deref())
         .collect();
     for (id, objects) in &contents.snapshots {
-        for (key, size_bytes) in &objects.files {
-            if !needed.contains(key.as_str()) {
-                repository.delete(key).await?;
-                pruned.files += 1;
-                pruned.bytes += size_bytes;
-            }
-        }
+        let unneeded = || objects.files.iter().filter(|(key, _)| !needed.contains(key.as_str()));
+        let keys: Vec<String> = unneeded().map(|(key, _)| key.clone()).collect();
+        repository.delete_many(&keys).await?;
+        pruned.files += keys.len();
+        pruned.bytes += unneeded().map(|(_, size_bytes)| size_bytes).sum::<u64>();
         if objects.is_unfinished() {
             repository.delete(&started_key(id)).await?;
         }
@@ -135,10 +133,11 @@ async fn remove_segments(
                 generation.segments.len()
             }
         };
-        for segment in &generation.segments[..count] {
-            repository.delete(&segment_key(id, segment)).await?;
-            pruned.segments += 1;
-        }
+        let segments = &generation.segments[..count];
+        let keys: Vec<String> = segments.iter().map(|segment| segment_key(id, segment)).collect();
+        // No snapshot needs them, so it does no harm if only some of them go before this is cut off.
+        repository.delete_many(&keys).await?;
+        pruned.segments += count;
     }
     Ok(())
 }

@@ -1,11 +1,10 @@
 //! The place in an object store that holds backups: objects by their keys, stored, checked and repeated.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
-use zenobe_transfer::objects::{Bucket, Location, Object, ObjectError, ObjectStoreOptions};
+use zenobe_transfer::objects::{Bucket, Object, ObjectError, ObjectLocation, ObjectStoreOptions};
 
 use crate::error::{BackupError, Result, io_error};
 use crate::head::Head;
@@ -20,6 +19,9 @@ const OBJECTS_MAX: usize = 20_000_000;
 const DOCUMENT_BYTES_MAX: u64 = 1 << 30;
 const SEGMENT_BYTES_MAX: u64 = 1 << 30;
 
+/// As many as one request to S3 may name.
+const DELETED_MAX: usize = 1_000;
+
 /// The client repeats requests by itself. This is for answers that it takes for good, and that are not.
 const ATTEMPTS_MAX: u32 = 4;
 const PAUSE_FIRST: Duration = Duration::from_millis(250);
@@ -30,8 +32,6 @@ pub struct Repository {
     /// Ends with `/`, unless it is empty.
     prefix: String,
     place: String,
-    /// The bucket, if it is a directory. What is stored there must be synced.
-    directory: Option<PathBuf>,
 }
 
 impl Repository {
@@ -40,12 +40,12 @@ impl Repository {
     /// # Errors
     /// If the bucket or the directory can't be used.
     pub fn open(
-        location: &Location,
+        location: &ObjectLocation,
         options: Option<&ObjectStoreOptions>,
         creates: bool,
     ) -> Result<Repository> {
         match location {
-            Location::Path(path) => {
+            ObjectLocation::Path(path) => {
                 let path = std::path::absolute(path).map_err(io_error(path))?;
                 if creates {
                     std::fs::create_dir_all(&path).map_err(io_error(&path))?;
@@ -53,9 +53,9 @@ impl Repository {
                 let place = path.display().to_string();
                 let bucket = Bucket::in_directory(&path, &place)
                     .map_err(|_| BackupError::NoBackup { place: place.clone() })?;
-                Ok(Repository { bucket, prefix: String::new(), place, directory: Some(path) })
+                Ok(Repository { bucket, prefix: String::new(), place })
             }
-            Location::Objects { bucket: name, prefix } => {
+            ObjectLocation::Objects { bucket: name, prefix } => {
                 let place = format!("s3://{name}/{}", prefix.trim_matches('/'));
                 let failed = |error| BackupError::Objects { place: place.clone(), error };
                 let options = options.ok_or_else(|| {
@@ -72,7 +72,7 @@ impl Repository {
     pub fn over(bucket: Bucket, prefix: &str, place: &str) -> Repository {
         let prefix = prefix.trim_matches('/');
         let prefix = if prefix.is_empty() { String::new() } else { format!("{prefix}/") };
-        Repository { bucket, prefix, place: place.to_owned(), directory: None }
+        Repository { bucket, prefix, place: place.to_owned() }
     }
 
     pub fn place(&self) -> &str {
@@ -96,7 +96,9 @@ impl Repository {
         let bytes: Bytes = bytes.into();
         repeat(|| async {
             let full = format!("{}{key}", self.prefix);
-            self.bucket.put(&full, bytes.clone()).await.map_err(|error| self.failed(error))?;
+            // Not every store compares the checksum that it gets with the object.
+            let stored = self.bucket.put_checked(&full, bytes.clone()).await;
+            stored.map_err(|error| self.failed(error))?;
             self.check_stored(key, bytes.len() as u64).await
         })
         .await
@@ -111,22 +113,13 @@ impl Repository {
         };
         let full = format!("{}{key}", self.prefix);
         match self.bucket.find(&full).await {
-            Ok(object) if object.size_bytes == size_bytes => self.sync(&full),
+            Ok(object) if object.size_bytes == size_bytes => Ok(()),
             Ok(Object { size_bytes: found, .. }) => {
                 Err(not_stored(format!("it has {found} bytes instead of {size_bytes}")))
             }
             Err(ObjectError::NoSuchKey { .. }) => Err(not_stored("it is not there".to_owned())),
             Err(error) => Err(self.failed(error)),
         }
-    }
-
-    /// A directory is no store of its own: what is in it must survive a power cut.
-    fn sync(&self, key: &str) -> Result<()> {
-        let Some(directory) = &self.directory else { return Ok(()) };
-        let path = directory.join(key);
-        let sync = |path: &std::path::Path| std::fs::File::open(path)?.sync_all();
-        sync(&path).map_err(io_error(&path))?;
-        path.parent().map_or(Ok(()), |parent| sync(parent).map_err(io_error(parent)))
     }
 
     /// # Errors
@@ -193,6 +186,27 @@ impl Repository {
         let full = format!("{}{key}", self.prefix);
         repeat(|| async { self.bucket.delete(&full).await.map_err(|error| self.failed(error)) })
             .await
+    }
+
+    /// Deletes many objects with few requests. Some stores that are compatible with S3 don't know such requests; there, one by one.
+    pub(crate) async fn delete_many(&self, keys: &[String]) -> Result<()> {
+        let full: Vec<String> = keys.iter().map(|key| format!("{}{key}", self.prefix)).collect();
+        for (full, keys) in full.chunks(DELETED_MAX).zip(keys.chunks(DELETED_MAX)) {
+            let deleted = repeat(|| async {
+                self.bucket.delete_many(full).await.map_err(|error| self.failed(error))
+            });
+            match deleted.await {
+                Ok(()) => {}
+                Err(error) if error.is_transient() => return Err(error),
+                Err(error) => {
+                    tracing::debug!(%error, "deleting objects one by one");
+                    for key in keys {
+                        self.delete(key).await?;
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The objects below a folder: their keys, in order, and their sizes. Empty objects are left out.

@@ -159,8 +159,10 @@ impl Chain {
                 (None, Stamp::default())
             }
             Some((last, expected, next, newest)) => {
-                if *number != last + 1 {
-                    return damaged(format!("it is segment {number}; expected {}", last + 1));
+                let following = last.checked_add(1);
+                if following != Some(*number) {
+                    let expected = following.unwrap_or(u64::MAX);
+                    return damaged(format!("it is segment {number}; expected {expected}"));
                 }
                 if *previous != expected {
                     return damaged(format!("it does not continue segment {last} as it was found"));

@@ -41,6 +41,13 @@ pub fn item_count(address: SocketAddr, table: &str) -> Result<u64> {
     describe(address, table)?["ItemCount"].as_u64().ok_or_else(|| "no item count".into())
 }
 
+/// Switches a table's point-in-time recovery on or off.
+pub fn keep_history(address: SocketAddr, table: &str, is_on: bool) -> Result<()> {
+    let specification = json!({"PointInTimeRecoveryEnabled": is_on});
+    let request = json!({"TableName": table, "PointInTimeRecoverySpecification": specification});
+    call(address, "UpdateContinuousBackups", &request).map(drop)
+}
+
 pub fn describe(address: SocketAddr, table: &str) -> Result<Value> {
     let answer = call(address, "DescribeTable", &json!({"TableName": table}))?;
     let mut answer: Value = serde_json::from_str(&answer)?;

@@ -65,6 +65,16 @@ impl Process {
         lock(&self.process).ended().is_some()
     }
 
+    /// Waits up to `patience` until the process ends by itself, and whether it was content.
+    pub fn wait(&self, patience: Duration) -> Result<()> {
+        // The lock is free between two checks, so a signal handler can end the process.
+        match wait_for(patience, || lock(&self.process).ended()) {
+            Some(status) if status.success() => Ok(()),
+            Some(_) => Err(self.complaint().into()),
+            None => Err("the process does not end".into()),
+        }
+    }
+
     /// Asks the process to end and waits up to `patience`.
     pub fn stop(&self, patience: Duration) -> Result<()> {
         lock(&self.process).signal(Signal::TERM);

@@ -40,8 +40,27 @@ pub fn aimed_at(plan: &Plan, address: SocketAddr) -> Result<Plan> {
     Ok(Plan { target: target(address)?, ..plan.clone() })
 }
 
+/// The same reads, which see the table as of the end of a second since the epoch.
+pub fn as_of(plan: &Plan, second: u64) -> Result<Plan> {
+    let target = plan.target.clone().with_as_of(&second.to_string())?;
+    Ok(Plan { target, ..plan.clone() })
+}
+
 /// Creates and loads the plan's table, and shows the progress.
 pub fn prepare(title: &str, plan: &Plan) -> Result<Loaded> {
+    watched(title, plan, |plan, observe| zenobe_load::prepare(plan, observe).map(drop))
+}
+
+/// Writes all items of a prepared table again, with new values.
+pub fn rewrite(title: &str, plan: &Plan) -> Result<Loaded> {
+    watched(title, &with_new_requests(plan), |plan, observe| zenobe_load::rewrite(plan, observe))
+}
+
+fn watched(
+    title: &str,
+    plan: &Plan,
+    load: impl FnOnce(&Plan, &mut dyn FnMut(LoadProgress)) -> zenobe_load::Result<()>,
+) -> Result<Loaded> {
     let mut plan = plan.clone();
     plan.connections = LOAD_CONNECTIONS;
     let start = Instant::now();
@@ -53,7 +72,7 @@ pub fn prepare(title: &str, plan: &Plan) -> Result<Loaded> {
             progress::show(&format!("{title}: {done} of {total} items loaded, {rate}/s"));
         }
     };
-    zenobe_load::prepare(&plan, &mut observe)?;
+    load(&plan, &mut observe)?;
     Ok(Loaded { elapsed: start.elapsed(), rates: seconds.rates })
 }
 
@@ -143,7 +162,8 @@ pub fn run(plan: &Plan) -> Result<Report> {
 /// The same plan with new keys and values. Repeated requests would write values that are already
 /// there, which is no write at all, and read what was just read.
 pub fn with_new_requests(plan: &Plan) -> Plan {
-    static LAST_SEED: AtomicU64 = AtomicU64::new(0);
+    // Tables are loaded with the first.
+    static LAST_SEED: AtomicU64 = AtomicU64::new(1);
     Plan { seed: LAST_SEED.fetch_add(1, Ordering::Relaxed) + 1, ..plan.clone() }
 }
 

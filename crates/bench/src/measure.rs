@@ -62,6 +62,10 @@ pub struct Series {
 }
 
 impl Series {
+    pub fn new(name: impl Into<String>, samples: Vec<Sample>) -> Series {
+        Series { name: name.into(), samples }
+    }
+
     /// The median rate in requests per second.
     pub fn rate(&self) -> f64 {
         median(self.samples.iter().map(|sample| sample.requests_per_second))
@@ -206,8 +210,7 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
 #[cfg(test)]
 impl Series {
     pub fn of_rates(rates: &[f64]) -> Series {
-        let samples = rates.iter().map(|&rate| Sample::of_rate(rate)).collect();
-        Series { name: "test".to_owned(), samples }
+        Series::new("test", rates.iter().map(|&rate| Sample::of_rate(rate)).collect())
     }
 }
 

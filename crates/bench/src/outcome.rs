@@ -14,6 +14,15 @@ pub struct Outcome {
     pub charts: Vec<Chart>,
 }
 
+impl Outcome {
+    /// Adds the rows and figures of another part.
+    pub fn add(&mut self, part: Outcome) {
+        self.findings.extend(part.findings);
+        self.sections.extend(part.sections);
+        self.charts.extend(part.charts);
+    }
+}
+
 /// The only thing that documents say about a failure.
 pub const NOT_MEASURED: &str = "could not be measured";
 

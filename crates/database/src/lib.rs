@@ -28,6 +28,7 @@
 mod aws_sdk;
 pub mod backup;
 mod call;
+mod directory_copy;
 mod moving;
 mod options;
 mod place;
@@ -48,6 +49,7 @@ use zenobe_store::memory::MemoryStore;
 use zenobe_store_embedded::{EmbeddedStore, PrefixExtractor};
 
 pub use call::CallError;
+pub use directory_copy::DirectoryCopy;
 pub use moving::{MoveError, MoveProgress, MoveStage, MoveSummary, abandon_move, move_data};
 #[cfg(feature = "postgres")]
 pub use options::PostgresUrl;
@@ -56,12 +58,13 @@ pub use place::{Unservable, name_of};
 pub use runtime_thread::RuntimeThread;
 pub use snapshot::{NotInMemory, Snapshot};
 pub use zenobe_api::{Operation, Wording};
+pub use zenobe_engine::ThroughputMode;
 pub use zenobe_engine::clock::{Clock, ManualClock, SystemClock};
 pub use zenobe_engine::options::{Limits, StreamOptions};
 pub use zenobe_engine::schema::Namespace;
 pub use zenobe_engine::{CacheOptions, Realism};
 pub use zenobe_store_embedded::Durability;
-pub use zenobe_transfer::objects::{Endpoint, ObjectStoreOptions};
+pub use zenobe_transfer::objects::{ObjectStoreEndpoint, ObjectStoreOptions};
 
 /// An open database. Clones share it. Dropping the last one closes it, and so does
 /// [`Database::close`].

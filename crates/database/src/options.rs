@@ -8,7 +8,7 @@ use zenobe_api::Wording;
 use zenobe_engine::clock::{Clock, SystemClock};
 use zenobe_engine::options::{Limits, StreamOptions};
 use zenobe_engine::schema::Namespace;
-use zenobe_engine::{CacheOptions, EngineOptions, Realism};
+use zenobe_engine::{CacheOptions, EngineOptions, Realism, ThroughputMode};
 use zenobe_store_embedded::Durability;
 use zenobe_transfer::objects::ObjectStoreOptions;
 
@@ -29,12 +29,14 @@ pub struct Options {
     /// How long an index that is added or deleted keeps each status, for testing programs that wait
     /// for it.
     pub index_status_hold: Duration,
-    /// Whether to reject PartiQL statements that would scan.
+    /// Whether to refuse PartiQL statements that would scan.
     pub refuse_scans: bool,
     /// How far LatestRestorableDateTime lags behind now. On DynamoDB it is five minutes.
     pub restorable_lag: Duration,
     /// Where imports read from and exports write to; without it there are none.
     pub object_store: Option<ObjectStoreOptions>,
+    /// What to do with requests that DynamoDB would throttle, on tables that don't say it themselves.
+    pub throughput: ThroughputMode,
     /// The clock for expiry, streams and timestamps. Tests use a `ManualClock`.
     pub clock: Arc<dyn Clock>,
     /// After a longer jump of the clock nothing expires until
@@ -105,6 +107,7 @@ impl Options {
             index_status_hold: self.index_status_hold,
             restorable_lag: self.restorable_lag,
             limits: self.limits,
+            throughput: self.throughput,
             clock_jump_ms_max: self.clock_jump_ms_max,
             realism: self.realism.clone(),
             node_name: self.node.name.clone(),
@@ -131,6 +134,7 @@ impl Default for Options {
             refuse_scans: false,
             restorable_lag: Duration::ZERO,
             object_store: None,
+            throughput: ThroughputMode::default(),
             clock: Arc::new(SystemClock),
             clock_jump_ms_max: EngineOptions::default().clock_jump_ms_max,
             item_cache: None,

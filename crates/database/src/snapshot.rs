@@ -11,7 +11,7 @@ pub struct Snapshot {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("only a database in memory (--memory) can be copied at once")]
+#[error("only a database in memory (--memory) can return to an earlier state")]
 pub struct NotInMemory;
 
 impl Database {

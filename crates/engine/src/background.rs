@@ -1,5 +1,6 @@
 //! Work that no request waits for: filling and removing indexes, expiring items, rolling over and
-//! trimming streams, forgetting expired tokens, reclaiming the space of deleted tables.
+//! trimming streams, forgetting expired tokens, reclaiming the space of deleted tables, dividing
+//! partitions.
 //!
 //! The catalogue says what has to be done, so the work survives a restart. Only requests to reclaim
 //! space are kept in memory: they are hints, and a store finds the space by itself in time.
@@ -22,11 +23,13 @@ use zenobe_store::KeyRange;
 
 use crate::Engine;
 use crate::error::{Error, Result};
+use crate::gauges::ExpiredItems;
 use crate::history;
 use crate::indexes;
 use crate::lease::Lease;
 use crate::pace::Pace;
 use crate::streams;
+use crate::throughput;
 use crate::ttl;
 
 /// How long to wait after a failure before retrying.
@@ -62,10 +65,12 @@ enum Work {
     Jobs,
     /// Trimming history, and removing expired backups.
     History,
+    /// Dividing partitions.
+    Throughput,
 }
 
 impl Work {
-    const ALL: [Work; 12] = [
+    const ALL: [Work; 13] = [
         Work::Indexes,
         Work::ExpiryIndexes,
         Work::Expiry,
@@ -78,6 +83,7 @@ impl Work {
         Work::Leases,
         Work::Jobs,
         Work::History,
+        Work::Throughput,
     ];
 
     /// The lease for the work, if only one node may do it at a time.
@@ -90,8 +96,13 @@ impl Work {
             Work::Tokens => Some(TOKENS_LEASE),
             Work::Garbage => Some("garbage"),
             Work::History => Some("history"),
-            // Each job has a lease of its own.
-            Work::Space | Work::Time | Work::Catalog | Work::Leases | Work::Jobs => None,
+            // Each job has a lease of its own, and every node looks at its partitions.
+            Work::Space
+            | Work::Time
+            | Work::Catalog
+            | Work::Leases
+            | Work::Jobs
+            | Work::Throughput => None,
         }
     }
 
@@ -110,6 +121,7 @@ pub(crate) struct Background {
     wakes: [Notify; Work::ALL.len()],
     to_reclaim: Mutex<Vec<KeyRange>>,
     pub(crate) expired_items: AtomicU64,
+    pub(crate) expired_by_table: ExpiredItems,
     panics: AtomicU64,
     pub(crate) pace: Pace,
 }
@@ -227,6 +239,7 @@ impl Engine {
                 self.forget_expired_backups(&lease).await?;
                 return Ok(HISTORY_DELAY);
             }
+            Work::Throughput => return throughput::maintain(self).await,
             Work::Jobs => self.run_jobs(&self.background.wakes[work as usize]).await?,
         }
         Ok(IDLE_DELAY)

@@ -9,8 +9,8 @@ use zenobe_expression::{Condition, KeyCondition, Projection, Update};
 use zenobe_value::{Attributes, EncodedItem, ItemBuffer};
 
 use crate::schema::{
-    BillingMode, IndexProjection, KeySchema, Namespace, ScalarType, StreamViewType, TableClass,
-    TableDefinition, table_arn,
+    BillingMode, ContributorInsights, IndexProjection, InsightsMode, KeySchema, Namespace,
+    ScalarType, StreamViewType, TableClass, TableDefinition, table_arn,
 };
 use crate::streams::{SequenceNumber, ShardId};
 
@@ -177,6 +177,30 @@ pub struct UpdateTimeToLive {
     pub attribute: String,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UpdateContributorInsights {
+    pub table: TableName,
+    /// A global index, or `None` for the table itself.
+    pub index: Option<String>,
+    pub enable: bool,
+    pub mode: InsightsMode,
+}
+
+/// One table's or index's Contributor Insights, in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InsightsSummary {
+    pub table: String,
+    pub index: Option<String>,
+    pub insights: ContributorInsights,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct InsightsPage {
+    pub summaries: Vec<InsightsSummary>,
+    /// The table and index to go on after, if there may be more.
+    pub next: Option<(String, Option<String>)>,
+}
+
 // ---- items --------------------------------------------------------------------------------------
 
 #[derive(Debug, Clone)]
@@ -322,7 +346,8 @@ pub struct BatchGetOutcome {
 #[derive(Debug, Clone)]
 pub struct BatchGetTableOutcome {
     pub items: Vec<EncodedItem>,
-    /// Positions in the request's keys that did not fit in the response.
+    /// Positions in the request's keys that did not fit in the response or met a limit of
+    /// throughput, in order.
     pub unprocessed: Vec<usize>,
     pub consumed: Consumed,
 }
@@ -354,6 +379,8 @@ pub struct BatchWriteOutcome {
 pub struct BatchWriteTableOutcome {
     pub consumed: Consumed,
     pub collections: Vec<ItemCollection>,
+    /// The requests that met a limit of throughput, to send again.
+    pub unprocessed: Vec<BatchWriteRequest>,
 }
 
 #[derive(Debug, Clone)]

@@ -5,15 +5,16 @@ use zenobe_expression::UpdateError;
 use zenobe_value::{AttributeType, Attributes, EncodedItem};
 
 use crate::schema::{KeySchema, ScalarType};
+use crate::throughput::cause::Throttled;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// Whether the store only repeats that it rejects requests: it has logged the reason once, and
+    /// Whether the store only repeats that it refuses requests: it has logged the reason once, and
     /// need not log it again for every request.
     pub fn is_known_outage(&self) -> bool {
-        use zenobe_store::Error::{Closed, WritesDisabled};
-        matches!(self, Error::Store(WritesDisabled { .. } | Closed))
+        use zenobe_store::Error::{Closed, WritesRefused};
+        matches!(self, Error::Store(WritesRefused { .. } | Closed))
     }
 }
 
@@ -48,6 +49,8 @@ pub enum Error {
     IndexesInFlux,
     #[error("{0}")]
     TimeToLive(TimeToLiveError),
+    #[error("{0}")]
+    Insights(InsightsError),
     #[error("more than 50 tags")]
     TooManyTags,
     #[error("account or table limit: {0:?}")]
@@ -100,10 +103,17 @@ pub enum Error {
     IdempotentParameterMismatch,
     #[error("transaction with this token is in progress")]
     TransactionInProgress,
+    /// The request met a limit of throughput. It consumed nothing.
+    #[error("throttled: {:?}", .0.reasons)]
+    Throttled(Box<Throttled>),
 
     /// Another node does this work now. Nothing was written, and no client sees this error.
     #[error("the lease on {work} is lost")]
     LeaseLost { work: String },
+    /// The definition that the work began with is stale, so it begins again. Nothing was written, and no client sees this
+    /// error.
+    #[error("table {name} has changed")]
+    TableChanged { name: String },
     /// Every attempt conflicted with other writes of the same items. Nothing was written.
     #[error("every attempt of the write conflicted with other writes of its items")]
     Conflict,
@@ -127,6 +137,19 @@ pub enum CancellationReason {
     CollectionTooLarge,
     /// Every attempt conflicted with other writes of the same items.
     Conflict,
+    Throttled(Box<Throttled>),
+}
+
+/// Contributor Insights that can't be changed or described.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InsightsError {
+    /// Local indexes have none either.
+    #[error("table {table} has no global index {index}")]
+    IndexNotFound { table: String, index: String },
+    #[error("the table is not ready")]
+    TableNotActive,
+    #[error("the index is being created or deleted")]
+    IndexNotActive,
 }
 
 /// A primary key or an item that doesn't match the table's key schema.

@@ -11,15 +11,17 @@ use zenobe_store::{Direction, Key, KeyRange, Reader, Stamp};
 use zenobe_value::{Attributes, ItemBuffer, ItemRef};
 
 use crate::Engine;
+use crate::catalog::Table;
 use crate::command::{PageRequest, TableName};
 use crate::error::{Error, ExportError, HistoryError, Result};
 use crate::history::{AsOf, Changes, ItemChange, Past, Window};
-use crate::jobs::JobRow;
+use crate::jobs::{JobRow, NewJob, Started};
 use crate::keyspace;
 use crate::read::exported_items;
 use crate::restore::{Source, is_intact};
 use crate::row::Fields;
 use crate::schema::TableDefinition;
+use crate::write::corrupt_item;
 
 /// The kind of these jobs. Their parameters have the source as [`ExportSource::encode`] encodes it, under this name:
 pub const KIND: &str = "export";
@@ -62,6 +64,7 @@ pub struct Exportable {
     pub source: ExportSource,
     /// The time of a full export, or the end of an incremental one.
     pub at_ms: u64,
+    table: Arc<Table>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,6 +92,24 @@ pub enum ExportRecords {
 impl Engine {
     /// Checks whether a table can be exported, and pins down what that means.
     pub async fn exportable(&self, request: &ExportRequest) -> Result<Exportable> {
+        loop {
+            let checked = self.check_exportable(request).await;
+            if !matches!(checked, Err(Error::TableChanged { .. })) {
+                return checked;
+            }
+        }
+    }
+
+    /// Starts the job of an export, for which trimming waits.
+    ///
+    /// # Errors
+    /// [`Error::TableChanged`] if the table has changed since it was checked: a shorter period, for example, may leave out the
+    /// time by now.
+    pub async fn start_export(&self, new: NewJob, exportable: &Exportable) -> Result<Started> {
+        self.start_job_on(new, Some(&exportable.table)).await
+    }
+
+    async fn check_exportable(&self, request: &ExportRequest) -> Result<Exportable> {
         let table = self.current_table(&request.table).await?;
         let definition = table.definition();
         if let ExportSpan::Incremental { from_ms, .. } = request.span
@@ -116,7 +137,7 @@ impl Engine {
             Some(at) => at.stamp(),
             None => self.latest_stamp(history, now_ms).await?,
         };
-        self.pass(history, at).await?;
+        self.pass(&table, history, at).await?;
         let source = Source {
             table: request.table.clone(),
             id: definition.id,
@@ -128,6 +149,7 @@ impl Engine {
             definition: Arc::clone(definition),
             source: ExportSource { source, since: resolved.since, items },
             at_ms: resolved.at_ms,
+            table: Arc::clone(&table),
         })
     }
 
@@ -182,17 +204,17 @@ fn resolve(span: ExportSpan, window: Window, now_ms: u64) -> Result<Resolved, Ex
     match span {
         ExportSpan::Full { at_ms: None } => Ok(Resolved { at: None, since: None, at_ms: now_ms }),
         ExportSpan::Full { at_ms: Some(at_ms) } => {
-            if at_ms < window.earliest_ms || second(at_ms) > second(now_ms) {
-                return Err(ExportError::Time);
-            }
-            if second(at_ms) > second(window.latest_ms) {
-                return Err(ExportError::TooRecent);
-            }
             // A time without a fraction means its whole second.
             let at = match at_ms % 1_000 {
                 0 => AsOf::second(second(at_ms)),
                 _ => AsOf::ms(at_ms),
             };
+            if at.at_ms() < window.begins_ms || second(at_ms) > second(now_ms) {
+                return Err(ExportError::Time);
+            }
+            if second(at_ms) > second(window.latest_ms) {
+                return Err(ExportError::TooRecent);
+            }
             Ok(Resolved { at: Some(at), since: None, at_ms })
         }
         ExportSpan::Incremental { from_ms, to_ms } => {
@@ -245,10 +267,7 @@ async fn read_items(past: &Past, items: &KeyRange, behind: Option<&[u8]>) -> Res
     };
     past.scan(range, Direction::Forward, &mut visit).await?;
     match damage {
-        Some(error) => {
-            tracing::error!(%error, "a stored item does not decode");
-            Err(Error::Corrupt { detail: format!("a stored item: {error}") })
-        }
+        Some(error) => Err(corrupt_item(&error)),
         None => {
             let position = last.map(|last| last.to_vec());
             Ok(ExportStep { records: ExportRecords::Items(read), position })
@@ -302,14 +321,24 @@ mod tests {
 
     const MINUTE_MS: u64 = 60 * 1_000;
 
+    fn window(earliest_ms: u64, latest_ms: u64) -> Window {
+        Window { earliest_ms, latest_ms, begins_ms: earliest_ms }
+    }
+
     #[test]
     fn times_are_checked_in_order() {
-        let window = Window { earliest_ms: 100 * MINUTE_MS, latest_ms: 200 * MINUTE_MS };
+        let window = window(100 * MINUTE_MS, 200 * MINUTE_MS);
         let now_ms = 205 * MINUTE_MS;
         let full =
             |at_ms| resolve(ExportSpan::Full { at_ms: Some(at_ms) }, window, now_ms).map(drop);
         assert_eq!(full(100 * MINUTE_MS), Ok(()));
         assert_eq!(full(100 * MINUTE_MS - 1), Err(ExportError::Time));
+        let begins_ms = 100 * MINUTE_MS + 700;
+        let new = Window { begins_ms, ..window };
+        let full_of_new =
+            |at_ms| resolve(ExportSpan::Full { at_ms: Some(at_ms) }, new, now_ms).map(drop);
+        assert_eq!(full_of_new(100 * MINUTE_MS), Ok(()));
+        assert_eq!(full_of_new(begins_ms - 1), Err(ExportError::Time));
         assert_eq!(full(now_ms + 1_000), Err(ExportError::Time));
         assert_eq!(full(201 * MINUTE_MS), Err(ExportError::TooRecent));
         let changes = |from: u64, to: u64| {
@@ -324,14 +353,14 @@ mod tests {
         let to_ms = 206 * MINUTE_MS;
         assert_eq!(changes(100, 206), Err(ExportError::EndsInFuture { to_ms }));
         let late_ms = 24 * 60 * MINUTE_MS;
-        let wide = Window { earliest_ms: 0, latest_ms: 2 * late_ms };
+        let wide = self::window(0, 2 * late_ms);
         let span = ExportSpan::Incremental { from_ms: 0, to_ms: Some(late_ms + 1) };
         assert_eq!(resolve(span, wide, 2 * late_ms).map(drop), Err(ExportError::TooLong));
     }
 
     #[test]
     fn changes_include_the_first_moment_and_not_the_last() {
-        let window = Window { earliest_ms: 0, latest_ms: 100 * MINUTE_MS };
+        let window = window(0, 100 * MINUTE_MS);
         let (from_ms, to_ms) = (MINUTE_MS, 31 * MINUTE_MS);
         let span = ExportSpan::Incremental { from_ms, to_ms: Some(to_ms) };
         let resolved = resolve(span, window, 90 * MINUTE_MS).unwrap_or_else(|_| panic!());

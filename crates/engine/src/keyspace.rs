@@ -16,7 +16,7 @@ use zenobe_store::{Key, KeyPrefixes, KeyRange, Stamp, prefix_end};
 
 use crate::schema::{IndexId, KeyAttribute, Namespace, TableId};
 
-pub use hash::KeyHash;
+pub use hash::{KeyHash, part_start};
 
 /// The first byte of a key: the kind of entry.
 mod kind {
@@ -46,6 +46,8 @@ mod kind {
     pub const TOKEN_EXPIRY: u8 = b'X';
     pub const LAST_TIME: u8 = b'Y';
     pub const COLLECTION_SIZE: u8 = b'Z';
+    pub const PARTITION_MAP: u8 = b'p';
+    pub const SERVICE_ROW: u8 = b's';
 }
 
 // ---- items and index entries --------------------------------------------------------------------
@@ -468,6 +470,62 @@ pub fn collection_size_prefix(table: TableId) -> Key {
     table_prefix(kind::COLLECTION_SIZE, table)
 }
 
+// ---- partitions ---------------------------------------------------------------------------------
+
+/// `'p' table index`: how a table (`index` is 0) or a global index is divided into partitions,
+/// encoded as an item. Absent for as long as its definition alone says so.
+pub fn partition_map_row(table: TableId, index: Option<IndexId>) -> Key {
+    index_prefix(kind::PARTITION_MAP, table, index.unwrap_or(IndexId(0)))
+}
+
+/// The table and index in a key made by [`partition_map_row`].
+pub fn parts_of_partition_map_row(key: &[u8]) -> Option<(TableId, Option<IndexId>)> {
+    let (table, index) = key.strip_prefix(&[kind::PARTITION_MAP])?.split_first_chunk()?;
+    let index = u32::from_be_bytes(index.try_into().ok()?);
+    let index = Some(IndexId(index)).filter(|index| index.0 > 0);
+    Some((TableId(u64::from_be_bytes(*table)), index))
+}
+
+/// `'p' table`: the partition maps of a table and its indexes.
+pub fn partition_maps_prefix(table: TableId) -> Key {
+    table_prefix(kind::PARTITION_MAP, table)
+}
+
+/// The partition maps of all tables. Table ids begin with 1.
+pub fn all_partition_maps() -> KeyRange {
+    let end = prefix_end(&[kind::PARTITION_MAP]);
+    KeyRange { start: partition_maps_prefix(TableId(1)), end }
+}
+
+/// `'p' 0`: counts the changes of partition maps, so that other engines know when to read them again.
+pub fn partition_map_changes() -> Key {
+    table_prefix(kind::PARTITION_MAP, TableId(0))
+}
+
+// ---- rows of services above the engine ----------------------------------------------------------
+
+/// `'s' owner text(account) text(region) key`: a row of a service (one byte names it), encoded as an
+/// item. Only the service knows what its keys mean.
+pub fn service_row(owner: u8, namespace: &Namespace, key: &[u8]) -> Key {
+    let mut row = vec![kind::SERVICE_ROW, owner];
+    push_text(&mut row, &namespace.account);
+    push_text(&mut row, &namespace.region);
+    row.extend_from_slice(key);
+    row.into()
+}
+
+/// `'s' owner`: every row of a service.
+pub fn service_rows_prefix(owner: u8) -> Key {
+    Key::copy_from_slice(&[kind::SERVICE_ROW, owner])
+}
+
+/// The namespace in a key made by [`service_row`], and the service's own part of the key.
+pub fn parts_of_service_row(key: &[u8]) -> Option<(Namespace, &[u8])> {
+    let (account, rest) = take_text(key.strip_prefix(&[kind::SERVICE_ROW])?.get(1..)?)?;
+    let (region, rest) = take_text(rest)?;
+    Some((Namespace { account, region }, rest))
+}
+
 // ---- catalogue ----------------------------------------------------------------------------------
 
 /// `'C' text(account) text(region) text(name)`: a table's definition, encoded as an item.
@@ -691,6 +749,7 @@ mod tests {
             backup_row(&here, "t", "id"),
             backup_content_prefix(&here, "t", "id"),
             job_row(&here, "import", "1"),
+            partition_map_row(table, None),
         ];
         let mut first_bytes: Vec<u8> = keys.iter().map(|key| key[0]).collect();
         first_bytes.sort_unstable();
@@ -741,6 +800,15 @@ mod tests {
         check(backup_stamp_prefix(&content), b"F1\0\x01r\0\x01t\0\x01i\0\x01s");
         check(backup_chunks_prefix(&content), b"F1\0\x01r\0\x01t\0\x01i\0\x01c");
         check(backup_chunk(&content, &item), b"F1\0\x01r\0\x01t\0\x01i\0\x01c0123456789abcdefps");
+        check(partition_map_row(table, None), b"p\0\0\0\0\0\0\x01\x02\0\0\0\0");
+        let map = partition_map_row(table, Some(index));
+        assert_eq!(parts_of_partition_map_row(&map), Some((table, Some(index))));
+        assert_eq!(
+            parts_of_partition_map_row(&partition_map_row(table, None)),
+            Some((table, None))
+        );
+        assert!(all_partition_maps().contains(&map));
+        assert!(!all_partition_maps().contains(&partition_map_changes()));
     }
 
     /// The hash of AWS's recorded example, `user#1`, and the tie-break of (`u1`, `2026`).

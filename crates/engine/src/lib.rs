@@ -8,6 +8,7 @@
 mod background;
 pub mod backups;
 mod batch;
+mod bulk_load;
 pub mod cache;
 mod capacity;
 pub mod catalog;
@@ -18,6 +19,7 @@ pub mod consumers;
 pub mod error;
 pub mod export;
 mod garbage;
+pub mod gauges;
 mod health;
 pub mod history;
 mod indexes;
@@ -25,7 +27,6 @@ pub mod jobs;
 mod keys;
 pub mod keyspace;
 pub mod lease;
-mod load;
 pub mod options;
 mod pace;
 mod random;
@@ -34,8 +35,10 @@ pub mod realism;
 pub mod restore;
 mod row;
 pub mod schema;
+pub mod service_rows;
 pub mod streams;
 mod tables;
+pub mod throughput;
 mod transactions;
 mod trusted_clock;
 mod ttl;
@@ -59,16 +62,19 @@ use crate::lease::Leases;
 use crate::random::Random;
 use crate::realism::Lateness;
 use crate::streams::Announcements;
+use crate::throughput::Meters;
 use crate::trusted_clock::TrustedClock;
 
+pub use bulk_load::IndexKeyCheck;
 pub use cache::{CacheOptions, CacheStatistics};
 pub use capacity::write_halves;
 pub use change::Inconsistency;
-pub use load::IndexKeys;
 pub use options::{EngineOptions, Limits, StreamOptions};
 pub use read::Reads;
 pub use realism::Realism;
-pub use tables::{TableReset, TableUpdate};
+pub use streams::StreamSplit;
+pub use tables::{InsightsUpdate, TableReset, TableUpdate};
+pub use throughput::ThroughputMode;
 pub use trusted_clock::ClockStatus;
 
 /// A database: one store, with DynamoDB's semantics on top.
@@ -100,6 +106,7 @@ pub struct Engine {
     pub(crate) restorable_lag_ms: u64,
     pub(crate) announcements: Announcements,
     pub(crate) jobs: Jobs,
+    pub(crate) meters: Meters,
 }
 
 impl Engine {
@@ -119,8 +126,9 @@ impl Engine {
                 (Some(Box::new(lateness)), store)
             }
         };
+        let now_ms = options.clock.now_ms();
+        let meters = Meters::load(&*snapshot, options.throughput, &options.limits, now_ms).await?;
         let random = Random::new(options.random_seed);
-        let started_at_ms = options.clock.now_ms();
         // Drawn from a source of its own: whether the store is shared changes no other random number.
         let node_id = Random::new(options.random_seed).uuid();
         let cache_clock = || Arc::clone(&options.clock);
@@ -131,7 +139,7 @@ impl Engine {
             leases: Leases::new(
                 node_id,
                 options.node_name,
-                started_at_ms,
+                now_ms,
                 options.lease_period,
                 is_shared,
             ),
@@ -151,6 +159,7 @@ impl Engine {
                 .unwrap_or(u64::MAX),
             announcements: Announcements::default(),
             jobs: Jobs::default(),
+            meters,
         });
         engine.add_job_handler(Arc::new(backups::BackupHandler));
         engine.add_job_handler(Arc::new(restore::RestoreHandler));
@@ -181,6 +190,11 @@ impl Engine {
     pub async fn table(&self, name: &TableName) -> Result<Arc<Table>> {
         self.background.pace.request();
         self.catalog.find(&*self.store, name).await
+    }
+
+    /// All tables, as this engine knows them. It is the same map until a definition changes.
+    pub fn known_tables(&self) -> Arc<catalog::Tables> {
+        self.catalog.tables()
     }
 
     /// Like [`Engine::table`], but current at some moment during the call, even if other engines

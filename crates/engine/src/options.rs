@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::cache::CacheOptions;
 use crate::clock::{Clock, SystemClock};
 use crate::realism::Realism;
+use crate::throughput::ThroughputMode;
 
 #[derive(Clone)]
 pub struct EngineOptions {
@@ -37,6 +38,8 @@ pub struct EngineOptions {
     pub query_cache: Option<CacheOptions>,
     /// What a test wants to be late; `None` outside of tests.
     pub realism: Option<Arc<dyn Realism>>,
+    /// What to do with requests that DynamoDB would throttle, on tables that don't say it themselves.
+    pub throughput: ThroughputMode,
 }
 
 const MINUTE_MS: u64 = 60 * 1_000;
@@ -59,6 +62,7 @@ impl Default for EngineOptions {
             item_cache: None,
             query_cache: None,
             realism: None,
+            throughput: ThroughputMode::default(),
         }
     }
 }
@@ -97,6 +101,8 @@ pub struct Limits {
     pub table_capacity_units_max: u64,
     pub global_indexes_max: usize,
     pub tags_max: usize,
+    /// Rules of Contributor Insights per namespace: CloudWatch's limit.
+    pub insight_rules_max: usize,
     /// How long the time-to-live settings stay locked after a change.
     pub time_to_live_change_interval_ms: u64,
     /// How many bytes an item collection (a partition of a table with local indexes) may hold.
@@ -110,6 +116,7 @@ impl Default for Limits {
             table_capacity_units_max: 40_000,
             global_indexes_max: 20,
             tags_max: 50,
+            insight_rules_max: 100,
             time_to_live_change_interval_ms: 30 * 60 * 1_000,
             collection_size_bytes_max: 10 * 1_024 * 1_024 * 1_024,
         }

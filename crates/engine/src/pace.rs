@@ -45,7 +45,12 @@ pub(crate) struct PacedStep<'a> {
 impl PacedStep<'_> {
     /// Rests after the step.
     pub async fn rest(self) {
-        match self.rest_after(self.begin.elapsed()) {
+        self.rest_from(1).await;
+    }
+
+    /// Rests after a step that several processors have worked on.
+    pub async fn rest_from(self, processors: u32) {
+        match self.rest_after(self.begin.elapsed() * processors) {
             // A timer would take a millisecond.
             Duration::ZERO => yield_now().await,
             rest => tokio::time::sleep(rest).await,

@@ -99,6 +99,8 @@ pub struct IndexDefinition {
     pub status: IndexStatus,
     /// Only for global indexes; local ones share the table's.
     pub throughput: Throughput,
+    /// Only for global indexes, and once they have been asked for.
+    pub insights: Option<ContributorInsights>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,8 +143,8 @@ pub struct StreamSettings {
     /// Unique for each time that a stream is enabled; the last part of the stream's ARN.
     pub label: String,
     pub created_at_ms: u64,
-    /// The number of parts into which the hashes of partition keys are divided. Each has one open
-    /// shard.
+    /// The number of parts into which the hashes of partition keys are divided, until shards are
+    /// split. Each part has one open shard.
     pub slots: u32,
     /// Oldest first; only the last one takes records.
     pub generations: Vec<ShardGeneration>,
@@ -154,6 +156,39 @@ pub struct ShardGeneration {
     /// Counted from 0 within the stream.
     pub number: u32,
     pub opened_at_ms: u64,
+    /// As many as the generation before has, or twice as many if its shards were split.
+    pub slots: u32,
+    /// The number of the shard of its first slot. The others follow.
+    pub first_shard: u32,
+}
+
+/// Contributor Insights of a table or a global index: whether it reports its hottest keys, and under
+/// which names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ContributorInsights {
+    pub status: InsightsStatus,
+    pub mode: InsightsMode,
+    pub changed_at_ms: u64,
+    /// When the rules for accessed keys were made, while they exist. Their names contain it.
+    pub accessed_rules_since_ms: Option<u64>,
+    /// The same of the rules for throttled keys.
+    pub throttled_rules_since_ms: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InsightsStatus {
+    Enabled,
+    Disabled,
+    /// There were too many rules already.
+    Failed,
+}
+
+/// Which keys Contributor Insights report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum InsightsMode {
+    #[default]
+    AccessedAndThrottledKeys,
+    ThrottledKeys,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -204,6 +239,8 @@ pub struct TableDefinition {
     pub holds: Vec<Hold>,
     /// How many eras of undo rows there have been ([`TableDefinition::undo_era`]).
     pub history_eras: u32,
+    /// Contributor Insights of the table itself, once they have been asked for.
+    pub insights: Option<ContributorInsights>,
     /// Set while a job fills the new table, which is not ready until then.
     pub filling: Option<Filling>,
 }
@@ -262,6 +299,13 @@ impl TableDefinition {
         self.indexes().find(|index| index.name == name)
     }
 
+    /// Whether the table or one of its global indexes reports its hottest keys.
+    pub fn has_insights(&self) -> bool {
+        let of_indexes = self.global_indexes.iter().map(|index| &index.insights);
+        let mut all = of_indexes.chain([&self.insights]).flatten();
+        all.any(|insights| insights.status == InsightsStatus::Enabled)
+    }
+
     /// Whether the entries of one of the table's indexes carry an attribute.
     pub fn projects(&self, index: &IndexDefinition, attribute: &str) -> bool {
         crate::indexes::projects(&self.keys, index, attribute)
@@ -275,7 +319,8 @@ impl TableDefinition {
 /// The ARN of a table, whether or not it exists.
 pub fn table_arn(namespace: &Namespace, name: &str) -> String {
     let Namespace { account, region } = namespace;
-    format!("arn:aws:dynamodb:{region}:{account}:table/{name}")
+    // Not formatted: errors about throughput are many, and must cost less than what they refuse.
+    ["arn:aws:dynamodb:", region, ":", account, ":table/", name].concat()
 }
 
 /// A definition with its current figures, as DescribeTable shows them.

@@ -42,6 +42,20 @@ pub enum KeyOperator {
 }
 
 impl KeyOperator {
+    /// The operator as an expression writes it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            KeyOperator::Equal(_) => "=",
+            KeyOperator::Less(_) => "<",
+            KeyOperator::LessOrEqual(_) => "<=",
+            KeyOperator::Greater(_) => ">",
+            KeyOperator::GreaterOrEqual(_) => ">=",
+            KeyOperator::Between(..) | KeyOperator::Within { .. } => "BETWEEN",
+            KeyOperator::BeginsWith(_) => "begins_with",
+            KeyOperator::NotIndexable => "none",
+        }
+    }
+
     pub fn values(&self) -> impl Iterator<Item = &AttributeValue> {
         let (first, second) = match self {
             KeyOperator::Equal(value)

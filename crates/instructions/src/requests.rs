@@ -21,6 +21,13 @@ pub fn create_items_table() -> Vec<u8> {
         .to_vec()
 }
 
+/// Lets the table serve one unit per second.
+pub fn limit_items_table() -> Vec<u8> {
+    br#"{"TableName":"items",
+        "OnDemandThroughput":{"MaxReadRequestUnits":1,"MaxWriteRequestUnits":1}}"#
+        .to_vec()
+}
+
 pub fn create_events_table() -> Vec<u8> {
     br#"{"TableName":"events","BillingMode":"PAY_PER_REQUEST",
         "AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"},

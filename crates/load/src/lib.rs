@@ -49,7 +49,7 @@ pub use output::{
     Identity, html, human_bytes, human_count, human_time, json, plot, summary, three_digits,
 };
 pub use plan::{Pacing, Plan};
-pub use prepare::{LoadProgress, Prepared, drop_table, prepare};
+pub use prepare::{LoadProgress, Prepared, drop_table, prepare, rewrite};
 pub use report::{Interval, OperationReport, Report};
 pub use run::{Stop, run, run_until};
 pub use target::Target;

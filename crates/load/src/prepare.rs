@@ -61,6 +61,12 @@ pub fn prepare(plan: &Plan, progress: &mut dyn FnMut(LoadProgress)) -> Result<Pr
     Ok(Prepared { reused, items: plan.items, elapsed: start.elapsed() })
 }
 
+/// Writes all items of a prepared table again, with other values if the plan has another seed.
+pub fn rewrite(plan: &Plan, progress: &mut dyn FnMut(LoadProgress)) -> Result<()> {
+    plan.check()?;
+    LocalSet::new().block_on(&runtime()?, load(plan, progress))
+}
+
 /// Deletes the plan's table if the generator created it, and waits until it is gone.
 pub fn drop_table(plan: &Plan) -> Result<()> {
     runtime()?.block_on(async {

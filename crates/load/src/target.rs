@@ -19,7 +19,7 @@ pub struct Target {
     pub(crate) region: String,
     pub(crate) credential: Option<Credential>,
     pub(crate) certificates: Option<PathBuf>,
-    /// The time that statements and scans read tables as of.
+    /// The time that reads see tables as of.
     pub(crate) as_of: Option<String>,
 }
 
@@ -45,7 +45,7 @@ impl Target {
         Ok(target)
     }
 
-    /// Lets statements and scans read tables as of a time, as Zenobe understands it.
+    /// Lets reads see tables as of a time, as Zenobe understands it.
     pub fn with_as_of(self, as_of: &str) -> Result<Target> {
         match is_plain(as_of) && !as_of.is_empty() {
             true => Ok(Target { as_of: Some(as_of.to_owned()), ..self }),
@@ -55,7 +55,8 @@ impl Target {
 
     /// The time to read as of, for an operation that reads.
     pub(crate) fn as_of(&self, operation: &str) -> Option<&str> {
-        self.as_of.as_deref().filter(|_| matches!(operation, "ExecuteStatement" | "Scan"))
+        let reads = ["BatchGetItem", "ExecuteStatement", "GetItem", "Query", "Scan"];
+        self.as_of.as_deref().filter(|_| reads.contains(&operation))
     }
 
     /// Also trusts the certificates in a PEM file, for example those of a company's proxy.

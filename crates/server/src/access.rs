@@ -7,8 +7,8 @@ use hyper::header::{AUTHORIZATION, ORIGIN};
 use hyper::http::request;
 use zenobe_api::{ApiError, Exception};
 use zenobe_auth::{
-    AuthError, AuthErrorType, CredentialScope, Credentials, ParseRules, PresentedSignature,
-    RequestHead, sha256,
+    AuthError, AuthErrorType, CredentialScope, Credentials, DYNAMODB, ParseRules,
+    PresentedSignature, RequestHead, sha256,
 };
 use zenobe_engine::schema::Namespace;
 
@@ -24,7 +24,7 @@ pub struct Access {
     accepts_unsigned: bool,
 }
 
-/// Why an admin request is rejected.
+/// Why an admin request is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum AdminRefusal {
     #[error(
@@ -81,20 +81,27 @@ impl Access {
 
     /// Where signatures are verified, checks everything that needs no body: the signature's form,
     /// its date, and that its key exists.
-    pub fn check_head(&self, parts: &request::Parts) -> Result<(), AuthError> {
+    pub fn check_head(
+        &self,
+        parts: &request::Parts,
+        service: &'static str,
+    ) -> Result<(), AuthError> {
         let Some(credentials) = &self.credentials else { return Ok(()) };
         let head = request_head(parts);
-        PresentedSignature::parse(&head, &self.rules())?.check_key(&head, credentials).map(drop)
+        PresentedSignature::parse(&head, &self.rules(service))?
+            .check_key(&head, credentials)
+            .map(drop)
     }
 
-    /// Authenticates a request by its head and its body as sent, and returns the caller's
-    /// namespace.
+    /// Authenticates a request of a service by its head and its body as sent, and returns the
+    /// caller's namespace.
     pub fn admit(
         &self,
         parts: &request::Parts,
         body_as_sent: &[u8],
+        service: &'static str,
     ) -> Result<Arc<Namespace>, AuthError> {
-        match self.admit_signed(parts, body_as_sent) {
+        match self.admit_signed(parts, body_as_sent, service) {
             Err(_) if self.accepts_unsigned => Ok(self.namespace_of_unsigned(parts)),
             outcome => outcome,
         }
@@ -104,23 +111,24 @@ impl Access {
         &self,
         parts: &request::Parts,
         body_as_sent: &[u8],
+        service: &'static str,
     ) -> Result<Arc<Namespace>, AuthError> {
         let head = request_head(parts);
-        let signature = PresentedSignature::parse(&head, &self.rules())?;
+        let signature = PresentedSignature::parse(&head, &self.rules(service))?;
         if let Some(credentials) = &self.credentials {
             signature.verify(&head, &sha256(body_as_sent), credentials)?;
         }
         Ok(self.namespace_of(&signature))
     }
 
-    fn rules(&self) -> ParseRules<'_> {
+    fn rules(&self, service: &'static str) -> ParseRules<'_> {
         let verifies = self.verifies();
         let has_one_region = verifies && !self.namespaces_from_credentials;
         let region = has_one_region.then(|| self.region());
-        ParseRules { now: SystemTime::now, verifies, region }
+        ParseRules { now: SystemTime::now, verifies, region, service }
     }
 
-    /// Rejects what [`Access::admit_admin`] would reject whatever the body says.
+    /// Refuses what [`Access::admit_admin`] would refuse whatever the body says.
     pub fn check_admin_head(&self, parts: &request::Parts) -> Result<(), AdminRefusal> {
         // A page in a browser on this machine reaches loopback as well.
         if parts.headers.contains_key(ORIGIN) {
@@ -129,7 +137,7 @@ impl Access {
         if !self.verifies() && !self.is_on_loopback {
             return Err(AdminRefusal::Open);
         }
-        Ok(self.check_head(parts)?)
+        Ok(self.check_head(parts, DYNAMODB)?)
     }
 
     /// Like [`Access::admit`], for requests that are not limited to tables. Without verified
@@ -141,7 +149,7 @@ impl Access {
     ) -> Result<Arc<Namespace>, AdminRefusal> {
         self.check_admin_head(parts)?;
         match self.verifies() || parts.headers.contains_key(AUTHORIZATION) {
-            true => Ok(self.admit(parts, body_as_sent)?),
+            true => Ok(self.admit(parts, body_as_sent, DYNAMODB)?),
             false => Ok(self.namespace.clone()),
         }
     }
@@ -150,7 +158,7 @@ impl Access {
     /// signature may read them, unless the server accepts anybody.
     pub fn admit_metrics(&self, parts: &request::Parts) -> Result<(), AuthError> {
         match (&self.credentials, self.is_on_loopback) {
-            (Some(_), false) => self.admit(parts, b"").map(|_| ()),
+            (Some(_), false) => self.admit(parts, b"", DYNAMODB).map(|_| ()),
             (Some(_), true) | (None, _) => Ok(()),
         }
     }
@@ -216,7 +224,7 @@ mod tests {
                 request = request.header(AUTHORIZATION, header);
             }
             let (parts, ()) = request.body(()).unwrap().into_parts();
-            let admitted = access.admit(&parts, b"{}").ok();
+            let admitted = access.admit(&parts, b"{}", DYNAMODB).ok();
             admitted.map(|namespace| format!("{}/{}", namespace.account, namespace.region))
         };
         let half = Some("AWS4-HMAC-SHA256 Credential=key/20260101/eu-west-1/dynamodb/aws4_request");
@@ -232,7 +240,7 @@ mod tests {
             Namespace { account: "0".into(), region: "r".into() },
         );
         let (parts, ()) = hyper::Request::new(()).into_parts();
-        assert!(access.accepting_unsigned(true).admit(&parts, b"").is_err());
+        assert!(access.accepting_unsigned(true).admit(&parts, b"", DYNAMODB).is_err());
     }
 
     #[test]

@@ -6,9 +6,10 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::commands::{
-    BackupArguments, BenchArguments, ClockCommand, ExportArguments, HealthArguments,
-    HistoryArguments, ImportArguments, MoveArguments, RestoreArguments, SqlArguments,
-    StatusArguments, StreamCommand, TestCommand, TriggerCommand,
+    BackupArguments, BenchArguments, ClockCommand, CostArguments, ExportArguments, HealthArguments,
+    HistoryArguments, ImportArguments, MoveArguments, PartitionsArguments, RestoreArguments,
+    SqlArguments, StatusArguments, StreamCommand, TestCommand, ThroughputArguments, TopArguments,
+    TriggerCommand,
 };
 use crate::config::{self, LocalFlags, Options};
 
@@ -42,6 +43,14 @@ pub enum Command {
     Status(StatusArguments),
     /// Show the versions of an item, and what changed in each
     History(HistoryArguments),
+    /// Show what a server does, second by second: operations, tables, keys, latency, units
+    Top(TopArguments),
+    /// Show how a table is divided into partitions, and what they consumed
+    Partitions(PartitionsArguments),
+    /// Show or set what happens to requests of a table that DynamoDB would throttle
+    Throughput(ThroughputArguments),
+    /// Show what the traffic of a server would cost on AWS, and where the money goes
+    Cost(Box<CostArguments>),
     /// Move a database to another store, while it is stopped or while it is served
     Move(MoveArguments),
     /// Back up a running server's whole database; list, verify and prune backups

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use zenobe_api::{Api, Operation, Response};
+use zenobe_api::{Api, GatheredFacts, Operation, Response};
 use zenobe_engine::schema::Namespace;
 use zenobe_store::{Statistics, Store};
 
 use crate::admin::Admin;
+use crate::services::Services;
 
 /// What a request's head says to its operation.
 #[derive(Debug, Clone, Default)]
@@ -40,6 +41,11 @@ pub trait Handler: Send + Sync + 'static {
     fn admin(&self) -> Option<Arc<Admin>> {
         None
     }
+
+    /// AWS services besides DynamoDB. Tests of HTTP alone have none.
+    fn services(&self) -> Option<Arc<Services>> {
+        None
+    }
 }
 
 /// The database's API, and its store for the statistics.
@@ -48,6 +54,21 @@ pub struct ApiHandler {
     pub api: Arc<Api>,
     pub store: Arc<dyn Store>,
     pub admin: Option<Arc<Admin>>,
+    pub services: Arc<Services>,
+}
+
+impl ApiHandler {
+    /// Gathers the facts of requests that somebody observes.
+    pub fn new(
+        api: &Arc<Api>,
+        store: &Arc<dyn Store>,
+        admin: Option<Arc<Admin>>,
+        services: Services,
+        facts: GatheredFacts,
+    ) -> ApiHandler {
+        let (api, services) = (Arc::new(api.gathering(facts)), Arc::new(services));
+        ApiHandler { api, store: Arc::clone(store), admin, services }
+    }
 }
 
 impl Handler for ApiHandler {
@@ -77,5 +98,9 @@ impl Handler for ApiHandler {
 
     fn admin(&self) -> Option<Arc<Admin>> {
         self.admin.clone()
+    }
+
+    fn services(&self) -> Option<Arc<Services>> {
+        Some(self.services.clone())
     }
 }

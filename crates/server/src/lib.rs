@@ -28,6 +28,8 @@ pub mod config;
 #[cfg(feature = "server")]
 pub mod dispatch;
 #[cfg(feature = "server")]
+pub mod hot_keys;
+#[cfg(feature = "server")]
 pub mod http;
 #[cfg(feature = "server")]
 pub mod instance;
@@ -36,7 +38,11 @@ pub mod logging;
 #[cfg(feature = "server")]
 pub mod metrics;
 #[cfg(feature = "server")]
+pub mod observer;
+#[cfg(feature = "server")]
 mod open_files;
+#[cfg(feature = "server")]
+pub mod otlp;
 #[cfg(feature = "server")]
 pub mod outbound;
 #[cfg(feature = "server")]
@@ -46,7 +52,11 @@ pub mod request_id;
 #[cfg(feature = "server")]
 pub mod serve;
 #[cfg(feature = "server")]
+pub mod services;
+#[cfg(feature = "server")]
 pub mod shutdown;
+#[cfg(feature = "server")]
+pub mod slow_requests;
 #[cfg(feature = "server")]
 pub mod test_control;
 #[cfg(feature = "server")]

@@ -37,7 +37,27 @@ pub struct Metrics {
     connections: AtomicU64,
     connections_total: AtomicU64,
     connections_refused_total: AtomicU64,
+    requests_shed_total: AtomicU64,
     panics_total: AtomicU64,
+}
+
+/// What was counted of one operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OperationCounts {
+    pub operation: &'static str,
+    pub succeeded: u64,
+    /// By the exception's name.
+    pub failed: Vec<(&'static str, u64)>,
+    /// Requests that took up to each of [`bounds_us`] and longer than the one before. The slowest
+    /// are in none.
+    pub buckets: Vec<u64>,
+    pub duration_sum_us: u64,
+    pub count: u64,
+}
+
+/// The upper bounds of the latency histogram, in microseconds.
+pub fn bounds_us() -> [u64; BUCKETS.len()] {
+    BUCKETS.map(|(bound, _)| bound)
 }
 
 #[derive(Default)]
@@ -57,6 +77,7 @@ impl Default for Metrics {
             connections: AtomicU64::new(0),
             connections_total: AtomicU64::new(0),
             connections_refused_total: AtomicU64::new(0),
+            requests_shed_total: AtomicU64::new(0),
             panics_total: AtomicU64::new(0),
         }
     }
@@ -100,6 +121,11 @@ impl Metrics {
         add(&self.connections_refused_total, 1);
     }
 
+    /// Counts a request that was refused because there are too many.
+    pub fn request_shed(&self) {
+        add(&self.requests_shed_total, 1);
+    }
+
     pub fn render(&self, store: &Statistics, out: &mut Exposition) {
         self.render_requests(out);
         self.render_durations(out);
@@ -107,12 +133,31 @@ impl Metrics {
         out.single("zenobe_connections_total", Counter, load(&self.connections_total));
         let refused = load(&self.connections_refused_total);
         out.single("zenobe_connections_refused_total", Counter, refused);
+        out.single("zenobe_requests_shed_total", Counter, load(&self.requests_shed_total));
         out.single("zenobe_panics_total", Counter, load(&self.panics_total));
         out.single("zenobe_store_size_bytes", Gauge, store.size_bytes);
         out.single("zenobe_store_commit_groups_total", Counter, store.commit_groups);
         out.single("zenobe_store_commit_batches_total", Counter, store.commit_batches);
         let refuses_writes = u64::from(store.write_failure.is_some());
         out.single("zenobe_store_writes_refused", Gauge, refuses_writes);
+    }
+
+    /// The operations that were called at least once.
+    pub fn operations(&self) -> Vec<OperationCounts> {
+        let counts = |(operation, metrics): (&'static str, &OperationMetrics)| OperationCounts {
+            operation,
+            succeeded: load(&metrics.succeeded),
+            failed: metrics.failed.lock().iter().map(|(code, count)| (*code, *count)).collect(),
+            buckets: metrics.buckets.iter().map(load).collect(),
+            duration_sum_us: load(&metrics.duration_sum_us),
+            count: load(&metrics.duration_count),
+        };
+        self.used().map(counts).collect()
+    }
+
+    /// The connections that are open.
+    pub fn connections(&self) -> u64 {
+        load(&self.connections)
     }
 
     fn render_requests(&self, out: &mut Exposition) {

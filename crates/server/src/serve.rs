@@ -10,25 +10,30 @@ use std::time::Duration;
 use rustix::fs::Mode;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
+use zenobe_api::GatheredFacts;
 use zenobe_backup::BackupError;
 use zenobe_database::backup::ShipperHandle;
 use zenobe_database::{
     Clock, Database, Durability, Limits, Location, ManualClock, Namespace, NodeOptions, OpenError,
     Options, Realism, SystemClock,
 };
+use zenobe_monitoring::traffic::Traffic;
 
 use crate::access::Access;
 use crate::admin::Surroundings;
 use crate::config::Settings;
 use crate::dispatch::Handler;
+use crate::hot_keys::HotKeys;
 use crate::http::BodyMemory;
 use crate::http::connection::{self, ConnectionOptions};
 use crate::http::cross_site::{CrossSitePolicy, KnownHosts};
 use crate::http::service::{Root, Service};
 use crate::http::workers::Workers;
 use crate::instance::Instance;
-use crate::metrics::Metrics;
+use crate::observer::Watch;
+use crate::otlp::{Exporter, ExporterHandle};
 use crate::shutdown::{Drain, StopSignals};
+use crate::slow_requests::SlowRequests;
 use crate::test_control::forks::Environment;
 use crate::test_control::recording::Recorder;
 use crate::test_control::{ControlledHandler, Rules, TestControl};
@@ -109,9 +114,11 @@ async fn serve(settings: Settings) -> Result<(), ServeError> {
     let triggers = start_triggers(&settings, &database).await.map_err(ServeError::Triggers)?;
     let shipper = start_shipper(&settings, &database)?;
     let shipping = shipper.as_ref().map(ShipperHandle::status);
+    let mut watch = watch(&settings);
+    let exporter = start_exporter(&settings, address, &mut watch);
     let surroundings = {
-        let settings = settings.clone();
-        move |control| Surroundings { shipping, ..Surroundings::of(&settings, control) }
+        let (settings, watch) = (settings.clone(), watch.clone());
+        move |control| Surroundings { shipping, watch, ..Surroundings::of(&settings, control) }
     };
     let workers = Workers::start().map_err(ServeError::Runtime)?;
     match rules {
@@ -119,7 +126,8 @@ async fn serve(settings: Settings) -> Result<(), ServeError> {
             let instance = Instance::new(database, triggers, clock, surroundings(Weak::new()));
             let namespace = Namespace::clone(instance.database.namespace());
             let handler = instance.handler().clone();
-            serve_until_stopped(settings, address, listener, workers, handler, &namespace).await?;
+            serve_until_stopped(settings, address, listener, workers, handler, &namespace, &watch)
+                .await?;
             instance.close().await.map_err(ServeError::Close)?;
         }
         Some(rules) => {
@@ -134,9 +142,13 @@ async fn serve(settings: Settings) -> Result<(), ServeError> {
                 |control| Instance::new(database, triggers, clock, surroundings(control));
             let control = TestControl::new(Arc::new(environment), instance, rules, recorder);
             let (handler, namespace) = (ControlledHandler(control.clone()), control.namespace());
-            serve_until_stopped(settings, address, listener, workers, handler, &namespace).await?;
+            serve_until_stopped(settings, address, listener, workers, handler, &namespace, &watch)
+                .await?;
             control.stop().await.map_err(ServeError::Close)?;
         }
+    }
+    if let Some(exporter) = exporter {
+        exporter.finish().await;
     }
     if let Some(shipper) = shipper {
         finish_shipping(shipper).await;
@@ -153,13 +165,14 @@ async fn serve_until_stopped<H: Handler>(
     workers: Workers,
     handler: H,
     namespace: &Namespace,
+    watch: &Watch,
 ) -> Result<(), ServeError> {
     let options = connection_options(&settings);
     let (trigger, listening) = shutdown::channel();
     let mut signals = StopSignals::listen().map_err(ServeError::Signals)?;
     print_welcome(&settings, address);
     let (drain, drain_time) = (Drain::default(), settings.drain);
-    let service = Arc::new(service(settings, handler, namespace, drain.clone()));
+    let service = Arc::new(service(settings, handler, namespace, watch, drain.clone()));
     let serving = tokio::spawn(connection::serve(listener, workers, service, options, listening));
 
     let signal = signals.next().await;
@@ -171,6 +184,40 @@ async fn serve_until_stopped<H: Handler>(
     // The task never panics and is never cancelled. Even if it were, nothing would be left to do.
     let _ = serving.await;
     Ok(())
+}
+
+/// Who watches requests. Hot keys and traffic are counted wherever throughput is metered; everybody else is
+/// asked for by an option.
+fn watch(settings: &Settings) -> Watch {
+    let hot_keys = Arc::new(HotKeys::default());
+    let mut watch = Watch { facts: GatheredFacts::IfMetered, ..Watch::default() };
+    watch.add(hot_keys.clone());
+    watch.hot_keys = Some(hot_keys);
+    if settings.metrics_retention_days > 0 || settings.cost_retention_days > 0 {
+        let traffic = Arc::new(Traffic::default());
+        watch.add(traffic.clone());
+        watch.traffic = Some(traffic);
+    }
+    watch.metrics_retention_days = settings.metrics_retention_days;
+    watch.cost_retention_days = settings.cost_retention_days;
+    if let Some(threshold) = settings.slow_request {
+        watch.add(Arc::new(SlowRequests::new(threshold)));
+        watch.facts = GatheredFacts::All;
+    }
+    watch
+}
+
+fn start_exporter(
+    settings: &Settings,
+    address: SocketAddr,
+    watch: &mut Watch,
+) -> Option<ExporterHandle> {
+    let url = settings.otlp_endpoint.clone()?;
+    let node = settings.node_name.clone().unwrap_or_else(|| default_node_name(address));
+    let (exporter, handle) = Exporter::start(url, node, watch.clone());
+    watch.add(exporter);
+    watch.facts = GatheredFacts::All;
+    Some(handle)
 }
 
 fn start_recording(settings: &Settings) -> Result<Option<Recorder>, ServeError> {
@@ -209,6 +256,7 @@ pub(crate) fn database_options(
         limits: Limits { tables_max: settings.tables_max, ..Limits::default() },
         streams: settings.streams,
         wording: settings.wording,
+        throughput: settings.throughput,
         index_status_hold: settings.local.map_or(Duration::ZERO, |local| local.index_status_hold),
         refuse_scans: settings.refuse_scans,
         restorable_lag: settings.restorable_lag,
@@ -267,6 +315,7 @@ pub(crate) fn service<H: Handler>(
     settings: Settings,
     handler: H,
     namespace: &Namespace,
+    watch: &Watch,
     drain: Drain,
 ) -> Service<H> {
     let is_on_loopback = settings.listen.ip().is_loopback();
@@ -276,10 +325,12 @@ pub(crate) fn service<H: Handler>(
     let access = Access::new(credentials, namespaces_from_credentials, namespace.clone());
     Service {
         handler,
+        observer: watch.observer(),
         access: access.on_loopback(is_on_loopback).accepting_unsigned(settings.local.is_some()),
         cross_site,
         root: if settings.local.is_some() { Root::DynamoDbLocal } else { Root::Health },
-        metrics: Arc::new(Metrics::default()),
+        metrics: watch.metrics.clone(),
+        shedding: settings.shedding,
         body_memory: BodyMemory::default(),
         stall_timeout: settings.stall_timeout,
         drain,

@@ -1,6 +1,7 @@
 //! The commit path: how a write gets into the log, onto the disk, to readers, and back to its caller.
 //!
-//! This file tells the whole story, in the order in which it happens:
+//! This file tells the whole story, in the order in which it happens. *The log* is RocksDB's write-ahead log here. The
+//! store's append logs, such as a stream's shards, are data like any other.
 //!
 //! ```text
 //! writer        admit → lock keys → read → decide → queue → unlock → yield → lead?
@@ -60,6 +61,7 @@ mod sync_thread;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
 use std::future::poll_fn;
 use std::iter;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -78,9 +80,9 @@ use zenobe_store::{
     yield_now,
 };
 
-use crate::counters::Numbers;
 use crate::in_flight::InFlightValue;
 use crate::inner::Inner;
+use crate::numbers::Numbers;
 use crate::options::Durability;
 use crate::recovery;
 use crate::rocks_database::RocksDatabase;
@@ -89,7 +91,7 @@ use crate::write_ahead_log;
 
 pub(crate) use self::leader_lock::LeaderLock;
 pub(crate) use self::queue::Queue;
-use self::queue::{Admission, Answer, QueuedWrite, Task};
+use self::queue::{Answer, QueuedWrite, Task, WriteTicket};
 use self::sync_thread::SyncThread;
 
 /// A commit that takes longer than this has blocked everything else on its writer's thread.
@@ -101,6 +103,9 @@ const CAUTION: Duration = Duration::from_secs(1);
 /// After this long without a publication, the commit thread writes the durable horizon into the log.
 const IDLE_AFTER: Duration = Duration::from_millis(100);
 
+/// With more keys than this, they are looked up by their hashes.
+const KEYS_COMPARED_MAX: usize = 32;
+
 // --- 1 and 2: a write arrives, decides, and is queued ---
 
 pub(crate) async fn write(
@@ -109,8 +114,8 @@ pub(crate) async fn write(
     decide: &mut Decide<'_>,
 ) -> Result<CommitOutcome> {
     let answer = loop {
-        let admission = poll_fn(|context| store.queue.poll_admission(context)).await?;
-        match decide_and_queue(store, admission, set, decide)? {
+        let ticket = poll_fn(|context| store.queue.poll_ticket(context)).await?;
+        match decide_and_queue(store, ticket, set, decide)? {
             Decided::Queued(answer) => break answer,
             Decided::Finished => return Ok(CommitOutcome::default()),
             Decided::Paused => {}
@@ -125,7 +130,7 @@ pub(crate) async fn write_in_pause(
     set: WriteSet<'_>,
     decide: &mut Decide<'_>,
 ) -> Result<CommitOutcome> {
-    match decide_and_queue(store, store.queue.exempt(), set, decide)? {
+    match decide_and_queue(store, store.queue.ticket_in_pause(), set, decide)? {
         Decided::Queued(answer) => commit_queued(store, answer).await,
         Decided::Finished | Decided::Paused => Ok(CommitOutcome::default()),
     }
@@ -169,7 +174,7 @@ enum Decided {
 /// Everything that happens under the key locks.
 fn decide_and_queue(
     store: &Inner,
-    admission: Admission,
+    ticket: WriteTicket,
     set: WriteSet<'_>,
     decide: &mut Decide<'_>,
 ) -> Result<Decided> {
@@ -184,9 +189,9 @@ fn decide_and_queue(
     }
     let published = |key: &Key| store.published.for_decision()?.read(key);
     store.known_counters.check(&mutations, &store.in_flight, published)?;
-    let are_declared = mutations.iter().map(|mutation| is_declared(set, mutation)).collect();
+    let are_declared = are_declared(set, &mutations);
     let mutations: Arc<Vec<Mutation>> = Arc::new(mutations);
-    let queued = store.queue.push(admission, Arc::clone(&mutations), are_declared)?;
+    let queued = store.queue.push(ticket, Arc::clone(&mutations), are_declared)?;
     let Some((first_order, answer)) = queued else { return Ok(Decided::Paused) };
     store.in_flight.insert(first_order, &mutations);
     store.known_counters.forget_replaced(&mutations);
@@ -208,13 +213,18 @@ fn read(store: &Inner, set: WriteSet<'_>) -> Result<(Vec<Option<Value>>, bool)> 
     Ok((values, in_flight.iter().any(Option::is_some)))
 }
 
-/// Whether a mutation puts a key that the write declared, and not one that the decision derived from it. Only the
-/// value cache asks.
-fn is_declared(set: WriteSet<'_>, mutation: &Mutation) -> bool {
-    match mutation {
-        Mutation::Put { key, .. } => set.keys.contains(key),
+/// Which mutations put a key that the write declared, and not one that the decision derived from it. Only the value
+/// cache asks.
+fn are_declared(set: WriteSet<'_>, mutations: &[Mutation]) -> Vec<bool> {
+    // Restores and imports declare thousands of keys at once.
+    let many: Option<HashSet<&Key>> =
+        (set.keys.len() > KEYS_COMPARED_MAX).then(|| set.keys.iter().collect());
+    let is_declared = |mutation: &Mutation| match (mutation, &many) {
+        (Mutation::Put { key, .. }, Some(many)) => many.contains(key),
+        (Mutation::Put { key, .. }, None) => set.keys.contains(key),
         _ => false,
-    }
+    };
+    mutations.iter().map(is_declared).collect()
 }
 
 // --- 3: a leader writes a group to the log ---
@@ -471,7 +481,7 @@ fn publish(store: &Inner, groups: Vec<CommitGroup>) {
         groups.iter().for_each(|group| update_value_cache(store, group));
         store.published.publish(Arc::clone(snapshot));
         // After the publication, so that whoever hears of a change can read it, and before the answers.
-        if store.tap.is_on() {
+        if store.change_tap.is_on() {
             groups.iter().for_each(|group| record_changes(store, group));
         }
         if store.log_tap.is_on() {
@@ -499,7 +509,7 @@ fn update_value_cache(store: &Inner, group: &CommitGroup) {
 
 fn record_changes(store: &Inner, group: &CommitGroup) {
     for (write, outcome) in group.writes.iter().zip(&group.outcomes) {
-        store.tap.record(&write.mutations, outcome);
+        store.change_tap.record(&write.mutations, outcome);
     }
 }
 
@@ -528,7 +538,7 @@ fn fail(store: &Inner, error: &Error, groups: Vec<CommitGroup>) {
     tracing::error!("a commit failed; the store refuses writes until it recovers: {error}");
     let (queued, last_order) = store.queue.fail(error.to_string());
     // What is recovered from the log may be more than what was published.
-    store.tap.lose();
+    store.change_tap.lose();
     store.log_tap.lose();
     // New decisions do not see lost values. A running one is refused by `Queue::push`: its epoch is the old one.
     store.in_flight.retire(last_order);
@@ -540,7 +550,7 @@ fn fail(store: &Inner, error: &Error, groups: Vec<CommitGroup>) {
     answer_with_error(store, &Error::Io { detail }, vec![CommitGroup::new(queued, 0)]);
 }
 
-/// A defect must leave no write waiting. It disables writes like a failing disk.
+/// A defect must leave no write waiting. The store then refuses writes, as with a failing disk.
 fn fail_after_panic(store: &Inner, detail: &str) {
     fail(store, &Error::Io { detail: detail.to_owned() }, Vec::new());
 }
@@ -601,7 +611,7 @@ pub(crate) fn open_log_tap(store: &Inner, bytes_max: usize, not_before: Stamp) -
     let outcome = match (store.queue.failure(), opened) {
         (Some(detail), _) => {
             store.log_tap.lose();
-            Err(Error::WritesDisabled { detail })
+            Err(Error::WritesRefused { detail })
         }
         (None, Some(opening)) => Ok(opening),
         (None, None) => Err(Error::Closed),
@@ -618,7 +628,7 @@ pub(crate) fn wait_for_leader(store: &Inner) {
 fn log_horizon(store: &Inner, published: u64) {
     let mut leader = store.leader.lock();
     match leader.as_mut().map_or(Ok(()), LeaderState::log_horizon) {
-        Ok(()) => store.queue.horizon_is_logged(published),
+        Ok(()) => store.queue.record_logged_horizon(published),
         // Still under the lock, so that no other leader commits after the failure.
         Err(error) => fail(store, &error, Vec::new()),
     }

@@ -94,7 +94,7 @@ impl Directory {
     /// Where to make a copy of the files. It is on the same file system, so that they can be linked, and is removed when
     /// the directory is opened next.
     pub fn checkpoint_path(&self, name: &str) -> PathBuf {
-        self.path.join(CHECKPOINTS_DIRECTORY).join(name)
+        checkpoint_path(&self.path, name)
     }
 
     /// Makes the entries of the database's directory and of its parent durable. RocksDB syncs only what is inside.
@@ -126,6 +126,12 @@ impl Directory {
         }
         Ok(false)
     }
+}
+
+/// Where to make a copy of the files of a data directory, or of a copy of it. What is there is removed when the
+/// directory is opened next.
+pub fn checkpoint_path(directory: &Path, name: &str) -> PathBuf {
+    directory.join(CHECKPOINTS_DIRECTORY).join(name)
 }
 
 /// Copies that a process left behind when it died. They keep files that compaction has replaced.

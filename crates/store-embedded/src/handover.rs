@@ -1,6 +1,6 @@
 //! Handing a store over to another while it is in use.
 //!
-//! Whoever copies the store opens a [`TapGuard`], which names what changes meanwhile. When little is left, it
+//! Whoever copies the store opens a [`ChangeTapGuard`], which names what changes meanwhile. When little is left, it
 //! pauses writes ([`PausedWrites`]): they wait, reads go on. What is in flight is finished and copied. Then the
 //! store is sealed and handed over. From then on its handle passes everything to its successor, and the waiting writes
 //! go on there as if nothing had happened. Nothing of this is on the path of a read or a write before: both look for
@@ -9,12 +9,12 @@
 use std::future::poll_fn;
 use std::sync::Arc;
 
-use zenobe_store::copying::{self, Seal, Tail, Touched};
+use zenobe_store::copying::{self, ChangeTracker, ChangedKeys, Seal};
 use zenobe_store::{Batch, Decision, Error, Key, LogEnd, Result, Store, Value, WriteSet};
 
 use crate::commit;
-use crate::counters::decode_log_end;
 use crate::inner::Inner;
+use crate::numbers::decode_log_end;
 use crate::rocks_database::rocksdb_error;
 use crate::{CommitThread, EmbeddedStore, finish, spawn};
 
@@ -23,12 +23,12 @@ impl EmbeddedStore {
     ///
     /// # Errors
     /// If the store has failed and not recovered yet: it may then find writes that are not recorded.
-    pub fn tap(&self) -> Result<TapGuard> {
-        self.inner.tap.open();
-        let tap = TapGuard { inner: Arc::clone(&self.inner) };
+    pub fn track_changes(&self) -> Result<ChangeTapGuard> {
+        self.inner.change_tap.open();
+        let tap = ChangeTapGuard { inner: Arc::clone(&self.inner) };
         // A failure that comes later finds the tap open.
         match self.inner.queue.failure() {
-            Some(detail) => Err(Error::WritesDisabled { detail }),
+            Some(detail) => Err(Error::WritesRefused { detail }),
             None => Ok(tap),
         }
     }
@@ -55,19 +55,19 @@ impl EmbeddedStore {
 }
 
 /// Records changes until it is dropped.
-pub struct TapGuard {
+pub struct ChangeTapGuard {
     inner: Arc<Inner>,
 }
 
-impl Tail for TapGuard {
-    fn take(&self) -> copying::Result<Touched> {
-        self.inner.tap.take()
+impl ChangeTracker for ChangeTapGuard {
+    fn take(&self) -> copying::Result<ChangedKeys> {
+        self.inner.change_tap.take()
     }
 }
 
-impl Drop for TapGuard {
+impl Drop for ChangeTapGuard {
     fn drop(&mut self) {
-        self.inner.tap.close();
+        self.inner.change_tap.close();
     }
 }
 

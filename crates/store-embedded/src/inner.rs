@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 use zenobe_store::{KeyRange, Result, Statistics, Store};
 
+use crate::change_tap::ChangeTap;
 use crate::commit::{LeaderLock, LeaderState, Queue};
 use crate::dead_runs::DeadRuns;
 use crate::directory::{self, Directory};
@@ -19,7 +20,6 @@ use crate::published::{Absence, Published};
 use crate::reclaim::Reclaimer;
 use crate::rocks_database::RocksDatabase;
 use crate::snapshot::Snapshot;
-use crate::tap::Tap;
 use crate::value_cache::ValueCache;
 use crate::write_ahead_log::AcceptDamage;
 
@@ -36,7 +36,7 @@ pub(crate) struct Inner {
     pub commit_groups: AtomicU64,
     pub commit_batches: AtomicU64,
     pub dead_runs: Arc<DeadRuns>,
-    pub tap: Tap,
+    pub change_tap: ChangeTap,
     pub log_tap: LogTap,
     /// The store that has taken over, once this one has been handed over.
     pub successor: OnceLock<Arc<dyn Store>>,
@@ -65,7 +65,7 @@ impl Inner {
             values,
             commit_groups: AtomicU64::new(0),
             commit_batches: AtomicU64::new(0),
-            tap: Tap::default(),
+            change_tap: ChangeTap::default(),
             log_tap: LogTap::default(),
             successor: OnceLock::new(),
             last_snapshot: Mutex::default(),

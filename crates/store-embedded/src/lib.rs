@@ -8,21 +8,22 @@
 //! |---|---|
 //! | `commit` | the commit path, from [`Store::write`] to its answer, and the threads behind it |
 //! | `key_locks`, `in_flight`, `known_counters` | deciding: locks, values that are not published yet, sound counters |
-//! | `counters`, `last_writes` | encoding a group: sums, the ends of logs, what earlier mutations leave behind |
+//! | `numbers`, `last_writes` | encoding a group: sums, the ends of logs, what earlier mutations leave behind |
 //! | `published`, `snapshot`, `value_cache` | what readers see |
 //! | `scan`, `dead_runs`, `reclaim` | walking over ranges, and over what was deleted in them |
-//! | `tap`, `handover` | copying the store while it is in use, and handing it over to another |
+//! | `change_tap`, `handover` | copying the store while it is in use, and handing it over to another |
 //! | `log_tap`, `replay` | handing out committed groups, and applying them to a restored copy |
 //! | `recovery` | reopening the database after a failure |
 //! | `directory`, `rocks_database`, `options`, `prefix_extractor` | files, RocksDB and its settings |
-//! | `write_ahead_log` | telling a damaged log from a torn one |
+//! | `write_ahead_log`, `damaged_tables` | telling a damaged log from a torn one; naming damaged tables |
 //!
-//! When the disk fails, writes in flight return [`Error::Uncertain`], later ones [`Error::WritesDisabled`], and reads continue from the last durable state. The store
+//! When the disk fails, writes in flight return [`Error::Uncertain`], later ones [`Error::WritesRefused`], and reads continue from the last durable state. The store
 //! recovers by itself once the disk accepts writes again. `docs/store-format/directory.md` describes the files, and which
 //! failures writes survive.
 
+mod change_tap;
 mod commit;
-mod counters;
+mod damaged_tables;
 mod dead_runs;
 mod directory;
 mod handover;
@@ -32,6 +33,7 @@ mod key_locks;
 mod known_counters;
 mod last_writes;
 mod log_tap;
+mod numbers;
 mod options;
 mod prefix_extractor;
 mod published;
@@ -42,7 +44,6 @@ mod rocks_database;
 mod scan;
 mod snapshot;
 mod snapshot_reader;
-mod tap;
 mod value_cache;
 mod write_ahead_log;
 
@@ -62,8 +63,10 @@ use crate::inner::Inner;
 use crate::snapshot::Snapshot;
 use crate::snapshot_reader::SnapshotReader;
 
-pub use crate::directory::{FORMAT_VERSION, RESTORING_FILE, remove_restoring_mark};
-pub use crate::handover::{PausedWrites, TapGuard};
+pub use crate::directory::{
+    FORMAT_VERSION, RESTORING_FILE, checkpoint_path, remove_restoring_mark,
+};
+pub use crate::handover::{ChangeTapGuard, PausedWrites};
 pub use crate::log_tap::LogFollower;
 pub use crate::options::{Durability, Options};
 pub use crate::prefix_extractor::PrefixExtractor;

@@ -72,8 +72,8 @@ impl Published {
     pub fn for_decision(&self) -> Result<Arc<Snapshot>> {
         self.get().ok_or_else(|| match &*self.absence.lock() {
             Absence::Closed => Error::Closed,
-            Absence::CannotReopen { detail } => Error::WritesDisabled { detail: detail.clone() },
-            Absence::Reopening => Error::WritesDisabled {
+            Absence::CannotReopen { detail } => Error::WritesRefused { detail: detail.clone() },
+            Absence::Reopening => Error::WritesRefused {
                 detail: "the database is being reopened after a failure".to_owned(),
             },
         })
@@ -153,7 +153,7 @@ mod tests {
         assert!((&mut read).now_or_never().is_none());
         assert!((&mut snapshot_read).now_or_never().is_none());
         let decided = published.for_decision().map(drop);
-        assert!(matches!(decided, Err(Error::WritesDisabled { .. })), "{decided:?}");
+        assert!(matches!(decided, Err(Error::WritesRefused { .. })), "{decided:?}");
 
         published.publish_again(snapshot(&store, &old));
         assert_eq!(read.now_or_never().unwrap().unwrap(), None);

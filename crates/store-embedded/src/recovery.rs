@@ -1,7 +1,7 @@
 //! Recovery after a failure: the database is closed and opened again as soon as the disk accepts writes.
 //!
 //! [`crate::commit`] tells what a failure is and what it does to writes. Until the database has been reopened,
-//! readers keep seeing the last published snapshot, and writes answer [`Error::WritesDisabled`]. Opening the database
+//! readers keep seeing the last published snapshot, and writes answer [`Error::WritesRefused`]. Opening the database
 //! replays the log as it is on disk, so that reads and decisions see what a restart would find.
 //!
 //! Reopening is tried once a second, if a probe file can be written and synced and no reader seems to hold a snapshot
@@ -88,7 +88,7 @@ fn reopen(store: &Inner, directory: &Arc<Directory>, insists: bool) -> Result<Ar
             let database = Arc::new(database);
             // The log may have more than was published before the failure.
             store.values.clear();
-            store.tap.lose();
+            store.change_tap.lose();
             let snapshot = Snapshot::new(Arc::clone(&database), Arc::clone(&store.values));
             store.published.publish_again(Arc::new(snapshot));
             Ok(database)
@@ -170,10 +170,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let store = Inner::open(directory.path(), Options::default()).unwrap();
         let directory = Arc::clone(store.published.get().unwrap().database().directory());
-        store.tap.open();
-        assert!(store.tap.take().unwrap().is_empty());
+        store.change_tap.open();
+        assert!(store.change_tap.take().unwrap().is_empty());
         reopen(&store, &directory, false).unwrap();
-        assert!(matches!(store.tap.take(), Err(CopyError::TailLost(_))));
+        assert!(matches!(store.change_tap.take(), Err(CopyError::ChangesLost(_))));
     }
 
     #[test]

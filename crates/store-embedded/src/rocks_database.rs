@@ -11,6 +11,7 @@ use rocksdb::{
 };
 use zenobe_store::{Error, Result};
 
+use crate::damaged_tables::damaged_tables;
 use crate::directory::Directory;
 use crate::options::{Durability, Options, entries_options, rocksdb_options};
 use crate::prefix_extractor::PrefixExtractor;
@@ -141,7 +142,13 @@ impl RocksDatabase {
 pub(crate) fn open_error(path: &Path, error: &rocksdb::Error) -> Error {
     let detail = format!("{}: {error}", path.display());
     match error.kind() {
-        ErrorKind::Corruption => Error::Corrupt { detail },
+        ErrorKind::Corruption => match &damaged_tables(path)[..] {
+            [] => Error::Corrupt { detail },
+            // RocksDB may have blamed another file.
+            names => Error::Corrupt {
+                detail: format!("{detail} The damaged table files are: {}", names.join(", ")),
+            },
+        },
         _ => Error::Open { detail },
     }
 }

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use tokio_postgres::config::Host;
 use tokio_postgres::{Client, Config};
 
-use crate::fault::Fault;
+use crate::statement_error::StatementError;
 use crate::tls::Connector;
 use crate::url::Target;
 
@@ -28,9 +28,9 @@ impl Hosts {
     }
 
     /// Connects to the first host that is what the URL asks for. Runs on the store's runtime.
-    pub async fn connect(&self) -> Result<Client, Fault> {
+    pub async fn connect(&self) -> Result<Client, StatementError> {
         let (count, first) = (self.configs.len(), self.last.load(Ordering::Relaxed));
-        let mut problem: Option<Fault> = None;
+        let mut problem: Option<StatementError> = None;
         for number in (0..count).map(|step| (first + step) % count) {
             match self.connect_to(&self.configs[number]).await {
                 Ok(client) => {
@@ -38,13 +38,13 @@ impl Hosts {
                     return Ok(client);
                 }
                 // A host that may yet answer counts for more than one that refuses.
-                Err(fault) if matches!(problem, Some(Fault::Lost(_))) => {
-                    tracing::debug!(?fault, "this host cannot be used either");
+                Err(error) if matches!(problem, Some(StatementError::Lost(_))) => {
+                    tracing::debug!(?error, "this host cannot be used either");
                 }
-                Err(fault) => problem = Some(fault),
+                Err(error) => problem = Some(error),
             }
         }
-        Err(problem.unwrap_or_else(|| Fault::Lost("no host is named".to_owned())))
+        Err(problem.unwrap_or_else(|| StatementError::Lost("no host is named".to_owned())))
     }
 
     /// The host that was connected to last, as people write it.
@@ -59,11 +59,11 @@ impl Hosts {
         }
     }
 
-    async fn connect_to(&self, config: &Config) -> Result<Client, Fault> {
+    async fn connect_to(&self, config: &Config) -> Result<Client, StatementError> {
         let patience = config.get_connect_timeout().copied().unwrap_or(Duration::from_secs(3));
         let connecting = config.connect(self.connector.clone());
         let Ok(connected) = timeout(patience, connecting).await else {
-            return Err(Fault::Lost("a host does not answer".to_owned()));
+            return Err(StatementError::Lost("a host does not answer".to_owned()));
         };
         let (client, connection) = connected?;
         // Requests that wait for a response learn from the client that the connection has ended.

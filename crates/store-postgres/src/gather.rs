@@ -36,10 +36,10 @@ struct Waiting {
     answer: oneshot::Sender<Result<Vec<Read>>>,
 }
 
-/// A statement in flight. Dropping it lets the next one go, so none is forgotten when its caller goes away.
-struct InFlight<'p>(&'p Arc<Pool>);
+/// The place of a statement in flight. Dropping it lets the next one go, so none is forgotten when its caller goes away.
+struct StatementSlot<'p>(&'p Arc<Pool>);
 
-impl Drop for InFlight<'_> {
+impl Drop for StatementSlot<'_> {
     fn drop(&mut self) {
         self.0.gathering.proceed(self.0);
     }
@@ -111,7 +111,7 @@ pub async fn read_keys(pool: &Arc<Pool>, keys: &[Key]) -> Result<Vec<Read>> {
         None => {
             let (owned, keys) = (Arc::clone(pool), keys.to_vec());
             let read = pool.runtime.spawn(async move {
-                let _in_flight = InFlight(&owned);
+                let _slot = StatementSlot(&owned);
                 read_or_give_up(&owned, &keys).await
             });
             read.await.unwrap_or(Err(Error::Closed))
@@ -121,11 +121,11 @@ pub async fn read_keys(pool: &Arc<Pool>, keys: &[Key]) -> Result<Vec<Read>> {
 }
 
 async fn read_together(pool: &Arc<Pool>, together: Vec<Waiting>) {
-    let in_flight = InFlight(pool);
+    let slot = StatementSlot(pool);
     let (keys, places) = united(&together);
     let read = read_or_give_up(pool, &keys).await;
     // The next statement is on its way while these are answered.
-    drop(in_flight);
+    drop(slot);
     for (waiting, places) in together.into_iter().zip(places) {
         let own = match &read {
             Ok(reads) => Ok(places.into_iter().map(|place| reads[place].clone()).collect()),

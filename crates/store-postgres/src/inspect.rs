@@ -7,9 +7,9 @@ use tokio_postgres::Row;
 use zenobe_store::{Inspection, Result, StandbyStatus};
 
 use crate::dialect::Dialect;
-use crate::fault::Fault;
 use crate::pool::Pool;
 use crate::standbys::Standbys;
+use crate::statement_error::StatementError;
 
 /// A user without the right to see the servers' activity gets their names and nothing else.
 const STANDBYS: &str = "
@@ -18,7 +18,7 @@ const STANDBYS: &str = "
     FROM pg_stat_replication ORDER BY application_name";
 
 pub async fn inspect(pool: &Arc<Pool>, standbys: Option<&Standbys>) -> Result<Inspection> {
-    let failed = |error: tokio_postgres::Error| Fault::from(error).into_error();
+    let failed = |error: tokio_postgres::Error| StatementError::from(error).into_error();
     let session = pool.reader().await?;
     let asked_at = Instant::now();
     let version = session.client.query_one("SELECT version()", &[]).await.map_err(failed)?;

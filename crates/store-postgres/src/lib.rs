@@ -12,7 +12,6 @@
 
 mod connect;
 mod dialect;
-mod fault;
 mod gather;
 mod inspect;
 mod keys;
@@ -25,6 +24,7 @@ mod scan;
 mod seal;
 mod sql;
 mod standbys;
+mod statement_error;
 mod tls;
 mod upkeep;
 mod url;

@@ -9,9 +9,9 @@ use zenobe_store::Error;
 
 use crate::connect::Hosts;
 use crate::dialect::Dialect;
-use crate::fault::{Fault, text};
 use crate::options::Options;
 use crate::sql::{CREATE, CREATE_POSTGRES, SCHEMA_VERSION};
+use crate::statement_error::{StatementError, text};
 
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
@@ -47,18 +47,18 @@ impl From<tokio_postgres::Error> for Attempt {
         if error.code().is_some_and(|code| collisions.contains(code)) {
             return Attempt::Again(detail);
         }
-        match Fault::from(error) {
-            Fault::Lost(_) | Fault::Conflict => Attempt::Again(detail),
-            Fault::Refused(_) | Fault::NoCounter => Attempt::Refused(detail),
+        match StatementError::from(error) {
+            StatementError::Lost(_) | StatementError::Conflict => Attempt::Again(detail),
+            StatementError::Refused(_) | StatementError::NoCounter => Attempt::Refused(detail),
         }
     }
 }
 
-impl From<Fault> for Attempt {
-    fn from(fault: Fault) -> Attempt {
-        match fault {
-            Fault::Lost(detail) => Attempt::Again(detail),
-            Fault::Refused(detail) => Attempt::Refused(detail),
+impl From<StatementError> for Attempt {
+    fn from(error: StatementError) -> Attempt {
+        match error {
+            StatementError::Lost(detail) => Attempt::Again(detail),
+            StatementError::Refused(detail) => Attempt::Refused(detail),
             other => Attempt::Refused(other.into_error().to_string()),
         }
     }

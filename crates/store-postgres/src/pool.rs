@@ -17,10 +17,10 @@ use zenobe_store::Error;
 
 use crate::connect::Hosts;
 use crate::dialect::Dialect;
-use crate::fault::Fault;
 use crate::gather::Gathering;
 use crate::options::Options;
 use crate::sql::{BEGIN_VIEW, Session, Statements};
+use crate::statement_error::StatementError;
 
 /// How long a write's transaction may wait for its node. A node that is silent for longer is gone or paused, and all others wait for the
 /// rows that it has locked.
@@ -187,8 +187,8 @@ impl Pool {
         loop {
             let problem = match timeout_at(deadline, self.try_connect(idle_in_transaction)).await {
                 Ok(Ok(session)) => return Ok(session),
-                Ok(Err(Fault::Lost(detail))) => detail,
-                Ok(Err(fault)) => return Err(fault.into_error()),
+                Ok(Err(StatementError::Lost(detail))) => detail,
+                Ok(Err(error)) => return Err(error.into_error()),
                 Err(_) => "no response in time".to_owned(),
             };
             if Instant::now() + pause >= deadline {
@@ -199,7 +199,7 @@ impl Pool {
         }
     }
 
-    async fn try_connect(&self, idle_in_transaction: Duration) -> Result<Session, Fault> {
+    async fn try_connect(&self, idle_in_transaction: Duration) -> Result<Session, StatementError> {
         let client = self.hosts.connect().await?;
         self.connections.fetch_add(1, Ordering::AcqRel);
         client.batch_execute(&self.dialect.settings(idle_in_transaction)).await?;
@@ -230,7 +230,7 @@ impl Pool {
     pub async fn in_time<T>(
         &self,
         answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
-    ) -> Result<T, Fault> {
+    ) -> Result<T, StatementError> {
         let answer = {
             // The caller's runtime may have no timers.
             let _timers = self.runtime.enter();
@@ -238,7 +238,7 @@ impl Pool {
         };
         match answer.await {
             Ok(answered) => Ok(answered?),
-            Err(_) => Err(Fault::Lost("no response in time".to_owned())),
+            Err(_) => Err(StatementError::Lost("no response in time".to_owned())),
         }
     }
 
@@ -266,16 +266,21 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// Whether to retry a read after this fault. The error says why not.
-    pub fn bear(&self, pool: &Pool, session: &Arc<Session>, fault: Fault) -> Result<(), Error> {
-        match fault {
-            Fault::Lost(detail) => {
+    /// Whether to retry a read after this error. The error says why not.
+    pub fn bear(
+        &self,
+        pool: &Pool,
+        session: &Arc<Session>,
+        error: StatementError,
+    ) -> Result<(), Error> {
+        match error {
+            StatementError::Lost(detail) => {
                 pool.discard_reader(session);
                 self.bear_loss(detail)
             }
             // A read under SERIALIZABLE in the other databases.
-            Fault::Conflict if self.is_left() => Ok(()),
-            fault => Err(fault.into_error()),
+            StatementError::Conflict if self.is_left() => Ok(()),
+            error => Err(error.into_error()),
         }
     }
 

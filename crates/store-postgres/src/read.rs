@@ -27,7 +27,7 @@ pub async fn read_now(pool: &Arc<Pool>, keys: &[Key]) -> Result<Vec<Read>> {
         let session = pool.reader().await?;
         match pool.in_time(get_rows(&session, keys)).await {
             Ok(reads) => return Ok(reads),
-            Err(fault) => patience.bear(pool, &session, fault)?,
+            Err(error) => patience.bear(pool, &session, error)?,
         }
     }
 }
@@ -67,7 +67,7 @@ pub async fn log_ends(
         let list = &session.statements.list_logs;
         match pool.in_time(session.client.query(list, &[&start, &count_max])).await {
             Ok(rows) => return Ok(rows.iter().map(log_end).collect()),
-            Err(fault) => patience.bear(pool, &session, fault)?,
+            Err(error) => patience.bear(pool, &session, error)?,
         }
     }
 }

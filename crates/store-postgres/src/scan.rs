@@ -6,11 +6,11 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use zenobe_store::{Direction, KeyRange, Visitor};
 
-use crate::fault::Fault;
 use crate::keys::{before_run, behind_run, heads, successor};
 use crate::pool::Pool;
 use crate::rows::value_of;
 use crate::sql::Session;
+use crate::statement_error::StatementError;
 
 /// Rows of the first page, unless the caller knows how many it needs.
 pub const FIRST_PAGE_ROWS: usize = 128;
@@ -49,7 +49,7 @@ impl Scan<'_> {
         mut page: Vec<Row>,
         mut rows_max: usize,
         visit: &mut Visitor<'_>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), StatementError> {
         loop {
             let mut next_rows = rows_for(&page);
             match walk(&page, page.len() == rows_max, &range, self.direction, visit) {
@@ -78,7 +78,11 @@ impl Scan<'_> {
     }
 
     /// The next rows of a range.
-    pub async fn page(&self, range: &KeyRange, rows_max: usize) -> Result<Vec<Row>, Fault> {
+    pub async fn page(
+        &self,
+        range: &KeyRange,
+        rows_max: usize,
+    ) -> Result<Vec<Row>, StatementError> {
         let (first, last) = heads(range);
         let statements = &self.session.statements;
         let statement = match self.direction {
@@ -97,7 +101,7 @@ impl Scan<'_> {
         run_head: &[u8],
         range: &KeyRange,
         visit: &mut Visitor<'_>,
-    ) -> Result<ControlFlow<()>, Fault> {
+    ) -> Result<ControlFlow<()>, StatementError> {
         let statements = &self.session.statements;
         let statement = match self.direction {
             Direction::Forward => &statements.run_forward,

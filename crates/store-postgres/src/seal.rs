@@ -9,10 +9,10 @@ use std::sync::Arc;
 use tokio_postgres::Error as PgError;
 use zenobe_store::Result;
 
-use crate::fault::Fault;
 use crate::keys::{Digest, head, whole};
 use crate::pool::{Pool, Purpose};
 use crate::sql::Session;
+use crate::statement_error::StatementError;
 
 /// Its name is in the message that a node gets.
 const REFUSE: &str =
@@ -25,7 +25,7 @@ pub async fn seal(pool: &Arc<Pool>, key: &[u8], value: Option<&[u8]>) -> Result<
     let mut lease = pool.session(Purpose::Write).await?;
     lease.begin_write();
     let sealed = transact(lease.session(), key, value).await;
-    sealed.map_err(|error| Fault::from(error).into_error())?;
+    sealed.map_err(|error| StatementError::from(error).into_error())?;
     lease.ended();
     Ok(())
 }

@@ -108,6 +108,14 @@ statements! {
              SELECT kv.rev FROM unnest($1, $2, $3) AS e(h, d, rev) CROSS JOIN LATERAL (
                  SELECT rev FROM zenobe_kv
                  WHERE h = e.h AND d = e.d AND s = 0 AND rev = e.rev FOR SHARE) AS kv) AS locked";
+    // Validates and puts at once. A row that is gone is inserted with the revision that it should have had, and not counted.
+    replace(BYTEA_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, INT8_ARRAY, INT8, INT8):
+        "WITH replaced AS (
+             INSERT INTO zenobe_kv AS kv (h, d, s, k, v, rev)
+             SELECT e.h, e.d, 0, e.k, e.v, e.rev FROM unnest($1, $2, $3, $4, $5) AS e(h, d, k, v, rev)
+             ON CONFLICT (h, d, s) DO UPDATE SET v = excluded.v, rev = $6 WHERE kv.rev = excluded.rev
+             RETURNING kv.rev)
+         SELECT 1 / (CASE WHEN count(*) = $7 THEN 1 ELSE 0 END) FROM replaced WHERE rev = $6";
     claim(BYTEA_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, INT8):
         "INSERT INTO zenobe_kv (h, d, s, k, v, rev)
          SELECT e.h, e.d, 0, e.k, e.v, $5 FROM unnest($1, $2, $3, $4) AS e(h, d, k, v)";

@@ -21,9 +21,9 @@ use tokio::time::sleep;
 use zenobe_store::{Direction, Error, Key, KeyRange, Reader, Replica, Result, Value, Visitor};
 
 use crate::connect::Hosts;
-use crate::fault::Fault;
 use crate::options::Options;
 use crate::pool::Pool;
+use crate::statement_error::StatementError;
 use crate::tls::Connector;
 use crate::url::Target;
 use crate::{OwnedRuntime, gather, read, view};
@@ -198,13 +198,13 @@ async fn prove(standbys: Weak<Standbys>, standby: Weak<Standby>) {
 
 async fn position(pool: &Arc<Pool>, query: &str) -> Result<i64> {
     let session = pool.reader().await?;
-    let row = pool.in_time(session.client.query_one(query, &[])).await.map_err(|fault| {
-        if matches!(fault, Fault::Lost(_)) {
+    let row = pool.in_time(session.client.query_one(query, &[])).await.map_err(|error| {
+        if matches!(error, StatementError::Lost(_)) {
             pool.discard_reader(&session);
         }
-        fault.into_error()
+        error.into_error()
     })?;
-    row.try_get(0).map_err(|error| Fault::from(error).into_error())
+    row.try_get(0).map_err(|error| StatementError::from(error).into_error())
 }
 
 /// A standby that was near enough when it was chosen.
@@ -236,7 +236,7 @@ fn covered<T>(pool: &Pool, connections: u64, read: Result<T>) -> Result<T> {
 impl Replica for OnStandby {
     fn snapshot(&self) -> Arc<dyn Reader> {
         let pool = Arc::clone(self.pool());
-        Arc::new(Snapshot {
+        Arc::new(StandbySnapshot {
             snapshot: view::Snapshot::new(Arc::clone(&pool), self.view_age_max, None),
             pool,
             connections: self.connections,
@@ -280,14 +280,14 @@ impl Reader for OnStandby {
 }
 
 /// One state of a standby.
-struct Snapshot {
+struct StandbySnapshot {
     snapshot: view::Snapshot,
     pool: Arc<Pool>,
     connections: u64,
     _runtime: Arc<OwnedRuntime>,
 }
 
-impl Reader for Snapshot {
+impl Reader for StandbySnapshot {
     fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Value>>> {
         async move { covered(&self.pool, self.connections, self.snapshot.get(key).await) }.boxed()
     }

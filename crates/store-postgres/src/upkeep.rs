@@ -8,6 +8,7 @@ use zenobe_store::Result;
 
 use crate::dialect::Dialect;
 use crate::pool::Pool;
+use crate::statement_error::StatementError;
 
 const PERIOD: Duration = Duration::from_secs(30);
 /// Nodes ask for an outcome within a minute of the commit, or never.
@@ -42,7 +43,7 @@ async fn collect(pool: &Arc<Pool>) -> Result<()> {
     let session = pool.reader().await?;
     let collect = &session.statements.collect_commits;
     let collected = session.client.execute(collect, &[&COMMIT_AGE_MAX_SECONDS]).await;
-    collected.map(drop).map_err(|error| crate::fault::Fault::from(error).into_error())
+    collected.map(drop).map_err(|error| StatementError::from(error).into_error())
 }
 
 async fn measure(pool: &Arc<Pool>, size_bytes: &AtomicU64) -> Result<()> {
@@ -52,7 +53,7 @@ async fn measure(pool: &Arc<Pool>, size_bytes: &AtomicU64) -> Result<()> {
     }
     let query = "SELECT pg_total_relation_size('zenobe_kv')";
     let row = session.client.query_one(query, &[]).await;
-    let row = row.map_err(|error| crate::fault::Fault::from(error).into_error())?;
+    let row = row.map_err(|error| StatementError::from(error).into_error())?;
     size_bytes.store(row.get::<_, i64>(0) as u64, Ordering::Relaxed);
     Ok(())
 }

@@ -34,7 +34,7 @@ impl Target {
         let (rest, own) = take_own_parameters(url);
         let mut config: Config = rest.parse().map_err(|error: tokio_postgres::Error| {
             // The error's text contains the name of the parameter, never the password.
-            refuse(format!("the URL is invalid: {}", crate::fault::text(&error)))
+            refuse(format!("the URL is invalid: {}", crate::statement_error::text(&error)))
         })?;
         if config.get_hosts().is_empty() {
             return Err(refuse("the URL names no host".to_owned()));

@@ -10,11 +10,11 @@ use parking_lot::Mutex;
 use tokio_postgres::Error as PgError;
 use zenobe_store::{Direction, Error, Key, KeyRange, Reader, Result, Value, Visitor};
 
-use crate::fault::Fault;
 use crate::pool::{Pool, PooledConnection, Purpose};
 use crate::read::{get_row, get_rows, values};
 use crate::scan::{FIRST_PAGE_ROWS, Scan, holds};
 use crate::sql::Session;
+use crate::statement_error::StatementError;
 
 /// Scans with a higher limit run in a transaction from the start.
 const SINGLE_STATEMENT_ENTRIES_MAX: usize = 1000;
@@ -49,29 +49,29 @@ pub async fn scan(
     let patience = pool.patience();
     loop {
         let scanned = scan_once(pool, states, &range, direction, entries_max, &mut counted, keys);
-        let fault = match scanned.await {
+        let error = match scanned.await {
             Ok(values) => return Ok(values),
             Err(ScanError::Store(error)) => return Err(error),
-            Err(ScanError::Fault(fault)) => fault,
+            Err(ScanError::Statement(error)) => error,
         };
-        match fault {
+        match error {
             // The visitor has seen entries, and the rest would be from another state.
-            Fault::Lost(detail) if !has_visited.load(Ordering::Relaxed) => {
+            StatementError::Lost(detail) if !has_visited.load(Ordering::Relaxed) => {
                 patience.bear_loss(detail)?;
             }
-            fault => return Err(fault.into_error()),
+            error => return Err(error.into_error()),
         }
     }
 }
 
 enum ScanError {
-    Fault(Fault),
+    Statement(StatementError),
     Store(Error),
 }
 
-impl From<Fault> for ScanError {
-    fn from(fault: Fault) -> ScanError {
-        ScanError::Fault(fault)
+impl From<StatementError> for ScanError {
+    fn from(error: StatementError) -> ScanError {
+        ScanError::Statement(error)
     }
 }
 
@@ -93,7 +93,7 @@ async fn scan_once(
     if range.is_empty() || entries_max == Some(0) {
         let session = pool.reader().await?;
         let reads = pool.in_time(get_rows(&session, keys)).await;
-        return Ok(values(reads.inspect_err(|fault| discard(pool, &session, fault))?));
+        return Ok(values(reads.inspect_err(|error| discard(pool, &session, error))?));
     }
     // A single statement reads one state, so it suffices if one page holds everything.
     if states == States::Rising
@@ -104,7 +104,7 @@ async fn scan_once(
         let scan = Scan { pool, session: &session, direction };
         let rows_max = entries + 1;
         let read = try_join(scan.page(range, rows_max), pool.in_time(get_rows(&session, keys)));
-        let read = read.await.inspect_err(|fault| discard(pool, &session, fault));
+        let read = read.await.inspect_err(|error| discard(pool, &session, error));
         let (page, reads) = read?;
         if holds(&page, rows_max, entries) {
             scan.run(range.clone(), page, rows_max, visit).await?;
@@ -117,8 +117,8 @@ async fn scan_once(
     Ok(read?)
 }
 
-fn discard(pool: &Pool, session: &Arc<Session>, fault: &Fault) {
-    if matches!(fault, Fault::Lost(_)) {
+fn discard(pool: &Pool, session: &Arc<Session>, error: &StatementError) {
+    if matches!(error, StatementError::Lost(_)) {
         pool.discard_reader(session);
     }
 }
@@ -132,7 +132,7 @@ async fn scan_view(
     rows_max: usize,
     visit: &mut Visitor<'_>,
     keys: &[Key],
-) -> Result<Vec<Option<Value>>, Fault> {
+) -> Result<Vec<Option<Value>>, StatementError> {
     let session = connection.session();
     let scan = Scan { pool, session, direction };
     let read = async {
@@ -141,8 +141,8 @@ async fn scan_view(
         scan.run(range.clone(), page, rows_max, visit).await?;
         Ok(values(reads))
     };
-    read.await.inspect_err(|fault| {
-        if matches!(fault, Fault::Lost(_)) {
+    read.await.inspect_err(|error| {
+        if matches!(error, StatementError::Lost(_)) {
             connection.discard();
         }
     })
@@ -211,11 +211,11 @@ impl Snapshot {
         answer: impl Future<Output = Result<T, PgError>>,
     ) -> Result<T> {
         let answered = self.pool.in_time(answer).await;
-        answered.map_err(|fault| {
-            if matches!(fault, Fault::Lost(_)) {
+        answered.map_err(|error| {
+            if matches!(error, StatementError::Lost(_)) {
                 connection.discard();
             }
-            fault.into_error()
+            error.into_error()
         })
     }
 }
@@ -263,7 +263,7 @@ impl Reader for Snapshot {
             });
             let visit = &mut counted;
             let read = scan_view(&self.pool, &connection, &range, direction, rows_max, visit, keys);
-            read.await.map_err(Fault::into_error)
+            read.await.map_err(StatementError::into_error)
         }
         .boxed()
     }

@@ -460,7 +460,7 @@ pub struct Statistics {
     /// The number of commit groups written since the store was opened, and of the batches in them.
     pub commit_groups: u64,
     pub commit_batches: u64,
-    /// Why the store rejects writes, if it does.
+    /// Why the store refuses writes, if it does.
     pub write_failure: Option<String>,
 }
 
@@ -498,7 +498,7 @@ pub enum Error {
     #[error("stored data is corrupt: {detail}")]
     Corrupt { detail: String },
     #[error("the store refuses writes because of an earlier failure: {detail}")]
-    WritesDisabled { detail: String },
+    WritesRefused { detail: String },
     #[error("the store is closed")]
     Closed,
     #[error("this store cannot do that: {detail}")]

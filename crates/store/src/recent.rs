@@ -52,7 +52,7 @@ impl RecentStates {
         let past = self.past.lock();
         let position = past.partition_point(|past| past.until_ms <= at_ms);
         let found = past.get(position)?;
-        Some(Arc::new(RememberedState(found.state.clone())))
+        Some(Arc::new(FrozenReplica(found.state.clone())))
     }
 
     /// How many states are remembered.
@@ -102,15 +102,16 @@ impl Layer for RecentStates {
     }
 }
 
-struct RememberedState(Arc<dyn Reader>);
+/// A replica that shows one state.
+pub struct FrozenReplica(pub Arc<dyn Reader>);
 
-impl Replica for RememberedState {
+impl Replica for FrozenReplica {
     fn snapshot(&self) -> Arc<dyn Reader> {
         self.0.clone()
     }
 }
 
-impl Reader for RememberedState {
+impl Reader for FrozenReplica {
     fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Value>>> {
         self.0.get(key)
     }

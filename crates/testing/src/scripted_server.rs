@@ -13,6 +13,7 @@ use crate::connection::{find_header, read_body, read_headers, read_line};
 pub struct ScriptedRequest {
     /// How many requests came before it, over all connections.
     pub number: usize,
+    pub path: String,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
@@ -94,11 +95,12 @@ fn serve(
 ) -> io::Result<()> {
     let mut stream = BufReader::new(stream);
     loop {
-        let _request_line = read_line(&mut stream)?;
+        let request_line = read_line(&mut stream)?;
+        let path = request_line.split(' ').nth(1).unwrap_or_default().to_owned();
         let headers = read_headers(&mut stream)?;
         let body = read_body(&mut stream, &headers)?.unwrap_or_default();
         let number = count.fetch_add(1, Ordering::SeqCst);
-        match script(&ScriptedRequest { number, headers, body }) {
+        match script(&ScriptedRequest { number, path, headers, body }) {
             ScriptedReply::Send(bytes) => stream.get_mut().write_all(&bytes)?,
             ScriptedReply::SendAndClose(bytes) => return stream.get_mut().write_all(&bytes),
             ScriptedReply::Close => return Ok(()),

@@ -4,10 +4,11 @@ use std::io::{self, Read, Write};
 
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
+use flate2::{Compress, Crc, FlushCompress};
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-use crate::fault::{Fault, ReadError};
+use crate::read_error::{ContentError, ReadError};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
@@ -19,7 +20,7 @@ pub enum Compression {
 impl Compression {
     /// The bytes that a reader's bytes decompress to.
     ///
-    /// Faults of the compressed data have the kind `InvalidData` or `UnexpectedEof`; the reader's
+    /// Errors of the compressed data have the kind `InvalidData` or `UnexpectedEof`; the reader's
     /// own errors keep theirs.
     pub fn decoder<'a>(self, reader: impl Read + Send + 'a) -> Box<dyn Read + Send + 'a> {
         match self {
@@ -30,19 +31,109 @@ impl Compression {
     }
 }
 
+/// Exports take most of their time to compress.
+const LEVEL: flate2::Compression = flate2::Compression::new(1);
+
 /// A gzip file being written.
 pub type Gzip<W> = GzEncoder<W>;
 
 /// Begins a gzip file, which will have one member.
 pub fn gzip<W: Write>(writer: W) -> Gzip<W> {
-    GzEncoder::new(writer, flate2::Compression::fast())
+    GzEncoder::new(writer, LEVEL)
+}
+
+/// A part of a gzip file. It is compressed without the parts before it, so several threads can compress a file; behind one
+/// another, as [`GzipParts`], they are a file with one member.
+pub struct GzipPart {
+    deflated: Vec<u8>,
+    checksum: Crc,
+}
+
+/// A part that is being compressed.
+pub struct GzipPartWriter {
+    compressor: Compress,
+    deflated: Vec<u8>,
+    checksum: Crc,
+}
+
+/// The parts of a gzip file so far.
+pub struct GzipParts {
+    bytes: Vec<u8>,
+    checksum: Crc,
+}
+
+/// How much space a compressor gets at a time.
+const SPARE_BYTES: usize = 64 << 10;
+
+/// The format, deflate, no name and no time, compressed fast, by an unknown system.
+const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255];
+/// A last block without content.
+const DEFLATE_END: [u8; 2] = [0x03, 0x00];
+
+impl Default for GzipPartWriter {
+    fn default() -> GzipPartWriter {
+        let compressor = Compress::new(LEVEL, false);
+        GzipPartWriter { compressor, deflated: Vec::new(), checksum: Crc::new() }
+    }
+}
+
+impl GzipPartWriter {
+    pub fn write(&mut self, bytes: &[u8]) {
+        self.checksum.update(bytes);
+        self.deflate(bytes, FlushCompress::None);
+    }
+
+    pub fn end(mut self) -> GzipPart {
+        // This ends the last block on a whole byte, and does not mark it as the last.
+        self.deflate(&[], FlushCompress::Sync);
+        GzipPart { deflated: self.deflated, checksum: self.checksum }
+    }
+
+    fn deflate(&mut self, mut bytes: &[u8], flush: FlushCompress) {
+        loop {
+            self.deflated.reserve(SPARE_BYTES);
+            let before = self.compressor.total_in();
+            let status = self.compressor.compress_vec(bytes, &mut self.deflated, flush);
+            status.expect("a compressor takes everything");
+            bytes = &bytes[(self.compressor.total_in() - before) as usize..];
+            // Otherwise there may be more to write than there was space for.
+            if bytes.is_empty() && self.deflated.len() < self.deflated.capacity() {
+                return;
+            }
+        }
+    }
+}
+
+impl Default for GzipParts {
+    fn default() -> GzipParts {
+        GzipParts { bytes: GZIP_HEADER.to_vec(), checksum: Crc::new() }
+    }
+}
+
+impl GzipParts {
+    pub fn add(&mut self, part: &GzipPart) {
+        self.bytes.extend_from_slice(&part.deflated);
+        self.checksum.combine(&part.checksum);
+    }
+
+    /// How large the file is so far.
+    pub fn size_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub fn finish(mut self) -> Vec<u8> {
+        self.bytes.extend_from_slice(&DEFLATE_END);
+        self.bytes.extend_from_slice(&self.checksum.sum().to_le_bytes());
+        self.bytes.extend_from_slice(&self.checksum.amount().to_le_bytes());
+        self.bytes
+    }
 }
 
 /// What an error while reading means: whether the content is damaged or did not arrive.
 pub(crate) fn read_error(error: io::Error) -> ReadError {
     match error.kind() {
         io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
-            ReadError::File(Fault::Compression(error.to_string()))
+            ReadError::File(ContentError::Compression(error.to_string()))
         }
         _ => ReadError::Io(error),
     }
@@ -149,7 +240,7 @@ impl<R: Read> Tracked<R> {
         Ok(self.peeked.is_none())
     }
 
-    /// The reader's failure if it had one, as it was, or else a fault of the data.
+    /// The reader's failure if it had one, as it was, or else an error of the data.
     fn failure_or(&mut self, error: &dyn std::error::Error) -> io::Error {
         self.failure.take().unwrap_or_else(|| invalid(&error.to_string()))
     }
@@ -217,6 +308,50 @@ mod tests {
     }
 
     #[test]
+    fn parts_are_one_file_with_one_member() {
+        let text = text();
+        let mut file = GzipParts::default();
+        for part in [&text[..70_000], b"", &text[70_000..]] {
+            let mut writer = GzipPartWriter::default();
+            part.chunks(9_000).for_each(|bytes| writer.write(bytes));
+            file.add(&writer.end());
+        }
+        let file = file.finish();
+        assert!(file.len() < text.len() / 2);
+        assert_eq!(only_member(&file), text);
+        assert_eq!(decode(Compression::Gzip, &GzipParts::default().finish()).unwrap(), b"");
+    }
+
+    /// Reads one member, and compares its checksum and its length.
+    fn only_member(file: &[u8]) -> Vec<u8> {
+        let mut decoded = Vec::new();
+        flate2::read::GzDecoder::new(file).read_to_end(&mut decoded).unwrap();
+        decoded
+    }
+
+    /// What does not compress needs more space than it takes itself.
+    #[test]
+    fn parts_hold_noise_of_any_length() {
+        let mut state = 1_u64;
+        let mut noise = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 56) as u8
+        };
+        let noise: Vec<u8> = (0..3_000_000).map(|_| noise()).collect();
+        let mut file = GzipParts::default();
+        let mut rest = &noise[..];
+        for length in [1, 65_535, 65_536, 65_537, 131_072, 400_003, 1_048_576] {
+            let (part, behind) = rest.split_at(length);
+            let mut writer = GzipPartWriter::default();
+            part.chunks(390_000).for_each(|bytes| writer.write(bytes));
+            file.add(&writer.end());
+            rest = behind;
+        }
+        let length = noise.len() - rest.len();
+        assert!(only_member(&file.finish()) == noise[..length]);
+    }
+
+    #[test]
     fn damage_is_found() {
         let text = text();
         for (compression, whole) in
@@ -247,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_of_the_reader_are_not_faults_of_the_data() {
+    fn failures_of_the_reader_are_not_errors_of_the_data() {
         for compression in [Compression::None, Compression::Gzip, Compression::Zstd] {
             let start = match compression {
                 Compression::None => text(),

@@ -11,8 +11,8 @@ use zenobe_value::{AttributeType, AttributeValue, Attributes, Number};
 
 use crate::Record;
 use crate::compression::read_error;
-use crate::fault::{Fault, ReadError};
 use crate::ion::shortened;
+use crate::read_error::{ContentError, ReadError};
 use crate::source::RECORD_SIZE_BYTES_MAX;
 
 /// The delimiters that ImportTable allows, by its names.
@@ -91,23 +91,23 @@ impl<R: Read> CsvReader<R> {
             let text = error.to_string();
             match error.into_kind() {
                 ErrorKind::Io(_) if self.reader.get_ref().left == 0 => {
-                    ReadError::File(Fault::TooLong { limit: RECORD_SIZE_BYTES_MAX })
+                    ReadError::File(ContentError::TooLong { limit: RECORD_SIZE_BYTES_MAX })
                 }
                 ErrorKind::Io(error) => read_error(error),
-                _ => ReadError::File(Fault::Csv(text)),
+                _ => ReadError::File(ContentError::Csv(text)),
             }
         })
     }
 }
 
-fn header(record: &StringRecord) -> Result<Vec<String>, Fault> {
+fn header(record: &StringRecord) -> Result<Vec<String>, ContentError> {
     let mut names: Vec<String> = record.iter().map(str::to_owned).collect();
     if let Some(first) = names.first_mut() {
         *first = first.trim_start_matches('\u{feff}').to_owned();
     }
     let distinct: BTreeSet<&str> = names.iter().map(String::as_str).collect();
     if distinct.len() < names.len() || distinct.contains("") {
-        return Err(Fault::Header(shortened(&names.join(","))));
+        return Err(ContentError::Header(shortened(&names.join(","))));
     }
     Ok(names)
 }
@@ -116,9 +116,9 @@ fn item(
     header: &[String],
     record: &StringRecord,
     types: &BTreeMap<String, AttributeType>,
-) -> Result<Attributes, Fault> {
+) -> Result<Attributes, ContentError> {
     if record.len() != header.len() {
-        return Err(Fault::Columns { actual: record.len(), expected: header.len() });
+        return Err(ContentError::Columns { actual: record.len(), expected: header.len() });
     }
     let fields = header.iter().zip(record).filter(|(_, field)| !field.is_empty());
     fields.map(|(name, field)| Ok((name.clone(), value(name, field, types)?))).collect()
@@ -128,15 +128,15 @@ fn value(
     name: &str,
     field: &str,
     types: &BTreeMap<String, AttributeType>,
-) -> Result<AttributeValue, Fault> {
+) -> Result<AttributeValue, ContentError> {
     match types.get(name) {
         Some(AttributeType::N) => Number::parse(field)
             .map(AttributeValue::N)
-            .map_err(|error| Fault::Number { text: shortened(field), error }),
+            .map_err(|error| ContentError::Number { text: shortened(field), error }),
         Some(AttributeType::B) => STANDARD
             .decode(field)
             .map(AttributeValue::B)
-            .map_err(|_| Fault::Base64 { attribute: name.to_owned() }),
+            .map_err(|_| ContentError::Base64 { attribute: name.to_owned() }),
         _ => Ok(AttributeValue::S(field.to_owned())),
     }
 }
@@ -149,7 +149,7 @@ mod tests {
     fn a_quote_that_is_never_closed_takes_bounded_memory() {
         let endless = "pk\n\"".as_bytes().chain(io::repeat(b'x'));
         let error = CsvReader::new(endless, CsvOptions::default()).next_record().unwrap_err();
-        assert!(matches!(error, ReadError::File(Fault::TooLong { .. })), "{error}");
+        assert!(matches!(error, ReadError::File(ContentError::TooLong { .. })), "{error}");
     }
 
     fn read(text: &str, options: CsvOptions) -> Vec<Result<Attributes, String>> {
@@ -189,10 +189,10 @@ mod tests {
         ]);
         assert_eq!(records[0], Ok(first));
         assert_eq!(records[1].as_ref().unwrap().len(), 2, "empty fields are no attributes");
-        let faults: Vec<&str> =
+        let errors: Vec<&str> =
             records[2..].iter().map(|record| record.as_ref().unwrap_err().as_str()).collect();
         assert_eq!(
-            faults,
+            errors,
             [
                 "`x` is not a DynamoDB number: the text is not a number",
                 "attribute sk is not base64",

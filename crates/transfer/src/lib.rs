@@ -2,7 +2,7 @@
 //! stores that hold these files.
 //!
 //! This crate knows values and bytes. It knows no table, no key schema and no request. What a file
-//! holds, it yields item by item as [`Record`]s; what is wrong with it, as typed [`Fault`]s.
+//! holds, it yields item by item as [`Record`]s; what is wrong with it, as typed [`ContentError`]s.
 //!
 //! * [`ion`]: Amazon Ion, text and binary in, text out.
 //! * [`csv`]: CSV by the rules of ImportTable.
@@ -19,13 +19,13 @@ pub mod anonymise;
 pub mod compression;
 pub mod csv;
 mod csv_write;
-mod fault;
 pub mod ion;
 pub mod lines;
 pub mod manifest;
 pub mod objects;
 pub mod parquet;
 mod plain_json;
+mod read_error;
 mod source;
 pub mod sqlite;
 
@@ -33,7 +33,7 @@ use zenobe_value::Attributes;
 
 pub use compression::Compression;
 pub use csv_write::CsvWriter;
-pub use fault::{Fault, ReadError};
+pub use read_error::{ContentError, ReadError};
 
 /// What one line, or one value, of a file holds.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use crate::compression::read_error;
-use crate::fault::{Fault, ReadError};
+use crate::read_error::{ContentError, ReadError};
 use crate::source::{RECORD_SIZE_BYTES_MAX, Source};
 
 /// Reads the lines of a file, without those that hold only white space.
@@ -32,7 +32,9 @@ impl<R: Read> Lines<R> {
                 Some(position) => searched + position + 1,
                 None if self.source.is_at_end() => window.len(),
                 None if window.len() > RECORD_SIZE_BYTES_MAX => {
-                    return Err(ReadError::File(Fault::TooLong { limit: RECORD_SIZE_BYTES_MAX }));
+                    return Err(ReadError::File(ContentError::TooLong {
+                        limit: RECORD_SIZE_BYTES_MAX,
+                    }));
                 }
                 None => {
                     searched = window.len();
@@ -79,6 +81,6 @@ mod tests {
     fn the_length_of_a_line_is_bounded() {
         let mut lines = Lines::new(std::io::repeat(b'x'));
         let error = lines.next_line().unwrap_err();
-        assert!(matches!(error, ReadError::File(Fault::TooLong { .. })), "{error}");
+        assert!(matches!(error, ReadError::File(ContentError::TooLong { .. })), "{error}");
     }
 }

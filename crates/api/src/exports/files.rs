@@ -1,15 +1,11 @@
-//! Renders the records of an export into compressed data files, on a thread of its own: that takes most of an export's time, and
-//! other background work needs the thread that reads.
-
-use std::io::Write;
+//! Renders the records of an export into compressed data files. That takes most of an export's time, so steps are rendered on
+//! several threads at once, each to a part of the file.
 
 use bytes::Bytes;
-use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::sync::oneshot;
 use zenobe_engine::export::{ExportRecords, ExportStep};
 use zenobe_engine::history::ItemChange;
 use zenobe_expression::{Condition, Projection};
-use zenobe_transfer::compression::{Gzip, gzip};
+use zenobe_transfer::compression::{GzipPart, GzipPartWriter, GzipParts};
 use zenobe_transfer::{Format, ion};
 use zenobe_value::{EncodedItem, ItemRef};
 
@@ -18,7 +14,7 @@ use crate::json::lines::{append_change_line, append_line};
 
 /// When a data file is large enough, compressed. One is in memory while it is filled, and one while it is stored.
 const FILE_SIZE_BYTES: usize = 16 << 20;
-/// How much is rendered before it is compressed.
+/// How much is rendered before it is compressed. It fits into a processor's cache.
 const TEXT_SIZE_BYTES: usize = 64 << 10;
 
 /// How to write records.
@@ -31,6 +27,15 @@ pub(super) struct Rendering {
     pub(super) projection: Option<Projection>,
 }
 
+/// A step of an export, as a part of a data file.
+pub(super) struct Part {
+    compressed: GzipPart,
+    items: u64,
+    size_bytes: u64,
+    /// Where the next step goes on; `None` if this is the last one.
+    pub(super) position: Option<Vec<u8>>,
+}
+
 /// A whole data file.
 pub(super) struct DataFile {
     pub(super) bytes: Bytes,
@@ -41,71 +46,38 @@ pub(super) struct DataFile {
     pub(super) position: Option<Vec<u8>>,
 }
 
-/// A step to render, and whom to tell when it is done.
-pub(super) type Order = (ExportStep, oneshot::Sender<()>);
-
-/// Starts the thread. It ends with the last step, or when nobody sends steps or takes files any more.
-pub(super) fn start(rendering: Rendering) -> (Sender<Order>, Receiver<DataFile>) {
-    let (orders, incoming) = channel(1);
-    let (outgoing, files) = channel(1);
-    tokio::task::spawn_blocking(move || work(&rendering, incoming, &outgoing));
-    (orders, files)
-}
-
-fn work(rendering: &Rendering, mut orders: Receiver<Order>, files: &Sender<DataFile>) {
-    let mut file = OpenFile::new();
-    while let Some((step, done)) = orders.blocking_recv() {
-        file.add(rendering, &step.records);
-        // Nobody waits if the export has been interrupted.
-        let _ = done.send(());
-        let is_last = step.position.is_none();
-        if is_last || file.is_full() {
-            let full = std::mem::replace(&mut file, OpenFile::new());
-            if files.blocking_send(full.close(step.position)).is_err() || is_last {
-                return;
-            }
-        }
-    }
-}
-
-struct OpenFile {
-    compressed: Gzip<Vec<u8>>,
-    text: Vec<u8>,
+/// A data file that is not full yet.
+#[derive(Default)]
+pub(super) struct OpenFile {
+    compressed: GzipParts,
     items: u64,
     size_bytes: u64,
 }
 
 impl OpenFile {
-    fn new() -> OpenFile {
-        let text = Vec::with_capacity(2 * TEXT_SIZE_BYTES);
-        OpenFile { compressed: gzip(Vec::new()), text, items: 0, size_bytes: 0 }
+    pub(super) fn add(&mut self, part: &Part) {
+        self.compressed.add(&part.compressed);
+        self.items += part.items;
+        self.size_bytes += part.size_bytes;
     }
 
-    fn is_full(&self) -> bool {
-        self.compressed.get_ref().len() >= FILE_SIZE_BYTES
+    pub(super) fn is_full(&self) -> bool {
+        self.compressed.size_bytes() >= FILE_SIZE_BYTES
     }
 
-    fn add(&mut self, rendering: &Rendering, records: &ExportRecords) {
-        match records {
-            ExportRecords::Items(items) => {
-                for item in items.iter() {
-                    self.size_bytes += item.size_bytes() as u64;
-                    self.items += u64::from(rendering.append_item(&mut self.text, item));
-                    self.compress_if_full();
-                }
-            }
-            ExportRecords::Changes(changes) => {
-                for change in changes {
-                    let images = [&change.old, &change.new].into_iter().flatten();
-                    let sizes = images.map(|image| image.as_item().size_bytes() as u64);
-                    self.size_bytes += sizes.sum::<u64>();
-                    self.items += u64::from(rendering.append_change(&mut self.text, change));
-                    self.compress_if_full();
-                }
-            }
-        }
+    pub(super) fn close(self, position: Option<Vec<u8>>) -> DataFile {
+        let bytes = self.compressed.finish().into();
+        DataFile { bytes, items: self.items, size_bytes: self.size_bytes, position }
     }
+}
 
+/// Text on its way into a part.
+struct TextWriter {
+    compressed: GzipPartWriter,
+    text: Vec<u8>,
+}
+
+impl TextWriter {
     fn compress_if_full(&mut self) {
         if self.text.len() >= TEXT_SIZE_BYTES {
             self.compress();
@@ -113,18 +85,40 @@ impl OpenFile {
     }
 
     fn compress(&mut self) {
-        self.compressed.write_all(&self.text).expect("memory takes everything");
+        self.compressed.write(&self.text);
         self.text.clear();
-    }
-
-    fn close(mut self, position: Option<Vec<u8>>) -> DataFile {
-        self.compress();
-        let bytes = self.compressed.finish().expect("memory takes everything").into();
-        DataFile { bytes, items: self.items, size_bytes: self.size_bytes, position }
     }
 }
 
 impl Rendering {
+    /// Renders and compresses a step. This may take milliseconds, so it is for a thread that may block.
+    pub(super) fn render(&self, step: ExportStep) -> Part {
+        let text = Vec::with_capacity(2 * TEXT_SIZE_BYTES);
+        let mut writer = TextWriter { compressed: GzipPartWriter::default(), text };
+        let (mut items, mut size_bytes) = (0, 0);
+        match &step.records {
+            ExportRecords::Items(records) => {
+                for item in records.iter() {
+                    size_bytes += item.size_bytes() as u64;
+                    items += u64::from(self.append_item(&mut writer.text, item));
+                    writer.compress_if_full();
+                }
+            }
+            ExportRecords::Changes(changes) => {
+                for change in changes {
+                    let images = [&change.old, &change.new].into_iter().flatten();
+                    let sizes = images.map(|image| image.as_item().size_bytes() as u64);
+                    size_bytes += sizes.sum::<u64>();
+                    items += u64::from(self.append_change(&mut writer.text, change));
+                    writer.compress_if_full();
+                }
+            }
+        }
+        writer.compress();
+        let compressed = writer.compressed.end();
+        Part { compressed, items, size_bytes, position: step.position }
+    }
+
     fn is_exported(&self, item: ItemRef<'_>) -> bool {
         self.filter.as_ref().is_none_or(|filter| filter.evaluate(Some(item)))
     }

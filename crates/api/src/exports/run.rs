@@ -4,10 +4,12 @@
 //! and where the next one begins. So an attempt that was interrupted is continued with the next file, and a file that was
 //! stored but not noted is stored again under the same key. Whoever finds `manifest-summary.json` finds everything.
 
+use std::sync::Arc;
+
 use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, try_join};
-use tokio::sync::mpsc::{Receiver, Sender};
-use tokio::sync::oneshot;
+use futures_util::future::{BoxFuture, try_join, try_join_all};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::task::spawn_blocking;
 use xxhash_rust::xxh3::xxh3_128;
 use zenobe_engine::Engine;
 use zenobe_engine::clock::iso8601;
@@ -17,13 +19,16 @@ use zenobe_engine::jobs::{FailedTable, Job, JobHandler};
 use zenobe_transfer::manifest::{self, Layout, Summary, Window};
 use zenobe_transfer::objects::{Bucket, Encryption, ObjectStoreOptions};
 
-use super::files::{self, DataFile, Order, Rendering};
+use super::files::{DataFile, OpenFile, Part, Rendering};
 use super::progress::WrittenFile;
 use super::{
     Bound, EXPORT_VIEW, ExportParameters, ExportProgress, ExportView, KIND, SSE_ALGORITHM,
     SseAlgorithm, arn_of_table, billed_size_bytes, export_arn,
 };
 use crate::object_jobs::{Stop, Verdict, judge};
+
+/// How many steps are rendered at the same time. It bounds the memory that they take, and the processors that they keep busy.
+const STEPS_PER_TURN: usize = 4;
 
 /// Does the jobs of ExportTableToPointInTime.
 pub struct Exporter {
@@ -110,8 +115,14 @@ impl Export<'_> {
             filter,
             projection,
         };
-        let (orders, files) = files::start(rendering);
-        let reading = read(self.engine, &parameters.source, self.progress.position.clone(), orders);
+        let source = Source {
+            engine: self.engine,
+            source: &parameters.source,
+            rendering: Arc::new(rendering),
+        };
+        // One file is stored while the next one is filled.
+        let (full, files) = channel(1);
+        let reading = source.read(self.progress.position.clone(), full);
         try_join(reading, self.store(destination, files)).await?;
         Ok(())
     }
@@ -137,7 +148,7 @@ impl Export<'_> {
         match self.progress.is_written {
             true => Ok(()),
             false => {
-                let detail = "the thread that writes the files of an export is gone".to_owned();
+                let detail = "the files of an export ended before the table".to_owned();
                 Err(Error::Unavailable { detail }.into())
             }
         }
@@ -241,26 +252,58 @@ impl Destination<'_> {
     }
 }
 
-/// Reads step after step. A step counts as taking as long as it takes to read and to render, and the export rests accordingly.
-async fn read(
-    engine: &Engine,
-    source: &ExportSource,
-    mut position: Option<Vec<u8>>,
-    orders: Sender<Order>,
-) -> Result<(), Stop> {
-    loop {
-        let step = async {
-            let step = engine.read_export(source, position.as_deref()).await?.ok_or_else(gone)?;
-            let next = step.position.clone();
-            let (done, rendered) = oneshot::channel();
-            let sent = orders.send((step, done)).await.is_ok() && rendered.await.is_ok();
-            Ok::<_, Stop>(next.filter(|_| sent))
-        };
-        // If the writer is gone, whoever waits for its files will tell.
-        match engine.paced(step).await? {
-            Some(next) => position = Some(next),
-            None => return Ok(()),
+/// What an export reads, and how it is rendered.
+struct Source<'a> {
+    engine: &'a Engine,
+    source: &'a ExportSource,
+    rendering: Arc<Rendering>,
+}
+
+impl Source<'_> {
+    /// Reads turn after turn, and puts what they yield together. A turn counts as taking as long as it takes to read and to render,
+    /// and the export rests accordingly.
+    async fn read(
+        &self,
+        mut position: Option<Vec<u8>>,
+        files: Sender<DataFile>,
+    ) -> Result<(), Stop> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = cores.min(STEPS_PER_TURN) as u32;
+        let mut file = OpenFile::default();
+        loop {
+            for part in self.engine.paced_on(threads, self.turn(position.as_deref())).await? {
+                file.add(&part);
+                let is_last = part.position.is_none();
+                position = part.position;
+                if is_last || file.is_full() {
+                    let full = std::mem::take(&mut file).close(position.clone());
+                    // If nobody takes files any more, whoever did will tell why.
+                    if files.send(full).await.is_err() || is_last {
+                        return Ok(());
+                    }
+                }
+            }
         }
+    }
+
+    /// Reads some steps, and renders each on a thread of its own while the next one is read.
+    async fn turn(&self, position: Option<&[u8]>) -> Result<Vec<Part>, Stop> {
+        let mut position = position.map(<[u8]>::to_vec);
+        let mut rendered = Vec::with_capacity(STEPS_PER_TURN);
+        loop {
+            let read = self.engine.read_export(self.source, position.as_deref()).await?;
+            let step = read.ok_or_else(gone)?;
+            position = step.position.clone();
+            let rendering = Arc::clone(&self.rendering);
+            rendered.push(spawn_blocking(move || rendering.render(step)));
+            if position.is_none() || rendered.len() == STEPS_PER_TURN {
+                break;
+            }
+        }
+        let rendered = try_join_all(rendered).await;
+        let is_gone =
+            |_| Error::Unavailable { detail: "an export could not be rendered".to_owned() };
+        Ok(rendered.map_err(is_gone)?)
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use zenobe_engine::catalog::Table;
 use zenobe_engine::error::{Error, Result};
 use zenobe_engine::jobs::Job;
-use zenobe_engine::{Engine, IndexKeys};
+use zenobe_engine::{Engine, IndexKeyCheck};
 use zenobe_transfer::manifest;
 use zenobe_transfer::objects::{Bucket, Object, ObjectError};
 
@@ -110,7 +110,7 @@ impl Loader<'_> {
     async fn put(&mut self, table: &Arc<Table>, object: &Object, batch: Batch) -> Result<(), Stop> {
         let begin = Instant::now();
         let loading =
-            self.engine.load_items(table, &batch.items, IndexKeys::Checked, self.job.lease());
+            self.engine.load_items(table, &batch.items, IndexKeyCheck::Strict, self.job.lease());
         let errors = self.job.pace(self.engine, loading).await?;
         let mut faults = batch.faults.clone();
         let mut put_size_bytes = 0;

@@ -10,10 +10,10 @@ use zenobe_transfer::csv::{CsvOptions, CsvReader};
 use zenobe_transfer::ion::IonReader;
 use zenobe_transfer::lines::Lines;
 use zenobe_transfer::objects::{ObjectError, ObjectReader};
-use zenobe_transfer::{Compression, Fault, Format, ReadError, Record};
+use zenobe_transfer::{Compression, ContentError, Format, ReadError, Record};
 use zenobe_value::{Attributes, EncodedItem};
 
-use crate::json::lines::{LineFault, has_more_than_item, read_line};
+use crate::json::lines::{LineError, has_more_than_item, read_line};
 use crate::messages::transfer;
 
 const BATCH_RECORDS_MAX: usize = 200;
@@ -166,11 +166,11 @@ impl Records {
         let record = match self {
             Records::Json { lines, takes_only_items } => match lines.next_line() {
                 Ok(Some(line)) if *takes_only_items && has_more_than_item(line) => {
-                    return Err(Unread::Record(Fault::MoreThanItem.to_string()));
+                    return Err(Unread::Record(ContentError::MoreThanItem.to_string()));
                 }
-                Ok(Some(line)) => Ok(Some(read_line(line).map_err(|fault| match fault {
-                    LineFault::NotJson => Unread::Rest(transfer::not_json()),
-                    LineFault::Record(text) => Unread::Record(text),
+                Ok(Some(line)) => Ok(Some(read_line(line).map_err(|error| match error {
+                    LineError::NotJson => Unread::Rest(transfer::not_json()),
+                    LineError::Record(text) => Unread::Record(text),
                 })?)),
                 Ok(None) => Ok(None),
                 Err(error) => Err(error),

@@ -12,7 +12,7 @@ use crate::messages::{serialization, transfer, value};
 
 /// Why a line holds no record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LineFault {
+pub enum LineError {
     /// It is not JSON, so nobody knows what the next one is.
     NotJson,
     /// Its item can't be used, for this reason.
@@ -27,13 +27,13 @@ shape! {
     }
 }
 
-pub fn read_line(line: &[u8]) -> Result<Record, LineFault> {
+pub fn read_line(line: &[u8]) -> Result<Record, LineError> {
     let decoded = decode(line).map_err(|error| match error {
         JsonError::Type(fault) if is_valid_json(line) => {
-            LineFault::Record(serialization::type_fault(&fault))
+            LineError::Record(serialization::type_fault(&fault))
         }
-        JsonError::Type(_) | JsonError::Syntax => LineFault::NotJson,
-        JsonError::TooManyEntries => LineFault::Record(transfer::too_many_attributes()),
+        JsonError::Type(_) | JsonError::Syntax => LineError::NotJson,
+        JsonError::TooManyEntries => LineError::Record(transfer::too_many_attributes()),
     })?;
     match decoded {
         ItemLine { item: Some(item), .. } => Ok(Record::Item(attributes(item)?)),
@@ -41,7 +41,7 @@ pub fn read_line(line: &[u8]) -> Result<Record, LineFault> {
             let new = new_image.map(attributes).transpose()?;
             Ok(Record::Change { keys: attributes(keys)?, new })
         }
-        ItemLine { .. } => Err(LineFault::Record(transfer::no_item())),
+        ItemLine { .. } => Err(LineError::Record(transfer::no_item())),
     }
 }
 
@@ -76,25 +76,25 @@ fn decode(line: &[u8]) -> Result<ItemLine, JsonError> {
 
 /// A line of plain JSON: an object whose members have the types that JSON has. Numbers keep all
 /// their digits.
-pub fn read_plain_line(line: &[u8]) -> Result<Attributes, LineFault> {
-    let not_json = |_| LineFault::NotJson;
+pub fn read_plain_line(line: &[u8]) -> Result<Attributes, LineError> {
+    let not_json = |_| LineError::NotJson;
     let mut reader = JsonReader::new(line).map_err(not_json)?;
     if reader.peek().map_err(not_json)? != Kind::Object {
-        return Err(LineFault::NotJson);
+        return Err(LineError::NotJson);
     }
     let item = plain_object(&mut reader, 0)?;
     reader.end().map_err(not_json)?;
     Ok(item)
 }
 
-fn plain_object(reader: &mut JsonReader<'_>, level: usize) -> Result<Attributes, LineFault> {
+fn plain_object(reader: &mut JsonReader<'_>, level: usize) -> Result<Attributes, LineError> {
     let mut members = Attributes::new();
     let mut first = true;
-    reader.begin_object().map_err(|_| LineFault::NotJson)?;
-    while let Some(name) = reader.next_member(first).map_err(|_| LineFault::NotJson)? {
+    reader.begin_object().map_err(|_| LineError::NotJson)?;
+    while let Some(name) = reader.next_member(first).map_err(|_| LineError::NotJson)? {
         first = false;
         if let Some(fault) = NameFault::of(&name) {
-            return Err(LineFault::Record(value::value_fault_text(&ValueFault::Name(fault))));
+            return Err(LineError::Record(value::value_fault_text(&ValueFault::Name(fault))));
         }
         let value = plain_value(reader, level + 1)?;
         members.insert(name.into_owned(), value);
@@ -102,9 +102,9 @@ fn plain_object(reader: &mut JsonReader<'_>, level: usize) -> Result<Attributes,
     Ok(members)
 }
 
-fn plain_value(reader: &mut JsonReader<'_>, level: usize) -> Result<AttributeValue, LineFault> {
-    let not_json = |_| LineFault::NotJson;
-    let fault = |fault: &ValueFault| LineFault::Record(value::value_fault_text(fault));
+fn plain_value(reader: &mut JsonReader<'_>, level: usize) -> Result<AttributeValue, LineError> {
+    let not_json = |_| LineError::NotJson;
+    let fault = |fault: &ValueFault| LineError::Record(value::value_fault_text(fault));
     if level > NESTING_LEVELS_MAX {
         return Err(fault(&ValueFault::NestedTooDeeply));
     }
@@ -135,11 +135,11 @@ fn plain_value(reader: &mut JsonReader<'_>, level: usize) -> Result<AttributeVal
     })
 }
 
-fn attributes(wire: WireAttributes) -> Result<Attributes, LineFault> {
+fn attributes(wire: WireAttributes) -> Result<Attributes, LineError> {
     if let Some(fault) = wire.0.iter().find_map(|(name, _)| NameFault::of(name)) {
-        return Err(LineFault::Record(value::value_fault_text(&ValueFault::Name(fault))));
+        return Err(LineError::Record(value::value_fault_text(&ValueFault::Name(fault))));
     }
-    wire.into_attributes().map_err(|fault| LineFault::Record(value::value_fault_text(&fault)))
+    wire.into_attributes().map_err(|fault| LineError::Record(value::value_fault_text(&fault)))
 }
 
 /// The line of a full export, with its end.
@@ -193,7 +193,7 @@ mod tests {
 
     fn fault(line: &str) -> String {
         match read_line(line.as_bytes()) {
-            Err(LineFault::Record(text)) => text,
+            Err(LineError::Record(text)) => text,
             other => panic!("{other:?}"),
         }
     }
@@ -220,17 +220,17 @@ mod tests {
             "no":{"NULL":true},"l":{"L":[{"N":"1"},{"S":"a"},{"M":{"b":{"L":[]}}}]}}}"#;
         let Record::Item(expected) = read_line(typed.as_bytes()).unwrap() else { panic!() };
         assert_eq!(read_plain_line(plain.as_bytes()), Ok(expected));
-        assert_eq!(read_plain_line(b"[1]"), Err(LineFault::NotJson));
-        assert!(matches!(read_plain_line(b"{\"a\":1e999}"), Err(LineFault::Record(_))));
+        assert_eq!(read_plain_line(b"[1]"), Err(LineError::NotJson));
+        assert!(matches!(read_plain_line(b"{\"a\":1e999}"), Err(LineError::Record(_))));
         let deep = format!("{{\"a\":{}1{}}}", "[".repeat(32), "]".repeat(32));
-        assert!(matches!(read_plain_line(deep.as_bytes()), Err(LineFault::Record(_))));
+        assert!(matches!(read_plain_line(deep.as_bytes()), Err(LineError::Record(_))));
     }
 
     #[test]
     fn a_line_that_is_not_json_differs_from_a_bad_item() {
-        assert_eq!(read_line(b"{\"Item\":{"), Err(LineFault::NotJson));
-        assert_eq!(read_line(b"pk,sk"), Err(LineFault::NotJson));
-        assert_eq!(read_line(b"[]"), Err(LineFault::NotJson));
+        assert_eq!(read_line(b"{\"Item\":{"), Err(LineError::NotJson));
+        assert_eq!(read_line(b"pk,sk"), Err(LineError::NotJson));
+        assert_eq!(read_line(b"[]"), Err(LineError::NotJson));
         assert!(has_more_than_item(br#"{"Item":{},"Condition":"x"}"#));
         assert!(!has_more_than_item(br#" {"Item":{"Condition":{"S":"x"}}}"#));
         assert_eq!(fault("{}"), "The line has no Item");

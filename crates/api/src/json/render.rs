@@ -20,6 +20,9 @@ fn write_members(writer: &mut Writer, members: MapRef<'_>) {
 }
 
 /// A stored value, under its type's name. Writes texts without checking their UTF-8 again.
+///
+/// Always inlined, like [`Writer::enclosed`]: rendering an item calls it once per attribute.
+#[inline(always)]
 pub(crate) fn write_value(writer: &mut Writer, value: ValueRef<'_>) {
     match value.attribute_type() {
         AttributeType::S => writer.enclosed("{\"S\":\"", value.payload(), "\"}"),

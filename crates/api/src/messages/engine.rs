@@ -14,7 +14,8 @@ use zenobe_value::{AttributeValue, EncodedItem};
 use super::date::long_date;
 use super::expression::printed_value;
 use super::{
-    INVALID, backup, batch, export, page, request, stream, table, tag, texts, transaction, value,
+    INVALID, backup, batch, export, insights, page, request, stream, table, tag, texts, throughput,
+    transaction, value,
 };
 use crate::error::{ApiError, CancellationEntry};
 
@@ -41,6 +42,7 @@ pub(crate) fn engine_error(error: Error, subject: Subject<'_>) -> ApiError {
         Error::DeletionProtected => table::deletion_protected(),
         Error::IndexesInFlux => table::indexes_in_flux(),
         Error::TimeToLive(error) => time_to_live_error(&error),
+        Error::Insights(error) => insights::insights_error(&error),
         Error::TooManyTags => tag::too_many(),
         Error::Limit(error) => limit_error(&error, subject),
 
@@ -69,6 +71,7 @@ pub(crate) fn engine_error(error: Error, subject: Subject<'_>) -> ApiError {
         Error::IdempotentParameterMismatch => idempotent_parameter_mismatch(),
         Error::TransactionInProgress => transaction_in_progress(),
 
+        Error::Throttled(throttled) => throughput::throttled(&throttled),
         Error::Conflict => match subject {
             Subject::Items => transaction_ongoing(),
             Subject::Table { .. } | Subject::Resource { .. } => internal_error(&error),
@@ -77,7 +80,10 @@ pub(crate) fn engine_error(error: Error, subject: Subject<'_>) -> ApiError {
             log(&error);
             request::service_unavailable()
         }
-        Error::Store(_) | Error::Corrupt { .. } | Error::LeaseLost { .. } => internal_error(&error),
+        Error::Store(_)
+        | Error::Corrupt { .. }
+        | Error::LeaseLost { .. }
+        | Error::TableChanged { .. } => internal_error(&error),
     }
 }
 
@@ -470,6 +476,10 @@ pub(crate) fn cancellation_entry(
         }
         CancellationReason::Conflict => {
             with_message("TransactionConflict", transaction_ongoing(), None)
+        }
+        CancellationReason::Throttled(throttled) => {
+            let error = throughput::throttled(&throttled);
+            with_message(throughput::code(error.exception()), error, None)
         }
         CancellationReason::CollectionTooLarge => {
             with_message("ItemCollectionSizeLimitExceeded", collection_too_large(), None)

@@ -20,6 +20,7 @@ texts! {
         reserved_key(key: &str) "Tag Key cannot be prefixed with aws:, Key: {key}";
         duplicate_key(key: &str)
             "Duplicate Tag Keys provided as input: Duplicate Tag Key found {key}";
+        wrong_test_rule(key: &str, problem: &str) "The tag {key} is no rule for a test: {problem}";
         too_many() "Number of Tags exceed the current limit for the provided ResourceArn";
     }
     ResourceNotFound, "Requested resource not found: " => {

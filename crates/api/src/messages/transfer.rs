@@ -53,6 +53,6 @@ pub(crate) fn not_json() -> String {
 }
 
 /// The reason why an object's content can't be read on.
-pub(crate) fn unreadable(fault: &zenobe_transfer::Fault) -> String {
-    format!("{fault}; the rest of the object was not read")
+pub(crate) fn unreadable(error: &zenobe_transfer::ContentError) -> String {
+    format!("{error}; the rest of the object was not read")
 }

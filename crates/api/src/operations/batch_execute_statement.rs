@@ -17,7 +17,7 @@ use crate::error::{ApiError, Exception};
 use crate::json::decode::{request, shape};
 use crate::json::{Writer, write_item};
 use crate::messages::constraint::java_object;
-use crate::messages::{batch, partiql as messages};
+use crate::messages::{batch, partiql as messages, throughput};
 use crate::parameters::returns::{return_capacity, return_item_on_failure_at};
 use crate::partiql::parameters::ParameterList;
 use crate::partiql::plan::PlanFault;
@@ -312,9 +312,10 @@ fn code(exception: Exception) -> &'static str {
         Exception::ResourceNotFound => "ResourceNotFound",
         Exception::AccessDenied => "AccessDenied",
         Exception::ItemCollectionSizeLimitExceeded => "ItemCollectionSizeLimitExceeded",
-        Exception::ProvisionedThroughputExceeded => "ProvisionedThroughputExceeded",
-        Exception::RequestLimitExceeded => "RequestLimitExceeded",
-        Exception::Throttling => "ThrottlingError",
+        Exception::ProvisionedThroughputExceeded
+        | Exception::RequestLimitExceeded
+        | Exception::OnDemandThroughputExceeded
+        | Exception::Throttling => throughput::code(exception),
         Exception::TransactionConflict => "TransactionConflict",
         _ => "InternalServerError",
     }

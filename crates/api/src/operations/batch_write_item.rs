@@ -4,9 +4,9 @@ use zenobe_engine::command::{BatchWrite, BatchWriteOutcome, BatchWriteRequest, B
 
 use crate::constraints::{Violations, printed_list, printed_map};
 use crate::error::ApiError;
-use crate::json::Writer;
 use crate::json::attribute_value::WireAttributes;
 use crate::json::decode::{BoundedMap, request, shape};
+use crate::json::{Writer, write_attributes};
 use crate::messages::batch;
 use crate::messages::constraint::{Constraint, java_object};
 use crate::parameters::items;
@@ -19,10 +19,12 @@ const REQUESTS_MAX: usize = 25;
 pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
     let input: BatchWriteItemInput = request(body)?;
     let (requests, returns) = constrained(context, input)?;
+    // Tables are named in the response as in the request, which may have used an ARN.
+    let names: Vec<String> = requests.iter().map(|(name, _)| name.clone()).collect();
     let command = lowered(context, requests, body.len())?;
     let outcome =
         context.engine.batch_write(command).await.map_err(|error| context.items(error))?;
-    Ok(render(&outcome, returns))
+    Ok(render(&names, &outcome, returns))
 }
 
 shape! {
@@ -127,11 +129,16 @@ fn checked_write(
     }
 }
 
-/// Everything accepted is written, so nothing is ever unprocessed.
-fn render(outcome: &BatchWriteOutcome, returns: ItemsWriteReturns) -> Reply {
+fn render(names: &[String], outcome: &BatchWriteOutcome, returns: ItemsWriteReturns) -> Reply {
     let mut writer = Writer::new();
     writer.object(|writer| {
-        writer.name("UnprocessedItems").object(|_| {});
+        writer.name("UnprocessedItems").object(|writer| {
+            for (name, table) in names.iter().zip(&outcome.tables) {
+                if !table.unprocessed.is_empty() {
+                    writer.name(name).array(&table.unprocessed, write_request);
+                }
+            }
+        });
         if returns.collection_metrics {
             let collections = outcome.tables.iter().flat_map(|table| {
                 let name = &table.consumed.table.name;
@@ -143,4 +150,15 @@ fn render(outcome: &BatchWriteOutcome, returns: ItemsWriteReturns) -> Reply {
         write_consumed_list_member(writer, consumed, returns.capacity);
     });
     Reply(writer.finish())
+}
+
+/// A request that met a limit of throughput, ready to send again.
+fn write_request(writer: &mut Writer, request: &BatchWriteRequest) {
+    let (kind, member, attributes) = match request {
+        BatchWriteRequest::Put(item) => ("PutRequest", "Item", item),
+        BatchWriteRequest::Delete(key) => ("DeleteRequest", "Key", key),
+    };
+    writer.object(|writer| {
+        writer.name(kind).object(|writer| write_attributes(writer.name(member), attributes));
+    });
 }

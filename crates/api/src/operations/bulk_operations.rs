@@ -5,7 +5,7 @@ use zenobe_engine::schema::IndexStatus;
 use zenobe_transfer::{Compression, Format};
 
 use super::import_table::{TOKEN_LIFETIME_MS, TOKEN_PATTERN, constrain_bucket};
-use super::imports::{decode_token, encode_token};
+use super::job_page::{JobPage, constrain_limit};
 use super::stream_input::constrain_arn;
 use crate::constraints::{Enumeration, TableNameRule, Violations};
 use crate::error::ApiError;
@@ -19,8 +19,6 @@ use crate::messages::constraint::Constraint;
 use crate::messages::transfer;
 use crate::{Context, Reply};
 
-const PAGE_SIZE_DEFAULT: i64 = 10;
-const PAGE_SIZE_MAX: i64 = 25;
 const UNITS_MIN: i64 = 1_024;
 /// How many jobs are looked at for one that still runs on the same table.
 const RUNNING_LOOKED_AT_MAX: usize = 1_000;
@@ -83,23 +81,13 @@ pub(crate) async fn cancel(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
 pub(crate) async fn list(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
     let input: ListBulkOperationsInput = request(body)?;
     let mut violations = Violations::new();
-    let limit = input.max_results.map_or(PAGE_SIZE_DEFAULT, i64::from);
-    violations.range(limit, "maxResults", 1, PAGE_SIZE_MAX);
+    let limit = constrain_limit(input.max_results, "maxResults", &mut violations);
     violations.finish()?;
-    let before = input.next_token.as_deref().map(decode_token).transpose()?;
-    let limit = usize::try_from(limit).unwrap_or_default();
-    let jobs = context.engine.jobs(context.namespace, BULK_KIND, before.as_deref(), limit).await;
-    let (rows, more) = jobs.map_err(|error| context.table("", error))?;
-    let mut writer = Writer::new();
-    writer.object(|writer| {
-        writer.name("BulkOperationsSummaryList").array(&rows, |writer, row| {
-            writer.object(|writer| write_bulk_head(writer, row));
-        });
-        if let Some(last) = rows.last().filter(|_| more) {
-            writer.name("NextToken").string(&encode_token(&last.id));
-        }
-    });
-    Ok(Reply(writer.finish()))
+    let token = input.next_token.as_deref();
+    let page = JobPage::read(context, BULK_KIND, token, limit, |_| true).await?;
+    Ok(page.reply("BulkOperationsSummaryList", |writer, row| {
+        writer.object(|writer| write_bulk_head(writer, row));
+    }))
 }
 
 shape! {

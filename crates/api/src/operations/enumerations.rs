@@ -2,7 +2,7 @@
 //! lists their values in errors.
 
 use zenobe_engine::command::Select;
-use zenobe_engine::schema::{BillingMode, ScalarType, StreamViewType, TableClass};
+use zenobe_engine::schema::{BillingMode, InsightsMode, ScalarType, StreamViewType, TableClass};
 
 use crate::constraints::Enumeration;
 
@@ -115,6 +115,15 @@ pub(crate) static RETURN_VALUES_ON_CONDITION_CHECK_FAILURE: Enumeration<bool> =
 /// `ApproximateCreationDateTimePrecision` of a Kinesis streaming destination.
 pub(crate) static CREATION_TIME_PRECISION: Enumeration<()> =
     Enumeration(&[("MILLISECOND", ()), ("MICROSECOND", ())]);
+
+/// `ContributorInsightsAction`: whether to enable them.
+pub(crate) static CONTRIBUTOR_INSIGHTS_ACTION: Enumeration<bool> =
+    Enumeration(&[("ENABLE", true), ("DISABLE", false)]);
+
+pub(crate) static CONTRIBUTOR_INSIGHTS_MODE: Enumeration<InsightsMode> = Enumeration(&[
+    ("ACCESSED_AND_THROTTLED_KEYS", InsightsMode::AccessedAndThrottledKeys),
+    ("THROTTLED_KEYS", InsightsMode::ThrottledKeys),
+]);
 
 pub(crate) static SELECT: Enumeration<Select> = Enumeration(&[
     ("SPECIFIC_ATTRIBUTES", Select::SpecificAttributes),

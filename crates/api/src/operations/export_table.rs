@@ -29,12 +29,16 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
     let token = input.client_token.take();
     let given = checked(token.as_deref(), input)?;
     let table = table_of(context, &given.table_arn)?;
-    let bound = given.filter.as_ref().map(Filter::bind).transpose()?.unwrap_or_default();
-    let exportable = exportable(context, &table, &given, bound).await?;
-    if context.options.object_store.is_none() {
-        return Err(transfer::no_object_store("ExportTableToPointInTime"));
-    }
-    let row = start(context, &table, given, token, exportable).await?;
+    let row = loop {
+        let bound = given.filter.as_ref().map(Filter::bind).transpose()?.unwrap_or_default();
+        let exportable = exportable(context, &table, &given, bound).await?;
+        if context.options.object_store.is_none() {
+            return Err(transfer::no_object_store("ExportTableToPointInTime"));
+        }
+        if let Some(row) = start(context, &table, &given, token.as_deref(), exportable).await? {
+            break row;
+        }
+    };
     let mut writer = Writer::new();
     writer.object(|writer| write_export(writer.name("ExportDescription"), &row));
     Ok(Reply(writer.finish()))
@@ -201,20 +205,20 @@ async fn exportable(
     })
 }
 
-/// Starts the job, or finds that of the same token.
+/// Starts the job, or finds that of the same token. Returns nothing if the table has changed meanwhile.
 async fn start(
     context: &Context<'_>,
     table: &TableName,
-    given: Given,
-    token: Option<String>,
+    given: &Given,
+    token: Option<&str>,
     exportable: Exportable,
-) -> Result<JobRow, ApiError> {
+) -> Result<Option<JobRow>, ApiError> {
     let parameters = ExportParameters {
-        given,
+        given: given.clone(),
         table_id: exportable.definition.uuid.clone(),
         keys: key_names(&exportable.definition),
-        source: exportable.source,
-        token: token.unwrap_or_else(|| context.engine.new_uuid()),
+        source: exportable.source.clone(),
+        token: token.map_or_else(|| context.engine.new_uuid(), str::to_owned),
         to_ms: exportable.at_ms,
         seed: context.engine.new_uuid(),
     };
@@ -227,15 +231,16 @@ async fn start(
         parameters: parameters.encode(),
         progress: ExportProgress::default().encode(),
     };
-    let started = context.engine.start_job(new).await;
-    match started.map_err(|error| context.backup(error))? {
-        Started::New(row) => Ok(row),
-        Started::Existing(row) => {
+    match context.engine.start_export(new, &exportable).await {
+        Ok(Started::New(row)) => Ok(Some(row)),
+        Ok(Started::Existing(row)) => {
             let earlier = ExportParameters::decode(&row.parameters);
             match earlier.is_some_and(|earlier| earlier.given == parameters.given) {
-                true => Ok(row),
+                true => Ok(Some(row)),
                 false => Err(export::export_conflict()),
             }
         }
+        Err(Error::TableChanged { .. }) => Ok(None),
+        Err(error) => Err(context.backup(error)),
     }
 }

@@ -4,7 +4,8 @@ use zenobe_engine::command::TableName;
 use zenobe_engine::error::Error;
 use zenobe_engine::jobs::JobRow;
 
-use super::imports::{decode_token, encode_token, table_of};
+use super::imports::table_of;
+use super::job_page::{JobPage, constrain_limit};
 use super::stream_input::constrain_arn;
 use crate::constraints::Violations;
 use crate::error::ApiError;
@@ -13,9 +14,6 @@ use crate::json::Writer;
 use crate::json::decode::{request, shape};
 use crate::messages::{export, transfer};
 use crate::{Context, Reply};
-
-const PAGE_SIZE_DEFAULT: i64 = 10;
-const PAGE_SIZE_MAX: i64 = 25;
 
 pub(crate) async fn describe(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
     let input: DescribeExportInput = request(body)?;
@@ -35,24 +33,20 @@ pub(crate) async fn list(context: &Context<'_>, body: &[u8]) -> Result<Reply, Ap
     if let Some(arn) = &input.table_arn {
         violations.length(arn, "tableArn", 1, 1_024);
     }
-    let limit = input.max_results.map_or(PAGE_SIZE_DEFAULT, i64::from);
-    violations.range(limit, "maxResults", 1, PAGE_SIZE_MAX);
+    let limit = constrain_limit(input.max_results, "maxResults", &mut violations);
     violations.finish()?;
     let table = match input.table_arn.as_deref() {
         None => None,
         Some(arn) => Some(incarnation(context, arn).await?),
     };
-    let before = input.next_token.as_deref().map(decode_token).transpose()?;
-    let limit = usize::try_from(limit).unwrap_or_default();
-    let (rows, more) = page(context, table.as_ref(), before, limit).await?;
-    let mut writer = Writer::new();
-    writer.object(|writer| {
-        writer.name("ExportSummaries").array(&rows, write_export_summary);
-        if let Some(last) = rows.last().filter(|_| more) {
-            writer.name("NextToken").string(&encode_token(&last.id));
-        }
-    });
-    Ok(Reply(writer.finish()))
+    let is_shown = |row: &JobRow| match &table {
+        None => true,
+        Some(None) => false,
+        Some(Some(table_id)) => ExportParameters::decode(&row.parameters)
+            .is_some_and(|parameters| parameters.table_id == *table_id),
+    };
+    let page = JobPage::read(context, KIND, input.next_token.as_deref(), limit, is_shown).await?;
+    Ok(page.reply("ExportSummaries", write_export_summary))
 }
 
 shape! {
@@ -92,35 +86,4 @@ async fn incarnation(context: &Context<'_>, arn: &str) -> Result<Option<String>,
         Err(Error::TableNotFound { .. } | Error::TableFilling { .. }) => Ok(None),
         Err(error) => Err(context.table(&table.name, error)),
     }
-}
-
-/// Exports, newest first: all of them, or those of a table. Also tells whether there are more.
-async fn page(
-    context: &Context<'_>,
-    table: Option<&Option<String>>,
-    mut before: Option<String>,
-    limit: usize,
-) -> Result<(Vec<JobRow>, bool), ApiError> {
-    let is_shown = |row: &JobRow| match table {
-        None => true,
-        Some(table_id) => {
-            let parameters = ExportParameters::decode(&row.parameters);
-            parameters.map(|parameters| parameters.table_id) == *table_id && table_id.is_some()
-        }
-    };
-    let mut rows: Vec<JobRow> = Vec::new();
-    // One more than the page shows whether there are more.
-    while rows.len() <= limit {
-        let page =
-            context.engine.jobs(context.namespace, KIND, before.as_deref(), PAGE_SIZE_MAX as usize);
-        let (page, more) = page.await.map_err(|error| context.table("", error))?;
-        before = page.last().map(|row| row.id.clone());
-        rows.extend(page.into_iter().filter(is_shown));
-        if !more {
-            break;
-        }
-    }
-    let more = rows.len() > limit;
-    rows.truncate(limit);
-    Ok((rows, more))
 }

@@ -3,6 +3,7 @@
 use zenobe_engine::jobs::JobRow;
 use zenobe_engine::schema::table_arn;
 
+use super::job_page::{JobPage, TOKEN_LENGTH_MIN, constrain_limit};
 use super::stream_input::constrain_arn;
 use crate::constraints::Violations;
 use crate::error::ApiError;
@@ -12,11 +13,6 @@ use crate::json::decode::{request, shape};
 use crate::messages::constraint::Constraint;
 use crate::messages::transfer;
 use crate::{Context, Reply};
-
-const PAGE_SIZE_DEFAULT: i64 = 10;
-const PAGE_SIZE_MAX: i64 = 25;
-/// The shortest token: the model says so.
-const TOKEN_LENGTH_MIN: usize = 112;
 
 pub(crate) async fn describe(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
     let input: DescribeImportInput = request(body)?;
@@ -34,29 +30,9 @@ pub(crate) async fn list(context: &Context<'_>, body: &[u8]) -> Result<Reply, Ap
     let input: ListImportsInput = request(body)?;
     let limit = constrain(&input)?;
     let table = input.table_arn.as_deref().map(|arn| table_of(context, arn)).transpose()?;
-    let mut before = input.next_token.as_deref().map(decode_token).transpose()?;
-    let mut rows: Vec<JobRow> = Vec::new();
-    // One more than the page shows whether there are more.
-    while rows.len() <= limit {
-        let page =
-            context.engine.jobs(context.namespace, KIND, before.as_deref(), PAGE_SIZE_MAX as usize);
-        let (page, more) = page.await.map_err(|error| context.table("", error))?;
-        before = page.last().map(|row| row.id.clone());
-        rows.extend(page.into_iter().filter(|row| table.is_none() || row.table == table));
-        if !more {
-            break;
-        }
-    }
-    let more = rows.len() > limit;
-    rows.truncate(limit);
-    let mut writer = Writer::new();
-    writer.object(|writer| {
-        writer.name("ImportSummaryList").array(&rows, write_import_summary);
-        if let Some(last) = rows.last().filter(|_| more) {
-            writer.name("NextToken").string(&encode_token(&last.id));
-        }
-    });
-    Ok(Reply(writer.finish()))
+    let is_shown = |row: &JobRow| table.is_none() || row.table == table;
+    let page = JobPage::read(context, KIND, input.next_token.as_deref(), limit, is_shown).await?;
+    Ok(page.reply("ImportSummaryList", write_import_summary))
 }
 
 shape! {
@@ -76,8 +52,7 @@ fn constrain(input: &ListImportsInput) -> Result<usize, ApiError> {
     if let Some(arn) = &input.table_arn {
         violations.length(arn, "tableArn", 1, 1_024);
     }
-    let page_size = input.page_size.map_or(PAGE_SIZE_DEFAULT, i64::from);
-    violations.range(page_size, "pageSize", 1, PAGE_SIZE_MAX);
+    let limit = constrain_limit(input.page_size, "pageSize", &mut violations);
     if let Some(token) = &input.next_token {
         violations.length(token, "nextToken", TOKEN_LENGTH_MIN, 1_024);
         let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
@@ -86,7 +61,7 @@ fn constrain(input: &ListImportsInput) -> Result<usize, ApiError> {
         }
     }
     violations.finish()?;
-    Ok(usize::try_from(page_size).unwrap_or_default())
+    Ok(limit)
 }
 
 /// The import that an ARN names.
@@ -118,35 +93,5 @@ pub(crate) fn table_of(context: &Context<'_>, arn: &str) -> Result<String, ApiEr
     match table_arn(context.namespace, name) == arn && !name.is_empty() {
         true => Ok(name.to_owned()),
         false => Err(transfer::invalid_table_arn()),
-    }
-}
-
-/// The id in hexadecimal, filled with zeros to the length that the model demands.
-pub(crate) fn encode_token(id: &str) -> String {
-    let digits: String = id.bytes().map(|byte| format!("{byte:02x}")).collect();
-    let length = digits.len().next_multiple_of(16).max(TOKEN_LENGTH_MIN);
-    format!("{digits:0<length$}")
-}
-
-pub(crate) fn decode_token(token: &str) -> Result<String, ApiError> {
-    let invalid = || transfer::next_token(token);
-    let byte = |at: usize| u8::from_str_radix(token.get(at..at + 2)?, 16).ok();
-    let bytes: Option<Vec<u8>> = (0..token.len() / 2).map(|index| byte(2 * index)).collect();
-    let bytes = bytes.ok_or_else(invalid)?;
-    let id: Vec<u8> = bytes.into_iter().take_while(|byte| *byte != 0).collect();
-    String::from_utf8(id).ok().filter(|id| !id.is_empty()).ok_or_else(invalid)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tokens_have_the_length_of_the_model() {
-        let id = "01700000000000-1a2b3c4d";
-        let token = encode_token(id);
-        assert_eq!(token.len(), TOKEN_LENGTH_MIN);
-        assert_eq!(decode_token(&token).unwrap(), id);
-        assert!(decode_token(&"0".repeat(112)).is_err());
     }
 }

@@ -29,6 +29,7 @@ pub(crate) mod get_records;
 mod get_shard_iterator;
 mod import_table;
 mod imports;
+mod job_page;
 mod kinesis_destinations;
 mod legacy_global_tables;
 mod list_streams;
@@ -174,7 +175,7 @@ operations! {
         DescribeBackup => backups::describe, Small;
         DescribeBulkOperation => bulk_operations::describe, Small;
         DescribeContinuousBackups => continuous_backups::describe, Small;
-        DescribeContributorInsights;
+        DescribeContributorInsights => contributor_insights::describe, Small;
         DescribeEndpoints => describe_endpoints::handle, Small;
         DescribeExport => exports::describe, Small;
         DescribeGlobalTable => legacy_global_tables::find, Small;
@@ -214,7 +215,7 @@ operations! {
         TransactWriteItems => transact_write_items::handle, Small;
         UntagResource => untag_resource::handle, Small;
         UpdateContinuousBackups => continuous_backups::update, Small;
-        UpdateContributorInsights;
+        UpdateContributorInsights => contributor_insights::update, Small;
         UpdateGlobalTable => legacy_global_tables::find, Small;
         UpdateGlobalTableSettings => legacy_global_tables::find, Small;
         UpdateItem => update_item::handle, Small;

@@ -25,7 +25,7 @@ use zenobe_engine::clock::ManualClock;
 use zenobe_engine::schema::Namespace;
 use zenobe_engine::{Engine, EngineOptions};
 use zenobe_store::memory::MemoryStore;
-use zenobe_transfer::objects::{Endpoint, ObjectStoreOptions};
+use zenobe_transfer::objects::{ObjectStoreEndpoint, ObjectStoreOptions};
 
 const START_MS: u64 = 1_765_432_100_250;
 
@@ -158,7 +158,8 @@ impl World {
                 self.api = Api::new(Arc::clone(&self.engine), options);
             }
             ("object-store", _) => {
-                let object_store = ObjectStoreOptions::new(Endpoint::Directory("/".into()));
+                let object_store =
+                    ObjectStoreOptions::new(ObjectStoreEndpoint::Directory("/".into()));
                 let options =
                     ApiOptions { object_store: Some(object_store), ..ApiOptions::default() };
                 self.api = Api::new(Arc::clone(&self.engine), options);

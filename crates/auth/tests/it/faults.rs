@@ -30,7 +30,7 @@ fn parse(
 }
 
 fn strict() -> ParseRules<'static> {
-    ParseRules { now, verifies: true, region: Some("r") }
+    ParseRules { now, verifies: true, region: Some("r"), ..ParseRules::default() }
 }
 
 fn check(query: &str, headers: &[(&str, &str)], expected: &str) {

@@ -43,9 +43,7 @@ pub fn measure(context: &Context<'_>) -> Result<Outcome> {
     let growth = growth(context, &nodes[0])?;
     let mut outcome = Outcome::default();
     for part in [reads, writes, growth] {
-        outcome.findings.extend(part.findings);
-        outcome.sections.extend(part.sections);
-        outcome.charts.extend(part.charts);
+        outcome.add(part);
     }
     Ok(outcome)
 }

@@ -3,6 +3,7 @@
 mod bulk;
 mod expiry;
 mod growth;
+mod history;
 mod many_nodes;
 mod partiql;
 mod peers;
@@ -53,7 +54,7 @@ pub struct Group {
     pub measure: fn(&Context<'_>) -> Result<Outcome>,
 }
 
-pub const GROUPS: [Group; 11] = [
+pub const GROUPS: [Group; 12] = [
     Group {
         name: "reads",
         about: "GetItem and Query against the bare server",
@@ -80,6 +81,11 @@ pub const GROUPS: [Group; 11] = [
     Group { name: "load", about: "bulk load and sustained writes", measure: bulk::measure },
     Group { name: "rest", about: "start, idle, size of the binary", measure: rest::measure },
     Group { name: "expiry", about: "items that expire", measure: expiry::measure },
+    Group {
+        name: "history",
+        about: "recovery, reads as of a time, restores, exports and backups",
+        measure: history::measure,
+    },
     Group {
         name: "many-nodes",
         about: "nodes on PostgreSQL against PostgreSQL itself",

@@ -57,7 +57,7 @@ pub fn measure_sync(context: &Context<'_>) -> Result<Outcome> {
     let store = Store::start(context, Keeping::Sync, title, SYNC_CONNECTIONS)?;
     let mut lanes = store.lanes()?;
     let commit = |duration| Ok(Sample::of_rate(commits.writes_per_second(duration)?));
-    lanes.insert(1, store.at_rest(LOOP, commit));
+    lanes.insert(1, store.server.at_rest(title, LOOP, commit));
     lanes.push(store.lane(COUNTER, store.plan(Workload::Counter)?));
     let series = interleave(title, context.effort.rounds, context.effort.duration, lanes)?;
     let of = |name| find(&series, name);
@@ -129,19 +129,7 @@ impl Store {
     }
 
     fn lane(&self, name: &str, plan: Plan) -> Lane<'_> {
-        self.at_rest(name, move |duration| load::sample(&plan, duration))
-    }
-
-    /// A lane that waits before each round until the previous lane's compactions are done.
-    fn at_rest<'a>(
-        &'a self,
-        name: &str,
-        mut run: impl FnMut(Duration) -> Result<Sample> + 'a,
-    ) -> Lane<'a> {
-        Lane::new(name, move |duration| {
-            self.server.settle(self.title)?;
-            run(duration)
-        })
+        self.server.at_rest(self.title, name, move |duration| load::sample(&plan, duration))
     }
 }
 

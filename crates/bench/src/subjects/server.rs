@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::cleanup::Process;
+use crate::measure::{Lane, Sample};
 use crate::{Result, machine, progress};
 
 /// A large store may have much to write before a clean stop.
@@ -83,6 +84,19 @@ impl Server {
                 return Ok(());
             }
         }
+    }
+
+    /// A lane that waits before each round until the previous lane's compactions are done.
+    pub fn at_rest<'a>(
+        &'a self,
+        title: &'a str,
+        name: &str,
+        mut run: impl FnMut(Duration) -> Result<Sample> + 'a,
+    ) -> Lane<'a> {
+        Lane::new(name, move |duration| {
+            self.settle(title)?;
+            run(duration)
+        })
     }
 
     /// The size of the write-ahead logs.

@@ -19,7 +19,7 @@ use zenobe_backup::snapshot::{self, Progress, Subject};
 use zenobe_backup::{BackupError, Pace, Repository, new_id};
 use zenobe_store::Stamp;
 use zenobe_store_embedded::EmbeddedStore;
-use zenobe_transfer::objects::{Location as ObjectLocation, ObjectStoreOptions};
+use zenobe_transfer::objects::{ObjectLocation, ObjectStoreOptions};
 
 use crate::options::Location;
 use crate::{Database, RuntimeThread};
@@ -84,7 +84,7 @@ impl Database {
         let (to, is_backing_up) = (to.clone(), self.open.is_backing_up.clone());
         // Hashing blocks its thread, and must take no time from requests and upkeep.
         let mut thread =
-            RuntimeThread::start("zenobe-backup").map_err(|error| no_thread(&error))?;
+            RuntimeThread::start_yielding("zenobe-backup").map_err(|error| no_thread(&error))?;
         let made = thread.runtime.spawn(async move {
             let _alone = Alone::new(&is_backing_up)?;
             back_up(&store, &to, object_store.as_ref(), &observe).await

@@ -10,7 +10,7 @@ use std::path::Path;
 use zenobe_backup::plan::{Groups, Plan, Target, plan};
 use zenobe_backup::{BackupError, Repository, fetch};
 use zenobe_store_embedded::{RESTORING_FILE, Replay, remove_restoring_mark};
-use zenobe_transfer::objects::{Location as ObjectLocation, ObjectStoreOptions};
+use zenobe_transfer::objects::{ObjectLocation, ObjectStoreOptions};
 
 use super::source::copy_options;
 use super::{BackupProgress, BackupStage, Observer};

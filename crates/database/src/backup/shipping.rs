@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use zenobe_backup::ship::{ShipOptions, Shipper, ShippingState, ShippingStatus};
 use zenobe_backup::{BackupError, Repository};
-use zenobe_transfer::objects::Location as ObjectLocation;
+use zenobe_transfer::objects::ObjectLocation;
 
 use super::no_thread;
 use super::source::EmbeddedSource;

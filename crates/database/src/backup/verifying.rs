@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use zenobe_backup::plan::{Target, plan};
 use zenobe_backup::{BackupError, Pace, Repository};
-use zenobe_transfer::objects::{Location as ObjectLocation, ObjectStoreOptions};
+use zenobe_transfer::objects::{ObjectLocation, ObjectStoreOptions};
 
 use super::restoring::{RestoreSummary, restore_plan};
 use super::{BackupProgress, BackupStage, Observer, content};

@@ -36,7 +36,7 @@ impl Database {
         to: &Location,
         observe: impl Fn(MoveProgress) + Send + Sync + 'static,
     ) -> Result<MoveSummary, MoveError> {
-        let mover = Mover {
+        let database = MovedDatabase {
             engine: Arc::clone(&self.open.engine),
             embedded: self.open.embedded.clone(),
             options: self.open.options.clone(),
@@ -45,8 +45,8 @@ impl Database {
         let to = to.clone();
         // The work goes on if the caller does not wait for it, and takes no time from the caller's runtime.
         let moving = self.open.upkeep.runtime.spawn(async move {
-            let _alone = Alone::new(&mover.is_moving)?;
-            run(&mover, &to, &observe).await
+            let _alone = Alone::new(&database.is_moving)?;
+            run(&database, &to, &observe).await
         });
         let ended = |_| Err(MoveError::NotMovable("it is being closed"));
         moving.await.unwrap_or_else(ended)
@@ -54,7 +54,7 @@ impl Database {
 }
 
 /// What a move needs of an open database. It must not keep the database itself open.
-struct Mover {
+struct MovedDatabase {
     engine: Arc<Engine>,
     embedded: Option<Arc<EmbeddedStore>>,
     options: Options,
@@ -80,11 +80,11 @@ impl Drop for Alone<'_> {
 }
 
 async fn run(
-    mover: &Mover,
+    database: &MovedDatabase,
     to: &Location,
     observe: &Observer<'_>,
 ) -> Result<MoveSummary, MoveError> {
-    let Some(source) = &mover.embedded else {
+    let Some(source) = &database.embedded else {
         return Err(MoveError::NotMovable(
             "only a database in a directory can be moved while it is served",
         ));
@@ -94,17 +94,17 @@ async fn run(
             "it has been moved already; restart it at its new place",
         ));
     }
-    let (from_name, to_name) = (name_of(&mover.options.location), name_of(to));
+    let (from_name, to_name) = (name_of(&database.options.location), name_of(to));
     if *to == Location::Memory {
         return Err(MoveError::Memory);
     }
     if from_name == to_name {
         return Err(MoveError::SamePlace(from_name));
     }
-    let target = open(to, &mover.options).await?;
+    let target = open(to, &database.options).await?;
     // A directory that did not exist before may have another name now.
     let to_name = name_of(to);
-    let moved = copy(mover, source, &target, &from_name, &to_name, observe).await;
+    let moved = copy(database, source, &target, &from_name, &to_name, observe).await;
     if moved.is_err() {
         // The source goes on. Nothing is lost if the target can't be closed.
         let _ = target.close().await;
@@ -113,7 +113,7 @@ async fn run(
 }
 
 async fn copy(
-    mover: &Mover,
+    database: &MovedDatabase,
     source: &EmbeddedStore,
     target: &Arc<dyn Store>,
     from: &str,
@@ -123,14 +123,14 @@ async fn copy(
     let mut progress = MoveProgress::default();
     observe(progress);
     progress.total = measure(source).await.map_err(MoveError::Copy)?;
-    let tap = source.tap().map_err(failed(from))?;
+    let tracker = source.track_changes().map_err(failed(from))?;
     let stage = parking_lot::Mutex::new(MoveStage::Copying);
     let report = |copied| {
         let stage = *stage.lock();
         observe(MoveProgress { stage, copied, ..progress });
     };
     let (id, options) = (new_id(), copying::Options::default());
-    let copy = Copy::begin(source, &**target, Some(&tap), (id, from), options, &report).await;
+    let copy = Copy::begin(source, &**target, Some(&tracker), (id, from), options, &report).await;
     let mut copy = copy.map_err(refused(to))?;
     copy.entries().await.map_err(MoveError::Copy)?;
     *stage.lock() = MoveStage::Following;
@@ -147,10 +147,10 @@ async fn copy(
     };
     let paused = timeout(PAUSE_MAX, last_changes).await.unwrap_or(Err(MoveError::PauseTooLong))?;
     // From the next step on, others can open the target.
-    mover.engine.set_shared(target.is_shared());
+    database.engine.set_shared(target.is_shared());
     let seal = Seal { id, to: to.to_owned(), state: SealState::Moving };
     if let Err(error) = switch(&mut copy, &paused, seal, from).await {
-        mover.engine.set_shared(false);
+        database.engine.set_shared(false);
         return Err(error);
     }
     paused.hand_over(Arc::clone(target));

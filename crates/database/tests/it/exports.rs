@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
-use zenobe_database::{CallError, Database, Endpoint, ObjectStoreOptions, Options};
+use zenobe_database::{CallError, Database, ObjectStoreEndpoint, ObjectStoreOptions, Options};
 use zenobe_engine::clock::ManualClock;
 use zenobe_testing::TemporaryDirectory;
 use zenobe_transfer::manifest::{self, DataFile};
@@ -26,7 +26,7 @@ impl World {
     async fn new() -> World {
         let buckets = TemporaryDirectory::new("buckets");
         std::fs::create_dir(buckets.path().join("bucket")).unwrap();
-        let endpoint = Endpoint::Directory(buckets.path().to_owned());
+        let endpoint = ObjectStoreEndpoint::Directory(buckets.path().to_owned());
         let object_store = Some(ObjectStoreOptions::new(endpoint));
         let clock = Arc::new(ManualClock::new(START_S * 1_000));
         let options = Options { object_store, clock: clock.clone(), ..Options::default() };

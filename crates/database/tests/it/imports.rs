@@ -7,7 +7,7 @@ use flate2::write::GzEncoder;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use serde_json::{Value, json};
 use std::io::Write;
-use zenobe_database::{CallError, Database, Endpoint, ObjectStoreOptions, Options};
+use zenobe_database::{CallError, Database, ObjectStoreEndpoint, ObjectStoreOptions, Options};
 use zenobe_testing::TemporaryDirectory;
 use zenobe_transfer::manifest::{self, DataFile};
 
@@ -19,7 +19,7 @@ struct World {
 impl World {
     async fn new() -> World {
         let buckets = TemporaryDirectory::new("buckets");
-        let endpoint = Endpoint::Directory(buckets.path().to_owned());
+        let endpoint = ObjectStoreEndpoint::Directory(buckets.path().to_owned());
         let object_store = Some(ObjectStoreOptions::new(endpoint));
         let options = Options { object_store, ..Options::default() };
         World { database: Database::open_with(options).await.unwrap(), buckets }

@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt};
 use zenobe_store::{Direction, Key, KeyRange, Reader, Value};
-use zenobe_value::{AttributeValue, Attributes, EncodedItem};
+use zenobe_value::{Attributes, EncodedItem};
 
 use crate::Engine;
 use crate::command::TableName;
 use crate::error::{BackupError, Error, Result};
 use crate::history::Past;
-use crate::jobs::{Job, JobHandler};
+use crate::jobs::{CopyProgress, Job, JobHandler};
 use crate::keyspace;
 use crate::row::{Fields, corrupt};
 use crate::schema::{Namespace, TableId};
@@ -46,7 +46,7 @@ impl JobHandler for BackupHandler {
 async fn run(engine: &Engine, job: &mut Job) -> Result<()> {
     let task = Task::decode(job.row().parameters.clone())?;
     loop {
-        let progress = Copied::decode(&job.row().progress)?;
+        let progress = CopyProgress::decode(&job.row().progress)?;
         let now = engine.store.snapshot();
         let Some(backup) = stored_backup(&*now, &task.table, &task.backup).await? else {
             // It has been deleted.
@@ -157,13 +157,17 @@ impl HeldTable {
         engine: &Engine,
         job: &mut Job,
         task: &Task,
-        progress: &Copied,
+        progress: &CopyProgress,
         items: &[(Key, EncodedItem)],
     ) -> Result<()> {
         let mut packer = Packer::new(&self.content);
         items.iter().for_each(|(key, item)| packer.add(key, item));
         let chunks = packer.finish();
-        let progress = progress.after(items, &chunks).encode();
+        let stored_bytes: usize = chunks.iter().map(|(key, chunk)| key.len() + chunk.len()).sum();
+        let Some((passed, _)) = items.last() else { return Ok(()) };
+        let mut progress = progress.after(items.iter().map(|(_, item)| item), passed);
+        progress.stored_bytes += stored_bytes as u64;
+        let progress = progress.encode();
         let guards = std::slice::from_ref(&self.backup_key);
         let saved = job.save_with(engine, progress, guards, |rows, batch| {
             if rows[0].is_none() {
@@ -176,57 +180,5 @@ impl HeldTable {
             Err(Error::Backup(BackupError::NotFound { .. })) => Ok(()),
             saved => saved,
         }
-    }
-}
-
-/// How far a copy has come.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Copied {
-    /// The key of the last item that has been copied.
-    position: Option<Vec<u8>>,
-    pub items: u64,
-    /// In DynamoDB's measure.
-    pub size_bytes: u64,
-    /// The keys and values of the chunks.
-    pub stored_bytes: u64,
-}
-
-impl Copied {
-    fn after(&self, items: &[(Key, EncodedItem)], chunks: &[(Key, Value)]) -> Copied {
-        let size_bytes: usize = items.iter().map(|(_, item)| item.as_item().size_bytes()).sum();
-        let stored_bytes: usize = chunks.iter().map(|(key, chunk)| key.len() + chunk.len()).sum();
-        Copied {
-            position: items.last().map(|(key, _)| key.to_vec()),
-            items: self.items + items.len() as u64,
-            size_bytes: self.size_bytes + size_bytes as u64,
-            stored_bytes: self.stored_bytes + stored_bytes as u64,
-        }
-    }
-
-    fn encode(&self) -> Attributes {
-        let mut fields = Fields::default();
-        if let Some(position) = &self.position {
-            fields.bytes("position", position);
-        }
-        fields.number("items", self.items);
-        fields.number("size_bytes", self.size_bytes);
-        fields.number("stored_bytes", self.stored_bytes);
-        fields.0
-    }
-
-    fn decode(progress: &Attributes) -> Result<Copied> {
-        if progress.is_empty() {
-            return Ok(Copied::default());
-        }
-        let mut fields = Fields(progress.clone());
-        Ok(Copied {
-            position: match fields.0.get("position") {
-                Some(AttributeValue::B(position)) => Some(position.clone()),
-                _ => None,
-            },
-            items: fields.take_number("items")?,
-            size_bytes: fields.take_number("size_bytes")?,
-            stored_bytes: fields.take_number("stored_bytes")?,
-        })
     }
 }

@@ -28,7 +28,7 @@ use crate::Engine;
 use crate::command::TableName;
 use crate::error::{BackupError, Error, RestoreError, Result};
 use crate::keyspace;
-use crate::restore::{Found, Source};
+use crate::restore::{Found, Hold, Source};
 use crate::schema::{
     Namespace, RestoreSource, TableDefinition, TableDescription, TableId, table_arn,
 };
@@ -82,7 +82,7 @@ impl Engine {
     /// What restoring a backup copies.
     pub(crate) async fn backed_up_table(&self, table: &TableName, id: &str) -> Result<Found> {
         let backup = self.backup(table, id).await?;
-        let claim = Claim::new(&backup);
+        let hold = Hold::Backup(Claim::new(&backup));
         let source = Source {
             table: table.clone(),
             id: backup.definition.id,
@@ -95,7 +95,7 @@ impl Engine {
             backup_arn: Some(backup.arn()),
             restored_to_ms: backup.created_at_ms,
         };
-        Ok(Found { source, definition: Arc::new(backup.definition), shown, claim: Some(claim) })
+        Ok(Found { source, definition: Arc::new(backup.definition), shown, hold })
     }
 
     /// Whether a restore of a backup, or an export of the table that it is of, is running.

@@ -8,13 +8,13 @@ use crate::Engine;
 use crate::catalog::edit::Edit;
 use crate::command::TableName;
 use crate::error::{BackupError, Error, RestoreError, Result};
-use crate::jobs::Job;
+use crate::jobs::{CopyProgress, Job};
 use crate::keyspace;
 use crate::lease::Lease;
 use crate::row::corrupt;
 use crate::schema::{ItemStatistics, TableDefinition, TableId};
 
-use super::copy::{Copied, Task};
+use super::copy::Task;
 use super::{Backup, Claim, Content, stamp_of_backup, stored_backups};
 
 impl Engine {
@@ -54,7 +54,7 @@ impl Engine {
         &self,
         job: &mut Job,
         task: &Task,
-        copied: Option<Copied>,
+        copied: Option<CopyProgress>,
     ) -> Result<()> {
         let end = CopyEnd { job: &*job, task, copied };
         match self.end_hold(&end).await {
@@ -191,7 +191,7 @@ struct CopyEnd<'a> {
     job: &'a Job,
     task: &'a Task,
     /// `None` if the backup is gone.
-    copied: Option<Copied>,
+    copied: Option<CopyProgress>,
 }
 
 impl CopyEnd<'_> {

@@ -11,10 +11,12 @@ use crate::capacity::read_halves;
 use crate::catalog::Table;
 use crate::change::size_bytes;
 use crate::command::{BatchGet, BatchGetOutcome, BatchGetTable, BatchGetTableOutcome, Consumed};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::history::AsOf;
 use crate::keys::{PrimaryKey, check_paths};
 use crate::read::{decode_all, project};
+use crate::throughput::Ticket;
+use crate::throughput::cause::Throttled;
 
 /// The largest total size of the items in one response, before projection.
 const RESPONSE_SIZE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -39,12 +41,12 @@ impl Engine {
         loop {
             let mut batch = Batch::default();
             let outcome = self.batch_get_once(as_of, command, &tables, &mut batch).await;
+            let is_throttled = matches!(outcome, Err(Error::Throttled(_)));
             // Definitions are checked along with what the store says, as in GetItem.
-            if outcome.is_ok() && !batch.has_read && !tables.iter().any(|table| table.is_invalid())
-            {
-                return outcome;
-            }
-            if !self.refresh_stale(&mut tables).await? {
+            let is_cached = outcome.is_ok()
+                && !batch.has_read
+                && !tables.iter().any(|table| table.is_invalid());
+            if is_throttled || is_cached || !self.refresh_stale(&mut tables).await? {
                 return outcome;
             }
         }
@@ -61,6 +63,7 @@ impl Engine {
         let keys = requests
             .map(|(request, table)| item_keys(request, table))
             .collect::<Result<Vec<Vec<Key>>>>()?;
+        let mut is_processed = false;
         let mut outcomes = Vec::with_capacity(command.tables.len());
         for ((request, table), keys) in command.tables.iter().zip(tables).zip(&keys) {
             let past = self.past_if(table, as_of).await?;
@@ -72,9 +75,106 @@ impl Engine {
                 replica: self.replica(table.name(), None, !may_be_behind || cache.is_some()),
                 cache,
             };
-            outcomes.push(get_some(&source, request, keys, batch).await?);
+            let outcome = self.get_some(&source, table, request, keys, batch).await?;
+            is_processed |= outcome.unprocessed.len() < keys.len();
+            outcomes.push(outcome);
         }
-        Ok(BatchGetOutcome { tables: outcomes })
+        match batch.throttled.take() {
+            Some(throttled) if !is_processed => Err(Error::Throttled(throttled)),
+            _ => Ok(BatchGetOutcome { tables: outcomes }),
+        }
+    }
+
+    /// Reads the items of one table. Keys that meet a limit of throughput, or that don't fit in the
+    /// response, are left unprocessed.
+    async fn get_some(
+        &self,
+        source: &Source<'_>,
+        table: &Table,
+        request: &BatchGetTable,
+        keys: &[Key],
+        batch: &mut Batch,
+    ) -> Result<BatchGetTableOutcome> {
+        let mut items = Vec::new();
+        let mut consumed = Consumed::none(&request.table, None);
+        let mut unprocessed = Vec::new();
+        let mut is_full = false;
+        for (chunk, first) in keys.chunks(READ_AT_ONCE).zip((0..).step_by(READ_AT_ONCE)) {
+            let found = self.find(source, table, request, chunk, batch).await?;
+            for (found, position) in found.into_iter().zip(first..) {
+                let Some(Found { item, ticket }) = found else {
+                    unprocessed.push(position);
+                    continue;
+                };
+                let item_size_bytes = size_bytes(item.as_ref());
+                is_full = is_full || !batch.budget.take(item_size_bytes);
+                if is_full {
+                    unprocessed.push(position);
+                    continue;
+                }
+                if let Some(ticket) = ticket {
+                    let halves = read_halves(item_size_bytes, request.consistent);
+                    ticket.settle(halves);
+                    consumed.table_halves += halves;
+                }
+                items.extend(item.map(|item| project(item, request.projection.as_ref())));
+            }
+            if is_full {
+                unprocessed.extend(first + chunk.len()..keys.len());
+                break;
+            }
+        }
+        Ok(BatchGetTableOutcome { items, unprocessed, consumed })
+    }
+
+    /// Finds items in the cache, and reads the others together from the store; `None` for those
+    /// whose reads are throttled.
+    async fn find<'t>(
+        &self,
+        source: &Source<'_>,
+        table: &'t Table,
+        request: &BatchGetTable,
+        keys: &[Key],
+        batch: &mut Batch,
+    ) -> Result<Vec<Option<Found<'t>>>> {
+        let mut found = Vec::with_capacity(keys.len());
+        let mut misses = Vec::new();
+        for (key, position) in keys.iter().zip(0..) {
+            let lookup = source.cache.map_or(Lookup::Miss(None), |cache| cache.look_up(key));
+            let fill = match lookup {
+                Lookup::Hit(item) => {
+                    found.push(Some(Found { item, ticket: None }));
+                    continue;
+                }
+                Lookup::Miss(fill) => fill,
+            };
+            match self.admit_get(table, key, request.consistent) {
+                Ok(ticket) => {
+                    found.push(Some(Found { item: None, ticket: Some(ticket) }));
+                    misses.push((position, key.clone(), fill));
+                }
+                Err(Error::Throttled(reasons)) => {
+                    Throttled::add(&mut batch.throttled, reasons);
+                    found.push(None);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if misses.is_empty() {
+            return Ok(found);
+        }
+        batch.has_read = true;
+        let to_read: Vec<Key> = misses.iter().map(|(_, key, _)| key.clone()).collect();
+        let stored = source.read(&to_read).await?;
+        for ((position, key, fill), item) in misses.into_iter().zip(stored) {
+            if let (Some(cache), Some(fill)) = (source.cache, fill) {
+                cache.fill(key, fill, item.as_ref());
+            }
+            if let Some(Some(found)) = found.get_mut::<usize>(position) {
+                found.item = item;
+            }
+        }
+        Ok(found)
     }
 }
 
@@ -87,79 +187,21 @@ struct Source<'a> {
     cache: Option<&'a ItemCache>,
 }
 
-struct Found {
+/// An item, or that there is none.
+struct Found<'t> {
     item: Option<EncodedItem>,
-    is_cached: bool,
-}
-
-async fn get_some(
-    source: &Source<'_>,
-    request: &BatchGetTable,
-    keys: &[Key],
-    batch: &mut Batch,
-) -> Result<BatchGetTableOutcome> {
-    let mut items = Vec::new();
-    let mut consumed = Consumed::none(&request.table, None);
-    let mut processed = 0;
-    'full: for some_keys in keys.chunks(READ_AT_ONCE) {
-        for Found { item, is_cached } in source.read(some_keys).await? {
-            batch.has_read |= !is_cached;
-            let item_size_bytes = size_bytes(item.as_ref());
-            if !batch.budget.take(item_size_bytes) {
-                break 'full;
-            }
-            processed += 1;
-            if !is_cached {
-                consumed.table_halves += read_halves(item_size_bytes, request.consistent);
-            }
-            items.extend(item.map(|item| project(item, request.projection.as_ref())));
-        }
-    }
-    let unprocessed = (processed..keys.len()).collect();
-    Ok(BatchGetTableOutcome { items, unprocessed, consumed })
+    /// What the read may cost; reads from the cache are free.
+    ticket: Option<Ticket<'t>>,
 }
 
 impl Source<'_> {
-    async fn read(&self, keys: &[Key]) -> Result<Vec<Found>> {
-        match self.cache {
-            Some(cache) => Box::pin(self.read_through(cache, keys)).await,
-            None => {
-                let items = self.read_stored(keys).await?.into_iter();
-                Ok(items.map(|item| Found { item, is_cached: false }).collect())
-            }
-        }
-    }
-
-    async fn read_stored(&self, keys: &[Key]) -> Result<Vec<Option<EncodedItem>>> {
+    async fn read(&self, keys: &[Key]) -> Result<Vec<Option<EncodedItem>>> {
         if let Some(replica) = &self.replica
             && let Ok(values) = replica.get_many(keys).await
         {
             return decode_all(&values);
         }
         decode_all(&self.reader.get_many(keys).await?)
-    }
-
-    /// Reads what the cache doesn't have, all of it together, and keeps it there.
-    async fn read_through(&self, cache: &ItemCache, keys: &[Key]) -> Result<Vec<Found>> {
-        let looked_up: Vec<Lookup> = keys.iter().map(|key| cache.look_up(key)).collect();
-        let misses = keys.iter().zip(&looked_up);
-        let misses = misses.filter(|(_, lookup)| matches!(lookup, Lookup::Miss(_)));
-        let misses: Vec<Key> = misses.map(|(key, _)| key.clone()).collect();
-        let mut stored = match misses.is_empty() {
-            true => Vec::new().into_iter(),
-            false => self.read_stored(&misses).await?.into_iter(),
-        };
-        let found = keys.iter().zip(looked_up).map(|(key, lookup)| match lookup {
-            Lookup::Hit(item) => Found { item, is_cached: true },
-            Lookup::Miss(ticket) => {
-                let item = stored.next().expect("a store answers for every key");
-                if let Some(ticket) = ticket {
-                    cache.fill(key.clone(), ticket, item.as_ref());
-                }
-                Found { item, is_cached: false }
-            }
-        });
-        Ok(found.collect())
     }
 }
 
@@ -178,6 +220,8 @@ struct Batch {
     budget: Budget,
     /// Whether anything came from the store.
     has_read: bool,
+    /// The limits that its keys met.
+    throttled: Option<Box<Throttled>>,
 }
 
 /// The bytes left in a response. The first item always fits; after one that doesn't, nothing fits.

@@ -9,15 +9,16 @@ use zenobe_value::{Attributes, EncodedItem};
 
 use crate::Engine;
 use crate::catalog::Table;
-use crate::change::index_keys;
+use crate::change::index_key_checks;
 use crate::command::{
-    BatchWrite, BatchWriteOutcome, BatchWriteRequest, BatchWriteTableOutcome, Consumed,
-    ItemCollection, TableName, WriteOutcome,
+    BatchWrite, BatchWriteOutcome, BatchWriteRequest, BatchWriteTable, BatchWriteTableOutcome,
+    Consumed, ItemCollection, TableName, WriteOutcome,
 };
 use crate::error::{Error, KeyError, Result};
 use crate::keys::{PrimaryKey, push_checked};
 use crate::keyspace;
 use crate::schema::TableDefinition;
+use crate::throughput::cause::Throttled;
 use crate::write::check_size;
 use crate::write::intent::{Intent, WriteAction};
 
@@ -34,12 +35,18 @@ impl Engine {
         let writes = tables.iter().flat_map(|(name, writes)| {
             writes.iter().map(|write| self.write_item(name, |table| write.prepare(table)))
         });
-        let outcomes = join_all(writes).await.into_iter().collect::<Result<Vec<WriteOutcome>>>()?;
-        let mut outcomes = outcomes.into_iter();
-        let mut by_table = Vec::with_capacity(tables.len());
-        for (name, writes) in &tables {
-            let writes: Vec<WriteOutcome> = outcomes.by_ref().take(writes.len()).collect();
-            by_table.push(self.table_outcome(name, &writes).await?);
+        let outcomes = join_all(writes).await;
+        drop(tables);
+        let mut outcomes = processed(outcomes)?.into_iter();
+        let mut by_table = Vec::with_capacity(command.tables.len());
+        for BatchWriteTable { table, requests } in command.tables {
+            let written: Vec<Option<WriteOutcome>> =
+                outcomes.by_ref().take(requests.len()).collect();
+            let mut outcome = self.table_outcome(&table, written.iter().flatten()).await?;
+            let requests = requests.into_iter().zip(&written);
+            let unprocessed = requests.filter(|(_, written)| written.is_none());
+            outcome.unprocessed = unprocessed.map(|(request, _)| request).collect();
+            by_table.push(outcome);
         }
         Ok(BatchWriteOutcome { tables: by_table })
     }
@@ -47,7 +54,7 @@ impl Engine {
     async fn table_outcome(
         &self,
         name: &TableName,
-        writes: &[WriteOutcome],
+        writes: impl Iterator<Item = &WriteOutcome>,
     ) -> Result<BatchWriteTableOutcome> {
         let mut consumed = Consumed::none(name, None);
         let mut keys: BTreeMap<Key, Attributes> = BTreeMap::new();
@@ -69,7 +76,7 @@ impl Engine {
             Ok(ItemCollection { key, size_bytes })
         };
         let collections = keys.into_iter().zip(sizes).map(collection).collect::<Result<_>>()?;
-        Ok(BatchWriteTableOutcome { consumed, collections })
+        Ok(BatchWriteTableOutcome { consumed, collections, unprocessed: Vec::new() })
     }
 
     /// Nothing is written unless every request is valid.
@@ -84,6 +91,27 @@ impl Engine {
                 return checked;
             }
         }
+    }
+}
+
+/// What each write did, or `None` if it met a limit of throughput. If they all did, the batch fails.
+fn processed(outcomes: Vec<Result<WriteOutcome>>) -> Result<Vec<Option<WriteOutcome>>> {
+    let mut throttled: Option<Box<Throttled>> = None;
+    let mut processed = Vec::with_capacity(outcomes.len());
+    for outcome in outcomes {
+        match outcome {
+            Err(Error::Throttled(reasons)) => {
+                processed.push(None);
+                Throttled::add(&mut throttled, reasons);
+            }
+            outcome => processed.push(Some(outcome?)),
+        }
+    }
+    match throttled {
+        Some(throttled) if processed.iter().all(Option::is_none) => {
+            Err(Error::Throttled(throttled))
+        }
+        _ => Ok(processed),
     }
 }
 
@@ -120,7 +148,7 @@ impl<'c> Write<'c> {
         let (key, action) = match self {
             Write::Put { item, encoded } => {
                 let key = PrimaryKey::from_item(keys, item).map_err(batch_key_error)?;
-                index_keys::check_put(&table, encoded.as_item())?;
+                index_key_checks::check_put(&table, encoded.as_item())?;
                 (key, WriteAction::Put(encoded.clone()))
             }
             Write::Delete { key } => (PrimaryKey::from_parameter(keys, key)?, WriteAction::Delete),

@@ -8,10 +8,10 @@ use zenobe_value::{AttributeValue, Attributes};
 use crate::error::Result;
 use crate::row::{Fields, corrupt, into_text, unexpected};
 use crate::schema::{
-    BillingMode, Filling, HistorySettings, Hold, IndexDefinition, IndexId, IndexKind,
-    IndexProjection, IndexStatus, KeyAttribute, KeySchema, Namespace, RestoreSource, ScalarType,
-    ShardGeneration, StreamSettings, StreamViewType, TableClass, TableDefinition, TableId,
-    Throughput,
+    BillingMode, ContributorInsights, Filling, HistorySettings, Hold, IndexDefinition, IndexId,
+    IndexKind, IndexProjection, IndexStatus, InsightsMode, InsightsStatus, KeyAttribute, KeySchema,
+    Namespace, RestoreSource, ScalarType, ShardGeneration, StreamSettings, StreamViewType,
+    TableClass, TableDefinition, TableId, Throughput,
 };
 
 /// Rises when older readers must not touch a row.
@@ -77,6 +77,9 @@ pub(crate) fn encode(definition: &TableDefinition) -> Fields {
     if definition.history_eras > 0 {
         fields.number("history_eras", u64::from(definition.history_eras));
     }
+    if let Some(insights) = &definition.insights {
+        fields.map("insights", encode_insights(insights));
+    }
     if let Some(filling) = &definition.filling {
         fields.map("filling", encode_filling(filling));
     }
@@ -110,6 +113,27 @@ fn encode_hold(hold: &Hold) -> Attributes {
 fn decode_hold(attributes: Attributes) -> Result<Hold> {
     let mut fields = Fields(attributes);
     Ok(Hold { era: fields.take_u32("era")?, backup: fields.take_text("backup")? })
+}
+
+fn encode_insights(insights: &ContributorInsights) -> Attributes {
+    let mut fields = Fields::default();
+    fields.text("status", name_of(INSIGHTS_STATUSES, insights.status));
+    fields.text("mode", name_of(INSIGHTS_MODES, insights.mode));
+    fields.number("changed_at_ms", insights.changed_at_ms);
+    fields.optional_number("accessed_rules_since_ms", insights.accessed_rules_since_ms);
+    fields.optional_number("throttled_rules_since_ms", insights.throttled_rules_since_ms);
+    fields.0
+}
+
+fn decode_insights(attributes: Attributes) -> Result<ContributorInsights> {
+    let mut fields = Fields(attributes);
+    Ok(ContributorInsights {
+        status: value_of(INSIGHTS_STATUSES, &fields.take_text("status")?)?,
+        mode: value_of(INSIGHTS_MODES, &fields.take_text("mode")?)?,
+        changed_at_ms: fields.take_number("changed_at_ms")?,
+        accessed_rules_since_ms: fields.take_optional_number("accessed_rules_since_ms")?,
+        throttled_rules_since_ms: fields.take_optional_number("throttled_rules_since_ms")?,
+    })
 }
 
 fn encode_filling(filling: &Filling) -> Attributes {
@@ -181,6 +205,7 @@ pub(crate) fn decode(mut fields: Fields) -> Result<TableDefinition> {
             true => fields.take_u32("history_eras")?,
             false => 0,
         },
+        insights: fields.take_optional_map("insights")?.map(decode_insights).transpose()?,
         filling: fields.take_optional_map("filling")?.map(decode_filling).transpose()?,
     })
 }
@@ -193,6 +218,9 @@ fn encode_index(index: &IndexDefinition) -> Attributes {
     fields.map("keys", encode_keys(&index.keys));
     fields.text("status", name_of(INDEX_STATUSES, index.status));
     fields.map("throughput", encode_throughput(&index.throughput));
+    if let Some(insights) = &index.insights {
+        fields.map("insights", encode_insights(insights));
+    }
     match &index.projection {
         IndexProjection::All => fields.text("projection", "ALL"),
         IndexProjection::KeysOnly => fields.text("projection", "KEYS_ONLY"),
@@ -226,6 +254,7 @@ fn decode_index(attributes: Attributes) -> Result<IndexDefinition> {
         projection,
         status: value_of(INDEX_STATUSES, &fields.take_text("status")?)?,
         throughput: decode_throughput(fields.take_map("throughput")?)?,
+        insights: fields.take_optional_map("insights")?.map(decode_insights).transpose()?,
     })
 }
 
@@ -289,8 +318,13 @@ fn decode_throughput(attributes: Attributes) -> Result<Throughput> {
 pub(crate) fn encode_stream(stream: &StreamSettings) -> Attributes {
     let encode_generation = |generation: &ShardGeneration| {
         let mut fields = Fields::default();
-        fields.number("number", u64::from(generation.number));
-        fields.number("opened_at_ms", generation.opened_at_ms);
+        let ShardGeneration { number, opened_at_ms, slots, first_shard } = *generation;
+        fields.number("number", u64::from(number));
+        fields.number("opened_at_ms", opened_at_ms);
+        if *generation != ShardGeneration::of_stream(number, opened_at_ms, stream.slots) {
+            fields.number("slots", u64::from(slots));
+            fields.number("first_shard", u64::from(first_shard));
+        }
         fields.0
     };
     let mut fields = Fields::default();
@@ -303,19 +337,24 @@ pub(crate) fn encode_stream(stream: &StreamSettings) -> Attributes {
 }
 
 pub(crate) fn decode_stream(attributes: Attributes) -> Result<StreamSettings> {
+    let mut fields = Fields(attributes);
+    let slots = take_slots(&mut fields)?;
     let decode_generation = |attributes: Attributes| {
         let mut fields = Fields(attributes);
-        Ok(ShardGeneration {
-            number: fields.take_u32("number")?,
-            opened_at_ms: fields.take_number("opened_at_ms")?,
-        })
+        let (number, opened_at_ms) =
+            (fields.take_u32("number")?, fields.take_number("opened_at_ms")?);
+        let unsplit = ShardGeneration::of_stream(number, opened_at_ms, slots);
+        if !fields.0.contains_key("slots") {
+            return Ok(unsplit);
+        }
+        let slots = take_slots(&mut fields)?;
+        Ok(ShardGeneration { slots, first_shard: fields.take_u32("first_shard")?, ..unsplit })
     };
-    let mut fields = Fields(attributes);
     Ok(StreamSettings {
         view_type: value_of(VIEW_TYPES, &fields.take_text("view_type")?)?,
         label: fields.take_text("label")?,
         created_at_ms: fields.take_number("created_at_ms")?,
-        slots: take_slots(&mut fields)?,
+        slots,
         generations: fields.take_filled_list("generations", decode_generation)?,
     })
 }
@@ -360,6 +399,17 @@ const SCALAR_TYPES: Names<ScalarType> =
 
 const BILLING_MODES: Names<BillingMode> =
     &[("PROVISIONED", BillingMode::Provisioned), ("PAY_PER_REQUEST", BillingMode::PayPerRequest)];
+
+const INSIGHTS_STATUSES: Names<InsightsStatus> = &[
+    ("ENABLED", InsightsStatus::Enabled),
+    ("DISABLED", InsightsStatus::Disabled),
+    ("FAILED", InsightsStatus::Failed),
+];
+
+const INSIGHTS_MODES: Names<InsightsMode> = &[
+    ("ACCESSED_AND_THROTTLED_KEYS", InsightsMode::AccessedAndThrottledKeys),
+    ("THROTTLED_KEYS", InsightsMode::ThrottledKeys),
+];
 
 const INDEX_KINDS: Names<IndexKind> = &[("LOCAL", IndexKind::Local), ("GLOBAL", IndexKind::Global)];
 

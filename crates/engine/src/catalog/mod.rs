@@ -30,7 +30,7 @@ pub use table::{GuardCheck, StatisticsKeys, Table, TableIndex};
 /// Every request looks up its table, so the hash is a cheap one. An account could make its names
 /// collide with another's, which costs the other a few microseconds at most: the tables of an
 /// account are limited.
-type Tables = HashMap<TableName, Arc<Table>, FxBuildHasher>;
+pub type Tables = HashMap<TableName, Arc<Table>, FxBuildHasher>;
 
 pub(crate) struct Catalog {
     tables: ArcSwap<Tables>,
@@ -98,9 +98,14 @@ impl Catalog {
 
     /// The table with this name: from the map, or from the store if another engine created it.
     pub(crate) async fn find(&self, store: &dyn Reader, name: &TableName) -> Result<Arc<Table>> {
-        if let Some(table) = self.get(name) {
-            return Ok(table);
+        match self.get(name) {
+            Some(table) => Ok(table),
+            // On the heap, so that requests for known tables don't have to make room for it.
+            None => Box::pin(self.find_stored(store, name)).await,
         }
+    }
+
+    async fn find_stored(&self, store: &dyn Reader, name: &TableName) -> Result<Arc<Table>> {
         // Asked without the lock first, so that requests for missing tables never wait for a change
         // of an existing one.
         let stored = self.stored(store, name).await?;
@@ -117,6 +122,11 @@ impl Catalog {
 
     /// The definition that replaces `stale`, which the store has shown to be outdated.
     pub(crate) async fn refresh(&self, store: &dyn Reader, stale: &Table) -> Result<Arc<Table>> {
+        // On the heap, because it is rare.
+        Box::pin(self.find_newer(store, stale)).await
+    }
+
+    async fn find_newer(&self, store: &dyn Reader, stale: &Table) -> Result<Arc<Table>> {
         let replaced = |table: &Arc<Table>| {
             let (new, old) = (table.definition(), stale.definition());
             (new.id, new.version) > (old.id, old.version)

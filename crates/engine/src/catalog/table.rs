@@ -1,14 +1,16 @@
 //! A table as the item paths use it: its definition, and the keys that every request needs,
 //! computed once per version of the definition.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use zenobe_store::{Key, Value};
 
 use crate::command::TableName;
+use crate::error::{Error, Result};
 use crate::keyspace;
 use crate::schema::{IndexDefinition, IndexKind, TableDefinition, TableId};
+use crate::throughput::{TableCapacity, ThroughputMode};
 
 #[derive(Debug)]
 pub struct Table {
@@ -23,6 +25,11 @@ pub struct Table {
     stream_logs: Vec<Key>,
     expiry_prefix: Key,
     history: Option<HistoryKeys>,
+    /// What the table's own tag says.
+    throughput_mode: Option<ThroughputMode>,
+    has_insights: bool,
+    /// Set with the first request that is metered.
+    capacity: OnceLock<TableCapacity>,
     /// Set before this engine tries to replace the definition, and never cleared: see
     /// [`Table::invalidate`].
     is_invalid: AtomicBool,
@@ -112,6 +119,9 @@ impl Table {
             stream_logs: definition.stream.iter().flat_map(|stream| stream.open_logs(id)).collect(),
             expiry_prefix: keyspace::expiry_prefix(id),
             history: definition.undo_era().map(|era| HistoryKeys::new(id, era)),
+            throughput_mode: ThroughputMode::of(&definition),
+            has_insights: definition.has_insights(),
+            capacity: OnceLock::new(),
             is_invalid: AtomicBool::new(false),
             definition,
         }
@@ -130,6 +140,19 @@ impl Table {
     /// index.
     pub fn guard_key(&self) -> &Key {
         &self.guard_key
+    }
+
+    /// Like [`Table::check_guard`], for work that begins again with the new definition.
+    ///
+    /// # Errors
+    /// [`Error::TableChanged`]
+    pub(crate) fn check_current(&self, version_row: Option<&Value>) -> Result<()> {
+        match self.check_guard(version_row) {
+            GuardCheck::Current => Ok(()),
+            GuardCheck::Changed | GuardCheck::Gone => {
+                Err(Error::TableChanged { name: self.name.name.clone() })
+            }
+        }
     }
 
     pub fn check_guard(&self, version_row: Option<&Value>) -> GuardCheck {
@@ -186,6 +209,21 @@ impl Table {
     /// Set while every change writes an undo row.
     pub(crate) fn history(&self) -> Option<&HistoryKeys> {
         self.history.as_ref()
+    }
+
+    /// The table's own throughput mode, if it has one.
+    pub fn throughput_mode(&self) -> Option<ThroughputMode> {
+        self.throughput_mode
+    }
+
+    /// Whether the table or one of its global indexes has Contributor Insights.
+    pub fn has_insights(&self) -> bool {
+        self.has_insights
+    }
+
+    /// The meters of the table and its global indexes; `find` is called once.
+    pub(crate) fn capacity(&self, find: impl FnOnce() -> TableCapacity) -> &TableCapacity {
+        self.capacity.get_or_init(find)
     }
 
     /// Local indexes first, then global ones, each in the order of their definition.

@@ -8,7 +8,7 @@
 pub(crate) mod backfill_entries;
 mod consistency;
 pub(crate) mod expiry_entry;
-pub(crate) mod index_keys;
+pub(crate) mod index_key_checks;
 pub(crate) mod undo;
 
 use std::collections::HashMap;
@@ -22,7 +22,7 @@ use crate::indexes::entries::{IndexEntry, entry};
 use crate::indexes::{is_incomplete, maintained};
 use crate::keys::PrimaryKey;
 use crate::keyspace;
-use crate::schema::IndexKind;
+use crate::schema::{IndexId, IndexKind};
 use crate::streams::record::{self, Images};
 
 pub use consistency::Inconsistency;
@@ -58,9 +58,13 @@ pub(crate) struct Effect {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct IndexEffect {
+    pub id: IndexId,
     pub kind: IndexKind,
     pub name: String,
     pub halves: u64,
+    /// The key of the entry, with a prefix of this length: where it is now, or was before.
+    pub entry: Key,
+    pub prefix_length: usize,
 }
 
 /// Which entries of incomplete indexes are stored, read under the locks of their items.
@@ -83,7 +87,7 @@ impl Change<'_> {
         effect.collection_delta_bytes += self.size_delta_bytes();
         for pair in &entries {
             let change = pair.write(batch);
-            effect.add(pair.index, change);
+            effect.add(pair, change);
         }
         self.write_statistics(&effect, batch);
         self.write_expiry(batch);
@@ -150,17 +154,22 @@ impl Change<'_> {
 }
 
 impl Effect {
-    fn add(&mut self, index: TableIndex<'_>, change: EntryChange) {
+    fn add(&mut self, pair: &EntryPair<'_>, change: EntryChange) {
+        let Some(entry) = pair.new.as_ref().or(pair.old.as_ref()) else { return };
         if change == EntryChange::Unchanged {
             return;
         }
+        let index = pair.index;
         if index.definition.kind == IndexKind::Local {
             self.collection_delta_bytes += change.size_delta_bytes();
         }
         self.indexes.push(IndexEffect {
+            id: index.definition.id,
             kind: index.definition.kind,
             name: index.definition.name.clone(),
             halves: entry_halves(change),
+            entry: entry.key.clone(),
+            prefix_length: index.prefix.len(),
         });
     }
 }

@@ -73,6 +73,8 @@ impl AsOf {
 pub struct Window {
     pub earliest_ms: u64,
     pub latest_ms: u64,
+    /// Where the history begins, within the earliest second. The end of that second can be read, but not what was before.
+    pub(crate) begins_ms: u64,
 }
 
 impl Window {
@@ -82,16 +84,24 @@ impl Window {
         let earliest_ms = settings.since_ms.max(now_ms.saturating_sub(period_ms));
         let latest_ms = settings.since_ms.max(now_ms.saturating_sub(lag_ms));
         let whole_second = |ms: u64| ms / 1_000 * 1_000;
-        Window { earliest_ms: whole_second(earliest_ms), latest_ms: whole_second(latest_ms) }
+        Window {
+            earliest_ms: whole_second(earliest_ms),
+            latest_ms: whole_second(latest_ms),
+            begins_ms: earliest_ms,
+        }
     }
 
-    /// Whether a time lies within, to the second.
-    pub(crate) fn check(&self, at_ms: u64) -> Result<(), HistoryError> {
-        let Window { earliest_ms, latest_ms } = *self;
-        match (earliest_ms..latest_ms + 1_000).contains(&at_ms) {
-            true => Ok(()),
-            false => Err(HistoryError::OutsideWindow { at_ms, earliest_ms, latest_ms }),
+    /// Whether a time lies within.
+    pub(crate) fn check(&self, as_of: AsOf) -> Result<(), HistoryError> {
+        let Window { earliest_ms, latest_ms, begins_ms } = *self;
+        let at_ms = as_of.at_ms;
+        if (begins_ms..latest_ms + 1_000).contains(&at_ms) {
+            return Ok(());
         }
+        // Within the earliest second, all of the next one is what can be named for sure.
+        let is_early = (earliest_ms..begins_ms).contains(&at_ms);
+        let earliest_ms = if is_early { earliest_ms + 1_000 } else { earliest_ms };
+        Err(HistoryError::OutsideWindow { at_ms, earliest_ms, latest_ms })
     }
 }
 
@@ -102,9 +112,9 @@ impl Engine {
         let (Some(settings), Some(history)) = (&definition.history, table.history()) else {
             return Err(HistoryError::Off { table: definition.name.clone() }.into());
         };
-        Window::new(settings, self.trusted_clock.read().plausible_ms, 0).check(as_of.at_ms)?;
+        Window::new(settings, self.trusted_clock.read().plausible_ms, 0).check(as_of)?;
         let at = as_of.stamp();
-        self.pass(history, at).await?;
+        self.pass(table, history, at).await?;
         Ok(Past {
             now: self.store.snapshot(),
             item_prefix: table.item_prefix().clone(),
@@ -114,16 +124,21 @@ impl Engine {
     }
 
     /// Advances the table's clock, so that everything that is committed from now on has a later stamp.
-    pub(crate) async fn pass(&self, history: &HistoryKeys, at: Stamp) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`Error::TableChanged`] if the definition is stale: the clock of a deleted table must not come back.
+    pub(crate) async fn pass(&self, table: &Table, history: &HistoryKeys, at: Stamp) -> Result<()> {
         if history.passed.load(Ordering::Acquire) >= at.to_bits() {
             return Ok(());
         }
-        let advance = |_: &[Option<zenobe_store::Value>]| {
+        let advance = |versions: &[Option<zenobe_store::Value>]| {
+            table.check_current(versions[0].as_ref())?;
             let mut batch = Batch::new();
             batch.advance(history.clock.clone(), at);
             Ok::<_, Error>((batch, ()))
         };
-        write_with(&*self.store, WriteSet::default(), advance).await??;
+        let set = WriteSet { guards: std::slice::from_ref(table.guard_key()), keys: &[] };
+        write_with(&*self.store, set, advance).await??;
         history.passed.fetch_max(at.to_bits(), Ordering::AcqRel);
         Ok(())
     }
@@ -165,8 +180,10 @@ mod tests {
         // The latest time is never before the earliest.
         let new = window(10 * DAY_MS + 800, 300_000);
         assert_eq!((new.earliest_ms, new.latest_ms), (10 * DAY_MS, 10 * DAY_MS));
-        assert!(new.check(10 * DAY_MS + 999).is_ok());
-        assert!(new.check(10 * DAY_MS + 1_000).is_err());
-        assert!(new.check(10 * DAY_MS - 1).is_err());
+        assert!(new.check(AsOf::second(10 * DAY_MS / 1_000)).is_ok());
+        assert!(new.check(AsOf::ms(10 * DAY_MS + 700)).is_ok());
+        assert!(new.check(AsOf::ms(10 * DAY_MS + 699)).is_err());
+        assert!(new.check(AsOf::ms(10 * DAY_MS + 1_000)).is_err());
+        assert!(new.check(AsOf::ms(10 * DAY_MS - 1)).is_err());
     }
 }

@@ -50,8 +50,9 @@ impl Engine {
         enabled: bool,
         period_days: Option<u32>,
     ) -> Result<Option<ContinuousBackups>> {
-        let now_ms = self.trusted_clock.read().plausible_ms;
         let decide = |before: &TableDefinition, _: &[Option<Value>]| {
+            // Under the lock: until now, changes left no undo rows.
+            let now_ms = self.trusted_clock.read().plausible_ms;
             let mut edit = Edit::new(before.clone());
             match (&before.history, enabled) {
                 (None, true) => switch_on(&mut edit, period_days, now_ms),

@@ -134,6 +134,7 @@ async fn remove(engine: &Engine, table: &Table, id: IndexId, lease: &Lease) -> R
             engine.discard(&entries, &mut edit.batch);
             engine.discard(&statistics, &mut edit.batch);
             edit.batch.delete(keyspace::backfill_progress(table_id, id));
+            edit.batch.delete(keyspace::partition_map_row(table_id, Some(id)));
         }
     })
     .await?;

@@ -144,9 +144,14 @@ impl Job {
 impl Engine {
     /// Rests after a bounded step of a job, so that requests go first.
     pub async fn paced<T>(&self, step: impl Future<Output = T>) -> T {
+        self.paced_on(1, step).await
+    }
+
+    /// Like [`Engine::paced`], for a step that keeps several processors busy: it rests as if one had done all of it.
+    pub async fn paced_on<T>(&self, processors: u32, step: impl Future<Output = T>) -> T {
         let paced = self.background.pace.begin_step();
         let outcome = step.await;
-        paced.rest().await;
+        paced.rest_from(processors).await;
         outcome
     }
 }

@@ -9,6 +9,7 @@
 //! A job may fill a new table. Until it ends, the table is being created: DescribeTable shows it,
 //! and no other request finds it. One write ends both, so no request ever sees half a table.
 
+mod copy_progress;
 mod fill;
 mod job;
 mod job_row;
@@ -24,12 +25,14 @@ use zenobe_store::{Batch, Direction, Key, KeyRange, Value, WriteSet, write_with}
 use zenobe_value::Attributes;
 
 use crate::Engine;
+use crate::catalog::Table;
 use crate::error::{Error, Result};
 use crate::keyspace;
 use crate::lease::Lease;
 use crate::row::Fields;
 use crate::schema::Namespace;
 
+pub(crate) use copy_progress::CopyProgress;
 pub use job::{FailedTable, Job};
 pub use job_row::{JobRow, JobStatus};
 
@@ -142,6 +145,14 @@ impl Engine {
     }
 
     pub async fn start_job(&self, new: NewJob) -> Result<Started> {
+        self.start_job_on(new, None).await
+    }
+
+    /// Starts a job, if the table that it was planned with is still as it was.
+    ///
+    /// # Errors
+    /// [`Error::TableChanged`]
+    pub(crate) async fn start_job_on(&self, new: NewJob, table: Option<&Table>) -> Result<Started> {
         let token_lifetime_ms = new.token_lifetime_ms;
         let row = self.new_job_row(new);
         let now_ms = row.started_at_ms;
@@ -152,13 +163,18 @@ impl Engine {
                 .map(|token| keyspace::job_token_row(&row.namespace, &row.kind, token)),
         );
         let expires_at_ms = now_ms.saturating_add(token_lifetime_ms);
-        let set = WriteSet { guards: &[], keys: &keys };
+        let guards: Vec<Key> = table.iter().map(|table| table.guard_key().clone()).collect();
+        let set = WriteSet { guards: &guards, keys: &keys };
         let written = write_with(&*self.store, set, |reads| {
+            let (versions, reads) = reads.split_at(guards.len());
             if let Some(token) = reads.get(1).and_then(Option::as_ref) {
                 let token = JobTokenRow::decode(token)?;
                 if token.expires_at_ms > now_ms {
                     return Ok::<_, Error>((Batch::new(), Some(token.id)));
                 }
+            }
+            if let (Some(table), [version, ..]) = (table, versions) {
+                table.check_current(version.as_ref())?;
             }
             let mut batch = Batch::new();
             batch.put(keys[0].clone(), row.encode());

@@ -10,7 +10,7 @@ use crate::catalog::tests::create_table;
 use crate::clock::{Clock, ManualClock};
 use crate::command::TableName;
 use crate::schema::Filling;
-use crate::{EngineOptions, IndexKeys};
+use crate::{EngineOptions, IndexKeyCheck};
 
 const NOW_MS: u64 = 1_700_000_000_000;
 const STEPS: u64 = 5;
@@ -73,7 +73,7 @@ impl Filler {
                 AttributeValue::S(step.to_string()),
             )]));
             let errors =
-                engine.load_items(&table, &[item], IndexKeys::Checked, job.lease()).await?;
+                engine.load_items(&table, &[item], IndexKeyCheck::Strict, job.lease()).await?;
             assert!(errors[0].is_none());
             self.steps.fetch_add(1, Ordering::SeqCst);
             job.save(engine, progress(step + 1)).await?;
@@ -340,7 +340,7 @@ async fn faulty_items_do_not_hold_back_the_others() {
         text("b"),
     ];
     let errors =
-        engine.load_items(&table, &items, IndexKeys::Checked, &Lease::default()).await.unwrap();
+        engine.load_items(&table, &items, IndexKeyCheck::Strict, &Lease::default()).await.unwrap();
     let faulty: Vec<bool> = errors.iter().map(Option::is_some).collect();
     assert_eq!(faulty, [false, true, true, true, false, false]);
     assert_eq!(engine.describe_table(&name).await.unwrap().statistics.item_count, 2);

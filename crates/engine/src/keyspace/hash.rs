@@ -46,6 +46,20 @@ impl KeyHash {
     }
 }
 
+/// Where a part of the hash space begins, if it is divided evenly: `number × 2^128 / total`, rounded
+/// up. `None` after the last part.
+pub fn part_start(number: u32, total: u32) -> Option<u128> {
+    if number >= total {
+        return None;
+    }
+    // Computes 64 bits of the quotient at a time: both dividends have fewer than 64 + 32 bits.
+    let total = u128::from(total);
+    let upper = u128::from(number) << 64;
+    let lower = (upper % total) << 64;
+    let quotient = ((upper / total) << 64) | (lower / total);
+    Some(if lower.is_multiple_of(total) { quotient } else { quotient + 1 })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,5 +94,16 @@ mod tests {
         assert_eq!(hash(&[AttributeValue::B(vec![0, 0xFF])]), "7c24c3cc726244b299750e0bc10b13b2");
         assert_eq!(hash(&[text("u1"), text("2026")]), "7365aebb41d8aa1f37dab0344572ea5d");
         assert_eq!(hash(&[text("u2"), text("2025")]), "5f98a9a8d9eeaf628e2fb9bd0aa65b44");
+    }
+
+    #[test]
+    fn parts_begin_exactly() {
+        assert_eq!(part_start(0, 3), Some(0));
+        // The first h with floor(3h / 2^128) = 1.
+        assert_eq!(part_start(1, 3), Some(u128::MAX / 3 + 1));
+        assert_eq!(part_start(1, 2), Some(1 << 127));
+        let last = 340_282_026_638_571_542_524_911_144_057_160_779_688;
+        assert_eq!(part_start(999_999, 1_000_000), Some(last));
+        assert_eq!(part_start(3, 3), None);
     }
 }

@@ -19,14 +19,14 @@ pub(super) struct LeaseRow {
 }
 
 impl LeaseRow {
-    pub fn is_tenure(&self, node: &str, term: u64) -> bool {
+    pub fn is_held_by(&self, node: &str, term: u64) -> bool {
         self.node == node && self.term == term
     }
 
-    /// Whether the stored row shows the same tenure of the lease.
+    /// Whether the stored row shows the same term of the lease.
     pub fn is_still_in(&self, stored: Option<&Value>) -> Result<bool> {
         let stored = stored.map(LeaseRow::decode).transpose()?;
-        Ok(stored.is_some_and(|stored| stored.is_tenure(&self.node, self.term)))
+        Ok(stored.is_some_and(|stored| stored.is_held_by(&self.node, self.term)))
     }
 
     pub fn next(&self) -> LeaseRow {

@@ -13,8 +13,8 @@
 //! nothing.
 
 mod lease_row;
+mod leases;
 mod nodes;
-mod tenure;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,8 +29,8 @@ use crate::keyspace;
 
 use self::lease_row::LeaseRow;
 
+pub(crate) use leases::Leases;
 pub use nodes::{LeaseStatus, NodeStatus};
-pub(crate) use tenure::Leases;
 
 /// The right to do some work, while the store agrees. The default is the right of an engine that
 /// does not share its store.
@@ -57,7 +57,7 @@ impl Lease {
         Lease { fence: Some(Arc::new(fence)), is_shared: None }
     }
 
-    fn is_same_tenure(&self, other: &Lease) -> bool {
+    fn is_same_term(&self, other: &Lease) -> bool {
         let term = |lease: &Lease| lease.fence.as_ref().map(|fence| fence.term);
         term(self) == term(other)
     }
@@ -83,7 +83,7 @@ impl Lease {
         };
         let row = guards.first().and_then(Option::as_ref).map(LeaseRow::decode).transpose()?;
         match row {
-            Some(row) if row.is_tenure(&fence.node, fence.term) => Ok(()),
+            Some(row) if row.is_held_by(&fence.node, fence.term) => Ok(()),
             _ => Err(Error::LeaseLost { work: fence.work.clone() }),
         }
     }
@@ -109,7 +109,7 @@ impl Engine {
     /// Whether the lease was valid a moment ago: renewed less than its period ago, so that nobody
     /// can have taken it over. For effects outside the store, which no guard protects.
     pub fn is_fresh(&self, lease: &Lease) -> bool {
-        let is_held = |key| self.leases.held(key).is_some_and(|held| held.is_same_tenure(lease));
+        let is_held = |key| self.leases.held(key).is_some_and(|held| held.is_same_term(lease));
         !lease.is_outdated() && lease.guards().iter().all(is_held)
     }
 
@@ -120,14 +120,14 @@ impl Engine {
         let keys = std::slice::from_ref(&key);
         let taken = write_with(&*self.store, WriteSet { guards: &[], keys }, |reads| {
             if reads[0] != seen {
-                return Err(Lost);
+                return Err(TakenByAnother);
             }
             let mut batch = Batch::new();
             batch.put(key.clone(), row.encode());
             Ok((batch, ()))
         });
         match taken.await? {
-            Err(Lost) => Ok(None),
+            Err(TakenByAnother) => Ok(None),
             Ok(_) => {
                 tracing::info!(work, node = row.node, "this node has taken a lease");
                 Ok(Some(self.leases.took(key, row, taken_at)))
@@ -192,5 +192,5 @@ impl Engine {
 /// Two renewals in a row may fail before others take over.
 const RENEWALS_PER_PERIOD: u32 = 3;
 
-/// Another node was faster.
-struct Lost;
+/// Another node was faster and has taken the lease.
+struct TakenByAnother;

@@ -45,11 +45,14 @@ impl Engine {
         key: Key,
         command: &GetItem,
     ) -> Result<Option<ReadOutcome>> {
+        let admitted = self.admit_get(table, &key, command.consistent)?;
         let Some(stored) = self.read_current(table, key.clone()).await? else { return Ok(None) };
         let item = stored.as_ref().map(decode_stored).transpose()?;
         if let Some((cache, ticket)) = ticket {
             cache.fill(key, ticket, item.as_ref());
         }
-        Ok(Some(item_outcome(command, item)))
+        let outcome = item_outcome(command, item);
+        admitted.settle(outcome.consumed.table_halves);
+        Ok(Some(outcome))
     }
 }

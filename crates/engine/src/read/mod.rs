@@ -6,13 +6,14 @@
 //! can't answer; to a test that wants lagging reads ([`crate::realism`]), a past state is such a
 //! replica. An engine with caches ([`crate::cache`]) asks them first.
 
+mod as_of;
 mod cached;
-mod conditions;
 mod page;
-mod past;
+mod page_command;
+mod passage;
 mod query;
+mod query_range;
 mod scan;
-mod scan_charge;
 mod select;
 mod source;
 mod start_key;
@@ -29,13 +30,15 @@ use crate::capacity::read_halves;
 use crate::catalog::{GuardCheck, Table};
 use crate::change::size_bytes;
 use crate::command::{Consumed, GetItem, PageOutcome, ReadOutcome, TableName};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::keys::{PrimaryKey, check_paths};
+use crate::throughput::cause::Access;
+use crate::throughput::{Demand, Ticket};
 use crate::write::decode_stored;
 
 use page::Read;
 
-pub use past::Reads;
+pub use as_of::Reads;
 pub(crate) use query::exported_items;
 
 impl Engine {
@@ -45,6 +48,8 @@ impl Engine {
             match self.get_once(&table, command).await {
                 Ok(Some(outcome)) => return Ok(outcome),
                 Ok(None) => table = self.refresh(&table).await?,
+                // No other definition would let it pass, and it must not cost the store a look.
+                Err(error @ Error::Throttled(_)) => return Err(error),
                 Err(error) => table = self.refresh_after(&table, error).await?,
             }
         }
@@ -58,7 +63,8 @@ impl Engine {
         table: &mut Arc<Table>,
     ) -> Result<Option<PageOutcome>> {
         match read {
-            Ok(Read { outcome, is_current: true }) => return Ok(Some(outcome)),
+            Ok(Read { outcome, is_current: true, .. }) => return Ok(Some(outcome)),
+            Err(error @ Error::Throttled(_)) => return Err(error),
             read if self.is_current(table).await? => return Ok(Some(read?.outcome)),
             _ => {}
         }
@@ -72,13 +78,28 @@ impl Engine {
         if let Some(cache) = self.item_cache_for(command.consistent) {
             return self.get_through(cache, table, key, command).await;
         }
-        if let Some(stored) = self.read_replica(table, &key, command.consistent).await {
-            return read_outcome(command, stored.as_ref()).map(Some);
-        }
-        match self.read_current(table, key).await? {
-            Some(stored) => read_outcome(command, stored.as_ref()).map(Some),
-            None => Ok(None),
-        }
+        let ticket = self.admit_get(table, &key, command.consistent)?;
+        let stored = match self.read_replica(table, &key, command.consistent).await {
+            Some(stored) => stored,
+            None => match self.read_current(table, key).await? {
+                Some(stored) => stored,
+                None => return Ok(None),
+            },
+        };
+        let outcome = read_outcome(command, stored.as_ref())?;
+        ticket.settle(outcome.consumed.table_halves);
+        Ok(Some(outcome))
+    }
+
+    /// Admits the read of one item.
+    pub(crate) fn admit_get<'t>(
+        &self,
+        table: &'t Table,
+        key: &Key,
+        consistent: bool,
+    ) -> Result<Ticket<'t>> {
+        let halves_min = read_halves(0, consistent);
+        self.admit(table, Demand::item(Access::Read, table, key, halves_min))
     }
 
     /// A copy of the store to read from, if the read may be a little behind and there is one.
@@ -107,9 +128,13 @@ impl Engine {
         consistent: bool,
     ) -> Option<Option<Value>> {
         let replica = self.replica(table.name(), None, consistent)?;
-        let values = replica.get_many(&[key.clone(), table.guard_key().clone()]).await.ok()?;
-        let [stored, version] = <[Option<Value>; 2]>::try_from(values).ok()?;
-        (table.check_guard(version.as_ref()) == GuardCheck::Current).then_some(stored)
+        // On the heap, so that reads without a replica don't have to make room for it.
+        let read = Box::pin(async move {
+            let values = replica.get_many(&[key.clone(), table.guard_key().clone()]).await.ok()?;
+            let [stored, version] = <[Option<Value>; 2]>::try_from(values).ok()?;
+            (table.check_guard(version.as_ref()) == GuardCheck::Current).then_some(stored)
+        });
+        read.await
     }
 
     /// The value of a key of the table, or `None` if the definition is stale. Makes at most one

@@ -14,9 +14,13 @@ use crate::command::{Consumed, PageOutcome, PageRequest, TableName};
 use crate::error::{Error, Result};
 use crate::history::{Past, Walk};
 use crate::keys::{PrimaryKey, key_attributes};
+use crate::schema::{IndexId, IndexKind};
+use crate::throughput::cause::Access;
+use crate::throughput::facts::{self, KeyScope, PageAccess};
+use crate::throughput::{Demand, Ticket};
 use crate::write::decode_stored;
 
-use super::scan_charge::ScanCharge;
+use super::passage::{self, Passage};
 use super::select::{Output, Selection};
 use super::source::Source;
 use super::start_key::after;
@@ -36,8 +40,12 @@ pub(super) struct PagePlan<'q> {
     pub range: KeyRange,
     pub direction: Direction,
     pub request: &'q PageRequest,
-    /// Set if reads are charged by partition.
-    pub scan_charge: Option<ScanCharge>,
+    /// The partitions that it passes through, if that matters.
+    pub passage: Option<Passage>,
+    /// Whether what is read in each partition is rounded up.
+    pub rounds_up_each: bool,
+    /// How the page finds its items.
+    pub access: PageAccess,
     /// Reads the table as it was, if set.
     pub past: Option<&'q Past>,
     /// Whether another page can follow. A Query that finds at most one item cannot be continued.
@@ -72,15 +80,79 @@ pub(super) struct Read {
     pub outcome: PageOutcome,
     /// Whether the definition is known to be the page's. If not, only the version row shows it.
     pub is_current: bool,
+    passage: Option<Passage>,
 }
 
-impl PagePlan<'_> {
+impl<'q> PagePlan<'q> {
+    /// Reads the page, if the table or index has capacity for it.
     pub async fn read(mut self, origin: Origin<'_>) -> Result<Read> {
-        let scan_charge = self.scan_charge.take();
-        let mut page = Page::new(&self, scan_charge);
+        let ticket = self.admit(origin.engine)?;
+        if ticket.is_metered() && self.passage.is_none() {
+            self.passage = self.several_partitions(origin.engine);
+        }
+        let read = self.read_admitted(origin).await?;
+        // A page is of one table, and uses the capacity of the table or of one global index.
+        let halves = read.outcome.consumed.total_halves();
+        match &read.passage {
+            Some(passage) => ticket.settle_shares(halves, passage.shares(halves)),
+            None => ticket.settle(halves),
+        }
+        facts::note_page(|| self.fact(&read.outcome));
+        Ok(read)
+    }
+
+    fn fact(&self, outcome: &PageOutcome) -> facts::Page {
+        facts::Page {
+            table: self.table.clone(),
+            index: self.source.index.map(|index| index.definition.name.clone()),
+            access: self.access,
+            is_backward: self.direction == Direction::Reverse,
+            has_filter: self.request.filter.is_some(),
+            scanned: outcome.scanned_count,
+            returned: outcome.count,
+        }
+    }
+
+    /// The global index that is read; a local one uses its table's capacity.
+    fn global_index(&self) -> Option<IndexId> {
+        let index = self.source.index.map(|index| index.definition);
+        index.filter(|index| index.kind == IndexKind::Global).map(|index| index.id)
+    }
+
+    fn admit(&self, engine: &Engine) -> Result<Ticket<'q>> {
+        // A backward Query begins at the end of its range, which is nearly always in the same
+        // partition.
+        let demand = Demand {
+            access: Access::Read,
+            index: self.global_index(),
+            key: &self.range.start,
+            prefix_length: self.source.prefix().len(),
+            scope: match self.access {
+                PageAccess::Query { .. } => KeyScope::Collection,
+                PageAccess::Scan => KeyScope::Range,
+            },
+            halves_min: read_halves(0, self.request.consistent),
+        };
+        engine.admit(self.source.table, demand)
+    }
+
+    /// The partitions that the page may pass through, unless there is only one.
+    fn several_partitions(&self, engine: &Engine) -> Option<Passage> {
+        let capacity = engine.capacity_of(self.source.table);
+        let meter = match self.global_index() {
+            None => capacity.table(),
+            Some(index) => capacity.index(index)?,
+        };
+        let (partitions, prefix) = (meter.partitions(), self.source.prefix());
+        let (first, last) = passage::span(prefix, &self.range, &partitions);
+        (first < last).then(|| Passage::new(prefix, &self.range, self.direction, partitions))
+    }
+
+    async fn read_admitted(&self, origin: Origin<'_>) -> Result<Read> {
+        let mut page = Page::new(self);
         // Bounds may cross: BETWEEN with nothing between, or a start key past the end.
         if self.range.is_empty() {
-            return Ok(Read { outcome: page.finish(&self), is_current: false });
+            return Ok(page.finish(self, false));
         }
         let is_current = match self.selection.fetches_items {
             false => self.walk(origin, &mut page).await?,
@@ -90,7 +162,7 @@ impl PagePlan<'_> {
                 self.is_current_in(origin, &*snapshot).await?
             }
         };
-        Ok(Read { outcome: page.finish(&self), is_current })
+        Ok(page.finish(self, is_current))
     }
 
     /// A page is one consistent state, and nothing that the filter rejects is copied. Without a
@@ -215,7 +287,8 @@ impl PagePlan<'_> {
             let keys =
                 to_fetch.map(|((_, entry), _)| self.item_key(entry)).collect::<Result<_>>()?;
             let mut items = fetch_items(snapshot, keys).await?.into_iter();
-            for ((_, entry), admitted) in entries.iter().zip(admitted) {
+            for ((key, entry), admitted) in entries.iter().zip(admitted) {
+                page.enter(key);
                 let item = if is_fetched(admitted) { items.next() } else { None };
                 if page.evaluate_fetched(entry.as_item(), item.as_ref(), admitted).is_break() {
                     return Ok(());
@@ -306,12 +379,12 @@ struct Page<'q> {
     /// The size of what was fetched from the table in addition, which also fills the page.
     fetched_size_bytes: u64,
     fetched_halves: u64,
-    scan_charge: Option<ScanCharge>,
+    passage: Option<Passage>,
     last_evaluated_key: Option<Attributes>,
 }
 
 impl<'q> Page<'q> {
-    fn new(plan: &'q PagePlan<'_>, scan_charge: Option<ScanCharge>) -> Page<'q> {
+    fn new(plan: &'q PagePlan<'_>) -> Page<'q> {
         Page {
             source: plan.source,
             selection: &plan.selection,
@@ -324,7 +397,7 @@ impl<'q> Page<'q> {
             evaluated_size_bytes: 0,
             fetched_size_bytes: 0,
             fetched_halves: 0,
-            scan_charge,
+            passage: plan.passage.clone(),
             last_evaluated_key: None,
         }
     }
@@ -340,10 +413,14 @@ impl<'q> Page<'q> {
         }
     }
 
-    fn evaluate_bytes(&mut self, key: &[u8], value: &[u8]) -> Result<Evaluated> {
-        if let Some(scan_charge) = &mut self.scan_charge {
-            scan_charge.enter(key);
+    fn enter(&mut self, key: &[u8]) {
+        if let Some(passage) = &mut self.passage {
+            passage.enter(key);
         }
+    }
+
+    fn evaluate_bytes(&mut self, key: &[u8], value: &[u8]) -> Result<Evaluated> {
+        self.enter(key);
         let read = ItemRef::parse(value).map_err(|error| {
             tracing::error!(%error, "a stored item does not decode");
             Error::Corrupt { detail: format!("a stored item: {error}") }
@@ -400,8 +477,8 @@ impl<'q> Page<'q> {
     fn advance(&mut self, read: ItemRef<'_>) -> ControlFlow<()> {
         self.scanned_count += 1;
         self.evaluated_size_bytes += read.size_bytes() as u64;
-        if let Some(scan_charge) = &mut self.scan_charge {
-            scan_charge.add(read.size_bytes() as u64);
+        if let Some(passage) = &mut self.passage {
+            passage.add(read.size_bytes() as u64);
         }
         let size_bytes = self.evaluated_size_bytes + self.fetched_size_bytes;
         if self.scanned_count < self.limit && size_bytes < PAGE_SIZE_BYTES {
@@ -411,13 +488,14 @@ impl<'q> Page<'q> {
         ControlFlow::Break(())
     }
 
-    fn finish(self, plan: &PagePlan<'_>) -> PageOutcome {
+    fn finish(mut self, plan: &PagePlan<'_>, is_current: bool) -> Read {
         let mut consumed = Consumed::none(plan.table, None);
-        let halves = match &self.scan_charge {
-            None => read_halves(self.evaluated_size_bytes, self.consistent),
-            Some(scan_charge) => {
-                scan_charge.halves(self.last_evaluated_key.is_some(), self.consistent)
-            }
+        if let Some(passage) = self.passage.as_mut().filter(|_| self.last_evaluated_key.is_some()) {
+            passage.end_early();
+        }
+        let halves = match &self.passage {
+            Some(passage) if plan.rounds_up_each => passage.halves_of_each(self.consistent).sum(),
+            _ => read_halves(self.evaluated_size_bytes, self.consistent),
         };
         match self.source.index {
             None => consumed.table_halves = halves,
@@ -426,12 +504,13 @@ impl<'q> Page<'q> {
                 consumed.add_index(index.definition.kind, &index.definition.name, halves);
             }
         }
-        PageOutcome {
+        let outcome = PageOutcome {
             items: self.items,
             count: self.count,
             scanned_count: self.scanned_count,
             last_evaluated_key: self.last_evaluated_key.filter(|_| plan.can_continue),
             consumed,
-        }
+        };
+        Read { outcome, is_current, passage: self.passage }
     }
 }

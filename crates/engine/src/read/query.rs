@@ -6,12 +6,14 @@ use zenobe_store::{Direction, KeyRange};
 use crate::Engine;
 use crate::cache::CachedRequest;
 use crate::catalog::Table;
-use crate::command::{PageOutcome, PageRequest, Query, RuleSet};
+use crate::command::{PageOutcome, PageRequest, Query, RuleSet, TableName};
 use crate::error::{PageError, Result};
 use crate::history::AsOf;
+use crate::throughput::facts::PageAccess;
 
-use super::conditions::QueryRange;
 use super::page::{Origin, PagePlan, Read};
+use super::page_command::PageCommand;
+use super::query_range::QueryRange;
 use super::select::{
     Selection, check_filter_is_projected, check_filter_paths, check_projection_paths,
 };
@@ -24,66 +26,43 @@ impl Engine {
     }
 
     pub async fn query_as(&self, rules: RuleSet, command: &Query) -> Result<PageOutcome> {
-        self.query_at(None, rules, command).await
+        self.page_at(None, rules, command).await
+    }
+}
+
+impl PageCommand for Query {
+    fn table(&self) -> &TableName {
+        &self.table
     }
 
-    pub(super) async fn query_at(
-        &self,
-        as_of: Option<AsOf>,
-        rules: RuleSet,
-        command: &Query,
-    ) -> Result<PageOutcome> {
-        match &self.query_cache {
-            Some(cache) if as_of.is_none() && !command.page.consistent => {
-                let request = CachedRequest::Query(rules, command);
-                let read = self.query_stored(None, rules, command);
-                Box::pin(self.page_through(cache, request, read)).await
-            }
-            _ => self.query_stored(as_of, rules, command).await,
-        }
+    fn index(&self) -> Option<&str> {
+        self.index.as_deref()
     }
 
-    async fn query_stored(
-        &self,
-        as_of: Option<AsOf>,
-        rules: RuleSet,
-        command: &Query,
-    ) -> Result<PageOutcome> {
-        let mut table = self.table(&command.table).await?;
-        let (index, is_exact) = (command.index.as_deref(), as_of.is_some());
-        let replica = self.replica(table.name(), index, command.page.consistent || is_exact);
-        if let Some(replica) = replica {
-            let origin = Origin { engine: self, replica: Some(&*replica) };
-            let read = self.query_once(origin, &table, None, rules, command).await;
-            if let Ok(Read { outcome, is_current: true }) = read {
-                return Ok(outcome);
-            }
-        }
-        let origin = Origin { engine: self, replica: None };
-        loop {
-            let read = self.query_once(origin, &table, as_of, rules, command).await;
-            if let Some(outcome) = self.accept_read(read, &mut table).await? {
-                return Ok(outcome);
-            }
-        }
+    fn page(&self) -> &PageRequest {
+        &self.page
     }
 
-    async fn query_once(
+    fn cached(&self, rules: RuleSet) -> CachedRequest<'_> {
+        CachedRequest::Query(rules, self)
+    }
+
+    async fn read(
         &self,
         origin: Origin<'_>,
         table: &Table,
         as_of: Option<AsOf>,
         rules: RuleSet,
-        command: &Query,
     ) -> Result<Read> {
-        let page = &command.page;
-        let source = Source::resolve(table, command.index.as_deref(), page.consistent)?;
-        let past = self.past_of(source, as_of).await?;
+        let Origin { engine, .. } = origin;
+        let page = &self.page;
+        let source = Source::resolve(table, self.index.as_deref(), page.consistent)?;
+        let past = engine.past_of(source, as_of).await?;
         let start = page.start_key.as_ref();
         if let Some(start) = start {
             start_key::check_count(source, start)?;
         }
-        let query = QueryRange::resolve(source, &command.key_conditions, start)?;
+        let query = QueryRange::resolve(source, &self.key_conditions, start)?;
         let start = match start {
             Some(key) => {
                 let start = StartKey::of_query(source, key)?;
@@ -101,19 +80,21 @@ impl Engine {
             check_filter_is_projected(source, page)?;
         }
         check_filter_paths(source, page)?;
-        let direction = if command.forward { Direction::Forward } else { Direction::Reverse };
+        let direction = if self.forward { Direction::Forward } else { Direction::Reverse };
         let range = match &start {
             Some(start) => start.cut(query.range, direction),
             None => query.range,
         };
         let plan = PagePlan {
-            table: &command.table,
+            table: &self.table,
             source,
             selection,
             range,
             direction,
             request: page,
-            scan_charge: None,
+            passage: None,
+            rounds_up_each: false,
+            access: PageAccess::Query { sort_condition: sort_condition(source, self) },
             past: past.as_ref(),
             can_continue: !source.has_single_items(),
         };
@@ -138,6 +119,15 @@ pub(crate) fn exported_items(
     }
     check_filter_paths(source, page)?;
     Ok(range)
+}
+
+/// The operator of the condition on the last sort attribute that has one.
+fn sort_condition(source: Source<'_>, command: &Query) -> Option<&'static str> {
+    let sort = &source.keys().sort;
+    let is_sort = |name: &str| sort.iter().any(|attribute| attribute.name == name);
+    let mut conditions = command.key_conditions.iter();
+    let condition = conditions.rfind(|condition| is_sort(&condition.attribute))?;
+    Some(condition.operator.name())
 }
 
 /// The filter of a Query may not test key attributes, which the key conditions can express. A Scan

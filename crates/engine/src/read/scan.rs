@@ -5,14 +5,16 @@ use zenobe_store::{Direction, Key, KeyRange};
 use crate::Engine;
 use crate::cache::CachedRequest;
 use crate::catalog::Table;
-use crate::command::{PageOutcome, RuleSet, Scan, Segment};
+use crate::command::{PageOutcome, PageRequest, RuleSet, Scan, Segment, TableName};
 use crate::error::{PageError, Result};
 use crate::history::AsOf;
-use crate::keyspace;
+use crate::keyspace::{self, part_start};
 use crate::schema::BillingMode;
+use crate::throughput::facts::PageAccess;
 
 use super::page::{Origin, PagePlan, Read};
-use super::scan_charge::ScanCharge;
+use super::page_command::PageCommand;
+use super::passage::Passage;
 use super::select::{Selection, check_filter_paths, check_projection_paths};
 use super::source::Source;
 use super::start_key::{self, StartKey};
@@ -23,62 +25,39 @@ impl Engine {
     }
 
     pub async fn scan_as(&self, rules: RuleSet, command: &Scan) -> Result<PageOutcome> {
-        self.scan_at(None, rules, command).await
+        self.page_at(None, rules, command).await
+    }
+}
+
+impl PageCommand for Scan {
+    fn table(&self) -> &TableName {
+        &self.table
     }
 
-    pub(super) async fn scan_at(
-        &self,
-        as_of: Option<AsOf>,
-        rules: RuleSet,
-        command: &Scan,
-    ) -> Result<PageOutcome> {
-        match &self.query_cache {
-            Some(cache) if as_of.is_none() && !command.page.consistent => {
-                let request = CachedRequest::Scan(rules, command);
-                let read = self.scan_stored(None, rules, command);
-                Box::pin(self.page_through(cache, request, read)).await
-            }
-            _ => self.scan_stored(as_of, rules, command).await,
-        }
+    fn index(&self) -> Option<&str> {
+        self.index.as_deref()
     }
 
-    async fn scan_stored(
-        &self,
-        as_of: Option<AsOf>,
-        rules: RuleSet,
-        command: &Scan,
-    ) -> Result<PageOutcome> {
-        let mut table = self.table(&command.table).await?;
-        let (index, is_exact) = (command.index.as_deref(), as_of.is_some());
-        let replica = self.replica(table.name(), index, command.page.consistent || is_exact);
-        if let Some(replica) = replica {
-            let origin = Origin { engine: self, replica: Some(&*replica) };
-            let read = self.scan_once(origin, &table, None, rules, command).await;
-            if let Ok(Read { outcome, is_current: true }) = read {
-                return Ok(outcome);
-            }
-        }
-        let origin = Origin { engine: self, replica: None };
-        loop {
-            let read = self.scan_once(origin, &table, as_of, rules, command).await;
-            if let Some(outcome) = self.accept_read(read, &mut table).await? {
-                return Ok(outcome);
-            }
-        }
+    fn page(&self) -> &PageRequest {
+        &self.page
     }
 
-    async fn scan_once(
+    fn cached(&self, rules: RuleSet) -> CachedRequest<'_> {
+        CachedRequest::Scan(rules, self)
+    }
+
+    async fn read(
         &self,
         origin: Origin<'_>,
         table: &Table,
         as_of: Option<AsOf>,
         rules: RuleSet,
-        command: &Scan,
     ) -> Result<Read> {
-        let page = &command.page;
-        let source = Source::resolve(table, command.index.as_deref(), page.consistent)?;
-        let past = self.past_of(source, as_of).await?;
-        let range = match command.segment {
+        let Origin { engine, .. } = origin;
+        let page = &self.page;
+        let source = Source::resolve(table, self.index.as_deref(), page.consistent)?;
+        let past = engine.past_of(source, as_of).await?;
+        let range = match self.segment {
             Some(segment) => segment_range(source.prefix(), segment),
             None => KeyRange::prefix(source.prefix().clone()),
         };
@@ -90,24 +69,29 @@ impl Engine {
         let range = match &page.start_key {
             Some(key) => {
                 let start = StartKey::of_scan(source, key)?;
-                check_segment(&range, &start, command.segment)?;
+                check_segment(&range, &start, self.segment)?;
                 start.cut(range, Direction::Forward)
             }
             None => range,
         };
         check_projection_paths(source, page)?;
         check_filter_paths(source, page)?;
-        let is_charged_by_partition =
+        let rounds_up_each =
             source.index.is_none() && table.definition().billing_mode == BillingMode::PayPerRequest;
-        let scan_charge = is_charged_by_partition.then(|| ScanCharge::new(source.prefix(), &range));
+        let passage = rounds_up_each.then(|| {
+            let partitions = engine.capacity_of(table).table().partitions();
+            Passage::new(source.prefix(), &range, Direction::Forward, partitions)
+        });
         let plan = PagePlan {
-            table: &command.table,
+            table: &self.table,
             source,
             selection,
             range,
             direction: Direction::Forward,
             request: page,
-            scan_charge,
+            passage,
+            rounds_up_each,
+            access: PageAccess::Scan,
             past: past.as_ref(),
             can_continue: true,
         };
@@ -118,24 +102,11 @@ impl Engine {
 /// Segments split the hash space evenly: a partition belongs to segment `floor(hash × total /
 /// 2^128)`. It has one hash, so it is never split.
 fn segment_range(prefix: &Key, segment: Segment) -> KeyRange {
-    let end = boundary(segment.number + 1, segment.total);
-    match boundary(segment.number, segment.total) {
+    let end = part_start(segment.number + 1, segment.total);
+    match part_start(segment.number, segment.total) {
         Some(first) => keyspace::hash_range(prefix, first, end),
         None => KeyRange::new(prefix.clone(), prefix.clone()),
     }
-}
-
-/// The first hash of a segment: `number × 2^128 / total`, rounded up. `None` after the last one.
-fn boundary(number: u32, total: u32) -> Option<u128> {
-    if number >= total {
-        return None;
-    }
-    // Computes 64 bits of the quotient at a time: both dividends have fewer than 64 + 32 bits.
-    let total = u128::from(total);
-    let upper = u128::from(number) << 64;
-    let lower = (upper % total) << 64;
-    let quotient = ((upper / total) << 64) | (lower / total);
-    Some(if lower.is_multiple_of(total) { quotient } else { quotient + 1 })
 }
 
 fn check_segment(
@@ -175,17 +146,6 @@ mod tests {
                 assert_eq!((0..total).filter(holds).collect::<Vec<_>>(), [expected]);
             }
         }
-    }
-
-    #[test]
-    fn boundaries_are_exact() {
-        assert_eq!(boundary(0, 3), Some(0));
-        // The first h with floor(3h / 2^128) = 1.
-        assert_eq!(boundary(1, 3), Some(u128::MAX / 3 + 1));
-        assert_eq!(boundary(1, 2), Some(1 << 127));
-        let last = 340_282_026_638_571_542_524_911_144_057_160_779_688;
-        assert_eq!(boundary(999_999, 1_000_000), Some(last));
-        assert_eq!(boundary(3, 3), None);
     }
 
     #[test]

@@ -7,21 +7,21 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt, join};
 use tokio::time::Instant;
 use zenobe_store::{Direction, Key, KeyRange, Reader};
-use zenobe_value::EncodedItem;
+use zenobe_value::{DecodeError, EncodedItem, ItemBuffer, ItemRef};
 
-use super::{KIND, Progress, Source};
+use super::{KIND, Source};
 use crate::Engine;
 use crate::backups::chunk::Chunks;
 use crate::backups::{Backup, Content, HeldTable, has_remains, stored_backup};
+use crate::bulk_load::IndexKeyCheck;
 use crate::catalog::Table;
 use crate::catalog::definition_row;
 use crate::error::{Error, Result};
 use crate::history::Past;
-use crate::jobs::{FailedTable, Job, JobHandler};
+use crate::jobs::{CopyProgress, FailedTable, Job, JobHandler};
 use crate::keyspace;
-use crate::load::IndexKeys;
 use crate::schema::TableDefinition;
-use crate::write::decode_stored;
+use crate::write::corrupt_item;
 
 /// How much is read, and written in one atomic write.
 const STEP_ITEMS_MAX: usize = 2_000;
@@ -46,7 +46,7 @@ impl JobHandler for RestoreHandler {
 
 async fn run(engine: &Engine, job: &mut Job) -> Result<()> {
     let source = Source::decode(job.row().parameters.clone())?;
-    let mut progress = Progress::decode(&job.row().progress)?;
+    let mut progress = CopyProgress::decode(&job.row().progress)?;
     let name = crate::command::TableName {
         namespace: Arc::new(job.row().namespace.clone()),
         name: job.row().table.clone().unwrap_or_default(),
@@ -74,7 +74,7 @@ async fn run(engine: &Engine, job: &mut Job) -> Result<()> {
             }
         };
         let paced = engine.background.pace.begin_step();
-        progress = progress.after(&items, &passed);
+        progress = progress.after(items.iter(), &passed);
         // The next items are read while these are written.
         let (written, next) =
             join(write(engine, &table, &items, job), read(engine, &source, &progress)).await;
@@ -99,7 +99,7 @@ enum Step {
     Gone,
 }
 
-async fn read(engine: &Engine, source: &Source, progress: &Progress) -> Result<Step> {
+async fn read(engine: &Engine, source: &Source, progress: &CopyProgress) -> Result<Step> {
     let now = engine.store.snapshot();
     let position = progress.position.as_deref();
     match (&source.backup, source.era) {
@@ -169,17 +169,24 @@ fn after(mut range: KeyRange, position: Option<&[u8]>) -> KeyRange {
 /// What a step has read so far.
 #[derive(Default)]
 struct Gathered {
-    values: Vec<Key>,
-    size_bytes: usize,
-    last: Option<Key>,
+    items: ItemBuffer,
+    /// The key of the last item.
+    last: Vec<u8>,
+    damage: Option<DecodeError>,
 }
 
 impl Gathered {
     fn add(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()> {
-        self.values.push(Key::copy_from_slice(value));
-        self.last = Some(Key::copy_from_slice(key));
-        self.size_bytes += value.len();
-        match self.values.len() < STEP_ITEMS_MAX && self.size_bytes < STEP_BYTES_MAX {
+        match ItemRef::parse(value) {
+            Ok(item) => self.items.push(item, STEP_ITEMS_MAX),
+            Err(error) => {
+                self.damage = Some(error);
+                return ControlFlow::Break(());
+            }
+        }
+        self.last.clear();
+        self.last.extend_from_slice(key);
+        match self.items.len() < STEP_ITEMS_MAX && self.items.bytes_len() < STEP_BYTES_MAX {
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(()),
         }
@@ -187,9 +194,12 @@ impl Gathered {
 
     /// `unfinished` is the key up to which a walk has come that has not reached its end.
     fn step(self, unfinished: Option<Key>) -> Result<Step> {
-        let Some(passed) = unfinished.or(self.last) else { return Ok(Step::End) };
-        let items = self.values.iter().map(decode_stored).collect::<Result<_>>()?;
-        Ok(Step::Items { items, passed })
+        if let Some(error) = &self.damage {
+            return Err(corrupt_item(error));
+        }
+        let last = (!self.items.is_empty()).then(|| Key::from(self.last));
+        let Some(passed) = unfinished.or(last) else { return Ok(Step::End) };
+        Ok(Step::Items { items: self.items.into_items(), passed })
     }
 }
 
@@ -213,23 +223,12 @@ async fn write(
     items: &[EncodedItem],
     job: &Job,
 ) -> Result<()> {
-    let errors = engine.load_items(table, items, IndexKeys::Lenient, job.lease()).await?;
+    let errors = engine.load_items(table, items, IndexKeyCheck::Lenient, job.lease()).await?;
     match errors.into_iter().flatten().next() {
         None => Ok(()),
         // It was an item of a table with the same keys.
         Some(error) => {
             Err(Error::Corrupt { detail: format!("an item cannot be restored: {error}") })
-        }
-    }
-}
-
-impl Progress {
-    fn after(&self, items: &[EncodedItem], passed: &Key) -> Progress {
-        let size_bytes: usize = items.iter().map(|item| item.as_item().size_bytes()).sum();
-        Progress {
-            position: Some(passed.to_vec()),
-            items: self.items + items.len() as u64,
-            size_bytes: self.size_bytes + size_bytes as u64,
         }
     }
 }

@@ -12,10 +12,11 @@ mod overrides;
 use std::sync::Arc;
 
 use zenobe_store::{Batch, Key, Stamp, Value};
-use zenobe_value::{AttributeValue, Attributes};
+use zenobe_value::Attributes;
 
 use crate::Engine;
 use crate::backups::Claim;
+use crate::catalog::Table;
 use crate::command::TableName;
 use crate::error::{Error, HistoryError, RestoreError, Result};
 use crate::export;
@@ -67,14 +68,24 @@ pub(crate) struct Source {
 impl Engine {
     /// Begins to restore a table. Background work does the rest.
     pub async fn restore_table(&self, request: RestoreTable) -> Result<TableDescription> {
+        loop {
+            let begun = self.begin_restore(&request).await;
+            // A shorter period, for example, may leave the time out by now.
+            if !matches!(begun, Err(Error::TableChanged { .. })) {
+                return begun;
+            }
+        }
+    }
+
+    async fn begin_restore(&self, request: &RestoreTable) -> Result<TableDescription> {
         let found = match &request.source {
             RestoreFrom::Table { name, time } => self.table_as_of(name, *time).await?,
             RestoreFrom::Backup { table, id } => self.backed_up_table(table, id).await?,
         };
-        let Found { source, definition, shown, claim } = found;
+        let Found { source, definition, shown, hold } = found;
         let RestoreTable { target, overrides, .. } = request;
         let create = overrides.target(&definition, target.clone())?;
-        self.check_restores(&target, &source, &shown).await?;
+        self.check_restores(target, &source, &shown).await?;
         let new = NewJob {
             namespace: (*target.namespace).clone(),
             kind: KIND,
@@ -85,13 +96,11 @@ impl Engine {
             progress: Attributes::new(),
         };
         let from = shown.backup_arn.clone().or(shown.table_arn.clone()).unwrap_or_default();
-        let claimed: Vec<Key> = claim.iter().map(|claim| claim.key.clone()).collect();
-        let put_claim =
-            |job: &JobRow, rows: &[Option<Value>], batch: &mut Batch| match (&claim, rows) {
-                (Some(claim), [row, ..]) => claim.put(row.as_ref(), &job.id, batch),
-                _ => Ok(()),
-            };
-        let started = self.start_filling_job(new, create, Some(shown), &claimed, put_claim).await;
+        let held = [hold.key().clone()];
+        let keep = |job: &JobRow, rows: &[Option<Value>], batch: &mut Batch| {
+            hold.keep(rows[0].as_ref(), &job.id, batch)
+        };
+        let started = self.start_filling_job(new, create, Some(shown), &held, keep).await;
         let table = started.map_err(|error| match error {
             Error::TableFilling { name } => RestoreError::AlreadyRestoring { name, from }.into(),
             error => error,
@@ -119,11 +128,12 @@ impl Engine {
                 (AsOf::second(window.latest_ms / 1_000).stamp(), window.latest_ms)
             }
             RestoreTime::Second(second) => {
-                window.check(second.saturating_mul(1_000))?;
-                (AsOf::second(second).stamp(), second.saturating_mul(1_000))
+                let as_of = AsOf::second(second);
+                window.check(as_of)?;
+                (as_of.stamp(), second.saturating_mul(1_000))
             }
         };
-        self.pass(history, at).await?;
+        self.pass(&table, history, at).await?;
         Ok(Found {
             source: Source {
                 table: name.clone(),
@@ -138,7 +148,7 @@ impl Engine {
                 backup_arn: None,
                 restored_to_ms: shown_ms,
             },
-            claim: None,
+            hold: Hold::Table(Arc::clone(&table)),
         })
     }
 
@@ -190,8 +200,31 @@ pub(crate) struct Found {
     pub source: Source,
     pub definition: Arc<TableDefinition>,
     pub shown: RestoreSource,
-    /// To the backup, if it is one.
-    pub claim: Option<Claim>,
+    pub hold: Hold,
+}
+
+/// What keeps the source until the restore's job exists, for which trimming and deletion wait. The write that creates the
+/// job locks one row of the source.
+pub(crate) enum Hold {
+    /// The table must not change before that: a shorter period could leave out the time that was checked.
+    Table(Arc<Table>),
+    Backup(Claim),
+}
+
+impl Hold {
+    fn key(&self) -> &Key {
+        match self {
+            Hold::Table(table) => table.guard_key(),
+            Hold::Backup(claim) => &claim.key,
+        }
+    }
+
+    fn keep(&self, row: Option<&Value>, job_id: &str, batch: &mut Batch) -> Result<()> {
+        match self {
+            Hold::Table(table) => table.check_current(row),
+            Hold::Backup(claim) => claim.put(row, job_id, batch),
+        }
+    }
 }
 
 impl Source {
@@ -222,42 +255,6 @@ impl Source {
             },
             at: Stamp::from_bits(fields.take_number("at")?),
             backup: fields.take_optional_text("backup")?,
-        })
-    }
-}
-
-/// How far a restore has come.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Progress {
-    /// Everything up to this key of the source has been copied.
-    pub position: Option<Vec<u8>>,
-    pub items: u64,
-    pub size_bytes: u64,
-}
-
-impl Progress {
-    fn encode(&self) -> Attributes {
-        let mut fields = Fields::default();
-        if let Some(position) = &self.position {
-            fields.bytes("position", position);
-        }
-        fields.number("items", self.items);
-        fields.number("size_bytes", self.size_bytes);
-        fields.0
-    }
-
-    pub(crate) fn decode(progress: &Attributes) -> Result<Progress> {
-        if progress.is_empty() {
-            return Ok(Progress::default());
-        }
-        let mut fields = Fields(progress.clone());
-        Ok(Progress {
-            position: match fields.0.get("position") {
-                Some(AttributeValue::B(position)) => Some(position.clone()),
-                _ => None,
-            },
-            items: fields.take_number("items")?,
-            size_bytes: fields.take_number("size_bytes")?,
         })
     }
 }

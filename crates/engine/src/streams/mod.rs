@@ -29,6 +29,7 @@ use crate::Engine;
 use crate::command::TableName;
 
 pub use record::StreamEvent;
+pub use rollover::StreamSplit;
 pub use sample::sample_record;
 pub use sequence_number::{NotASequenceNumber, SequenceNumber};
 pub use shards::{NotAShardId, ShardId};

@@ -9,6 +9,7 @@ use zenobe_store::{Batch, Direction, Key, KeyRange, WriteSet, log_range, write_w
 
 use super::put_row;
 use super::shard_log::ShardLog;
+use super::shards::Children;
 use super::stream_row::StreamRow;
 use crate::Engine;
 use crate::catalog::Table;
@@ -28,7 +29,7 @@ pub(crate) async fn maintain(engine: &Engine, lease: &Lease) -> Result<()> {
     let mut outcome = Ok(());
     for table in engine.catalog.tables().values() {
         let Some(stream) = &table.definition().stream else { continue };
-        let maintained = match maintain_enabled(engine, table, stream, false, lease).await {
+        let maintained = match maintain_enabled(engine, table, stream, None, lease).await {
             // A table that is deleted in the meantime has retired its stream.
             Err(Error::TableNotFound { .. }) => Ok(()),
             maintained => maintained,
@@ -63,23 +64,47 @@ impl Engine {
     pub async fn roll_over_stream(&self, name: &TableName) -> Result<bool> {
         let table = self.current_table(name).await?;
         let Some(stream) = &table.definition().stream else { return Ok(false) };
-        maintain_enabled(self, &table, stream, true, &Lease::default()).await?;
+        maintain_enabled(self, &table, stream, Some(Children::One), &Lease::default()).await?;
         Ok(true)
     }
+
+    /// Closes the open shards of the table's stream; two children take over from each.
+    pub async fn split_stream(&self, name: &TableName) -> Result<StreamSplit> {
+        let table = self.current_table(name).await?;
+        let Some(stream) = &table.definition().stream else { return Ok(StreamSplit::NoStream) };
+        if !stream.can_split() {
+            return Ok(StreamSplit::TooManyShards);
+        }
+        maintain_enabled(self, &table, stream, Some(Children::Two), &Lease::default()).await?;
+        Ok(StreamSplit::Split)
+    }
+}
+
+/// What became of a request to split the shards of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamSplit {
+    Split,
+    NoStream,
+    TooManyShards,
 }
 
 async fn maintain_enabled(
     engine: &Engine,
     table: &Arc<Table>,
     stream: &StreamSettings,
-    rolls_over_now: bool,
+    asked: Option<Children>,
     lease: &Lease,
 ) -> Result<()> {
     let Moment { past_ms: now_ms, is_paused, .. } = engine.trusted_clock.read();
     let horizon_ms = if is_paused { 0 } else { engine.stream_horizon_ms() };
-    let rolls_over =
-        rolls_over_now || is_full(engine, table, stream).await? || is_old(engine, stream, now_ms);
-    if !rolls_over && stream.trimmed_count(horizon_ms) == 0 {
+    let children = match asked {
+        Some(children) => Some(children),
+        None if is_full(engine, table, stream).await? || is_old(engine, stream, now_ms) => {
+            Some(Children::One)
+        }
+        None => None,
+    };
+    if children.is_none() && stream.trimmed_count(horizon_ms) == 0 {
         return Ok(());
     }
     let open = stream.generations.last().copied();
@@ -95,11 +120,13 @@ async fn maintain_enabled(
             return Ok(edit);
         };
         // Another engine may have done it first.
-        if rolls_over && settings.generations.last().copied() == open {
-            settings.roll_over(now_ms);
+        if let Some(children) = children
+            && settings.generations.last().copied() == open
+        {
+            settings.open_children(children, now_ms);
         }
         for generation in settings.trim(horizon_ms) {
-            dropped.extend(settings.logs(before.id, generation));
+            dropped.extend(settings.logs(before.id, &generation));
         }
         if edit.definition.stream != before.stream {
             dropped.iter().for_each(|log| engine.discard_log(log, &mut edit.batch));
@@ -162,8 +189,7 @@ async fn remove(engine: &Engine, row: &StreamRow, lease: &Lease) -> Result<()> {
     let keys = [row.key()];
     let records = keyspace::stream_prefix(row.table_id, &row.settings.label);
     let generations = row.settings.generations.iter();
-    let logs =
-        generations.flat_map(|generation| row.settings.logs(row.table_id, generation.number));
+    let logs = generations.flat_map(|generation| row.settings.logs(row.table_id, generation));
     let logs: Vec<Key> = logs.collect();
     let set = WriteSet { guards: lease.guards(), keys: &keys };
     let decision = write_with(&*engine.store, set, |reads| {

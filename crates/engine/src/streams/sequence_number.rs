@@ -1,4 +1,5 @@
-//! Sequence numbers: unique within a stream, and rising within a shard and from parent to child.
+//! Sequence numbers: unique within a stream, and rising within a shard and from parent to child. The store numbers the
+//! records of a shard as it commits them ([`zenobe_store::LogEnd`]); here these numbers get the form that clients see.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,6 +1,7 @@
 //! How a stream is divided: into slots by the hash of the partition key, and into generations by
 //! time. A shard is one slot of one generation, and the child of the same slot's shard in the
-//! generation before.
+//! generation before. If that was split, each of its slots has become two, and each of its shards
+//! has two children.
 
 use std::fmt;
 use std::str::FromStr;
@@ -66,45 +67,56 @@ impl StreamSettings {
             label,
             created_at_ms: now_ms,
             slots: slots.clamp(1, SLOTS_MAX),
-            generations: vec![ShardGeneration { number: 0, opened_at_ms: now_ms }],
+            generations: vec![ShardGeneration::of_stream(0, now_ms, slots.clamp(1, SLOTS_MAX))],
         }
     }
 
-    /// The slot of a partition, by the hash of its key.
+    /// The slot of a partition among the open shards, by the hash of its key.
     pub(crate) fn slot_of(&self, hash: u64) -> u32 {
+        let slots = self.generations.last().map_or(self.slots, |open| open.slots);
         // The upper half of the product is less than the number of slots.
-        ((u128::from(hash) * u128::from(self.slots)) >> 64) as u32
+        ((u128::from(hash) * u128::from(slots)) >> 64) as u32
     }
 
     /// The logs of the open shards, by slot.
     pub(crate) fn open_logs(&self, table: TableId) -> Vec<Key> {
         let open = self.generations.last();
-        open.map_or(Vec::new(), |generation| self.logs(table, generation.number))
+        open.map_or(Vec::new(), |generation| self.logs(table, generation))
     }
 
     /// The logs of the shards of a generation, by slot.
-    pub(crate) fn logs(&self, table: TableId, generation: u32) -> Vec<Key> {
-        let numbers = (0..self.slots).map(|slot| self.shard_number(generation, slot));
+    pub(crate) fn logs(&self, table: TableId, generation: &ShardGeneration) -> Vec<Key> {
+        let numbers = (0..generation.slots).map(|slot| generation.first_shard + slot);
         numbers.map(|number| keyspace::stream_log(table, &self.label, number)).collect()
     }
 
-    /// Closes the open shards and opens their children.
-    pub(crate) fn roll_over(&mut self, now_ms: u64) {
+    /// Closes the open shards and opens their children: one for each, or two if they are split.
+    pub(crate) fn open_children(&mut self, children: Children, now_ms: u64) {
         let next = self.generations.last().map_or(
-            ShardGeneration { number: 0, opened_at_ms: now_ms },
-            // Shard names stay in order even if the clock went back.
+            ShardGeneration::of_stream(0, now_ms, self.slots),
             |open| ShardGeneration {
                 number: open.number + 1,
+                // Shard names stay in order even if the clock went back.
                 opened_at_ms: now_ms.max(open.opened_at_ms),
+                slots: match children {
+                    Children::One => open.slots,
+                    Children::Two => open.slots * 2,
+                },
+                first_shard: open.first_shard + open.slots,
             },
         );
         self.generations.push(next);
     }
 
-    /// Removes the generations that closed at or before `horizon_ms`, and returns their numbers.
-    pub(crate) fn trim(&mut self, horizon_ms: u64) -> Vec<u32> {
+    /// Whether the open shards may become twice as many.
+    pub(crate) fn can_split(&self) -> bool {
+        self.generations.last().is_some_and(|open| open.slots * 2 <= SLOTS_MAX)
+    }
+
+    /// Removes the generations that closed at or before `horizon_ms`, and returns them.
+    pub(crate) fn trim(&mut self, horizon_ms: u64) -> Vec<ShardGeneration> {
         let trimmed = self.trimmed_count(horizon_ms);
-        self.generations.drain(..trimmed).map(|generation| generation.number).collect()
+        self.generations.drain(..trimmed).collect()
     }
 
     /// How many generations closed at or before `horizon_ms`. The open one never counts.
@@ -120,21 +132,37 @@ impl StreamSettings {
             let parents = position.checked_sub(1).map(|before| self.generations[before]);
             let next = self.generations.get(position + 1);
             let closed_at_ms = next.map(|next| next.opened_at_ms).or(disabled_at_ms);
-            (0..self.slots).map(move |slot| Shard {
-                id: self.shard_id(generation, slot),
-                parent: parents.map(|parents| self.shard_id(parents, slot)),
+            (0..generation.slots).map(move |slot| Shard {
+                id: generation.shard_id(slot),
+                parent: parents
+                    .map(|parents| parents.shard_id(parents.slot_above(slot, generation))),
                 closed_at_ms,
             })
         })
     }
+}
 
-    fn shard_id(&self, generation: ShardGeneration, slot: u32) -> ShardId {
-        let number = self.shard_number(generation.number, slot);
-        ShardId { opened_at_ms: generation.opened_at_ms, number }
+/// How many children each open shard gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Children {
+    One,
+    Two,
+}
+
+impl ShardGeneration {
+    /// A generation of a stream whose shards were never split. Its row holds nothing else about it.
+    pub(crate) fn of_stream(number: u32, opened_at_ms: u64, slots: u32) -> ShardGeneration {
+        let first_shard = number.wrapping_mul(slots).wrapping_add(1);
+        ShardGeneration { number, opened_at_ms, slots, first_shard }
     }
 
-    fn shard_number(&self, generation: u32, slot: u32) -> u32 {
-        generation * self.slots + slot + 1
+    /// The slot that holds a slot of the generation after this one.
+    fn slot_above(&self, slot: u32, next: ShardGeneration) -> u32 {
+        (u64::from(slot) * u64::from(self.slots) / u64::from(next.slots)) as u32
+    }
+
+    fn shard_id(&self, slot: u32) -> ShardId {
+        ShardId { opened_at_ms: self.opened_at_ms, number: self.first_shard + slot }
     }
 }
 
@@ -159,9 +187,9 @@ mod tests {
     #[test]
     fn children_follow_their_parents() {
         let mut stream = settings(2);
-        stream.roll_over(5_000);
+        stream.open_children(Children::One, 5_000);
         // The clock went back.
-        stream.roll_over(4_000);
+        stream.open_children(Children::One, 4_000);
         let shards: Vec<Shard> = stream.shards(None).collect();
         let numbers: Vec<u32> = shards.iter().map(|shard| shard.id.number).collect();
         assert_eq!(numbers, [1, 2, 3, 4, 5, 6]);
@@ -178,14 +206,37 @@ mod tests {
     #[test]
     fn closed_generations_are_trimmed_in_order() {
         let mut stream = settings(2);
-        stream.roll_over(5_000);
-        stream.roll_over(9_000);
-        assert_eq!(stream.trim(4_999), Vec::<u32>::new());
-        assert_eq!(stream.trim(5_000), [0]);
+        stream.open_children(Children::One, 5_000);
+        stream.open_children(Children::One, 9_000);
+        let generation = |number, opened_at_ms| ShardGeneration::of_stream(number, opened_at_ms, 2);
+        assert_eq!(stream.trim(4_999), []);
+        assert_eq!(stream.trim(5_000), [generation(0, 1_000)]);
         assert_eq!(stream.shards(None).next().unwrap().parent, None);
-        assert_eq!(stream.trim(u64::MAX), [1]);
-        assert_eq!(stream.generations.len(), 1);
-        assert_eq!(stream.open_logs(TableId(1)), stream.logs(TableId(1), 2));
+        assert_eq!(stream.trim(u64::MAX), [generation(1, 5_000)]);
+        assert_eq!(stream.generations, [generation(2, 9_000)]);
+        let logs = stream.logs(TableId(1), &generation(2, 9_000));
+        assert_eq!(stream.open_logs(TableId(1)), logs);
+    }
+
+    /// Every hash stays in the lineage of its shard.
+    #[test]
+    fn a_split_shard_has_two_children() {
+        let mut stream = settings(3);
+        let hashes: Vec<u64> = (0..1_000).map(|number| number * (u64::MAX / 1_000)).collect();
+        let before: Vec<u32> = hashes.iter().map(|hash| stream.slot_of(*hash)).collect();
+        stream.open_children(Children::Two, 5_000);
+        stream.open_children(Children::One, 6_000);
+        for (hash, before) in hashes.iter().zip(before) {
+            assert_eq!(stream.slot_of(*hash) / 2, before, "{hash}");
+        }
+        let shards: Vec<Shard> = stream.shards(None).collect();
+        let numbers: Vec<u32> = shards.iter().map(|shard| shard.id.number).collect();
+        assert_eq!(numbers, (1..=15).collect::<Vec<u32>>());
+        let parents: Vec<u32> =
+            shards[3..].iter().map(|shard| shard.parent.unwrap().number).collect();
+        assert_eq!(parents, [1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(stream.open_logs(TableId(1)).len(), 6);
+        assert!(!settings(501).can_split() && settings(500).can_split());
     }
 
     #[test]

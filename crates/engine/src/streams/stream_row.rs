@@ -121,6 +121,7 @@ mod tests {
 
     use super::*;
     use crate::schema::{KeyAttribute, ScalarType, ShardGeneration, StreamViewType};
+    use crate::streams::shards::Children;
 
     fn row(disabled_at_ms: Option<u64>) -> StreamRow {
         let attribute = |name: &str, scalar_type| KeyAttribute { name: name.into(), scalar_type };
@@ -138,7 +139,7 @@ mod tests {
                 label: "2026-10-09T05:53:25.330".into(),
                 created_at_ms: 1_000,
                 slots: 2,
-                generations: vec![ShardGeneration { number: 4, opened_at_ms: 5_000 }],
+                generations: vec![ShardGeneration::of_stream(4, 5_000, 2)],
             },
             disabled_at_ms,
         }
@@ -187,7 +188,7 @@ mod tests {
     #[test]
     fn shards_are_readable_until_their_end_is_past() {
         let mut row = row(Some(9_000));
-        row.settings.roll_over(6_000);
+        row.settings.open_children(Children::One, 6_000);
         let numbers = |horizon_ms| -> Vec<u32> {
             row.shards_since(horizon_ms).map(|shard| shard.id.number).collect()
         };

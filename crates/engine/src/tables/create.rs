@@ -111,6 +111,7 @@ impl Engine {
             history: None,
             holds: Vec::new(),
             history_eras: 0,
+            insights: None,
             filling: None,
         })
     }
@@ -135,5 +136,6 @@ fn new_index(
         projection: index.projection.clone(),
         status: IndexStatus::Active,
         throughput,
+        insights: None,
     })
 }

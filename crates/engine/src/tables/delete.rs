@@ -71,7 +71,7 @@ fn check_deletable(definition: &TableDefinition) -> Result<()> {
 }
 
 /// Everything that belongs to a table, except its streams, which stay readable for a day.
-pub(crate) fn prefixes_of_table(id: TableId) -> [Key; 7] {
+pub(crate) fn prefixes_of_table(id: TableId) -> [Key; 8] {
     [
         keyspace::item_prefix(id),
         keyspace::local_indexes_prefix(id),
@@ -80,5 +80,6 @@ pub(crate) fn prefixes_of_table(id: TableId) -> [Key; 7] {
         keyspace::collection_size_prefix(id),
         keyspace::backfill_progress_prefix(id),
         keyspace::expiry_prefix(id),
+        keyspace::partition_maps_prefix(id),
     ]
 }

@@ -16,7 +16,9 @@ use crate::tables::throughput;
 
 impl Engine {
     pub async fn describe_table(&self, name: &TableName) -> Result<TableDescription> {
-        let mut table = self.or_being_filled(name, self.table(name).await).await?;
+        // It does not count as a request that background work makes way for: whoever waits for a restore asks again and again.
+        let found = self.catalog.find(&*self.store, name).await;
+        let mut table = self.or_being_filled(name, found).await?;
         loop {
             let (guard, statistics) = self.read_statistics(&table).await?;
             match table.check_guard(guard.as_ref()) {

@@ -106,6 +106,7 @@ fn create(
         projection: index.projection.clone(),
         status: IndexStatus::Creating { backfilling: false },
         throughput,
+        insights: None,
     });
     definition.next_index_id += 1;
     prune_attribute_types(definition);

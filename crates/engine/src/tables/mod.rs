@@ -1,5 +1,6 @@
 //! Operations on tables: one file each, and the rules that several of them share.
 
+mod contributor_insights;
 mod create;
 mod delete;
 mod describe;
@@ -12,6 +13,7 @@ mod throughput;
 mod time_to_live;
 mod update;
 
+pub use contributor_insights::InsightsUpdate;
 pub(crate) use delete::prefixes_of_table;
 pub(crate) use index_changes::prune_attribute_types;
 pub use reset::TableReset;

@@ -1,4 +1,4 @@
-//! Capacity accounting: what a table or a global index starts with, and how it may change.
+//! The throughput settings of a table or a global index: what it starts with, and how they may change.
 
 use crate::command::{OnDemandMaximum, ProvisionedUnits, ThroughputSettings};
 use crate::error::{Error, LimitError, Result, UpdateTableError};

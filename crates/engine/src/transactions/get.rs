@@ -14,8 +14,10 @@ use crate::command::{GetItem, TransactGet, TransactGetOutcome, TransactionalUnit
 use crate::error::{Error, Result};
 use crate::keys::{PrimaryKey, check_paths};
 use crate::read::{decode_all, project};
+use crate::throughput::cause::Access;
+use crate::throughput::{Demand, Ticket};
 
-use super::{ConsumedByTable, cancelled, replace};
+use super::{ConsumedByTable, all_admitted, cancelled, replace};
 
 /// The largest total size of one transaction's items, before projection.
 const ITEMS_SIZE_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -46,6 +48,9 @@ impl Engine {
         tables: &[Arc<Table>],
     ) -> Result<Result<Vec<Option<EncodedItem>>, Arc<Table>>> {
         let mut keys = item_keys(gets, tables)?;
+        let tickets =
+            keys.iter().zip(tables).map(|(key, table)| self.admit_transact_get(table, key));
+        let tickets = all_admitted(tickets.collect())?;
         keys.extend(tables.iter().map(|table| table.guard_key().clone()));
         let values = self.store.snapshot().get_many(&keys).await?;
         let (items, versions) = values.split_at(gets.len());
@@ -54,7 +59,16 @@ impl Engine {
                 return Ok(Err(Arc::clone(table)));
             }
         }
-        Ok(Ok(decode_all(items)?))
+        let items = decode_all(items)?;
+        for (ticket, item) in tickets.into_iter().zip(&items) {
+            ticket.settle(transactional_read_halves(size_bytes(item.as_ref())));
+        }
+        Ok(Ok(items))
+    }
+
+    fn admit_transact_get<'t>(&self, table: &'t Table, key: &Key) -> Result<Ticket<'t>> {
+        let halves_min = transactional_read_halves(0);
+        self.admit(table, Demand::item(Access::Read, table, key, halves_min))
     }
 }
 

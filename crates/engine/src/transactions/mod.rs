@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use crate::catalog::Table;
 use crate::command::{Consumed, TableName, TransactionalUnits};
-use crate::error::{CancellationReason, Error};
+use crate::error::{CancellationReason, Error, Result};
+use crate::throughput::Ticket;
 
 /// Capacity per table, in the order of first mention.
 struct ConsumedByTable {
@@ -38,6 +39,14 @@ fn replace(tables: &mut [Arc<Table>], fresh: &Arc<Table>) {
     }
 }
 
+/// All tickets, or the cancellation of a transaction of which some actions met a limit.
+fn all_admitted<'t>(admitted: Vec<Result<Ticket<'t>>>) -> Result<Vec<Ticket<'t>>> {
+    if admitted.iter().any(Result::is_err) {
+        return Err(cancelled(admitted.into_iter().map(Result::err)));
+    }
+    admitted.into_iter().collect()
+}
+
 /// A cancelled transaction. Reports every failed condition, but only the first invalid action.
 fn cancelled(errors: impl IntoIterator<Item = Option<Error>>) -> Error {
     let mut invalid_reported = false;
@@ -45,6 +54,7 @@ fn cancelled(errors: impl IntoIterator<Item = Option<Error>>) -> Error {
         None => CancellationReason::None,
         Some(Error::ConditionFailed { item }) => CancellationReason::ConditionFailed { item },
         Some(Error::CollectionTooLarge) => CancellationReason::CollectionTooLarge,
+        Some(Error::Throttled(throttled)) => CancellationReason::Throttled(throttled),
         Some(_) if invalid_reported => CancellationReason::None,
         Some(invalid) => {
             invalid_reported = true;

@@ -15,12 +15,13 @@ use crate::command::{
 use crate::error::{CancellationReason, Error, IndexKeyError, KeyError, Result};
 use crate::keys::{PrimaryKey, check_paths};
 use crate::keyspace;
+use crate::throughput::Ticket;
 use crate::write::commit::{Committed, Terms, WrittenItem, commit};
 use crate::write::intent::{Intent, SizeRule, WriteAction};
 use crate::write::{check_size, prepare_delete, prepare_put, prepare_update};
 
 use super::token::IdempotencyToken;
-use super::{ConsumedByTable, cancelled, replace};
+use super::{ConsumedByTable, all_admitted, cancelled, replace};
 
 /// Transactional writes cost twice as much on the table.
 const TABLE_FACTOR: u64 = 2;
@@ -43,6 +44,8 @@ impl Engine {
                 Err(_) if self.refresh_stale(&mut tables).await? => continue,
                 intents => intents?,
             };
+            let admit = |intent| self.admit_write(intent, TABLE_FACTOR);
+            let tickets = all_admitted(intents.iter().map(admit).collect())?;
             let committed = match commit(self, &intents, terms).await {
                 Err(Error::Conflict) => {
                     let reasons = vec![CancellationReason::Conflict; intents.len()];
@@ -55,7 +58,10 @@ impl Engine {
                     let fresh = self.refresh(&stale).await?;
                     replace(&mut tables, &fresh);
                 }
-                committed => break committed,
+                committed => {
+                    self.settle_transaction(tickets, &intents, &committed);
+                    break committed;
+                }
             }
         };
         let outcome = match committed {
@@ -70,6 +76,31 @@ impl Engine {
             self.forget_some_tokens().await;
         }
         Ok(outcome)
+    }
+
+    /// A transaction whose conditions failed has consumed what it checked. One that met a limit, or
+    /// that has happened before, writes and consumes nothing.
+    fn settle_transaction(
+        &self,
+        tickets: Vec<Ticket<'_>>,
+        intents: &[Intent<'_>],
+        committed: &Committed,
+    ) {
+        match committed {
+            Committed::Written(written) => {
+                for ((ticket, intent), written) in tickets.into_iter().zip(intents).zip(written) {
+                    self.settle_write(ticket, &intent.table, written, TABLE_FACTOR);
+                }
+            }
+            Committed::Refused(errors) => {
+                for (ticket, error) in tickets.into_iter().zip(errors) {
+                    if let Some(error) = error {
+                        self.settle_refused(ticket, error, TABLE_FACTOR);
+                    }
+                }
+            }
+            Committed::Replayed(_) | Committed::Stale(_) => {}
+        }
     }
 
     /// Transactions with tokens delete old tokens themselves, so that these can't pile up. The

@@ -130,6 +130,7 @@ async fn expire_batch(engine: &Engine, pass: Pass<'_>, entries: &[Key]) -> Resul
                 let gone = written.iter().filter(|item| item.old.is_some() && item.new.is_none());
                 let count = gone.count() as u64;
                 engine.background.expired_items.fetch_add(count, Ordering::Relaxed);
+                engine.background.expired_by_table.add(table.name(), count);
                 return Ok(count);
             }
             Committed::Stale(stale) => table = engine.refresh(&stale).await?,

@@ -13,6 +13,7 @@ use crate::change::{Cause, Change, Effect, KnownEntries, NeedsEntries, size_byte
 use crate::command::{Consumed, ItemCollection};
 use crate::error::{Error, Result};
 use crate::lease::Lease;
+use crate::throughput::ThroughputMode;
 use crate::transactions::token::{IdempotencyToken, Replay, TokenState};
 
 use super::collections::{CollectionSizes, partition_attributes};
@@ -83,7 +84,7 @@ pub(crate) async fn commit(
     terms: Terms<'_>,
 ) -> Result<Committed> {
     let collections = CollectionSizes::read(engine, intents).await?;
-    let mut attempt = Attempt::new(intents, terms, Times::now(engine, intents));
+    let mut attempt = Attempt::new(engine, intents, terms);
     let cached = engine.item_cache.as_ref().map(|cache| cache.begin_writes(written_keys(intents)));
     loop {
         let set = WriteSet { guards: &attempt.guards, keys: &attempt.keys };
@@ -187,6 +188,7 @@ impl Times {
 /// the token's row, the items that are written, then those entries of incomplete indexes whose
 /// presence matters. Items are in the order of their intents.
 struct Attempt<'a> {
+    engine: &'a Engine,
     intents: &'a [Intent<'a>],
     terms: Terms<'a>,
     times: Times,
@@ -197,7 +199,7 @@ struct Attempt<'a> {
 }
 
 impl<'a> Attempt<'a> {
-    fn new(intents: &'a [Intent<'a>], terms: Terms<'a>, times: Times) -> Attempt<'a> {
+    fn new(engine: &'a Engine, intents: &'a [Intent<'a>], terms: Terms<'a>) -> Attempt<'a> {
         let mut tables: Vec<&Arc<Table>> = Vec::with_capacity(1);
         for intent in intents {
             if !tables.iter().any(|table| table.guard_key() == intent.table.guard_key()) {
@@ -216,7 +218,8 @@ impl<'a> Attempt<'a> {
             guards.extend_from_slice(lease.guards());
         }
         let entries_start = keys.len();
-        Attempt { intents, terms, times, tables, guards, keys, entries_start }
+        let times = Times::now(engine, intents);
+        Attempt { engine, intents, terms, times, tables, guards, keys, entries_start }
     }
 
     fn declare_entries(&mut self, entries: Vec<Key>) {
@@ -234,6 +237,7 @@ impl<'a> Attempt<'a> {
         self.check_terms(guards, keys)?;
         let mut written = self.images(guards, keys)?;
         let mut batch = self.changes(&mut written, keys)?;
+        self.check_throughput(&written)?;
         let sizes = collections.after(self.intents, &written).map_err(NotWritten::Refused)?;
         for ((written, intent), size_bytes) in written.iter_mut().zip(self.intents).zip(sizes) {
             written.collection = collection(intent, size_bytes).map_err(NotWritten::Failed)?;
@@ -339,6 +343,32 @@ impl<'a> Attempt<'a> {
             unknown.extend(known.into_keys());
             Err(NotWritten::NeedsEntries(unknown))
         }
+    }
+
+    /// An index that can't keep up holds back the writes of its table. What background work writes
+    /// is free.
+    fn check_throughput(&self, written: &[WrittenItem]) -> Result<(), NotWritten> {
+        if matches!(self.terms, Terms::Lease(_)) {
+            return Ok(());
+        }
+        let is_enforced =
+            |table: &Table| self.engine.throughput_mode(table) == ThroughputMode::Enforce;
+        let mut errors: Vec<Option<Error>> = Vec::new();
+        for (position, (intent, written)) in self.intents.iter().zip(written).enumerate() {
+            let effects = &written.effect.indexes;
+            if effects.is_empty() || !is_enforced(&intent.table) {
+                continue;
+            }
+            if let Err(error) = self.engine.check_entries(&intent.table, effects) {
+                errors.resize_with(position, || None);
+                errors.push(Some(error));
+            }
+        }
+        if errors.is_empty() {
+            return Ok(());
+        }
+        errors.resize_with(self.intents.len(), || None);
+        Err(NotWritten::Refused(errors))
     }
 
     fn known_entries(&self, keys: &[Option<Value>]) -> KnownEntries {

@@ -8,7 +8,7 @@ use zenobe_value::limits::{ITEM_SIZE_BYTES_MAX, NESTING_LEVELS_MAX};
 use zenobe_value::{Attributes, EncodedItem, item_size_bytes};
 
 use crate::catalog::Table;
-use crate::change::index_keys;
+use crate::change::index_key_checks;
 use crate::error::{Error, Result};
 use crate::keys::PrimaryKey;
 use crate::ttl::{expires_at_s, is_due};
@@ -89,7 +89,7 @@ impl<'c> Intent<'c> {
                     None => created(update, key)?,
                 };
                 if let Some(item) = &item {
-                    index_keys::check_update(&self.table, old_item, item.as_item())?;
+                    index_key_checks::check_update(&self.table, old_item, item.as_item())?;
                     check_updated_size(item, key, update, *size_rule)?;
                 }
                 Ok(item)

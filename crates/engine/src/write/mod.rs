@@ -10,12 +10,15 @@ mod update;
 
 use std::sync::Arc;
 
-use zenobe_value::EncodedItem;
+use zenobe_value::{DecodeError, EncodedItem};
 
 use crate::Engine;
+use crate::capacity::write_halves;
 use crate::catalog::Table;
 use crate::command::{Consumed, DeleteItem, PutItem, RuleSet, TableName, UpdateItem, WriteOutcome};
 use crate::error::{Error, Result};
+use crate::throughput::cause::Access;
+use crate::throughput::{Demand, Ticket};
 
 use self::commit::{Committed, Terms, WrittenItem, commit};
 use self::intent::{Intent, SizeRule};
@@ -67,21 +70,42 @@ impl Engine {
                     continue;
                 }
             };
+            let ticket = self.admit_write(&intents[0], PLAIN_FACTOR)?;
             match commit(self, &intents, Terms::None).await? {
-                Committed::Written(written) => return Ok(outcome(name, &table, only(written))),
+                Committed::Written(written) => {
+                    let written = only(written);
+                    self.settle_write(ticket, &table, &written, PLAIN_FACTOR);
+                    return Ok(outcome(name, &table, written));
+                }
                 Committed::Refused(errors) => {
-                    return Err(only(errors).expect("a refused write has an error"));
+                    let error = only(errors).expect("a refused write has an error");
+                    self.settle_refused(ticket, &error, PLAIN_FACTOR);
+                    return Err(error);
                 }
                 Committed::Stale(stale) => table = self.refresh(&stale).await?,
                 Committed::Replayed(_) => unreachable!("a plain write has no token"),
             }
         }
     }
+
+    /// Admits a write, before anything is read or locked for it.
+    pub(crate) fn admit_write<'i>(
+        &self,
+        intent: &'i Intent<'_>,
+        table_factor: u64,
+    ) -> Result<Ticket<'i>> {
+        let halves_min = table_factor * write_halves(0);
+        let (table, key) = (&intent.table, &intent.item_key);
+        self.admit(table, Demand::item(Access::Write, table, key, halves_min))
+    }
 }
+
+/// A plain write costs the table what it costs.
+const PLAIN_FACTOR: u64 = 1;
 
 fn outcome(name: &TableName, table: &Table, written: WrittenItem) -> WriteOutcome {
     let mut consumed = Consumed::none(name, None);
-    written.charge(&mut consumed, 1);
+    written.charge(&mut consumed, PLAIN_FACTOR);
     WriteOutcome {
         table: Arc::clone(table.definition()),
         old: written.old,
@@ -100,8 +124,11 @@ fn only<T>(elements: Vec<T>) -> T {
 
 /// Stored bytes that don't decode are an error, never an empty item.
 pub(crate) fn decode_stored(value: &zenobe_store::Value) -> Result<EncodedItem> {
-    EncodedItem::from_bytes(value.clone()).map_err(|error| {
-        tracing::error!(%error, "a stored item does not decode");
-        Error::Corrupt { detail: format!("a stored item: {error}") }
-    })
+    EncodedItem::from_bytes(value.clone()).map_err(|error| corrupt_item(&error))
+}
+
+/// What the bytes of a stored item that don't decode mean.
+pub(crate) fn corrupt_item(error: &DecodeError) -> Error {
+    tracing::error!(%error, "a stored item does not decode");
+    Error::Corrupt { detail: format!("a stored item: {error}") }
 }

@@ -6,7 +6,7 @@ use zenobe_value::EncodedItem;
 use zenobe_value::limits::ITEM_SIZE_BYTES_MAX;
 
 use crate::catalog::Table;
-use crate::change::index_keys;
+use crate::change::index_key_checks;
 use crate::command::PutItem;
 use crate::error::{Error, Result};
 use crate::keys::{PrimaryKey, check_paths};
@@ -28,7 +28,7 @@ pub(crate) fn prepare_put<'c>(
     item: &EncodedItem,
 ) -> Result<Intent<'c>> {
     let key = PrimaryKey::from_item(&table.definition().keys, &command.item)?;
-    index_keys::check_put(&table, item.as_item())?;
+    index_key_checks::check_put(&table, item.as_item())?;
     if let Some(condition) = &command.condition {
         check_paths(&table, condition.paths().into_iter())?;
     }

@@ -6,7 +6,7 @@ use zenobe_expression::{Action as UpdateAction, Condition, SetOperand, SetValue,
 use zenobe_value::{AttributeType, AttributeValue, Path};
 
 use crate::catalog::Table;
-use crate::change::index_keys;
+use crate::change::index_key_checks;
 use crate::command::UpdateItem;
 use crate::error::{Error, IndexKeyError, Result};
 use crate::keys::{PrimaryKey, check_paths, is_empty};
@@ -46,7 +46,7 @@ fn check_targets(table: &Table, update: &Update) -> Result<()> {
 /// Rejects values that can't be the index keys they are meant for, before anything is read, if the
 /// request alone shows it.
 fn check_results(table: &Table, update: &Update) -> Result<()> {
-    index_keys::first_by_name(table, |index| {
+    index_key_checks::first_by_name(table, |index| {
         let mut keys = index.keys.attributes();
         keys.find_map(|key| Some((key.name.as_str(), result_fault(key, update)?)))
     })

@@ -8,6 +8,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use zenobe_engine::clock::ManualClock;
+use zenobe_engine::error::Error;
 use zenobe_engine::export::{
     ExportRecords, ExportRequest, ExportSource, ExportSpan, Exportable, KIND, SOURCE,
 };
@@ -185,6 +186,33 @@ fn large_tables_and_long_histories_are_read_in_steps() {
     });
 }
 
+fn new_job(script: &Script, found: &Exportable) -> NewJob {
+    let source = AttributeValue::M(found.source.encode());
+    NewJob {
+        namespace: Namespace::clone(&script.table("t").namespace),
+        kind: KIND,
+        table: Some("t".to_owned()),
+        token: None,
+        token_lifetime_ms: 0,
+        parameters: Attributes::from([(SOURCE.to_owned(), source)]),
+        progress: Attributes::new(),
+    }
+}
+
+/// Trimming waits for the job, but nothing waits before there is one.
+#[test]
+fn no_export_begins_with_a_period_that_has_changed_since() {
+    block_on(async {
+        let (_, script) = world().await;
+        let found = exportable(&script, ExportSpan::Full { at_ms: None }).await;
+        let table = script.table("t");
+        script.engine().update_continuous_backups(&table, true, Some(2)).await.unwrap();
+        let begun = script.engine().start_export(new_job(&script, &found), &found).await;
+        assert!(matches!(begun, Err(Error::TableChanged { .. })), "{begun:?}");
+        assert_eq!(script.engine().open_jobs().await.unwrap(), []);
+    });
+}
+
 #[test]
 fn running_exports_keep_what_they_read() {
     block_on(async {
@@ -193,18 +221,7 @@ fn running_exports_keep_what_they_read() {
         clock.advance_ms(MINUTE_MS);
         let span = ExportSpan::Full { at_ms: None };
         let found = exportable(&script, span).await;
-        let source = AttributeValue::M(found.source.encode());
-        let namespace = Namespace::clone(&script.table("t").namespace);
-        let job = NewJob {
-            namespace,
-            kind: KIND,
-            table: Some("t".to_owned()),
-            token: None,
-            token_lifetime_ms: 0,
-            parameters: Attributes::from([(SOURCE.to_owned(), source)]),
-            progress: Attributes::new(),
-        };
-        script.engine().start_job(job).await.unwrap();
+        script.engine().start_export(new_job(&script, &found), &found).await.unwrap();
         clock.advance_ms(MINUTE_MS);
         script.run(&[r#"put t {"pk": "a", "v": 2}"#]).await;
         // The version is older than the period of one day, but the export reads it.

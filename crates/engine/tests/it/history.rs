@@ -1,16 +1,19 @@
 //! Undo rows: when they are written, trimmed and removed. What they are good for is in the model tests.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::future::{BoxFuture, FutureExt};
 use zenobe_engine::clock::ManualClock;
 use zenobe_engine::command::*;
 use zenobe_engine::error::{Error, HistoryError};
 use zenobe_engine::history::AsOf;
+use zenobe_engine::restore::{RestoreFrom, RestoreOverrides, RestoreTable, RestoreTime};
 use zenobe_engine::{Engine, EngineOptions};
+use zenobe_store::layer::Layer;
 use zenobe_store::memory::MemoryStore;
-use zenobe_store::{Direction, KeyRange, Reader, Store};
+use zenobe_store::{CommitOutcome, Decide, Direction, KeyRange, Reader, Store, WriteSet};
 
 use crate::support::commands::Script;
 use crate::support::{Fixture, block_on};
@@ -196,5 +199,165 @@ fn a_second_that_was_read_does_not_change() {
         assert_eq!(world.value_as_of(second).await.unwrap().unwrap(), "N(1)");
         world.clock.advance_ms(1_000);
         assert_eq!(world.value_as_of(second + 1).await.unwrap().unwrap(), "N(2)");
+    });
+}
+
+type Interruption = Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send>;
+
+/// A store where something happens just before a write, as if it had come a moment earlier.
+struct InterruptedStore {
+    below: Arc<dyn Store>,
+    /// What happens, and before the how manieth write.
+    next: Mutex<Option<(usize, Interruption)>>,
+}
+
+impl InterruptedStore {
+    fn interrupt(&self, writes_before: usize, interruption: Interruption) {
+        *self.next.lock().unwrap() = Some((writes_before, interruption));
+    }
+
+    fn take_due(&self) -> Option<Interruption> {
+        let mut next = self.next.lock().unwrap();
+        match next.take()? {
+            (0, interruption) => Some(interruption),
+            (writes, interruption) => {
+                *next = Some((writes - 1, interruption));
+                None
+            }
+        }
+    }
+}
+
+impl Layer for InterruptedStore {
+    fn below(&self) -> &Arc<dyn Store> {
+        &self.below
+    }
+
+    fn write<'a>(
+        &'a self,
+        set: WriteSet<'a>,
+        decide: &'a mut Decide<'a>,
+    ) -> BoxFuture<'a, zenobe_store::Result<CommitOutcome>> {
+        async move {
+            if let Some(interruption) = self.take_due() {
+                interruption().await;
+            }
+            self.below.write(set, decide).await
+        }
+        .boxed()
+    }
+}
+
+/// Table `t` with recovery, on two engines. The writes of the first can be interrupted.
+struct Race {
+    store: Arc<InterruptedStore>,
+    memory: Arc<MemoryStore>,
+    clock: Arc<ManualClock>,
+    script: Script,
+    other: Arc<Engine>,
+    table: TableName,
+}
+
+impl Race {
+    async fn new() -> Race {
+        let memory = Arc::new(MemoryStore::shared());
+        let below = Arc::clone(&memory) as Arc<dyn Store>;
+        let store = Arc::new(InterruptedStore { below, next: Mutex::new(None) });
+        let clock = Arc::new(ManualClock::new(START_MS));
+        let options = EngineOptions { clock: clock.clone(), ..EngineOptions::default() };
+        let engine = Engine::open(store.clone(), options).await.unwrap();
+        let mut script = Script::with_fixture(Fixture::with_engine(engine, clock.clone()));
+        script.run(&["create t pk:S"]).await;
+        let table = script.table("t");
+        let other = open(&memory, &clock).await.engine().clone();
+        Race { store, memory, clock, script, other, table }
+    }
+
+    async fn recover(&self, days: u32) {
+        let engine = self.script.engine();
+        engine.update_continuous_backups(&self.table, true, Some(days)).await.unwrap();
+    }
+}
+
+fn is_outside<T: std::fmt::Debug>(outcome: &Result<T, Error>) {
+    assert!(
+        matches!(outcome, Err(Error::History(HistoryError::OutsideWindow { .. }))),
+        "{outcome:?}"
+    );
+}
+
+/// Between the check of the time and the write of the job, nothing keeps the history that the restore needs.
+#[test]
+fn a_period_shortened_while_a_restore_begins_refuses_it() {
+    block_on(async {
+        let race = Race::new().await;
+        race.recover(35).await;
+        race.clock.advance_ms(10 * DAY_MS);
+        let (other, table) = (race.other.clone(), race.table.clone());
+        let shorten = move || {
+            async move {
+                other.update_continuous_backups(&table, true, Some(1)).await.unwrap();
+            }
+            .boxed()
+        };
+        let time = RestoreTime::Second((START_MS + 5 * DAY_MS) / 1_000);
+        let source = RestoreFrom::Table { name: race.table.clone(), time };
+        let (target, overrides) = (race.script.table("u"), RestoreOverrides::default());
+        // The first write advances the table's clock, the second creates the job and the table.
+        race.store.interrupt(1, Box::new(shorten));
+        let request = RestoreTable { source, target, overrides };
+        is_outside(&race.script.engine().restore_table(request).await);
+        assert_eq!(race.script.engine().open_jobs().await.unwrap(), []);
+    });
+}
+
+/// What was written before recovery was on left no undo rows, so that time can't be read.
+#[test]
+fn history_begins_when_recovery_is_switched_on_and_not_when_it_is_asked_for() {
+    block_on(async {
+        let race = Race::new().await;
+        let clock = race.clock.clone();
+        let wait = move || {
+            clock.advance_ms(700);
+            async {}.boxed()
+        };
+        race.store.interrupt(0, Box::new(wait));
+        race.recover(1).await;
+        let get = GetItem {
+            table: race.table.clone(),
+            key: [("pk".to_owned(), zenobe_value::AttributeValue::S("a".into()))].into(),
+            projection: None,
+            consistent: false,
+        };
+        let read = async |as_of: AsOf| race.script.engine().reads(Some(as_of)).get_item(&get).await;
+        is_outside(&read(AsOf::ms(START_MS + 699)).await);
+        read(AsOf::ms(START_MS + 700)).await.unwrap();
+        read(AsOf::second(START_MS / 1_000)).await.unwrap();
+    });
+}
+
+#[test]
+fn a_read_that_races_with_the_deletion_of_its_table_leaves_no_clock() {
+    block_on(async {
+        let race = Race::new().await;
+        race.recover(1).await;
+        let (other, table) = (race.other.clone(), race.table.clone());
+        let drop_table = move || {
+            async move {
+                other.delete_table(&table).await.unwrap();
+            }
+            .boxed()
+        };
+        race.store.interrupt(0, Box::new(drop_table));
+        let scan = Scan {
+            table: race.table.clone(),
+            index: None,
+            segment: None,
+            page: PageRequest::default(),
+        };
+        let reads = race.script.engine().reads(Some(AsOf::second(START_MS / 1_000)));
+        let read = reads.scan(RuleSet::Expressions, &scan).await;
+        assert!(matches!(read, Err(Error::TableNotFound { .. })), "{read:?}");
+        assert_eq!(race.memory.logs(), 0);
     });
 }

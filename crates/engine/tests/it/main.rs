@@ -16,6 +16,7 @@ mod stream_races;
 mod streams;
 mod support;
 mod tables;
+mod throughput;
 mod time;
 mod ttl;
 mod write_properties;

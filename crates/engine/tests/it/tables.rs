@@ -2,7 +2,7 @@
 
 mod background;
 mod concurrency;
-mod harness;
+pub mod harness;
 mod indexes;
 mod life;
 mod limits;

@@ -8,13 +8,17 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use zenobe::access::Access;
 use zenobe::dispatch::ApiHandler;
+use zenobe::hot_keys::HotKeys;
 use zenobe::http::BodyMemory;
 use zenobe::http::connection::{self, ConnectionOptions};
 use zenobe::http::cross_site::{CrossSitePolicy, KnownHosts};
+use zenobe::http::overload::{self, Shedding};
 use zenobe::http::service::{Root, Service};
 use zenobe::http::workers::Workers;
-use zenobe::metrics::Metrics;
+use zenobe::observer::Watch;
+use zenobe::services::Services;
 use zenobe::shutdown::{self, Drain};
+use zenobe_api::GatheredFacts;
 use zenobe_engine::schema::Namespace;
 
 use crate::case::{Case, Measured};
@@ -27,23 +31,45 @@ const TIMEOUT: Duration = Duration::from_secs(600);
 pub fn cases() -> Vec<Case> {
     vec![
         Case { name: "http.get-item", iterations: 512, prepare: get_item },
+        Case { name: "http.put-item", iterations: 512, prepare: put_item },
         Case { name: "http.query-25", iterations: 128, prepare: query },
+        Case { name: "http.get-item.watched", iterations: 512, prepare: get_item_watched },
+        Case { name: "http.put-item.watched", iterations: 512, prepare: put_item_watched },
     ]
 }
 
 fn get_item() -> Measured {
-    exchange("GetItem", &requests::get_item())
+    exchange("GetItem", &requests::get_item(), &Watch::default())
+}
+
+fn get_item_watched() -> Measured {
+    exchange("GetItem", &requests::get_item(), &default_watch())
+}
+
+fn put_item() -> Measured {
+    exchange("PutItem", &requests::put_item(), &Watch::default())
+}
+
+fn put_item_watched() -> Measured {
+    exchange("PutItem", &requests::put_item(), &default_watch())
 }
 
 fn query() -> Measured {
-    exchange("Query", &requests::query())
+    exchange("Query", &requests::query(), &Watch::default())
+}
+
+/// What watches requests unless options say otherwise.
+fn default_watch() -> Watch {
+    let mut watch = Watch { facts: GatheredFacts::IfMetered, ..Watch::default() };
+    watch.add(Arc::new(HotKeys::default()));
+    watch
 }
 
 /// One client on one connection to a server with one thread. The client only writes and reads, so
 /// nearly everything that is counted belongs to the server. Work inside system calls is not
 /// counted.
-fn exchange(operation: &'static str, bodies: &[Vec<u8>]) -> Measured {
-    let mut connection = TcpStream::connect(start_server()).expect("the server listens");
+fn exchange(operation: &'static str, bodies: &[Vec<u8>], watch: &Watch) -> Measured {
+    let mut connection = TcpStream::connect(start_server(watch)).expect("the server listens");
     connection.set_nodelay(true).expect("it is connected");
     let requests: Vec<Vec<u8>> = bodies.iter().map(|body| request(operation, body)).collect();
     let mut requests = requests.into_iter().cycle();
@@ -57,8 +83,9 @@ fn exchange(operation: &'static str, bodies: &[Vec<u8>]) -> Measured {
     })
 }
 
-fn start_server() -> SocketAddr {
+fn start_server(watch: &Watch) -> SocketAddr {
     let database = Database::load(Backend::Memory);
+    let service = Arc::new(service(&database, watch));
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     listener.set_nonblocking(true).expect("a listener can be");
     let address = listener.local_addr().expect("it is bound");
@@ -72,36 +99,36 @@ fn start_server() -> SocketAddr {
     };
     // The thread ends with the process.
     std::thread::spawn(move || {
-        let runtime = Builder::new_current_thread().enable_all().build().expect("it can be built");
+        let _database = database;
+        let mut builder = Builder::new_current_thread();
+        builder.enable_all().on_thread_park(overload::note_rest);
+        let runtime = builder.build().expect("it can be built");
         runtime.block_on(async {
             let listener = tokio::net::TcpListener::from_std(listener).expect("it is a listener");
             let (_trigger, listening) = shutdown::channel();
-            connection::serve(
-                listener,
-                Workers::here(),
-                Arc::new(service(&database)),
-                options,
-                listening,
-            )
-            .await;
+            connection::serve(listener, Workers::here(), service, options, listening).await;
         });
     });
     address
 }
 
 /// The server with its default options: it reads credentials and does not verify them.
-fn service(database: &Database) -> Service<ApiHandler> {
+fn service(database: &Database, watch: &Watch) -> Service<ApiHandler> {
     let Namespace { account, region } = (*database.namespace).clone();
     Service {
-        handler: ApiHandler {
-            api: database.api.clone(),
-            store: database.store.clone(),
-            admin: None,
-        },
+        handler: ApiHandler::new(
+            &database.api,
+            &database.store,
+            None,
+            Services::default(),
+            watch.facts,
+        ),
         access: Access::new(None, false, Namespace { account, region }).on_loopback(true),
         cross_site: CrossSitePolicy::new(KnownHosts::Loopback, Vec::new(), Vec::new()),
         root: Root::Health,
-        metrics: Arc::new(Metrics::default()),
+        metrics: watch.metrics.clone(),
+        observer: watch.observer(),
+        shedding: Some(Shedding::default()),
         body_memory: BodyMemory::default(),
         stall_timeout: TIMEOUT,
         drain: Drain::default(),

@@ -28,7 +28,8 @@ fn verify() -> Measured {
     Box::new(move |iterations| {
         for _ in 0..iterations {
             let head = RequestHead { method: "POST", path: "/", query: "", headers: &headers };
-            let rules = ParseRules { now, verifies: true, region: Some(REGION) };
+            let rules =
+                ParseRules { now, verifies: true, region: Some(REGION), ..ParseRules::default() };
             let signature = PresentedSignature::parse(black_box(&head), &rules);
             let signature = signature.expect("the signature is well formed");
             let verified = signature.verify(&head, &sha256(black_box(&body)), &credentials);

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::response::{Fault, Response, ResponseParser};
+use super::response::{Response, ResponseError, ResponseParser};
 use super::transport::{Security, Transport};
 use crate::target::Target;
 use crate::{LoadError, Result};
@@ -95,7 +95,7 @@ pub struct Received {
 pub enum Failure {
     Connect(io::Error),
     Broken(io::Error),
-    Malformed(Fault),
+    Malformed(ResponseError),
 }
 
 impl Failure {
@@ -111,7 +111,7 @@ impl Failure {
     pub fn into_io(self) -> io::Error {
         match self {
             Failure::Connect(error) | Failure::Broken(error) => error,
-            Failure::Malformed(fault) => io::Error::other(fault),
+            Failure::Malformed(error) => io::Error::other(error),
         }
     }
 }

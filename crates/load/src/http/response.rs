@@ -16,7 +16,7 @@ pub struct Response {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum ResponseError {
     #[error("the answer is not HTTP/1.1")]
     NotHttp,
     #[error("the answer's length cannot be read")]
@@ -48,14 +48,14 @@ enum ParseState {
 
 impl ResponseParser {
     /// The response, once `input` holds all of it.
-    pub fn advance(&mut self, input: &mut [u8]) -> Result<Option<Response>, Fault> {
+    pub fn advance(&mut self, input: &mut [u8]) -> Result<Option<Response>, ResponseError> {
         if input.len() > RESPONSE_BYTES_MAX {
-            return Err(Fault::Size);
+            return Err(ResponseError::Size);
         }
         while let ParseState::Head = self.state {
             let Some((state, size)) = read_head(&input[self.start..], self.start)? else {
                 let is_endless = input.len() - self.start > HEAD_BYTES_MAX;
-                return if is_endless { Err(Fault::Size) } else { Ok(None) };
+                return if is_endless { Err(ResponseError::Size) } else { Ok(None) };
             };
             match &state {
                 ParseState::Sized(Response { status: 100..200, .. }) => self.start += size,
@@ -75,13 +75,13 @@ impl ResponseParser {
     }
 
     /// The response, if it ends with the input.
-    pub fn end(self, input: &[u8]) -> Result<Response, Fault> {
+    pub fn end(self, input: &[u8]) -> Result<Response, ResponseError> {
         match self.state {
             ParseState::UntilClose(mut response) => {
                 response.body.end = input.len();
                 Ok(response)
             }
-            _ => Err(Fault::Closed),
+            _ => Err(ResponseError::Closed),
         }
     }
 
@@ -97,7 +97,7 @@ impl ResponseParser {
 /// The state after a head that starts at `start`, and the head's size. `None` until the head is
 /// complete.
 #[inline]
-fn read_head(input: &[u8], start: usize) -> Result<Option<(ParseState, usize)>, Fault> {
+fn read_head(input: &[u8], start: usize) -> Result<Option<(ParseState, usize)>, ResponseError> {
     let mut lines = Lines { rest: input };
     let Some(first) = lines.next() else { return Ok(None) };
     let (status, mut close) = read_status(first)?;
@@ -108,7 +108,7 @@ fn read_head(input: &[u8], start: usize) -> Result<Option<(ParseState, usize)>, 
             break;
         }
         if let Some(value) = value_of(line, b"content-length:") {
-            length = Some(decimal(value).ok_or(Fault::Length)?);
+            length = Some(decimal(value).ok_or(ResponseError::Length)?);
         } else if let Some(value) = value_of(line, b"transfer-encoding:") {
             chunked = value.eq_ignore_ascii_case(b"chunked");
         } else if let Some(value) = value_of(line, b"connection:") {
@@ -127,7 +127,7 @@ fn read_head(input: &[u8], start: usize) -> Result<Option<(ParseState, usize)>, 
         }
         Some(length) => {
             let end = body_start.checked_add(length).filter(|end| *end <= RESPONSE_BYTES_MAX);
-            let body = body_start..end.ok_or(Fault::Size)?;
+            let body = body_start..end.ok_or(ResponseError::Size)?;
             ParseState::Sized(Response { status, body, close })
         }
         None => ParseState::UntilClose(Response { status, body, close: true }),
@@ -136,13 +136,13 @@ fn read_head(input: &[u8], start: usize) -> Result<Option<(ParseState, usize)>, 
 }
 
 /// The status, and whether the connection closes by default.
-fn read_status(line: &[u8]) -> Result<(u16, bool), Fault> {
+fn read_status(line: &[u8]) -> Result<(u16, bool), ResponseError> {
     match line {
         [b'H', b'T', b'T', b'P', b'/', b'1', b'.', minor, b' ', a, b, c, ..] => {
-            let status = decimal(&[*a, *b, *c]).ok_or(Fault::NotHttp)?;
+            let status = decimal(&[*a, *b, *c]).ok_or(ResponseError::NotHttp)?;
             Ok((status as u16, *minor == b'0'))
         }
-        _ => Err(Fault::NotHttp),
+        _ => Err(ResponseError::NotHttp),
     }
 }
 
@@ -196,7 +196,11 @@ impl Chunks {
     }
 
     /// Appends the new input to the body. Returns whether the body is complete.
-    fn advance(&mut self, input: &mut [u8], body: &mut Range<usize>) -> Result<bool, Fault> {
+    fn advance(
+        &mut self,
+        input: &mut [u8],
+        body: &mut Range<usize>,
+    ) -> Result<bool, ResponseError> {
         loop {
             if let Some(rest) = self.open {
                 let taken = rest.min(input.len() - self.read_to);
@@ -211,7 +215,7 @@ impl Chunks {
                     return Ok(false);
                 }
                 if line_end != b"\r\n" {
-                    return Err(Fault::Chunks);
+                    return Err(ResponseError::Chunks);
                 }
                 self.read_to += 2;
                 self.open = None;
@@ -220,7 +224,7 @@ impl Chunks {
             let Some(line) = memchr::memchr(b'\n', rest).map(|at| &rest[..at]) else {
                 return Ok(false);
             };
-            let line = line.strip_suffix(b"\r").ok_or(Fault::Chunks)?;
+            let line = line.strip_suffix(b"\r").ok_or(ResponseError::Chunks)?;
             self.read_to += line.len() + 2;
             match self.in_trailer {
                 true if line.is_empty() => return Ok(true),
@@ -234,12 +238,15 @@ impl Chunks {
     }
 }
 
-fn chunk_size(line: &[u8]) -> Result<usize, Fault> {
+fn chunk_size(line: &[u8]) -> Result<usize, ResponseError> {
     let digits = line.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
-    let digits = std::str::from_utf8(digits).map_err(|_| Fault::Chunks)?;
+    let digits = std::str::from_utf8(digits).map_err(|_| ResponseError::Chunks)?;
     let is_number = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let size = usize::from_str_radix(digits, 16).ok().filter(|_| is_number).ok_or(Fault::Chunks)?;
-    if size > RESPONSE_BYTES_MAX { Err(Fault::Size) } else { Ok(size) }
+    let size = usize::from_str_radix(digits, 16)
+        .ok()
+        .filter(|_| is_number)
+        .ok_or(ResponseError::Chunks)?;
+    if size > RESPONSE_BYTES_MAX { Err(ResponseError::Size) } else { Ok(size) }
 }
 
 #[cfg(test)]
@@ -247,7 +254,7 @@ mod tests {
     use super::*;
 
     /// Feeds the bytes in pieces of the given size, then closes.
-    fn read(bytes: &[u8], piece: usize) -> Result<(u16, Vec<u8>, bool), Fault> {
+    fn read(bytes: &[u8], piece: usize) -> Result<(u16, Vec<u8>, bool), ResponseError> {
         let mut parser = ResponseParser::default();
         let mut input = Vec::new();
         for piece in bytes.chunks(piece) {
@@ -260,7 +267,7 @@ mod tests {
         Ok((response.status, input[response.body].to_vec(), response.close))
     }
 
-    fn check(text: &str, expected: Result<(u16, &str, bool), Fault>) {
+    fn check(text: &str, expected: Result<(u16, &str, bool), ResponseError>) {
         let expected =
             expected.map(|(status, body, close)| (status, body.as_bytes().to_vec(), close));
         for piece in [1, 2, 3, 7, 20, text.len()] {
@@ -298,19 +305,19 @@ mod tests {
     }
 
     #[test]
-    fn responses_that_cannot_be_framed_are_faults() {
-        check("HTTP/2 200\r\n\r\n", Err(Fault::NotHttp));
-        check("HTTP/1.1 2x0 OK\r\n\r\n", Err(Fault::NotHttp));
-        check("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", Err(Fault::Length));
-        check("HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n", Err(Fault::Size));
-        check("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n{}", Err(Fault::Closed));
-        check("HTTP/1.1 200 OK\r\nConten", Err(Fault::Closed));
+    fn responses_that_cannot_be_framed_are_errors() {
+        check("HTTP/2 200\r\n\r\n", Err(ResponseError::NotHttp));
+        check("HTTP/1.1 2x0 OK\r\n\r\n", Err(ResponseError::NotHttp));
+        check("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", Err(ResponseError::Length));
+        check("HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n", Err(ResponseError::Size));
+        check("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n{}", Err(ResponseError::Closed));
+        check("HTTP/1.1 200 OK\r\nConten", Err(ResponseError::Closed));
         let chunked =
             |chunks| format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}");
-        check(&chunked("x\r\n"), Err(Fault::Chunks));
-        check(&chunked("+1\r\na\r\n"), Err(Fault::Chunks));
-        check(&chunked("1\r\nab\r\n"), Err(Fault::Chunks));
-        check(&chunked("3\r\nab"), Err(Fault::Closed));
-        check(&chunked("FFFFFFFFF\r\n"), Err(Fault::Size));
+        check(&chunked("x\r\n"), Err(ResponseError::Chunks));
+        check(&chunked("+1\r\na\r\n"), Err(ResponseError::Chunks));
+        check(&chunked("1\r\nab\r\n"), Err(ResponseError::Chunks));
+        check(&chunked("3\r\nab"), Err(ResponseError::Closed));
+        check(&chunked("FFFFFFFFF\r\n"), Err(ResponseError::Size));
     }
 }

@@ -1,9 +1,10 @@
 //! Point-in-time recovery and backups against a model that keeps every past state of a table.
 //!
-//! Random writes of every kind change a small table while its clock moves on. At the end of each second the model notes what
-//! the table holds. Reads as of random seconds, and restores to them, must show exactly that, on every store, after
-//! crashes and restarts, while trimming and expiry run, and whatever has happened to the table since. Backups, made at any
-//! moment and with or without recovery, must restore what the table held then.
+//! Random writes of every kind change a small table while its clock moves on, by moments and by hours. At the end of each
+//! second the model notes what the table holds. Reads as of random seconds of the last day, and restores to them, must show
+//! exactly that, on every store, after crashes and restarts, while older history is trimmed and items expire, and whatever
+//! has happened to the table since. Backups, made at any moment and with or without recovery, must restore what the table
+//! held then.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,6 +25,11 @@ const STEPS: usize = 260;
 const PARTITIONS: usize = 5;
 const SORTS: usize = 4;
 const START_MS: u64 = 1_700_000_000_000;
+const HOUR_MS: u64 = 60 * 60 * 1_000;
+/// The table's period, in seconds.
+const PERIOD: u64 = 24 * 60 * 60;
+/// Of a long time, the model notes so many seconds at its begin and at its end.
+const NOTED: u64 = 5;
 
 #[test]
 fn every_second_can_be_read_and_restored() {
@@ -124,7 +130,10 @@ impl History {
     }
 
     async fn switch(&mut self, is_on: bool) {
-        let specification = json!({"PointInTimeRecoveryEnabled": is_on});
+        let mut specification = json!({"PointInTimeRecoveryEnabled": is_on});
+        if is_on {
+            specification["RecoveryPeriodInDays"] = 1.into();
+        }
         let body = json!({"TableName": "all", "PointInTimeRecoverySpecification": specification});
         self.call(Operation::UpdateContinuousBackups, body).await;
         self.first = self.second();
@@ -140,10 +149,15 @@ impl History {
     async fn pass_time(&mut self) {
         let state = self.state("all").await;
         let before = self.second();
-        self.clock.advance_ms(self.random.random_range(1..2_500));
-        for second in before..self.second() {
+        match self.random.random_bool(0.25) {
+            true => self.clock.advance_ms(self.random.random_range(HOUR_MS..10 * HOUR_MS)),
+            false => self.clock.advance_ms(self.random.random_range(1..2_500)),
+        }
+        let after = self.second();
+        for second in (before..after.min(before + NOTED)).chain(before.max(after - NOTED)..after) {
             self.past.insert(second, state.clone());
         }
+        self.first = self.first.max(after - PERIOD);
     }
 
     async fn state(&self, table: &str) -> State {
@@ -400,8 +414,33 @@ impl History {
         assert_eq!(found.expect("the table can be checked"), [], "{name}");
     }
 
+    /// How many undo rows the table has.
+    async fn versions(&self) -> u64 {
+        let engines = self.engines.as_ref().expect("the store is open");
+        let sizes = engines.any().history_sizes().await.expect("the sizes can be read");
+        sizes.iter().find(|size| size.table.name == "all").expect("a history").versions
+    }
+
+    /// Days after the last change, nothing of the history is left.
+    async fn trim(&mut self) {
+        let number = json!({"N": self.second().to_string()});
+        let item = json!({"pk": {"S": "p"}, "sk": {"N": "0"}, "n": number});
+        self.call(Operation::PutItem, json!({"TableName": "all", "Item": item})).await;
+        assert!(self.versions().await > 0);
+        for _ in 0..100 {
+            self.clock.advance_ms(48 * HOUR_MS);
+            self.work().await;
+            // What has just expired leaves new versions.
+            if self.versions().await == 0 {
+                return;
+            }
+        }
+        panic!("{} versions are never trimmed", self.versions().await);
+    }
+
     /// Deletes the table, and restores it from the backup that it leaves, and from a user's.
     async fn end(mut self) {
+        self.trim().await;
         self.check_consistency("all").await;
         let state = self.state("all").await;
         self.back_up().await;

@@ -67,7 +67,7 @@ fn check_fault(fault: Fault) {
         assert_eq!(health(client), (503, failing), "the server:\n{}", server.output());
         assert!(!write(client, more.end), "the disk is full");
     }
-    // A rejected write may or may not have happened. But once a reader has seen it, it must stay.
+    // A refused write may or may not have happened. But once a reader has seen it, it must stay.
     let seen = scan(client, TABLE, None);
 
     control.lift();

@@ -1,4 +1,4 @@
-//! A full disk: the server rejects writes honestly, reads continue, and no acknowledged write is
+//! A full disk: the server refuses writes and says why, reads continue, and no acknowledged write is
 //! lost.
 
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ fn a_full_disk_refuses_writes_and_loses_none() {
         }
     }
     check(client, &acknowledged);
-    // A rejected write may or may not have happened. But once a reader has seen it, it must stay.
+    // A refused write may or may not have happened. But once a reader has seen it, it must stay.
     let seen = scan(client, TABLE, None);
     server.kill();
 
@@ -85,7 +85,7 @@ fn a_full_disk_shows_in_the_health_checks_and_once_in_the_log() {
     assert_eq!(lines("the store has recovered and accepts writes again"), 1, "{}", server.output());
 }
 
-/// Starts a server that may not write large files, and writes until it rejects a write.
+/// Starts a server that may not write large files, and writes until it refuses one.
 fn fill(directory: &TemporaryDirectory) -> (ServerProcess, Vec<usize>) {
     let limited = ServerOptions {
         file_size_blocks_max: Some(FILE_SIZE_BLOCKS_MAX),

@@ -8,6 +8,8 @@ mod corruption;
 mod disk_faults;
 #[cfg(target_os = "linux")]
 mod drill;
+#[cfg(target_os = "linux")]
+mod full_backup_disk;
 mod histories;
 mod index_changes;
 mod io_failure;

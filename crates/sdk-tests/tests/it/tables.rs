@@ -1,4 +1,4 @@
-//! Reads of whole tables and indexes through the raw client.
+//! Set-up and reads of whole tables and indexes through the raw client.
 
 use serde_json::{Value, json};
 use zenobe_testing::Client;
@@ -34,6 +34,23 @@ pub fn get(client: &mut Client, table: &str, key: &Value) -> Option<Value> {
         Value::Null => None,
         item => Some(item),
     }
+}
+
+pub fn enable_time_to_live(client: &mut Client, table: &str, attribute: &str) {
+    let setting = json!({"Enabled": true, "AttributeName": attribute});
+    let request = json!({"TableName": table, "TimeToLiveSpecification": setting});
+    client.expect("UpdateTimeToLive", &request);
+}
+
+pub fn stream_arn(client: &mut Client, table: &str) -> String {
+    let described = client.expect("DescribeTable", &json!({"TableName": table}));
+    described["Table"]["LatestStreamArn"].as_str().expect("a stream has an ARN").to_owned()
+}
+
+/// Switches the stream off: it then has an end.
+pub fn end_stream(client: &mut Client, table: &str) {
+    let off = json!({"TableName": table, "StreamSpecification": {"StreamEnabled": false}});
+    client.expect("UpdateTable", &off);
 }
 
 /// Creates a table whose partition key is the string `pk`.

@@ -7,51 +7,30 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use zenobe_database::Database;
 use zenobe_database::backup::{BackupProgress, BackupStage, BackupSummary};
-use zenobe_transfer::objects::Location;
+use zenobe_transfer::objects::ObjectLocation;
 
+use super::long_work::{LastRun, Permission, Refusals};
 use super::{AdminError, parse};
 
 /// Where callers may back up the server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum BackupPermission {
-    Nowhere,
-    To(Location),
-    Anywhere,
-}
+pub type BackupPermission = Permission<ObjectLocation>;
 
-impl BackupPermission {
-    fn check(&self, asked: &Location) -> Result<(), AdminError> {
-        let refuse = |message: &str| Err(AdminError::new(StatusCode::FORBIDDEN, message));
-        match self {
-            BackupPermission::Anywhere => Ok(()),
-            BackupPermission::To(allowed) if allowed == asked => Ok(()),
-            BackupPermission::To(_) => refuse(
-                "the server may be backed up only to the place in its option --allow-backup-to",
-            ),
-            BackupPermission::Nowhere => refuse(
-                "callers may not back up this server: start it with --allow-backup-to and the place for its backups",
-            ),
-        }
-    }
-}
+const REFUSALS: Refusals = Refusals {
+    nowhere: "callers may not back up this server: start it with --allow-backup-to and the place for its backups",
+    elsewhere: "the server may be backed up only to the place in its option --allow-backup-to",
+};
+
+type LastBackup = LastRun<BackupProgress, BackupSummary>;
 
 pub struct BackupMaker {
     permission: BackupPermission,
     database: Database,
-    state: Arc<Mutex<State>>,
-}
-
-/// The last backup since the server was started.
-#[derive(Default)]
-struct State {
-    to: Option<String>,
-    progress: BackupProgress,
-    outcome: Option<Result<BackupSummary, String>>,
+    last: Arc<Mutex<LastBackup>>,
 }
 
 impl BackupMaker {
     pub fn new(permission: BackupPermission, database: Database) -> BackupMaker {
-        BackupMaker { permission, database, state: Arc::default() }
+        BackupMaker { permission, database, last: Arc::default() }
     }
 
     pub fn answer(&self, method: &Method, body: &[u8]) -> Result<Value, AdminError> {
@@ -60,7 +39,7 @@ impl BackupMaker {
             Method::POST => self.begin(&parse(body)?)?,
             _ => return Err(AdminError::method("GET and POST")),
         }
-        Ok(describe(&self.state.lock()))
+        Ok(describe(&self.last.lock()))
     }
 
     fn begin(&self, request: &Value) -> Result<(), AdminError> {
@@ -68,47 +47,35 @@ impl BackupMaker {
         let to = request["to"]
             .as_str()
             .ok_or_else(|| refused("expected {\"to\": \"s3://bucket/prefix\"}".to_owned()))?;
-        let location: Location = to.parse().map_err(|error| refused(format!("to: {error}")))?;
-        self.permission.check(&location)?;
-        {
-            let mut state = self.state.lock();
-            if state.to.is_some() && state.outcome.is_none() {
-                let message = "the server is being backed up already";
-                return Err(AdminError::new(StatusCode::CONFLICT, message));
-            }
-            *state = State { to: Some(to.to_owned()), ..State::default() };
-        }
-        tokio::spawn(carry_out(self.database.clone(), self.state.clone(), location));
+        let location: ObjectLocation =
+            to.parse().map_err(|error| refused(format!("to: {error}")))?;
+        let location = self.permission.check(location, ObjectLocation::eq, &REFUSALS)?;
+        self.last.lock().begin(to.to_owned(), "the server is being backed up already")?;
+        tokio::spawn(carry_out(self.database.clone(), self.last.clone(), location));
         Ok(())
     }
 }
 
-async fn carry_out(database: Database, state: Arc<Mutex<State>>, to: Location) {
-    let observed = state.clone();
+async fn carry_out(database: Database, last: Arc<Mutex<LastBackup>>, to: ObjectLocation) {
+    let observed = last.clone();
     let observe = move |progress| observed.lock().progress = progress;
     let made = database.back_up(&to, observe).await;
-    state.lock().outcome = Some(made.map_err(|error| {
+    last.lock().outcome = Some(made.map_err(|error| {
         tracing::error!(%error, "the server was not backed up");
         error.to_string()
     }));
 }
 
-fn describe(state: &State) -> Value {
-    let summary = state.outcome.as_ref().and_then(|outcome| outcome.as_ref().ok());
-    let error = state.outcome.as_ref().and_then(|outcome| outcome.as_ref().err());
-    let stage = match (&state.to, &state.outcome) {
-        (None, _) => "none",
-        (_, Some(Ok(_))) => "done",
-        (_, Some(Err(_))) => "failed",
-        (_, None) => match state.progress.stage {
-            BackupStage::Reading => "reading",
-            BackupStage::Storing => "storing",
-            _ => "copying",
-        },
-    };
-    let BackupProgress { files, rows, bytes, .. } = state.progress;
+fn describe(last: &LastBackup) -> Value {
+    let stage = last.stage(match last.progress.stage {
+        BackupStage::Reading => "reading",
+        BackupStage::Storing => "storing",
+        _ => "copying",
+    });
+    let summary = last.summary();
+    let BackupProgress { files, rows, bytes, .. } = last.progress;
     json!({
-        "to": state.to,
+        "to": last.to,
         "stage": stage,
         "files": {
             "done": files.files, "total": files.files_total, "known": files.files_known,
@@ -119,6 +86,6 @@ fn describe(state: &State) -> Value {
         "id": summary.map(|summary| &summary.id),
         "at_ms": summary.map(|summary| summary.at_ms),
         "ranges": summary.map(|summary| summary.ranges),
-        "error": error,
+        "error": last.error(),
     })
 }

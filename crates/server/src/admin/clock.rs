@@ -75,13 +75,16 @@ impl Admin {
         })
     }
 
-    /// Returns once everything that became due is done: the caller then sees items expired.
+    /// Returns once everything that became due is done: the caller then sees items expired and tables
+    /// scaled.
     async fn move_clock(&self, request: &Value) -> Result<(), AdminError> {
         let Some(clock) = &self.clock else {
             let message = "the server was started without --driven-clock";
             return Err(AdminError::new(StatusCode::CONFLICT, message));
         };
         self.check_alone("start one for your tests alone")?;
+        // What was counted so far happened before the move.
+        self.store_traffic().await;
         let members: Vec<_> = request.as_object().into_iter().flatten().collect();
         match members[..] {
             [(name, value)] if name == "advance_ms" && value.is_u64() => {
@@ -96,8 +99,13 @@ impl Admin {
                 return Err(AdminError::new(StatusCode::BAD_REQUEST, message));
             }
         }
+        self.store_traffic().await;
         self.engine.wake_background();
-        self.engine.run_pending_work().await.map_err(|error| {
+        let worked = match self.engine.run_pending_work().await {
+            Ok(()) => self.scaling.run_due().await,
+            failed => failed,
+        };
+        worked.map_err(|error| {
             let message = format!("the clock was moved, but what became due failed: {error}");
             AdminError::new(StatusCode::INTERNAL_SERVER_ERROR, message)
         })

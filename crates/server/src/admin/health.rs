@@ -32,8 +32,8 @@ struct Checked {
 
 /// What is known of the server without asking its store.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Condition {
-    /// Whether the store rejects writes until it has recovered.
+pub struct ServerState {
+    /// Whether the store refuses writes until it has recovered.
     pub is_recovering: bool,
     /// Whether the server is about to stop.
     pub is_draining: bool,
@@ -44,20 +44,20 @@ impl Health {
         Health { engine, last: Mutex::default() }
     }
 
-    pub async fn answer(&self, method: &Method, path: &str, condition: Condition) -> Answer {
+    pub async fn answer(&self, method: &Method, path: &str, state: ServerState) -> Answer {
         let refuse = |status, error| Answer::json(status, &json!({ "error": error }));
         if ![Method::GET, Method::HEAD].contains(method) {
             return refuse(StatusCode::METHOD_NOT_ALLOWED, "this path takes GET and HEAD");
         }
         match path.strip_prefix(HEALTH_PATH).unwrap_or_default() {
             "live" => Answer::json(StatusCode::OK, &json!({ "live": true })),
-            "ready" => self.answer_ready(condition).await,
+            "ready" => self.answer_ready(state).await,
             _ => refuse(StatusCode::NOT_FOUND, "there are /_zenobe/health/live and …/ready"),
         }
     }
 
-    async fn answer_ready(&self, condition: Condition) -> Answer {
-        let Condition { is_recovering, is_draining } = condition;
+    async fn answer_ready(&self, state: ServerState) -> Answer {
+        let ServerState { is_recovering, is_draining } = state;
         if is_draining {
             let states = json!({ "ready": false, "draining": true });
             return Answer::json(StatusCode::SERVICE_UNAVAILABLE, &states);
@@ -81,7 +81,7 @@ impl Health {
         let mut last = self.last.lock().await;
         if let Some((at, checked)) = *last
             && at.elapsed() < CHECK_INTERVAL
-            // Writes that worked a moment ago may be rejected by now.
+            // Writes that worked a moment ago may be refused by now.
             && !(checked.writes && is_recovering)
         {
             return checked;
@@ -89,7 +89,7 @@ impl Health {
         let works = |outcome: std::result::Result<Result<()>, _>| matches!(outcome, Ok(Ok(())));
         let read = timeout(CHECK_TIMEOUT, self.engine.check_reads());
         let write = async {
-            // No need to try a write that the store rejects.
+            // No need to try a write that the store refuses.
             !is_recovering && works(timeout(CHECK_TIMEOUT, self.engine.check_writes()).await)
         };
         // Both at once: whoever asks should know before its own patience ends.

@@ -7,26 +7,39 @@
 //! | `GET /_zenobe/clock` | the server's time |
 //! | `POST /_zenobe/clock` | moves the time of a server with a driven clock |
 //! | `POST /_zenobe/clock/confirm` | confirms the clock after a jump |
+//! | `GET /_zenobe/cost` | the tables whose traffic has been recorded, and when |
+//! | `GET /_zenobe/cost/TABLE` | the traffic and the size of a table, for `zenobe cost` |
 //! | `POST /_zenobe/history` | the versions of an item, newest first |
 //! | `GET /_zenobe/health/live`, `…/ready` | whether the server runs, and whether it reads and writes |
+//! | `GET /_zenobe/hot-keys/TABLE` | the hottest keys of a table and its global indexes, and the heat of their partitions |
 //! | `GET /_zenobe/move` | how far the server's move to another store is |
 //! | `POST /_zenobe/move` | begins to move the server to another store |
+//! | `GET /_zenobe/partitions/TABLE` | how a table and its global indexes are divided, and what they consumed |
 //! | `GET /_zenobe/status` | the nodes that share the store, and who does which work |
+//! | `GET`, `PUT /_zenobe/throughput/TABLE` | what happens to requests of a table that DynamoDB would throttle |
 //! | `/_zenobe/test/…` | what a test may do to the server ([`test`]) |
+//! | `GET /_zenobe/top` | operations, tables and keys, for `zenobe top` |
 //! | `GET /_zenobe/triggers` | all triggers and their status |
 //! | `POST /_zenobe/triggers` | adds a trigger |
 //! | `GET`, `DELETE /_zenobe/triggers/NAME` | shows or removes one |
 
 mod backup;
 mod clock;
+mod cost;
 pub mod health;
 mod history;
+mod hot_keys;
+mod long_work;
 mod moving;
+mod partitions;
 mod shipping;
 mod status;
 mod test;
+mod throughput;
+mod top;
 mod triggers;
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use hyper::{Method, StatusCode};
@@ -37,12 +50,17 @@ use zenobe_database::Database;
 use zenobe_engine::clock::ManualClock;
 use zenobe_engine::schema::Namespace;
 use zenobe_engine::{CacheStatistics, Engine};
+use zenobe_monitoring::cloudwatch::CloudWatch;
+use zenobe_monitoring::minute::MinuteWorker;
+use zenobe_scaling::Scaling;
 
 use crate::access::AdminRefusal;
 use crate::config::Settings;
 use crate::http::response::Answer;
+use crate::observer::Watch;
 use crate::prometheus::Exposition;
 use crate::prometheus::MetricType::{Counter, Gauge};
+use crate::services;
 use crate::test_control::TestControl;
 use crate::triggers::Triggers;
 
@@ -61,6 +79,7 @@ pub struct Admin {
     /// The engine's clock, if it can be driven.
     clock: Option<clock::DrivenClock>,
     triggers: Arc<Triggers>,
+    scaling: Arc<Scaling>,
     mover: moving::Mover,
     /// Leads nowhere on a server that tests don't control.
     control: Weak<TestControl>,
@@ -69,6 +88,11 @@ pub struct Admin {
     shipping: Option<Arc<ShippingStatus>>,
     /// Whether callers who must not know of each other share the server.
     has_tenants: bool,
+    watch: Watch,
+    /// Set if the traffic of every minute is stored.
+    minutes: Option<Arc<MinuteWorker>>,
+    /// Set if metrics are kept.
+    cloudwatch: Option<Arc<CloudWatch>>,
 }
 
 /// What the admin requests of a database depend on besides the database.
@@ -79,6 +103,8 @@ pub struct Surroundings {
     pub shipping: Option<Arc<ShippingStatus>>,
     /// Whether callers who must not know of each other share the server.
     pub has_tenants: bool,
+    /// What watches the requests.
+    pub watch: Watch,
     pub move_permission: MovePermission,
     pub backup_permission: BackupPermission,
 }
@@ -89,6 +115,7 @@ impl Surroundings {
             control,
             shipping: None,
             has_tenants: settings.has_tenants(),
+            watch: Watch::default(),
             move_permission: settings.move_permission(),
             backup_permission: settings.backup_permission(),
         }
@@ -107,14 +134,23 @@ impl Admin {
         database: Database,
         clock: Option<Arc<ManualClock>>,
         triggers: Arc<Triggers>,
+        minutes: Option<Arc<MinuteWorker>>,
+        cloudwatch: Option<Arc<CloudWatch>>,
+        scaling: Arc<Scaling>,
         surroundings: Surroundings,
     ) -> Admin {
         let engine = database.engine().clone();
         let health = health::Health::new(engine.clone());
         let api = database.api().clone();
         let clock = clock.map(clock::DrivenClock::new);
-        let Surroundings { control, shipping, has_tenants, move_permission, backup_permission } =
-            surroundings;
+        let Surroundings {
+            control,
+            shipping,
+            has_tenants,
+            watch,
+            move_permission,
+            backup_permission,
+        } = surroundings;
         let backups = backup::BackupMaker::new(backup_permission, database.clone());
         let mover = moving::Mover::new(move_permission, database, triggers.clone());
         Admin {
@@ -123,11 +159,22 @@ impl Admin {
             api,
             clock,
             triggers,
+            scaling,
             mover,
             control,
             backups,
             shipping,
             has_tenants,
+            watch,
+            minutes,
+            cloudwatch,
+        }
+    }
+
+    /// Stores what has been counted so far, so that whoever reads next sees it.
+    async fn store_traffic(&self) {
+        if let Some(minutes) = &self.minutes {
+            minutes.flush().await;
         }
     }
 
@@ -136,17 +183,30 @@ impl Admin {
         namespace: &Arc<Namespace>,
         method: &Method,
         path: &str,
+        query: &str,
         body: &[u8],
     ) -> Answer {
         let outcome = match path.strip_prefix(PATH).unwrap_or_default() {
             "backup" => self.backups.answer(method, body),
             "clock" => self.answer_clock(method, body).await,
             "clock/confirm" => self.confirm_clock(method).await,
+            "cost" => self.answer_cost(namespace, method, query).await,
             "history" => self.answer_history(namespace, method, body).await,
             "move" => self.mover.answer(method, body),
             "status" => self.answer_status(namespace, method).await,
+            "top" => self.answer_top(method),
             "triggers" => self.answer_triggers(namespace, method, body).await,
             rest => match rest.split_once('/') {
+                Some(("cost", table)) => {
+                    self.answer_table_cost(namespace, method, table, query).await
+                }
+                Some(("hot-keys", table)) => self.answer_hot_keys(namespace, method, table).await,
+                Some(("partitions", table)) => {
+                    self.answer_partitions(namespace, method, table).await
+                }
+                Some(("throughput", table)) => {
+                    self.answer_throughput(namespace, method, table, body).await
+                }
                 Some(("triggers", name)) => self.answer_trigger(namespace, method, name).await,
                 Some(("test", rest)) => self.answer_test(namespace, method, rest, body).await,
                 _ => Err(AdminError::new(StatusCode::NOT_FOUND, "there is no such admin request")),
@@ -179,6 +239,11 @@ impl Admin {
         out.single("zenobe_leases_held", Gauge, self.engine.held_leases());
         render_cache("item", self.engine.item_cache_statistics(), out);
         render_cache("query", self.engine.query_cache_statistics(), out);
+        self.render_throughput(out);
+        self.render_watch(out);
+        if let Some(cloudwatch) = &self.cloudwatch {
+            services::render_metrics(cloudwatch, out);
+        }
         history::render_history(&self.engine, out).await;
         if let Some(shipping) = &self.shipping {
             shipping::render_metrics(shipping, out);
@@ -197,6 +262,19 @@ fn render_cache(name: &str, statistics: Option<CacheStatistics>, out: &mut Expos
     out.single(&metric("evictions_total"), Counter, evictions);
     out.single(&metric("entries"), Gauge, entries);
     out.single(&metric("bytes"), Gauge, size_bytes);
+}
+
+impl Admin {
+    fn render_watch(&self, out: &mut Exposition) {
+        let Watch { hot_keys, exporter, traffic, .. } = &self.watch;
+        let not_recorded = traffic.as_ref().map_or(0, |traffic| traffic.uncounted());
+        out.single("zenobe_traffic_uncounted_total", Counter, not_recorded);
+        let uncounted = hot_keys.as_ref().map_or(0, |keys| keys.uncounted());
+        out.single("zenobe_hot_keys_uncounted_total", Counter, uncounted);
+        let (sent, dropped) = (&exporter.sent_spans, &exporter.dropped_spans);
+        out.single("zenobe_otlp_sent_spans_total", Counter, sent.load(Ordering::Relaxed));
+        out.single("zenobe_otlp_dropped_spans_total", Counter, dropped.load(Ordering::Relaxed));
+    }
 }
 
 pub fn refuse(refusal: &AdminRefusal) -> Answer {

@@ -11,6 +11,7 @@
 //! | `GET`, `POST`, `DELETE /_zenobe/test/faults` | a rule, as an object or `{"rule": "kind=drop"}` | lists rules with their counters, adds one, or removes all |
 //! | `DELETE /_zenobe/test/faults/ID` | | removes one |
 //! | `POST /_zenobe/test/rollover` | `{"table": "Orders"}` | closes the open shards of a stream |
+//! | `POST /_zenobe/test/split` | `{"table": "Orders"}` | splits the open shards of a stream |
 //!
 //! `/_zenobe/clock` moves a driven clock.
 
@@ -61,6 +62,7 @@ impl Admin {
             ("restore", "") => restore(&control, method, body).await,
             ("reset", "") => reset(&control, namespace, method, body).await,
             ("rollover", "") => roll_over(&control, namespace, method, body).await,
+            ("split", "") => split(&control, namespace, method, body).await,
             _ => {
                 let message = "there are snapshots, restore, reset, forks, faults and rollover";
                 Err(AdminError::new(StatusCode::NOT_FOUND, message))
@@ -107,7 +109,11 @@ async fn reset(
 async fn forks(control: &TestControl, method: &Method, body: &[u8]) -> Result<Value, AdminError> {
     match *method {
         Method::GET => Ok(control.forks().describe()),
-        Method::POST => Ok(control.fork(optional(body, "snapshot")?.as_deref()).await?),
+        Method::POST => {
+            let snapshot = optional(body, "snapshot")?;
+            // On the heap: opening a database is a large future, and requests should not carry it.
+            Ok(Box::pin(control.fork(snapshot.as_deref())).await?)
+        }
         _ => Err(AdminError::method("GET and POST")),
     }
 }
@@ -140,6 +146,18 @@ async fn roll_over(
     let table = required(body, "table")?;
     control.roll_over(namespace, &table).await?;
     Ok(json!({"rolled_over": table}))
+}
+
+async fn split(
+    control: &TestControl,
+    namespace: &Arc<Namespace>,
+    method: &Method,
+    body: &[u8],
+) -> Result<Value, AdminError> {
+    posts(method)?;
+    let table = required(body, "table")?;
+    control.split_shards(namespace, &table).await?;
+    Ok(json!({"split": table}))
 }
 
 fn posts(method: &Method) -> Result<(), AdminError> {
@@ -186,10 +204,12 @@ impl From<ControlError> for AdminError {
             | ControlError::TooManySnapshots { .. }
             | ControlError::TooManyForks { .. }
             | ControlError::NoStream { .. }
+            | ControlError::TooManyShards { .. }
             | ControlError::HasHistory { .. }
             | ControlError::IsShared
             | ControlError::IndexesInFlux { .. } => StatusCode::CONFLICT,
             ControlError::Listen(_)
+            | ControlError::Copy(_)
             | ControlError::Open(_)
             | ControlError::Triggers(_)
             | ControlError::Engine(_) => StatusCode::INTERNAL_SERVER_ERROR,

@@ -58,7 +58,7 @@ impl Connection {
         })
     }
 
-    /// Sends an admin request and returns its JSON response.
+    /// Sends an admin request and returns its JSON response. The path may have a query.
     pub async fn admin(
         &self,
         method: Method,
@@ -121,8 +121,9 @@ impl Connection {
             service: "dynamodb",
             date: &date,
         };
+        let (plain, query) = path.split_once('?').unwrap_or((&path, ""));
         let authorization =
-            signer.authorization(method.as_str(), &path, "", &headers, body.as_bytes());
+            signer.authorization(method.as_str(), plain, query, &headers, body.as_bytes());
         let authorization = HeaderValue::from_str(&authorization).map_err(unsendable)?;
         headers.insert(AUTHORIZATION, authorization);
         let outgoing = Outgoing { method, path, headers, body: Bytes::from(body) };

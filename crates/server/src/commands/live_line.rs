@@ -12,16 +12,26 @@ const BAR_WIDTH: u64 = 20;
 /// It is replaced, or printed now and then where it can't be.
 pub struct LiveLine {
     in_place: bool,
+    is_quiet: bool,
     shown_at: Option<Instant>,
 }
 
 impl LiveLine {
     pub fn new() -> LiveLine {
-        LiveLine { in_place: std::io::stderr().is_terminal(), shown_at: None }
+        LiveLine { in_place: std::io::stderr().is_terminal(), is_quiet: false, shown_at: None }
+    }
+
+    /// One that a quiet command never shows. In a log, its first line comes only after a while: what is soon done needs none.
+    pub fn patient(is_quiet: bool) -> LiveLine {
+        let line = LiveLine::new();
+        LiveLine { is_quiet, shown_at: (!line.in_place).then(Instant::now), ..line }
     }
 
     /// Shows a line, unless the last one is too young.
     pub fn show(&mut self, line: impl FnOnce() -> String) {
+        if self.is_quiet {
+            return;
+        }
         let interval = if self.in_place { IN_PLACE_INTERVAL } else { LINE_INTERVAL };
         let now = Instant::now();
         if self.shown_at.is_some_and(|shown_at| now < shown_at + interval) {
@@ -37,8 +47,9 @@ impl LiveLine {
 
     /// Clears the live line, if there is one.
     pub fn end(&self) {
-        if self.in_place {
+        if self.in_place && !self.is_quiet {
             eprint!("\r\x1b[2K");
+            let _ = std::io::stderr().flush();
         }
     }
 }

@@ -1,11 +1,11 @@
 //! The commands besides `serve`. Most talk to a running server.
 
 mod backup;
-mod bar;
 mod bench;
 mod change_text;
 mod clock;
 mod connection;
+mod cost;
 mod export;
 mod health;
 mod history;
@@ -13,11 +13,15 @@ mod import;
 mod live_line;
 mod manual;
 mod moving;
+mod partitions;
 mod restore;
 mod sql;
 mod status;
 mod tail;
 mod test;
+mod throughput;
+mod top;
+mod transfer_arguments;
 mod trigger;
 
 use clap::Subcommand;
@@ -28,17 +32,21 @@ use crate::triggers::source::SourceError;
 pub use backup::BackupArguments;
 pub use bench::BenchArguments;
 pub use clock::ClockCommand;
+pub use cost::CostArguments;
 pub use export::ExportArguments;
 pub use health::HealthArguments;
 pub use history::HistoryArguments;
 pub use import::ImportArguments;
 pub use manual::{print_completions, print_man_pages, print_reference};
 pub use moving::{MoveArguments, parse_place};
+pub use partitions::PartitionsArguments;
 pub use restore::RestoreArguments;
 pub use sql::SqlArguments;
 pub use status::StatusArguments;
 pub use tail::TailArguments;
 pub use test::TestCommand;
+pub use throughput::ThroughputArguments;
+pub use top::TopArguments;
 pub use trigger::TriggerCommand;
 
 #[derive(Debug, Subcommand)]
@@ -77,6 +85,8 @@ pub enum CommandError {
     Replay(#[from] test::ReplayError),
     #[error("{0}")]
     Export(#[from] export::ExportError),
+    #[error("{0}")]
+    Prices(#[from] cost::PricesError),
 }
 
 pub fn run_trigger(command: TriggerCommand) -> Result<(), CommandError> {
@@ -97,6 +107,22 @@ pub fn run_status(arguments: StatusArguments) -> Result<(), CommandError> {
 
 pub fn run_history(arguments: HistoryArguments) -> Result<(), CommandError> {
     runtime()?.block_on(history::run(arguments))
+}
+
+pub fn run_partitions(arguments: PartitionsArguments) -> Result<(), CommandError> {
+    runtime()?.block_on(partitions::run(arguments))
+}
+
+pub fn run_throughput(arguments: ThroughputArguments) -> Result<(), CommandError> {
+    runtime()?.block_on(throughput::run(arguments))
+}
+
+pub fn run_cost(arguments: CostArguments) -> Result<(), CommandError> {
+    runtime()?.block_on(cost::run(arguments))
+}
+
+pub fn run_top(arguments: TopArguments) -> Result<(), CommandError> {
+    runtime()?.block_on(top::run(arguments))
 }
 
 pub fn run_stream(command: StreamCommand) -> Result<(), CommandError> {

@@ -22,11 +22,11 @@ const ASK_INTERVAL: Duration = Duration::from_millis(200);
 #[derive(Debug, Args)]
 #[command(
     after_help = "With --from, no server may use either store. Without it, the server at --endpoint copies itself while it serves, \
-makes writes wait for a moment, and goes on with the new store; its directory must not be served again. \
+makes writes wait for a moment, and continues on the new store; its directory must not be served again. \
 A server that verifies signatures must have been started with --allow-move-to and the same store.\n\n\
 A store is a data directory or postgres://USER:PASSWORD@HOST/DATABASE. Every user of a machine can read a command line, so put \
 passwords in ZENOBE_MOVE_FROM or ZENOBE_MOVE_TO.\n\n\
-Every range is compared by its checksum after it was copied. To resume an interrupted move, run the same command again.\n\n\
+After copying a range, it compares checksums. To resume an interrupted move, run the same command again.\n\n\
 Examples:\n  zenobe move --from ./zenobe-data --to postgres://zenobe@db.example.com/zenobe\n  \
 zenobe move --from postgres://zenobe@db.example.com/zenobe --to ./zenobe-data\n  \
 zenobe move --endpoint http://127.0.0.1:8000 --to postgres://zenobe@db.example.com/zenobe\n  \

@@ -16,8 +16,8 @@ use crate::time::iso8601;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Without --backup and --to-time it restores the newest state that is there. Every file and every part of the log is compared with its checksum; what is damaged is \
-refused and named. A restore that was cut off is finished by the same command; until then no server opens the directory.\n\n\
+    after_help = "Without --backup and --to-time it restores the newest state that is there. It compares every file and every part of the log with its checksum, refuses what is \
+damaged, and names it. After an interruption, the same command finishes the restore; until then no server opens the directory.\n\n\
 Examples:\n  zenobe restore --from s3://bucket/zenobe --data ./restored\n  \
 zenobe restore --from s3://bucket/zenobe --to-time 2026-11-16T08:00:00Z --data ./restored\n  \
 zenobe restore --from file:///var/backups/zenobe --backup 01794816000123-1a2b3c4d --data ./restored"

@@ -7,15 +7,18 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::BoolishValueParser;
-use zenobe_database::{Durability, Endpoint, Location, PostgresUrl, Wording};
-use zenobe_transfer::objects::Location as ObjectLocation;
+use zenobe_database::{
+    Durability, Location, ObjectStoreEndpoint, PostgresUrl, ThroughputMode, Wording,
+};
+use zenobe_transfer::objects::ObjectLocation;
 
 use super::values::{
     CredentialsSource, ListenAddress, LogFormat, account, at_least_one, durability_parser,
-    node_name, region, trimmed, wording_parser,
+    node_name, region, throughput_parser, trimmed, wording_parser,
 };
 use crate::commands::parse_place;
 use crate::http::cross_site::{AllowedHost, CorsOrigin};
+use crate::outbound::Url;
 use crate::test_control::Rule;
 
 #[derive(Debug, Clone, Args)]
@@ -73,6 +76,16 @@ pub struct Options {
         help_heading = NETWORK
     )]
     pub stall_timeout_seconds: u32,
+    /// Milliseconds that requests may wait for a server with more of them than it can serve, before it answers some
+    /// with ThrottlingException; 0 lets all of them wait
+    #[arg(
+        long,
+        env = "ZENOBE_SHED_AFTER_MS",
+        default_value = "2",
+        value_name = "MILLISECONDS",
+        help_heading = NETWORK
+    )]
+    pub shed_after_ms: u32,
     /// Seconds that running requests get to finish when the server stops
     #[arg(
         long,
@@ -356,6 +369,17 @@ pub struct Options {
         help_heading = BEHAVIOUR
     )]
     pub wording: Wording,
+    /// What to do with requests that exceed the throughput of a table, an index or a partition. A table's tag
+    /// zenobe:throughput overrides it
+    #[arg(
+        long,
+        env = "ZENOBE_THROUGHPUT",
+        default_value = "observe",
+        value_parser = throughput_parser(),
+        value_name = "MODE",
+        help_heading = BEHAVIOUR
+    )]
+    pub throughput: ThroughputMode,
     /// Refuse PartiQL statements that would scan a table or an index
     #[arg(
         long,
@@ -443,11 +467,11 @@ pub struct Options {
     #[arg(
         long,
         env = "ZENOBE_S3_ENDPOINT",
-        value_parser = trimmed::<Endpoint>,
+        value_parser = trimmed::<ObjectStoreEndpoint>,
         value_name = "URL",
         help_heading = OBJECTS
     )]
-    pub s3_endpoint: Option<Endpoint>,
+    pub s3_endpoint: Option<ObjectStoreEndpoint>,
     /// Region to sign requests to the object store for; AWS_REGION or us-east-1 if not set
     #[arg(
         long,
@@ -493,6 +517,26 @@ pub struct Options {
     )]
     pub ship_retention_days: u32,
 
+    /// Days that the metrics of CloudWatch are kept. With 0 there are none, and CloudWatch's requests are not answered
+    #[arg(
+        long,
+        env = "ZENOBE_METRICS_RETENTION_DAYS",
+        default_value = "15",
+        value_name = "DAYS",
+        help_heading = MONITORING
+    )]
+    pub metrics_retention_days: u32,
+
+    /// Days that the traffic of tables is kept, from which `zenobe cost` tells what it would cost on AWS. With 0 it is not recorded
+    #[arg(
+        long,
+        env = "ZENOBE_COST_RETENTION_DAYS",
+        default_value = "35",
+        value_name = "DAYS",
+        help_heading = MONITORING
+    )]
+    pub cost_retention_days: u32,
+
     /// What to log: error, warn, info, debug, or a filter such as warn,zenobe_engine=debug
     #[arg(
         long,
@@ -502,6 +546,25 @@ pub struct Options {
         help_heading = LOGGING
     )]
     pub log: String,
+    /// Log every request that takes longer than so many milliseconds: what it read, what it consumed and who sent it. If not
+    /// set, none is logged
+    #[arg(
+        long,
+        env = "ZENOBE_SLOW_REQUEST_MS",
+        value_name = "MILLISECONDS",
+        help_heading = LOGGING
+    )]
+    pub slow_request_ms: Option<u32>,
+    /// Where to send traces and metrics: the base URL of an OpenTelemetry collector that takes OTLP over HTTP, for example
+    /// http://127.0.0.1:4318. If not set, nothing is sent
+    #[arg(
+        long,
+        env = "ZENOBE_OTLP_ENDPOINT",
+        value_parser = trimmed::<Url>,
+        value_name = "URL",
+        help_heading = LOGGING
+    )]
+    pub otlp_endpoint: Option<Url>,
     /// Log format
     #[arg(
         long,
@@ -572,6 +635,7 @@ const BEHAVIOUR: &str = "Behaviour";
 const STREAMS: &str = "Streams and triggers";
 const OBJECTS: &str = "Object store";
 const BACKUPS: &str = "Backups";
+const MONITORING: &str = "Metrics and costs";
 const LOGGING: &str = "Logging";
 const TESTS: &str = "For tests";
 

@@ -10,8 +10,10 @@ use tracing_subscriber::filter::{self, Targets};
 use zenobe_api::Wording;
 use zenobe_auth::{Credentials, CredentialsError};
 use zenobe_backup::ship::ShipOptions;
-use zenobe_database::{CacheOptions, Location, Namespace, ObjectStoreOptions, StreamOptions};
-use zenobe_transfer::objects::Location as ObjectLocation;
+use zenobe_database::{
+    CacheOptions, Location, Namespace, ObjectStoreOptions, StreamOptions, ThroughputMode,
+};
+use zenobe_transfer::objects::ObjectLocation;
 
 use super::environment::UnknownVariable;
 use super::given::Given;
@@ -20,6 +22,8 @@ use super::options::Options;
 use super::values::{CredentialsSource, ListenAddress, LogFormat};
 use crate::admin::{BackupPermission, MovePermission};
 use crate::http::cross_site::{AllowedHost, CorsOrigin};
+use crate::http::overload::Shedding;
+use crate::outbound::Url;
 use crate::test_control::{Rule, Rules};
 use crate::triggers::TriggerDefinition;
 
@@ -52,7 +56,9 @@ pub struct Settings {
     pub connections_per_peer_max: Option<usize>,
     pub tables_max: u64,
     pub wording: Wording,
-    /// Whether to reject PartiQL statements that would scan.
+    /// What to do with requests that AWS would throttle.
+    pub throughput: ThroughputMode,
+    /// Whether to refuse PartiQL statements that would scan.
     pub refuse_scans: bool,
     pub restorable_lag: Duration,
     /// Where callers may move the server; `None` depends on who can call.
@@ -67,6 +73,8 @@ pub struct Settings {
     pub ship: Option<(ObjectLocation, ShipOptions)>,
     pub idle_timeout: Duration,
     pub stall_timeout: Duration,
+    /// When to refuse requests because there are too many.
+    pub shedding: Option<Shedding>,
     pub shutdown_timeout: Duration,
     /// How long to go on answering after the signal to stop.
     pub drain: Duration,
@@ -78,8 +86,16 @@ pub struct Settings {
     /// How far the clock may jump before expiry pauses; `None` trusts every clock.
     pub clock_jump_ms_max: Option<u64>,
     pub triggers: Vec<TriggerDefinition>,
+    /// How long CloudWatch's metrics are kept; 0 keeps none.
+    pub metrics_retention_days: u32,
+    /// How long the traffic of tables is kept for `zenobe cost`; 0 records none.
+    pub cost_retention_days: u32,
     pub log: Targets,
     pub log_format: LogFormat,
+    /// Longer requests are logged.
+    pub slow_request: Option<Duration>,
+    /// Where traces and metrics go.
+    pub otlp_endpoint: Option<Url>,
     /// Set if the server replaces DynamoDB Local.
     pub local: Option<LocalMode>,
     /// Logged as warnings once logging is set up.
@@ -248,6 +264,7 @@ impl Settings {
             connections_per_peer_max: options.max_connections_per_peer.map(|count| count as usize),
             tables_max: options.max_tables.into(),
             wording: options.wording,
+            throughput: options.throughput,
             refuse_scans: options.refuse_scans,
             restorable_lag: seconds(options.restorable_lag_seconds),
             allow_move_to: options.allow_move_to,
@@ -255,6 +272,10 @@ impl Settings {
             dead_letter_directory: options.dead_letter_directory,
             idle_timeout: seconds(options.idle_timeout_seconds),
             stall_timeout: seconds(options.stall_timeout_seconds),
+            shedding: (options.shed_after_ms > 0).then(|| Shedding {
+                turn_max: Duration::from_millis(options.shed_after_ms.into()),
+                ..Shedding::default()
+            }),
             shutdown_timeout: seconds(options.shutdown_timeout_seconds),
             drain: seconds(options.drain_seconds),
             clock_jump_ms_max: match options.clock_jump_seconds {
@@ -264,8 +285,12 @@ impl Settings {
             driven_clock: options.driven_clock,
             test,
             triggers,
+            metrics_retention_days: options.metrics_retention_days,
+            cost_retention_days: options.cost_retention_days,
             local,
             log_format: options.log_format,
+            slow_request: options.slow_request_ms.map(|ms| Duration::from_millis(ms.into())),
+            otlp_endpoint: options.otlp_endpoint,
             unknown_variables,
         })
     }
@@ -437,7 +462,7 @@ fn log_filter(log: &str) -> Result<Targets, SettingsError> {
 mod tests {
     use std::ffi::OsString;
 
-    use zenobe_database::{Durability, Endpoint};
+    use zenobe_database::{Durability, ObjectStoreEndpoint};
     use zenobe_testing::TemporaryDirectory;
 
     use super::*;
@@ -615,11 +640,11 @@ mod tests {
     #[test]
     fn the_object_store_is_a_server_or_a_directory() {
         let endpoint = |flags| resolve(flags, "").unwrap().object_store.unwrap().endpoint;
-        assert_eq!(endpoint("--s3-endpoint aws"), Endpoint::Aws);
+        assert_eq!(endpoint("--s3-endpoint aws"), ObjectStoreEndpoint::Aws);
         let directory = endpoint("--s3-endpoint file:///var/buckets");
-        assert_eq!(directory, Endpoint::Directory("/var/buckets".into()));
+        assert_eq!(directory, ObjectStoreEndpoint::Directory("/var/buckets".into()));
         let url = endpoint("--s3-endpoint http://127.0.0.1:9000");
-        assert_eq!(url, Endpoint::Url("http://127.0.0.1:9000".into()));
+        assert_eq!(url, ObjectStoreEndpoint::Url("http://127.0.0.1:9000".into()));
         assert_eq!(resolve("", "").unwrap().object_store, None);
         assert!(given("--s3-endpoint ftp://x", "").is_err());
         assert!(given("--s3-endpoint file://relative", "").is_err());

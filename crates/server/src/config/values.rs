@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use zenobe_database::{Durability, Wording};
+use zenobe_database::{Durability, ThroughputMode, Wording};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
@@ -137,6 +137,15 @@ pub fn durability_parser() -> impl TypedValueParser<Value = Durability> {
         "os" => Durability::Os,
         _ => Durability::Sync,
     })
+}
+
+pub fn throughput_parser() -> impl TypedValueParser<Value = ThroughputMode> {
+    let values = [
+        PossibleValue::new("off").help("Nothing is counted"),
+        PossibleValue::new("observe").help("Requests that AWS would throttle are counted"),
+        PossibleValue::new("enforce").help("Requests that AWS would throttle are refused"),
+    ];
+    PossibleValuesParser::new(values).map(|word| word.parse().unwrap_or_default())
 }
 
 pub fn wording_parser() -> impl TypedValueParser<Value = Wording> {

@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 use super::BODY_SIZE_BYTES_MAX;
 use super::head::{self, ContentEncoding};
 use super::memory::{BodyMemory, Share, UNIT_SIZE_BYTES};
-use super::transfer::{TransferProgress, TransferVerdict};
+use super::transfer_rate::{TransferProgress, TransferVerdict};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyError {

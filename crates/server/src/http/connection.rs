@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 use super::guarded_stream::GuardedStream;
-use super::peers::Peers;
+use super::peer_connections::PeerConnections;
 use super::service::Service;
 use super::timer::ConnectionTimer;
 use super::workers::Workers;
@@ -81,7 +81,7 @@ async fn accept_all<H: Handler>(
     options: ConnectionOptions,
     shutdown: shutdown::Listener,
 ) {
-    let peers = Peers::new(&options);
+    let peers = PeerConnections::new(&options);
     loop {
         // At the maximum, new connections wait in the kernel's queue.
         let may_accept = connections.len() < options.connections_max;

@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::memory::BodyMemory;
-use super::transfer::{TransferProgress, TransferVerdict};
+use super::transfer_rate::{TransferProgress, TransferVerdict};
 
 /// Responses up to this size are joined before they are written. Sending one piece saves the kernel
 /// more work than copying so few bytes costs.

@@ -14,6 +14,8 @@ use super::HEAD_SIZE_BYTES_MAX;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route {
     Api,
+    /// Another AWS service, which has its own paths.
+    Service,
     Health,
     Metrics,
     Admin,
@@ -27,6 +29,7 @@ impl Route {
     pub fn of(parts: &request::Parts) -> Route {
         match (&parts.method, parts.uri.path()) {
             (&Method::POST, "/") => Route::Api,
+            (&Method::POST, path) if path.starts_with("/service/") => Route::Service,
             (&Method::GET | &Method::HEAD, "/") => Route::Health,
             (&Method::GET, "/metrics") => Route::Metrics,
             (&Method::OPTIONS, _) if parts.headers.contains_key(ORIGIN) => Route::Preflight,

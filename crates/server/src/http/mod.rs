@@ -8,11 +8,12 @@ mod date;
 mod guarded_stream;
 mod head;
 mod memory;
-mod peers;
+pub mod overload;
+mod peer_connections;
 pub mod response;
 pub mod service;
 mod timer;
-mod transfer;
+mod transfer_rate;
 pub mod workers;
 
 use std::task::Poll;

@@ -105,6 +105,12 @@ impl Answer {
         answer
     }
 
+    /// The id of the request, which the rendered response has too.
+    pub fn request_id(&mut self) -> String {
+        let id = self.headers.entry(REQUEST_ID).or_insert_with(request_id::generate);
+        id.to_str().unwrap_or_default().to_owned()
+    }
+
     /// Adds what all responses to `request` have. `granted` is the origin whose pages may read this
     /// one.
     pub fn render(
@@ -133,7 +139,7 @@ impl Answer {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
         }
         if from_service {
-            headers.insert(REQUEST_ID, request_id::generate());
+            headers.entry(REQUEST_ID).or_insert_with(request_id::generate);
             // Computed over the bytes as sent: clients check before they decompress.
             headers.insert(CRC32, decimal(crc32fast::hash(&body)));
         }

@@ -8,24 +8,29 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::header::{HeaderName, HeaderValue, RETRY_AFTER};
+use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue, RETRY_AFTER};
 use hyper::http::request;
 use hyper::{Request, Response, StatusCode};
 use tokio::sync::OwnedSemaphorePermit;
 use zenobe_api::{ApiError, Exception, Operation, is_valid_json};
-use zenobe_auth::AuthError;
+use zenobe_auth::{AuthError, DYNAMODB};
+use zenobe_engine::schema::Namespace;
+use zenobe_engine::throughput::facts::RequestFacts;
 
 use super::BodyMemory;
 use super::body::{BodyError, ReceivedBody};
 use super::cross_site::{CrossSitePolicy, CrossSiteRefusal};
 use super::head::{self, ContentEncoding, ContentType, Route};
+use super::overload::{Shed, Shedding};
 use super::response::Answer;
 use crate::access::{self, Access};
 use crate::admin;
-use crate::admin::health::Condition;
+use crate::admin::health::ServerState;
 use crate::dispatch::{Circumstances, Dropped, Handler};
 use crate::metrics::Metrics;
+use crate::observer::{ObservedRequest, RequestObserver};
 use crate::prometheus::{Exposition, MetricType};
+use crate::services::{AwsService, ServiceCall, ServiceRefusal};
 use crate::shutdown::Drain;
 
 /// Everything needed to handle a request; shared by all connections.
@@ -37,6 +42,10 @@ pub struct Service<H> {
     /// The response to `GET /`.
     pub root: Root,
     pub metrics: Arc<Metrics>,
+    /// Sees every answered request, if there is one.
+    pub observer: Option<Arc<dyn RequestObserver>>,
+    /// When to refuse requests because there are too many; `None` lets them wait.
+    pub shedding: Option<Shedding>,
     pub body_memory: BodyMemory,
     /// How long a client may stall in the middle of a body.
     pub stall_timeout: Duration,
@@ -59,6 +68,9 @@ struct LoggedAnswer {
     answer: Answer,
     operation: Option<Operation>,
     error: Option<&'static str>,
+    facts: Option<Box<RequestFacts>>,
+    /// Whose tables the caller sees, once that is known.
+    namespace: Option<Arc<Namespace>>,
 }
 
 impl<H: Handler> Service<H> {
@@ -92,7 +104,7 @@ impl<H: Handler> Service<H> {
             return Ok(Answer { close, ..cross_site_answer(route, &refusal) });
         }
         let answer = match route {
-            Route::Api => return self.answer_timed(parts, body).await,
+            Route::Api | Route::Service => return self.answer_timed(parts, body).await,
             Route::Admin => return Ok(self.answer_admin(parts, body).await),
             Route::Probe => self.answer_probe(parts).await,
             Route::Health if self.root == Root::DynamoDbLocal => Answer::dynamodb_local_root(),
@@ -124,11 +136,11 @@ impl<H: Handler> Service<H> {
 
     async fn answer_probe(&self, parts: &request::Parts) -> Answer {
         let Some(admin) = self.handler.admin() else { return Answer::unknown_operation() };
-        let condition = Condition {
+        let state = ServerState {
             is_recovering: self.handler.statistics().write_failure.is_some(),
             is_draining: self.drain.is_draining(),
         };
-        admin.health.answer(&parts.method, parts.uri.path(), condition).await
+        admin.health.answer(&parts.method, parts.uri.path(), state).await
     }
 
     async fn answer_admin(&self, parts: &request::Parts, body: Incoming) -> Answer {
@@ -143,7 +155,8 @@ impl<H: Handler> Service<H> {
         };
         match self.access.admit_admin(parts, &body.bytes) {
             Ok(namespace) => {
-                admin.answer(&namespace, &parts.method, parts.uri.path(), &body.bytes).await
+                let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or_default());
+                admin.answer(&namespace, &parts.method, path, query, &body.bytes).await
             }
             Err(refusal) => admin::refuse(&refusal),
         }
@@ -154,13 +167,20 @@ impl<H: Handler> Service<H> {
         parts: &request::Parts,
         body: Incoming,
     ) -> Result<Answer, Dropped> {
-        if let Err(error) = self.access.check_head(parts) {
-            // A caller that cannot be admitted gets no memory. Its body is read only so that the
-            // caller reads the response.
-            let is_read = self.body_memory.discard(&parts.headers, body, self.stall_timeout).await;
-            let LoggedAnswer { answer, operation, error } = refused(parts, &error);
-            self.metrics.record(operation, error, Duration::ZERO);
-            return Ok(Answer { close: !is_read, ..answer });
+        if let Some(shedding) = &self.shedding
+            && let Err(shed) = shedding.admit()
+        {
+            // On the heap, so that other requests don't have to make room for it.
+            return Ok(Box::pin(self.shed(parts, body, shed)).await);
+        }
+        let operation = head::operation(&parts.headers);
+        if operation.is_none()
+            && let Some(call) = ServiceCall::of(parts)
+        {
+            return Ok(Box::pin(self.answer_service(parts, body, call)).await);
+        }
+        if let Err(error) = self.access.check_head(parts, DYNAMODB) {
+            return Ok(self.refuse(parts, body, access::refusal(&error)).await);
         }
         let received = self.body_memory.receive(&parts.headers, body, self.stall_timeout).await;
         let mut body = match received {
@@ -169,9 +189,24 @@ impl<H: Handler> Service<H> {
         };
         // Timing starts once the request has arrived: how fast clients send is not our latency.
         let started = Instant::now();
-        let LoggedAnswer { answer, operation, error } = self.answer_api(parts, &mut body).await?;
+        let LoggedAnswer { mut answer, operation, error, facts, namespace } =
+            self.answer_api(parts, operation, &mut body).await?;
         let elapsed = started.elapsed();
         self.metrics.record(operation, error, elapsed);
+        if let (Some(observer), Some(operation), Some(facts)) = (&self.observer, operation, facts) {
+            let request_id = answer.request_id();
+            observer.observe(ObservedRequest {
+                request_id: &request_id,
+                operation,
+                namespace: namespace.as_ref(),
+                error,
+                status: answer.status.as_u16(),
+                elapsed,
+                facts: &facts,
+                authorization: parts.headers.get(AUTHORIZATION).map(HeaderValue::as_bytes),
+                traceparent: parts.headers.get(TRACE_PARENT).map(HeaderValue::as_bytes),
+            });
+        }
         let name = operation.map_or("none", |operation| operation.name());
         let status = answer.status.as_u16();
         // Server errors were logged where they happened.
@@ -179,17 +214,90 @@ impl<H: Handler> Service<H> {
         Ok(answer)
     }
 
+    /// Refuses a request because there are too many.
+    async fn shed(&self, parts: &request::Parts, body: Incoming, shed: Shed) -> Answer {
+        self.metrics.request_shed();
+        tokio::time::sleep(shed.hold).await;
+        let error = ApiError::rate_exceeded();
+        let called = ServiceCall::of(parts).and_then(|call| Some((self.service(&call)?, call)));
+        let Some((service, call)) = called else { return self.refuse(parts, body, error).await };
+        // Clients of other services expect errors in those services' form.
+        let is_read = self.body_memory.discard(&parts.headers, body, self.stall_timeout).await;
+        let refusal = ServiceRefusal {
+            status: 400,
+            code: error.exception().name(),
+            message: error.message().unwrap_or_default().to_owned(),
+        };
+        Answer { close: !is_read, ..service.refuse(call.protocol, &refusal).into_answer() }
+    }
+
+    fn service(&self, call: &ServiceCall) -> Option<Arc<dyn AwsService>> {
+        self.handler.services()?.find(call)
+    }
+
+    /// Refuses a request by its head. It gets no memory: its body is read only so that the caller
+    /// reads the response.
+    async fn refuse(&self, parts: &request::Parts, body: Incoming, error: ApiError) -> Answer {
+        let is_read = self.body_memory.discard(&parts.headers, body, self.stall_timeout).await;
+        let LoggedAnswer { answer, operation, error, .. } = refused(parts, error);
+        self.metrics.record(operation, error, Duration::ZERO);
+        Answer { close: !is_read, ..answer }
+    }
+
+    /// A request to another AWS service.
+    async fn answer_service(
+        &self,
+        parts: &request::Parts,
+        body: Incoming,
+        call: ServiceCall,
+    ) -> Answer {
+        let close = head::has_body(&parts.headers);
+        let Some(service) = self.service(&call) else {
+            return Answer { close, ..Answer::unknown_operation() };
+        };
+        let refuse = |error: &AuthError| {
+            let code = access::refusal(error).exception().name();
+            let refusal = ServiceRefusal { status: 403, code, message: error.to_string() };
+            service.refuse(call.protocol, &refusal).into_answer()
+        };
+        if let Err(error) = self.access.check_head(parts, call.signed_for) {
+            return Answer { close, ..refuse(&error) };
+        }
+        let received = self.body_memory.receive(&parts.headers, body, self.stall_timeout).await;
+        let mut sent = match received {
+            Ok(sent) => sent,
+            Err(error) => return rejection(error),
+        };
+        let namespace = match self.access.admit(parts, &sent.bytes, call.signed_for) {
+            Ok(namespace) => namespace,
+            Err(error) => return refuse(&error),
+        };
+        let Some(encoding) = ContentEncoding::of(&parts.headers) else {
+            return Answer::rejection(StatusCode::UNSUPPORTED_MEDIA_TYPE);
+        };
+        let body = match sent.unpacked(encoding).await {
+            Ok(body) => body,
+            Err(error) => return rejection(error),
+        };
+        let mut answer = Answer::new(StatusCode::OK, Bytes::new());
+        let request_id = answer.request_id();
+        let request = call.with_body(namespace, body, request_id);
+        let mut answered = service.answer(request).await.into_answer();
+        answered.headers.extend(answer.headers);
+        answered
+    }
+
     async fn answer_api(
         &self,
         parts: &request::Parts,
+        operation: Option<Operation>,
         sent: &mut ReceivedBody<'_>,
     ) -> Result<LoggedAnswer, Dropped> {
         let Some(content_type) = content_type(parts, sent.bytes.is_empty()) else {
             return Ok(LoggedAnswer::unknown_operation());
         };
-        let operation = head::operation(&parts.headers);
-        let mut reserved = None;
-        let response = match self.admit(parts, sent, operation).await {
+        let (mut reserved, mut caller) = (None, None);
+        let mut response = match self.admit(parts, sent, operation).await {
             Ok(Admitted { operation, namespace, body, reserved: memory }) => {
                 reserved = memory;
                 let endpoint = match operation {
@@ -198,16 +306,18 @@ impl<H: Handler> Service<H> {
                 };
                 let as_of = head::as_of(&parts.headers);
                 let circumstances = Circumstances { endpoint, as_of };
-                self.handler.handle(operation, &namespace, circumstances, body).await?
+                let namespace = caller.insert(namespace);
+                self.handler.handle(operation, namespace, circumstances, body).await?
             }
             Err(Refusal::Error(error)) => error.into_response(),
             Err(Refusal::Rejection(error)) => {
-                return Ok(LoggedAnswer { answer: rejection(error), operation, error: None });
+                let answer = rejection(error);
+                return Ok(LoggedAnswer::new(answer, operation, None));
             }
         };
-        let error = response.error;
+        let (error, facts) = (response.error, response.facts.take());
         let answer = Answer { reserved, ..api_answer(response, content_type) };
-        Ok(LoggedAnswer { answer, operation, error })
+        Ok(LoggedAnswer { answer, operation, error, facts, namespace: caller })
     }
 
     /// The checks between the head and the operation. DynamoDB first checks that the body is JSON.
@@ -222,7 +332,8 @@ impl<H: Handler> Service<H> {
         sent: &mut ReceivedBody<'_>,
         operation: Option<Operation>,
     ) -> Result<Admitted, Refusal> {
-        let verified = self.access.verifies().then(|| self.access.admit(parts, &sent.bytes));
+        let admit = || self.access.admit(parts, &sent.bytes, DYNAMODB);
+        let verified = self.access.verifies().then(admit);
         let verified =
             verified.transpose().map_err(|error| Refusal::Error(access::refusal(&error)))?;
         let encoding = ContentEncoding::of(&parts.headers)
@@ -240,7 +351,7 @@ impl<H: Handler> Service<H> {
             Some(namespace) => namespace,
             None => self
                 .access
-                .admit(parts, &sent.bytes)
+                .admit(parts, &sent.bytes, DYNAMODB)
                 .map_err(|error| refuse(access::refusal(&error)))?,
         };
         if body.is_empty() {
@@ -267,25 +378,34 @@ fn content_type(parts: &request::Parts, is_body_empty: bool) -> Option<ContentTy
 }
 
 /// The response to a request whose head alone rules it out.
-fn refused(parts: &request::Parts, error: &AuthError) -> LoggedAnswer {
+fn refused(parts: &request::Parts, error: ApiError) -> LoggedAnswer {
     let Some(content_type) = content_type(parts, !head::has_body(&parts.headers)) else {
         return LoggedAnswer::unknown_operation();
     };
-    let response = access::refusal(error).into_response();
+    let response = error.into_response();
     let (operation, error) = (head::operation(&parts.headers), response.error);
-    LoggedAnswer { answer: api_answer(response, content_type), operation, error }
+    LoggedAnswer::new(api_answer(response, content_type), operation, error)
 }
 
 impl LoggedAnswer {
     fn unknown_operation() -> LoggedAnswer {
         let error = Some(Exception::UnknownOperation.name());
-        LoggedAnswer { answer: Answer::unknown_operation(), operation: None, error }
+        LoggedAnswer::new(Answer::unknown_operation(), None, error)
+    }
+
+    /// The answer to a request that did not reach the database.
+    fn new(
+        answer: Answer,
+        operation: Option<Operation>,
+        error: Option<&'static str>,
+    ) -> LoggedAnswer {
+        LoggedAnswer { answer, operation, error, facts: None, namespace: None }
     }
 }
 
 struct Admitted {
     operation: Operation,
-    namespace: Arc<zenobe_engine::schema::Namespace>,
+    namespace: Arc<Namespace>,
     body: Bytes,
     /// The memory for the response.
     reserved: Option<OwnedSemaphorePermit>,
@@ -316,6 +436,9 @@ const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("1");
 
 /// How a PartiQL statement was executed, for people.
 const PLAN: HeaderName = HeaderName::from_static("x-zenobe-plan");
+
+/// In which trace a request is made.
+const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// Callers of the API get errors in the API's format.
 fn cross_site_answer(route: Route, refusal: &CrossSiteRefusal) -> Answer {

@@ -16,6 +16,8 @@ use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use zenobe_database::RuntimeThread;
 
+use super::overload;
+
 /// Threads that serve connections. Clones share them. Dropping the last one ends them, and what they
 /// still serve.
 #[derive(Clone)]
@@ -36,7 +38,7 @@ impl Workers {
         Workers::start_many(std::thread::available_parallelism().map_or(1, NonZero::get))
     }
 
-    fn start_many(count: usize) -> io::Result<Workers> {
+    pub fn start_many(count: usize) -> io::Result<Workers> {
         let workers = (0..count).map(|_| Worker::start()).collect::<io::Result<_>>()?;
         Ok(Workers { workers })
     }
@@ -74,7 +76,7 @@ impl Workers {
 
 impl Worker {
     fn start() -> io::Result<Worker> {
-        let thread = RuntimeThread::start("zenobe-worker")?;
+        let thread = RuntimeThread::start_noting_rest("zenobe-worker", overload::note_rest)?;
         let runtime = thread.runtime.clone();
         Ok(Worker { runtime, connections: Arc::default(), _thread: Some(thread) })
     }

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use zenobe_database::{Clock, ManualClock, SystemClock};
-use zenobe_engine::TableReset;
+use zenobe_database::{
+    Clock, Database, DirectoryCopy, Location, ManualClock, NotInMemory, OpenError, Options,
+    SystemClock,
+};
 use zenobe_engine::command::TableName;
 use zenobe_engine::error::Error;
 use zenobe_engine::schema::Namespace;
+use zenobe_engine::{StreamSplit, TableReset};
 
 use super::forks::Environment;
 use super::snapshots::Remembered;
@@ -51,10 +54,19 @@ impl TestControl {
         let alone = self.replacing.write().await;
         let former = self.instance();
         former.triggers.stop().await;
+        // What was counted so far belongs to the former database.
+        former.stop_minutes().await;
+        if let Some(hot_keys) = &former.watch.hot_keys {
+            hot_keys.clear();
+        }
         let triggers = serve::start_triggers(settings, &database).await?;
         self.states.clear();
         self.rules.reset();
-        let surroundings = Surroundings::of(settings, self.this.clone());
+        self.rules.follow(database.engine());
+        let surroundings = Surroundings {
+            watch: former.watch.clone(),
+            ..Surroundings::of(settings, self.this.clone())
+        };
         let instance = Instance::new(database, triggers, clock, surroundings);
         *self.instance.write() = Arc::new(instance);
         drop(alone);
@@ -74,26 +86,39 @@ impl TestControl {
     /// Serves a copy of the database, or of a snapshot, on a port of its own. The copy has the rules that
     /// hold now. It delivers no triggers: their endpoints must not get everything twice.
     pub async fn fork(&self, snapshot: Option<&str>) -> Result<Value, ControlError> {
-        let remembered = match snapshot {
-            Some(name) => self.snapshots.get(name)?,
-            None => Arc::new(self.remember()?),
-        };
         let environment = self.environment.clone();
         let _room = self.forks.make_room(&environment).await?;
         let listener = listen(&environment).map_err(ControlError::Listen)?;
         let address = listener.local_addr().map_err(ControlError::Listen)?;
+        let copied = self.copy(snapshot).await?;
         let rules = Arc::new(self.rules.copied());
-        let clock = self.clock_at(remembered.clock_ms);
+        let clock = self.clock_at(copied.clock_ms());
         let settings = &environment.settings;
         let options = serve::database_options(settings, address, clock.as_ref(), Some(&rules));
-        let database = remembered.snapshot.open(options).await?;
+        let (database, files) = copied.open(options).await?;
         let triggers = Triggers::idle(database.engine().clone(), database.api().clone());
         let this_environment = environment.clone();
         let surroundings = |this| Surroundings::of(&this_environment.settings, this);
         let instance = |this| Instance::new(database, triggers, clock, surroundings(this));
         let (snapshots, forks) = (self.snapshots.clone(), self.forks.clone());
         let control = TestControl::assemble(environment, instance, rules, None, snapshots, forks);
-        Ok(self.forks.serve(control, listener, address))
+        Ok(self.forks.serve(control, listener, address, files))
+    }
+
+    /// A copy of the database or of a snapshot.
+    async fn copy(&self, snapshot: Option<&str>) -> Result<Copied, ControlError> {
+        if let Some(name) = snapshot {
+            return Ok(Copied::Memory(self.snapshots.get(name)?));
+        }
+        let Location::Directory { path, .. } = &self.environment.settings.location else {
+            return Ok(Copied::Memory(Arc::new(self.remember()?)));
+        };
+        let instance = self.instance();
+        let name = format!("fork-{}", self.forks.next_copy());
+        let files = instance.database.copy_directory(path, &name).await;
+        let files = files.map_err(ControlError::Copy)?.ok_or(NotInMemory)?;
+        let clock_ms = instance.clock.as_ref().map(|clock| clock.now_ms());
+        Ok(Copied::Directory { files, clock_ms })
     }
 
     pub async fn reset_table(
@@ -123,6 +148,22 @@ impl TestControl {
             Err(error) => Err(of_table(error, table.to_owned())),
         }
     }
+
+    pub async fn split_shards(
+        &self,
+        namespace: &Arc<Namespace>,
+        table: &str,
+    ) -> Result<(), ControlError> {
+        let name = TableName { namespace: namespace.clone(), name: table.to_owned() };
+        match self.instance().database.engine().split_stream(&name).await {
+            Ok(StreamSplit::Split) => Ok(()),
+            Ok(StreamSplit::NoStream) => Err(ControlError::NoStream { table: table.to_owned() }),
+            Ok(StreamSplit::TooManyShards) => {
+                Err(ControlError::TooManyShards { table: table.to_owned() })
+            }
+            Err(error) => Err(of_table(error, table.to_owned())),
+        }
+    }
 }
 
 fn of_table(error: Error, table: String) -> ControlError {
@@ -130,6 +171,28 @@ fn of_table(error: Error, table: String) -> ControlError {
         Error::TableNotFound { .. } => ControlError::NoTable { table },
         Error::IndexesInFlux => ControlError::IndexesInFlux { table },
         other => other.into(),
+    }
+}
+
+/// The content of a fork before it is opened.
+enum Copied {
+    Memory(Arc<Remembered>),
+    Directory { files: DirectoryCopy, clock_ms: Option<u64> },
+}
+
+impl Copied {
+    fn clock_ms(&self) -> Option<u64> {
+        match self {
+            Copied::Memory(remembered) => remembered.clock_ms,
+            Copied::Directory { clock_ms, .. } => *clock_ms,
+        }
+    }
+
+    async fn open(self, options: Options) -> Result<(Database, Option<DirectoryCopy>), OpenError> {
+        match self {
+            Copied::Memory(remembered) => Ok((remembered.snapshot.open(options).await?, None)),
+            Copied::Directory { files, .. } => Ok((files.open(options).await?, Some(files))),
+        }
     }
 }
 

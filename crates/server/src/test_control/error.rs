@@ -30,6 +30,8 @@ pub enum ControlError {
     NoTable { table: String },
     #[error("table {table} has no stream")]
     NoStream { table: String },
+    #[error("the stream of table {table} has too many shards to split them once more")]
+    TooManyShards { table: String },
     #[error(
         "table {table} has point-in-time recovery, and its past would be lost; disable it first"
     )]
@@ -40,6 +42,8 @@ pub enum ControlError {
     IndexesInFlux { table: String },
     #[error("a fork cannot listen: {0}")]
     Listen(std::io::Error),
+    #[error("the database cannot be copied: {0}")]
+    Copy(zenobe_store::Error),
     #[error(transparent)]
     Open(#[from] OpenError),
     #[error("the triggers cannot be started: {0}")]

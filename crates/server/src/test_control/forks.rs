@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -12,10 +13,13 @@ use tokio::runtime::Handle;
 use tokio::sync::MutexGuard;
 use tokio::task::JoinHandle;
 
+use zenobe_database::DirectoryCopy;
+
 use super::{ControlError, ControlledHandler, TestControl};
 use crate::config::Settings;
 use crate::http::connection;
 use crate::http::workers::Workers;
+use crate::observer::Watch;
 use crate::serve;
 use crate::shutdown::{self, Drain, StopHandle};
 
@@ -40,6 +44,7 @@ pub struct Forks {
     /// Held while a fork is made, so that there is room for it at the end as well.
     making: tokio::sync::Mutex<()>,
     running: Mutex<Running>,
+    copies: AtomicU64,
 }
 
 #[derive(Default)]
@@ -53,6 +58,8 @@ struct Fork {
     control: Arc<TestControl>,
     stop: StopHandle,
     serving: JoinHandle<()>,
+    /// Its files, if it has some. They are removed with it.
+    files: Option<DirectoryCopy>,
 }
 
 impl Fork {
@@ -68,6 +75,7 @@ impl Fork {
         if let Err(error) = self.control.close().await {
             tracing::warn!(%error, "a fork could not be closed");
         }
+        drop(self.files);
     }
 }
 
@@ -101,12 +109,18 @@ impl Forks {
         Ok(())
     }
 
+    /// The number of the next copy in a directory. A fork that has ended may still be removing its own.
+    pub fn next_copy(&self) -> u64 {
+        self.copies.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
     /// Serves a database that was opened for this.
     pub fn serve(
         &self,
         control: Arc<TestControl>,
         listener: std::net::TcpListener,
         address: SocketAddr,
+        files: Option<DirectoryCopy>,
     ) -> Value {
         let environment = control.environment().clone();
         let settings = environment.settings.clone();
@@ -114,7 +128,9 @@ impl Forks {
         let (stop, listening) = shutdown::channel();
         let handler = ControlledHandler(control.clone());
         let namespace = control.namespace();
-        let service = Arc::new(serve::service(settings, handler, &namespace, Drain::default()));
+        let drain = Drain::default();
+        let service =
+            Arc::new(serve::service(settings, handler, &namespace, &Watch::default(), drain));
         let workers = environment.workers.clone();
         let serving = environment.runtime.spawn(async move {
             match TcpListener::from_std(listener) {
@@ -127,7 +143,7 @@ impl Forks {
         let mut running = self.running.lock();
         running.last_number += 1;
         let number = running.last_number;
-        let fork = Fork { address, control, stop, serving };
+        let fork = Fork { address, control, stop, serving, files };
         let description = fork.describe(number);
         running.forks.insert(number, fork);
         description

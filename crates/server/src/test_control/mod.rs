@@ -5,8 +5,8 @@
 //! ([`crate::dispatch::Handler`]): with the option the server has another handler, without it nothing
 //! here runs.
 //!
-//! Copies are snapshots of the memory store, which shares what nobody changes. Restoring and resetting
-//! never change a database under its engine. They open another one on a snapshot and let it take the
+//! Copies are snapshots of the memory store, which shares what nobody changes, or linked files of a data
+//! directory. Restoring and resetting never change a database under its engine. They open another one on a snapshot and let it take the
 //! former one's place, between two requests.
 
 mod copies;
@@ -21,6 +21,7 @@ mod rule;
 mod rules;
 mod snapshots;
 mod table_states;
+mod tagged;
 mod targets;
 mod unprocessed;
 
@@ -40,6 +41,7 @@ use self::table_states::TableStates;
 use crate::admin::Admin;
 use crate::dispatch::{Circumstances, Dropped, Handler};
 use crate::instance::Instance;
+use crate::services::Services;
 
 pub use distribution::parse_ms;
 pub use error::ControlError;
@@ -81,6 +83,10 @@ impl Handler for ControlledHandler {
     fn admin(&self) -> Option<Arc<Admin>> {
         Some(self.0.instance().admin.clone())
     }
+
+    fn services(&self) -> Option<Arc<Services>> {
+        self.0.instance().handler().services()
+    }
 }
 
 impl TestControl {
@@ -103,7 +109,7 @@ impl TestControl {
         snapshots: Arc<Snapshots>,
         forks: Arc<Forks>,
     ) -> Arc<TestControl> {
-        Arc::new_cyclic(|this| TestControl {
+        let new = |this: &Weak<TestControl>| TestControl {
             environment,
             replacing: tokio::sync::RwLock::default(),
             instance: RwLock::new(Arc::new(instance(this.clone()))),
@@ -114,7 +120,10 @@ impl TestControl {
             forks,
             last_used: Mutex::new(Instant::now()),
             this: this.clone(),
-        })
+        };
+        let control = Arc::new_cyclic(new);
+        control.rules.follow(control.instance().database.engine());
+        control
     }
 
     pub fn environment(&self) -> &Arc<Environment> {

@@ -9,12 +9,14 @@ use zenobe_api::faults::InjectedFault;
 use zenobe_api::{Operation, Response};
 use zenobe_engine::command::TableName;
 use zenobe_engine::schema::Namespace;
+use zenobe_engine::throughput::cause::Throttled;
 
 use super::TestControl;
 use super::plan::{Effect, Plan};
 use super::rule::{Kind, When};
 use super::table_states::{Met, shown, status_after};
-use super::targets::{self, Targets};
+use super::tagged::{sets_tags, wrong_tag};
+use super::targets::Targets;
 use super::unprocessed::HeldBack;
 use crate::dispatch::{Circumstances, Dropped, Handler};
 
@@ -50,8 +52,7 @@ impl TestControl {
         circumstances: Circumstances,
         body: Bytes,
     ) -> Result<Response, Dropped> {
-        let rules = self.rules.active();
-        let is_plain = rules.is_empty() && self.states.is_empty();
+        let is_plain = self.rules.are_empty() && self.states.is_empty() && !sets_tags(operation);
         let request = if is_plain { None } else { serde_json::from_slice::<Value>(&body).ok() };
         let Some(request) = request else {
             let _open = self.replacing.read().await;
@@ -61,7 +62,12 @@ impl TestControl {
                 .handle(operation, namespace, circumstances, body)
                 .await;
         };
+        if let Some((key, error)) = wrong_tag(operation, &request) {
+            let (key, problem) = (&key, &error.to_string());
+            return Ok(InjectedFault::WrongTag { key, problem }.into_response(operation));
+        }
         let call = Call { operation, namespace, targets: Targets::of(operation, &request) };
+        let rules = self.rules.of_tables(namespace, &call.targets.tables);
         let plan = Plan::of(&rules, operation, &call.targets);
         // Before it holds the database: a restore need not wait for a request that only waits.
         tokio::time::sleep(Duration::from_millis(plan.latency_ms)).await;
@@ -90,16 +96,18 @@ impl TestControl {
         Ok(fault.into_response(call.operation))
     }
 
-    /// Requests for items are throttled by the table's billing mode, others by their number.
+    /// Requests for items are throttled by the table's capacity, others by their number.
     async fn throttled(&self, call: &Call<'_>) -> InjectedFault<'static> {
-        let Call { operation, namespace, targets } = call;
+        let Call { namespace, targets, .. } = call;
         let engine = self.instance().database.engine().clone();
-        let mut billing_mode = None;
-        if let Some(name) = targets.tables.first().filter(|_| targets::is_about_items(*operation)) {
+        if let (Some(name), Some(access)) = (targets.tables.first(), targets.access) {
             let name = TableName { namespace: Arc::clone(namespace), name: name.clone() };
-            billing_mode = engine.table(&name).await.ok().map(|it| it.definition().billing_mode);
+            if let Ok(table) = engine.table(&name).await {
+                let index = targets.index.as_deref();
+                return InjectedFault::Throttled(Throttled::by(&table, index, access));
+            }
         }
-        InjectedFault::Throttled { billing_mode, index: targets.index.is_some() }
+        InjectedFault::ControlPlaneThrottled
     }
 
     /// Lets the database do the work, as far as the table's state and the plan allow it.
@@ -121,6 +129,11 @@ impl TestControl {
             Met::Status(status) => Some(status),
             Met::Nothing => None,
         };
+        let name = targets.tables.first().filter(|_| status_after(operation).is_some());
+        let name =
+            name.map(|name| TableName { namespace: Arc::clone(namespace), name: name.clone() });
+        // A table that is gone afterwards has its tags only now, and a new one only afterwards.
+        let mut of_status = name.as_ref().map_or_else(Vec::new, |name| self.rules.of_status(name));
         let held = HeldBack::take(operation, &mut request, |table| plan.is_unprocessed(table));
         if held.is_some() {
             body = request.to_string().into();
@@ -139,12 +152,15 @@ impl TestControl {
         if let Some(held) = held {
             edit(&mut response, |answer| held.give_back(answer));
         }
-        if let (Some(_), Some(table)) = (status_after(operation), targets.tables.first())
-            && let Some(delay_ms) = self.rules.status_delay_ms(table)
-        {
+        let Some(name) = name else { return Ok(response) };
+        if operation != Operation::DeleteTable {
+            of_status = self.rules.of_status(&name);
+        }
+        let delays = of_status.iter().filter_map(|rule| rule.fire()).map(|fired| fired.delay_ms());
+        if let Some(delay_ms) = delays.max() {
             let until_ms = now_ms.saturating_add(delay_ms);
             let answer = serde_json::from_slice(&response.body).unwrap_or_default();
-            self.states.hold(operation, namespace, table, &answer, until_ms);
+            self.states.hold(operation, namespace, &name.name, &answer, until_ms);
         }
         Ok(response)
     }

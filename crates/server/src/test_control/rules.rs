@@ -8,10 +8,13 @@ use parking_lot::RwLock;
 use serde_json::{Value, json};
 use zenobe_api::Operation;
 use zenobe_database::Realism;
+use zenobe_engine::Engine;
 use zenobe_engine::command::TableName;
+use zenobe_engine::schema::Namespace;
 
 use super::draw::Draws;
 use super::rule::{Kind, Rule};
+use super::tagged::TaggedTables;
 use super::targets::Targets;
 
 /// Each request is compared with all of them.
@@ -25,6 +28,7 @@ pub struct Rules {
     /// Those of the command line, which [`Rules::reset`] returns to.
     initial: Vec<Rule>,
     active: RwLock<Active>,
+    tagged: TaggedTables,
 }
 
 #[derive(Clone, Default)]
@@ -48,7 +52,7 @@ pub struct TooManyRules;
 impl Rules {
     pub fn new(seed: u64, initial: Vec<Rule>) -> Rules {
         let active = RwLock::new(activate(seed, &initial));
-        Rules { seed, initial, active }
+        Rules { seed, initial, active, tagged: TaggedTables::default() }
     }
 
     /// The same rules, none of which has matched yet: whoever uses them meets the same faults again.
@@ -59,7 +63,13 @@ impl Rules {
         };
         let rules = Arc::new(active.rules.iter().map(again).collect());
         let active = RwLock::new(Active { rules, last_id: active.last_id });
-        Rules { seed: self.seed, initial: self.initial.clone(), active }
+        let (initial, tagged) = (self.initial.clone(), TaggedTables::default());
+        Rules { seed: self.seed, initial, active, tagged }
+    }
+
+    /// Takes also the rules in the tags of the engine's tables.
+    pub fn follow(&self, engine: &Arc<Engine>) {
+        self.tagged.follow(engine);
     }
 
     /// Returns to the rules of the command line, as after a start.
@@ -91,8 +101,29 @@ impl Rules {
     }
 
     pub fn describe(&self) -> Value {
-        let rules: Vec<Value> = self.active().iter().map(|rule| rule.describe()).collect();
+        let mut rules: Vec<Value> = self.active().iter().map(|rule| rule.describe()).collect();
+        let tagged = self.tagged.rules(self.seed);
+        let mut tagged: Vec<Value> = tagged.values().flatten().map(|it| it.describe()).collect();
+        tagged.sort_by_key(|description| description["rule"].to_string());
+        rules.append(&mut tagged);
         json!({"seed": self.seed, "faults": rules})
+    }
+
+    pub fn are_empty(&self) -> bool {
+        self.active().is_empty() && self.tagged.rules(self.seed).is_empty()
+    }
+
+    /// The rules that a request about these tables may meet: those of the server, then those of the tables.
+    pub fn of_tables(&self, namespace: &Arc<Namespace>, tables: &[String]) -> Vec<Arc<ActiveRule>> {
+        let mut rules = Vec::clone(&self.active());
+        let tagged = self.tagged.rules(self.seed);
+        if !tagged.is_empty() {
+            for table in tables {
+                let name = TableName { namespace: Arc::clone(namespace), name: table.clone() };
+                rules.extend(tagged.get(&name).into_iter().flatten().map(|it| it.rule.clone()));
+            }
+        }
+        rules
     }
 
     pub fn active(&self) -> Arc<Vec<Arc<ActiveRule>>> {
@@ -100,17 +131,15 @@ impl Rules {
     }
 
     /// The rules of this kind about a table or an index.
-    fn about(&self, kind: Kind, table: &str, index: Option<&str>) -> Vec<Arc<ActiveRule>> {
-        let rules = self.active();
-        let matching =
-            rules.iter().filter(|it| it.rule.kind == kind && it.rule.matches_table(table, index));
-        matching.cloned().collect()
+    fn about(&self, kind: Kind, table: &TableName, index: Option<&str>) -> Vec<Arc<ActiveRule>> {
+        let mut rules = self.of_tables(&table.namespace, std::slice::from_ref(&table.name));
+        rules.retain(|it| it.rule.kind == kind && it.rule.matches_table(&table.name, index));
+        rules
     }
 
-    /// The time that a change of the table's status takes, if it takes any.
-    pub fn status_delay_ms(&self, table: &str) -> Option<u64> {
-        let rules = self.about(Kind::Status, table, None);
-        rules.iter().filter_map(|rule| rule.fire()).map(|fired| fired.delay_ms()).max()
+    /// The rules that say how long a change of the table's status takes.
+    pub fn of_status(&self, table: &TableName) -> Vec<Arc<ActiveRule>> {
+        self.about(Kind::Status, table, None)
     }
 }
 
@@ -141,7 +170,7 @@ impl Fired<'_> {
 }
 
 impl ActiveRule {
-    fn new(seed: u64, id: u64, rule: Rule) -> ActiveRule {
+    pub fn new(seed: u64, id: u64, rule: Rule) -> ActiveRule {
         let draws = Draws::new(seed, id);
         ActiveRule { id, rule, draws, matched: AtomicU64::new(0), fired: AtomicU64::new(0) }
     }
@@ -181,36 +210,37 @@ impl ActiveRule {
 /// The engine asks these. A property of a table is drawn once for the table.
 impl Realism for Rules {
     fn read_lag_ms_max(&self) -> u64 {
-        let rules = self.active();
-        let stale = rules.iter().filter(|it| it.rule.kind == Kind::Stale);
+        let (rules, tagged) = (self.active(), self.tagged.rules(self.seed));
+        let rules = rules.iter().chain(tagged.values().flatten().map(|it| &it.rule));
+        let stale = rules.filter(|it| it.rule.kind == Kind::Stale);
         stale.map(|it| it.rule.delay.max_ms()).max().unwrap_or(0)
     }
 
     fn read_lag_ms(&self, table: &TableName, index: Option<&str>) -> u64 {
-        let rules = self.about(Kind::Stale, &table.name, index);
+        let rules = self.about(Kind::Stale, table, index);
         rules.iter().filter_map(|rule| rule.fire()).map(|fired| fired.delay_ms()).max().unwrap_or(0)
     }
 
     fn index_status_hold(&self, table: &TableName) -> Duration {
-        let rules = self.about(Kind::Status, &table.name, None);
+        let rules = self.of_status(table);
         let held_ms = rules.iter().map(|rule| rule.fixed_delay_ms(number_of(&table.name))).max();
         Duration::from_millis(held_ms.unwrap_or(0))
     }
 
     fn expiry_delay_ms(&self, table: &TableName) -> u64 {
-        let rules = self.about(Kind::Expiry, &table.name, None);
+        let rules = self.about(Kind::Expiry, table, None);
         rules.iter().map(|rule| rule.fixed_delay_ms(number_of(&table.name))).max().unwrap_or(0)
     }
 
     fn record_delay_ms(&self, table: &TableName, shard: u32, entry: u64) -> u64 {
         let record = (u64::from(shard) << 40) ^ entry;
-        let rules = self.about(Kind::Stream, &table.name, None);
+        let rules = self.about(Kind::Stream, table, None);
         rules.iter().map(|rule| rule.fixed_delay_ms(record)).max().unwrap_or(0)
     }
 }
 
 /// A number for a name, the same in every run (FNV-1a).
-fn number_of(name: &str) -> u64 {
+pub fn number_of(name: &str) -> u64 {
     name.bytes().fold(0xCBF2_9CE4_8422_2325, |number, byte| {
         (number ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
     })
@@ -272,10 +302,7 @@ mod tests {
         let rules =
             rules(&["kind=stale table=a delay=10ms", "kind=stale table=a index=i delay=1s"]);
         let name = |name: &str| TableName {
-            namespace: Arc::new(zenobe_database::Namespace {
-                account: "0".into(),
-                region: "r".into(),
-            }),
+            namespace: Arc::new(Namespace { account: "0".into(), region: "r".into() }),
             name: name.to_owned(),
         };
         assert_eq!(rules.read_lag_ms_max(), 1_000);

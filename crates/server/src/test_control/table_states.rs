@@ -145,7 +145,7 @@ pub fn shown(mut description: Value, status: TransientStatus) -> Value {
 
 /// A successful answer.
 pub fn answer(body: &Value) -> Response {
-    Response { status: 200, body: body.to_string().into(), error: None, plan: None }
+    Response { status: 200, body: body.to_string().into(), error: None, plan: None, facts: None }
 }
 
 #[cfg(test)]

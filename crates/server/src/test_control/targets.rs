@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use zenobe_api::Operation;
+use zenobe_engine::throughput::cause::Access;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Targets {
@@ -9,32 +10,31 @@ pub struct Targets {
     pub index: Option<String>,
     /// Of a transaction.
     pub actions: usize,
+    /// Which throughput of its tables it takes; `None` if it is not about items.
+    pub access: Option<Access>,
 }
 
-/// Whether an operation reads or writes items, and so takes of a table's throughput.
-pub fn is_about_items(operation: Operation) -> bool {
-    matches!(
-        operation,
+/// What an operation does with items. Statements say it themselves.
+fn access_of(operation: Operation) -> Option<Access> {
+    match operation {
         Operation::GetItem
-            | Operation::PutItem
-            | Operation::UpdateItem
-            | Operation::DeleteItem
-            | Operation::Query
-            | Operation::Scan
-            | Operation::BatchGetItem
-            | Operation::BatchWriteItem
-            | Operation::TransactGetItems
-            | Operation::TransactWriteItems
-            | Operation::ExecuteStatement
-            | Operation::BatchExecuteStatement
-            | Operation::ExecuteTransaction
-    )
+        | Operation::Query
+        | Operation::Scan
+        | Operation::BatchGetItem
+        | Operation::TransactGetItems => Some(Access::Read),
+        Operation::PutItem
+        | Operation::UpdateItem
+        | Operation::DeleteItem
+        | Operation::BatchWriteItem
+        | Operation::TransactWriteItems => Some(Access::Write),
+        _ => None,
+    }
 }
 
 impl Targets {
     /// Reads as much as it understands. What is wrong with the request, the database says.
     pub fn of(operation: Operation, request: &Value) -> Targets {
-        let mut targets = Targets::default();
+        let mut targets = Targets { access: access_of(operation), ..Targets::default() };
         match operation {
             Operation::BatchGetItem | Operation::BatchWriteItem => {
                 let tables = request["RequestItems"].as_object().into_iter().flatten();
@@ -72,7 +72,9 @@ impl Targets {
 
     /// The name after FROM, INTO or UPDATE, with an index behind a dot.
     fn add_statement(&mut self, statement: &Value) {
-        let mut words = statement.as_str().unwrap_or_default().split_whitespace();
+        let mut words = statement.as_str().unwrap_or_default().split_whitespace().peekable();
+        let reads = words.peek().is_some_and(|word| word.eq_ignore_ascii_case("SELECT"));
+        self.access = self.access.or(Some(if reads { Access::Read } else { Access::Write }));
         let is_before_table = |word: &&str| {
             ["FROM", "INTO", "UPDATE"].iter().any(|keyword| word.eq_ignore_ascii_case(keyword))
         };
@@ -130,6 +132,13 @@ mod tests {
         check("ListTables", json!({}), &[], None);
         check("GetItem", json!([]), &[], None);
         let targets = Targets::of(Operation::TransactWriteItems, &json!({ "TransactItems": puts }));
-        assert_eq!(targets.actions, 3);
+        assert_eq!((targets.actions, targets.access), (3, Some(Access::Write)));
+        let access = |operation, request| Targets::of(operation, &request).access;
+        let statement = |text: &str| json!({ "Statement": text });
+        let of_statement = |text| access(Operation::ExecuteStatement, statement(text));
+        assert_eq!(of_statement("select * FROM a"), Some(Access::Read));
+        assert_eq!(of_statement("DELETE FROM a WHERE x = 1"), Some(Access::Write));
+        assert_eq!(access(Operation::GetItem, json!({"TableName": "a"})), Some(Access::Read));
+        assert_eq!(access(Operation::DescribeTable, json!({"TableName": "a"})), None);
     }
 }

@@ -72,7 +72,7 @@ impl Trigger {
 }
 
 /// This node no longer works on the shard.
-struct Lost;
+struct LeaseLost;
 
 pub struct ShardWorker {
     trigger: Arc<Trigger>,
@@ -123,7 +123,7 @@ impl ShardWorker {
     /// Returns once everything in the shard is settled and the checkpoint is stored, or another
     /// node works on it.
     pub async fn run(mut self) {
-        if let Err(Lost) = self.work().await {
+        if let Err(LeaseLost) = self.work().await {
             let name = &self.trigger.definition.name;
             tracing::info!(trigger = name, shard = self.shard.shard, "another node goes on");
         }
@@ -135,7 +135,7 @@ impl ShardWorker {
         }
     }
 
-    async fn work(&mut self) -> Result<(), Lost> {
+    async fn work(&mut self) -> Result<(), LeaseLost> {
         loop {
             self.fill_batch();
             if self.is_batch_due() {
@@ -172,7 +172,7 @@ impl ShardWorker {
         self.batcher.is_full() || (!self.batcher.is_empty() && (is_time_up || waits_for_nothing))
     }
 
-    async fn read_or_wait(&mut self) -> Result<(), Lost> {
+    async fn read_or_wait(&mut self) -> Result<(), LeaseLost> {
         // Commits from now on count as news, even while we read.
         self.news.borrow_and_update();
         match self.reader.read().await {
@@ -200,7 +200,7 @@ impl ShardWorker {
         Ok(())
     }
 
-    async fn wait_for_news(&mut self) -> Result<(), Lost> {
+    async fn wait_for_news(&mut self) -> Result<(), LeaseLost> {
         if self.batcher.is_empty() {
             self.trigger.metrics.set_oldest_pending(&self.shard, None);
             if self.saved_at.elapsed() >= FILTERED_CHECKPOINT_INTERVAL {
@@ -215,7 +215,7 @@ impl ShardWorker {
         Ok(())
     }
 
-    async fn deliver_batch(&mut self) -> Result<(), Lost> {
+    async fn deliver_batch(&mut self) -> Result<(), LeaseLost> {
         let mut delivery = Delivery::new(self.trigger.definition.rules, self.batcher.take());
         let mut status = None;
         loop {
@@ -235,10 +235,10 @@ impl ShardWorker {
     }
 
     /// Makes one attempt and returns the status of the response.
-    async fn send(&self, delivery: &mut Delivery) -> Result<Option<u16>, Lost> {
+    async fn send(&self, delivery: &mut Delivery) -> Result<Option<u16>, LeaseLost> {
         // No guard protects the endpoint, so a lease that another node may hold by now is not used.
         if !self.trigger.engine.is_fresh(&self.mandate.lease) {
-            return Err(Lost);
+            return Err(LeaseLost);
         }
         let response = self.endpoint.deliver(delivery.records()).await;
         let metrics = &self.trigger.metrics;
@@ -271,7 +271,7 @@ impl ShardWorker {
         why: GivenUp,
         attempts: u32,
         status: Option<u16>,
-    ) -> Result<(), Lost> {
+    ) -> Result<(), LeaseLost> {
         let Trigger { definition, metrics, engine, .. } = &*self.trigger;
         let Some(last) = records.last() else { return Ok(()) };
         let count = records.len() as u64;
@@ -337,7 +337,7 @@ impl ShardWorker {
         self.trigger.metrics.set_problem(Some(problem));
     }
 
-    async fn save_looked_at(&mut self) -> Result<(), Lost> {
+    async fn save_looked_at(&mut self) -> Result<(), LeaseLost> {
         if self.looked_at == self.saved {
             return Ok(());
         }
@@ -351,13 +351,13 @@ impl ShardWorker {
 
     /// Writes a checkpoint, however long that takes: continuing without it would repeat deliveries
     /// after a restart for no reason.
-    async fn write(&self, checkpoint: Checkpoint) -> Result<(), Lost> {
+    async fn write(&self, checkpoint: Checkpoint) -> Result<(), LeaseLost> {
         let Trigger { engine, definition, .. } = &*self.trigger;
         let checkpoints = [(self.shard.clone(), checkpoint)];
         loop {
             match engine.save_checkpoints(&self.mandate, &checkpoints).await {
                 Ok(()) => return Ok(()),
-                Err(Error::LeaseLost { .. }) => return Err(Lost),
+                Err(Error::LeaseLost { .. }) => return Err(LeaseLost),
                 Err(error) => {
                     let name = &definition.name;
                     tracing::error!(trigger = name, %error, "a checkpoint cannot be written");

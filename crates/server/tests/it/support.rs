@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,9 +15,11 @@ use zenobe::dispatch::{Circumstances, Dropped, Handler};
 use zenobe::http::BodyMemory;
 use zenobe::http::connection::{self, ConnectionOptions};
 use zenobe::http::cross_site::CrossSitePolicy;
+use zenobe::http::overload::Shedding;
 use zenobe::http::service::{Root, Service};
 use zenobe::http::workers::Workers;
 use zenobe::metrics::Metrics;
+use zenobe::observer::RequestObserver;
 use zenobe::shutdown::{self, Drain, StopHandle};
 use zenobe_api::{Operation, Response};
 use zenobe_auth::Credentials;
@@ -31,6 +33,8 @@ pub const NAMESPACE: &str = "DynamoDB_20120810.DescribeLimits";
 pub const PANIC: &str = "DynamoDB_20120810.DeleteTable";
 /// Responds with a JSON text of the size that the body names.
 pub const LARGE: &str = "DynamoDB_20120810.Scan";
+/// Occupies its thread until the test allows it to go on.
+pub const BLOCK: &str = "DynamoDB_20120810.UpdateItem";
 /// Responds once the test allows it.
 pub const WAIT: &str = "DynamoDB_20120810.Query";
 
@@ -38,6 +42,7 @@ pub const WAIT: &str = "DynamoDB_20120810.Query";
 pub struct Script {
     pub gate: Arc<Semaphore>,
     pub finished_waits: Arc<AtomicUsize>,
+    pub is_blocked: Arc<AtomicBool>,
 }
 
 impl Handler for Script {
@@ -63,9 +68,18 @@ impl Handler for Script {
                 self.finished_waits.fetch_add(1, Ordering::SeqCst);
                 body
             }
+            Operation::UpdateItem => {
+                self.is_blocked.store(true, Ordering::SeqCst);
+                while self.is_blocked.load(Ordering::SeqCst) {
+                    std::thread::yield_now();
+                }
+                body
+            }
             other => unreachable!("no test calls {}", other.name()),
         };
-        Ok(Response { status: 200, body, error: None, plan: None })
+        // As the API does for somebody who observes requests.
+        let facts = Some(Box::default());
+        Ok(Response { status: 200, body, error: None, plan: None, facts })
     }
 
     fn statistics(&self) -> Statistics {
@@ -86,6 +100,10 @@ pub struct TestOptions {
     pub credentials: Option<Credentials>,
     pub namespaces_from_credentials: bool,
     pub cross_site: CrossSitePolicy,
+    pub observer: Option<Arc<dyn RequestObserver>>,
+    pub shedding: Option<Shedding>,
+    /// One per processor, if not set.
+    pub workers: Option<usize>,
 }
 
 impl Default for TestOptions {
@@ -102,6 +120,9 @@ impl Default for TestOptions {
             credentials: None,
             namespaces_from_credentials: false,
             cross_site: CrossSitePolicy::default(),
+            observer: None,
+            shedding: Some(Shedding::default()),
+            workers: None,
         }
     }
 }
@@ -115,7 +136,11 @@ impl TestServer {
         let runtime = Runtime::new().unwrap();
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
-        let script = Script { gate: Arc::new(Semaphore::new(0)), finished_waits: Arc::default() };
+        let script = Script {
+            gate: Arc::new(Semaphore::new(0)),
+            finished_waits: Arc::default(),
+            is_blocked: Arc::default(),
+        };
         let namespace = Namespace { account: "000000000000".into(), region: "us-east-1".into() };
         let service = Arc::new(Service {
             handler: script.clone(),
@@ -127,12 +152,17 @@ impl TestServer {
             cross_site: options.cross_site,
             root: Root::Health,
             metrics: Arc::new(Metrics::default()),
+            observer: options.observer,
+            shedding: options.shedding,
             body_memory: BodyMemory::default(),
             stall_timeout: options.connections.stall_timeout,
             drain: Drain::default(),
         });
         let (stop, listening) = shutdown::channel();
-        let workers = Workers::start().unwrap();
+        let workers = match options.workers {
+            Some(count) => Workers::start_many(count).unwrap(),
+            None => Workers::start().unwrap(),
+        };
         let serving = connection::serve(listener, workers, service, options.connections, listening);
         let serving = Some(runtime.spawn(serving));
         TestServer { address, script, stop, serving, runtime }

@@ -102,12 +102,13 @@ fn an_endpoint_that_fails_hangs_and_answers_in_part_gets_everything_in_order() {
     create_table(&mut client, "events");
     let endpoint = TestEndpoint::start(|call, records| match call % 6 {
         0 => Answer::Status(500),
-        1 => Answer::Hang(Duration::from_millis(400)),
+        1 => Answer::Hang(Duration::from_millis(2_500)),
         2 => Answer::FailsAt(records.len() / 2),
         3 => Answer::FailsAt(0),
         _ => Answer::Ok,
     });
-    let options = ["--batch-size", "20", "--timeout-ms", "150", "--report-batch-item-failures"];
+    // An answer that a busy machine delays for longer than this would be delivered twice.
+    let options = ["--batch-size", "20", "--timeout-ms", "1000", "--report-batch-item-failures"];
     add_trigger(&process, "trying", &endpoint, &options);
     let started = Instant::now();
     for n in 1..=30 {

@@ -11,8 +11,8 @@ use zenobe_store::{
 
 use super::CommitGroup;
 use super::queue::QueuedWrite;
-use crate::counters::Numbers;
 use crate::last_writes::LastWrites;
+use crate::numbers::Numbers;
 use crate::rocks_database::{RocksDatabase, rocksdb_error};
 use crate::write_ahead_log;
 

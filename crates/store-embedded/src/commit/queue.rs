@@ -47,7 +47,7 @@ struct State {
     in_flight_bytes: usize,
     /// The last place given out in the commit order.
     last_order: u64,
-    /// Writes that wait for admission.
+    /// Writes that wait until there is room.
     blocked: Vec<Waker>,
     /// Whether the commit thread has to lead.
     is_leader_wanted: bool,
@@ -69,12 +69,12 @@ pub(super) struct QueuedWrite {
     pub answer: oneshot::Sender<Result<CommitOutcome>>,
 }
 
-/// The right to queue one write.
+/// What a write gets when it is admitted. It reserves nothing: [`Queue::push`] refuses it after a failure or a pause.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Admission {
+pub(super) struct WriteTicket {
     epoch: u64,
-    /// Whether a pause does not concern it.
-    is_exempt: bool,
+    /// Whether it is valid while writes are paused.
+    ignores_pause: bool,
 }
 
 /// Where a queued write gets its outcome.
@@ -102,7 +102,7 @@ impl Queue {
     }
 
     /// Resolves as soon as one more write may be in flight.
-    pub(super) fn poll_admission(&self, context: &mut Context<'_>) -> Poll<Result<Admission>> {
+    pub(super) fn poll_ticket(&self, context: &mut Context<'_>) -> Poll<Result<WriteTicket>> {
         let mut state = self.state.lock();
         if let Err(error) = state.check_open() {
             return Poll::Ready(Err(error));
@@ -111,7 +111,7 @@ impl Queue {
             && state.in_flight_writes < self.in_flight_writes_max
             && state.in_flight_bytes < self.in_flight_bytes_max;
         if has_room {
-            return Poll::Ready(Ok(Admission { epoch: state.epoch, is_exempt: false }));
+            return Poll::Ready(Ok(WriteTicket { epoch: state.epoch, ignores_pause: false }));
         }
         // A task that is polled again for another reason is woken twice, which does no harm.
         state.blocked.push(context.waker().clone());
@@ -119,10 +119,10 @@ impl Queue {
     }
 
     /// Gives a decided write its place in the commit order. Yields the place of its first mutation, or `None` if the
-    /// write must be admitted and decided again, because writes have been paused since.
+    /// write needs another ticket and must be decided again, because writes have been paused since.
     pub(super) fn push(
         &self,
-        admission: Admission,
+        ticket: WriteTicket,
         mutations: Arc<Vec<Mutation>>,
         are_declared: Vec<bool>,
     ) -> Result<Option<(u64, Answer)>> {
@@ -130,8 +130,8 @@ impl Queue {
         let size_bytes = mutations.iter().map(mutation_size_bytes).sum();
         let mut state = self.state.lock();
         state.check_open()?;
-        let Admission { epoch, is_exempt } = admission;
-        if state.is_paused && !is_exempt {
+        let WriteTicket { epoch, ignores_pause } = ticket;
+        if state.is_paused && !ignores_pause {
             return Ok(None);
         }
         if state.epoch != epoch {
@@ -150,9 +150,9 @@ impl Queue {
         Ok(Some((first_order, receiver)))
     }
 
-    /// Admits a write although writes are paused.
-    pub(super) fn exempt(&self) -> Admission {
-        Admission { epoch: self.epoch(), is_exempt: true }
+    /// A ticket for a write that may be queued although writes are paused.
+    pub(super) fn ticket_in_pause(&self) -> WriteTicket {
+        WriteTicket { epoch: self.epoch(), ignores_pause: true }
     }
 
     /// Makes new writes wait until [`Queue::resume`].
@@ -230,8 +230,8 @@ impl Queue {
         }
     }
 
-    /// Records that the log's horizon covers this many published groups.
-    pub(super) fn horizon_is_logged(&self, published: u64) {
+    /// The log's horizon now covers this many published groups.
+    pub(super) fn record_logged_horizon(&self, published: u64) {
         self.state.lock().covered = published;
         self.changed.notify_all();
     }
@@ -321,7 +321,7 @@ impl State {
     fn check_open(&self) -> Result<()> {
         match &self.failure {
             _ if self.is_closed => Err(Error::Closed),
-            Some(detail) => Err(Error::WritesDisabled { detail: detail.clone() }),
+            Some(detail) => Err(Error::WritesRefused { detail: detail.clone() }),
             None => Ok(()),
         }
     }

@@ -190,24 +190,29 @@ fn stalled_groups_are_committed_in_order() {
     }
 }
 
+/// A store whose last group RocksDB stalls, and the key that this group puts.
+fn stalled() -> (Opened, String) {
+    let opened = Opened::new(Options { write_buffer_bytes: 64 << 10, ..os() });
+    for number in 1..20_000 {
+        let key = format!("k{number}");
+        poll_twice(put(&opened.store, key.clone(), Value::from(vec![0; 30_000])));
+        if opened.has_stalled() {
+            return (opened, key);
+        }
+    }
+    panic!("RocksDB never stalled a write")
+}
+
 /// A stalled group must not be forgotten because the store is closed meanwhile.
 #[test]
 fn a_stalled_group_is_committed_at_the_end() {
-    let mut opened = Opened::new(Options { write_buffer_bytes: 64 << 10, ..os() });
-    let mut last = 0;
-    while !opened.has_stalled() {
-        assert!(last < 20_000, "RocksDB never stalled a write");
-        last += 1;
-        let write = put(&opened.store, format!("k{last}"), Value::from(vec![0; 30_000]));
-        poll_twice(write);
-    }
+    let (mut opened, key) = stalled();
     // As if the commit thread had found nothing to do just before.
     opened.store.queue.take();
     opened.store.queue.close();
     let before = opened.store.published.get().unwrap();
     opened.start_commit_thread();
     opened.commit_thread.take().unwrap().join().unwrap();
-    let key = format!("k{last}");
     assert_eq!(before.read(key.as_bytes()).unwrap(), None);
     assert!(opened.read(&key).is_some());
 }
@@ -215,26 +220,18 @@ fn a_stalled_group_is_committed_at_the_end() {
 /// Earlier writes may be missing from the log by then.
 #[test]
 fn a_stalled_group_is_not_committed_after_a_failure() {
-    let mut opened = Opened::new(Options { write_buffer_bytes: 64 << 10, ..os() });
-    let mut last = 0;
-    while !opened.has_stalled() {
-        assert!(last < 20_000, "RocksDB never stalled a write");
-        last += 1;
-        let write = put(&opened.store, format!("k{last}"), Value::from(vec![0; 30_000]));
-        poll_twice(write);
-    }
+    let (mut opened, key) = stalled();
     fail_after_panic(&opened.store, "a defect");
     opened.store.queue.close();
     opened.start_commit_thread();
     opened.commit_thread.take().unwrap().join().unwrap();
     let snapshot = opened.store.published.get().unwrap();
-    let key = format!("k{last}");
     assert_eq!(snapshot.database().rocks().get(key.as_bytes()).unwrap(), None);
 }
 
 /// What a defect left behind must not be committed, nor may its thread end.
 #[test]
-fn a_commit_that_panics_disables_writes_until_the_store_has_recovered() {
+fn after_a_commit_that_panics_writes_are_refused_until_the_store_has_recovered() {
     let mut opened = Opened::new(os());
     let leader = opened.store.leader.lock();
     lead(&opened.store, leader, |_| panic!("a defect, as this test wants it"));
@@ -254,7 +251,7 @@ fn a_failed_store_is_followed_only_after_it_has_recovered() {
     lead(&opened.store, leader, |_| panic!("a defect, as this test wants it"));
     assert!(!opened.store.log_tap.is_on());
     let refused = follow(&opened.store);
-    assert!(matches!(refused, Err(Error::WritesDisabled { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(Error::WritesRefused { .. })), "{refused:?}");
     assert!(!opened.store.log_tap.is_on());
     opened.start_commit_thread();
     wait_until(|| follow(&opened.store).is_ok());

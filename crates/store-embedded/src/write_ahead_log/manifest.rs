@@ -3,9 +3,14 @@
 //! RocksDB appends records to the manifest, and syncs it before it acts on them. If the power fails in between, the disk
 //! may hold the file's new length and only some of its new sectors. RocksDB takes such a record for damage and refuses
 //! the database forever, although nothing depends on the record. So a torn end is cut off, but only if the database
-//! is complete without it: all of its tables are there, and so is the oldest log that it then needs. (Logs are deleted
+//! is complete without it: all of its tables are there, and so is the first log that it then needs. (Logs are deleted
 //! or reused in order, and only after the manifest has been synced.) Otherwise it is real damage: nothing is changed,
 //! and RocksDB reports it.
+//!
+//! **Which log is the first?** After a flush, the manifest names it. But when RocksDB opens a database, it names the
+//! number behind the last log that it has replayed, or 0, and no log ever gets that number. The log that it creates then
+//! has the number before that of the manifest, which it creates next, and the file with its options gets a number after
+//! both. (A manifest that grew too large is replaced without writing options.)
 
 use std::fs::{self, File};
 use std::io;
@@ -35,7 +40,7 @@ pub(crate) fn mend_manifest(database: &Path, nonce: Nonce, options: &Options) ->
     let Ok(content) = fs::read(&manifest) else { return Ok(()) };
     let Some(end) = torn_at(&content) else { return Ok(()) };
     prepare(&trial, database, &manifest, &content[..end]).map_err(failed)?;
-    let is_whole = is_whole(&trial, nonce, options);
+    let is_whole = is_whole(&trial, number_in(&manifest), nonce, options);
     remove(&trial).map_err(failed)?;
     if is_whole {
         tracing::warn!(
@@ -47,11 +52,32 @@ pub(crate) fn mend_manifest(database: &Path, nonce: Nonce, options: &Options) ->
     Ok(())
 }
 
-/// Whether a database has all that its manifest asks for.
-fn is_whole(database: &Path, nonce: Nonce, options: &Options) -> bool {
-    oldest_needed_log(database, options)
-        .is_ok_and(|number| database.join(format!("{number:06}.log")).exists())
-        && check(database, nonce, options, AcceptDamage::No).is_ok()
+/// Whether a database has all that its manifest, which has this number, asks for.
+fn is_whole(database: &Path, manifest: Option<u64>, nonce: Nonce, options: &Options) -> bool {
+    let has_log = |number: u64| database.join(format!("{number:06}.log")).exists();
+    oldest_needed_log(database, options).is_ok_and(|needed| match manifest {
+        Some(manifest) if needed < manifest && is_of_opening(database, manifest) => {
+            has_log(manifest - 1)
+        }
+        _ => has_log(needed),
+    }) && check(database, nonce, options, AcceptDamage::No).is_ok()
+}
+
+/// Whether a manifest was created when the database was opened last. The options follow it then, unless the creation of
+/// the database was interrupted before it had any.
+fn is_of_opening(database: &Path, manifest: u64) -> bool {
+    let Ok(entries) = fs::read_dir(database) else { return false };
+    let names = entries.flatten().map(|entry| entry.path());
+    let is_options = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("OPTIONS-"))
+    };
+    let newest = names.filter(is_options).filter_map(|path| number_in(&path)).max();
+    newest.is_none_or(|newest| newest > manifest)
+}
+
+/// The number in a name such as `MANIFEST-000005`.
+fn number_in(path: &Path) -> Option<u64> {
+    path.file_name()?.to_str()?.split_once('-')?.1.parse().ok()
 }
 
 /// Where the first record begins that RocksDB would take for damage. An incomplete record at the end of the file is none.

@@ -11,7 +11,7 @@ use zenobe_store::{Error, Reader};
 use zenobe_store_embedded::{Durability, EmbeddedStore, Options};
 
 use crate::crash::{files, options};
-use crate::damage::copy;
+use crate::damage::{copy, copy_of_open_store};
 use crate::ledger::{self, Progress};
 
 const STEPS: u64 = 150;
@@ -33,7 +33,7 @@ fn crashed(parent: &Path, options: &Options) -> (PathBuf, Progress) {
     });
     // An idle store says in its log that all of it is durable.
     store.wait_until_idle();
-    copy(&running, &crashed);
+    copy_of_open_store(&running, &crashed);
     (crashed, ledger::check(&store).unwrap())
 }
 
@@ -137,7 +137,7 @@ fn damaged_horizons_are_reported() {
         store.wait_until_idle();
     }
     let damaged = parent.path().join("damaged");
-    copy(&directory, &damaged);
+    copy_of_open_store(&directory, &damaged);
     let log = files(&damaged.join("rocksdb"), "log").pop().unwrap();
     let mut content = fs::read(&log).unwrap();
     let is_horizon = |position: &usize| content[*position..].starts_with(&IDLE_HORIZON);
@@ -192,7 +192,7 @@ fn torn(parent: &Path) -> Torn {
     (0..TAIL_GROUPS).for_each(|number| write(&format!("{number:04}")));
     assert_eq!(fs::metadata(&log).unwrap().len() as usize, PAGE_BYTES * (TAIL_GROUPS as usize + 1));
     let directory = parent.join("torn");
-    copy(&crashed, &directory);
+    copy_of_open_store(&crashed, &directory);
     let log = directory.join(log.strip_prefix(&crashed).unwrap());
     Torn { directory, written, log }
 }

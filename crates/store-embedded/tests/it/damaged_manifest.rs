@@ -7,8 +7,8 @@ use tempfile::tempdir;
 use zenobe_store::Error;
 use zenobe_store_embedded::{EmbeddedStore, Options};
 
-use crate::crash;
-use crate::damage::copy;
+use crate::crash::{self, files};
+use crate::damage::{copy, copy_of_open_store};
 use crate::ledger::{self, Progress};
 
 const STEPS: u64 = 120;
@@ -69,6 +69,48 @@ fn a_torn_end_is_dropped() {
         let store = store.unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(ledger::check(&store).unwrap(), progress, "{name}");
         assert!(!torn.join("TRIAL").exists(), "{name}");
+    }
+}
+
+/// What was being added when the power went: type, length and a checksum of what never arrived.
+const TORN_RECORD: &[u8] =
+    &[1, 2, 3, 4, 20, 0, 1, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 0, 0];
+
+fn tear(directory: &Path) {
+    let path = manifest(directory);
+    fs::write(&path, [&fs::read(&path).unwrap(), TORN_RECORD].concat()).unwrap();
+}
+
+/// Until the first flush after an opening, the manifest asks for a log that never existed. The one that was created then
+/// has all that the tables lack.
+#[test]
+fn a_torn_end_is_dropped_right_after_an_opening() {
+    let parent = tempdir().unwrap();
+    let (closed, _) = crashed(parent.path());
+    for (name, before) in [("new", None), ("opened again", Some(&closed))] {
+        let [running, torn] =
+            ["store", "torn"].map(|end| parent.path().join(format!("{name} {end}")));
+        if let Some(before) = before {
+            copy(before, &running);
+        }
+        let store = EmbeddedStore::open(&running, options()).unwrap();
+        ledger::step(&store, 0).unwrap();
+        let progress = ledger::check(&store).unwrap();
+        copy_of_open_store(&running, &torn);
+        tear(&torn);
+        let opened = EmbeddedStore::open(&torn, options());
+        let opened = opened.unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(ledger::check(&opened).unwrap(), progress, "{name}");
+        drop(opened);
+
+        // Without that log it is damage.
+        fs::remove_dir_all(&torn).unwrap();
+        copy_of_open_store(&running, &torn);
+        tear(&torn);
+        let logs = files(&torn.join("rocksdb"), "log");
+        fs::remove_file(logs.last().unwrap()).unwrap();
+        let refused = EmbeddedStore::open(&torn, options()).map(drop);
+        assert!(matches!(refused, Err(Error::Corrupt { .. })), "{name}: {refused:?}");
     }
 }
 

@@ -75,7 +75,7 @@ fn work(store: &EmbeddedStore, control: &Control, writer: u64, acknowledged: &mu
         Err(error) => error,
     };
     let is_expected =
-        matches!(failed, Error::Uncertain { .. } | Error::Io { .. } | Error::WritesDisabled { .. });
+        matches!(failed, Error::Uncertain { .. } | Error::Io { .. } | Error::WritesRefused { .. });
     assert!(is_expected, "{failed:?}");
     assert!(control.failed() > 0, "no call has failed, but: {failed}");
     assert_at_least(&ledger::check(store).unwrap(), acknowledged);

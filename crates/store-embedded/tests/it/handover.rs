@@ -6,7 +6,7 @@ use std::thread;
 
 use futures_util::FutureExt;
 use zenobe_store::conformance::{block_on, commit};
-use zenobe_store::copying::{Copy, Options as CopyOptions, Seal, SealState, Tail, seal};
+use zenobe_store::copying::{ChangeTracker, Copy, Options as CopyOptions, Seal, SealState, seal};
 use zenobe_store::memory::MemoryStore;
 use zenobe_store::{
     Batch, CommitOutcome, Decision, Key, KeyRange, Reader, Store, Value, WriteSet, decode_counter,
@@ -26,7 +26,7 @@ fn the_tap_names_what_changes_while_it_is_open() {
     let directory = tempfile::tempdir().unwrap();
     let store = open(&directory, Durability::Os);
     commit(&store, |batch| batch.put("before", "1"));
-    let tap = store.tap().unwrap();
+    let tracker = store.track_changes().unwrap();
     commit(&store, |batch| {
         batch.put("put", "1");
         batch.delete("delete");
@@ -36,17 +36,17 @@ fn the_tap_names_what_changes_while_it_is_open() {
         batch.delete_range(KeyRange::new("a", "b"));
         batch.drop_log("gone/");
     });
-    let touched = tap.take().unwrap();
+    let changed = tracker.take().unwrap();
     let entry = |sequence| zenobe_store::log_entry_key(b"log/", sequence);
     let mut keys: Vec<Key> = ["put", "delete", "count"].map(Key::from).to_vec();
     keys.extend([entry(1), entry(2)]);
-    assert_eq!(touched.keys, keys.into_iter().collect());
-    assert_eq!(touched.ranges.len(), 2);
-    assert_eq!(touched.logs, ["log/", "gone/"].map(Key::from).into_iter().collect());
-    assert!(tap.take().unwrap().is_empty());
-    drop(tap);
+    assert_eq!(changed.keys, keys.into_iter().collect());
+    assert_eq!(changed.ranges.len(), 2);
+    assert_eq!(changed.logs, ["log/", "gone/"].map(Key::from).into_iter().collect());
+    assert!(tracker.take().unwrap().is_empty());
+    drop(tracker);
     commit(&store, |batch| batch.put("after", "1"));
-    assert!(store.tap().unwrap().take().unwrap().is_empty());
+    assert!(store.track_changes().unwrap().take().unwrap().is_empty());
 }
 
 #[test]
@@ -188,9 +188,10 @@ fn increment(store: &EmbeddedStore, thread: usize, last: u64) -> u64 {
 }
 
 async fn hand_over(store: &EmbeddedStore, successor: &Arc<dyn Store>) {
-    let tap = store.tap().unwrap();
+    let tracker = store.track_changes().unwrap();
     let options = CopyOptions { chunk_bytes: 20_000, ..CopyOptions::default() };
-    let copy = Copy::begin(store, &**successor, Some(&tap), (1, "here"), options, &|_| {}).await;
+    let copy =
+        Copy::begin(store, &**successor, Some(&tracker), (1, "here"), options, &|_| {}).await;
     let mut copy = copy.unwrap();
     copy.entries().await.unwrap();
     copy.logs().await.unwrap();

@@ -1,7 +1,8 @@
 //! Commits a group as one transaction, pipelined: nothing waits for a response before COMMIT.
 //!
 //! Locks are taken in key order: first on the rows that decisions saw, then on keys that they saw absent, then on counters, and last
-//! on the ends of logs and on clocks. So groups can't deadlock, and hot rows are locked for the shortest time.
+//! on the ends of logs and on clocks. So groups can't deadlock, and hot rows are locked for the shortest time. A row that was seen and
+//! gets a new value is locked, validated and replaced at once.
 //!
 //! A row lock needs a row. So a key that was seen absent is inserted, which fails if it exists: with its value if it gets one,
 //! otherwise as a placeholder that the same transaction deletes. Until the transaction ends, no other can insert the key.
@@ -19,10 +20,10 @@ use zenobe_store::{Error, Key, LogEnd, encode_log_entry, log_entry_key};
 use super::effects::{Append, Effect, Segment, Ticks};
 use super::group::{Expected, Group};
 use super::resolve::{Resolved, resolve};
-use crate::fault::Fault;
 use crate::keys::{Digest, head, heads, whole};
 use crate::pool::{Pool, PooledConnection, Purpose};
 use crate::sql::Session;
+use crate::statement_error::StatementError;
 
 pub enum Outcome {
     /// With the sequence numbers of all appends, in order.
@@ -34,13 +35,13 @@ pub enum Outcome {
     Failed(Error),
 }
 
-impl From<Fault> for Outcome {
-    fn from(fault: Fault) -> Outcome {
-        match fault {
-            Fault::Conflict => Outcome::Conflict,
-            Fault::NoCounter => Outcome::NoCounter,
-            Fault::Lost(detail) => Outcome::Lost(detail),
-            fault @ Fault::Refused(_) => Outcome::Failed(fault.into_error()),
+impl From<StatementError> for Outcome {
+    fn from(error: StatementError) -> Outcome {
+        match error {
+            StatementError::Conflict => Outcome::Conflict,
+            StatementError::NoCounter => Outcome::NoCounter,
+            StatementError::Lost(detail) => Outcome::Lost(detail),
+            error @ StatementError::Refused(_) => Outcome::Failed(error.into_error()),
         }
     }
 }
@@ -57,26 +58,26 @@ pub async fn commit(pool: &std::sync::Arc<Pool>, group: &Group, slot: i16) -> Ou
     let id: [u8; 16] = rand::random();
     connection.begin_write();
     let (sequences, ended) = transact(&connection, group, slot, &id).await;
-    let fault = match ended {
+    let detail = match ended {
         Ended::Committed => {
             connection.ended();
             return Outcome::Committed(sequences);
         }
         // For a failed transaction, COMMIT and ROLLBACK do the same.
-        Ended::Not(fault) => return fault.into(),
+        Ended::Not(error) => return error.into(),
         Ended::Unknown(detail) => detail,
     };
     drop(connection);
     match resolve(pool, &id).await {
         Resolved::Committed => Outcome::Committed(sequences),
-        Resolved::NotCommitted => Outcome::Lost(fault),
+        Resolved::NotCommitted => Outcome::Lost(detail),
         Resolved::Unknown(detail) => Outcome::Failed(Error::Uncertain { detail }),
     }
 }
 
 enum Ended {
     Committed,
-    Not(Fault),
+    Not(StatementError),
     /// The connection was lost after COMMIT had been sent.
     Unknown(String),
 }
@@ -95,11 +96,12 @@ async fn transact(
     for (number, segment) in group.segments.iter().enumerate() {
         let revision = group.revision + number as i64;
         let claims = if number == 0 { Claims::of(group) } else { Claims::default() };
-        let changes = Changes::of(segment, &claims);
+        let is_replaced = |key: &Key| number == 0 && expected.replaces(group, key);
+        let changes = Changes::of(segment, &claims, &is_replaced);
         let logs = Logs::of(segment);
         let mut sent: Sent<'_> = Vec::new();
         if number == 0 {
-            expected.send(session, &mut sent);
+            expected.send(session, &revision, &mut sent);
             claims.send(session, &revision, &mut sent);
         }
         send_removals(session, segment, &mut sent);
@@ -108,14 +110,14 @@ async fn transact(
             if number == last {
                 return (sequences, send_end(session, sent, id).await);
             }
-            if let Err(fault) = first_fault(sent).await {
-                return (sequences, Ended::Not(fault));
+            if let Err(error) = first_error(sent).await {
+                return (sequences, Ended::Not(error));
             }
             continue;
         }
         let ends = match lock_logs(session, &logs, sent).await {
             Ok(ends) => ends,
-            Err(fault) => return (sequences, Ended::Not(fault)),
+            Err(error) => return (sequences, Ended::Not(error)),
         };
         let entries = Entries::of(segment, ends);
         sequences.extend(&entries.sequences);
@@ -126,8 +128,8 @@ async fn transact(
         if number == last {
             return (sequences, send_end(session, sent, id).await);
         }
-        if let Err(fault) = first_fault(sent).await {
-            return (sequences, Ended::Not(fault));
+        if let Err(error) = first_error(sent).await {
+            return (sequences, Ended::Not(error));
         }
     }
     unreachable!("the last segment ends the transaction")
@@ -141,7 +143,7 @@ fn send<'a, const N: usize>(
     async move { session.client.query(statement, &parameters).await.map(drop) }.boxed()
 }
 
-async fn first_fault(sent: Sent<'_>) -> Result<(), Fault> {
+async fn first_error(sent: Sent<'_>) -> Result<(), StatementError> {
     let results = join_all(sent).await;
     Ok(results.into_iter().collect::<Result<(), PgError>>()?)
 }
@@ -155,12 +157,12 @@ async fn send_end<'a>(session: &'a Session, mut sent: Sent<'a>, id: &'a [u8]) ->
     sent.push(record.boxed());
     sent.push(session.client.batch_execute("COMMIT").boxed());
     for result in join_all(sent).await {
-        match result.map_err(Fault::from) {
+        match result.map_err(StatementError::from) {
             Ok(()) => {}
             // COMMIT may have taken effect nevertheless.
-            Err(Fault::Lost(detail)) => return Ended::Unknown(detail),
+            Err(StatementError::Lost(detail)) => return Ended::Unknown(detail),
             // The server rejected everything after it.
-            Err(fault) => return Ended::Not(fault),
+            Err(error) => return Ended::Not(error),
         }
     }
     Ended::Committed
@@ -190,48 +192,111 @@ impl<'a> Names<'a> {
     }
 }
 
-/// The rows that decisions saw, in key order, in runs with the same kind of lock.
+/// The rows that decisions saw, in key order, in runs of those that are confirmed alike.
 struct Expectations<'a> {
     runs: Vec<Run<'a>>,
+    replaces: bool,
 }
 
 struct Run<'a> {
-    is_exclusive: bool,
+    confirmation: Confirmation,
     names: Names<'a>,
     revisions: Vec<i64>,
+    /// Of those that are replaced.
+    values: Vec<&'a [u8]>,
 }
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Confirmation {
+    Share,
+    Lock,
+    Replace,
+}
+
+/// Each run is a statement. Where rows that are replaced and rows that are only locked alternate too often, all are locked first and
+/// put afterwards.
+const RUNS_MAX: usize = 6;
 
 impl<'a> Expectations<'a> {
     fn of(group: &'a Group) -> Expectations<'a> {
+        let replacing = Expectations::with(group, true);
+        if replacing.runs.len() <= RUNS_MAX { replacing } else { Expectations::with(group, false) }
+    }
+
+    fn with(group: &'a Group, replaces: bool) -> Expectations<'a> {
         let mut runs: Vec<Run<'a>> = Vec::new();
         for (key, expected) in &group.reads {
             let Expected { revision: Some(revision), is_exclusive } = *expected else { continue };
-            if runs.last().is_none_or(|run| run.is_exclusive != is_exclusive) {
-                runs.push(Run { is_exclusive, names: Names::default(), revisions: Vec::new() });
+            let replacement = replacement(group, key).filter(|_| replaces);
+            let confirmation = match (is_exclusive, replacement) {
+                (false, _) => Confirmation::Share,
+                (true, None) => Confirmation::Lock,
+                (true, Some(_)) => Confirmation::Replace,
+            };
+            if runs.last().is_none_or(|run| run.confirmation != confirmation) {
+                runs.push(Run::new(confirmation));
             }
             let run = runs.last_mut().expect("one was just pushed");
             run.names.push(key);
             run.revisions.push(revision);
+            run.values.extend(replacement.filter(|_| is_exclusive));
         }
-        Expectations { runs }
+        Expectations { runs, replaces }
     }
 
-    fn send(&'a self, session: &'a Session, sent: &mut Sent<'a>) {
-        for run in &self.runs {
-            let statement = match run.is_exclusive {
-                true => &session.statements.validate_exclusive,
-                false => &session.statements.validate_shared,
-            };
-            sent.push(
-                async move {
-                    let (digests, count) = (run.names.digests(), run.revisions.len() as i64);
-                    let parameters: [Parameter<'_>; 4] =
-                        [&run.names.heads, &digests, &run.revisions, &count];
-                    session.client.query(statement, &parameters).await.map(drop)
+    /// Whether confirming what was seen of the key also puts its new value.
+    fn replaces(&self, group: &Group, key: &Key) -> bool {
+        let is_seen = group
+            .reads
+            .get(key)
+            .is_some_and(|expected| expected.is_exclusive && expected.revision.is_some());
+        self.replaces && is_seen && replacement(group, key).is_some()
+    }
+
+    fn send(&'a self, session: &'a Session, revision: &'a i64, sent: &mut Sent<'a>) {
+        sent.extend(self.runs.iter().map(|run| run.send(session, revision)));
+    }
+}
+
+/// The value that the group's first segment puts. A range that is deleted first would delete it too, so that is put afterwards.
+fn replacement<'a>(group: &'a Group, key: &Key) -> Option<&'a [u8]> {
+    let Segment { entries, ranges, .. } = &group.segments[0];
+    match entries.get(key) {
+        Some(Effect::Put(_)) if ranges.iter().any(|range| range.contains(key)) => None,
+        Some(Effect::Put(value)) => Some(value),
+        _ => None,
+    }
+}
+
+impl<'a> Run<'a> {
+    fn new(confirmation: Confirmation) -> Run<'a> {
+        Run { confirmation, names: Names::default(), revisions: Vec::new(), values: Vec::new() }
+    }
+
+    fn send(
+        &'a self,
+        session: &'a Session,
+        revision: &'a i64,
+    ) -> BoxFuture<'a, Result<(), PgError>> {
+        let Session { client, statements } = session;
+        async move {
+            let Names { heads, wholes, .. } = &self.names;
+            let (digests, count) = (self.names.digests(), self.revisions.len() as i64);
+            let validation: [Parameter<'_>; 4] = [heads, &digests, &self.revisions, &count];
+            let rows = match self.confirmation {
+                Confirmation::Share => client.query(&statements.validate_shared, &validation).await,
+                Confirmation::Lock => {
+                    client.query(&statements.validate_exclusive, &validation).await
                 }
-                .boxed(),
-            );
+                Confirmation::Replace => {
+                    let parameters: [Parameter<'_>; 7] =
+                        [heads, &digests, wholes, &self.values, &self.revisions, revision, &count];
+                    client.query(&statements.replace, &parameters).await
+                }
+            };
+            rows.map(drop)
         }
+        .boxed()
     }
 }
 
@@ -252,13 +317,7 @@ impl<'a> Claims<'a> {
             }
             claims.names.push(key);
             claims.keys.push(key);
-            let Segment { entries, ranges, .. } = &group.segments[0];
-            claims.values.push(match entries.get(key) {
-                // A range that is deleted first would delete it too, so it is put afterwards.
-                Some(Effect::Put(_)) if ranges.iter().any(|range| range.contains(key)) => None,
-                Some(Effect::Put(value)) => Some(&value[..]),
-                _ => None,
-            });
+            claims.values.push(replacement(group, key));
         }
         claims
     }
@@ -308,7 +367,11 @@ struct Changes<'a> {
 }
 
 impl<'a> Changes<'a> {
-    fn of(segment: &'a Segment, claims: &Claims<'a>) -> Changes<'a> {
+    fn of(
+        segment: &'a Segment,
+        claims: &Claims<'a>,
+        is_replaced: &dyn Fn(&Key) -> bool,
+    ) -> Changes<'a> {
         let mut changes = Changes::default();
         for (key, value) in claims.keys.iter().zip(&claims.values) {
             if value.is_none() && !matches!(segment.entries.get(*key), Some(Effect::Put(_))) {
@@ -317,7 +380,7 @@ impl<'a> Changes<'a> {
         }
         for (key, effect) in &segment.entries {
             match effect {
-                Effect::Put(_) if claims.has_value(key) => {}
+                Effect::Put(_) if claims.has_value(key) || is_replaced(key) => {}
                 Effect::Delete if claims.contains(key) => {}
                 Effect::Put(value) => changes.put(key, value),
                 Effect::Delete => changes.deletes.push(key),
@@ -434,7 +497,7 @@ async fn lock_logs<'a>(
     session: &'a Session,
     logs: &'a Logs<'a>,
     mut sent: Sent<'a>,
-) -> Result<BTreeMap<Vec<u8>, LogEnd>, Fault> {
+) -> Result<BTreeMap<Vec<u8>, LogEnd>, StatementError> {
     sent.push(send(session, &session.statements.create_logs, [&logs.names]));
     let parameters: [Parameter<'_>; 1] = [&logs.names];
     let before = join_all(sent);
@@ -447,7 +510,7 @@ async fn lock_logs<'a>(
     };
     let ends: BTreeMap<Vec<u8>, LogEnd> = locked?.into_iter().map(end).collect();
     // Another write has dropped the log since it was created.
-    if ends.len() < logs.names.len() { Err(Fault::Conflict) } else { Ok(ends) }
+    if ends.len() < logs.names.len() { Err(StatementError::Conflict) } else { Ok(ends) }
 }
 
 /// The new entries of the logs, numbered and stamped, and what carries the stamps of clocks.

@@ -16,7 +16,7 @@ use super::cache::{Cache, Known};
 use super::commit::{Outcome, commit};
 use super::effects::{Effect, Segment};
 use super::group::{Answer, Expected, Group, GroupId, Seen};
-use super::trust::Trust;
+use super::trust::CacheTrust;
 use crate::options::Options;
 use crate::pool::Pool;
 use crate::rows::Read;
@@ -34,7 +34,7 @@ pub struct Queue {
 struct QueueState {
     cache: Cache,
     /// Whether decisions on cached values are worth trying.
-    trust: Trust,
+    trust: CacheTrust,
     /// The puts and deletes of groups that have not committed yet.
     overlay: FxHashMap<Key, Overlaid>,
     waiting: VecDeque<Group>,
@@ -59,10 +59,11 @@ struct Overlaid {
 /// The declared keys as a decision sees them.
 pub struct View {
     pub values: Vec<Option<Value>>,
-    sources: Vec<Source>,
+    /// Where each of the values comes from.
+    origins: Vec<ValueOrigin>,
 }
 
-enum Source {
+enum ValueOrigin {
     Settled(Option<i64>),
     InFlight { revision: Option<i64>, group: GroupId, change: u64, done: watch::Receiver<bool> },
 }
@@ -71,22 +72,22 @@ impl View {
     pub fn of(reads: &[Read]) -> View {
         View {
             values: reads.iter().map(|read| read.value.clone()).collect(),
-            sources: reads.iter().map(|read| Source::Settled(read.revision)).collect(),
+            origins: reads.iter().map(|read| ValueOrigin::Settled(read.revision)).collect(),
         }
     }
 
     /// Whether a single statement has read all of it.
     pub fn is_one_state(&self, reads: &[Read]) -> bool {
-        self.sources.iter().zip(reads).all(|(source, read)| match source {
-            Source::Settled(revision) => *revision == read.revision,
-            Source::InFlight { .. } => false,
+        self.origins.iter().zip(reads).all(|(origin, read)| match origin {
+            ValueOrigin::Settled(revision) => *revision == read.revision,
+            ValueOrigin::InFlight { .. } => false,
         })
     }
 
     /// Waits until the groups that the decision saw in flight have committed or failed.
     pub async fn settle(self) {
-        for source in self.sources {
-            if let Source::InFlight { mut done, .. } = source {
+        for origin in self.origins {
+            if let ValueOrigin::InFlight { mut done, .. } = origin {
                 let _gone = done.wait_for(|done| *done).await;
             }
         }
@@ -122,7 +123,7 @@ impl Queue {
     pub fn new(pool: Arc<Pool>, options: &Options) -> Queue {
         let state = QueueState {
             cache: Cache::new(options.cache_bytes),
-            trust: Trust::default(),
+            trust: CacheTrust::default(),
             overlay: FxHashMap::default(),
             waiting: VecDeque::new(),
             in_flight: HashMap::new(),
@@ -147,30 +148,30 @@ impl Queue {
     /// The values of the declared keys after all changes in flight. `fresh` is what this write has just read.
     pub fn look_up(&self, set: WriteSet<'_>, fresh: Option<&[Read]>) -> Lookup {
         let mut state = self.state.lock();
-        if fresh.is_none() && !state.trust.is_left() {
+        if fresh.is_none() && !state.trust.check() {
             // Guards change rarely; if one does, all that rest on it notice.
             set.keys.iter().for_each(|key| state.cache.remove(key));
         }
         let count = set.guards.len() + set.keys.len();
         let mut view =
-            View { values: Vec::with_capacity(count), sources: Vec::with_capacity(count) };
+            View { values: Vec::with_capacity(count), origins: Vec::with_capacity(count) };
         for (position, key) in declared(set).enumerate() {
-            let (value, source) = match state.overlay.get(key) {
+            let (value, origin) = match state.overlay.get(key) {
                 Some(overlaid) => match &overlaid.value {
-                    Some(value) => (value.clone(), overlaid.source()),
+                    Some(value) => (value.clone(), overlaid.origin()),
                     None => return Lookup::Wait(overlaid.done.clone()),
                 },
                 None => match (state.cache.get(key), fresh) {
-                    (Some(known), _) => (known.value, Source::Settled(known.revision)),
+                    (Some(known), _) => (known.value, ValueOrigin::Settled(known.revision)),
                     (None, Some(fresh)) => {
                         let read = &fresh[position];
-                        (read.value.clone(), Source::Settled(read.revision))
+                        (read.value.clone(), ValueOrigin::Settled(read.revision))
                     }
                     (None, None) => return Lookup::Missing,
                 },
             };
             view.values.push(value);
-            view.sources.push(source);
+            view.origins.push(origin);
         }
         Lookup::Known(view)
     }
@@ -253,7 +254,7 @@ impl Queue {
                 self.groups.fetch_add(1, Ordering::Relaxed);
                 self.batches.fetch_add(group.waiting.len() as u64, Ordering::Relaxed);
                 if group.is_remembered {
-                    state.trust.is_confirmed();
+                    state.trust.record_commit();
                 }
                 state.settle(&group);
                 state.waiting.iter_mut().for_each(|waiting| _ = waiting.after.remove(&group.id));
@@ -266,7 +267,7 @@ impl Queue {
             }
             Outcome::Conflict => {
                 if group.is_remembered {
-                    state.trust.is_refuted();
+                    state.trust.record_conflict();
                 }
                 state.fail(group, &|_| Answer::Again);
             }
@@ -286,7 +287,7 @@ impl Queue {
         self.pump(&mut state);
     }
 
-    /// Rejects new writes, and waits for the accepted ones.
+    /// Refuses new writes, and waits for the accepted ones.
     pub async fn close(&self) {
         let mut idle = {
             let mut state = self.state.lock();
@@ -300,10 +301,12 @@ impl Queue {
 impl QueueState {
     /// Whether the values that a decision saw are still current.
     fn is_as_seen(&mut self, set: WriteSet<'_>, view: &View) -> bool {
-        declared(set).zip(&view.sources).all(|(key, source)| {
-            match (self.overlay.get(key), source) {
-                (Some(overlaid), Source::InFlight { change, .. }) => overlaid.change == *change,
-                (None, Source::Settled(revision)) => {
+        declared(set).zip(&view.origins).all(|(key, origin)| {
+            match (self.overlay.get(key), origin) {
+                (Some(overlaid), ValueOrigin::InFlight { change, .. }) => {
+                    overlaid.change == *change
+                }
+                (None, ValueOrigin::Settled(revision)) => {
                     self.cache.get(key).is_none_or(|known| known.revision == *revision)
                 }
                 _ => false,
@@ -315,8 +318,8 @@ impl QueueState {
     /// of the same key commit in the order of their decisions.
     fn rests_on(&self, set: WriteSet<'_>, view: &View, segments: &[Segment]) -> HashSet<GroupId> {
         let mut after = HashSet::new();
-        for source in &view.sources {
-            if let Source::InFlight { group, .. } = source {
+        for origin in &view.origins {
+            if let ValueOrigin::InFlight { group, .. } = origin {
                 after.insert(*group);
             }
         }
@@ -453,9 +456,9 @@ impl QueueState {
 }
 
 impl Overlaid {
-    fn source(&self) -> Source {
+    fn origin(&self) -> ValueOrigin {
         let is_there = self.value.as_ref().is_some_and(Option::is_some);
-        Source::InFlight {
+        ValueOrigin::InFlight {
             revision: is_there.then_some(self.revision),
             group: self.group,
             change: self.change,
@@ -467,12 +470,12 @@ impl Overlaid {
 /// What the store must confirm. A key that was seen in flight has the value that the earlier group leaves.
 fn seen(set: WriteSet<'_>, view: &View) -> Vec<Seen> {
     declared(set)
-        .zip(&view.sources)
+        .zip(&view.origins)
         .enumerate()
-        .map(|(position, (key, source))| {
-            let (revision, in_group) = match source {
-                Source::Settled(revision) => (*revision, None),
-                Source::InFlight { revision, group, .. } => (*revision, Some(*group)),
+        .map(|(position, (key, origin))| {
+            let (revision, in_group) = match origin {
+                ValueOrigin::Settled(revision) => (*revision, None),
+                ValueOrigin::InFlight { revision, group, .. } => (*revision, Some(*group)),
             };
             let is_exclusive = position >= set.guards.len();
             Seen { key: key.clone(), expected: Expected { revision, is_exclusive }, in_group }

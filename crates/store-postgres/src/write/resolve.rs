@@ -15,8 +15,8 @@ use tokio::time::{Instant, sleep};
 use tokio_postgres::error::SqlState;
 use zenobe_store::Error;
 
-use crate::fault;
 use crate::pool::{Pool, PooledConnection, Purpose};
+use crate::statement_error;
 
 pub enum Resolved {
     Committed,
@@ -35,7 +35,7 @@ pub async fn resolve(pool: &Arc<Pool>, id: &[u8]) -> Resolved {
         let problem = match pool.session(Purpose::Write).await {
             Ok(connection) => match ask(&connection, id).await {
                 Ok(resolved) => return resolved,
-                Err(error) => fault::text(&error),
+                Err(error) => statement_error::text(&error),
             },
             Err(Error::Closed) => return Resolved::Unknown("the store was closed".to_owned()),
             Err(error) => error.to_string(),

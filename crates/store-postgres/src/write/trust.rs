@@ -9,24 +9,25 @@ use std::time::{Duration, Instant};
 const PAUSE_MIN: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_secs(8);
 
-pub struct Trust {
+pub struct CacheTrust {
     lost_until: Option<Instant>,
     next_pause: Duration,
 }
 
-impl Default for Trust {
-    fn default() -> Trust {
-        Trust { lost_until: None, next_pause: PAUSE_MIN }
+impl Default for CacheTrust {
+    fn default() -> CacheTrust {
+        CacheTrust { lost_until: None, next_pause: PAUSE_MIN }
     }
 }
 
-impl Trust {
-    pub fn is_left(&mut self) -> bool {
-        self.is_left_at(Instant::now)
+impl CacheTrust {
+    /// Whether to decide on cached values now. The first call after a pause ends it.
+    pub fn check(&mut self) -> bool {
+        self.check_at(Instant::now)
     }
 
     /// The clock is read only while there is something to wait for.
-    fn is_left_at(&mut self, now: impl FnOnce() -> Instant) -> bool {
+    fn check_at(&mut self, now: impl FnOnce() -> Instant) -> bool {
         if self.lost_until.is_some_and(|until| now() < until) {
             return false;
         }
@@ -34,21 +35,21 @@ impl Trust {
         true
     }
 
-    /// A group that was decided from memory met other values in the store.
-    pub fn is_refuted(&mut self) {
-        self.is_refuted_at(Instant::now());
+    /// A group that was decided on cached values met other values in the store.
+    pub fn record_conflict(&mut self) {
+        self.record_conflict_at(Instant::now());
     }
 
-    fn is_refuted_at(&mut self, now: Instant) {
+    fn record_conflict_at(&mut self, now: Instant) {
         // Groups that were decided before the first of them failed say nothing new.
-        if self.is_left_at(|| now) {
+        if self.check_at(|| now) {
             self.lost_until = Some(now + self.next_pause);
             self.next_pause = (self.next_pause * 2).min(PAUSE_MAX);
         }
     }
 
-    /// A group that was decided from memory was committed.
-    pub fn is_confirmed(&mut self) {
+    /// A group that was decided on cached values was committed.
+    pub fn record_commit(&mut self) {
         self.next_pause = (self.next_pause / 2).max(PAUSE_MIN);
     }
 }
@@ -58,23 +59,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_that_fails_is_not_tried_again_for_longer_each_time() {
-        let mut trust = Trust::default();
+    fn a_cache_that_was_stale_is_not_tried_again_for_longer_each_time() {
+        let mut trust = CacheTrust::default();
         let mut now = Instant::now();
         let mut pauses = Vec::new();
         for _ in 0..8 {
-            assert!(trust.is_left_at(|| now));
-            trust.is_refuted_at(now);
-            trust.is_refuted_at(now);
+            assert!(trust.check_at(|| now));
+            trust.record_conflict_at(now);
+            trust.record_conflict_at(now);
             let lost = now;
-            while !trust.is_left_at(|| now) {
+            while !trust.check_at(|| now) {
                 now += Duration::from_millis(50);
             }
             pauses.push((now - lost).as_millis());
         }
         assert_eq!(pauses, [250, 500, 1000, 2000, 4000, 8000, 8000, 8000]);
-        (0..10).for_each(|_| trust.is_confirmed());
-        trust.is_refuted_at(now);
-        assert!(trust.is_left_at(|| now + PAUSE_MIN));
+        (0..10).for_each(|_| trust.record_commit());
+        trust.record_conflict_at(now);
+        assert!(trust.check_at(|| now + PAUSE_MIN));
     }
 }

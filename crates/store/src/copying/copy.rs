@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use futures_util::future::join;
 
+use super::changes::{CHANGES_MAX, ChangeTracker, ChangedKeys};
 use super::chunk::{Checksum, Chunk, checksum};
 use super::note::{CopyNote, CopyState};
-use super::tail::{CHANGES_MAX, Tail, Touched};
 use super::{Amount, CopyError, Result, copy_note, is_empty, successor};
 use super::{RESERVED, territories};
 use crate::{Batch, Decision, Key, KeyRange, LogEnd, Store, Value, WriteSet};
@@ -48,7 +48,7 @@ pub type Report<'a> = dyn Fn(Progress) + Send + Sync + 'a;
 pub struct Copy<'a> {
     source: &'a dyn Store,
     target: &'a dyn Store,
-    tail: Option<&'a dyn Tail>,
+    tracker: Option<&'a dyn ChangeTracker>,
     options: Options,
     report: &'a Report<'a>,
     note: CopyNote,
@@ -65,7 +65,7 @@ impl<'a> Copy<'a> {
     pub async fn begin(
         source: &'a dyn Store,
         target: &'a dyn Store,
-        tail: Option<&'a dyn Tail>,
+        tracker: Option<&'a dyn ChangeTracker>,
         (id, from): (u64, &str),
         options: Options,
         report: &'a Report<'a>,
@@ -83,7 +83,7 @@ impl<'a> Copy<'a> {
             }
             // A source with another id, or one that is written to, may have changed in the meantime:
             // everything is compared again.
-            Some(found) if found.id == id && tail.is_none() => note = found,
+            Some(found) if found.id == id && tracker.is_none() => note = found,
             Some(_) => {}
             None => {
                 if !is_empty(target).await.map_err(CopyError::Target)? {
@@ -95,7 +95,7 @@ impl<'a> Copy<'a> {
         if let CopyState::Copying { done, .. } = &note.state {
             progress.done = *done;
         }
-        let copy = Copy { source, target, tail, options, report, note, is_resumed, progress };
+        let copy = Copy { source, target, tracker, options, report, note, is_resumed, progress };
         copy.write(Batch::new()).await?;
         Ok(copy)
     }
@@ -129,9 +129,9 @@ impl<'a> Copy<'a> {
             let rest =
                 chunk.range.end.clone().map(|start| KeyRange { start, end: range.end.clone() });
             let rest = rest.filter(|rest| !rest.is_empty());
-            // With a tail, a change of the next chunk must be read after the chunk or copied after it.
+            // With a tracker, a change of the next chunk must be read after the chunk or copied after it.
             // So the next chunk is read only when this one and all changes have been copied.
-            let ahead = rest.clone().filter(|_| self.tail.is_none());
+            let ahead = rest.clone().filter(|_| self.tracker.is_none());
             let (stored, read) = join(self.store(&chunk), async {
                 match ahead {
                     Some(ahead) => self.read(ahead).await.map(Some),
@@ -142,7 +142,7 @@ impl<'a> Copy<'a> {
             let is_new = stored?;
             self.advance(&chunk, is_new, is_marking);
             next = read?;
-            if self.tail.is_some() && is_marking {
+            if self.tracker.is_some() && is_marking {
                 let copied_to = chunk.range.end.clone();
                 self.follow(copied_to.as_ref()).await?;
             }
@@ -179,7 +179,7 @@ impl<'a> Copy<'a> {
     /// Makes the target's range like the chunk, and verifies it. Returns whether it was different.
     async fn store(&self, chunk: &Chunk) -> Result<bool> {
         let mut must_delete = false;
-        if self.is_resumed || self.tail.is_some() {
+        if self.is_resumed || self.tracker.is_some() {
             let (found, is_empty) = self.checksum(&chunk.range).await?;
             if found == chunk.checksum {
                 return Ok(false);
@@ -284,13 +284,13 @@ impl<'a> Copy<'a> {
     /// # Errors
     /// If so much has changed that this would never end.
     async fn follow(&mut self, copied_to: Option<&Key>) -> Result<usize> {
-        let Some(tail) = self.tail else { return Ok(0) };
-        let touched = tail.take()?;
-        let count = touched.len();
+        let Some(tracker) = self.tracker else { return Ok(0) };
+        let changed = tracker.take()?;
+        let count = changed.len();
         if count > self.options.changes_max {
             return Err(CopyError::TooFast { left: count });
         }
-        self.apply(touched, copied_to).await?;
+        self.apply(changed, copied_to).await?;
         Ok(count)
     }
 
@@ -317,11 +317,11 @@ impl<'a> Copy<'a> {
         Ok(())
     }
 
-    async fn apply(&mut self, touched: Touched, copied_to: Option<&Key>) -> Result<()> {
+    async fn apply(&mut self, changed: ChangedKeys, copied_to: Option<&Key>) -> Result<()> {
         let is_copied = |key: &Key| {
             !key.starts_with(RESERVED) && copied_to.is_none_or(|copied_to| key < copied_to)
         };
-        for range in touched.ranges {
+        for range in changed.ranges {
             for territory in territories() {
                 let range = intersection(&range, &territory);
                 let end = match (range.end.as_ref(), copied_to) {
@@ -334,11 +334,11 @@ impl<'a> Copy<'a> {
                 }
             }
         }
-        let keys: Vec<Key> = touched.keys.into_iter().filter(is_copied).collect();
+        let keys: Vec<Key> = changed.keys.into_iter().filter(is_copied).collect();
         for keys in keys.chunks(KEYS_AT_ONCE) {
             self.keys(keys).await?;
         }
-        let logs: Vec<Key> = touched.logs.into_iter().collect();
+        let logs: Vec<Key> = changed.logs.into_iter().collect();
         for log in logs {
             let ends = self.source.log_ends(&log, 1).await.map_err(CopyError::Source)?;
             let range = KeyRange::new(log.clone(), successor(&log));

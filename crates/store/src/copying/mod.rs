@@ -5,7 +5,7 @@
 //! copy is verified, so a copy that was interrupted continues there. While the row says so, the
 //! target is not complete, and [`check_servable`] refuses it.
 //!
-//! A source that is written to meanwhile has a [`Tail`], which names the keys that have changed.
+//! A source that is written to meanwhile has a [`ChangeTracker`], which names the keys that have changed.
 //! They are read again and copied after each range, and in rounds at the end ([`Copy::catch_up`]).
 //! Changes are copied by their present values, not replayed, so it does no harm to copy one twice.
 //!
@@ -13,11 +13,11 @@
 //!
 //! **Invariant:** keys that begin with [`RESERVED`] belong to this module. They are never copied.
 
+mod changes;
 mod chunk;
 mod copy;
 mod note;
 mod sum;
-mod tail;
 #[cfg(test)]
 mod tests;
 
@@ -25,10 +25,10 @@ use std::ops::ControlFlow;
 
 use crate::{Direction, Error, Key, KeyRange, Reader, Store, prefix_end};
 
+pub use changes::{CHANGES_MAX, ChangeTracker, ChangedKeys};
 pub use copy::{Copy, Options, Progress, Report};
 pub use note::{CopyNote, CopyState, Obstacle, Seal, SealState, check_servable, copy_note, seal};
 pub use sum::{RangeSum, sum_from, sum_log_ends, sum_range};
-pub use tail::{CHANGES_MAX, Tail, Touched};
 
 /// The keys of this module's own rows begin with this.
 pub const RESERVED: &[u8] = b"\0zenobe/";
@@ -54,7 +54,7 @@ pub enum CopyError {
     Differs { what: String, expected: u128, found: u128 },
     /// What has changed since the copy began is not known.
     #[error("{0}")]
-    TailLost(String),
+    ChangesLost(String),
     /// Changes arrive faster than they can be copied.
     #[error("the source changes faster than the target takes the changes: {left} are left")]
     TooFast { left: usize },

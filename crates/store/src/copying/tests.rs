@@ -27,11 +27,11 @@ fn filled(rows: usize) -> Arc<MemoryStore> {
 async fn copy_all(
     source: &dyn Store,
     target: &dyn Store,
-    tail: Option<&dyn Tail>,
+    tracker: Option<&dyn ChangeTracker>,
     id: u64,
 ) -> Result<Progress> {
     let options = Options { chunk_bytes: CHUNK, ..Options::default() };
-    let mut copy = Copy::begin(source, target, tail, (id, "source"), options, &|_| {}).await?;
+    let mut copy = Copy::begin(source, target, tracker, (id, "source"), options, &|_| {}).await?;
     copy.entries().await?;
     copy.logs().await?;
     copy.catch_up(0).await?;
@@ -207,7 +207,7 @@ fn only_an_empty_target_is_filled() {
 struct ChangingSource {
     below: Arc<dyn Store>,
     random: Mutex<Random>,
-    touched: Mutex<Touched>,
+    changed: Mutex<ChangedKeys>,
     changes_left: AtomicUsize,
     rows_read: AtomicUsize,
 }
@@ -217,7 +217,7 @@ impl ChangingSource {
         ChangingSource {
             below,
             random: Mutex::new(Random::new(seed)),
-            touched: Mutex::default(),
+            changed: Mutex::default(),
             changes_left: AtomicUsize::new(changes),
             rows_read: AtomicUsize::new(0),
         }
@@ -225,7 +225,7 @@ impl ChangingSource {
 
     fn commit(&self, batch: &Batch) {
         let outcome = commit(&*self.below, |into| *into = batch.clone());
-        self.touched.lock().unwrap().add(&batch.mutations, &outcome);
+        self.changed.lock().unwrap().add(&batch.mutations, &outcome);
     }
 
     fn change(&self) {
@@ -302,9 +302,9 @@ impl Layer for ChangingSource {
     }
 }
 
-impl Tail for ChangingSource {
-    fn take(&self) -> Result<Touched> {
-        Ok(std::mem::take(&mut *self.touched.lock().unwrap()))
+impl ChangeTracker for ChangingSource {
+    fn take(&self) -> Result<ChangedKeys> {
+        Ok(std::mem::take(&mut *self.changed.lock().unwrap()))
     }
 }
 

@@ -4,7 +4,7 @@ use zenobe_value::{AttributeType, AttributeValue, Attributes};
 
 use super::records::{Values, set_type};
 use super::{Content, DEPTH_MAX, Parsed, Stop};
-use crate::fault::Fault;
+use crate::read_error::ContentError;
 use crate::source::RECORD_SIZE_BYTES_MAX;
 
 /// What every file begins with, and may repeat between values.
@@ -288,10 +288,10 @@ impl Decoder<'_> {
             }
             Kind::Structure => self.structure(body, depth)?,
             Kind::Annotated => self.annotated(body, depth)?,
-            Kind::Timestamp => self.values.fail(Fault::NoSuchType("a timestamp")),
-            Kind::Symbol => self.values.fail(Fault::NoSuchType("a symbol")),
-            Kind::Clob => self.values.fail(Fault::NoSuchType("a clob")),
-            Kind::Expression => self.values.fail(Fault::NoSuchType("an S-expression")),
+            Kind::Timestamp => self.values.fail(ContentError::NoSuchType("a timestamp")),
+            Kind::Symbol => self.values.fail(ContentError::NoSuchType("a symbol")),
+            Kind::Clob => self.values.fail(ContentError::NoSuchType("a clob")),
+            Kind::Expression => self.values.fail(ContentError::NoSuchType("an S-expression")),
         })
     }
 
@@ -367,7 +367,7 @@ impl Decoder<'_> {
         };
         Ok(match number.is_finite() {
             true => self.values.number(&number.to_string()),
-            false => self.values.fail(Fault::NoSuchType("a float that is not finite")),
+            false => self.values.fail(ContentError::NoSuchType("a float that is not finite")),
         })
     }
 }

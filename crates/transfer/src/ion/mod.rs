@@ -15,7 +15,7 @@ use zenobe_value::AttributeValue;
 
 use crate::Record;
 use crate::compression::read_error;
-use crate::fault::{Fault, ReadError};
+use crate::read_error::{ContentError, ReadError};
 use crate::source::{RECORD_SIZE_BYTES_MAX, Source};
 
 pub(crate) use records::shortened;
@@ -52,7 +52,7 @@ struct Parsed {
 enum Content {
     /// Nothing but white space, comments, version markers or symbol tables.
     Nothing,
-    Value(Result<AttributeValue, Fault>),
+    Value(Result<AttributeValue, ContentError>),
 }
 
 /// The first bytes of a binary file, which no text begins with.
@@ -68,7 +68,7 @@ impl<R: Read> IonReader<R> {
         IonReader { source: Source::new(reader), encoding, takes_only_items }
     }
 
-    /// Makes a record with anything besides its item a fault, for callers who must not ignore it.
+    /// Makes a record with anything besides its item an error, for callers who must not ignore it.
     pub fn only_items(self) -> IonReader<R> {
         IonReader { takes_only_items: true, ..self }
     }
@@ -106,22 +106,26 @@ impl<R: Read> IonReader<R> {
                     }
                 }
                 Err(Stop::Incomplete) if !is_at_end => self.grow()?,
-                Err(Stop::Incomplete) => return Err(self.fault("the file ends within a value")),
-                Err(Stop::Syntax(problem)) => return Err(self.fault(problem)),
-                Err(Stop::SharedSymbols) => return Err(ReadError::File(Fault::SharedSymbols)),
+                Err(Stop::Incomplete) => {
+                    return Err(self.syntax_error("the file ends within a value"));
+                }
+                Err(Stop::Syntax(problem)) => return Err(self.syntax_error(problem)),
+                Err(Stop::SharedSymbols) => {
+                    return Err(ReadError::File(ContentError::SharedSymbols));
+                }
             }
         }
     }
 
     fn grow(&mut self) -> Result<(), ReadError> {
         if self.source.window().len() > RECORD_SIZE_BYTES_MAX {
-            return Err(ReadError::File(Fault::TooLong { limit: RECORD_SIZE_BYTES_MAX }));
+            return Err(ReadError::File(ContentError::TooLong { limit: RECORD_SIZE_BYTES_MAX }));
         }
         self.source.grow().map_err(read_error)
     }
 
-    fn fault(&self, problem: &'static str) -> ReadError {
-        ReadError::File(Fault::Syntax { position: self.source.position(), problem })
+    fn syntax_error(&self, problem: &'static str) -> ReadError {
+        ReadError::File(ContentError::Syntax { position: self.source.position(), problem })
     }
 }
 

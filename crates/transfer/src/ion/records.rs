@@ -6,10 +6,13 @@ use zenobe_value::limits::{ATTRIBUTE_NAME_SIZE_BYTES_MAX, NESTING_LEVELS_MAX};
 use zenobe_value::{AttributeType, AttributeValue, Attributes, Number};
 
 use crate::Record;
-use crate::fault::Fault;
+use crate::read_error::ContentError;
 
 /// The record that a top-level value is: `{Item: {…}}`, or `{Record: {…}}` in incremental exports.
-pub(super) fn record(value: AttributeValue, takes_only_items: bool) -> Result<Record, Fault> {
+pub(super) fn record(
+    value: AttributeValue,
+    takes_only_items: bool,
+) -> Result<Record, ContentError> {
     let mut members = structure(Some(value))?;
     if let Some(change) = members.remove("Record") {
         let mut change = structure(Some(change))?;
@@ -20,49 +23,49 @@ pub(super) fn record(value: AttributeValue, takes_only_items: bool) -> Result<Re
     }
     let item = structure(members.remove("Item"))?;
     if takes_only_items && !members.is_empty() {
-        return Err(Fault::MoreThanItem);
+        return Err(ContentError::MoreThanItem);
     }
     check_nesting([&item])?;
     Ok(Record::Item(item))
 }
 
-fn structure(value: Option<AttributeValue>) -> Result<Attributes, Fault> {
+fn structure(value: Option<AttributeValue>) -> Result<Attributes, ContentError> {
     match value {
         Some(AttributeValue::M(members)) => Ok(members),
-        _ => Err(Fault::NoItem),
+        _ => Err(ContentError::NoItem),
     }
 }
 
-fn check_nesting<'a>(images: impl IntoIterator<Item = &'a Attributes>) -> Result<(), Fault> {
+fn check_nesting<'a>(images: impl IntoIterator<Item = &'a Attributes>) -> Result<(), ContentError> {
     let mut values = images.into_iter().flat_map(Attributes::values);
     match values.any(|value| value.depth() > NESTING_LEVELS_MAX) {
-        true => Err(Fault::NestedTooDeeply(NESTING_LEVELS_MAX)),
+        true => Err(ContentError::NestedTooDeeply(NESTING_LEVELS_MAX)),
         false => Ok(()),
     }
 }
 
-/// Values as a parser finds them. A fault does not end the parsing: the rest of the value must be
-/// stepped over anyway, and the first fault is reported.
+/// Values as a parser finds them. An error does not end the parsing: the rest of the value must be
+/// stepped over anyway, and the first error is reported.
 #[derive(Default)]
 pub(super) struct Values {
-    fault: Option<Fault>,
+    error: Option<ContentError>,
 }
 
 impl Values {
-    pub(super) fn finish(self, value: AttributeValue) -> Result<AttributeValue, Fault> {
-        self.fault.map_or(Ok(value), Err)
+    pub(super) fn finish(self, value: AttributeValue) -> Result<AttributeValue, ContentError> {
+        self.error.map_or(Ok(value), Err)
     }
 
-    /// Remembers a fault. The value returned takes the place of the faulty one, which nobody will
+    /// Remembers an error. The value returned takes the place of the wrong one, which nobody will
     /// see.
-    pub(super) fn fail(&mut self, fault: Fault) -> AttributeValue {
-        self.fault.get_or_insert(fault);
+    pub(super) fn fail(&mut self, error: ContentError) -> AttributeValue {
+        self.error.get_or_insert(error);
         AttributeValue::Null
     }
 
     pub(super) fn check_name(&mut self, name: &str) {
         if name.is_empty() || name.len() > ATTRIBUTE_NAME_SIZE_BYTES_MAX {
-            self.fail(Fault::Name);
+            self.fail(ContentError::Name);
         }
     }
 
@@ -70,7 +73,7 @@ impl Values {
     pub(super) fn number(&mut self, text: &str) -> AttributeValue {
         match Number::parse(text) {
             Ok(number) => AttributeValue::N(number),
-            Err(error) => self.fail(Fault::Number { text: shortened(text), error }),
+            Err(error) => self.fail(ContentError::Number { text: shortened(text), error }),
         }
     }
 
@@ -81,10 +84,10 @@ impl Values {
         set: Option<AttributeType>,
     ) -> AttributeValue {
         let Some(set) = set else { return AttributeValue::L(members) };
-        if self.fault.is_some() {
+        if self.error.is_some() {
             return AttributeValue::Null;
         }
-        set_of(members, set).unwrap_or_else(|fault| self.fail(fault))
+        set_of(members, set).unwrap_or_else(|error| self.fail(error))
     }
 }
 
@@ -98,12 +101,15 @@ pub(super) fn set_type(annotation: &str) -> Option<AttributeType> {
     }
 }
 
-fn set_of(members: Vec<AttributeValue>, set: AttributeType) -> Result<AttributeValue, Fault> {
+fn set_of(
+    members: Vec<AttributeValue>,
+    set: AttributeType,
+) -> Result<AttributeValue, ContentError> {
     if members.is_empty() {
-        return Err(Fault::EmptySet(set));
+        return Err(ContentError::EmptySet(set));
     }
     let count = members.len();
-    let foreign = || Fault::SetMember(set);
+    let foreign = || ContentError::SetMember(set);
     let (value, distinct) = match set {
         AttributeType::Ss => {
             let text = |member| match member {
@@ -133,7 +139,7 @@ fn set_of(members: Vec<AttributeValue>, set: AttributeType) -> Result<AttributeV
             (AttributeValue::Bs(set), distinct)
         }
     };
-    if distinct < count { Err(Fault::DuplicateInSet(set)) } else { Ok(value) }
+    if distinct < count { Err(ContentError::DuplicateInSet(set)) } else { Ok(value) }
 }
 
 /// Enough of a text to recognise it by.

@@ -262,7 +262,7 @@ fn symbols_are_bounded_in_number_and_size() {
         let start: &[u8] = &[0xe0, 1, 0, 0xea];
         let mut reader = IonReader::new(start.chain(EndlessSymbols::new(symbol)));
         let error = reader.next_record().unwrap_err();
-        assert!(matches!(error, ReadError::File(Fault::Syntax { .. })), "{error}");
+        assert!(matches!(error, ReadError::File(ContentError::Syntax { .. })), "{error}");
         assert!(error.to_string().ends_with("16 MiB of them"), "{error}");
     }
 }

@@ -6,7 +6,7 @@ use zenobe_value::{AttributeType, AttributeValue, Attributes};
 
 use super::records::{Values, set_type};
 use super::{Content, DEPTH_MAX, Parsed, Stop};
-use crate::fault::Fault;
+use crate::read_error::ContentError;
 
 /// Parses one top-level value.
 pub(super) fn parse(bytes: &[u8], is_at_end: bool) -> Result<Parsed, Stop> {
@@ -17,7 +17,7 @@ pub(super) fn parse(bytes: &[u8], is_at_end: bool) -> Result<Parsed, Stop> {
     }
     let content = match parser.annotated(0)? {
         Found::Symbol(name) if name == "$ion_1_0" => Content::Nothing,
-        Found::Symbol(_) => Content::Value(Err(Fault::NoItem)),
+        Found::Symbol(_) => Content::Value(Err(ContentError::NoItem)),
         Found::Value(value) => Content::Value(parser.values.finish(value)),
     };
     Ok(Parsed { length: parser.position, content })
@@ -106,7 +106,7 @@ impl Parser<'_> {
     fn value(&mut self, depth: usize) -> Result<AttributeValue, Stop> {
         Ok(match self.annotated(depth)? {
             Found::Value(value) => value,
-            Found::Symbol(_) => self.values.fail(Fault::NoSuchType("a symbol")),
+            Found::Symbol(_) => self.values.fail(ContentError::NoSuchType("a symbol")),
         })
     }
 
@@ -205,7 +205,7 @@ impl Parser<'_> {
             }
         }
         if text.first() == Some(&b'"') {
-            return Ok(self.values.fail(Fault::NoSuchType("a clob")));
+            return Ok(self.values.fail(ContentError::NoSuchType("a clob")));
         }
         match STANDARD.decode(&text) {
             Ok(bytes) => Ok(AttributeValue::B(bytes)),
@@ -316,10 +316,10 @@ impl Parser<'_> {
         };
         let text = self.run(is_part)?.to_owned();
         if matches!(text.as_str(), "+inf" | "-inf") {
-            return Ok(self.values.fail(Fault::NoSuchType("infinity")));
+            return Ok(self.values.fail(ContentError::NoSuchType("infinity")));
         }
         if text.contains(':') || is_date(&text) {
-            return Ok(self.values.fail(Fault::NoSuchType("a timestamp")));
+            return Ok(self.values.fail(ContentError::NoSuchType("a timestamp")));
         }
         let plain = text.replace('_', "");
         let unsigned = plain.trim_start_matches('-');
@@ -344,7 +344,7 @@ impl Parser<'_> {
         let value = match self.identifier()? {
             "true" => AttributeValue::Bool(true),
             "false" => AttributeValue::Bool(false),
-            "nan" => self.values.fail(Fault::NoSuchType("nan")),
+            "nan" => self.values.fail(ContentError::NoSuchType("nan")),
             "null" => {
                 if self.take(b".")? {
                     self.identifier()?;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Location {
+pub enum ObjectLocation {
     Objects { bucket: String, prefix: String },
     Path(PathBuf),
 }
@@ -17,21 +17,23 @@ pub enum LocationError {
     Scheme(String),
 }
 
-impl FromStr for Location {
+impl FromStr for ObjectLocation {
     type Err = LocationError;
 
-    fn from_str(text: &str) -> Result<Location, LocationError> {
+    fn from_str(text: &str) -> Result<ObjectLocation, LocationError> {
         if let Some(rest) = text.strip_prefix("s3://") {
             let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
             return match bucket.is_empty() {
                 true => Err(LocationError::NoBucket(text.to_owned())),
-                false => Ok(Location::Objects { bucket: bucket.into(), prefix: prefix.into() }),
+                false => {
+                    Ok(ObjectLocation::Objects { bucket: bucket.into(), prefix: prefix.into() })
+                }
             };
         }
         match text.split_once("://") {
-            Some(("file", path)) => Ok(Location::Path(path.into())),
+            Some(("file", path)) => Ok(ObjectLocation::Path(path.into())),
             Some(_) => Err(LocationError::Scheme(text.to_owned())),
-            None => Ok(Location::Path(text.into())),
+            None => Ok(ObjectLocation::Path(text.into())),
         }
     }
 }
@@ -43,13 +45,13 @@ mod tests {
     #[test]
     fn places_are_buckets_or_paths() {
         let objects = |bucket: &str, prefix: &str| {
-            Ok(Location::Objects { bucket: bucket.into(), prefix: prefix.into() })
+            Ok(ObjectLocation::Objects { bucket: bucket.into(), prefix: prefix.into() })
         };
         assert_eq!("s3://b/a/c".parse(), objects("b", "a/c"));
         assert_eq!("s3://b".parse(), objects("b", ""));
-        assert_eq!("file:///x/y".parse(), Ok(Location::Path("/x/y".into())));
-        assert_eq!("x.json".parse(), Ok(Location::Path("x.json".into())));
-        assert!("s3:///x".parse::<Location>().is_err());
-        assert!("gs://x".parse::<Location>().is_err());
+        assert_eq!("file:///x/y".parse(), Ok(ObjectLocation::Path("/x/y".into())));
+        assert_eq!("x.json".parse(), Ok(ObjectLocation::Path("x.json".into())));
+        assert!("s3:///x".parse::<ObjectLocation>().is_err());
+        assert!("gs://x".parse::<ObjectLocation>().is_err());
     }
 }

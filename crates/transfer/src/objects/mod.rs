@@ -22,14 +22,14 @@ use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{BackoffConfig, ObjectStore, RetryConfig};
 
-pub use location::{Location, LocationError};
+pub use location::{LocationError, ObjectLocation};
 pub use read::ObjectReader;
 pub use upload::{PART_BYTES, Upload};
 pub use write::Stored;
 
 /// How to reach the buckets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Endpoint {
+pub enum ObjectStoreEndpoint {
     /// Amazon S3.
     Aws,
     /// A server that is compatible with S3.
@@ -38,21 +38,21 @@ pub enum Endpoint {
     Directory(PathBuf),
 }
 
-impl std::str::FromStr for Endpoint {
+impl std::str::FromStr for ObjectStoreEndpoint {
     type Err = &'static str;
 
-    fn from_str(text: &str) -> Result<Endpoint, &'static str> {
+    fn from_str(text: &str) -> Result<ObjectStoreEndpoint, &'static str> {
         if text == "aws" {
-            return Ok(Endpoint::Aws);
+            return Ok(ObjectStoreEndpoint::Aws);
         }
         if let Some(directory) = text.strip_prefix("file://") {
             return match directory.starts_with('/') {
-                true => Ok(Endpoint::Directory(directory.into())),
+                true => Ok(ObjectStoreEndpoint::Directory(directory.into())),
                 false => Err("a file URL must name an absolute path: file:///directory"),
             };
         }
         match text.starts_with("http://") || text.starts_with("https://") {
-            true => Ok(Endpoint::Url(text.to_owned())),
+            true => Ok(ObjectStoreEndpoint::Url(text.to_owned())),
             false => Err("it must be http://…, https://…, file:///… or `aws`"),
         }
     }
@@ -60,7 +60,7 @@ impl std::str::FromStr for Endpoint {
 
 #[derive(Clone, PartialEq, Eq)]
 pub struct ObjectStoreOptions {
-    pub endpoint: Endpoint,
+    pub endpoint: ObjectStoreEndpoint,
     /// The region to sign for; that of the environment if not set.
     pub region: Option<String>,
     /// Access key and secret key; those of the environment if not set.
@@ -90,7 +90,7 @@ impl std::fmt::Debug for ObjectStoreOptions {
 }
 
 impl ObjectStoreOptions {
-    pub fn new(endpoint: Endpoint) -> ObjectStoreOptions {
+    pub fn new(endpoint: ObjectStoreEndpoint) -> ObjectStoreOptions {
         ObjectStoreOptions { endpoint, region: None, credentials: None }
     }
 }
@@ -119,6 +119,9 @@ pub enum ObjectError {
     /// The store took it, but has something else.
     #[error("the object {key} was not stored: {problem}")]
     NotStored { key: String, problem: String },
+    /// The store is a directory. It may have space later.
+    #[error("no space is left in {bucket}: {detail}")]
+    Full { bucket: String, detail: String },
     /// Repeating it later may help.
     #[error("the object store can't be reached: {detail}")]
     Unavailable { detail: String },
@@ -130,6 +133,7 @@ impl ObjectError {
         matches!(
             self,
             ObjectError::Unavailable { .. }
+                | ObjectError::Full { .. }
                 | ObjectError::Truncated { .. }
                 | ObjectError::NotStored { .. }
         )
@@ -167,11 +171,11 @@ impl Bucket {
         encryption: &Encryption,
     ) -> Result<Bucket, ObjectError> {
         let url = match &options.endpoint {
-            Endpoint::Directory(directory) => {
+            ObjectStoreEndpoint::Directory(directory) => {
                 return Bucket::in_directory(&directory.join(bucket), bucket);
             }
-            Endpoint::Url(url) => Some(url),
-            Endpoint::Aws => None,
+            ObjectStoreEndpoint::Url(url) => Some(url),
+            ObjectStoreEndpoint::Aws => None,
         };
         let mut builder =
             AmazonS3Builder::from_env().with_bucket_name(bucket).with_retry(retries());
@@ -199,14 +203,14 @@ impl Bucket {
         Ok(Bucket { name: bucket.to_owned(), store: Arc::new(store) })
     }
 
-    /// A directory as a bucket.
+    /// A directory as a bucket. What is stored there survives a power cut, as in any other store.
     pub fn in_directory(directory: &FilePath, name: &str) -> Result<Bucket, ObjectError> {
         if !directory.is_dir() {
             return Err(ObjectError::NoSuchBucket { bucket: name.to_owned() });
         }
         let store =
             LocalFileSystem::new_with_prefix(directory).map_err(|error| unavailable(&error))?;
-        Ok(Bucket { name: name.to_owned(), store: Arc::new(store) })
+        Ok(Bucket { name: name.to_owned(), store: Arc::new(store.with_fsync(true)) })
     }
 
     /// Any store as a bucket, such as one that fails as a test wants.
@@ -292,6 +296,9 @@ impl Bucket {
             (Error::Precondition { .. } | Error::NotModified { .. }, key) => {
                 ObjectError::Changed { key: key.unwrap_or_default().to_owned() }
             }
+            (error, _) if is_full(&error) => {
+                ObjectError::Full { bucket: self.name.clone(), detail: detail(&error) }
+            }
             (error, None) => self.listing_error(detail(&error)),
             (error, Some(_)) => unavailable(&error),
         }
@@ -326,6 +333,14 @@ fn path(key: &str) -> Result<Path, ObjectError> {
 
 fn unavailable(error: &object_store::Error) -> ObjectError {
     ObjectError::Unavailable { detail: detail(error) }
+}
+
+/// Whether a file could not be written because its disk is full, a quota is used up, or files can't be so large.
+fn is_full(error: &object_store::Error) -> bool {
+    use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    let causes = std::iter::successors(Some(error as &dyn std::error::Error), |it| it.source());
+    let mut kinds = causes.filter_map(|it| Some(it.downcast_ref::<std::io::Error>()?.kind()));
+    kinds.any(|kind| matches!(kind, StorageFull | QuotaExceeded | FileTooLarge))
 }
 
 /// The error with its causes, which the outermost text often leaves out.

@@ -1,10 +1,14 @@
 //! Objects that are written, and checked afterwards.
 
 use bytes::Bytes;
+use futures_util::{StreamExt, stream};
 use md5::{Digest, Md5};
 use object_store::ObjectStoreExt;
 
 use super::{Bucket, ObjectError, path};
+
+/// Larger objects take their checksum on a thread that may block.
+const CHECKSUM_BYTES_HERE: usize = 1 << 20;
 
 /// What is known of an object that was stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +32,7 @@ impl Bucket {
     /// # Errors
     /// [`ObjectError::NotStored`] if the store has something else.
     pub async fn put_checked(&self, key: &str, bytes: Bytes) -> Result<Stored, ObjectError> {
-        let md5: [u8; 16] = Md5::digest(&bytes).into();
+        let md5 = checksum(&bytes).await;
         let length = bytes.len() as u64;
         let etag = self.put(key, bytes).await?;
         let stored = Stored { md5, etag };
@@ -62,6 +66,19 @@ impl Bucket {
         }
     }
 
+    /// Deletes objects, up to a thousand with one request where the store knows how to. Those that are missing are no error.
+    pub async fn delete_many(&self, keys: &[String]) -> Result<(), ObjectError> {
+        let paths: Vec<_> = keys.iter().map(|key| path(key)).collect::<Result<_, _>>()?;
+        let mut deleted = self.store.delete_stream(stream::iter(paths).map(Ok).boxed());
+        while let Some(outcome) = deleted.next().await {
+            match outcome {
+                Ok(_) | Err(object_store::Error::NotFound { .. }) => {}
+                Err(error) => return Err(self.error(error, None)),
+            }
+        }
+        Ok(())
+    }
+
     /// What a failure to store means. Where the key need not exist, only the bucket can be missing.
     fn put_error(&self, error: object_store::Error, key: &str) -> ObjectError {
         match self.error(error, Some(key)) {
@@ -69,6 +86,18 @@ impl Bucket {
                 ObjectError::NoSuchBucket { bucket: self.name.clone() }
             }
             error => error,
+        }
+    }
+}
+
+/// The thread that asks has other work, too.
+async fn checksum(bytes: &Bytes) -> [u8; 16] {
+    let copy = bytes.clone();
+    match bytes.len() < CHECKSUM_BYTES_HERE {
+        true => Md5::digest(copy).into(),
+        false => {
+            let digest = tokio::task::spawn_blocking(move || Md5::digest(copy).into()).await;
+            digest.expect("a digest can be computed of any bytes")
         }
     }
 }
@@ -100,6 +129,12 @@ mod tests {
         bucket.delete("a/b").await.unwrap();
         bucket.delete("a/b").await.unwrap();
         assert!(matches!(bucket.find("a/b").await, Err(ObjectError::NoSuchKey { .. })));
+        let keys = ["c", "d/e", "missing"].map(str::to_owned);
+        for key in &keys[..2] {
+            bucket.put(key, Bytes::from_static(b"x")).await.unwrap();
+        }
+        bucket.delete_many(&keys).await.unwrap();
+        assert!(matches!(bucket.find("d/e").await, Err(ObjectError::NoSuchKey { .. })));
         assert!(is_like_md5("900150983cd24fb0d6963f7d28e17f72"));
         assert!(!is_like_md5("900150983cd24fb0d6963f7d28e17f72-2"));
     }

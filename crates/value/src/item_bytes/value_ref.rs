@@ -138,8 +138,9 @@ impl<'a> ValueRef<'a> {
         }
     }
 
-    /// Reads one value without looking into its payload.
-    #[inline]
+    /// Reads one value without looking into its payload. Always inlined, like the walk over an item's attributes that
+    /// calls it.
+    #[inline(always)]
     pub(super) fn read(reader: &mut ByteReader<'a>) -> Result<ValueRef<'a>, DecodeError> {
         let start = reader.rest();
         let attribute_type = type_of(reader.byte()?)?;

@@ -81,7 +81,7 @@ impl Places {
     }
 
     /// A database with a table, and what it takes to move it.
-    async fn filled(&self) -> (Database, Mover) {
+    async fn filled(&self) -> (Database, MovedDatabase) {
         let database = Database::open_with(self.options(&self.here)).await.unwrap();
         let table = br#"{"TableName": "table", "BillingMode": "PAY_PER_REQUEST",
             "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
@@ -89,27 +89,27 @@ impl Places {
         let namespace = database.namespace().clone();
         let created = database.handle(Operation::CreateTable, &namespace, table).await;
         assert_eq!(created.status, 200);
-        let mover = Mover {
+        let moved = MovedDatabase {
             engine: Arc::clone(database.engine()),
             embedded: database.open.embedded.clone(),
             options: database.open.options.clone(),
             is_moving: Arc::default(),
         };
-        (database, mover)
+        (database, moved)
     }
 
     /// Moves the database to a target that ends as it should.
     async fn move_with(
         &self,
-        mover: &Mover,
+        moved: &MovedDatabase,
         finish: Finish,
     ) -> (Arc<Target>, Option<Result<MoveSummary, MoveError>>) {
-        let below = open(&self.there, &mover.options).await.unwrap();
+        let below = open(&self.there, &moved.options).await.unwrap();
         let target = Arc::new(Target { below, finish, has_finished: AtomicBool::new(false) });
         let store = Arc::clone(&target) as Arc<dyn Store>;
-        let source = mover.embedded.as_ref().unwrap();
+        let source = moved.embedded.as_ref().unwrap();
         let (from, to) = (name_of(&self.here), name_of(&self.there));
-        let moving = copy(mover, source, &store, &from, &to, &|_| {});
+        let moving = copy(moved, source, &store, &from, &to, &|_| {});
         let ended = tokio::select! {
             biased;
             moved = moving => Some(moved),
@@ -136,12 +136,12 @@ fn why(opened: Result<Database, OpenError>) -> Unservable {
 #[tokio::test]
 async fn a_crash_after_the_target_is_complete_leaves_one_that_can_be_served() {
     let places = Places::new("move-crash");
-    let (database, mover) = places.filled().await;
-    let (target, ended) = places.move_with(&mover, Finish::IsTheLast).await;
+    let (database, moved) = places.filled().await;
+    let (target, ended) = places.move_with(&moved, Finish::IsTheLast).await;
     assert!(ended.is_none(), "it was killed");
     // What a killed process leaves: nothing more is written.
     database.store().close().await.unwrap();
-    drop((database, mover));
+    drop((database, moved));
     target.below.close().await.unwrap();
     drop(target);
 
@@ -161,8 +161,8 @@ async fn a_crash_after_the_target_is_complete_leaves_one_that_can_be_served() {
 #[tokio::test]
 async fn a_target_that_cannot_be_completed_leaves_the_source_as_it_was() {
     let places = Places::new("move-fails");
-    let (database, mover) = places.filled().await;
-    let (target, ended) = places.move_with(&mover, Finish::Fails).await;
+    let (database, moved) = places.filled().await;
+    let (target, ended) = places.move_with(&moved, Finish::Fails).await;
     assert!(matches!(ended, Some(Err(MoveError::Copy(_)))), "{ended:?}");
     target.below.close().await.unwrap();
     drop(target);
@@ -172,7 +172,7 @@ async fn a_target_that_cannot_be_completed_leaves_the_source_as_it_was() {
         database.handle(Operation::DeleteTable, &namespace, b"{\"TableName\": \"table\"}");
     assert_eq!(deleted.await.status, 200);
     database.close().await.unwrap();
-    drop((database, mover));
+    drop((database, moved));
     let database = Database::open_with(places.options(&places.here)).await.unwrap();
     database.close().await.unwrap();
     drop(database);

@@ -109,6 +109,7 @@ pub(crate) fn sample() -> TableDefinition {
         projection,
         status,
         throughput: throughput.clone(),
+        insights: None,
     };
     let include = IndexProjection::Include(vec!["b".to_owned(), "a".to_owned()]);
     TableDefinition {
@@ -146,8 +147,8 @@ pub(crate) fn sample() -> TableDefinition {
             created_at_ms: 1_791_525_205_330,
             slots: 2,
             generations: vec![
-                ShardGeneration { number: 3, opened_at_ms: 1_791_525_205_330 },
-                ShardGeneration { number: 4, opened_at_ms: 1_791_525_305_330 },
+                ShardGeneration::of_stream(3, 1_791_525_205_330, 2),
+                ShardGeneration::of_stream(4, 1_791_525_305_330, 2),
             ],
         }),
         latest_stream_label: Some("2026-10-09T05:53:25.330".to_owned()),
@@ -162,6 +163,7 @@ pub(crate) fn sample() -> TableDefinition {
         history: None,
         holds: Vec::new(),
         history_eras: 0,
+        insights: None,
         filling: None,
     }
 }
@@ -185,7 +187,8 @@ prop_compose! {
         (deletion_protection, tags) in (any::<bool>(), btree_map(texts(), texts(), 0..4)),
         (ttl_attribute, ttl_changed_at_ms) in (option::of(texts()), option::of(numbers())),
         (ttl_indexed, filling) in (any::<bool>(), option::of(fillings().boxed())),
-        (history, history_eras, holds) in (option::of(histories()), any::<u32>(), holds()),
+        (history, history_eras, holds, insights) in
+            (option::of(histories()), any::<u32>(), holds(), option::of(contributor_insights())),
     ) -> TableDefinition {
         TableDefinition {
             id: TableId(id),
@@ -194,7 +197,7 @@ prop_compose! {
             global_indexes, next_index_id, billing_mode, on_demand_since_ms, throughput,
             latest_stream_label, kms_key_arn, table_class, previous_table_class_change_ms,
             deletion_protection, tags, ttl_attribute, ttl_changed_at_ms, ttl_indexed, filling,
-            history, history_eras, holds,
+            history, history_eras, holds, insights,
         }
     }
 }
@@ -224,12 +227,29 @@ fn holds() -> BoxedStrategy<Vec<Hold>> {
 }
 
 prop_compose! {
+    fn contributor_insights()(
+        (status, mode) in (named(INSIGHTS_STATUSES), named(INSIGHTS_MODES)),
+        changed_at_ms in numbers(),
+        accessed_rules_since_ms in option::of(numbers()),
+        throttled_rules_since_ms in option::of(numbers()),
+    ) -> ContributorInsights {
+        ContributorInsights {
+            status, mode, changed_at_ms, accessed_rules_since_ms, throttled_rules_since_ms,
+        }
+    }
+}
+
+prop_compose! {
     fn streams()(
         (view_type, label) in (named(VIEW_TYPES), texts()),
         (created_at_ms, slots) in (numbers(), 1..=u32::MAX),
-        generations in vec((any::<u32>(), numbers()), 1..3),
+        generations in vec((any::<u32>(), numbers(), option::of((1..=u32::MAX, any::<u32>()))), 1..3),
     ) -> StreamSettings {
-        let generation = |(number, opened_at_ms)| ShardGeneration { number, opened_at_ms };
+        let generation = |(number, opened_at_ms, split): (_, _, Option<(u32, u32)>)| {
+            let unsplit = ShardGeneration::of_stream(number, opened_at_ms, slots);
+            let (slots, first_shard) = split.unwrap_or((unsplit.slots, unsplit.first_shard));
+            ShardGeneration { slots, first_shard, ..unsplit }
+        };
         let generations = generations.into_iter().map(generation).collect();
         StreamSettings { view_type, label, created_at_ms, slots, generations }
     }
@@ -248,8 +268,10 @@ prop_compose! {
         ],
         status in named(INDEX_STATUSES),
         throughput in throughputs().boxed(),
+        insights in option::of(contributor_insights()),
     ) -> IndexDefinition {
-        IndexDefinition { id: IndexId(id), name, kind, keys, projection, status, throughput }
+        let id = IndexId(id);
+        IndexDefinition { id, name, kind, keys, projection, status, throughput, insights }
     }
 }
 

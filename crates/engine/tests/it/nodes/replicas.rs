@@ -7,6 +7,7 @@ use zenobe_engine::clock::ManualClock;
 use zenobe_engine::{CacheOptions, EngineOptions};
 use zenobe_store::layer::Layer;
 use zenobe_store::memory::MemoryStore;
+use zenobe_store::recent::FrozenReplica;
 use zenobe_store::{
     Direction, Error, Key, KeyRange, Reader, Replica, Result, Store, Value, Visitor,
 };
@@ -32,34 +33,7 @@ impl Layer for CopiedStore {
 impl CopiedStore {
     /// The copy shows the state of this moment from now on.
     fn freeze(&self) {
-        *self.copy.lock().unwrap() = Some(Arc::new(Frozen(self.below.snapshot())));
-    }
-}
-
-struct Frozen(Arc<dyn Reader>);
-
-impl Replica for Frozen {
-    fn snapshot(&self) -> Arc<dyn Reader> {
-        Arc::clone(&self.0)
-    }
-}
-
-impl Reader for Frozen {
-    fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Value>>> {
-        self.0.get(key)
-    }
-
-    fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
-        self.0.get_many(keys)
-    }
-
-    fn scan<'a>(
-        &'a self,
-        range: KeyRange,
-        direction: Direction,
-        visit: &'a mut Visitor<'a>,
-    ) -> BoxFuture<'a, Result<()>> {
-        self.0.scan(range, direction, visit)
+        *self.copy.lock().unwrap() = Some(Arc::new(FrozenReplica(self.below.snapshot())));
     }
 }
 

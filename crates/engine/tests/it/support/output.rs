@@ -84,5 +84,6 @@ fn reason(reason: &CancellationReason) -> String {
         CancellationReason::Invalid(invalid) => format!("- {}", error(invalid)),
         CancellationReason::Conflict => "- conflict\n".into(),
         CancellationReason::CollectionTooLarge => "- collection too large\n".into(),
+        CancellationReason::Throttled(throttled) => format!("- throttled {throttled:?}\n"),
     }
 }

@@ -35,13 +35,14 @@ impl Harness {
     }
 
     pub async fn with(store: Arc<dyn Store>, limits: Limits) -> Harness {
+        let options = EngineOptions { limits, ..EngineOptions::default() };
+        Harness::with_options(store, options).await
+    }
+
+    /// The harness replaces the clock and the randomness.
+    pub async fn with_options(store: Arc<dyn Store>, options: EngineOptions) -> Harness {
         let clock = Arc::new(ManualClock::new(START_MS));
-        let options = EngineOptions {
-            clock: clock.clone(),
-            random_seed: Some(1),
-            limits,
-            ..EngineOptions::default()
-        };
+        let options = EngineOptions { clock: clock.clone(), random_seed: Some(1), ..options };
         let engine = Engine::open(store.clone(), options).await.unwrap();
         Harness { store, clock, engine }
     }

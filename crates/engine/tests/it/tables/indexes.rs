@@ -1,6 +1,7 @@
 //! Global indexes that join and leave a table in use.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use zenobe_engine::command::*;
 use zenobe_engine::error::{BlockedChange, Error, UpdateTableError};
@@ -112,13 +113,11 @@ async fn background_work_starts_by_itself() {
     harness.put(item("a", &[("owner", "o")])).await.unwrap();
     let worker = tokio::spawn(Arc::clone(&harness.engine).run_background());
     let wait_for = async |index: &str, expected: Option<IndexStatus>| {
-        for _ in 0..1_000 {
-            if harness.index_status(index).await == expected {
-                return;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while harness.index_status(index).await != expected {
+            assert!(Instant::now() < deadline, "{index} did not become {expected:?}");
+            tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        panic!("{index} did not become {expected:?}");
     };
     harness.update(|request| add_index(request, "by-owner", "owner")).await.unwrap();
     wait_for("by-owner", Some(IndexStatus::Active)).await;

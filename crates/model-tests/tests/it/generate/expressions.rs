@@ -6,7 +6,7 @@ use zenobe_value::{AttributeType, AttributeValue, PathElement};
 use crate::twin::condition::{Comparison, Term, Test};
 use crate::twin::route::Route;
 use crate::twin::update::{Operand, Source, Update};
-use crate::twin::value::{order, type_of};
+use crate::twin::value::order;
 
 use super::Generator;
 use super::values::{number, scalar};
@@ -14,18 +14,6 @@ use zenobe_engine::schema::ScalarType;
 
 const ATTRIBUTES: [&str; 12] =
     ["a", "b", "c", "x", "y", "m", "l", "t", "n", "odd.name", "sk", "pk"];
-const TYPES: [AttributeType; 10] = [
-    AttributeType::S,
-    AttributeType::N,
-    AttributeType::B,
-    AttributeType::Bool,
-    AttributeType::Null,
-    AttributeType::Ss,
-    AttributeType::Ns,
-    AttributeType::Bs,
-    AttributeType::L,
-    AttributeType::M,
-];
 const COMPARISONS: [Comparison; 6] = [
     Comparison::Equal,
     Comparison::NotEqual,
@@ -68,7 +56,7 @@ impl Generator {
             40..46 => Test::Exists(self.route(attributes)),
             46..52 => Test::Missing(self.route(attributes)),
             52..56 => {
-                let attribute_type = *self.dice.pick(&TYPES);
+                let attribute_type = *self.dice.pick(&AttributeType::ALL);
                 Test::HasType(self.route(attributes), attribute_type)
             }
             56..62 => {
@@ -251,7 +239,7 @@ impl Generator {
         let route = Route(vec![PathElement::Name("l".into())]);
         let literal = loop {
             let value = self.attribute("l");
-            if type_of(&value) == AttributeType::L {
+            if value.attribute_type() == AttributeType::L {
                 break Operand::Literal(value);
             }
         };

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use zenobe_value::{AttributeType, AttributeValue, Attributes, Number};
 
 use super::route::Route;
-use super::value::{order, type_of};
+use super::value::order;
 
 #[derive(Debug, Clone)]
 pub enum Test {
@@ -60,7 +60,7 @@ impl Test {
             Test::Exists(route) => route.find(item).is_some(),
             Test::Missing(route) => route.find(item).is_none(),
             Test::HasType(route, expected) => {
-                route.find(item).is_some_and(|value| type_of(&value) == *expected)
+                route.find(item).is_some_and(|value| value.attribute_type() == *expected)
             }
             Test::BeginsWith(term, prefix) => match (term.value(item), prefix.value(item)) {
                 (Some(AttributeValue::S(text)), Some(AttributeValue::S(prefix))) => {

@@ -82,6 +82,7 @@ fn reason(reason: CancellationReason) -> Option<Fault> {
         CancellationReason::Invalid(error) => Some(Fault::of(*error)),
         CancellationReason::CollectionTooLarge => Some(Fault::CollectionTooLarge),
         CancellationReason::Conflict => Some(Fault::Unexpected("a conflict".to_owned())),
+        CancellationReason::Throttled(_) => Some(Fault::Unexpected("throttled".to_owned())),
     }
 }
 

@@ -13,7 +13,7 @@ use super::hash::hash;
 use super::life::Stream;
 use super::route::Route;
 use super::schema::{Index, IndexState};
-use super::value::{Key, has_type, is_empty, item_size_bytes, key_of, size_bytes, type_of};
+use super::value::{Key, has_type, is_empty, item_size_bytes, key_of, size_bytes};
 
 #[derive(Debug, Clone)]
 pub struct Table {
@@ -98,7 +98,7 @@ impl Table {
                     return Err(KeyError::TypeMismatch {
                         attribute: name,
                         expected: scalar_type,
-                        actual: type_of(value),
+                        actual: value.attribute_type(),
                     });
                 }
                 Some(_) => {}

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use zenobe_engine::schema::{KeyAttribute, ScalarType};
-use zenobe_value::{AttributeType, AttributeValue, Attributes, Number};
+use zenobe_value::{AttributeValue, Attributes, Number};
 
 /// A value that can be a key. The derived order compares strings and binaries by bytes and numbers
 /// numerically; values of one key attribute always have one type.
@@ -47,22 +47,7 @@ pub fn key_of(attributes: &[KeyAttribute], item: &Attributes) -> Option<Key> {
 }
 
 pub fn has_type(value: &AttributeValue, expected: ScalarType) -> bool {
-    type_of(value) == expected.attribute_type()
-}
-
-pub fn type_of(value: &AttributeValue) -> AttributeType {
-    match value {
-        AttributeValue::S(_) => AttributeType::S,
-        AttributeValue::N(_) => AttributeType::N,
-        AttributeValue::B(_) => AttributeType::B,
-        AttributeValue::Bool(_) => AttributeType::Bool,
-        AttributeValue::Null => AttributeType::Null,
-        AttributeValue::Ss(_) => AttributeType::Ss,
-        AttributeValue::Ns(_) => AttributeType::Ns,
-        AttributeValue::Bs(_) => AttributeType::Bs,
-        AttributeValue::L(_) => AttributeType::L,
-        AttributeValue::M(_) => AttributeType::M,
-    }
+    value.attribute_type() == expected.attribute_type()
 }
 
 pub fn is_empty(value: &AttributeValue) -> bool {

@@ -13,7 +13,7 @@ use super::fault::{Fault, Refusal};
 use super::schema::Index;
 use super::table::{Table, nothing_consumed};
 use super::update::{Operand, Source, Update};
-use super::value::{Key, depth, has_type, is_empty, item_size_bytes, size_bytes, type_of};
+use super::value::{Key, depth, has_type, is_empty, item_size_bytes, size_bytes};
 
 #[derive(Debug, Clone)]
 pub struct Write {
@@ -228,7 +228,7 @@ impl Table {
                 let Some((_, value)) = literal(&attribute.name) else { continue };
                 let expected = attribute.scalar_type;
                 let error = if !has_type(&value, expected) {
-                    IndexKeyError::TypeMismatch { expected, actual: type_of(&value) }
+                    IndexKeyError::TypeMismatch { expected, actual: value.attribute_type() }
                 } else if is_empty(&value) {
                     IndexKeyError::UpdatedEmpty { scalar_type: expected }
                 } else {
@@ -291,7 +291,7 @@ impl Table {
                 .collect();
             for (name, expected, value) in present {
                 let error = if !has_type(value, expected) {
-                    IndexKeyError::TypeMismatch { expected, actual: type_of(value) }
+                    IndexKeyError::TypeMismatch { expected, actual: value.attribute_type() }
                 } else if is_empty(value) {
                     IndexKeyError::Empty { scalar_type: expected }
                 } else {

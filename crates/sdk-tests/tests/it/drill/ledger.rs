@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use zenobe_testing::{Client, ClientError, Reply};
 
 use super::nodes::RECOVERY_TIME_MAX;
-use crate::tables::{get, number, pages, scan};
+use crate::tables::{enable_time_to_live, get, number, pages, scan, stream_arn};
 
 pub const TABLE: &str = "ledger";
 const INDEX: &str = "by_kind";
@@ -56,17 +56,8 @@ pub fn create_table(client: &mut Client) -> String {
         "StreamSpecification": {"StreamEnabled": true, "StreamViewType": "NEW_AND_OLD_IMAGES"},
     });
     client.expect("CreateTable", &request);
-    let setting = json!({"Enabled": true, "AttributeName": EXPIRES});
-    let request = json!({"TableName": TABLE, "TimeToLiveSpecification": setting});
-    client.expect("UpdateTimeToLive", &request);
-    let described = client.expect("DescribeTable", &json!({"TableName": TABLE}));
-    described["Table"]["LatestStreamArn"].as_str().expect("a stream has an ARN").to_owned()
-}
-
-/// Switches the stream off: it then has an end.
-pub fn end_stream(client: &mut Client) {
-    let off = json!({"TableName": TABLE, "StreamSpecification": {"StreamEnabled": false}});
-    client.expect("UpdateTable", &off);
+    enable_time_to_live(client, TABLE, EXPIRES);
+    stream_arn(client, TABLE)
 }
 
 /// What the answers say about all writes so far.

@@ -30,7 +30,7 @@ use stores::{DATABASE, Stores};
 
 use crate::histories::{self, output_directory};
 use crate::streams::consumer::{Consumer, copy_of};
-use crate::tables::create_simple;
+use crate::tables::{self, create_simple};
 
 const NODES: usize = 3;
 
@@ -109,7 +109,7 @@ fn check_stream(
 ) {
     let expired = wait_for(RECOVERY_TIME_MAX, || Ledger::has_expired(client).then_some(()));
     assert!(expired.is_some(), "what must expire does not");
-    ledger::end_stream(client);
+    tables::end_stream(client, ledger::TABLE);
     let mut consumer = Consumer::new(stream);
     let end = consumer.follow(client, &mut seed.generator(u64::MAX - 1));
     end.expect("the stream has an end");

@@ -10,7 +10,7 @@ use zenobe_testing::Client;
 use super::TABLE;
 use super::ledger::{Ledger, State};
 use crate::streams::consumer::{Consumer, copy_of};
-use crate::tables::{number, pages, scan};
+use crate::tables::{end_stream, number, pages, scan, stream_arn};
 
 /// Every key of every writer matches its ledger.
 pub fn items(client: &mut Client, ledgers: &mut [Ledger], round: u64) {
@@ -33,11 +33,9 @@ pub fn items(client: &mut Client, ledgers: &mut [Ledger], round: u64) {
 /// The stream holds the table's whole history: each record continues the one before, and together
 /// they yield the table. Ends the stream.
 pub fn stream(client: &mut Client) {
-    let described = client.expect("DescribeTable", &json!({"TableName": TABLE}));
-    let stream = described["Table"]["LatestStreamArn"].as_str().expect("a stream has an ARN");
-    let off = json!({"TableName": TABLE, "StreamSpecification": {"StreamEnabled": false}});
-    client.expect("UpdateTable", &off);
-    let mut consumer = Consumer::new(stream);
+    let stream = stream_arn(client, TABLE);
+    end_stream(client, TABLE);
+    let mut consumer = Consumer::new(&stream);
     let end = consumer.follow(client, &mut StdRng::seed_from_u64(0));
     end.expect("the server lives until the stream ends");
     assert_eq!(

@@ -12,7 +12,7 @@ use zenobe_testing::{Client, Seed, ServerOptions, ServerProcess, TemporaryDirect
 use super::consumer::{Consumer, copy_of};
 use super::writer::{self, EXPIRES};
 use crate::recovery;
-use crate::tables::scan;
+use crate::tables::{enable_time_to_live, end_stream, scan, stream_arn};
 
 pub const TABLE: &str = "source";
 
@@ -41,8 +41,7 @@ fn a_table_can_be_rebuilt_from_its_stream() {
 
     let client = &mut server.client();
     wait_for_expiry(client);
-    let off = json!({"TableName": TABLE, "StreamSpecification": {"StreamEnabled": false}});
-    client.expect("UpdateTable", &off);
+    end_stream(client, TABLE);
     let end = consumer.follow(client, &mut seed.generator(u64::MAX));
     end.expect("the last server lives until the stream ends");
     assert_eq!(consumer.copy, copy_of(scan(client, TABLE, None)), "the copy differs");
@@ -84,11 +83,8 @@ fn create_table(client: &mut Client) -> String {
         "StreamSpecification": {"StreamEnabled": true, "StreamViewType": "NEW_AND_OLD_IMAGES"},
     });
     client.expect("CreateTable", &request);
-    let setting = json!({"Enabled": true, "AttributeName": EXPIRES});
-    let request = json!({"TableName": TABLE, "TimeToLiveSpecification": setting});
-    client.expect("UpdateTimeToLive", &request);
-    let described = client.expect("DescribeTable", &json!({"TableName": TABLE}));
-    described["Table"]["LatestStreamArn"].as_str().expect("a stream has an ARN").to_owned()
+    enable_time_to_live(client, TABLE, EXPIRES);
+    stream_arn(client, TABLE)
 }
 
 /// Starts all writers and the consumer, kills the server under them, and counts the acknowledged

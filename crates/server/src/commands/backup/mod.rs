@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 use hyper::Method;
 use serde_json::{Value, json};
 use zenobe_load::human_bytes;
-use zenobe_transfer::objects::{Endpoint, Location, ObjectStoreOptions};
+use zenobe_transfer::objects::{ObjectLocation, ObjectStoreEndpoint, ObjectStoreOptions};
 
 use self::progress::Display;
 use super::connection::{Connection, ConnectionArguments};
@@ -27,10 +27,10 @@ const ASK_INTERVAL: Duration = Duration::from_millis(200);
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    after_help = "The server at --endpoint copies its whole database while it serves: it links its files in milliseconds, reads them for checksums of their \
-content, and stores those that no earlier backup at the same place has stored. It takes about a tenth of the machine for that. For s3:// places it uses its \
+    after_help = "The server at --endpoint copies its whole database while it serves: it links its files in milliseconds, reads them to compute checksums, \
+and stores those that no earlier backup at the same place has stored. It uses at most a tenth of the machine's processors. For s3:// places it uses its \
 own --s3-endpoint and access keys. A path is one on the server's machine.\n\n\
-A backup counts once its manifest is there, which is written last. `zenobe restore` brings it back.\n\n\
+The manifest is written last: a backup without one does not count. `zenobe restore` restores a backup.\n\n\
 Examples:\n  zenobe backup --to file:///var/backups/zenobe\n  zenobe backup --to s3://bucket/zenobe --endpoint http://127.0.0.1:8000\n  \
 zenobe backup list --from file:///var/backups/zenobe\n  zenobe backup verify --from file:///var/backups/zenobe\n  \
 zenobe backup prune --from file:///var/backups/zenobe --keep 7"
@@ -64,11 +64,11 @@ pub struct PlaceArguments {
     /// Object store of s3:// places: `aws` or the URL of a server that is compatible with S3. Access keys come from
     /// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or as usual on AWS
     #[arg(long, env = "ZENOBE_S3_ENDPOINT", default_value = "aws", value_name = "URL")]
-    s3_endpoint: Endpoint,
+    s3_endpoint: ObjectStoreEndpoint,
 }
 
 impl PlaceArguments {
-    pub fn location(&self) -> Result<Location, CommandError> {
+    pub fn location(&self) -> Result<ObjectLocation, CommandError> {
         self.from.parse().map_err(|error| CommandError::Refused(format!("--from: {error}")))
     }
 
@@ -107,12 +107,12 @@ async fn back_up(arguments: &BackupArguments) -> Result<(), CommandError> {
 /// The server may run in another directory than this command.
 fn server_place(to: &str) -> Result<String, CommandError> {
     let refused = |problem: String| CommandError::Refused(format!("--to: {problem}"));
-    match to.parse::<Location>().map_err(|error| refused(error.to_string()))? {
-        Location::Objects { .. } => Ok(to.to_owned()),
-        Location::Path(path) if path.as_os_str().is_empty() => {
+    match to.parse::<ObjectLocation>().map_err(|error| refused(error.to_string()))? {
+        ObjectLocation::Objects { .. } => Ok(to.to_owned()),
+        ObjectLocation::Path(path) if path.as_os_str().is_empty() => {
             Err(refused("expected a directory, file:///DIRECTORY or s3://BUCKET/PREFIX".to_owned()))
         }
-        Location::Path(path) => {
+        ObjectLocation::Path(path) => {
             let path = std::path::absolute(&path).map_err(|error| refused(error.to_string()))?;
             Ok(path.display().to_string())
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde_json::json;
-use zenobe_transfer::objects::{Bucket, Endpoint, Location, ObjectStoreOptions};
+use zenobe_transfer::objects::{Bucket, ObjectLocation, ObjectStoreEndpoint, ObjectStoreOptions};
 
 use super::{ExportError, FileFormat};
 
@@ -30,14 +30,14 @@ pub struct Destination {
 
 impl Destination {
     pub fn open(
-        location: &Location,
-        s3_endpoint: &Endpoint,
+        location: &ObjectLocation,
+        s3_endpoint: &ObjectStoreEndpoint,
         table: &str,
         format: FileFormat,
     ) -> Result<Destination, ExportError> {
         let folder = format!("table={table}/");
         let (bucket, name, root, spool) = match location {
-            Location::Objects { bucket, prefix } => {
+            ObjectLocation::Objects { bucket, prefix } => {
                 let options = ObjectStoreOptions::new(s3_endpoint.clone());
                 let prefix = prefix.trim_end_matches('/');
                 let root = match prefix {
@@ -49,7 +49,7 @@ impl Destination {
                 let spool = std::env::temp_dir().join(format!("zenobe-export-{table}-{process}"));
                 (Bucket::open(&options, bucket)?, name, root, spool)
             }
-            Location::Path(path) => {
+            ObjectLocation::Path(path) => {
                 let failed = |error| ExportError::Write { path: path.clone(), error };
                 std::fs::create_dir_all(path).map_err(failed)?;
                 let absolute = std::path::absolute(path).map_err(failed)?;
@@ -164,8 +164,9 @@ mod tests {
     #[test]
     fn only_files_of_exports_are_replaced() {
         let directory = std::env::temp_dir();
-        let location = Location::Path(directory);
-        let open = Destination::open(&location, &Endpoint::Aws, "t", FileFormat::Parquet);
+        let location = ObjectLocation::Path(directory);
+        let open =
+            Destination::open(&location, &ObjectStoreEndpoint::Aws, "t", FileFormat::Parquet);
         let destination = open.unwrap();
         for own in ["_SUCCESS", "part-00000.parquet", "entity=A%2F/part-00001.json.gz"] {
             assert!(destination.is_own(&format!("table=t/{own}")), "{own}");

@@ -13,15 +13,16 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
-use zenobe_load::{LoadError, Target};
-use zenobe_transfer::objects::{Endpoint, Location, LocationError, ObjectError};
+use zenobe_load::LoadError;
+use zenobe_transfer::objects::{LocationError, ObjectError, ObjectLocation};
 use zenobe_transfer::parquet::TooManyColumns;
 
 use self::destination::Destination;
 use self::entity::Entities;
 use self::part::Part;
 use self::spool::{Spool, SpooledItems};
-use super::bar::Bar;
+use super::live_line::{LiveLine, bar};
+use super::transfer_arguments::TransferArguments;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -34,8 +35,8 @@ Files are named table=Orders/entity=ORDER/part-00000.parquet, as DuckDB, Athena 
 the attribute that --entity names; else what stands before the first # in its sort key or, if there is none, in its partition key. \
 Without either it has none, and lies under entity=__HIVE_DEFAULT_PARTITION__, unless no item has one.
 
-A file appears under its name when it is whole, and _SUCCESS when all of them are. An export that was interrupted is begun again \
-with the same command.")]
+A file appears under its name when it is whole, and _SUCCESS when all of them are. After an interruption, the same command \
+begins again.")]
 pub struct ExportArguments {
     /// Table to export
     table: String,
@@ -57,23 +58,8 @@ pub struct ExportArguments {
     /// Replace an earlier export of the table at the same place
     #[arg(long)]
     overwrite: bool,
-    /// Address of the server to export from
-    #[arg(
-        long,
-        env = "ZENOBE_ENDPOINT",
-        default_value = "http://127.0.0.1:8000",
-        value_name = "URL"
-    )]
-    endpoint: String,
-    /// Region to sign requests for; access keys come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY
-    #[arg(long, env = "AWS_REGION", default_value = "us-east-1", value_name = "REGION")]
-    region: String,
-    /// Object store of s3:// places: `aws` or the URL of a server that is compatible with S3
-    #[arg(long, env = "ZENOBE_S3_ENDPOINT", default_value = "aws", value_name = "URL")]
-    s3_endpoint: Endpoint,
-    /// Show no progress
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    transfer: TransferArguments,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,7 +119,7 @@ pub enum ExportError {
     )]
     TooManyEntities(usize),
     #[error(
-        "{error}: they would need more columns than readers bear; use --format dynamodb-json{}",
+        "{error}: that is more columns than readers can handle; use --format dynamodb-json{}",
         if entity.is_empty() { String::new() } else { format!(" (the items of {entity})") }
     )]
     Columns { entity: String, error: TooManyColumns },
@@ -145,7 +131,7 @@ pub enum ExportError {
     Foreign(String, String),
     #[error("cannot write {}: {error}", path.display())]
     Write { path: PathBuf, error: std::io::Error },
-    #[error("interrupted; give the same command again to begin anew")]
+    #[error("interrupted; run the same command to begin again")]
     Interrupted,
 }
 
@@ -165,26 +151,27 @@ pub fn run(arguments: &ExportArguments) -> Result<(), ExportError> {
 }
 
 async fn export(arguments: &ExportArguments) -> Result<(), ExportError> {
-    let target = Target::from_environment(&arguments.endpoint, &arguments.region)?;
-    let location: Location = arguments.to.parse()?;
+    let target = arguments.transfer.target()?;
+    let location: ObjectLocation = arguments.to.parse()?;
     let (table, format) = (arguments.table.as_str(), arguments.format);
     let described = scan::describe(&target, table).await?;
     let target = match &arguments.as_of {
         None => target,
         Some(as_of) => scan::with_past(target, table, as_of).await?,
     };
-    let mut destination = Destination::open(&location, &arguments.s3_endpoint, table, format)?;
+    let s3_endpoint = &arguments.transfer.s3_endpoint;
+    let mut destination = Destination::open(&location, s3_endpoint, table, format)?;
     let earlier = destination.earlier(arguments.overwrite).await?;
     let mut spool = Spool::create(destination.spool_directory())?;
     let entities = entities(arguments, &described.keys);
-    let mut bar = Bar::new(arguments.quiet);
+    let mut line = LiveLine::patient(arguments.transfer.quiet);
     let mut pages = scan::start(&target, table);
     while let Some(page) = pages.recv().await {
         for item in page? {
             spool.add(entities.of(item.as_item()), item.as_item())?;
         }
         let items = spool.items();
-        bar.show(items, described.items, || format!("{items} items read"));
+        line.show(|| format!("{}  {items} items read", bar(items, described.items)));
     }
     let spooled = spool.finish()?;
     let total: u64 = spooled.iter().map(|of| of.items).sum();
@@ -193,12 +180,12 @@ async fn export(arguments: &ExportArguments) -> Result<(), ExportError> {
     for of in &spooled {
         write(of, &described.keys, format, &mut destination, |items| {
             written += items;
-            bar.show(written, total, || format!("{written} items written"));
+            line.show(|| format!("{}  {written} items written", bar(written, total)));
         })
         .await?;
     }
     destination.finish(&earlier, total).await?;
-    bar.end();
+    line.end();
     report(&destination, &spooled, total);
     Ok(())
 }

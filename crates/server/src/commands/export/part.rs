@@ -19,7 +19,7 @@ const IN_MEMORY: &str = "memory takes everything";
 pub enum Part {
     Parquet(Box<PartFile>),
     Csv { writer: Box<CsvWriter<Gzip<Vec<u8>>>>, rows: u64 },
-    Lines { is_ion: bool, compressed: Gzip<Vec<u8>>, text: Vec<u8> },
+    Lines { is_ion: bool, compressed: Box<Gzip<Vec<u8>>>, text: Vec<u8> },
 }
 
 impl Part {
@@ -33,7 +33,7 @@ impl Part {
             }
             FileFormat::DynamoDbJson | FileFormat::Ion => Part::Lines {
                 is_ion: format == FileFormat::Ion,
-                compressed: gzip(Vec::new()),
+                compressed: Box::new(gzip(Vec::new())),
                 text: Vec::new(),
             },
         }

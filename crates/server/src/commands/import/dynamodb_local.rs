@@ -12,12 +12,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
-use zenobe_api::{LineFault, read_line};
+use zenobe_api::{LineError, read_line};
 use zenobe_transfer::Record;
 use zenobe_transfer::sqlite::{Rows, SqliteError, SqliteFile, Table, Value as Column};
 
 use super::ImportError;
-use super::send::Fault;
+use super::send::RecordError;
 
 /// Where the header of a file counts its changes.
 const CHANGES_AT: u64 = 24;
@@ -258,19 +258,19 @@ impl LocalItems {
         Arc::clone(&self.position)
     }
 
-    pub fn next_record(&mut self) -> Result<Option<Record>, Fault> {
-        let row = self.rows.next_row().map_err(|error| Fault::Io(error.to_string()))?;
+    pub fn next_record(&mut self) -> Result<Option<Record>, RecordError> {
+        let row = self.rows.next_row().map_err(|error| RecordError::Io(error.to_string()))?;
         let Some(mut row) = row else { return Ok(None) };
         self.position.fetch_add(1, Ordering::Relaxed);
-        let no_item = || Fault::Record("the row has no item".to_owned());
+        let no_item = || RecordError::Record("the row has no item".to_owned());
         if self.item_column >= row.len() {
             return Err(no_item());
         }
         let item = row.swap_remove(self.item_column).into_bytes().ok_or_else(no_item)?;
         match read_line(&[b"{\"Item\":", &item[..], b"}"].concat()) {
             Ok(record) => Ok(Some(record)),
-            Err(LineFault::NotJson) => Err(Fault::Record("the item is not JSON".to_owned())),
-            Err(LineFault::Record(reason)) => Err(Fault::Record(reason)),
+            Err(LineError::NotJson) => Err(RecordError::Record("the item is not JSON".to_owned())),
+            Err(LineError::Record(reason)) => Err(RecordError::Record(reason)),
         }
     }
 }

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use clap::Args;
 use zenobe_load::{LoadError, Target};
 use zenobe_transfer::anonymise::{RuleError, Rules};
-use zenobe_transfer::objects::{Endpoint, Location, LocationError, ObjectError};
+use zenobe_transfer::objects::{LocationError, ObjectError, ObjectLocation};
 
 use self::dynamodb_local::LocalDatabase;
 use self::progress::Progress;
@@ -26,6 +26,7 @@ use self::report::Report;
 use self::send::Sender;
 use self::sources::{Source, SourceFile};
 use self::state::State;
+use super::transfer_arguments::TransferArguments;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -40,7 +41,7 @@ A source is an export of DynamoDB (the folder with manifest-summary.json, full o
 object store. Formats go by the names of files: .json, .jsonl, .ndjson, .ion, .csv, .tsv, each also with .gz or .zst. Lines of JSON \
 may be DynamoDB's ({\"Item\":{…}}) or plain objects. Checksums of exports are verified before anything is written.
 
-An import that was interrupted continues where it stopped when the same command is given again. The exit code is 1 if \
+After an interruption, the same command continues where the import stopped. The exit code is 1 if \
 records were rejected.")]
 pub struct ImportArguments {
     /// What to import: a path, file:///path or s3://bucket/prefix
@@ -75,23 +76,8 @@ pub struct ImportArguments {
     /// File that remembers how far the import is [default: zenobe-import-TABLE.state]
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
-    /// Address of the server to import into
-    #[arg(
-        long,
-        env = "ZENOBE_ENDPOINT",
-        default_value = "http://127.0.0.1:8000",
-        value_name = "URL"
-    )]
-    endpoint: String,
-    /// Region to sign requests for; access keys come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY
-    #[arg(long, env = "AWS_REGION", default_value = "us-east-1", value_name = "REGION")]
-    region: String,
-    /// Object store of s3:// sources: `aws` or the URL of a server that is compatible with S3
-    #[arg(long, env = "ZENOBE_S3_ENDPOINT", default_value = "aws", value_name = "URL")]
-    s3_endpoint: Endpoint,
-    /// Show no progress
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    transfer: TransferArguments,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -118,6 +104,10 @@ pub enum ImportError {
     Keys(String),
     #[error("{0}: no format goes by that name; give --format")]
     Format(String),
+    #[error(
+        "{0} is a Parquet file, whose columns no longer say which types the attributes had; export with --format dynamodb-json or ion to import again"
+    )]
+    Parquet(String),
     #[error(
         "{0} is a database file, such as DynamoDB Local's; download it if necessary, and give the path of the file itself"
     )]
@@ -151,14 +141,14 @@ pub fn run(arguments: &ImportArguments) -> Result<(), ImportError> {
 
 async fn import(arguments: &ImportArguments) -> Result<(), ImportError> {
     let rules = rules(arguments)?;
-    let target = Target::from_environment(&arguments.endpoint, &arguments.region)?;
-    let location: Location = arguments.source.parse()?;
-    if let Location::Path(path) = &location
+    let target = arguments.transfer.target()?;
+    let location: ObjectLocation = arguments.source.parse()?;
+    if let ObjectLocation::Path(path) = &location
         && let Some(database) = LocalDatabase::open(path)?
     {
         return import_database(arguments, &target, &rules, &database).await;
     }
-    let source = Source::open(&location, &arguments.s3_endpoint).await?;
+    let source = Source::open(&location, &arguments.transfer.s3_endpoint).await?;
     let mut report = Report::default();
     if let Some(model) = source.model().await? {
         for table in model::tables(&arguments.source, &model)? {
@@ -174,7 +164,7 @@ async fn import(arguments: &ImportArguments) -> Result<(), ImportError> {
     let sender = Sender::new(&target, name, keys.as_deref(), arguments.dry_run).await?;
     let mut state = state(arguments, name);
     let size_bytes = files.iter().map(|file| file.object.size_bytes).sum();
-    let mut progress = Progress::new(size_bytes, arguments.quiet);
+    let mut progress = Progress::new(size_bytes, arguments.transfer.quiet);
     for file in &files {
         if state.is_done(&file.key) {
             progress.skip(file.object.size_bytes);
@@ -199,7 +189,7 @@ async fn import_database(
     let tables = database.tables(arguments.table.as_deref())?;
     let mut report = Report::default();
     let row_count = tables.iter().map(|table| table.row_count).sum();
-    let mut progress = Progress::new(row_count, arguments.quiet);
+    let mut progress = Progress::new(row_count, arguments.transfer.quiet);
     let mut state = state(arguments, arguments.table.as_deref().unwrap_or("database"));
     for table in tables {
         let (name, creation) = (&table.name, &table.creation);

@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
-use super::super::bar::Bar;
+use crate::commands::live_line::{LiveLine, bar};
 
 pub struct Progress {
-    bar: Bar,
+    line: LiveLine,
     /// In bytes of files or in rows, whichever is known beforehand.
     total: u64,
     done: u64,
@@ -15,7 +15,8 @@ pub struct Progress {
 
 impl Progress {
     pub fn new(total: u64, is_quiet: bool) -> Progress {
-        Progress { bar: Bar::new(is_quiet), total, done: 0, items: 0, begin: Instant::now() }
+        let line = LiveLine::patient(is_quiet);
+        Progress { line, total, done: 0, items: 0, begin: Instant::now() }
     }
 
     /// A file of this size that an earlier run has finished.
@@ -36,12 +37,12 @@ impl Progress {
 
     fn show(&mut self, read: u64) {
         let (items, seconds) = (self.items, self.begin.elapsed().as_secs_f64().max(0.001));
-        self.bar.show(self.done + read, self.total, || {
-            format!("{items} items, {:.0} per second", items as f64 / seconds)
-        });
+        let bar = || bar((self.done + read).min(self.total), self.total);
+        self.line
+            .show(|| format!("{}  {items} items, {:.0} per second", bar(), items as f64 / seconds));
     }
 
     pub fn end(&self) {
-        self.bar.end();
+        self.line.end();
     }
 }

@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::{self, Receiver};
-use zenobe_api::{LineFault, read_line, read_plain_line, write_line};
+use zenobe_api::{LineError, read_line, read_plain_line, write_line};
 use zenobe_load::{Answer, Client, Target};
 use zenobe_transfer::anonymise::Rules;
 use zenobe_transfer::csv::{CsvOptions, CsvReader};
@@ -287,8 +287,8 @@ pub async fn send_model(
 ) -> Result<(), ImportError> {
     let line = |item: &Value| match read_line(format!("{{\"Item\":{item}}}").as_bytes()) {
         Ok(record) => Ok(record),
-        Err(LineFault::NotJson) => Err("it is not JSON".to_owned()),
-        Err(LineFault::Record(reason)) => Err(reason),
+        Err(LineError::NotJson) => Err("it is not JSON".to_owned()),
+        Err(LineError::Record(reason)) => Err(reason),
     };
     let records = table.items.iter().enumerate().map(|(number, item)| (number as u64, line(item)));
     let records: Vec<_> = records.collect();
@@ -364,9 +364,9 @@ fn read(
             let (record, ends) = match records.next() {
                 Ok(None) => (None, true),
                 Ok(Some(record)) => (Some(Ok(record)), false),
-                Err(Fault::Record(reason)) => (Some(Err(reason)), false),
-                Err(Fault::Rest(reason)) => (Some(Err(reason)), true),
-                Err(Fault::Io(reason)) => {
+                Err(RecordError::Record(reason)) => (Some(Err(reason)), false),
+                Err(RecordError::Rest(reason)) => (Some(Err(reason)), true),
+                Err(RecordError::Io(reason)) => {
                     let _ = sender.blocking_send(Err(reason));
                     return;
                 }
@@ -390,7 +390,7 @@ fn read(
     receiver
 }
 
-pub enum Fault {
+pub enum RecordError {
     /// One record can't be used.
     Record(String),
     /// Nothing from here on can be used.
@@ -419,7 +419,7 @@ impl Records {
         }
     }
 
-    fn next(&mut self) -> Result<Option<Record>, Fault> {
+    fn next(&mut self) -> Result<Option<Record>, RecordError> {
         let record = match self {
             Records::Json(lines) => match lines.next_line() {
                 Ok(None) => Ok(None),
@@ -431,22 +431,22 @@ impl Records {
             Records::DynamoDbLocal(items) => return items.next_record(),
         };
         record.map_err(|error| match error {
-            ReadError::Record(fault) => Fault::Record(fault.to_string()),
-            ReadError::File(fault) => Fault::Rest(format!("{fault}; the rest was not read")),
-            ReadError::Io(error) => Fault::Io(error.to_string()),
+            ReadError::Record(error) => RecordError::Record(error.to_string()),
+            ReadError::File(error) => RecordError::Rest(format!("{error}; the rest was not read")),
+            ReadError::Io(error) => RecordError::Io(error.to_string()),
         })
     }
 }
 
 /// A line of DynamoDB's JSON, or else of plain JSON.
-fn json_record(line: &[u8]) -> Result<Record, Fault> {
-    let fault = |fault| match fault {
-        LineFault::NotJson => Fault::Rest("it is not JSON; the rest was not read".to_owned()),
-        LineFault::Record(reason) => Fault::Record(reason),
+fn json_record(line: &[u8]) -> Result<Record, RecordError> {
+    let error = |error| match error {
+        LineError::NotJson => RecordError::Rest("it is not JSON; the rest was not read".to_owned()),
+        LineError::Record(reason) => RecordError::Record(reason),
     };
     match is_typed(line) {
-        true => read_line(line).map_err(fault),
-        false => read_plain_line(line).map(Record::Item).map_err(fault),
+        true => read_line(line).map_err(error),
+        false => read_plain_line(line).map(Record::Item).map_err(error),
     }
 }
 

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde_json::Value;
 use zenobe_transfer::objects::{
-    Bucket, Endpoint, Location, Object, ObjectError, ObjectStoreOptions,
+    Bucket, Object, ObjectError, ObjectLocation, ObjectStoreEndpoint, ObjectStoreOptions,
 };
 use zenobe_transfer::{Compression, Format, manifest};
 
@@ -58,16 +58,19 @@ pub struct Source {
 }
 
 impl Source {
-    pub async fn open(location: &Location, s3_endpoint: &Endpoint) -> Result<Source, ImportError> {
+    pub async fn open(
+        location: &ObjectLocation,
+        s3_endpoint: &ObjectStoreEndpoint,
+    ) -> Result<Source, ImportError> {
         let (name, bucket, mut objects) = match location {
-            Location::Objects { bucket, prefix } => {
+            ObjectLocation::Objects { bucket, prefix } => {
                 let options = ObjectStoreOptions::new(s3_endpoint.clone());
                 let name = format!("s3://{bucket}/{prefix}");
                 let bucket = Bucket::open(&options, bucket)?;
                 let objects = bucket.list(prefix, OBJECTS_MAX).await?;
                 (name, bucket, objects)
             }
-            Location::Path(path) => {
+            ObjectLocation::Path(path) => {
                 let name = path.display().to_string();
                 let missing = || ImportError::Missing(name.clone());
                 let absolute = std::path::absolute(path).map_err(|_| missing())?;
@@ -169,6 +172,7 @@ impl Source {
                 _ => (object.key.as_str(), Compression::None),
             };
             let format = match stem.rsplit_once('.').map(|(_, extension)| extension) {
+                Some("parquet") => return Err(ImportError::Parquet(object.key.clone())),
                 Some("json" | "jsonl" | "ndjson") => Some(FileFormat::Json),
                 Some("ion" | "10n") => Some(FileFormat::Ion),
                 Some("csv" | "tsv") => Some(FileFormat::Csv),

@@ -59,6 +59,14 @@ pub enum TestCommand {
         #[command(flatten)]
         connection: ConnectionArguments,
     },
+    /// Split the open shards of a table's stream: each closes, and two children take over
+    #[command(after_help = "Example:\n  zenobe test split Orders")]
+    Split {
+        /// The table's name
+        table: String,
+        #[command(flatten)]
+        connection: ConnectionArguments,
+    },
     /// Send recorded requests again, and compare how they are answered
     Replay(ReplayArguments),
 }
@@ -185,6 +193,10 @@ pub async fn run(command: TestCommand) -> Result<(), CommandError> {
             post(&connection, "rollover", &json!({"table": table})).await?;
             print_line(&format!("the stream of {table} has new shards"))
         }
+        TestCommand::Split { table, connection } => {
+            post(&connection, "split", &json!({"table": table})).await?;
+            print_line(&format!("the stream of {table} has twice as many open shards"))
+        }
         TestCommand::Replay(arguments) => replay::run(arguments).await,
     }
 }
@@ -252,7 +264,9 @@ async fn run_fault(command: FaultCommand) -> Result<(), CommandError> {
 }
 
 fn fault_line(fault: &Value) -> String {
-    let (id, rule) = (&fault["id"], text(&fault["rule"]));
+    let rule = text(&fault["rule"]);
+    let id =
+        fault["id"].as_u64().map_or_else(|| text(&fault["tag"]).to_owned(), |id| id.to_string());
     match (fault["fired"].as_u64(), fault["matched"].as_u64()) {
         (Some(fired), Some(matched)) => format!("{id}  {rule}  fired {fired} of {matched}"),
         _ => format!("{id}  {rule}"),

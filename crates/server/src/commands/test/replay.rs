@@ -23,8 +23,8 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 #[derive(Debug, Args)]
 #[command(
     after_help = "The server records with `zenobe serve --test-control --record FILE`. An answer differs if its status or the \
-type of its error does; then the command fails. Requests for the records of streams are left out: their iterators are worth \
-nothing elsewhere.\n\nExamples:\n  zenobe test replay requests.jsonl\n  \
+type of its error does; then the command fails. It leaves out requests for stream records, because their iterators mean nothing to another \
+server.\n\nExamples:\n  zenobe test replay requests.jsonl\n  \
 zenobe test replay requests.jsonl --speed max --endpoint http://127.0.0.1:8001"
 )]
 pub struct ReplayArguments {

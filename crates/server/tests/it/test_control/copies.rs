@@ -103,6 +103,23 @@ fn a_snapshot_brings_everything_back_and_connections_stay() {
     process.stop();
 }
 
+/// Ids of tables begin again in an empty database.
+#[test]
+fn hot_keys_of_a_database_go_with_it() {
+    let process = controlled(&[]);
+    let mut client = process.client();
+    create_table(&mut client, "events");
+    put(&mut client, "events", "a", 1);
+    control(&process, "POST", "reset", &json!({}));
+    create_table(&mut client, "others");
+    put(&mut client, "others", "b", 1);
+    let (status, report) = admin(&process, "GET", "/_zenobe/hot-keys/others", &Value::Null);
+    assert_eq!(status, 200, "{report}");
+    let report = report.to_string();
+    assert!(report.contains(r#"{"S":"b"}"#) && !report.contains(r#"{"S":"a"}"#), "{report}");
+    process.stop();
+}
+
 /// Requests run all the time while the database is replaced under them. Each finds one or the other.
 #[test]
 fn no_request_fails_while_the_database_is_replaced() {
@@ -148,6 +165,44 @@ fn triggers_run_where_the_database_was_copied_and_again_after_a_restore() {
     assert_eq!(keys, [json!({"S": "restored"})]);
 }
 
+/// Forks have files of their own, which nothing else sees and which end with them.
+#[test]
+fn a_data_directory_is_forked() {
+    let directory = TemporaryDirectory::new("fork-directory");
+    let data = directory.path().to_str().unwrap();
+    let start = || serve(&["--data", data, "--durability", "os", "--test-control"]);
+    let process = start();
+    let mut client = process.client();
+    create_table(&mut client, "events");
+    for number in 0..50 {
+        put(&mut client, "events", &format!("before-{number}"), 1);
+    }
+    let first = fork(&process, &json!({}));
+    let mut one = client_of(&first);
+    put(&mut client, "events", "after", 1);
+    put(&mut one, "events", "one", 1);
+    put(&mut one, "events", "two", 1);
+    // A fork of a fork outlives it.
+    let reply = one.send("POST", "/_zenobe/test/forks", &[], b"").unwrap();
+    let mut two = client_of(&reply.body);
+    control(&process, "DELETE", &format!("forks/{}", first["id"]), &Value::Null);
+    let copies = || std::fs::read_dir(directory.path().join("CHECKPOINTS")).unwrap().count();
+    wait_until(|| copies() == 1);
+    put(&mut two, "events", "three", 1);
+    assert_eq!((items(&mut two, "events"), items(&mut client, "events")), (53, 51));
+    two.expect("DeleteTable", &json!({"TableName": "events"}));
+    assert_eq!(items(&mut client, "events"), 51);
+    // A killed server leaves its forks behind, and the next one removes them.
+    process.kill();
+    assert_eq!(copies(), 1);
+    let process = start();
+    assert!(!directory.path().join("CHECKPOINTS").exists());
+    assert_eq!(items(&mut process.client(), "events"), 51);
+    fork(&process, &json!({}));
+    process.stop();
+    assert_eq!(copies(), 0, "forks end with the server");
+}
+
 #[test]
 fn one_table_is_emptied_and_keeps_its_settings() {
     let directory = TemporaryDirectory::new("reset-table");
@@ -169,13 +224,11 @@ fn one_table_is_emptied_and_keeps_its_settings() {
     put(&mut client, "events", "c", 1);
     assert_eq!(items(&mut client, "events"), 1);
 
-    for (method, path, body) in [
-        ("POST", "snapshots", json!({"name": "x"})),
-        ("POST", "forks", json!({})),
-        ("POST", "reset", json!({})),
-    ] {
+    for (method, path, body) in
+        [("POST", "snapshots", json!({"name": "x"})), ("POST", "reset", json!({}))]
+    {
         let why = refused(&process, method, path, &body, 409);
-        assert_eq!(why, "only a database in memory (--memory) can be copied at once");
+        assert_eq!(why, "only a database in memory (--memory) can return to an earlier state");
     }
     let recovery = json!({"PointInTimeRecoveryEnabled": true});
     client.expect(

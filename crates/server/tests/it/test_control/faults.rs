@@ -45,7 +45,7 @@ fn each_kind_of_fault_is_dynamodbs_own() {
         };
     let throttle = "kind=throttle";
     let on_demand = "ThrottlingException";
-    check(
+    let thrown = check(
         throttle,
         "PutItem",
         put_request("events", "a"),
@@ -53,8 +53,15 @@ fn each_kind_of_fault_is_dynamodbs_own() {
         on_demand,
         "exceeds the current capacity of your table",
     );
+    // As a request that really meets a limit.
+    let reason = |name: &str, table: &str| {
+        let resource = format!("arn:aws:dynamodb:us-east-1:000000000000:table/{table}");
+        json!([{ "reason": name, "resource": resource }])
+    };
+    let expected = reason("TableWriteKeyRangeThroughputExceeded", "events");
+    assert_eq!(thrown["throttlingReasons"], expected);
     let provisioned = "ProvisionedThroughputExceededException";
-    check(
+    let thrown = check(
         throttle,
         "PutItem",
         put_request("provisioned", "a"),
@@ -62,6 +69,8 @@ fn each_kind_of_fault_is_dynamodbs_own() {
         provisioned,
         "configured provisioned throughput for the table",
     );
+    let expected = reason("TableWriteProvisionedThroughputExceeded", "provisioned");
+    assert_eq!(thrown["ThrottlingReasons"], expected);
     check(throttle, "ListTables", json!({}), 400, on_demand, "Rate exceeded");
     check(
         "kind=error",

@@ -4,6 +4,7 @@ mod copies;
 mod faults;
 mod lateness;
 mod recording;
+mod tags;
 
 use serde_json::{Value, json};
 use zenobe_testing::{Client, ServerProcess};

@@ -1,0 +1,396 @@
+//! The live side of a table's or a global index's capacity: its buckets, its partitions, and what
+//! was consumed.
+//!
+//! Every request passes here, so nothing takes a lock or hashes a name: a request adds to a few
+//! atomics of its table and of its partition.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use zenobe_store::Key;
+
+use super::bucket::{Bucket, Rate};
+use super::cause::{Access, Resource, ThrottleCause, ThrottleReason};
+use super::map_row::{MapRow, Peaks};
+use super::partition_map::{PARTITION_READ_UNITS, PARTITION_WRITE_UNITS};
+use super::plan::Plan;
+
+/// The capacity of a table or a global index as it is used.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    pub resource: Arc<Resource>,
+    flows: [Flow; 2],
+    partitions: ArcSwap<Vec<Arc<Partition>>>,
+    /// What partitions consumed that have been divided since, in half units.
+    retired_halves: [AtomicU64; 2],
+    state: Mutex<State>,
+}
+
+/// Reads or writes of the whole table or index.
+#[derive(Debug)]
+struct Flow {
+    bucket: Bucket,
+    /// Which limit the bucket stands for, as a number.
+    limit: AtomicU8,
+    throttled: [AtomicU64; ThrottleCause::ALL.len()],
+}
+
+/// A partition as it is used.
+#[derive(Debug)]
+pub(crate) struct Partition {
+    pub id: u32,
+    /// Its first key, after the prefix.
+    pub first: Key,
+    flows: [PartitionFlow; 2],
+    requests: AtomicU64,
+    samples: Mutex<Vec<Key>>,
+    /// Since when it is hot; 0 if it is not.
+    pub hot_since_ms: AtomicU64,
+}
+
+#[derive(Debug)]
+struct PartitionFlow {
+    bucket: Bucket,
+    consumed_halves: AtomicU64,
+    throttled: AtomicU64,
+    /// What was consumed and throttled at the last look.
+    seen: [AtomicU64; 2],
+}
+
+/// What only background work and changes of the definition use.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub plan: Plan,
+    pub row: MapRow,
+    /// The row in the store, if there is one.
+    pub stored: Option<MapRow>,
+    /// The highest traffic since the peaks were last settled, in units per second.
+    pub window_peaks: Peaks,
+    pub window_since_ms: u64,
+    pub looked_at_ms: u64,
+}
+
+impl State {
+    /// The row to store, unless the store or the definition alone says the same.
+    pub fn to_store(&self) -> Option<MapRow> {
+        let known = self.stored.clone().unwrap_or_else(|| self.plan.initial_row());
+        (known != self.row).then(|| self.row.clone())
+    }
+}
+
+/// One in so many requests leaves its key for the background to see.
+const SAMPLED_ONE_IN: u64 = 16;
+const SAMPLES_MAX: usize = 128;
+/// A partition serves what it serves in each second, and saves nothing.
+const PARTITION_BURST_S: u64 = 1;
+
+impl Meter {
+    /// `since_ns` is when it began to save capacity.
+    pub fn new(resource: Resource, plan: Plan, row: Option<MapRow>, since_ns: u64) -> Meter {
+        let stored = row;
+        let row = stored.clone().unwrap_or_else(|| plan.initial_row());
+        let flow = |access| Flow {
+            bucket: Bucket::new(since_ns, plan.rate(access, row.peaks).0, plan.nodes),
+            limit: AtomicU8::new(0),
+            throttled: Default::default(),
+        };
+        let flows = Access::ALL.map(flow);
+        let since_ms = since_ns / 1_000_000;
+        let state = State {
+            plan,
+            row,
+            stored,
+            window_peaks: Peaks::default(),
+            window_since_ms: since_ms,
+            looked_at_ms: since_ms,
+        };
+        let meter = Meter {
+            resource: Arc::new(resource),
+            flows,
+            partitions: ArcSwap::default(),
+            retired_halves: Default::default(),
+            state: Mutex::new(state),
+        };
+        meter.change(since_ns, |_| {});
+        meter
+    }
+
+    /// Follows a change of the definition, of the map or of the number of nodes.
+    pub fn change(&self, now_ns: u64, change: impl FnOnce(&mut State)) {
+        let mut state = self.state.lock();
+        change(&mut state);
+        self.apply(&mut state, now_ns);
+    }
+
+    pub fn with_state<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
+        look(&mut self.state.lock())
+    }
+
+    /// Makes buckets and partitions agree with the state.
+    fn apply(&self, state: &mut State, now_ns: u64) {
+        let State { plan, row, .. } = state;
+        row.map.grow_to(plan.partitions(row.peaks));
+        for (access, flow) in Access::ALL.into_iter().zip(&self.flows) {
+            let (rate, limit) = plan.rate(access, row.peaks);
+            flow.bucket.set_rate(rate, plan.nodes);
+            flow.limit.store(limit as u8, Ordering::Relaxed);
+        }
+        let current = self.partitions.load();
+        let ends = |partitions: &[Key], position: usize| partitions.get(position + 1).cloned();
+        let old_firsts: Vec<Key> = current.iter().map(|it| it.first.clone()).collect();
+        let new = row.map.partitions();
+        let new_firsts: Vec<Key> = new.iter().map(|it| it.first.clone()).collect();
+        let mut kept = vec![false; current.len()];
+        let mut partitions = Vec::with_capacity(new.len());
+        for (position, start) in new.iter().enumerate() {
+            let same = current.iter().position(|it| it.id == start.id && it.first == start.first);
+            let same = same.filter(|old| ends(&old_firsts, *old) == ends(&new_firsts, position));
+            partitions.push(match same {
+                Some(old) => {
+                    kept[old] = true;
+                    Arc::clone(&current[old])
+                }
+                None => Arc::new(Partition::new(start.id, start.first.clone(), now_ns, plan.nodes)),
+            });
+        }
+        for (partition, _) in current.iter().zip(&kept).filter(|(_, kept)| !**kept) {
+            for access in Access::ALL {
+                let halves = partition.consumed_halves(access);
+                self.retired_halves[access as usize].fetch_add(halves, Ordering::Relaxed);
+            }
+        }
+        partitions.iter().for_each(|partition| partition.set_nodes(plan.nodes));
+        drop(current);
+        self.partitions.store(Arc::new(partitions));
+    }
+
+    pub fn partitions(&self) -> Arc<Vec<Arc<Partition>>> {
+        self.partitions.load_full()
+    }
+
+    /// The partition of a key, given without its prefix.
+    fn partition(&self, suffix: &[u8]) -> Arc<Partition> {
+        let partitions = self.partitions.load();
+        Arc::clone(&partitions[position(&partitions, suffix)])
+    }
+
+    /// Takes half units for a request that needs at least so many. If a limit is met, the request
+    /// takes nothing and is counted as throttled.
+    pub fn take(
+        &self,
+        access: Access,
+        suffix: &[u8],
+        halves: u64,
+        now_ns: u64,
+    ) -> (Arc<Partition>, Result<(), Met>) {
+        let partition = self.partition(suffix);
+        partition.sample(suffix);
+        let (flow, own) = (&self.flows[access as usize], &partition.flows[access as usize]);
+        let by_table = flow.bucket.take(now_ns, halves);
+        let by_partition = own.bucket.take(now_ns, halves);
+        if by_table && by_partition {
+            return (partition, Ok(()));
+        }
+        if by_table {
+            flow.bucket.refund(halves);
+        }
+        if by_partition {
+            own.bucket.refund(halves);
+        }
+        let met = Met { limit: (!by_table).then(|| flow.limit()), key_range: !by_partition };
+        self.count_throttled(access, &partition, met);
+        (partition, Err(met))
+    }
+
+    /// Which limit a request would meet now, without taking anything.
+    pub fn check(
+        &self,
+        access: Access,
+        suffix: &[u8],
+        now_ns: u64,
+    ) -> Result<(), (Arc<Partition>, Met)> {
+        let partition = self.partition(suffix);
+        let (flow, own) = (&self.flows[access as usize], &partition.flows[access as usize]);
+        let met = Met {
+            limit: (!flow.bucket.has_any(now_ns)).then(|| flow.limit()),
+            key_range: !own.bucket.has_any(now_ns),
+        };
+        if met.limit.is_none() && !met.key_range {
+            return Ok(());
+        }
+        self.count_throttled(access, &partition, met);
+        Err((partition, met))
+    }
+
+    /// Takes more half units for a request that was admitted with fewer.
+    pub fn charge(&self, access: Access, partition: &Partition, halves: u64, now_ns: u64) {
+        self.charge_table(access, halves, now_ns);
+        partition.charge(access, halves, now_ns);
+    }
+
+    /// Takes half units of the whole table or index; its partitions are charged by themselves.
+    pub fn charge_table(&self, access: Access, halves: u64, now_ns: u64) {
+        self.flows[access as usize].bucket.charge(now_ns, halves);
+    }
+
+    pub fn refund(&self, access: Access, partition: &Partition, halves: u64) {
+        self.flows[access as usize].bucket.refund(halves);
+        partition.flows[access as usize].bucket.refund(halves);
+    }
+
+    /// The reasons for having met a limit, each once.
+    pub fn reasons(&self, access: Access, met: Met) -> Vec<ThrottleReason> {
+        let reason = |cause| ThrottleReason { resource: Arc::clone(&self.resource), access, cause };
+        met.causes().map(reason).collect()
+    }
+
+    pub fn consumed_halves(&self, access: Access) -> u64 {
+        let partitions = self.partitions.load();
+        let live: u64 = partitions.iter().map(|partition| partition.consumed_halves(access)).sum();
+        live + self.retired_halves[access as usize].load(Ordering::Relaxed)
+    }
+
+    pub fn throttled(&self, access: Access, cause: ThrottleCause) -> u64 {
+        self.flows[access as usize].throttled[cause as usize].load(Ordering::Relaxed)
+    }
+
+    /// What the bucket of the whole table or index has left, in units.
+    pub fn units_left(&self, access: Access, now_ns: u64) -> i64 {
+        self.flows[access as usize].bucket.units_left(now_ns)
+    }
+
+    pub fn set_clock_back(&self, by_ns: u64) {
+        self.flows.iter().for_each(|flow| flow.bucket.set_back(by_ns));
+        for partition in self.partitions.load().iter() {
+            partition.flows.iter().for_each(|flow| flow.bucket.set_back(by_ns));
+        }
+    }
+
+    fn count_throttled(&self, access: Access, partition: &Partition, met: Met) {
+        for cause in met.causes() {
+            let counter = &self.flows[access as usize].throttled[cause as usize];
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+        partition.flows[access as usize].throttled.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Flow {
+    fn limit(&self) -> ThrottleCause {
+        ThrottleCause::from_number(self.limit.load(Ordering::Relaxed))
+    }
+}
+
+/// The limits that a request met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Met {
+    /// That of the whole table or index.
+    limit: Option<ThrottleCause>,
+    /// That of the partition.
+    key_range: bool,
+}
+
+impl Met {
+    fn causes(self) -> impl Iterator<Item = ThrottleCause> {
+        let key_range = self.key_range && self.limit != Some(ThrottleCause::KeyRange);
+        self.limit.into_iter().chain(key_range.then_some(ThrottleCause::KeyRange))
+    }
+}
+
+impl Partition {
+    fn new(id: u32, first: Key, now_ns: u64, nodes: u64) -> Partition {
+        let flow = |access| PartitionFlow {
+            bucket: Bucket::new(now_ns, partition_rate(access), nodes),
+            consumed_halves: AtomicU64::new(0),
+            throttled: AtomicU64::new(0),
+            seen: Default::default(),
+        };
+        Partition {
+            id,
+            first,
+            flows: Access::ALL.map(flow),
+            requests: AtomicU64::new(0),
+            samples: Mutex::default(),
+            hot_since_ms: AtomicU64::new(0),
+        }
+    }
+
+    /// Partitions of equal width, for tests.
+    #[cfg(test)]
+    pub fn evenly(count: u64) -> Arc<Vec<Arc<Partition>>> {
+        let map = super::partition_map::PartitionMap::even(count);
+        let starts = map.partitions().iter();
+        let new = |id, first| Arc::new(Partition::new(id, first, 0, 1));
+        Arc::new(starts.map(|start| new(start.id, start.first.clone())).collect())
+    }
+
+    fn set_nodes(&self, nodes: u64) {
+        for (access, flow) in Access::ALL.into_iter().zip(&self.flows) {
+            flow.bucket.set_rate(partition_rate(access), nodes);
+        }
+    }
+
+    /// Takes half units for a request that was admitted.
+    pub fn charge(&self, access: Access, halves: u64, now_ns: u64) {
+        self.flows[access as usize].bucket.charge(now_ns, halves);
+    }
+
+    pub fn count(&self, access: Access, halves: u64) {
+        self.flows[access as usize].consumed_halves.fetch_add(halves, Ordering::Relaxed);
+    }
+
+    pub fn consumed_halves(&self, access: Access) -> u64 {
+        self.flows[access as usize].consumed_halves.load(Ordering::Relaxed)
+    }
+
+    pub fn throttled(&self, access: Access) -> u64 {
+        self.flows[access as usize].throttled.load(Ordering::Relaxed)
+    }
+
+    /// What was consumed, in half units, and throttled since the last call.
+    pub fn since_last_look(&self, access: Access) -> (u64, u64) {
+        let flow = &self.flows[access as usize];
+        let now = [self.consumed_halves(access), self.throttled(access)];
+        let [consumed, throttled] = [0, 1].map(|which| {
+            now[which].saturating_sub(flow.seen[which].swap(now[which], Ordering::Relaxed))
+        });
+        (consumed, throttled)
+    }
+
+    /// The keys of some of the last requests.
+    pub fn samples(&self) -> Vec<Key> {
+        self.samples.lock().clone()
+    }
+
+    fn sample(&self, suffix: &[u8]) {
+        let request = self.requests.fetch_add(1, Ordering::Relaxed);
+        if !request.is_multiple_of(SAMPLED_ONE_IN) {
+            return;
+        }
+        // Whoever comes at the same time is as good a sample.
+        if let Some(mut samples) = self.samples.try_lock() {
+            let number = (request / SAMPLED_ONE_IN) as usize % SAMPLES_MAX;
+            let key = Key::copy_from_slice(suffix);
+            match samples.get_mut(number) {
+                Some(sample) => *sample = key,
+                None => samples.push(key),
+            }
+        }
+    }
+}
+
+/// Where a key, given without its prefix, belongs.
+pub(crate) fn position(partitions: &[Arc<Partition>], suffix: &[u8]) -> usize {
+    // The first partition begins with the empty key.
+    partitions.partition_point(|partition| partition.first[..] <= *suffix).saturating_sub(1)
+}
+
+fn partition_rate(access: Access) -> Rate {
+    let units_per_second = match access {
+        Access::Read => PARTITION_READ_UNITS,
+        Access::Write => PARTITION_WRITE_UNITS,
+    };
+    Rate { units_per_second, burst_s: PARTITION_BURST_S }
+}

@@ -1,0 +1,90 @@
+//! What happens to requests that DynamoDB would throttle: by the engine's options, or by a tag of
+//! their table.
+
+use std::str::FromStr;
+
+use crate::Engine;
+use crate::catalog::Table;
+use crate::command::TableName;
+use crate::error::Result;
+use crate::schema::TableDefinition;
+
+/// What to do with requests that DynamoDB would throttle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ThroughputMode {
+    /// Nothing is counted.
+    Off,
+    /// They are counted.
+    #[default]
+    Observe,
+    /// They are refused.
+    Enforce,
+}
+
+impl ThroughputMode {
+    pub const ALL: [ThroughputMode; 3] =
+        [ThroughputMode::Off, ThroughputMode::Observe, ThroughputMode::Enforce];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            ThroughputMode::Off => "off",
+            ThroughputMode::Observe => "observe",
+            ThroughputMode::Enforce => "enforce",
+        }
+    }
+
+    /// The mode that a table's tags ask for. A value that is no mode asks for none.
+    pub fn of(definition: &TableDefinition) -> Option<ThroughputMode> {
+        definition.tags.get(MODE_TAG)?.parse().ok()
+    }
+}
+
+/// The tag that sets a table's own mode.
+pub const MODE_TAG: &str = "zenobe:throughput";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a throughput mode is one of off, observe and enforce")]
+pub struct UnknownMode;
+
+impl FromStr for ThroughputMode {
+    type Err = UnknownMode;
+
+    fn from_str(text: &str) -> Result<ThroughputMode, UnknownMode> {
+        ThroughputMode::ALL.into_iter().find(|mode| mode.name() == text).ok_or(UnknownMode)
+    }
+}
+
+impl Engine {
+    /// What this engine does with the requests of a table that DynamoDB would throttle. A table that
+    /// reports its hottest keys is metered at least.
+    pub fn throughput_mode(&self, table: &Table) -> ThroughputMode {
+        match table.throughput_mode().unwrap_or(self.meters.mode) {
+            ThroughputMode::Off if table.has_insights() => ThroughputMode::Observe,
+            mode => mode,
+        }
+    }
+
+    /// The mode that a table has of its own, and the one that it follows.
+    pub async fn throughput_modes(
+        &self,
+        name: &TableName,
+    ) -> Result<(Option<ThroughputMode>, ThroughputMode)> {
+        let table = self.current_table(name).await?;
+        Ok((table.throughput_mode(), self.throughput_mode(&table)))
+    }
+
+    /// Gives a table a mode of its own, on every node and after restarts, or takes it away.
+    pub async fn set_throughput_mode(
+        &self,
+        name: &TableName,
+        mode: Option<ThroughputMode>,
+    ) -> Result<()> {
+        match mode {
+            Some(mode) => {
+                let tag = (MODE_TAG.to_owned(), mode.name().to_owned());
+                self.tag_resource(name, [tag].into()).await
+            }
+            None => self.untag_resource(name, &[MODE_TAG.to_owned()]).await,
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What a request holds between being admitted and having consumed something.
+
+use std::sync::Arc;
+
+use zenobe_store::Key;
+
+use super::cause::{Access, ThrottleReason};
+use super::facts::{self, KeyScope, Part};
+use super::meter::{Meter, Partition};
+
+/// The right to go on. A ticket that is dropped unsettled gives back what it took.
+#[must_use = "what the request consumed has to be settled"]
+pub(crate) struct Ticket<'t>(Option<Held<'t>>);
+
+pub(super) struct Held<'t> {
+    pub meter: &'t Meter,
+    pub partition: Arc<Partition>,
+    pub access: Access,
+    /// What was taken from the buckets; zero if a limit was met that nobody enforces.
+    pub taken_halves: u64,
+    pub now_ns: u64,
+    /// The key after its prefix, if somebody gathers facts.
+    pub key: Option<Key>,
+    pub scope: KeyScope,
+    /// The limits that were met.
+    pub reasons: Vec<ThrottleReason>,
+}
+
+impl<'t> Ticket<'t> {
+    /// The ticket of a request that nobody meters.
+    pub fn free() -> Ticket<'t> {
+        Ticket(None)
+    }
+
+    pub(super) fn new(held: Held<'t>) -> Ticket<'t> {
+        Ticket(Some(held))
+    }
+
+    /// Whether the request is metered.
+    pub fn is_metered(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// The request consumed so many half units in all.
+    pub fn settle(mut self, halves: u64) {
+        let Some(held) = self.0.take() else { return };
+        held.partition.count(held.access, halves);
+        // A request that met a limit has no share in the buckets: on DynamoDB it would not have run.
+        if held.taken_halves > 0 && halves > held.taken_halves {
+            let rest = halves - held.taken_halves;
+            held.meter.charge(held.access, &held.partition, rest, held.now_ns);
+        }
+        held.note(halves);
+    }
+
+    /// The request consumed so many half units in all, of each partition its share.
+    pub fn settle_shares<'p>(
+        mut self,
+        halves: u64,
+        shares: impl Iterator<Item = (&'p Arc<Partition>, u64)>,
+    ) {
+        let Some(held) = self.0.take() else { return };
+        let is_charged = held.taken_halves > 0;
+        if is_charged {
+            // It begins anew: the partition where it began need not be the one that served most.
+            held.meter.refund(held.access, &held.partition, held.taken_halves);
+            held.meter.charge_table(held.access, halves, held.now_ns);
+        }
+        for (partition, halves) in shares.filter(|(_, halves)| *halves > 0) {
+            partition.count(held.access, halves);
+            if is_charged {
+                partition.charge(held.access, halves, held.now_ns);
+            }
+        }
+        held.note(halves);
+    }
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        let Some(held) = self.0.take() else { return };
+        if held.taken_halves > 0 {
+            held.meter.refund(held.access, &held.partition, held.taken_halves);
+        }
+    }
+}
+
+impl Held<'_> {
+    /// Adds this part to the facts of the request.
+    pub fn note(self, halves: u64) {
+        let Held { meter, partition, access, key: Some(key), scope, reasons, .. } = self else {
+            return;
+        };
+        let is_throttled = !reasons.is_empty();
+        let part = || Part {
+            resource: Arc::clone(&meter.resource),
+            access,
+            halves,
+            key,
+            scope,
+            partition: partition.id,
+            is_throttled,
+        };
+        facts::note(part, &reasons);
+    }
+}

@@ -1,0 +1,125 @@
+//! How partitions come about, and that they last.
+
+use zenobe_engine::ThroughputMode::{Enforce, Observe};
+use zenobe_engine::lease::NodeStatus;
+use zenobe_store::Store;
+
+use super::*;
+
+const ROUND_MS: u64 = 10_000;
+
+/// data-modelling.md §4: dilution. What was once 10,000 writes stays divided.
+#[tokio::test]
+async fn partitions_never_merge() {
+    let harness = harness(Enforce).await;
+    harness.create(create_provisioned(1, 10_000)).await;
+    let count = harness.partitions().await.partitions.len();
+    assert_eq!(count, 11, "10 for the writes, and the read");
+    harness.engine.run_pending_work().await.unwrap();
+    harness.update(|request| request.throughput = units(1, 1_000)).await.unwrap();
+    assert_eq!(harness.partitions().await.partitions.len(), count);
+    // One of them may take all that is left.
+    harness.clock.advance_ms(1_000);
+    assert_eq!(passing(1_000, |_| harness.put_id("one")).await.0, 1_000);
+    harness.engine.run_pending_work().await.unwrap();
+    let restarted = harness.another().await;
+    assert_eq!(restarted.partitions().await.partitions.len(), count);
+}
+
+#[tokio::test]
+async fn on_demand_tables_have_as_many_partitions_as_they_are_warm() {
+    let harness = harness(Observe).await;
+    harness.create(create("t")).await;
+    assert_eq!(harness.partitions().await.partitions.len(), 4);
+    harness.update(|request| request.throughput.warm_write_units = Some(20_000)).await.unwrap();
+    assert_eq!(harness.partitions().await.partitions.len(), 20);
+    assert_eq!(harness.partitions().await.write.units_per_second, 20_000);
+}
+
+/// A key that is hot for minutes gets a partition of its own, here and after a restart.
+#[tokio::test]
+async fn a_hot_key_is_isolated() {
+    let harness = harness(Observe).await;
+    harness.create(create("t")).await;
+    let mut heavy = item("hot", &[]);
+    heavy.insert("data".into(), long(400_000));
+    let hot = async || {
+        // Writes of 391 units, 547 units per second, all at the same moment.
+        for _ in 0..14 {
+            harness.put(heavy.clone()).await.unwrap();
+        }
+        harness.clock.advance_ms(ROUND_MS);
+        harness.engine.run_pending_work().await.unwrap();
+    };
+    let before = harness.partitions().await.partitions;
+    for _ in 0..31 {
+        hot().await;
+    }
+    let after = harness.partitions().await.partitions;
+    assert_eq!(after.len(), before.len() + 2, "before it, itself and after it");
+    // An item is never divided.
+    for _ in 0..32 {
+        hot().await;
+    }
+    assert_eq!(harness.partitions().await.partitions.len(), after.len());
+    let firsts = |partitions: &[zenobe_engine::throughput::report::PartitionStatus]| {
+        partitions.iter().map(|it| (it.id, it.first_hash)).collect::<Vec<_>>()
+    };
+    let restarted = harness.another().await;
+    assert_eq!(firsts(&restarted.partitions().await.partitions), firsts(&after));
+    // A Scan is charged for each of them.
+    let page = PageRequest::default();
+    let scan = Scan { table: name("t"), index: None, segment: None, page };
+    let outcome = restarted.engine.scan(&scan).await.unwrap();
+    assert_eq!(outcome.consumed.table_halves, 98 + 5);
+}
+
+#[tokio::test]
+async fn deleting_a_table_deletes_its_map() {
+    let harness = harness(Enforce).await;
+    harness.create(create_provisioned(1, 1_000)).await;
+    harness.put_id("a").await.unwrap();
+    harness.update(|request| request.throughput = units(1, 3_000)).await.unwrap();
+    harness.clock.advance_ms(ROUND_MS);
+    harness.put_id("a").await.unwrap();
+    harness.engine.run_pending_work().await.unwrap();
+    let maps = async || {
+        let keys = harness.keys().await;
+        keys.iter().filter(|key| key[0] == b'p' && key.len() == 13).count()
+    };
+    assert_eq!(maps().await, 1);
+    harness.engine.delete_table(&name("t")).await.unwrap();
+    assert_eq!(maps().await, 0);
+}
+
+/// Two nodes have one map, and half of the capacity each.
+#[tokio::test(start_paused = true)]
+async fn nodes_share_map_and_capacity() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::shared());
+    let options = || EngineOptions { throughput: Enforce, ..EngineOptions::default() };
+    let one = Harness::with_options(Arc::clone(&store), options()).await;
+    let seeded = EngineOptions { clock: one.clock.clone(), random_seed: Some(2), ..options() };
+    let engine = zenobe_engine::Engine::open(store.clone(), seeded).await.unwrap();
+    let other = Harness { store, clock: one.clock.clone(), engine };
+    one.create(create_provisioned(1, 100)).await;
+    let work = async || {
+        for node in [&one, &other, &one, &other] {
+            node.engine.run_pending_work().await.unwrap();
+        }
+    };
+    work().await;
+    let alive = one.engine.nodes().await.unwrap();
+    assert_eq!(alive.iter().filter(|node: &&NodeStatus| node.is_alive).count(), 2);
+    assert_eq!(passing(200, |_| one.put_id("a")).await.0, 50);
+    assert_eq!(passing(200, |_| other.put_id("a")).await.0, 50);
+    one.update(|request| request.throughput = units(1, 4_000)).await.unwrap();
+    one.clock.advance_ms(ROUND_MS);
+    one.put_id("a").await.unwrap();
+    other.put_id("a").await.unwrap();
+    work().await;
+    let ids =
+        |report: PartitionReport| report.partitions.iter().map(|it| it.id).collect::<Vec<_>>();
+    let (of_one, of_other) = (ids(one.partitions().await), ids(other.partitions().await));
+    assert_eq!(of_one.len(), 5);
+    assert_eq!(of_one, of_other);
+}

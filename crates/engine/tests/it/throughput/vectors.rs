@@ -1,0 +1,77 @@
+//! The arithmetic of data-modelling.md §4, as requests consume it. Partitions, bursts, hot keys and
+//! dilution have their own tests beside this one.
+
+use zenobe_engine::ThroughputMode::{Enforce, Observe};
+use zenobe_expression::{Binder, ExpressionKind};
+
+use super::*;
+
+const KIB: usize = 1_024;
+
+/// An item of so many bytes, with names.
+fn sized(id: char, size_bytes: usize) -> Attributes {
+    let mut sized = item(&id.to_string(), &[]);
+    let names = "id".len() + 1 + "data".len();
+    sized.insert("data".into(), long(size_bytes - names));
+    sized
+}
+
+#[tokio::test]
+async fn reads_cost_a_unit_per_4_kib_and_writes_one_per_kib() {
+    let harness = harness(Observe).await;
+    harness.create(create("t")).await;
+    let sizes = [
+        (8, 1, 1),
+        (KIB, 1, 1),
+        (KIB + 1, 1, 2),
+        (4 * KIB, 1, 4),
+        (4 * KIB + 1, 2, 5),
+        (400 * KIB, 100, 400),
+    ];
+    for (id, (size_bytes, read, write)) in ('a'..).zip(sizes) {
+        let before = harness.consumed(None);
+        harness.put(sized(id, size_bytes)).await.unwrap();
+        harness.get_id(&id.to_string(), true).await.unwrap();
+        let after = harness.consumed(None);
+        let consumed = (after.0 - before.0, after.1 - before.1);
+        assert_eq!(consumed, (f64::from(read), f64::from(write)), "{size_bytes} bytes");
+        harness.get_id(&id.to_string(), false).await.unwrap();
+        let eventual = harness.consumed(None).0 - after.0;
+        assert_eq!(eventual, f64::from(read) / 2.0, "half of it, of {size_bytes} bytes");
+    }
+}
+
+#[tokio::test]
+async fn a_full_page_costs_256_units_whatever_the_filter_keeps() {
+    let harness = harness(Observe).await;
+    // One partition: those of on-demand tables are rounded up one by one.
+    harness.create(create_provisioned(10, 10)).await;
+    for number in 0..300 {
+        let mut item = item(&format!("{number:03}"), &[]);
+        item.insert("data".into(), long(4 * KIB - "id".len() - 3 - "data".len()));
+        harness.put(item).await.unwrap();
+    }
+    let mut binder = Binder::new(None, None);
+    let nothing = binder.condition(ExpressionKind::Filter, "attribute_exists(absent)").unwrap();
+    for (filter, count) in [(None, 256), (Some(nothing), 0)] {
+        for (consistent, halves) in [(true, 512), (false, 256)] {
+            let page = PageRequest { consistent, filter: filter.clone(), ..PageRequest::default() };
+            let scan = Scan { table: name("t"), index: None, segment: None, page };
+            let outcome = harness.engine.scan(&scan).await.unwrap();
+            assert_eq!((outcome.count, outcome.scanned_count), (count, 256));
+            assert_eq!(outcome.consumed.table_halves, halves);
+        }
+    }
+    assert_eq!(harness.consumed(None).0, 2.0 * (256.0 + 128.0));
+}
+
+/// One key has one partition, however much its table may use.
+#[tokio::test]
+async fn one_key_serves_3000_strong_reads_of_4_kib() {
+    let harness = harness(Enforce).await;
+    harness.create(create_provisioned(12_000, 100)).await;
+    harness.put(sized('a', 4 * KIB)).await.unwrap();
+    let (passed, reasons) = passing(4_000, |_| harness.get_id("a", true)).await;
+    assert_eq!(passed, 3_000);
+    assert_eq!(reasons, ["TableReadKeyRangeThroughputExceeded"]);
+}

@@ -1,0 +1,277 @@
+//! DynamoDB's metrics: what a minute of traffic, the tables' definitions and the engine's counters mean
+//! in CloudWatch's names and dimensions.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
+
+use zenobe_engine::Engine;
+use zenobe_engine::error::Result;
+use zenobe_engine::schema::{BillingMode, Namespace, TableDefinition, Throughput};
+use zenobe_engine::throughput::cause::{Access, ThrottleCause};
+use zenobe_engine::throughput::report::units;
+
+use super::distribution::Distribution;
+use super::metric::{Metric, Unit};
+use super::statistics::Statistics;
+use super::storage::Point;
+use crate::traffic::{Latency, TrafficCounts, TrafficRow, bucket_limit_us};
+
+/// The quota of an account for all its tables together, as DescribeLimits says it.
+const ACCOUNT_CAPACITY_UNITS_MAX: f64 = 80_000.0;
+
+/// The points of one minute, by namespace. Points of one metric are added up.
+#[derive(Default)]
+pub struct Points(BTreeMap<Arc<Namespace>, BTreeMap<(Metric, Unit), Statistics>>);
+
+impl Points {
+    fn add(
+        &mut self,
+        namespace: &Arc<Namespace>,
+        name: &str,
+        dimensions: &[(&str, &str)],
+        unit: Unit,
+        statistics: Statistics,
+    ) {
+        let points = self.0.entry(Arc::clone(namespace)).or_default();
+        match points.entry((Metric::dynamodb(name, dimensions), unit)) {
+            Entry::Occupied(mut known) => known.get_mut().merge(&statistics),
+            Entry::Vacant(place) => _ = place.insert(statistics),
+        }
+    }
+
+    /// Adds events that count one each; nothing if there were none.
+    fn count(
+        &mut self,
+        namespace: &Arc<Namespace>,
+        name: &str,
+        dimensions: &[(&str, &str)],
+        events: u64,
+    ) {
+        if events > 0 {
+            let statistics = Statistics::uniform(1.0, events as f64);
+            self.add(namespace, name, dimensions, Unit::COUNT, statistics);
+        }
+    }
+
+    pub fn into_points(self, at_ms: u64) -> impl Iterator<Item = (Arc<Namespace>, Vec<Point>)> {
+        self.0.into_iter().map(move |(namespace, points)| {
+            let point = |((metric, unit), statistics)| Point { metric, unit, at_ms, statistics };
+            (namespace, points.into_iter().map(point).collect())
+        })
+    }
+
+    /// Adds what requests did.
+    pub fn add_traffic(&mut self, rows: &[TrafficRow]) {
+        for TrafficRow { key, counts } in rows {
+            let namespace = &key.namespace;
+            self.count(namespace, "UserErrors", &[], counts.user_errors);
+            let Some(table) = &key.table else { continue };
+            let table = ("TableName", table.as_str());
+            let operation = ("Operation", key.operation.name());
+            match &key.index {
+                None => self.add_consumption(namespace, &[table], counts),
+                Some(index) => {
+                    let index = ("GlobalSecondaryIndexName", index.as_str());
+                    self.add_consumption(namespace, &[table, index], counts);
+                }
+            }
+            let failures = counts.conditional_check_failures;
+            self.count(namespace, "ConditionalCheckFailedRequests", &[table], failures);
+            self.count(namespace, "TransactionConflict", &[table], counts.transaction_conflicts);
+            let both = &[table, operation];
+            self.count(namespace, "ThrottledRequests", both, counts.throttled_requests);
+            self.count(namespace, "SystemErrors", both, counts.system_errors);
+            if let Some(latency) = latency(&counts.latency) {
+                let name = "SuccessfulRequestLatency";
+                self.add(namespace, name, both, Unit::MILLISECONDS, latency);
+            }
+            if counts.returned_items > 0 {
+                let returned = average(counts.returned_items as f64, counts.requests);
+                self.add(namespace, "ReturnedItemCount", both, Unit::COUNT, returned);
+            }
+        }
+    }
+
+    fn add_consumption(
+        &mut self,
+        namespace: &Arc<Namespace>,
+        dimensions: &[(&str, &str)],
+        counts: &TrafficCounts,
+    ) {
+        let consumed = [
+            ("ConsumedReadCapacityUnits", counts.read_halves),
+            ("ConsumedWriteCapacityUnits", counts.write_halves),
+        ];
+        for (name, halves) in consumed.into_iter().filter(|(_, halves)| *halves > 0) {
+            let statistics = average(units(halves), counts.requests);
+            self.add(namespace, name, dimensions, Unit::COUNT, statistics);
+        }
+        for ((access, cause), events) in &counts.throttle_events {
+            let access = match access {
+                Access::Read => "Read",
+                Access::Write => "Write",
+            };
+            self.count(namespace, &format!("{access}ThrottleEvents"), dimensions, *events);
+            let cause = match cause {
+                ThrottleCause::Provisioned => "ProvisionedThroughput",
+                ThrottleCause::AccountLimit => "AccountLimit",
+                ThrottleCause::KeyRange => "KeyRangeThroughput",
+                ThrottleCause::MaxOnDemand => "MaxOnDemandThroughput",
+            };
+            self.count(namespace, &format!("{access}{cause}ThrottleEvents"), dimensions, *events);
+        }
+    }
+
+    /// Adds the items that have expired.
+    pub fn add_expired(&mut self, engine: &Engine) {
+        for (table, count) in engine.take_expired_items() {
+            let dimensions = [("TableName", table.name.as_str())];
+            self.count(&table.namespace, "TimeToLiveDeletedItemCount", &dimensions, count);
+        }
+    }
+
+    /// Adds what does not depend on requests. One node does so for all.
+    pub async fn add_gauges(&mut self, engine: &Engine) -> Result<()> {
+        let mut accounts: BTreeMap<Arc<Namespace>, Account> = BTreeMap::new();
+        for table in engine.known_tables().values() {
+            let (namespace, definition) = (&table.name().namespace, table.definition());
+            let account = accounts.entry(Arc::clone(namespace)).or_default();
+            self.add_throughput(namespace, definition, None, &definition.throughput, account);
+            for index in &definition.global_indexes {
+                let (name, throughput) = (Some(index.name.as_str()), &index.throughput);
+                self.add_throughput(namespace, definition, name, throughput, account);
+            }
+        }
+        let table_max = engine.limits().table_capacity_units_max as f64;
+        for (namespace, account) in &accounts {
+            self.add_account(namespace, account, table_max);
+        }
+        for filling in engine.filling_indexes().await? {
+            let dimensions = [
+                ("TableName", filling.table.name.as_str()),
+                ("GlobalSecondaryIndexName", filling.index.as_str()),
+            ];
+            let (namespace, percent) = (&filling.table.namespace, filling.percent);
+            let statistics = Statistics::uniform(percent, 1.0);
+            let name = "OnlineIndexPercentageProgress";
+            self.add(namespace, name, &dimensions, Unit::PERCENT, statistics);
+        }
+        Ok(())
+    }
+
+    fn add_throughput(
+        &mut self,
+        namespace: &Arc<Namespace>,
+        definition: &TableDefinition,
+        index: Option<&str>,
+        throughput: &Throughput,
+        account: &mut Account,
+    ) {
+        let mut dimensions = vec![("TableName", definition.name.as_str())];
+        dimensions.extend(index.map(|index| ("GlobalSecondaryIndexName", index)));
+        let (names, reads, writes) = match definition.billing_mode {
+            BillingMode::Provisioned => {
+                account.add(throughput);
+                let names = ["ProvisionedReadCapacityUnits", "ProvisionedWriteCapacityUnits"];
+                (names, Some(throughput.read_units), Some(throughput.write_units))
+            }
+            BillingMode::PayPerRequest => {
+                let names = ["OnDemandMaxReadRequestUnits", "OnDemandMaxWriteRequestUnits"];
+                let Throughput { on_demand_max_read_units, on_demand_max_write_units, .. } =
+                    throughput;
+                (names, *on_demand_max_read_units, *on_demand_max_write_units)
+            }
+        };
+        for (name, units) in names.into_iter().zip([reads, writes]) {
+            if let Some(units) = units {
+                let statistics = Statistics::uniform(units as f64, 1.0);
+                self.add(namespace, name, &dimensions, Unit::COUNT, statistics);
+            }
+        }
+    }
+
+    fn add_account(&mut self, namespace: &Arc<Namespace>, account: &Account, table_max: f64) {
+        let all = ACCOUNT_CAPACITY_UNITS_MAX;
+        let gauges = [
+            ("AccountMaxReads", Unit::COUNT, all),
+            ("AccountMaxWrites", Unit::COUNT, all),
+            ("AccountMaxTableLevelReads", Unit::COUNT, table_max),
+            ("AccountMaxTableLevelWrites", Unit::COUNT, table_max),
+            ("AccountProvisionedReadCapacityUtilization", Unit::PERCENT, share(account.reads, all)),
+            (
+                "AccountProvisionedWriteCapacityUtilization",
+                Unit::PERCENT,
+                share(account.writes, all),
+            ),
+            (
+                "MaxProvisionedTableReadCapacityUtilization",
+                Unit::PERCENT,
+                share(account.reads_max, table_max),
+            ),
+            (
+                "MaxProvisionedTableWriteCapacityUtilization",
+                Unit::PERCENT,
+                share(account.writes_max, table_max),
+            ),
+        ];
+        for (name, unit, value) in gauges {
+            self.add(namespace, name, &[], unit, Statistics::uniform(value, 1.0));
+        }
+    }
+}
+
+/// The provisioned units of an account.
+#[derive(Default)]
+struct Account {
+    reads: u64,
+    writes: u64,
+    /// Of a single table or index.
+    reads_max: u64,
+    writes_max: u64,
+}
+
+impl Account {
+    fn add(&mut self, throughput: &Throughput) {
+        self.reads += throughput.read_units;
+        self.writes += throughput.write_units;
+        self.reads_max = self.reads_max.max(throughput.read_units);
+        self.writes_max = self.writes_max.max(throughput.write_units);
+    }
+}
+
+fn share(units: u64, of: f64) -> f64 {
+    units as f64 / of * 100.0
+}
+
+/// A sum over requests. What each of them had is not known, so the smallest and the greatest value are
+/// those of averages.
+fn average(sum: f64, requests: u64) -> Statistics {
+    let count = requests.max(1) as f64;
+    let value = sum / count;
+    Statistics { count, sum, min: value, max: value, distribution: None }
+}
+
+/// In milliseconds.
+fn latency(latency: &Latency) -> Option<Statistics> {
+    if latency.count == 0 {
+        return None;
+    }
+    let milliseconds = |us: u64| us as f64 / 1_000.0;
+    let buckets = latency.buckets.iter().enumerate().filter(|(_, count)| **count > 0);
+    let values = buckets.map(|(bucket, count)| {
+        let low = bucket.checked_sub(1).map_or(0, bucket_limit_us);
+        let high = bucket_limit_us(bucket).min(latency.max_us.max(low));
+        (milliseconds(low) / 2.0 + milliseconds(high) / 2.0, f64::from(*count))
+    });
+    Some(Statistics {
+        count: latency.count as f64,
+        sum: milliseconds(latency.sum_us),
+        min: milliseconds(latency.min_us),
+        max: milliseconds(latency.max_us),
+        distribution: Distribution::from_values(values),
+    })
+}
+
+#[cfg(test)]
+mod tests;

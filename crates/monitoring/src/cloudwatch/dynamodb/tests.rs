@@ -1,0 +1,78 @@
+use std::time::Duration;
+
+use zenobe_api::Operation;
+
+use super::super::statistics::Statistic;
+use super::*;
+use crate::traffic::{Pattern, TrafficKey};
+
+fn row(
+    table: Option<&str>,
+    index: Option<&str>,
+    operation: Operation,
+    counts: TrafficCounts,
+) -> TrafficRow {
+    let namespace = Arc::new(Namespace { account: "1".into(), region: "r".into() });
+    let (table, index) = (table.map(str::to_owned), index.map(str::to_owned));
+    TrafficRow {
+        key: TrafficKey { namespace, table, index, operation, pattern: Pattern::Key },
+        counts,
+    }
+}
+
+#[test]
+fn traffic_becomes_metrics_with_their_dimensions() {
+    let mut latency = Latency::default();
+    (1..=1_000).for_each(|us| latency.add(Duration::from_micros(us * 10)));
+    let reads = TrafficCounts {
+        requests: 1_000,
+        succeeded: 1_000,
+        read_halves: 1_000,
+        throttled_requests: 2,
+        throttle_events: BTreeMap::from([((Access::Read, ThrottleCause::KeyRange), 3)]),
+        latency,
+        ..TrafficCounts::default()
+    };
+    let writes = TrafficCounts {
+        requests: 4,
+        user_errors: 2,
+        conditional_check_failures: 1,
+        write_halves: 8,
+        ..TrafficCounts::default()
+    };
+    let index = TrafficCounts { write_halves: 6, ..TrafficCounts::default() };
+    let nobody = TrafficCounts { requests: 3, user_errors: 3, ..TrafficCounts::default() };
+    let mut points = Points::default();
+    points.add_traffic(&[
+        row(Some("T"), None, Operation::GetItem, reads),
+        row(Some("T"), None, Operation::PutItem, writes),
+        row(Some("T"), Some("I"), Operation::PutItem, index),
+        row(None, None, Operation::ListTables, nobody),
+    ]);
+    let (_, points) = points.into_points(60_000).next().unwrap();
+    let find = |name: &str, dimensions: &[(&str, &str)]| {
+        let metric = Metric::dynamodb(name, dimensions);
+        let point = points.iter().find(|point| point.metric == metric);
+        point.unwrap_or_else(|| panic!("{metric:?}")).statistics.clone()
+    };
+    let (table, get) = (("TableName", "T"), ("Operation", "GetItem"));
+    let sum = |name, dimensions: &[_]| find(name, dimensions).sum;
+    assert_eq!(sum("ConsumedReadCapacityUnits", &[table]), 500.0);
+    assert_eq!(sum("ConsumedWriteCapacityUnits", &[table]), 4.0);
+    assert_eq!(find("ConsumedWriteCapacityUnits", &[table]).get(Statistic::Average), Some(1.0));
+    let of_index = [table, ("GlobalSecondaryIndexName", "I")];
+    assert_eq!(sum("ConsumedWriteCapacityUnits", &of_index), 3.0);
+    assert_eq!(sum("ReadThrottleEvents", &[table]), 3.0);
+    assert_eq!(sum("ReadKeyRangeThroughputThrottleEvents", &[table]), 3.0);
+    assert_eq!(sum("ThrottledRequests", &[table, get]), 2.0);
+    assert_eq!(sum("ConditionalCheckFailedRequests", &[table]), 1.0);
+    assert_eq!(sum("UserErrors", &[]), 5.0);
+    let latency = find("SuccessfulRequestLatency", &[get, table]);
+    assert_eq!((latency.count, latency.min, latency.max), (1_000.0, 0.01, 10.0));
+    assert_eq!(latency.get(Statistic::Average), Some(5.005));
+    for (percentile, expected) in [(5_000, 5.0), (9_900, 9.9)] {
+        let found = latency.get(Statistic::Percentile(percentile)).unwrap();
+        assert!((found / expected - 1.0).abs() < 0.2, "{percentile}: {found}");
+    }
+    assert_eq!(points.len(), 9);
+}

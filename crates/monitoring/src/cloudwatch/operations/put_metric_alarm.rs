@@ -1,0 +1,44 @@
+//! PutMetricAlarm: creates an alarm, or replaces the configuration of one and keeps its state.
+
+use zenobe_engine::lease::Lease;
+
+use super::super::alarms::configuration::Configuration;
+use super::super::alarms::history::HistoryItem;
+use super::super::alarms::{ALARMS_MAX, Alarm, State};
+use super::super::fault::{Fault, FaultKind};
+use super::super::metric::check_length;
+use super::{Answered, Call, tags};
+
+pub async fn answer(call: Call<'_>) -> Answered {
+    let name = call.members.required_text("AlarmName")?;
+    check_length("AlarmName", name, 255)?;
+    let configuration = Configuration::read(call.members)?;
+    configuration.check_limits()?;
+    let given_tags = tags::read(call.members)?;
+    let alarms = &call.cloudwatch.alarms;
+    if alarms.get(call.namespace, name).await?.is_none()
+        && alarms.count(call.namespace).await? >= ALARMS_MAX
+    {
+        let message = format!("The maximum limit of {ALARMS_MAX} alarms exceeded");
+        return Err(Fault::new(FaultKind::LimitExceeded, message));
+    }
+    let now_ms = call.cloudwatch.now_ms();
+    let put = |known: Option<&Alarm>| {
+        Some(Alarm {
+            name: name.to_owned(),
+            configuration: configuration.clone(),
+            configured_ms: now_ms,
+            state: known.map_or_else(|| State::initial(now_ms), |known| known.state.clone()),
+            // An alarm that exists keeps its tags, whatever tags come with the request.
+            tags: known.map_or_else(|| given_tags.clone(), |known| known.tags.clone()),
+        })
+    };
+    let lease = Lease::default();
+    let (before, after) = alarms.change(call.namespace, name, &lease, put).await?;
+    if let Some(alarm) = after {
+        let what = if before.is_some() { "Update" } else { "Create" };
+        let item = HistoryItem::configured(&alarm, what, now_ms);
+        alarms.record(call.namespace, &lease, &[item]).await?;
+    }
+    Ok(None)
+}

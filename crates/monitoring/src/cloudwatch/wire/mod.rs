@@ -1,0 +1,172 @@
+//! The three protocols of CloudWatch, over one tree of values.
+//!
+//! | protocol | who speaks it | request | response |
+//! |---|---|---|---|
+//! | [`Protocol::Cbor`] | current SDKs | CBOR | CBOR |
+//! | [`Protocol::Json`] | SDKs that chose awsJson1.0 | JSON | JSON |
+//! | [`Protocol::Query`] | older SDKs and scripts | a form | XML |
+//!
+//! Operations read a request through [`Members`] and answer with a [`Value`], and never learn which
+//! protocol it was.
+
+pub mod cbor;
+mod form;
+mod json;
+mod members;
+mod value;
+mod xml;
+
+use super::fault::{Fault, FaultKind};
+
+pub use members::Members;
+pub use value::{Structure, Value};
+
+/// What a request may have, as on AWS.
+const BODY_SIZE_BYTES_MAX: usize = 1 << 20;
+/// How deep values may be nested. The deepest request of CloudWatch has eight levels.
+const DEPTH_MAX: usize = 32;
+/// How many values a request may have: PutMetricData's 1,000 metrics, with 150 values and counts each.
+const VALUES_MAX: usize = 400_000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    Json,
+    Query,
+    Cbor,
+}
+
+/// A response, without HTTP's types.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    pub status: u16,
+    pub content_type: &'static str,
+    pub headers: Vec<(&'static str, String)>,
+    pub body: Vec<u8>,
+}
+
+/// The members of a request. An empty body has none.
+pub fn decode(protocol: Protocol, body: &[u8]) -> Result<Value, Fault> {
+    if body.len() > BODY_SIZE_BYTES_MAX {
+        let message =
+            format!("the request has {} bytes; {BODY_SIZE_BYTES_MAX} are allowed", body.len());
+        return Err(Fault::new(FaultKind::TooLarge, message));
+    }
+    let decoded = match protocol {
+        Protocol::Query => form::decode(body),
+        _ if body.is_empty() => Ok(Value::Structure(Vec::new())),
+        Protocol::Json => json::decode(body),
+        Protocol::Cbor => cbor::decode(body),
+    };
+    match decoded {
+        Ok(value @ Value::Structure(_)) => Ok(value),
+        Ok(_) => Err(Fault::serialization("the request is not a structure")),
+        Err(malformed) => Err(Fault::serialization(malformed.0)),
+    }
+}
+
+/// The request's bytes are not what its protocol says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Malformed(pub &'static str);
+
+pub fn answer(
+    protocol: Protocol,
+    operation: &str,
+    request_id: &str,
+    result: Result<Option<Structure>, Fault>,
+) -> Answer {
+    match result {
+        Ok(result) => succeeded(protocol, operation, request_id, result),
+        Err(fault) => failed(protocol, request_id, &fault),
+    }
+}
+
+fn succeeded(
+    protocol: Protocol,
+    operation: &str,
+    request_id: &str,
+    result: Option<Structure>,
+) -> Answer {
+    let (content_type, headers) = head(protocol);
+    let body = match protocol {
+        Protocol::Query => xml::response(operation, request_id, result.as_ref()),
+        Protocol::Json => json::encode(&Value::Structure(result.unwrap_or_default())),
+        Protocol::Cbor => cbor::encode(&Value::Structure(result.unwrap_or_default())),
+    };
+    Answer { status: 200, content_type, headers, body }
+}
+
+/// A refusal that does not come from CloudWatch, such as that of a wrong signature.
+pub fn refuse(protocol: Protocol, status: u16, code: &str, message: &str) -> Answer {
+    let failure = Failure { shape: code, code, who: "Sender", status, message };
+    failure.render(protocol, "")
+}
+
+/// An error, in the names of all protocols.
+struct Failure<'f> {
+    shape: &'f str,
+    code: &'f str,
+    who: &'f str,
+    status: u16,
+    message: &'f str,
+}
+
+fn failed(protocol: Protocol, request_id: &str, fault: &Fault) -> Answer {
+    let Fault { kind, message } = fault;
+    let (shape, code) = (kind.shape(), kind.query_code());
+    let failure = Failure { shape, code, who: kind.who(), status: kind.status(), message };
+    failure.render(protocol, request_id)
+}
+
+impl Failure<'_> {
+    fn render(&self, protocol: Protocol, request_id: &str) -> Answer {
+        let (content_type, mut headers) = head(protocol);
+        let error = || {
+            let shape = format!("com.amazonaws.cloudwatch#{}", self.shape);
+            let message = Value::from(self.message);
+            Value::Structure(vec![
+                ("__type".into(), Value::Text(shape)),
+                ("message".into(), message),
+            ])
+        };
+        let body = match protocol {
+            Protocol::Query => xml::error(request_id, self),
+            Protocol::Json => json::encode(&error()),
+            Protocol::Cbor => cbor::encode(&error()),
+        };
+        if protocol != Protocol::Query {
+            // Clients that once spoke the query protocol go on matching its codes.
+            headers.push(("x-amzn-query-error", format!("{};{}", self.code, self.who)));
+        }
+        Answer { status: self.status, content_type, headers, body }
+    }
+}
+
+fn head(protocol: Protocol) -> (&'static str, Vec<(&'static str, String)>) {
+    match protocol {
+        Protocol::Json => ("application/x-amz-json-1.0", Vec::new()),
+        Protocol::Query => ("text/xml", Vec::new()),
+        Protocol::Cbor => ("application/cbor", vec![("smithy-protocol", "rpc-v2-cbor".to_owned())]),
+    }
+}
+
+/// Counts what a decoder builds, so that a small request can't become a large tree.
+struct Budget {
+    values: usize,
+}
+
+impl Budget {
+    fn new() -> Budget {
+        Budget { values: 0 }
+    }
+
+    fn take(&mut self, depth: usize) -> Result<(), Malformed> {
+        self.values += 1;
+        match self.values > VALUES_MAX || depth > DEPTH_MAX {
+            true => Err(Malformed("the request has too many values, or nests them too deeply")),
+            false => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,13 @@
+//! What requests did, minute by minute: CloudWatch's metrics and alarms, and what the traffic would
+//! cost on AWS.
+//!
+//! [`traffic`] watches requests and counts them. Once a minute, [`minute`] hands the counts to the sinks
+//! that keep them. [`cloudwatch`] makes metrics of the traffic and answers CloudWatch's requests; [`cost`] says what the traffic
+//! would cost.
+//!
+//! **Invariant:** no HTTP here, and nothing that a request waits for.
+
+pub mod cloudwatch;
+pub mod cost;
+pub mod minute;
+pub mod traffic;

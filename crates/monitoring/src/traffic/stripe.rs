@@ -1,0 +1,275 @@
+//! The counts of one thread.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+
+use zenobe_api::Operation;
+use zenobe_engine::schema::Namespace;
+use zenobe_engine::throughput::cause::{Access, Resource};
+use zenobe_engine::throughput::facts::{KeyScope, Page, Part, RequestFacts};
+
+use super::counts::{Ended, TrafficCounts};
+use super::pattern::Pattern;
+use super::{OTHER, TrafficKey, TrafficRow};
+
+/// How many kinds of requests a thread tells apart in a minute, besides those of no table.
+pub const ROWS_MAX: usize = 4_096;
+/// How many namespaces have requests of no table, or of tables for which there was no room.
+pub const NAMESPACES_MAX: usize = 64;
+
+#[derive(Default)]
+pub(super) struct Stripe {
+    rows: Vec<Row>,
+    /// The place of each row.
+    places: HashMap<Slot, usize, BuildHasherDefault<SlotHasher>>,
+    /// The row that was used last: requests of a kind come in runs.
+    last: usize,
+    /// The owners of rows without a table.
+    nobodies: Namespaces,
+    /// The owners of rows of tables for which there was no room.
+    others: Namespaces,
+}
+
+/// Namespaces, numbered.
+#[derive(Default)]
+struct Namespaces(Vec<Arc<Namespace>>);
+
+struct Row {
+    slot: Slot,
+    owner: Owner,
+    operation: Operation,
+    pattern: Pattern,
+    counts: TrafficCounts,
+}
+
+/// What identifies a row, in two words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Slot {
+    /// The id of a table, or what is none.
+    table: u64,
+    /// The id of an index, or the number of a namespace; the operation; the pattern.
+    rest: u64,
+}
+
+/// Tables have small ids.
+const NO_TABLE: u64 = u64::MAX;
+const OTHER_TABLES: u64 = u64::MAX - 1;
+
+#[derive(Clone)]
+enum Owner {
+    Resource(Arc<Resource>),
+    Nobody(Arc<Namespace>),
+    Others(Arc<Namespace>),
+}
+
+impl Slot {
+    fn new(table: u64, number: u32, operation: Operation, pattern: Pattern) -> Slot {
+        let kind = u64::from(operation as u8) << 16 | u64::from(pattern.code());
+        Slot { table, rest: u64::from(number) << 32 | kind }
+    }
+
+    fn of(resource: &Resource, operation: Operation, pattern: Pattern) -> Slot {
+        // Ids of indexes are counted from small numbers.
+        let index = resource.index.as_ref().map_or(u32::MAX, |(_, id)| id.0);
+        Slot::new(resource.table_id.0, index, operation, pattern)
+    }
+}
+
+/// Slots are numbers of our own, so nobody chooses them to collide.
+#[derive(Default)]
+struct SlotHasher(u64);
+
+impl Hasher for SlotHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(26) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+
+    fn finish(&self) -> u64 {
+        // The map uses the highest and the lowest bits.
+        self.0 ^ (self.0 >> 32)
+    }
+}
+
+impl Stripe {
+    /// Counts a request that reached tables. Returns whether all of it could be counted.
+    pub fn add(&mut self, operation: Operation, facts: &RequestFacts, ended: &Ended) -> bool {
+        let mut pages = facts.pages.iter();
+        let mut is_complete = true;
+        for (number, part) in facts.parts.iter().enumerate() {
+            let page = page_of(part, &mut pages);
+            let pattern = Pattern::of(part, page);
+            let Some(counts) = self.counts(&part.resource, operation, pattern) else {
+                is_complete = false;
+                continue;
+            };
+            counts.add_halves(part.access, part.halves);
+            counts.returned_items += page.map_or(0, |page| page.returned);
+            if part.is_throttled {
+                add_events(counts, part, facts);
+            }
+            if is_first_of_table(&facts.parts, number) {
+                let met_limit =
+                    |table| facts.throttled.iter().any(|reason| reason.resource.table_id == table);
+                let is_throttled = ended.is_throttled && met_limit(part.resource.table_id);
+                counts.add_request(&Ended { is_throttled, ..*ended });
+            }
+        }
+        for omitted in &facts.omitted {
+            let pattern = match (omitted.access, &omitted.resource.index) {
+                (Access::Read, _) => Pattern::Key,
+                (Access::Write, None) => Pattern::Write,
+                (Access::Write, Some(_)) => Pattern::IndexWrite,
+            };
+            match self.counts(&omitted.resource, operation, pattern) {
+                Some(counts) => counts.add_halves(omitted.access, omitted.halves),
+                None => is_complete = false,
+            }
+        }
+        is_complete
+    }
+
+    /// Counts a request that reached no table.
+    pub fn add_without_table(
+        &mut self,
+        operation: Operation,
+        namespace: &Arc<Namespace>,
+        ended: &Ended,
+    ) -> bool {
+        let Some(number) = self.nobodies.number(namespace) else { return false };
+        let slot = Slot::new(NO_TABLE, number, operation, Pattern::Other);
+        let owner = || Owner::Nobody(Arc::clone(namespace));
+        self.row(slot, operation, Pattern::Other, owner).add_request(ended);
+        true
+    }
+
+    /// The counts of a kind of request; those of other tables if there is no room for it.
+    fn counts(
+        &mut self,
+        resource: &Arc<Resource>,
+        operation: Operation,
+        pattern: Pattern,
+    ) -> Option<&mut TrafficCounts> {
+        let slot = Slot::of(resource, operation, pattern);
+        let is_last = self.rows.get(self.last).is_some_and(|row| row.slot == slot);
+        if is_last || self.rows.len() < ROWS_MAX || self.places.contains_key(&slot) {
+            let owner = || Owner::Resource(Arc::clone(resource));
+            return Some(self.row(slot, operation, pattern, owner));
+        }
+        let namespace = &resource.table.namespace;
+        let number = self.others.number(namespace)?;
+        let slot = Slot::new(OTHER_TABLES, number, operation, Pattern::Other);
+        let owner = || Owner::Others(Arc::clone(namespace));
+        Some(self.row(slot, operation, Pattern::Other, owner))
+    }
+
+    fn row(
+        &mut self,
+        slot: Slot,
+        operation: Operation,
+        pattern: Pattern,
+        owner: impl FnOnce() -> Owner,
+    ) -> &mut TrafficCounts {
+        if self.rows.get(self.last).is_none_or(|row| row.slot != slot) {
+            self.last = match self.places.entry(slot) {
+                Entry::Occupied(place) => *place.get(),
+                Entry::Vacant(place) => {
+                    let counts = TrafficCounts::default();
+                    self.rows.push(Row { slot, owner: owner(), operation, pattern, counts });
+                    *place.insert(self.rows.len() - 1)
+                }
+            };
+        }
+        &mut self.rows[self.last].counts
+    }
+
+    /// What was counted, and begins anew. Memory that was needed only once is given back.
+    pub fn take(&mut self) -> Stripe {
+        std::mem::take(self)
+    }
+}
+
+impl Namespaces {
+    /// `None` if there is no room for another one.
+    fn number(&mut self, namespace: &Arc<Namespace>) -> Option<u32> {
+        let is_it =
+            |known: &Arc<Namespace>| Arc::ptr_eq(known, namespace) || **known == **namespace;
+        let number = match self.0.iter().position(is_it) {
+            Some(number) => number,
+            None if self.0.len() < NAMESPACES_MAX => {
+                self.0.push(Arc::clone(namespace));
+                self.0.len() - 1
+            }
+            None => return None,
+        };
+        u32::try_from(number).ok()
+    }
+}
+
+/// The page that a part has read. Pages are noted in the order of their parts, but those of tables that
+/// are not metered have no part, and a part that was refused has no page.
+fn page_of<'p>(part: &Part, pages: &mut std::slice::Iter<'p, Page>) -> Option<&'p Page> {
+    if part.scope == KeyScope::Item || part.access == Access::Write || part.halves == 0 {
+        return None;
+    }
+    let index = part.resource.index_name();
+    pages.find(|page| {
+        let is_index = index.is_none() || page.index.as_deref() == index;
+        is_index && page.table.name == part.resource.table.name
+    })
+}
+
+/// Whether a part is the first of its table in the request, to which the request is counted.
+fn is_first_of_table(parts: &[Part], number: usize) -> bool {
+    let table = parts[number].resource.table_id;
+    // Parts of one table nearly always follow each other.
+    match number.checked_sub(1) {
+        None => true,
+        Some(before) if parts[before].resource.table_id == table => false,
+        Some(_) => parts[..number].iter().all(|part| part.resource.table_id != table),
+    }
+}
+
+fn add_events(counts: &mut TrafficCounts, part: &Part, facts: &RequestFacts) {
+    let is_met = |resource: &Resource| {
+        resource.table_id == part.resource.table_id && resource.index == part.resource.index
+    };
+    for reason in &facts.throttled {
+        if reason.access == part.access && is_met(&reason.resource) {
+            *counts.throttle_events.entry((reason.access, reason.cause)).or_default() += 1;
+        }
+    }
+}
+
+/// Adds up the rows of all threads.
+pub(super) fn merge(stripes: impl Iterator<Item = Stripe>) -> Vec<TrafficRow> {
+    let mut merged: HashMap<TrafficKey, TrafficCounts> = HashMap::new();
+    for row in stripes.flat_map(|stripe| stripe.rows) {
+        let Row { owner, operation, pattern, counts, .. } = row;
+        let (namespace, table, index) = match owner {
+            Owner::Nobody(namespace) => (namespace, None, None),
+            Owner::Others(namespace) => (namespace, Some(OTHER.to_owned()), None),
+            Owner::Resource(resource) => {
+                let index = resource.index_name().map(str::to_owned);
+                let table = &resource.table;
+                (Arc::clone(&table.namespace), Some(table.name.clone()), index)
+            }
+        };
+        let key = TrafficKey { namespace, table, index, operation, pattern };
+        match merged.entry(key) {
+            Entry::Occupied(mut known) => known.get_mut().merge(&counts),
+            Entry::Vacant(place) => {
+                place.insert(counts);
+            }
+        }
+    }
+    let mut rows: Vec<TrafficRow> =
+        merged.into_iter().map(|(key, counts)| TrafficRow { key, counts }).collect();
+    rows.sort_by(|left, right| left.key.cmp(&right.key));
+    rows
+}

@@ -1,0 +1,130 @@
+//! Target tracking: from the consumption of the last minutes to a new capacity. Everything here is
+//! pure; the worker carries it out.
+//!
+//! A policy acts like the two alarms that AWS creates for it. The high one needs two minutes in a row
+//! above the target, the low one fifteen at least 20 points below it. Both compare with what is
+//! provisioned now, as AWS moves the thresholds of its alarms with every change of the table.
+
+mod watch;
+
+#[cfg(test)]
+mod tests;
+
+use crate::activity::{AlreadyAt, NotScaled};
+use crate::policy::{AlarmKind, Settings};
+use crate::target::{CapacityLimits, Suspended};
+
+pub(crate) use watch::{Report, Sample, ScaledOut, Watch};
+
+/// How many minutes the high and the low alarm look at.
+const OUT_MINUTES: usize = 2;
+pub(crate) const IN_MINUTES: usize = 15;
+/// How far below the target the low alarm's threshold is, in percentage points of what is provisioned.
+/// AWS documents it: with a target of 70 %, capacity goes down at 50 %.
+const LOW_POINTS: f64 = 20.0;
+/// What two computations of the same number may differ by.
+const ROUNDING: f64 = 1e-9;
+
+/// What a decision depends on besides the consumption.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Situation<'a> {
+    pub settings: &'a Settings,
+    pub limits: CapacityLimits,
+    pub suspended: Suspended,
+    /// Units per second.
+    pub provisioned: u64,
+    /// The last minute whose consumption is known.
+    pub minute: u64,
+    pub now_ms: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Decision {
+    /// No alarm.
+    Quiet,
+    /// An alarm, but a cooldown or a suspension holds the policy back.
+    Wait,
+    Scale {
+        alarm: AlarmKind,
+        units: u64,
+    },
+    NotScaled {
+        alarm: AlarmKind,
+        not_scaled: NotScaled,
+    },
+}
+
+pub(crate) fn decide(situation: &Situation<'_>, watch: &Watch) -> Decision {
+    let Situation { settings, provisioned, minute, .. } = *situation;
+    let fitting = |sample: &Sample| fitting_units(sample.halves, settings.target_percent);
+    let provisioned = provisioned as f64;
+    let low = provisioned * (settings.target_percent - LOW_POINTS) / settings.target_percent;
+    if let Some(recent) = watch.last_minutes(minute, OUT_MINUTES)
+        && recent.iter().all(|sample| fitting(sample) > provisioned * (1.0 + ROUNDING))
+    {
+        return scale_out(situation, watch, fitting(&recent[OUT_MINUTES - 1]));
+    }
+    if settings.scales_in()
+        && let Some(recent) = watch.last_minutes(minute, IN_MINUTES)
+        && recent.iter().all(|sample| fitting(sample) <= low * (1.0 + ROUNDING))
+    {
+        // The busiest minute decides, so that the next one like it does not undo it.
+        let busiest = recent.iter().map(fitting).fold(0.0, f64::max);
+        return scale_in(situation, watch, busiest);
+    }
+    Decision::Quiet
+}
+
+fn scale_out(situation: &Situation<'_>, watch: &Watch, fitting: f64) -> Decision {
+    let Situation { settings, limits, suspended, provisioned, now_ms, .. } = *situation;
+    let alarm = AlarmKind::High;
+    if suspended.scale_out {
+        return Decision::Wait;
+    }
+    let units = limits.clamp(whole_units(fitting));
+    if units <= provisioned {
+        let not_scaled = NotScaled { reason: AlreadyAt::Maximum, units: limits.max };
+        return Decision::NotScaled { alarm, not_scaled };
+    }
+    // A cooldown holds back further steps, unless a larger one is called for.
+    let cooldown_ms = settings.scale_out_cooldown_s.unwrap_or(0) * 1_000;
+    if let Some(last) = watch.scaled_out
+        && now_ms < last.at_ms + cooldown_ms
+        && units - provisioned <= last.step
+    {
+        return Decision::Wait;
+    }
+    Decision::Scale { alarm, units }
+}
+
+fn scale_in(situation: &Situation<'_>, watch: &Watch, busiest: f64) -> Decision {
+    let Situation { settings, limits, suspended, provisioned, now_ms, .. } = *situation;
+    let alarm = AlarmKind::Low;
+    if suspended.scale_in {
+        return Decision::Wait;
+    }
+    let units = limits.clamp(whole_units(busiest));
+    if units >= provisioned {
+        let not_scaled = match provisioned <= limits.min {
+            true => NotScaled { reason: AlreadyAt::Minimum, units: limits.min },
+            false => NotScaled { reason: AlreadyAt::Desired, units: provisioned },
+        };
+        return Decision::NotScaled { alarm, not_scaled };
+    }
+    let cooldown_ms = settings.scale_in_cooldown_s.unwrap_or(0) * 1_000;
+    match watch.scaled_in_at_ms {
+        Some(at_ms) if now_ms < at_ms + cooldown_ms => Decision::Wait,
+        _ => Decision::Scale { alarm, units },
+    }
+}
+
+/// The capacity of which a minute's half units use exactly the target, in units per second.
+fn fitting_units(halves: u64, target_percent: f64) -> f64 {
+    let units_per_second = halves as f64 / 2.0 / 60.0;
+    units_per_second * 100.0 / target_percent
+}
+
+/// The next whole number of units, which is never less than one.
+fn whole_units(units: f64) -> u64 {
+    ((units * (1.0 - ROUNDING)).ceil() as u64).max(1)
+}

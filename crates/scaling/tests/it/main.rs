@@ -1,0 +1,6 @@
+//! The service on an engine in memory, with a clock that the tests move.
+
+mod cases;
+mod minutes;
+mod nodes;
+mod world;

@@ -1,0 +1,176 @@
+//! The hottest keys of every table and global index, and how hot their partitions are.
+//!
+//! Each has sketches ([`sketch`]) of the keys that were accessed and of those that met limits, for the
+//! last one to two minutes, and figures of its partitions for an hour ([`heat`]). Contributor Insights
+//! report them, `zenobe top` shows them.
+//!
+//! All metered tables are counted, whether or not they have Contributor Insights: who looks for a hot
+//! key wants to know the last minutes, not only the next ones.
+//!
+//! **Bounded memory.** There are [`RESOURCES_MAX`] tables and indexes at most; a new one takes the place
+//! of one that is not used any more, or is left out. Each has four sketches of two windows, with 64
+//! keys of up to 256 bytes, and an hour of up to 32 partitions. That is at most 64 MB for a server under
+//! attack, and some kilobytes for a usual table.
+
+pub mod heat;
+mod resource;
+pub mod sketch;
+
+use std::collections::HashMap;
+use std::hash::RandomState;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use parking_lot::{Mutex, RwLock};
+use zenobe_engine::command::TableName;
+use zenobe_engine::schema::{IndexId, Namespace, TableId};
+use zenobe_engine::throughput::cause::Resource;
+use zenobe_engine::throughput::facts::RequestFacts;
+
+use crate::observer::{ObservedRequest, RequestObserver};
+
+pub use resource::{RankedKeys, ResourceKeys, Total};
+
+/// How many tables and indexes are watched.
+pub const RESOURCES_MAX: usize = 256;
+const MINUTE_MS: u64 = 60_000;
+
+type Place = (TableId, Option<IndexId>);
+
+pub struct HotKeys {
+    resources: RwLock<HashMap<Place, Arc<Mutex<ResourceKeys>>>>,
+    /// Its seed is secret, so nobody can choose keys that are taken for each other.
+    hasher: RandomState,
+    /// Parts of requests that were not counted, for lack of room.
+    uncounted: AtomicU64,
+    /// The last minute in which every place was in use, so that nobody looks for one again.
+    full_minute: AtomicU64,
+    started: Instant,
+    started_at_ms: u64,
+}
+
+impl Default for HotKeys {
+    fn default() -> HotKeys {
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        HotKeys {
+            resources: RwLock::default(),
+            hasher: RandomState::new(),
+            uncounted: AtomicU64::new(0),
+            full_minute: AtomicU64::new(0),
+            started: Instant::now(),
+            started_at_ms: u64::try_from(since_epoch.as_millis()).unwrap_or_default(),
+        }
+    }
+}
+
+impl RequestObserver for HotKeys {
+    fn observe(&self, request: ObservedRequest<'_>) {
+        self.count(request.facts, request.elapsed, self.now_ms() / MINUTE_MS);
+    }
+}
+
+impl HotKeys {
+    fn count(&self, facts: &RequestFacts, elapsed: std::time::Duration, minute: u64) {
+        let mut last: Option<(Place, Arc<Mutex<ResourceKeys>>)> = None;
+        for part in &facts.parts {
+            let place = place_of(&part.resource);
+            let is_same = last.as_ref().is_some_and(|(known, _)| *known == place);
+            if !is_same {
+                let found = self.find(place, &part.resource, minute);
+                last = found.map(|found| (place, found));
+            }
+            let Some((_, keys)) = &last else {
+                self.uncounted.fetch_add(1, Ordering::Relaxed);
+                continue;
+            };
+            let mut keys = keys.lock();
+            if !is_same {
+                keys.add_request(elapsed);
+            }
+            keys.add(part, minute, &self.hasher);
+        }
+    }
+
+    fn find(
+        &self,
+        place: Place,
+        resource: &Arc<Resource>,
+        minute: u64,
+    ) -> Option<Arc<Mutex<ResourceKeys>>> {
+        if let Some(found) = self.resources.read().get(&place) {
+            return Some(Arc::clone(found));
+        }
+        if self.full_minute.load(Ordering::Relaxed) == minute {
+            return None;
+        }
+        let mut resources = self.resources.write();
+        if resources.len() >= RESOURCES_MAX && !resources.contains_key(&place) {
+            let last_used = resources.iter().map(|(place, keys)| (keys.lock().last_used(), *place));
+            match last_used.min() {
+                Some((used, oldest)) if used < minute => resources.remove(&oldest),
+                _ => {
+                    self.full_minute.store(minute, Ordering::Relaxed);
+                    return None;
+                }
+            };
+        }
+        let new = || Arc::new(Mutex::new(ResourceKeys::new(Arc::clone(resource), minute)));
+        Some(Arc::clone(resources.entry(place).or_insert_with(new)))
+    }
+
+    /// The server's time, whatever happens to the machine's clock.
+    pub fn now_ms(&self) -> u64 {
+        let elapsed_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.started_at_ms.saturating_add(elapsed_ms)
+    }
+
+    /// The minute of now, as the sketches count them.
+    pub fn minute(&self) -> u64 {
+        self.now_ms() / MINUTE_MS
+    }
+
+    /// Parts of requests that were not counted, for lack of room.
+    pub fn uncounted(&self) -> u64 {
+        self.uncounted.load(Ordering::Relaxed)
+    }
+
+    /// The tables and indexes of a namespace, or of all: oldest tables first, each before its indexes.
+    pub fn resources(&self, namespace: Option<&Namespace>) -> Vec<Arc<Mutex<ResourceKeys>>> {
+        let resources = self.resources.read();
+        let mut found: Vec<_> =
+            resources.iter().map(|(place, keys)| (*place, keys.clone())).collect();
+        drop(resources);
+        let is_shown = |keys: &Mutex<ResourceKeys>| {
+            namespace.is_none_or(|it| *keys.lock().resource.table.namespace == *it)
+        };
+        found.retain(|(_, keys)| is_shown(keys));
+        found.sort_by_key(|(place, _)| *place);
+        found.into_iter().map(|(_, keys)| keys).collect()
+    }
+
+    /// A table and its global indexes.
+    pub fn of_table(&self, table: &TableName) -> Vec<Arc<Mutex<ResourceKeys>>> {
+        let mut found = self.resources(Some(&table.namespace));
+        found.retain(|keys| keys.lock().resource.table == *table);
+        found
+    }
+
+    /// Forgets everything: another database, whose tables may have the same ids, takes the place of
+    /// this one.
+    pub fn clear(&self) {
+        self.resources.write().clear();
+    }
+
+    /// When the windows of the sketches begin.
+    pub fn window_start_ms(&self) -> u64 {
+        (self.minute().saturating_sub(1) * MINUTE_MS).max(self.started_at_ms)
+    }
+}
+
+fn place_of(resource: &Resource) -> Place {
+    (resource.table_id, resource.index.as_ref().map(|(_, id)| *id))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+use std::time::Duration;
+
+use zenobe_engine::keyspace::KeyHash;
+use zenobe_engine::schema::{KeyAttribute, KeySchema, ScalarType};
+use zenobe_engine::throughput::cause::Access;
+use zenobe_engine::throughput::facts::{KeyScope, Part};
+use zenobe_value::{AttributeValue, key_bytes};
+
+use super::heat::{MINUTES_MAX, PARTITIONS_MAX};
+use super::sketch::{COUNTERS, KEPT_SIZE_BYTES_MAX};
+use super::*;
+
+fn resource(table: u64) -> Arc<Resource> {
+    let namespace = Arc::new(Namespace { account: "1".into(), region: "r".into() });
+    let attribute = |name: &str| KeyAttribute { name: name.into(), scalar_type: ScalarType::S };
+    Arc::new(Resource {
+        table: TableName { namespace, name: format!("t{table}") },
+        table_id: TableId(table),
+        index: None,
+        keys: KeySchema { partition: vec![attribute("p")], sort: vec![attribute("s")] },
+    })
+}
+
+fn part(resource: &Arc<Resource>, access: Access, partition: &str, sort: &str) -> Part {
+    let attribute = KeyAttribute { name: "p".into(), scalar_type: ScalarType::S };
+    let mut bytes = Vec::new();
+    key_bytes::encode(&AttributeValue::S(partition.into()), &mut bytes).unwrap();
+    let hash = KeyHash::of([&attribute], &bytes);
+    key_bytes::encode(&AttributeValue::S(sort.into()), &mut bytes).unwrap();
+    let key = [&hash.as_bytes()[..], &bytes].concat();
+    Part {
+        resource: Arc::clone(resource),
+        access,
+        halves: 2,
+        key: key.into(),
+        scope: KeyScope::Item,
+        partition: 0,
+        is_throttled: false,
+    }
+}
+
+fn count(keys: &HotKeys, part: Part, minute: u64) {
+    let facts = RequestFacts { parts: vec![part], ..RequestFacts::default() };
+    keys.count(&facts, Duration::from_micros(10), minute);
+}
+
+fn names(resource: &Resource, counters: &[sketch::Counter], sort: bool) -> Vec<String> {
+    let name = |counter: &sketch::Counter| {
+        let attributes = resource.key_attributes(&counter.key, sort).expect("a key");
+        let texts = attributes.into_iter().map(|(_, value)| match value {
+            AttributeValue::S(text) => text,
+            other => panic!("{other:?}"),
+        });
+        texts.collect::<Vec<_>>().join("/")
+    };
+    counters.iter().map(name).collect()
+}
+
+#[test]
+fn keys_are_ranked_by_what_they_consume() {
+    let (keys, table) = (HotKeys::default(), resource(1));
+    for _ in 0..2 {
+        count(&keys, part(&table, Access::Read, "read", "a"), 9);
+    }
+    count(&keys, part(&table, Access::Write, "written", "a"), 9);
+    count(&keys, part(&table, Access::Write, "written", "b"), 9);
+    let refused = Part { halves: 0, is_throttled: true, ..part(&table, Access::Read, "hot", "a") };
+    count(&keys, refused, 9);
+    // A Query reads a partition key, a Scan none.
+    let query = part(&table, Access::Read, "queried", "a");
+    count(&keys, Part { scope: KeyScope::Collection, halves: 100, ..query.clone() }, 9);
+    count(&keys, Part { scope: KeyScope::Range, halves: 500, ..query }, 9);
+
+    let found = keys.of_table(&table.table);
+    let mut found = found[0].lock();
+    let partition_keys = found.partition_keys(9);
+    let accessed = names(&table, &partition_keys.accessed, false);
+    assert_eq!(accessed, ["queried", "written", "read"]);
+    assert_eq!(partition_keys.accessed[1].tally.weight, 12);
+    assert_eq!(names(&table, &partition_keys.throttled, false), ["hot"]);
+    let item_keys = found.item_keys(9);
+    assert_eq!(names(&table, &item_keys.accessed, true), ["written/a", "written/b", "read/a"]);
+    assert_eq!(found.total.requests, 7);
+    assert_eq!(found.total.used.read_halves, 604);
+    assert_eq!(found.total.used.throttle_events, 1);
+}
+
+#[test]
+fn old_keys_fade() {
+    let (keys, table) = (HotKeys::default(), resource(1));
+    let hottest = |minute| {
+        let found = keys.of_table(&table.table);
+        let ranked = found[0].lock().partition_keys(minute);
+        names(&table, &ranked.accessed, false)
+    };
+    count(&keys, part(&table, Access::Write, "old", "a"), 1);
+    count(&keys, part(&table, Access::Read, "new", "a"), 2);
+    assert_eq!(hottest(2), ["old", "new"]);
+    assert_eq!(hottest(3), ["new"]);
+    assert_eq!(hottest(4), Vec::<String>::new());
+    count(&keys, part(&table, Access::Read, "late", "a"), 10);
+    assert_eq!(hottest(10), ["late"]);
+}
+
+/// A client that uses a new key, a new partition and a new table with every request can't make the
+/// server keep more than this.
+#[test]
+fn memory_is_bounded_whatever_the_traffic() {
+    let keys = HotKeys::default();
+    let long = "x".repeat(1_000);
+    let tables: Vec<_> = (0..RESOURCES_MAX as u64 + 50).map(resource).collect();
+    for number in 0..60_000_usize {
+        let table = &tables[number % tables.len()];
+        let key = format!("{number}{long}");
+        let mut part = part(table, Access::Write, &key, &key);
+        part.is_throttled = number.is_multiple_of(2);
+        part.partition = number as u32;
+        count(&keys, part, 100 + number as u64 / 1_000);
+    }
+    let found = keys.resources(None);
+    assert_eq!(found.len(), RESOURCES_MAX);
+    assert!(keys.uncounted() > 0);
+    for keys in found {
+        let mut keys = keys.lock();
+        let minute = keys.last_used();
+        let minutes: Vec<_> = keys.heat(minute).collect();
+        assert!(minutes.len() <= MINUTES_MAX);
+        assert!(minutes.iter().all(|minute| minute.partitions.len() <= PARTITIONS_MAX));
+        for ranked in [keys.partition_keys(minute), keys.item_keys(minute)] {
+            for counters in [ranked.accessed, ranked.throttled] {
+                assert!(counters.len() <= 2 * COUNTERS);
+                assert!(counters.iter().all(|it| it.key.len() <= KEPT_SIZE_BYTES_MAX));
+            }
+        }
+    }
+    // A new table takes the place of one that nobody uses any more.
+    let late = resource(10_000);
+    count(&keys, part(&late, Access::Read, "a", "b"), 1_000);
+    assert_eq!(keys.of_table(&late.table).len(), 1);
+    assert_eq!(keys.resources(None).len(), RESOURCES_MAX);
+}

@@ -1,0 +1,361 @@
+//! Sheds load that a worker can't serve in time.
+//!
+//! A worker serves its connections in turns: whoever has sent a request by the beginning of a turn is
+//! served in it, one after the other, and all others in the next one. So nobody waits longer than
+//! the last turn and the current one have taken. While a worker has no rest, a task on it times
+//! its turns. A turn that has served enough requests and has taken too long admits no more: the rest
+//! gets a throttling error, which SDKs answer by waiting and trying again.
+//!
+//! Two thirds of what a small request costs are the system's, and an error costs them too. So the
+//! error is held back for a while. Its connection is quiet meanwhile, and the time that
+//! shedding has saved is not spent on shedding.
+//!
+//! This is controlled delay, as in CoDel: a queue that empties now and then is left alone, however
+//! long it gets, and only a queue that stays is bounded.
+//!
+//! A worker that rests between requests, as nearly all do, pays for a counter per request and for
+//! another one per rest.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+/// When to shed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shedding {
+    /// How long a turn may take before its requests are refused.
+    pub turn_max: Duration,
+    /// How many requests each turn serves, whatever they take. A few clients that ask for much are no
+    /// overload.
+    pub turn_requests: u32,
+    /// How many requests without a rest are no reason to look at the clock.
+    pub unwatched_requests: u32,
+    /// How long a worker may have no rest before its turns are timed: bursts are served.
+    pub standing_min: Duration,
+    /// How long the errors are held back, on average.
+    pub hold: Duration,
+}
+
+/// How long turns are timed after the last request was shed.
+const ALERT: Duration = Duration::from_secs(1);
+/// How long not to look after a turn that was short enough.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+/// How often to say in the log that requests are shed.
+const WARNING_DISTANCE: Duration = Duration::from_secs(60);
+
+impl Default for Shedding {
+    fn default() -> Shedding {
+        Shedding {
+            turn_max: Duration::from_millis(2),
+            // The runtime looks for new requests after every 61 tasks, so a turn may have about half as many
+            // requests again as the worker has connections. 200 of them on one worker are no overload.
+            turn_requests: 320,
+            unwatched_requests: 256,
+            standing_min: Duration::from_millis(100),
+            hold: Duration::from_millis(100),
+        }
+    }
+}
+
+/// A request that is shed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shed {
+    /// How long to hold back the error.
+    pub hold: Duration,
+}
+
+thread_local! {
+    static WORKER: Turns = const { Turns::new() };
+}
+
+/// Tells that this thread has nothing to do, for the runtime to call before it parks the thread.
+pub fn note_rest() {
+    WORKER.with(Turns::rest);
+}
+
+impl Shedding {
+    /// Admits a request on this thread, or sheds it.
+    pub fn admit(&self) -> Result<(), Shed> {
+        WORKER.with(|turns| {
+            if turns.is_unwatched(self) {
+                return Ok(());
+            }
+            let verdict = turns.judge(self, Instant::now());
+            if verdict == Verdict::Watch {
+                tokio::spawn(time_turns(*self));
+            }
+            match verdict {
+                Verdict::Admit | Verdict::Watch => Ok(()),
+                Verdict::Shed => Err(Shed { hold: turns.next_hold(self.hold) }),
+            }
+        })
+    }
+}
+
+/// Times the turns of this thread, as long as that is of use. A task that yields is called again
+/// after all that were ready when it did, and after those that became ready until then.
+async fn time_turns(shedding: Shedding) {
+    let _watch = Watch;
+    WORKER.with(|turns| turns.begin(Instant::now()));
+    loop {
+        tokio::task::yield_now().await;
+        if !WORKER.with(|turns| turns.end(&shedding, Instant::now())) {
+            return;
+        }
+    }
+}
+
+/// Ends the watch, also if the task is dropped.
+struct Watch;
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        // A thread that ends has no turns any more.
+        let _ = WORKER.try_with(Turns::end_watch);
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Admit,
+    /// Admit, and begin to time the turns.
+    Watch,
+    Shed,
+}
+
+/// What a worker knows about its turns.
+#[derive(Debug)]
+struct Turns {
+    /// Requests since its last rest.
+    without_rest: Cell<u32>,
+    /// When it began to have no rest.
+    standing_since: Cell<Option<Instant>>,
+    /// Whether turns are being timed.
+    is_watched: Cell<bool>,
+    /// When the current turn began, if it is timed.
+    turn_since: Cell<Option<Instant>>,
+    admitted_in_turn: Cell<u32>,
+    look_again_at: Cell<Option<Instant>>,
+    last_shed_at: Cell<Option<Instant>>,
+    warned_at: Cell<Option<Instant>>,
+    shed: Cell<u64>,
+}
+
+impl Turns {
+    const fn new() -> Turns {
+        Turns {
+            without_rest: Cell::new(0),
+            standing_since: Cell::new(None),
+            is_watched: Cell::new(false),
+            turn_since: Cell::new(None),
+            admitted_in_turn: Cell::new(0),
+            look_again_at: Cell::new(None),
+            last_shed_at: Cell::new(None),
+            warned_at: Cell::new(None),
+            shed: Cell::new(0),
+        }
+    }
+
+    fn rest(&self) {
+        self.without_rest.set(0);
+    }
+
+    /// Whether the worker has rested so recently that there is nothing to judge.
+    fn is_unwatched(&self, shedding: &Shedding) -> bool {
+        let requests = self.without_rest.get();
+        if requests < shedding.unwatched_requests && self.last_shed_at.get().is_none() {
+            if requests == 0 {
+                self.standing_since.set(None);
+            }
+            self.without_rest.set(requests + 1);
+            return true;
+        }
+        false
+    }
+
+    fn judge(&self, shedding: &Shedding, now: Instant) -> Verdict {
+        if self.last_shed_at.get().is_some_and(|at| now.duration_since(at) > ALERT) {
+            self.last_shed_at.set(None);
+        }
+        if let Some(since) = self.turn_since.get() {
+            let admitted = self.admitted_in_turn.get();
+            let is_long = now.duration_since(since) >= shedding.turn_max;
+            if is_long && admitted >= shedding.turn_requests {
+                self.note_shed(now);
+                return Verdict::Shed;
+            }
+            self.admitted_in_turn.set(admitted.saturating_add(1));
+            return Verdict::Admit;
+        }
+        let standing_since = self.standing_since.get().unwrap_or(now);
+        self.standing_since.set(Some(standing_since));
+        let is_alert = self.last_shed_at.get().is_some();
+        let is_standing = now.duration_since(standing_since) >= shedding.standing_min;
+        let is_due = self.look_again_at.get().is_none_or(|at| now >= at);
+        if !self.is_watched.get() && (is_alert || (is_standing && is_due)) {
+            self.is_watched.set(true);
+            return Verdict::Watch;
+        }
+        Verdict::Admit
+    }
+
+    fn begin(&self, now: Instant) {
+        self.turn_since.set(Some(now));
+        self.admitted_in_turn.set(0);
+    }
+
+    /// Ends a turn. Returns whether the next one is to be timed too.
+    fn end(&self, shedding: &Shedding, now: Instant) -> bool {
+        let Some(since) = self.turn_since.get() else { return false };
+        // A turn without requests means that nobody waits: timing on would keep the worker from
+        // resting.
+        let is_empty = self.admitted_in_turn.get() == 0;
+        let is_alert = self.last_shed_at.get().is_some();
+        let is_long = now.duration_since(since) >= shedding.turn_max;
+        if !is_empty && (is_alert || is_long) {
+            self.begin(now);
+            return true;
+        }
+        self.look_again_at.set(Some(now + LOOK_AGAIN));
+        self.end_watch();
+        false
+    }
+
+    fn end_watch(&self) {
+        self.turn_since.set(None);
+        self.is_watched.set(false);
+    }
+
+    fn note_shed(&self, now: Instant) {
+        self.last_shed_at.set(Some(now));
+        self.shed.set(self.shed.get() + 1);
+        if self.warned_at.get().is_none_or(|at| now.duration_since(at) > WARNING_DISTANCE) {
+            self.warned_at.set(Some(now));
+            tracing::warn!(
+                "more requests arrive than this server can serve; some are answered with \
+                 ThrottlingException"
+            );
+        }
+    }
+
+    /// Spread evenly from half to one and a half times the average, so that those who were shed
+    /// together don't come back together.
+    fn next_hold(&self, average: Duration) -> Duration {
+        // Multiples of the golden ratio, modulo one, leave no gaps and form no clusters.
+        const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+        let fraction = (self.shed.get().wrapping_mul(GOLDEN) >> 54) as u32;
+        average / 2 + average * fraction / 1024
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MILLISECOND: Duration = Duration::from_millis(1);
+
+    fn shedding() -> Shedding {
+        Shedding { turn_requests: 3, unwatched_requests: 2, ..Shedding::default() }
+    }
+
+    fn watched(shedding: &Shedding, now: Instant) -> Turns {
+        let turns = Turns::new();
+        while turns.is_unwatched(shedding) {}
+        assert_eq!(turns.judge(shedding, now), Verdict::Admit);
+        let later = now + shedding.standing_min;
+        assert_eq!(turns.judge(shedding, later), Verdict::Watch);
+        assert_eq!(turns.judge(shedding, later), Verdict::Admit, "one task watches");
+        turns
+    }
+
+    #[test]
+    fn a_worker_that_rests_is_not_watched() {
+        let (turns, shedding) = (Turns::new(), shedding());
+        for _ in 0..10 {
+            assert!(turns.is_unwatched(&shedding));
+            assert!(turns.is_unwatched(&shedding));
+            turns.rest();
+        }
+        assert!(turns.is_unwatched(&shedding) && turns.is_unwatched(&shedding));
+        assert!(!turns.is_unwatched(&shedding));
+    }
+
+    #[test]
+    fn a_burst_is_served() {
+        let (turns, shedding, now) = (Turns::new(), shedding(), Instant::now());
+        while turns.is_unwatched(&shedding) {}
+        for milliseconds in 0..100 {
+            assert_eq!(turns.judge(&shedding, now + milliseconds * MILLISECOND), Verdict::Admit);
+        }
+        // After a rest, the time without one begins again.
+        turns.rest();
+        while turns.is_unwatched(&shedding) {}
+        assert_eq!(turns.judge(&shedding, now + 150 * MILLISECOND), Verdict::Admit);
+        assert_eq!(turns.judge(&shedding, now + 249 * MILLISECOND), Verdict::Admit);
+        assert_eq!(turns.judge(&shedding, now + 250 * MILLISECOND), Verdict::Watch);
+    }
+
+    #[test]
+    fn a_turn_serves_some_whatever_they_take_and_others_while_it_is_short() {
+        let (shedding, mut now) = (shedding(), Instant::now());
+        let turns = watched(&shedding, now);
+        now += MILLISECOND;
+        turns.begin(now);
+        for _ in 0..10 {
+            assert_eq!(turns.judge(&shedding, now), Verdict::Admit, "the turn is short");
+        }
+        now += 2 * MILLISECOND;
+        assert_eq!(turns.judge(&shedding, now), Verdict::Shed);
+        assert!(turns.end(&shedding, now));
+        for _ in 0..3 {
+            now += 10 * MILLISECOND;
+            assert_eq!(turns.judge(&shedding, now), Verdict::Admit, "each turn serves three");
+        }
+        assert_eq!(turns.judge(&shedding, now), Verdict::Shed);
+        assert_eq!(turns.shed.get(), 2);
+    }
+
+    #[test]
+    fn turns_are_timed_until_nobody_is_shed_or_waits() {
+        let (shedding, mut now) = (shedding(), Instant::now());
+        let turns = watched(&shedding, now);
+        turns.begin(now);
+        assert_eq!(turns.judge(&shedding, now), Verdict::Admit);
+        assert!(!turns.end(&shedding, now), "a short turn sheds nobody");
+        assert_eq!(turns.judge(&shedding, now + 9 * MILLISECOND), Verdict::Admit, "not so soon");
+        now += shedding.standing_min;
+        assert_eq!(turns.judge(&shedding, now), Verdict::Watch);
+        turns.begin(now);
+        now += 10 * MILLISECOND;
+        (0..3).for_each(|_| assert_eq!(turns.judge(&shedding, now), Verdict::Admit));
+        assert_eq!(turns.judge(&shedding, now), Verdict::Shed);
+        assert!(turns.end(&shedding, now));
+        assert!(!turns.end(&shedding, now), "an empty turn");
+        // Soon after, the worker is watched even if it has rested.
+        turns.rest();
+        assert!(!turns.is_unwatched(&shedding));
+        assert_eq!(turns.judge(&shedding, now), Verdict::Watch);
+        turns.begin(now);
+        assert_eq!(turns.judge(&shedding, now), Verdict::Admit);
+        assert!(turns.end(&shedding, now), "short, but somebody was shed a moment ago");
+        now += ALERT + MILLISECOND;
+        turns.begin(now);
+        assert_eq!(turns.judge(&shedding, now), Verdict::Admit);
+        assert!(!turns.end(&shedding, now));
+        turns.rest();
+        assert!(turns.is_unwatched(&shedding));
+    }
+
+    #[test]
+    fn errors_are_held_back_for_different_times() {
+        let turns = Turns::new();
+        let holds: Vec<Duration> = (0..100)
+            .map(|number| {
+                turns.shed.set(number);
+                turns.next_hold(100 * MILLISECOND)
+            })
+            .collect();
+        assert!(holds.iter().all(|hold| (50..150).contains(&hold.as_millis())));
+        let first_half = holds.iter().filter(|hold| hold.as_millis() < 100).count();
+        assert!((45..=55).contains(&first_half), "{first_half}");
+    }
+}

@@ -1,0 +1,164 @@
+"""Backups of a whole server, and its shipped log, in a real S3-compatible server that has bad days."""
+
+import json
+import os
+import subprocess
+import time
+import urllib.request
+
+import pytest
+
+import support
+from object_store import ObjectStore
+from server import Server, binary
+
+SECONDS_MAX = 90
+
+
+@pytest.fixture(scope="module")
+def store():
+    support.skip_if_aimed_elsewhere()
+    store = ObjectStore()
+    store.s3.create_bucket(Bucket="bucket")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def serve(store, tmp_path):
+    key = tmp_path / "s3-key"
+    key.write_text("test:test\n")
+    key.chmod(0o600)
+    servers = []
+
+    def start(data, *more):
+        reach = ["--s3-endpoint", store.endpoint, "--s3-credentials", str(key)]
+        servers.append(Server(tmp_path / data, arguments=[*reach, *more]))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.kill()
+
+
+@pytest.fixture
+def zenobe(store, tmp_path):
+    environment = {
+        **os.environ, "ZENOBE_S3_ENDPOINT": store.endpoint, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_REGION": "us-east-1",
+    }
+
+    def run(*arguments, fails=False):
+        command = [binary(), *map(str, arguments)]
+        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS_MAX)
+        assert (done.returncode != 0) == fails, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    return run
+
+
+def put(client, table, numbers):
+    for number in numbers:
+        client.put_item(TableName=table, Item={"pk": {"S": f"item {number}"}, "n": {"N": str(number)}})
+
+
+def count(client, table):
+    return client.scan(TableName=table, Select="COUNT")["Count"]
+
+
+def shipping(server):
+    with urllib.request.urlopen(server.endpoint + "/_zenobe/status") as answer:
+        return json.load(answer)["shipping"]
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + SECONDS_MAX
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def wait_until_shipped(server):
+    at_ms = time.time() * 1000
+    wait_until(lambda: (shipping(server)["restorable_until_ms"] or 0) > at_ms)
+
+
+def keys(store, prefix):
+    pages = store.s3.get_paginator("list_objects_v2").paginate(Bucket="bucket", Prefix=prefix)
+    return [it["Key"] for page in pages for it in page.get("Contents", [])]
+
+
+def test_the_shipped_log_survives_bad_days_and_the_machine(store, serve, zenobe, tmp_path):
+    place = "s3://bucket/" + support.unique_name("shipped")
+    store.proxy.throttled, store.proxy.corrupted, store.proxy.cut = 3, 2, 2
+    server = serve("data", "--ship-to", place)
+    client = support.client(server.endpoint)
+    table = support.create_table(client)
+    put(client, table, range(10))
+    wait_until_shipped(server)
+    assert (store.proxy.throttled, store.proxy.corrupted, store.proxy.cut) == (0, 0, 0)
+
+    # Requests don't wait for a store that is unreachable, and the operator is told.
+    store.proxy.away = True
+    put(client, table, range(10, 20))
+    wait_until(lambda: shipping(server)["problem"])
+    assert "restorable until" in zenobe("status", "--endpoint", server.endpoint)
+    assert "shipping fails, and is tried again" in zenobe("status", "--endpoint", server.endpoint)
+    store.proxy.away = False
+    wait_until_shipped(server)
+    assert shipping(server)["problem"] is None
+    server.kill()
+
+    zenobe("restore", "--from", place, "--data", tmp_path / "restored")
+    assert count(support.client(serve("restored").endpoint), table) == 20
+
+
+def test_what_is_damaged_is_named(store, serve, zenobe, tmp_path):
+    prefix = support.unique_name("damaged")
+    place = f"s3://bucket/{prefix}"
+    server = serve("data", "--ship-to", place)
+    client = support.client(server.endpoint)
+    table = support.create_table(client)
+    for number in range(3):
+        put(client, table, [number])
+        wait_until_shipped(server)
+    server.kill()
+    segments = [key for key in keys(store, f"{prefix}/segments/") if not key.endswith("/head")]
+    whole = [store.s3.get_object(Bucket="bucket", Key=key)["Body"].read() for key in segments]
+    altered = whole[-1]
+    altered = altered[:-40] + bytes([altered[-40] ^ 1]) + altered[-39:]
+    store.s3.put_object(Bucket="bucket", Key=segments[-1], Body=altered)
+    name = segments[-1].rsplit("/", 1)[1]
+    for command in (["backup", "verify", "--from", place], ["restore", "--from", place, "--data", tmp_path / "restored"]):
+        said = zenobe(*command, fails=True)
+        assert "the backup is damaged" in said and name in said and "SHA-256" in said, said
+    store.s3.put_object(Bucket="bucket", Key=segments[-1], Body=whole[-1])
+    store.s3.delete_object(Bucket="bucket", Key=segments[-2])
+    said = zenobe("backup", "verify", "--from", place, fails=True)
+    assert "the backup is damaged" in said and name in said, said
+    store.s3.put_object(Bucket="bucket", Key=segments[-2], Body=whole[-2])
+    zenobe("restore", "--from", place, "--data", tmp_path / "restored")
+    assert count(support.client(serve("restored").endpoint), table) == 3
+
+
+def test_backups_are_made_verified_and_pruned(store, serve, zenobe, tmp_path):
+    prefix = support.unique_name("backups")
+    place = f"s3://bucket/{prefix}"
+    server = serve("data")
+    client = support.client(server.endpoint)
+    table = support.create_table(client)
+    put(client, table, range(30))
+    store.proxy.throttled, store.proxy.corrupted = 2, 2
+    zenobe("backup", "--to", place, "--endpoint", server.endpoint)
+    assert (store.proxy.throttled, store.proxy.corrupted) == (0, 0)
+    put(client, table, range(30, 40))
+    server.stop()
+    server = serve("data")
+    zenobe("backup", "--to", place, "--endpoint", server.endpoint)
+    assert len(zenobe("backup", "list", "--from", place).splitlines()) == 2
+    before = keys(store, prefix)
+    assert "removed 1 backups" in zenobe("backup", "prune", "--from", place, "--keep", "1")
+    assert len(keys(store, prefix)) < len(before)
+    assert "ranges agree with those of the original" in zenobe("backup", "verify", "--from", place)
+    zenobe("restore", "--from", place, "--data", tmp_path / "restored")
+    assert count(support.client(serve("restored").endpoint), table) == 40
