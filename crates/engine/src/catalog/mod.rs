@@ -149,6 +149,28 @@ impl Catalog {
         Ok(table)
     }
 
+    /// The table with this name, whether or not a job is still filling it.
+    pub(crate) async fn find_even_filling(
+        &self,
+        store: &dyn Reader,
+        name: &TableName,
+    ) -> Result<Arc<Table>> {
+        loop {
+            match self.find(store, name).await {
+                Err(Error::TableNotFound { .. }) => {}
+                found => return found,
+            }
+            match self.stored(store, name).await? {
+                None => return Err(Error::TableNotFound { name: name.name.clone() }),
+                Some(definition) if definition.filling.is_some() => {
+                    return Ok(Arc::new(Table::new(Arc::new(definition))));
+                }
+                // Its job has ended, or it was created, between the two reads.
+                Some(_) => {}
+            }
+        }
+    }
+
     /// The table with this name, if a job is filling it. Such tables are not in the map.
     pub(crate) async fn find_filling(
         &self,

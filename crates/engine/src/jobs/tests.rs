@@ -3,6 +3,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures_util::FutureExt;
 use zenobe_store::Store;
 use zenobe_store::memory::MemoryStore;
+use zenobe_store::yielding::YieldingStore;
 use zenobe_value::{AttributeValue, EncodedItem, Number};
 
 use super::*;
@@ -179,6 +180,32 @@ async fn a_table_appears_when_its_job_ends() {
     assert_eq!(described.statistics.item_count, STEPS);
     engine.table(&name).await.unwrap();
     engine.delete_table(&name).await.unwrap();
+}
+
+/// Whoever waits for a table asks at any moment, also while its job ends.
+#[tokio::test]
+async fn a_table_is_described_while_its_job_ends() {
+    for seed in 0..200 {
+        let (store, clock) = new_store();
+        let store: Arc<dyn Store> = Arc::new(YieldingStore::new(store, seed));
+        let engine = open(&store, &clock).await;
+        engine.add_job_handler(Arc::new(Filler::default()));
+        start(&engine, "t", None).await;
+        let name = name_of("t");
+        let watch = async {
+            let mut exists = false;
+            loop {
+                match engine.describe_table(&name).await {
+                    Ok(described) if described.definition.filling.is_none() => break,
+                    Ok(_) => exists = true,
+                    Err(Error::TableNotFound { .. }) if !exists => {}
+                    Err(error) => panic!("seed {seed}: {error}"),
+                }
+            }
+        };
+        let (worked, ()) = tokio::join!(engine.run_pending_work(), watch);
+        worked.unwrap();
+    }
 }
 
 #[tokio::test(start_paused = true)]

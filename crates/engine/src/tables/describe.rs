@@ -17,31 +17,18 @@ use crate::tables::throughput;
 impl Engine {
     pub async fn describe_table(&self, name: &TableName) -> Result<TableDescription> {
         // It does not count as a request that background work makes way for: whoever waits for a restore asks again and again.
-        let found = self.catalog.find(&*self.store, name).await;
-        let mut table = self.or_being_filled(name, found).await?;
+        let mut table = self.catalog.find_even_filling(&*self.store, name).await?;
         loop {
             let (guard, statistics) = self.read_statistics(&table).await?;
-            match table.check_guard(guard.as_ref()) {
-                GuardCheck::Current => return Ok(self.describe(&table, &statistics)),
-                GuardCheck::Changed | GuardCheck::Gone => {
-                    table = self.or_being_filled(name, self.refresh(&table).await).await?;
+            if let GuardCheck::Current = table.check_guard(guard.as_ref()) {
+                return Ok(self.describe(&table, &statistics));
+            }
+            table = match self.refresh(&table).await {
+                Err(Error::TableNotFound { .. }) => {
+                    self.catalog.find_even_filling(&*self.store, name).await?
                 }
-            }
-        }
-    }
-
-    /// The table that was found, or the one that a job is filling, which only its description
-    /// shows.
-    async fn or_being_filled(
-        &self,
-        name: &TableName,
-        found: Result<Arc<Table>>,
-    ) -> Result<Arc<Table>> {
-        match found {
-            Err(error @ Error::TableNotFound { .. }) => {
-                self.catalog.find_filling(&*self.store, name).await?.ok_or(error)
-            }
-            found => found,
+                refreshed => refreshed?,
+            };
         }
     }
 
