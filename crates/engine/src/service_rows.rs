@@ -19,7 +19,7 @@ use crate::schema::Namespace;
 
 const WHAT: &str = "the row of a service";
 
-/// Whose rows they are.
+/// The service that owns a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RowOwner {
     Metrics,
@@ -29,7 +29,7 @@ pub enum RowOwner {
 }
 
 impl RowOwner {
-    /// Part of stored keys: never change one.
+    /// Part of stored keys: never change a byte.
     fn byte(self) -> u8 {
         match self {
             RowOwner::Metrics => b'm',
@@ -47,7 +47,7 @@ pub struct ServiceRow {
     pub fields: Attributes,
 }
 
-/// What becomes of a row that has been read.
+/// What to do with a row that has been read.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RowChange {
     Keep,
@@ -119,8 +119,8 @@ impl Engine {
         }
     }
 
-    /// Reads, changes and writes one row atomically. `change` may be called more than once: what the
-    /// last call returns is what happened. Background work names its lease.
+    /// Reads, changes and writes one row atomically. `change` may be called more than once; only the
+    /// result of the last call takes effect. Background work passes its lease.
     ///
     /// # Errors
     /// [`Error::LeaseLost`] if another node has taken over.

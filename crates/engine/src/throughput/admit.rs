@@ -30,7 +30,7 @@ pub(crate) struct Demand<'a> {
     pub prefix_length: usize,
     /// What the request does with the key.
     pub scope: KeyScope,
-    /// The least that the request can cost.
+    /// The minimum cost of the request.
     pub halves_min: u64,
 }
 
@@ -47,8 +47,8 @@ impl<'a> Demand<'a> {
 }
 
 impl Engine {
-    /// Whether there is anything to say about what requests consume: no if throughput is off, and no
-    /// table has asked for more.
+    /// Whether requests are metered: false if throughput is off for the server and for every table
+    /// that has had requests.
     pub fn is_metering(&self) -> bool {
         self.meters.is_metering()
     }
@@ -58,7 +58,7 @@ impl Engine {
         table.capacity(|| self.meters.of(table, self.clock.now_ms()))
     }
 
-    /// Takes the least that a request can cost, or refuses it.
+    /// Takes the minimum cost of a request, or refuses the request.
     pub(crate) fn admit<'t>(&self, table: &'t Table, demand: Demand<'_>) -> Result<Ticket<'t>> {
         let mode = self.throughput_mode(table);
         if mode == ThroughputMode::Off {
@@ -68,7 +68,7 @@ impl Engine {
         let capacity = self.capacity_of(table);
         let meter = match demand.index {
             None => capacity.table(),
-            // An index that the definition of the meters lacks is about to go.
+            // An index without a meter is being deleted.
             Some(index) => match capacity.index(index) {
                 Some(meter) => meter,
                 None => return Ok(Ticket::free()),
@@ -129,7 +129,7 @@ impl Engine {
         let local: u64 = of_kind(IndexKind::Local).map(|effect| effect.halves).sum();
         ticket.settle(table_factor * write_halves(written.charged_size_bytes()) + local);
         for effect in of_kind(IndexKind::Global) {
-            // The entry is written already, so it is counted even if a limit was met.
+            // The entry is written already, so it is counted even if the index is over its limit.
             let demand = entry_demand(effect);
             let Some(meter) = self.capacity_of(table).index(effect.id) else { continue };
             if let Ok(ticket) = self.admit_to(table, meter, ThroughputMode::Observe, &demand) {
@@ -145,8 +145,8 @@ impl Engine {
         }
     }
 
-    /// Refuses a write whose entries meet the limits of a global index: an index that can't keep up
-    /// holds back the writes of its table.
+    /// Refuses a write if a global index has no capacity for its entry: an index that can't keep up
+    /// throttles the writes of its table.
     pub(crate) fn check_entries(&self, table: &Table, effects: &[IndexEffect]) -> Result<()> {
         let now_ns = nanoseconds(self.clock.now_ms());
         let mut refused: Option<Box<Throttled>> = None;

@@ -1,7 +1,7 @@
-//! Token buckets: capacity that refills with time, and that unused time saves up to a limit.
+//! Token buckets: capacity that refills over time and, while unused, is saved up to a limit.
 //!
 //! A bucket is a single number: the moment until which its capacity is spent. Before that moment it
-//! is in debt; the further the moment lies in the past, the more it has saved. To take units moves
+//! is in debt; the further the moment lies in the past, the more it has saved. Taking units moves
 //! the moment forward by the time that they take to refill. So a request needs one
 //! compare-and-swap, and nothing has to refill buckets.
 
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 const MILLISECOND_NS: u64 = 1_000_000;
 
-/// The clock's milliseconds in the buckets' measure.
+/// The clock's milliseconds in the unit of the buckets.
 pub(crate) fn nanoseconds(at_ms: u64) -> u64 {
     at_ms.saturating_mul(MILLISECOND_NS)
 }
@@ -33,7 +33,7 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    /// A bucket with the capacity of one second, which then saves what is not used.
+    /// A bucket that starts with one second's worth of capacity at `since_ns`.
     pub fn new(since_ns: u64, rate: Rate, nodes: u64) -> Bucket {
         let bucket = Bucket {
             spent_until_ns: AtomicU64::new(since_ns.saturating_sub(SECOND_NS)),
@@ -44,7 +44,8 @@ impl Bucket {
         bucket
     }
 
-    /// Each of several nodes has an equal share of the rate. What was saved stays saved, as time.
+    /// Each of several nodes has an equal share of the rate. Savings are kept as time, so they cover
+    /// as many seconds at the new rate.
     pub fn set_rate(&self, rate: Rate, nodes: u64) {
         // No table has a rate of zero; dividing by one in its place keeps a damaged one harmless.
         let half_ns = (nodes.max(1) * SECOND_NS / 2).div_ceil(rate.units_per_second.max(1));
@@ -78,7 +79,7 @@ impl Bucket {
         self.spent_until_ns.load(Ordering::Relaxed) < now_ns
     }
 
-    /// The clock was set back: debts and savings stay what they were.
+    /// Follows a clock that was set back: debts and savings stay what they were.
     pub fn set_back(&self, by_ns: u64) {
         // A clock near 1970 leaves less than there is to subtract. A number that wrapped would be a
         // debt of centuries.

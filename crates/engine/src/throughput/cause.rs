@@ -117,12 +117,12 @@ impl ThrottleReason {
 pub struct Throttled {
     /// At least one.
     pub reasons: Vec<ThrottleReason>,
-    /// Whether the table is billed on demand, which decides on the exception.
+    /// Whether the table is billed on demand, which decides the exception.
     pub on_demand: bool,
 }
 
 impl Throttled {
-    /// What a table would answer that has used up its capacity, or that of one of its global indexes.
+    /// The refusal of a table that has used up its capacity, or that of one of its global indexes.
     pub fn by(table: &Table, index: Option<&str>, access: Access) -> Throttled {
         let definition = table.definition();
         // Local indexes use the table's capacity.

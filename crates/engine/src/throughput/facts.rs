@@ -1,12 +1,12 @@
-//! What a request did, for whoever watches requests: metrics, logs, traces, sketches of hot keys.
+//! What a request did, for its observers: metrics, logs, traces, sketches of hot keys.
 //!
-//! A caller that wants to know runs the request inside [`gather`]. The engine then notes what each
-//! part of the request read, wrote or was refused. Without such a caller there is nothing to note:
-//! that costs one look at a variable of the thread.
+//! A caller that wants facts runs the request inside [`gather`]. The engine then records what each
+//! part of the request read, wrote or was refused. Without such a caller it records nothing, which
+//! costs one read of a thread-local.
 //!
-//! The notes travel beside the commands and outcomes, in a variable that is set while the request's
-//! future runs, as a span does in tracing. Handing them through every function would make all of
-//! them pay for those who watch.
+//! Facts travel beside commands and outcomes, in a thread-local that is set while the request's
+//! future is polled, as tracing does with spans. Passing them through every function would make
+//! every caller carry them for the sake of the observers.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -25,7 +25,7 @@ pub struct RequestFacts {
     pub parts: Vec<Part>,
     /// How many parts there were beyond those kept.
     pub parts_omitted: u64,
-    /// What those consumed, so that the sums are right.
+    /// What the other parts consumed, so that the sums are right.
     pub omitted: Vec<OmittedParts>,
     /// Every limit that the request met, whether or not it was refused for it.
     pub throttled: Vec<ThrottleReason>,
@@ -137,7 +137,7 @@ impl RequestFacts {
 }
 
 thread_local! {
-    /// The facts of the request that this thread is working on, if anybody wants them.
+    /// The facts of the request that this thread is polling, if they are gathered.
     static CURRENT: RefCell<Option<RequestFacts>> = const { RefCell::new(None) };
 }
 
@@ -165,7 +165,7 @@ impl<F: Future + Unpin> Future for Gather<F> {
     }
 }
 
-/// Puts everything back, also if the request panics.
+/// Restores the thread-local, even if the request panics.
 struct Turn<'a> {
     before: Option<RequestFacts>,
     facts: &'a mut Option<RequestFacts>,
@@ -185,12 +185,12 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// Whether anybody wants to know about the current request.
+/// Whether the facts of the current request are gathered.
 pub(super) fn are_wanted() -> bool {
     CURRENT.with_borrow(Option::is_some)
 }
 
-/// Adds a part, if anybody wants to know. `part` is called only then.
+/// Adds a part, if facts are gathered. `part` is called only then.
 pub(super) fn note(part: impl FnOnce() -> Part, reasons: &[ThrottleReason]) {
     CURRENT.with_borrow_mut(|facts| {
         let Some(facts) = facts else { return };
@@ -206,7 +206,7 @@ pub(super) fn note(part: impl FnOnce() -> Part, reasons: &[ThrottleReason]) {
     });
 }
 
-/// Adds a page that was read, if anybody wants to know. `page` is called only then.
+/// Adds a page that was read, if facts are gathered. `page` is called only then.
 pub(crate) fn note_page(page: impl FnOnce() -> Page) {
     CURRENT.with_borrow_mut(|facts| {
         let Some(facts) = facts else { return };

@@ -1,9 +1,9 @@
-//! Background work on partitions: divides those that are hot or full, settles the peaks of on-demand
+//! Background work on partitions: splits those that are hot or full, settles the peaks of on-demand
 //! tables, and stores the maps.
 //!
-//! Every node looks at its own traffic, counts the others and follows the stored maps. Only the
-//! holder of the lease changes maps. It takes its own traffic for a fair sample of what all nodes
-//! serve.
+//! Every node samples its own traffic, counts the live nodes and reloads maps that another node has
+//! changed. Only the holder of the lease changes maps. It assumes that its own traffic is
+//! representative of all nodes.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -26,21 +26,21 @@ use crate::keyspace;
 use crate::lease::Lease;
 use crate::schema::TableId;
 
-/// How often to look.
+/// How often to sample the traffic.
 const INTERVAL: Duration = Duration::from_secs(10);
-/// A partition that serves this share of what it can serve is hot, in percent.
+/// A partition that serves this share of its limit is hot, in percent.
 const HOT_PERCENT: u64 = 80;
-/// A partition is divided once it has been hot for so long.
+/// A partition is split once it has been hot for this long.
 const HOT_MS: u64 = 5 * 60 * 1_000;
-/// After so long the highest traffic counts as the previous peak.
+/// After this time the highest traffic becomes the previous peak.
 const PEAK_WINDOW_MS: u64 = 30 * 60 * 1_000;
-/// Traffic is not measured over less.
+/// The shortest time over which traffic is measured.
 const LOOK_MS_MIN: u64 = 1_000;
 
 /// The lease for changing maps.
 const LEASE: &str = "partitions";
 
-/// One round. Returns how long to rest.
+/// One round. Returns how long to wait until the next.
 pub(crate) async fn maintain(engine: &Engine) -> Result<Duration> {
     count_nodes(engine).await?;
     follow_maps(engine).await?;
@@ -95,8 +95,8 @@ async fn maintain_table(
     Ok(())
 }
 
-/// Looks at the traffic since the last look. Returns whether there was any or the map is not stored
-/// yet, and where to divide hot partitions.
+/// Samples the traffic since the last call. Returns whether there is anything to do (the meter had
+/// traffic, or its map is not stored yet), and where to split hot partitions.
 fn look(meter: &Meter, divisible: Divisible, now_ms: u64) -> (bool, Vec<Key>) {
     let partitions = meter.partitions();
     let Some((elapsed_ms, nodes)) = meter.with_state(|state| {
@@ -128,7 +128,7 @@ fn look(meter: &Meter, divisible: Divisible, now_ms: u64) -> (bool, Vec<Key>) {
     (is_used || !splits.is_empty(), splits)
 }
 
-/// A partition that throttles although it serves little waits for its table, not for itself.
+/// A partition that throttles although it serves little has met its table's limit, not its own.
 fn is_busy(units: [u64; 2]) -> bool {
     2 * units[0] >= PARTITION_READ_UNITS || 2 * units[1] >= PARTITION_WRITE_UNITS
 }
@@ -143,7 +143,7 @@ fn is_hot_for_long(partition: &Partition, is_hot: bool, now_ms: u64) -> bool {
     false
 }
 
-/// The highest traffic of the last half hour becomes the previous peak when it ends.
+/// When a window of half an hour ends, its highest traffic becomes the previous peak.
 fn settle_peaks(state: &mut State, [read_units, write_units]: [u64; 2], now_ms: u64) {
     let window = &mut state.window_peaks;
     window.read_units = window.read_units.max(read_units);
@@ -224,7 +224,7 @@ async fn follow_maps(engine: &Engine) -> Result<()> {
     Ok(())
 }
 
-/// Each node that is alive has an equal share of every table's capacity.
+/// Each live node has an equal share of every table's capacity.
 async fn count_nodes(engine: &Engine) -> Result<()> {
     let nodes = match engine.is_shared() {
         true => engine.nodes().await?.iter().filter(|node| node.is_alive).count().max(1) as u64,

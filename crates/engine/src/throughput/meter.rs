@@ -23,7 +23,7 @@ pub(crate) struct Meter {
     pub resource: Arc<Resource>,
     flows: [Flow; 2],
     partitions: ArcSwap<Vec<Arc<Partition>>>,
-    /// What partitions consumed that have been divided since, in half units.
+    /// What partitions that have since been split had consumed, in half units.
     retired_halves: [AtomicU64; 2],
     state: Mutex<State>,
 }
@@ -46,7 +46,7 @@ pub(crate) struct Partition {
     flows: [PartitionFlow; 2],
     requests: AtomicU64,
     samples: Mutex<Vec<Key>>,
-    /// Since when it is hot; 0 if it is not.
+    /// When it became hot; 0 if it is not.
     pub hot_since_ms: AtomicU64,
 }
 
@@ -55,7 +55,7 @@ struct PartitionFlow {
     bucket: Bucket,
     consumed_halves: AtomicU64,
     throttled: AtomicU64,
-    /// What was consumed and throttled at the last look.
+    /// What had been consumed and throttled when the traffic was last sampled.
     seen: [AtomicU64; 2],
 }
 
@@ -80,10 +80,10 @@ impl State {
     }
 }
 
-/// One in so many requests leaves its key for the background to see.
+/// One request in this many leaves its key as a sample for background work.
 const SAMPLED_ONE_IN: u64 = 16;
 const SAMPLES_MAX: usize = 128;
-/// A partition serves what it serves in each second, and saves nothing.
+/// A partition saves at most one second's worth of capacity.
 const PARTITION_BURST_S: u64 = 1;
 
 impl Meter {
@@ -128,7 +128,7 @@ impl Meter {
         look(&mut self.state.lock())
     }
 
-    /// Makes buckets and partitions agree with the state.
+    /// Updates buckets and partitions to match the state.
     fn apply(&self, state: &mut State, now_ns: u64) {
         let State { plan, row, .. } = state;
         row.map.grow_to(plan.partitions(row.peaks));
@@ -369,7 +369,7 @@ impl Partition {
         if !request.is_multiple_of(SAMPLED_ONE_IN) {
             return;
         }
-        // Whoever comes at the same time is as good a sample.
+        // If the lock is taken, another request is leaving a sample that is just as good.
         if let Some(mut samples) = self.samples.try_lock() {
             let number = (request / SAMPLED_ONE_IN) as usize % SAMPLES_MAX;
             let key = Key::copy_from_slice(suffix);

@@ -2,13 +2,13 @@
 //! partitions, and which requests DynamoDB would throttle.
 //!
 //! A definition says what a table may consume (`plan`); its partition map (`partition_map`) says
-//! where. A `Meter` holds the buckets for both. Before a request reads or locks anything it
-//! takes the least that it can cost from the buckets of its table and of its partition
+//! where. A `Meter` holds the buckets for both. Before a request reads or locks anything, it
+//! takes its minimum cost from the buckets of its table and of its partition
 //! (`Engine::admit`), and afterwards the rest (`Ticket::settle`). If a bucket is empty,
-//! the request is refused or only counted, as the table's mode says.
+//! the request is refused or only counted, depending on the table's mode.
 //!
-//! Capacity adapts as on DynamoDB: partitions have no shares of their table's throughput. Any of
-//! them may use all of it, up to what a partition serves.
+//! Capacity is adaptive, as on DynamoDB: partitions have no fixed shares of their table's
+//! throughput. Any of them may use all of it, up to the limit of a partition.
 //!
 //! Expiry, imports, restores and backfills write under leases and don't pass here: they consume
 //! nothing.
@@ -88,10 +88,10 @@ impl TableCapacity {
 /// All meters of an engine.
 pub(crate) struct Meters {
     pub mode: ThroughputMode,
-    /// Nothing was saved before this moment.
+    /// No bucket has saved capacity from before this time.
     started_at_ms: u64,
     account_units_max: u64,
-    /// Whether a table is metered, or was.
+    /// Whether any table is metered, or was since the start.
     is_metering: AtomicBool,
     /// How many engines share the tables' capacity.
     nodes: AtomicU64,
@@ -99,7 +99,7 @@ pub(crate) struct Meters {
     stored: Mutex<HashMap<(TableId, Option<IndexId>), MapRow>>,
     /// The store's count of changes when the stored maps were last read.
     changes: AtomicI64,
-    /// The last time that background work saw.
+    /// The clock's time when background work last ran.
     looked_at_ms: AtomicU64,
 }
 
@@ -110,7 +110,7 @@ impl Meters {
         limits: &Limits,
         now_ms: u64,
     ) -> Result<Meters> {
-        // Counted before the rows are read: a change in between is followed later.
+        // Counted before the rows are read, so a change in between is noticed later.
         let changes = count_changes(store).await?;
         Ok(Meters {
             mode,
@@ -125,7 +125,7 @@ impl Meters {
         })
     }
 
-    /// Whether there is anything to say about what requests consume.
+    /// See [`crate::Engine::is_metering`].
     pub fn is_metering(&self) -> bool {
         self.is_metering.load(Ordering::Relaxed)
     }
@@ -136,7 +136,7 @@ impl Meters {
         }
     }
 
-    /// The meters of a table, which begin to exist with its first request.
+    /// The meters of a table, which are created by its first request.
     pub fn of(&self, table: &Table, now_ms: u64) -> TableCapacity {
         let definition = table.definition();
         let mut tables = self.tables.lock();
@@ -151,7 +151,7 @@ impl Meters {
         TableCapacity { meters, indexes }
     }
 
-    /// Makes the meters agree with a definition, unless they agree with a later one.
+    /// Updates the meters to a definition, unless they follow a later one.
     fn follow(&self, meters: &TableMeters, table: &Table, now_ms: u64) -> Vec<Arc<Meter>> {
         let definition = table.definition();
         let mut state = meters.state.lock();

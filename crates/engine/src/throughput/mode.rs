@@ -64,7 +64,7 @@ impl Engine {
         }
     }
 
-    /// The mode that a table has of its own, and the one that it follows.
+    /// The mode in a table's tag, if any, and the mode in effect.
     pub async fn throughput_modes(
         &self,
         name: &TableName,
@@ -73,7 +73,7 @@ impl Engine {
         Ok((table.throughput_mode(), self.throughput_mode(&table)))
     }
 
-    /// Gives a table a mode of its own, on every node and after restarts, or takes it away.
+    /// Sets or removes a table's own mode. It is stored, so it holds on every node and after restarts.
     pub async fn set_throughput_mode(
         &self,
         name: &TableName,

@@ -13,7 +13,7 @@ use crate::keyspace::{KeyHash, part_start};
 pub const PARTITION_READ_UNITS: u64 = 3_000;
 pub const PARTITION_WRITE_UNITS: u64 = 1_000;
 pub const PARTITION_SIZE_BYTES: u64 = 10 * 1_024 * 1_024 * 1_024;
-/// With so many an on-demand table begins.
+/// How many partitions a new on-demand table has.
 pub const ON_DEMAND_PARTITIONS: u64 = 4;
 /// A map is one row, and is kept in memory.
 pub(crate) const PARTITIONS_MAX: usize = 4_096;
@@ -41,7 +41,7 @@ pub(crate) struct PartitionMap {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PartitionStart {
-    /// Unique within the map for ever.
+    /// Never reused within the map.
     pub id: u32,
     /// The first key, after the prefix. That of the first partition is empty.
     pub first: Key,

@@ -12,11 +12,11 @@ use crate::schema::{
     BillingMode, ON_DEMAND_INITIAL_READ_UNITS, ON_DEMAND_INITIAL_WRITE_UNITS, Throughput,
 };
 
-/// Provisioned capacity that is not used is saved for so long.
+/// Provisioned tables save unused capacity for this long.
 const PROVISIONED_BURST_S: u64 = 300;
-/// On-demand tables serve a number of units in each second.
+/// On-demand tables save at most one second's worth of capacity.
 const ON_DEMAND_BURST_S: u64 = 1;
-/// An on-demand table serves so many times its previous peak at once.
+/// An on-demand table serves this many times its previous peak at once.
 const PEAK_FACTOR: u64 = 2;
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use super::cause::{Access, ThrottleReason};
 use super::facts::{self, KeyScope, Part};
 use super::meter::{Meter, Partition};
 
-/// The right to go on. A ticket that is dropped unsettled gives back what it took.
+/// The admission of a request. A ticket that is dropped unsettled gives back what it took.
 #[must_use = "what the request consumed has to be settled"]
 pub(crate) struct Ticket<'t>(Option<Held<'t>>);
 
@@ -27,7 +27,7 @@ pub(super) struct Held<'t> {
 }
 
 impl<'t> Ticket<'t> {
-    /// The ticket of a request that nobody meters.
+    /// The ticket of a request that is not metered.
     pub fn free() -> Ticket<'t> {
         Ticket(None)
     }
@@ -41,11 +41,11 @@ impl<'t> Ticket<'t> {
         self.0.is_some()
     }
 
-    /// The request consumed so many half units in all.
+    /// Charges the request for this many half units in all.
     pub fn settle(mut self, halves: u64) {
         let Some(held) = self.0.take() else { return };
         held.partition.count(held.access, halves);
-        // A request that met a limit has no share in the buckets: on DynamoDB it would not have run.
+        // A request that met a limit takes nothing from the buckets: on DynamoDB it would not have run.
         if held.taken_halves > 0 && halves > held.taken_halves {
             let rest = halves - held.taken_halves;
             held.meter.charge(held.access, &held.partition, rest, held.now_ns);
@@ -53,7 +53,7 @@ impl<'t> Ticket<'t> {
         held.note(halves);
     }
 
-    /// The request consumed so many half units in all, of each partition its share.
+    /// Charges the request for this many half units in all, and each partition for its share.
     pub fn settle_shares<'p>(
         mut self,
         halves: u64,
@@ -62,7 +62,7 @@ impl<'t> Ticket<'t> {
         let Some(held) = self.0.take() else { return };
         let is_charged = held.taken_halves > 0;
         if is_charged {
-            // It begins anew: the partition where it began need not be the one that served most.
+            // Admission charged the first partition only, which may not be the one that served most.
             held.meter.refund(held.access, &held.partition, held.taken_halves);
             held.meter.charge_table(held.access, halves, held.now_ns);
         }
