@@ -19,7 +19,7 @@ pub(crate) struct Provisioned {
     /// Zero if the table is on demand.
     pub units: u64,
     pub is_on_demand: bool,
-    /// Whether anybody counts what is consumed.
+    /// Whether consumption is metered.
     pub is_metered: bool,
 }
 
@@ -53,7 +53,7 @@ pub(crate) async fn set_units(
     units: u64,
 ) -> Result<Result<(), String>> {
     match try_set_units(engine, namespace, name, units).await {
-        // Somebody else was faster.
+        // Another caller has set the same units in the meantime.
         Ok(()) | Err(Error::UpdateTable(UpdateTableError::ThroughputUnchanged { .. })) => {
             Ok(Ok(()))
         }

@@ -2,7 +2,7 @@
 
 use crate::error::{Result, ScalingError};
 
-/// AWS lists no more.
+/// AWS reports at most this many.
 const VIOLATIONS_MAX: usize = 10;
 
 /// Any text that XML could hold.
@@ -32,7 +32,7 @@ impl Violations {
         Err(ScalingError::validation(format!("{count} validation error{plural} detected: {list}")))
     }
 
-    /// A required member. What stands in for a missing one is never used, because
+    /// A required member. The placeholder for a missing one is never used, because
     /// [`Violations::finish`] fails.
     pub(crate) fn required<T: Default>(&mut self, value: Option<T>, path: &str) -> T {
         if value.is_none() {

@@ -88,7 +88,7 @@ impl From<Error> for ScalingError {
             ),
             error => {
                 if !error.is_known_outage() {
-                    tracing::error!(%error, "a request about auto scaling failed");
+                    tracing::error!(%error, "an auto scaling request failed");
                 }
                 let message = "The service encountered an internal error.";
                 ScalingError::new(Exception::Internal, message)

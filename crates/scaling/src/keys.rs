@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `t` resource id, 0, dimension | a target with its policy and its scheduled actions |
 //! | `w` resource id, 0, dimension | what the worker knows about a target |
-//! | `a` time, downwards, activity id | an activity: the newest comes first |
+//! | `a` time, descending, activity id | an activity: the newest comes first |
 //! | `u` minute, node | what a node of a shared store consumed in a minute |
 
 use std::ops::Range;

@@ -4,16 +4,17 @@
 //!
 //! A *target* is one dimension (reads or writes) of a table or a global index, with a least and a
 //! greatest capacity. Its policy and its scheduled actions are part of its row (`target`), so every
-//! change of them is one atomic change of one row, and whoever deregisters a target can't leave
-//! anything of it behind.
+//! change of them is one atomic change of one row, and deregistering a target leaves nothing of it
+//! behind.
 //!
 //! Once a minute (`worker`), one node compares what all nodes have consumed (`usage`) with what is
 //! provisioned, decides (`tracking`), changes the table through the engine like any UpdateTable
-//! (`capacity`), and notes what it did (`activity`).
+//! (`capacity`), and records what it did (`activity`).
 //!
-//! **Invariant:** every write of the worker names its lease, so a node that has lost it writes
-//! nothing. **Invariant:** all texts that clients see are in `messages`, except those about what
-//! happened, which are in `activity`.
+//! **Invariant:** what the worker writes about targets is guarded by its lease, so a node that has
+//! lost the lease writes nothing. Two writes have no guard: a node's own usage row, and UpdateTable,
+//! which the worker calls only after it has checked its lease. **Invariant:** all texts that clients
+//! see are in `messages`, except those about what happened, which are in `activity`.
 
 mod activity;
 mod capacity;
@@ -47,7 +48,7 @@ pub struct Scaling {
     engine: Arc<Engine>,
     /// Names this process among the nodes that share a store.
     node: String,
-    /// Which minutes have been looked at. Held while the work of a minute is done.
+    /// Which minutes have been processed. Locked while a minute is processed.
     minutes: Mutex<Minutes>,
 }
 

@@ -1,7 +1,7 @@
 //! What tables and global indexes consume in each minute.
 //!
-//! A node knows only its own requests. On a store that it shares, each node stores a row per minute
-//! with what its targets consumed, and whoever has the lease adds them up.
+//! A node knows only its own requests. On a shared store, each node stores a row per minute with
+//! what its targets consumed, and the holder of the lease adds them up.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -20,7 +20,7 @@ pub(crate) const MINUTE_MS: u64 = 60 * 1_000;
 /// Follows what this node's tables have consumed since it started.
 #[derive(Debug)]
 pub(crate) struct Meter {
-    /// The minute of the last look.
+    /// The minute of the last sample.
     minute: u64,
     seen: HashMap<(TableId, Option<IndexId>), [u64; 2]>,
 }
@@ -38,11 +38,11 @@ impl Meter {
         Meter { minute: now_ms / MINUTE_MS, seen: HashMap::new() }
     }
 
-    /// The minutes that are over since the last look, the oldest first and at most `minutes_max`.
+    /// The minutes that have ended since the last sample, the oldest first and at most `minutes_max`.
     ///
-    /// A look follows each minute at once, so what was consumed belongs to the minute of the look
-    /// before. If more minutes are over, nobody was served in the others: the process was stopped, or
-    /// a test has moved the clock.
+    /// Samples are taken right after each minute, so what was consumed belongs to the minute of the
+    /// previous sample. If several minutes have ended, nobody was served in the others: the process
+    /// was stopped, or a test has moved the clock.
     pub(crate) fn collect(
         &mut self,
         engine: &Engine,
@@ -71,7 +71,7 @@ impl Meter {
         }
         self.seen = seen;
         let mut halves = Some(halves);
-        // A clock that was set back has no minutes to look at.
+        // After the clock was set back, no minute has ended.
         let usage = |minute| MinuteUsage {
             minute,
             halves: halves.take().filter(|_| minute == first).unwrap_or_default(),

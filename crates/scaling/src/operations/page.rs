@@ -40,11 +40,11 @@ impl Filter {
 #[derive(Debug)]
 pub(super) struct Page {
     pub size: usize,
-    /// Begins right behind the last key that was returned.
+    /// Right after the last key that was returned.
     pub from: Option<Vec<u8>>,
 }
 
-/// What all descriptions are asked for by.
+/// The parameters that all Describe operations share.
 pub(super) struct Selection {
     pub filter: Filter,
     pub page: Page,

@@ -91,7 +91,7 @@ impl<'a> PolicyInput<'a> {
         self.policy_type.is_some()
     }
 
-    /// Only target tracking is there for DynamoDB, on AWS as well.
+    /// DynamoDB has target tracking only, on AWS too.
     pub(super) fn check_type(&self) -> Result<()> {
         if let Some(other) = self.policy_type.filter(|given| *given != TARGET_TRACKING) {
             return Err(messages::policy_type_unsupported(other));

@@ -17,7 +17,7 @@ use crate::target::Target;
 
 /// AWS's quota for each target.
 const ACTIONS_MAX: usize = 200;
-/// Between the key of a target and the name of an action, in the key of a page.
+/// Separates a target's key from an action's name in the key of a page.
 const SEPARATOR: u8 = 0;
 
 /// What a request sets. What is not given stays, except for the times.

@@ -113,7 +113,7 @@ pub(super) fn check_tags(tags: &BTreeMap<String, String>, violations: &mut Viola
     }
 }
 
-/// What the service itself has to say about new tags.
+/// The service's own rules for new tags, which the model does not have.
 pub(super) fn check_reserved(tags: &BTreeMap<String, String>) -> Result<()> {
     if tags.keys().any(|key| key.starts_with("aws:")) {
         return Err(messages::reserved_tag());

@@ -96,7 +96,7 @@ impl Request<'_> {
         }
     }
 
-    /// A table outside the limits is changed at once, as AWS does, and an activity tells so.
+    /// A table outside the limits is changed at once, as on AWS, and an activity records it.
     async fn bring_inside(&self, name: &TargetName, limits: CapacityLimits) -> Result<()> {
         let (scaling, at_ms) = (self.scaling, self.scaling.now_ms());
         let brought = scaling.bring_inside(self.namespace, name, limits, at_ms, false).await?;
@@ -139,7 +139,7 @@ impl Request<'_> {
 }
 
 impl Settings {
-    /// What can be said without the target.
+    /// Checks that don't need the stored target.
     fn check(&self) -> Result<()> {
         if self.min == Some(0) || self.max == Some(0) {
             return Err(messages::minimum_too_small());
@@ -183,7 +183,7 @@ impl Settings {
     }
 }
 
-/// A capacity. What is negative counts as zero, which is too small.
+/// A capacity. A negative number counts as zero, which is refused as too small.
 pub(super) fn units(members: Members<'_>, member: &str) -> Result<Option<u64>> {
     let units = members.integer(member)?;
     Ok(units.map(|units| u64::try_from(units).unwrap_or(0)))

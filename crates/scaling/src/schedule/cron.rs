@@ -7,7 +7,7 @@ use super::{DAY_MS, SECOND_MS};
 
 const YEAR_MIN: u16 = 1970;
 const YEAR_MAX: u16 = 2199;
-/// How far back a missed time is looked for.
+/// How far back to look for a missed time.
 const DAYS_BACK_MAX: i64 = 366;
 const MINUTE_MS: i64 = 60 * SECOND_MS;
 
@@ -30,12 +30,12 @@ enum Days {
     OfMonth(Values),
     Last,
     LastWorkday,
-    /// The working day next to this one, within the month.
+    /// The working day nearest to this one, within the month.
     NearestWorkday(u16),
     OfWeek(Values),
     /// The last such weekday of the month.
     LastOfWeek(u16),
-    /// Such a weekday for the so-manieth time in the month.
+    /// The nth such weekday of the month.
     NthOfWeek(u16, u16),
 }
 
@@ -134,7 +134,7 @@ fn weekday_of(date: Date) -> u16 {
     u16::from(date.weekday().number_from_sunday())
 }
 
-/// The working day next to a day of the month of `date`, within that month.
+/// The working day nearest to a day of the month of `date`, within that month.
 fn nearest_workday(date: Date, day: u16) -> Option<u16> {
     let length = u16::from(month_length(date.year(), date.month()));
     let wanted = date.replace_day(u8::try_from(day).ok()?).ok()?;

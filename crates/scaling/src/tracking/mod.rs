@@ -22,7 +22,7 @@ pub(crate) const IN_MINUTES: usize = 15;
 /// How far below the target the low alarm's threshold is, in percentage points of what is provisioned.
 /// AWS documents it: with a target of 70 %, capacity goes down at 50 %.
 const LOW_POINTS: f64 = 20.0;
-/// What two computations of the same number may differ by.
+/// The rounding error that two computations of the same number may have.
 const ROUNDING: f64 = 1e-9;
 
 /// What a decision depends on besides the consumption.
@@ -42,7 +42,7 @@ pub(crate) struct Situation<'a> {
 pub(crate) enum Decision {
     /// No alarm.
     Quiet,
-    /// An alarm, but a cooldown or a suspension holds the policy back.
+    /// An alarm, but a cooldown or a suspension blocks the policy.
     Wait,
     Scale {
         alarm: AlarmKind,
@@ -86,7 +86,7 @@ fn scale_out(situation: &Situation<'_>, watch: &Watch, fitting: f64) -> Decision
         let not_scaled = NotScaled { reason: AlreadyAt::Maximum, units: limits.max };
         return Decision::NotScaled { alarm, not_scaled };
     }
-    // A cooldown holds back further steps, unless a larger one is called for.
+    // A cooldown blocks further steps, unless a larger one is needed.
     let cooldown_ms = settings.scale_out_cooldown_s.unwrap_or(0) * 1_000;
     if let Some(last) = watch.scaled_out
         && now_ms < last.at_ms + cooldown_ms

@@ -9,7 +9,8 @@ use crate::fields::Fields;
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Watch {
-    /// The id of the target. Whatever belongs to another one of the same name is void.
+    /// The id of the target. A row with another id belongs to an earlier target of the same name, and
+    /// is ignored.
     pub target_id: String,
     /// Until when scheduled actions have been run.
     pub checked_ms: u64,
@@ -17,7 +18,7 @@ pub(crate) struct Watch {
     pub samples: Vec<Sample>,
     pub scaled_out: Option<ScaledOut>,
     pub scaled_in_at_ms: Option<u64>,
-    /// The last thing that did not work, so that it isn't reported every minute.
+    /// The last failure, so that it isn't reported every minute.
     pub report: Option<Report>,
 }
 

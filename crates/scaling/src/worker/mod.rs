@@ -1,7 +1,7 @@
 //! The work of each minute: adds up what was consumed, runs scheduled actions and policies.
 //!
-//! On a shared store every node stores its own consumption, and the holder of the lease does the
-//! rest, a moment later than the others have stored theirs.
+//! On a shared store every node stores its own consumption. The holder of the lease does the rest,
+//! after the others have had time to store theirs.
 
 mod round;
 
@@ -28,16 +28,16 @@ use crate::{Scaling, keys};
 const LEASE: &str = "scaling";
 /// How long the other nodes of a shared store have to store what they consumed in a minute.
 const NODES_GRACE_MS: u64 = 15 * 1_000;
-/// After a longer pause, only so many of the last minutes are looked at.
+/// After a longer pause, only this many of the last minutes are processed.
 const MINUTES_MAX: u64 = 60;
 /// How long rows of consumption are kept.
 const USAGE_MINUTES_MAX: u64 = 30;
-/// How often to look at the clock at least, because it may be moved.
+/// How often to check the clock, which may be moved.
 const LOOK_DELAY: Duration = Duration::from_secs(5);
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 const ROWS_PER_READ: usize = 100;
 
-/// Which minutes have been worked on.
+/// Which minutes have been processed.
 pub(crate) struct Minutes {
     meter: Meter,
     /// Consumption that is not stored or used yet.
@@ -86,8 +86,8 @@ impl Scaling {
         Duration::from_millis(MINUTE_MS - into_minute_ms).min(LOOK_DELAY)
     }
 
-    /// Does the work of the minutes that are over, if any. Whoever moves a driven clock calls this to
-    /// see its effects.
+    /// Processes the minutes that have ended, if any. A caller that moves a driven clock awaits this
+    /// to see the effects.
     pub async fn run_due(&self) -> Result<()> {
         let mut minutes = self.minutes.lock().await;
         let now_ms = self.now_ms();
@@ -115,7 +115,7 @@ impl Scaling {
                 self.trim(&namespace, end, now_ms, is_shared, &lease).await?;
             }
         }
-        // Also if the clock was set back: what was done is not done again.
+        // Even if the clock was set back: no minute is processed twice.
         minutes.next = end;
         minutes.pending.clear();
         Ok(())
@@ -188,7 +188,7 @@ impl Scaling {
             match round.run(target, halves).await {
                 Ok(changed) => rows.extend(changed),
                 Err(error @ Error::LeaseLost { .. }) => return Err(error),
-                // The others are worked on all the same.
+                // One target's failure must not stop the others.
                 Err(error) => outcome = outcome.and(Err(error)),
             }
         }
@@ -198,7 +198,7 @@ impl Scaling {
         outcome
     }
 
-    /// Deletes what is too old, once an hour.
+    /// Deletes old usage rows every half hour, and old activities every hour.
     async fn trim(
         &self,
         namespace: &Namespace,

@@ -28,7 +28,7 @@ pub(super) struct Round<'a> {
     pub lease: &'a Lease,
 }
 
-/// What a target becomes in a round.
+/// The state of a target during a round.
 struct Progress {
     target: Target,
     watch: Watch,
@@ -38,8 +38,8 @@ struct Progress {
 type Rows = Vec<(Vec<u8>, Option<Attributes>)>;
 
 impl Round<'_> {
-    /// Returns rows that are still to be written. Activities are written at once, because they tell
-    /// of changes that have been made.
+    /// Returns rows that are still to be written. Activities are written at once, because they
+    /// record changes that have been made.
     pub(super) async fn run(&self, target: Target, halves: Option<u64>) -> Result<Rows> {
         let watch = self.load_watch(&target).await?;
         let mut progress = Progress { target, watch, activities: Vec::new() };
@@ -90,7 +90,7 @@ impl Round<'_> {
         for (due_ms, action) in due {
             let told = progress.activities.len();
             if let Err(error) = self.run_action(progress, &action).await {
-                // It is tried again with those that are due later, and told of once it is done.
+                // The next round tries it again, with those that are due later, and records it then.
                 progress.watch.checked_ms = due_ms.saturating_sub(1);
                 progress.activities.truncate(told);
                 return Err(error);
@@ -152,7 +152,7 @@ impl Round<'_> {
     async fn track(&self, progress: &mut Progress, halves: Option<u64>) -> Result<()> {
         let Some(policy) = progress.target.policy.clone() else { return Ok(()) };
         let engine = &self.scaling.engine;
-        // Nobody consumes a table that does not exist, or knows what one consumes that isn't metered.
+        // Without a table, or without metering, there is no consumption to track.
         let Some(present) = capacity::provisioned(engine, self.namespace, self.name).await? else {
             return Ok(());
         };
@@ -247,8 +247,8 @@ impl Watch {
 }
 
 impl Scaling {
-    /// Changes a capacity that is outside its limits, and tells what was done. `is_expected` says
-    /// whether a table that can't be changed is worth telling.
+    /// Changes a capacity that is outside its limits, and returns what was done. `is_expected` says
+    /// whether to report a table that can't be changed.
     pub(crate) async fn bring_inside(
         &self,
         namespace: &Arc<Namespace>,
