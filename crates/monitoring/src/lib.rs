@@ -1,9 +1,9 @@
 //! What requests did, minute by minute: CloudWatch's metrics and alarms, and what the traffic would
 //! cost on AWS.
 //!
-//! [`traffic`] watches requests and counts them. Once a minute, [`minute`] hands the counts to the sinks
-//! that keep them. [`cloudwatch`] makes metrics of the traffic and answers CloudWatch's requests; [`cost`] says what the traffic
-//! would cost.
+//! [`traffic`] observes requests and counts them. Once a minute, [`minute`] hands the counts to the sinks
+//! that store them. [`cloudwatch`] turns the traffic into metrics and answers CloudWatch's requests;
+//! [`cost`] estimates what the traffic would cost.
 //!
 //! **Invariant:** no HTTP here, and nothing that a request waits for.
 

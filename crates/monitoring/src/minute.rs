@@ -1,4 +1,4 @@
-//! Hands the traffic of each minute to those who keep it.
+//! Hands the traffic of each minute to the sinks that store it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::traffic::{Traffic, TrafficSink};
 
 pub const MINUTE_MS: u64 = 60_000;
 
-/// How often to look at a clock that somebody else moves.
+/// How often to check a driven clock.
 const DRIVEN_POLL: Duration = Duration::from_secs(1);
 
 /// Stores the traffic at every full minute of the engine's clock, and once more when it stops.
@@ -78,8 +78,8 @@ impl MinuteWorker {
         }
     }
 
-    /// Stores what has been counted so far. To be called before a driven clock moves, and before somebody
-    /// reads what is stored and wants to see the present.
+    /// Stores what has been counted so far. Call it before a driven clock moves, and before a read of the
+    /// stored traffic that should include the present.
     pub async fn flush(&self) {
         let mut minute = self.minute.lock().await;
         self.store(&mut minute).await;

@@ -1,5 +1,5 @@
-//! Where values lie, in buckets that grow by a twentieth: percentiles are right to within five per
-//! cent, whatever the values are.
+//! The distribution of values, in buckets that grow by 5 %: percentiles are accurate to within 5 %,
+//! whatever the values are.
 
 /// How many buckets are kept. Latencies from a microsecond to ten seconds take 330.
 const BUCKETS_MAX: usize = 512;

@@ -244,15 +244,15 @@ fn share(units: u64, of: f64) -> f64 {
     units as f64 / of * 100.0
 }
 
-/// A sum over requests. What each of them had is not known, so the smallest and the greatest value are
-/// those of averages.
+/// A sum over requests. The values of single requests are not known, so minimum and maximum are the
+/// average.
 fn average(sum: f64, requests: u64) -> Statistics {
     let count = requests.max(1) as f64;
     let value = sum / count;
     Statistics { count, sum, min: value, max: value, distribution: None }
 }
 
-/// In milliseconds.
+/// Latencies in milliseconds. Within a bucket of the counters, values are taken to lie in the middle.
 fn latency(latency: &Latency) -> Option<Statistics> {
     if latency.count == 0 {
         return None;

@@ -17,16 +17,16 @@ pub enum FaultKind {
     InvalidNextToken,
     InvalidFormat,
     LimitExceeded,
-    /// Of an alarm.
+    /// An alarm does not exist.
     ResourceNotFound,
-    /// Of an ARN, or of a rule.
+    /// An ARN or a rule names nothing that exists.
     ResourceNotFoundException,
     Validation,
     Serialization,
     TooLarge,
     UnknownOperation,
     Internal,
-    /// Rows that can't be read. Others can.
+    /// A stored row does not decode. Other rows may still be read.
     Corrupt,
 }
 
@@ -113,7 +113,7 @@ impl Fault {
         ))
     }
 
-    /// Something that AWS has and this server has not.
+    /// A feature of AWS that this server lacks.
     pub fn unsupported(what: &str) -> Fault {
         Fault::validation(format!("{what} is not supported by Zenobe"))
     }

@@ -1,4 +1,4 @@
-//! Reports of Contributor Insights. Who counts keys is elsewhere; CloudWatch only asks for the report.
+//! Reports of Contributor Insights. Keys are counted elsewhere; CloudWatch only asks for the report.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! CloudWatch: the metrics of tables, metrics of callers, and alarms on both, with CloudWatch's own API.
 //!
-//! [`dynamodb`] says what metrics a minute of traffic makes, [`storage`] keeps data points, [`alarms`] watch
-//! them, and [`operations`] answer requests. [`wire`] knows the protocols, and nobody else does.
+//! [`dynamodb`] turns a minute of traffic into metrics, [`storage`] keeps data points, [`alarms`] watch
+//! them, and [`operations`] answer requests. Only [`wire`] knows the protocols.
 //!
 //! **Bounded.** Requests, series, alarms, their history, and what a request may compute have limits; each
 //! is a constant where it is checked.
@@ -36,7 +36,7 @@ pub use operations::OPERATIONS;
 pub struct CloudWatch {
     storage: Storage,
     alarms: Alarms,
-    /// Who reports hot keys, if anybody counts them.
+    /// The source of hot-key reports, if keys are counted.
     insights: Option<Arc<dyn InsightReports>>,
     done: tokio::sync::Mutex<sink::Done>,
 }
@@ -53,9 +53,9 @@ pub struct Request<'r> {
 /// Figures of CloudWatch itself, for the server's metrics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counts {
-    /// By the state that alarms came into.
+    /// By the state that alarms changed to.
     pub alarm_transitions: Vec<(&'static str, u64)>,
-    /// Actions that were not carried out, because there is nothing to carry them out.
+    /// Actions of alarms. None is carried out.
     pub alarm_actions_skipped: u64,
     /// Data points that were not stored, because there were too many metrics.
     pub dropped_points: u64,

@@ -18,7 +18,7 @@ const QUERIES_MAX: usize = 500;
 pub const LABEL_LENGTH_MAX: usize = 2_048;
 /// How many values a request may read. AWS returns at most 100,800 in a page.
 const VALUES_MAX: usize = 500_000;
-/// How many values the expressions of a request may compute, with all that they compute on the way.
+/// How many values the expressions of a request may compute, intermediate ones included.
 const COMPUTED_VALUES_MAX: usize = 1_000_000;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -40,7 +40,7 @@ pub struct MetricStatistic {
     pub metric: Metric,
     pub period_s: u64,
     pub statistic: Statistic,
-    /// As it was asked for.
+    /// As the request spelt it.
     pub statistic_name: String,
     pub unit: Option<Unit>,
 }
@@ -111,7 +111,7 @@ fn read(members: Members<'_>) -> Result<Query, Fault> {
     })
 }
 
-/// Checks what new requests are held to, but not alarms that are stored.
+/// Checks the labels of a new request. Stored alarms are not checked again.
 pub fn check_labels(queries: &[Query]) -> Result<(), Fault> {
     let mut labels = queries.iter().filter_map(|query| query.label.as_deref());
     labels.try_for_each(|label| check_length("Label", label, LABEL_LENGTH_MAX))
@@ -131,7 +131,7 @@ impl MetricStatistic {
     }
 }
 
-/// The member `Period`: a part of a minute that CloudWatch knows, or whole minutes.
+/// The member `Period`: one of CloudWatch's fractions of a minute, or whole minutes.
 pub fn read_period(members: Members<'_>) -> Result<Option<u64>, Fault> {
     let Some(period) = members.integer("Period")? else { return Ok(None) };
     match u64::try_from(period) {

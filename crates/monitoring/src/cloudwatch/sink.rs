@@ -1,5 +1,5 @@
-//! What CloudWatch does once a minute: it stores the traffic, and one of the nodes evaluates alarms, notes
-//! what tables are provisioned for, and trims what is too old.
+//! What CloudWatch does once a minute: every node stores its traffic; one of them evaluates alarms, records
+//! gauges such as provisioned capacity, and trims what is too old.
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -12,11 +12,11 @@ use super::dynamodb::Points;
 use super::storage::keys::{HOUR_MS, MINUTE_MS};
 use crate::traffic::{TrafficRow, TrafficSink};
 
-/// The name of the lease on the work that one node does for all.
+/// The lease for the work that one node does for all.
 const LEASE: &str = "cloudwatch";
-/// How often gauges are noted. AWS does so as often.
+/// How often gauges are recorded, as on AWS.
 const GAUGES_EVERY_MINUTES: u64 = 5;
-/// How many steps of trimming an hour has in each namespace. A step deletes 500 rows.
+/// How many steps of trimming a namespace gets per hour. A step deletes up to 500 rows.
 const TRIM_STEPS_MAX: usize = 200;
 
 /// When the work of one node was last done, in minutes and hours since the epoch.
@@ -59,17 +59,15 @@ impl CloudWatch {
             match self.storage.add(&namespace, &points).await {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) => {
-                    tracing::warn!(
-                        "there are too many metrics; those that are new were not stored"
-                    );
+                    tracing::warn!("there are too many metrics; new ones were not stored");
                 }
                 Err(error) => tracing::warn!(%error, "metrics could not be stored"),
             }
         }
     }
 
-    /// Does what is due, if this node is the one to do it. An idle server without alarms writes nothing
-    /// here but its gauges.
+    /// Does what is due, if this node holds the lease. An idle server without alarms writes only its
+    /// gauges.
     async fn work_for_all(&self) -> Result<()> {
         let minute = self.storage.now_ms() / MINUTE_MS;
         let mut done = self.done.lock().await;
@@ -87,7 +85,7 @@ impl CloudWatch {
             points.add_gauges(engine).await?;
             self.store(points, minute * MINUTE_MS).await;
         }
-        // Other nodes store their minute at the same time, so theirs may not be there yet.
+        // Other nodes store the minute at the same time, so their part may not be there yet.
         let behind = u64::from(engine.is_shared());
         let end_ms = minute.saturating_sub(behind) * MINUTE_MS;
         self.alarms.evaluate_all(&self.storage, end_ms, &lease).await?;

@@ -1,4 +1,4 @@
-//! What is known of the values of a period, and the statistics that can be asked for.
+//! What is kept of the values of a period, and the statistics that requests can ask for.
 
 use super::distribution::Distribution;
 use super::fault::Fault;
@@ -10,7 +10,7 @@ pub struct Statistics {
     pub sum: f64,
     pub min: f64,
     pub max: f64,
-    /// Where the values lie, for percentiles. `None` if some of the values came without it.
+    /// The distribution of the values, for percentiles. `None` if some values came without one.
     pub distribution: Option<Distribution>,
 }
 
@@ -87,7 +87,7 @@ impl Statistic {
         Statistic::extended(name)
     }
 
-    /// A percentile such as `p99.9`. The trimmed statistics of CloudWatch are not built.
+    /// A percentile such as `p99.9`. CloudWatch's trimmed statistics are not implemented.
     pub fn extended(name: &str) -> Result<Statistic, Fault> {
         let trimmed = ["tm", "wm", "tc", "ts", "TM(", "WM(", "TC(", "TS(", "PR(", "IQM"];
         if trimmed.iter().any(|prefix| name.starts_with(prefix)) {

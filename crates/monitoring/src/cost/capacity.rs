@@ -13,7 +13,7 @@ pub struct MinuteUse {
 
 /// The half units that one provisioned unit serves in a minute.
 const HALVES_PER_MINUTE: u64 = 120;
-/// Unused capacity of so many minutes is saved for a burst.
+/// Unused capacity of this many minutes is saved for a burst.
 const BURST_MINUTES: u64 = 5;
 
 /// The cheapest capacity that never changes and would not have throttled.
@@ -118,18 +118,18 @@ impl ScaledCapacity {
     }
 }
 
-/// Scale out if more than the target was used for so many minutes in a row.
+/// Scale out if more than the target was used for this many minutes in a row.
 const HIGH_MINUTES: usize = 2;
-/// Scale in if at least 20 percentage points less than the target were used for so many. The busiest of them decides.
+/// Scale in if utilisation was at least 20 percentage points below the target for this many. The busiest of them decides.
 const LOW_MINUTES: usize = 15;
 /// Half units per minute and unit: 70 % of what a unit serves.
 const TARGET_HALVES: u64 = 84;
 /// 50 % of it.
 const LOW_HALVES: u64 = 60;
 const UNITS_MIN: u64 = 1;
-/// A table's quota.
+/// AWS's quota for a table.
 const UNITS_MAX: u64 = 40_000;
-/// So many decreases are allowed at any time of a day; further ones an hour after the last, at most 27 in all.
+/// This many decreases are allowed at any time of a day; further ones an hour after the last, at most 27 in all.
 const DECREASES_FREE: u32 = 4;
 const DECREASES_MAX: u32 = 27;
 const MINUTES_PER_HOUR: u64 = 60;

@@ -1,8 +1,8 @@
 //! What the observed traffic would cost on AWS.
 //!
-//! The [`recorder`] adds the traffic of each minute to rows of the hour. [`observed`] reads them again.
-//! From there on everything is arithmetic: [`capacity`] finds what would have to be provisioned,
-//! [`prices`] knows what it costs, and [`estimate`] puts both together.
+//! The [`recorder`] adds the traffic of each minute to rows of the hour, and [`observed`] reads them.
+//! The rest is arithmetic: [`capacity`] computes what would have to be provisioned, [`prices`] holds
+//! the prices, and [`estimate`] combines both.
 
 pub mod capacity;
 pub mod estimate;

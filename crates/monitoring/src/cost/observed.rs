@@ -1,4 +1,4 @@
-//! The recorded traffic, read again.
+//! Reads the recorded traffic of all nodes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -10,7 +10,7 @@ const BUILT_IN: &str = include_str!("../../prices.toml");
 /// Prices in US dollars.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PriceFile {
-    /// When they held.
+    /// The date of the prices.
     pub date: String,
     regions: BTreeMap<String, RegionPrices>,
 }
@@ -62,7 +62,7 @@ pub enum PriceError {
     Region { region: String, known: String },
 }
 
-/// Where to see the form of a file.
+/// The page that documents the file.
 const FORM: &str = "docs/cost.md#prices";
 
 impl RegionPrices {
@@ -189,7 +189,7 @@ fn price(section: &Table, place: &str, name: &str) -> Result<f64, PriceError> {
         .ok_or_else(|| missing(&format!("{place}.{name}"), "a price in dollars"))
 }
 
-/// A price with a misspelt name would go unnoticed.
+/// Refuses unknown names: a misspelt one would otherwise go unnoticed.
 fn check_names(section: &Table, place: &str, known: &[&str]) -> Result<(), PriceError> {
     match section.keys().find(|name| !known.contains(&name.as_str())) {
         None => Ok(()),

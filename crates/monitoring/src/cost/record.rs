@@ -89,7 +89,7 @@ impl Run {
     }
 }
 
-/// How requests of one kind are told apart.
+/// What identifies a kind of request.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EntryKey {
     /// The global index.
@@ -98,7 +98,7 @@ pub struct EntryKey {
     pub pattern: Pattern,
 }
 
-/// What they did.
+/// What requests of one kind did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EntryCounts {
     pub requests: u64,
@@ -132,7 +132,7 @@ pub struct HourRecord {
     pub minutes: BTreeMap<Option<String>, Box<HourUse>>,
 }
 
-/// More kinds of requests of a table are added up: a table has 20 global indexes and no client needs
+/// Further kinds of requests of a table are summed: a table has 20 global indexes, and no client needs
 /// more than a few patterns of each.
 const ENTRIES_MAX: usize = 1_000;
 

@@ -1,4 +1,4 @@
-//! What is counted of a kind of request.
+//! What is counted for a kind of request.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use zenobe_engine::throughput::cause::{Access, ThrottleCause};
 pub struct TrafficCounts {
     pub requests: u64,
     pub succeeded: u64,
-    /// Requests with a 4xx status, without those that met a limit or failed a condition.
+    /// Requests with a 4xx status, except those that were throttled or failed a condition.
     pub user_errors: u64,
     /// Requests with a 5xx status.
     pub system_errors: u64,
     /// Requests that met a limit of throughput, whether or not they were refused for it.
     pub throttled_requests: u64,
     pub conditional_check_failures: u64,
-    /// Requests that were refused for a transaction; not the reasons of cancelled transactions.
+    /// Requests refused because of a transaction; not the reasons of cancelled transactions.
     pub transaction_conflicts: u64,
     pub read_halves: u64,
     pub write_halves: u64,

@@ -1,12 +1,12 @@
 //! The traffic of tables and indexes since the last minute: the one observer behind metrics and costs.
 //!
 //! It runs on the thread that served the request. Every thread has a stripe of its own, so its lock is
-//! free but for the moment once a minute when the counts are taken. A request whose kind is known
+//! uncontended except once a minute, when the counts are taken. A request whose kind is known
 //! allocates nothing.
 //!
-//! **Bounded memory.** A stripe tells [`ROWS_MAX`] kinds of requests apart; the others are added up under
+//! **Bounded memory.** A stripe holds [`ROWS_MAX`] kinds of requests; the others are summed under
 //! the table name [`OTHER`], for [`NAMESPACES_MAX`] namespaces. That is at most 7 MB per thread for a server
-//! under attack, and some kilobytes for a usual one.
+//! under attack, and some kilobytes for an ordinary one.
 
 mod counts;
 mod pattern;
@@ -50,7 +50,7 @@ pub struct TrafficRow {
     pub counts: TrafficCounts,
 }
 
-/// Keeps what happened.
+/// Stores traffic.
 pub trait TrafficSink: Send + Sync {
     /// Adds what happened in a minute. It may be called several times for the same minute, each time
     /// with what has been counted since; and without rows for a minute without requests.
@@ -61,7 +61,7 @@ pub trait TrafficSink: Send + Sync {
     ) -> BoxFuture<'a, ()>;
 }
 
-/// Counts requests, once for each thread that serves them.
+/// Counts requests, separately for each thread that serves them.
 pub struct Traffic {
     stripes: Vec<Padded>,
     /// Whether requests that reached no table count: they do while anything is metered.

@@ -99,7 +99,7 @@ impl Pattern {
         }
     }
 
-    /// A small number of its own for every pattern.
+    /// A small number that is unique to the pattern.
     pub(super) fn code(self) -> u16 {
         match self {
             Pattern::Other => 0,
@@ -117,7 +117,7 @@ impl Pattern {
         }
     }
 
-    /// Every pattern that there is.
+    /// All patterns.
     pub fn all() -> impl Iterator<Item = Pattern> {
         let simple = [Pattern::Other, Pattern::Key, Pattern::Write, Pattern::IndexWrite];
         let flags = [false, true];

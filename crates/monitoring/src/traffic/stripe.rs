@@ -22,7 +22,7 @@ pub const NAMESPACES_MAX: usize = 64;
 #[derive(Default)]
 pub(super) struct Stripe {
     rows: Vec<Row>,
-    /// The place of each row.
+    /// The position of each row.
     places: HashMap<Slot, usize, BuildHasherDefault<SlotHasher>>,
     /// The row that was used last: requests of a kind come in runs.
     last: usize,
@@ -47,7 +47,7 @@ struct Row {
 /// What identifies a row, in two words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Slot {
-    /// The id of a table, or what is none.
+    /// The id of a table, or [`NO_TABLE`] or [`OTHER_TABLES`].
     table: u64,
     /// The id of an index, or the number of a namespace; the operation; the pattern.
     rest: u64,
@@ -188,7 +188,7 @@ impl Stripe {
         &mut self.rows[self.last].counts
     }
 
-    /// What was counted, and begins anew. Memory that was needed only once is given back.
+    /// Takes the counts and leaves an empty stripe, so memory that only one minute needed is freed.
     pub fn take(&mut self) -> Stripe {
         std::mem::take(self)
     }

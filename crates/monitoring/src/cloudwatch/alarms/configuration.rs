@@ -67,7 +67,7 @@ const MISSING_DATA: [(&str, MissingData); 4] = [
     ("missing", MissingData::Missing),
 ];
 
-/// What AWS has besides, and this server does not evaluate.
+/// Members of AWS's API that this server does not support.
 const UNSUPPORTED: [&str; 6] = [
     "ThresholdMetricId",
     "EvaluationWindow",
@@ -80,7 +80,7 @@ const UNSUPPORTED: [&str; 6] = [
 const ACTIONS_MAX: usize = 5;
 /// How many queries an alarm may have. Each is evaluated every minute.
 const QUERIES_MAX: usize = 20;
-/// Of an ARN in the model.
+/// The model's limit for the length of an ARN.
 const ACTION_LENGTH_MAX: usize = 1_024;
 /// How large an alarm may be, as it is stored.
 const SIZE_BYTES_MAX: usize = 64 << 10;
@@ -246,7 +246,7 @@ impl Target {
         }
     }
 
-    /// Of several metrics, the longest.
+    /// The period; of several metrics, the longest one.
     pub fn period_s(&self) -> u64 {
         match self {
             Target::Metric(metric) => metric.period_s,
@@ -260,7 +260,7 @@ impl Target {
         }
     }
 
-    /// The metrics that it looks at.
+    /// The metrics that the alarm watches.
     pub fn metrics(&self) -> Vec<MetricStatistic> {
         match self {
             Target::Metric(metric) => vec![metric.clone()],

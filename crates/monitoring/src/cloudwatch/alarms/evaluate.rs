@@ -29,7 +29,7 @@ pub async fn evaluate(
     let period_ms = configuration.target.period_s() * 1_000;
     let periods = configuration.evaluation_periods + EXTRA_PERIODS;
     // Windows slide from minute to minute, whatever the period is. Expressions read their metrics in
-    // periods of the clock.
+    // periods that begin at multiples of their length.
     let end_ms = match &configuration.target {
         Target::Metric(_) => end_ms - end_ms % period_ms.min(MINUTE_MS),
         Target::Queries(_) => end_ms - end_ms % period_ms,
@@ -69,7 +69,7 @@ fn missing_data(configuration: &Configuration) -> MissingData {
     }
 }
 
-/// The values by period; `None` if the alarm does not want to be judged by so few samples.
+/// The values by period; `None` if there are too few samples for the alarm's percentile.
 async fn read(
     storage: &Storage,
     namespace: &Arc<Namespace>,

@@ -96,7 +96,7 @@ impl HistoryItem {
         }
     }
 
-    /// An action that the alarm asked for. There is nothing here that could carry it out.
+    /// An action of the alarm, which this server does not carry out.
     pub fn skipped(alarm: &str, action: &str, new: &State) -> HistoryItem {
         let data = json!({
             "actionState": "Failed",
@@ -160,8 +160,8 @@ impl Alarms {
         self.engine.write_service_rows(RowOwner::Alarms, namespace, lease, rows).await
     }
 
-    /// The items of a time that pass, newest first, with their keys. `after` is the key of an item to go on
-    /// after; at most `items_max` are returned.
+    /// The items of a period that pass the filter, newest first, with their keys: at most `items_max`, starting
+    /// after the key `after`.
     pub async fn history(
         &self,
         namespace: &Namespace,

@@ -1,9 +1,9 @@
-//! From data points to a state, as CloudWatch does it with missing ones.
+//! From data points to a state, by CloudWatch's rules for missing ones.
 
 use super::StateValue;
 use super::configuration::{Configuration, MissingData};
 
-/// How many periods more than an alarm evaluates are looked at for real data.
+/// How many periods beyond those that an alarm evaluates are searched for real data.
 pub const EXTRA_PERIODS: u64 = 2;
 
 /// The state that follows from the values of the periods, the latest last. `None` keeps the state.
@@ -14,7 +14,7 @@ pub fn judge(
 ) -> Option<StateValue> {
     let needed = usize::try_from(configuration.evaluation_periods).unwrap_or(usize::MAX);
     let to_alarm = usize::try_from(configuration.datapoints_to_alarm()).unwrap_or(usize::MAX);
-    // Real data counts first, also if it is older; missing periods are filled in only as often as necessary.
+    // Real data counts first, even if it is older; missing periods are filled in only as often as necessary.
     let real: Vec<f64> = values.iter().rev().flatten().copied().take(needed).collect();
     let is_breached =
         |value: &&f64| configuration.comparison.is_breached(**value, configuration.threshold);

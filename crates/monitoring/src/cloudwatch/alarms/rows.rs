@@ -22,7 +22,7 @@ const ROWS_AT_ONCE: usize = 50;
 /// Some alarms in the order of their names.
 pub struct AlarmPage {
     pub alarms: Vec<Alarm>,
-    /// Whether more pass.
+    /// Whether more alarms pass the filter.
     pub has_more: bool,
 }
 
@@ -32,7 +32,7 @@ impl Alarms {
         row.map(|fields| from_fields(name, fields)).transpose()
     }
 
-    /// How many alarms there are, without reading what is in them.
+    /// How many alarms there are, without decoding them.
     pub async fn count(&self, namespace: &Namespace) -> Result<usize> {
         let mut range = vec![ALARM]..vec![ALARM + 1];
         let mut count = 0;
@@ -51,7 +51,7 @@ impl Alarms {
         }
     }
 
-    /// Up to `alarms_max` alarms after a name that pass.
+    /// Up to `alarms_max` alarms that pass the filter, after a name.
     pub async fn list(
         &self,
         namespace: &Namespace,
@@ -87,8 +87,8 @@ impl Alarms {
         }
     }
 
-    /// Changes an alarm, or creates one. `change` returns the alarm as it shall be, or `None` to leave
-    /// it, and may be called more than once. Returns the alarm before and after.
+    /// Changes an alarm, or creates one. `change` returns the new alarm, or `None` to leave it, and may
+    /// be called more than once. Returns the alarm before and after.
     pub async fn change(
         &self,
         namespace: &Namespace,

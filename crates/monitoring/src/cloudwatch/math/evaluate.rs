@@ -1,4 +1,4 @@
-//! What an expression is worth, given the series that it mentions.
+//! Evaluates an expression over the series that it mentions.
 
 use std::collections::HashMap;
 
@@ -82,7 +82,7 @@ pub fn map(operand: Operand, with: impl Fn(f64) -> f64) -> Operand {
     }
 }
 
-/// Periods for which both sides have a value have one in the result; a division by zero has none.
+/// A period has a value in the result if it has one on both sides; a division by zero has none.
 fn binary(
     operator: Operator,
     left: Operand,

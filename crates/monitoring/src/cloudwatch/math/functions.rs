@@ -1,4 +1,4 @@
-//! The functions of expressions, as far as they are built.
+//! The functions of expressions that are implemented.
 
 use super::evaluate::{Scope, evaluate, map};
 use super::{Expression, Operand, Points};
@@ -50,7 +50,7 @@ pub fn call(name: &str, arguments: &[Expression], scope: &Scope<'_>) -> Result<O
     }
 }
 
-/// One number for a series, and one series for several.
+/// Aggregates one series to a number, and several series to one.
 fn aggregate(operand: Operand, with: impl Fn(&[f64]) -> f64) -> Result<Operand, String> {
     match operand {
         Operand::Scalar(_) => Err("A number can't be aggregated".to_owned()),

@@ -43,7 +43,7 @@ pub enum Operator {
     Or,
 }
 
-/// What an expression is worth.
+/// The value of an expression.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Operand {
     Scalar(f64),

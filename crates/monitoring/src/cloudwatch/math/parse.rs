@@ -2,10 +2,10 @@
 
 use super::{Expression, Operator};
 
-/// Parentheses and calls inside each other.
+/// How deeply parentheses and calls may nest.
 const DEPTH_MAX: usize = 24;
 
-/// The operators by how strongly they bind, the weakest first. Longer names come before their beginnings.
+/// The operators by precedence, the lowest first. Longer operators come before their prefixes.
 const LEVELS: [&[(&str, Operator)]; 6] = [
     &[("||", Operator::Or), ("OR ", Operator::Or)],
     &[("&&", Operator::And), ("AND ", Operator::And)],

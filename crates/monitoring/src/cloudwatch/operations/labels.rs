@@ -13,7 +13,7 @@ pub fn label(query: &Query, points: &Points, namespace: &Namespace) -> String {
     let Some(label) = &query.label else { return default.to_owned() };
     let mut out = String::new();
     let mut rest = label.as_str();
-    // Parts may be longer than their names, so what is behind a label that has grown too long stays as it is.
+    // A part may expand to more than its name. Once the label is too long, the rest stays as it is.
     while out.len() < LABEL_LENGTH_MAX
         && let Some((before, after)) = rest.split_once("${")
     {
@@ -27,7 +27,7 @@ pub fn label(query: &Query, points: &Points, namespace: &Namespace) -> String {
             "LABEL" => Some(default.to_owned()),
             part => of_points(part, points).or_else(|| property(part, query, namespace)),
         };
-        // A part that nobody knows stands as it is.
+        // An unknown part stays as it is.
         out.push_str(&known.unwrap_or_else(|| format!("${{{part}}}")));
         rest = behind;
     }

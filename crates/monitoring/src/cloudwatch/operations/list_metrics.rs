@@ -30,7 +30,7 @@ pub async fn answer(call: Call<'_>) -> Answered {
     };
     let owner = members.text("OwningAccount")?;
     let is_own = owner.is_none_or(|owner| owner == call.namespace.account);
-    // As on AWS, a metric shows if it has the named dimensions, with others or without.
+    // As on AWS, a metric is listed if it has the named dimensions, whatever others it has.
     let passes = |series: &Series| {
         let has = |(name, value): &(&str, Option<&str>)| match series.metric.dimension(name) {
             None => false,

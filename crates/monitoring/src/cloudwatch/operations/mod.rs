@@ -34,7 +34,7 @@ pub(super) struct Call<'c> {
 /// What an operation answers. `None` is the answer of operations that have no result.
 type Answered = Result<Option<Structure>, Fault>;
 
-/// The operations that are built.
+/// The operations that are implemented.
 pub const OPERATIONS: [&str; 16] = [
     "DeleteAlarms",
     "DescribeAlarmHistory",

@@ -98,7 +98,7 @@ fn read_set(set: Members<'_>) -> Result<Statistics, Fault> {
         let message = "The parameter StatisticValues.Minimum must not be greater than Maximum.";
         return Err(Fault::invalid(message));
     }
-    // Where the values lie is known only if they are all the same.
+    // The distribution is known only if all values are the same.
     let is_uniform = min == max && sum == min * count;
     let distribution = Distribution::of(min, count).filter(|_| is_uniform);
     Ok(Statistics { count, sum, min, max, distribution })
@@ -132,7 +132,7 @@ fn read_values(values: &[f64], counts: Option<Vec<f64>>) -> Result<Statistics, F
 fn check_value(value: f64) -> Result<(), Fault> {
     match value.abs() <= 2f64.powi(EXPONENT_MAX) {
         true => Ok(()),
-        // Also of what is not a number.
+        // NaN comes here too.
         false => Err(Fault::invalid(format!(
             "The value {value} for parameter MetricData.member.N.Value is invalid: it must be a number between -2^360 and 2^360."
         ))),

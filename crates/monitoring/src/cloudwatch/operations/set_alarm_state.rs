@@ -1,4 +1,4 @@
-//! SetAlarmState: brings an alarm into a state until it is evaluated again.
+//! SetAlarmState: sets an alarm's state until it is evaluated again.
 
 use zenobe_engine::lease::Lease;
 

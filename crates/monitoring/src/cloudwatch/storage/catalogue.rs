@@ -61,17 +61,17 @@ impl Series {
     }
 }
 
-/// Which series to list, and from where on.
+/// Which series to list, and where to start.
 #[derive(Debug, Default)]
 pub struct SeriesFilter<'f> {
     pub namespace: Option<&'f str>,
     pub name: Option<&'f str>,
-    /// The key after which to go on.
+    /// The key after which to continue.
     pub after: Option<Vec<u8>>,
 }
 
 impl Storage {
-    /// Up to `series_max` series that pass, and the key of the last one if there are more.
+    /// Up to `series_max` series that pass the filter, and the key of the last one if there are more.
     pub async fn list(
         &self,
         namespace: &Namespace,

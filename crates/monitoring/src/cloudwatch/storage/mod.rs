@@ -1,9 +1,9 @@
-//! Data points in the store: what they are written to, read from, and how they are trimmed.
+//! Data points in the store: how they are written, read and trimmed.
 //!
 //! A row has one series and one hour of the points that one node has seen ([`hour`]). Reading a series
-//! over a day takes 24 rows and no others, and reading it over 15 days one scan per day. A minute
-//! writes one row for each series that had traffic in it. Rows of one minute with all series would be
-//! written once, but reading one series would then read all of them.
+//! over a day reads 24 rows per node and no others; reading it over 15 days takes one scan per day. A
+//! minute writes one row for each series that had traffic in it. Rows that hold one minute of all series
+//! would be written once, but reading one series would then read all of them.
 //!
 //! **Bounded.** A namespace has at most [`SERIES_MAX`] series; each has at most 1,440 points a day and
 //! node, and days are trimmed.
@@ -57,7 +57,7 @@ impl Storage {
         let uuid = engine.new_uuid();
         let mut node = NodeId::default();
         let digits: Vec<u8> = uuid.bytes().filter(|byte| *byte != b'-').collect();
-        // Half of the digits are enough to be different.
+        // Half of the UUID's digits are enough to tell nodes apart.
         for (byte, pair) in node.iter_mut().zip(digits.chunks(2)) {
             let pair = str::from_utf8(pair).unwrap_or_default();
             *byte = u8::from_str_radix(pair, 16).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Writing points. Every row belongs to one node, and a node writes one batch after the other, so what
-//! it remembers of its rows is what they are.
+//! Writing points. Every row belongs to one node, and a node writes one batch after the other, so its
+//! cache of its rows is always current.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
@@ -38,7 +38,7 @@ pub struct Point {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooManySeries;
 
-/// What a node remembers of its rows, for each namespace.
+/// A node's cache of its rows, by namespace.
 #[derive(Default)]
 pub(super) struct Writer {
     namespaces: HashMap<Arc<Namespace>, Written>,
@@ -63,8 +63,8 @@ impl Storage {
         let mut writer = self.writer.lock().await;
         // Taken out, and put back only if everything was written: after a failure the rows are read again.
         let mut written = writer.namespaces.remove(namespace).unwrap_or_default();
-        // Series become too old when a day ends. One node trims them, and the others have to forget them
-        // as well: else they would have no room for new ones after a while.
+        // Series expire when a day ends. One node trims them, and the others have to forget them as well;
+        // otherwise they would run out of room for new ones.
         let day = Some(self.now_ms() / DAY_MS);
         if written.day != day {
             written.series = self.known_series(namespace).await?;

@@ -1,8 +1,8 @@
 //! CBOR (RFC 8949), as far as Smithy's RPC protocol uses it.
 //!
-//! It is written by hand. What is needed is one page, decodes into our own tree, and bounds depth and
-//! number of values while it reads; the crates that do CBOR bring derive macros or serde along for
-//! that, and bound neither.
+//! It is hand-written: the part that we need is a page of code, decodes into our own tree, and bounds
+//! depth and number of values while it reads. CBOR crates bring derive macros or serde, and bound
+//! neither.
 
 use super::{Budget, Malformed, Value};
 
@@ -114,7 +114,7 @@ impl<'a> Decoder<'a> {
         Ok(Value::Structure(members))
     }
 
-    /// How many elements follow, unless a break ends them. Nothing is allocated for what is announced.
+    /// How many elements follow, unless a break ends them. An announced length allocates nothing.
     fn length(&mut self, information: u8) -> Result<Option<u64>, Malformed> {
         match information {
             INDEFINITE => Ok(None),

@@ -1,5 +1,5 @@
-//! Typed access to the members of a request. A member of another type is refused, and one that is
-//! unknown is ignored, as CloudWatch does.
+//! Typed access to the members of a request. As on CloudWatch, a member of the wrong type is refused,
+//! and an unknown one is ignored.
 
 use time::{Date, Month, PrimitiveDateTime, Time};
 
@@ -93,7 +93,7 @@ impl<'v> Members<'v> {
         match self.get(name) {
             None => Ok(None),
             Some(Value::List(list)) => Ok(Some(list)),
-            // A form says in this way that a list is empty.
+            // This is how a form encodes an empty list.
             Some(Value::Form(text)) if text.is_empty() => Ok(Some(&[])),
             Some(_) => Err(mistyped(name, "a list")),
         }
@@ -166,7 +166,7 @@ fn parse_iso8601(text: &str) -> Option<i64> {
     let time = Time::from_hms(hour, minute, second).ok()?;
     let milliseconds = match fraction {
         "" => 0,
-        // An exponent would parse too, and lead out of the second.
+        // An exponent would parse too, and could exceed one second.
         digits if !digits.bytes().all(|it| it.is_ascii_digit()) => return None,
         digits => (format!("0.{digits}").parse::<f64>().ok()? * 1_000.0) as i64,
     };

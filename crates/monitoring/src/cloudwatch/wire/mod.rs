@@ -21,7 +21,7 @@ use super::fault::{Fault, FaultKind};
 pub use members::Members;
 pub use value::{Structure, Value};
 
-/// What a request may have, as on AWS.
+/// How large a request may be, as on AWS.
 const BODY_SIZE_BYTES_MAX: usize = 1 << 20;
 /// How deep values may be nested. The deepest request of CloudWatch has eight levels.
 const DEPTH_MAX: usize = 32;
@@ -64,7 +64,7 @@ pub fn decode(protocol: Protocol, body: &[u8]) -> Result<Value, Fault> {
     }
 }
 
-/// The request's bytes are not what its protocol says.
+/// The request does not decode in its protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed(pub &'static str);
 
@@ -95,13 +95,13 @@ fn succeeded(
     Answer { status: 200, content_type, headers, body }
 }
 
-/// A refusal that does not come from CloudWatch, such as that of a wrong signature.
+/// A refusal by the HTTP layer, such as for a wrong signature.
 pub fn refuse(protocol: Protocol, status: u16, code: &str, message: &str) -> Answer {
     let failure = Failure { shape: code, code, who: "Sender", status, message };
     failure.render(protocol, "")
 }
 
-/// An error, in the names of all protocols.
+/// An error, with its names in all protocols.
 struct Failure<'f> {
     shape: &'f str,
     code: &'f str,

@@ -11,7 +11,7 @@ use crate::traffic::Pattern;
 /// AWS's month.
 pub const HOURS_PER_MONTH: f64 = 730.0;
 const BYTES_PER_GB: f64 = (1_u64 << 30) as f64;
-/// AWS adds so many bytes to each item and index entry.
+/// AWS adds this many bytes to each item and index entry.
 const ITEM_OVERHEAD_BYTES: u64 = 100;
 
 /// How capacity is paid.
@@ -153,7 +153,7 @@ impl Estimate {
         }
     }
 
-    /// What the costs of the observed time are multiplied with for a month.
+    /// The factor from the costs of the observed time to those of a month.
     pub fn month_factor(&self) -> f64 {
         HOURS_PER_MONTH / self.observed_hours
     }
@@ -271,7 +271,7 @@ impl FlowEstimate {
         self.halves as f64 / 2.0
     }
 
-    /// The costs of so many of the half units.
+    /// The costs of this many half units.
     fn part(&self, halves: u64) -> ModeCosts {
         match self.halves {
             0 => [0.0; 3],
@@ -335,7 +335,7 @@ impl FreeTier {
     }
 }
 
-/// By what costs are added up.
+/// What costs are grouped by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupBy {
     Table,
@@ -386,7 +386,7 @@ fn group_name(by: GroupBy, table: &str, entry: &EntryEstimate) -> String {
 }
 
 impl EntryEstimate {
-    /// Operation and pattern, as one would say it.
+    /// Operation and pattern, as text.
     pub fn access(&self) -> String {
         let (operation, pattern) = (self.operation, self.pattern.to_string());
         match self.pattern {

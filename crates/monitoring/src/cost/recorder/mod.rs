@@ -1,8 +1,8 @@
 //! Adds the traffic of each minute to the rows of the hour.
 //!
 //! A recorder keeps the current hour of each table in memory and writes it again after every minute with
-//! requests. Its rows are its own, because it has an id of its own, so nodes don't have to read each
-//! other's rows: whoever reads adds them up. A minute that could not be stored is stored with the next one.
+//! requests. Rows are keyed by the recorder's id, so nodes never write each other's rows; readers sum
+//! them. A minute that could not be stored is stored with the next one.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -30,19 +30,19 @@ const OWNER: RowOwner = RowOwner::Cost;
 const HOUR_MINUTES: u64 = MINUTES_PER_HOUR as u64;
 const HOURS_PER_DAY: u64 = 24;
 
-/// How many tables have an hour of their own in memory; the traffic of others is added up. An hour takes
+/// How many tables have an hour of their own in memory; the traffic of others is summed. An hour takes
 /// some kilobytes.
 const RECORDS_MAX: usize = 10_000;
 /// How many rows are written at once.
 const BATCH_ROWS_MAX: usize = 100;
 /// How many rows of runs are read or deleted at once.
 const RUNS_MAX: usize = 100;
-/// Without requests, the end of the run is stored so often, in minutes.
+/// How often the end of the run is stored while there are no requests, in minutes.
 const RUN_MINUTES: u64 = 10;
-/// Hours that can't be stored are given up after so many others.
+/// An hour that can't be stored is given up after this many more.
 const UNSTORED_HOURS_MAX: u64 = 3;
 
-/// The work that one node at a time does.
+/// The lease for trimming.
 const TRIMMING: &str = "cost records";
 
 pub struct CostRecorder {
@@ -86,7 +86,7 @@ impl TrafficSink for CostRecorder {
             let minute = minute_start_ms / MINUTE_MS;
             let mut state = self.state.lock().await;
             if let Err(error) = self.store(&mut state, minute, rows).await {
-                tracing::warn!(%error, "the traffic of a minute could not be stored yet, so its costs are not known");
+                tracing::warn!(%error, "the traffic of a minute could not be stored; retrying with the next minute");
             }
         }
         .boxed()
@@ -112,7 +112,7 @@ impl CostRecorder {
         }
         let status = self.engine.clock_status();
         let (hour, now) = (minute / HOUR_MINUTES, status.now_ms / MINUTE_MS);
-        // The minute may be one of a jump that is over.
+        // If the clock has jumped ahead and back, the minute may lie in the future.
         let present = hour.min(now / HOUR_MINUTES);
         // A clock that has jumped extends no run and makes no record old.
         if !status.is_paused {
@@ -125,7 +125,7 @@ impl CostRecorder {
             state.give_up(present);
         }
         written?;
-        // Who asks in the middle of a minute wants to know the present.
+        // A flush in the middle of a minute serves a reader, who wants to see the present.
         let is_idle = rows.is_empty() && now != minute;
         self.write_run(state, is_idle).await?;
         if present > state.trimmed_in_hour && !status.is_paused {
@@ -255,9 +255,9 @@ impl CostRecorder {
 impl State {
     /// A minute has passed, and it is now this one.
     fn advance(&mut self, minute: u64, now: u64) {
-        // The present minute counts once it has ended, or once somebody asks for it.
+        // The present minute counts once it has ended, or once a report is read.
         let ended = now.saturating_sub(1);
-        // A minute after the present one belongs to a jump that is over.
+        // A minute in the future is left from a clock that has jumped ahead and back.
         let minute = if minute > now { ended } else { minute };
         self.run.until = self.run.until.max(minute).max(ended);
     }
@@ -266,7 +266,7 @@ impl State {
         self.hours.retain(|place, hour| !(hour.is_stored && place.hour < current));
     }
 
-    /// Forgets what could not be stored for hours: memory is bounded while the store is away.
+    /// Drops what could not be stored for hours, to bound memory while the store is unreachable.
     fn give_up(&mut self, current: u64) {
         self.hours.retain(|place, _| {
             let is_given_up = place.hour + UNSTORED_HOURS_MAX < current;
