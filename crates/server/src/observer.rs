@@ -1,5 +1,5 @@
-//! Who watches the requests of this server. The trait is the API's, so that crates without HTTP can
-//! watch too.
+//! The observers of this server's requests. The trait is the API's, so that crates without HTTP can
+//! implement it too.
 
 use std::sync::Arc;
 
@@ -12,21 +12,21 @@ use crate::otlp::ExporterCounts;
 
 pub use zenobe_api::observer::{ObservedRequest, Observers, RequestObserver};
 
-/// What watches a server's requests, and what admin requests show of it. The server of a fork watches
-/// nothing: its tables have the ids of others.
+/// The observers of a server's requests, and what admin requests show of them. The server of a fork
+/// has none: its tables have the same ids as the original's.
 #[derive(Clone, Default)]
 pub struct Watch {
     pub observers: Observers,
     pub facts: GatheredFacts,
     pub hot_keys: Option<Arc<HotKeys>>,
-    /// Counts what is stored every minute, if anything is.
+    /// The counters that are stored every minute, if metrics or costs are kept.
     pub traffic: Option<Arc<Traffic>>,
     /// How long CloudWatch's metrics are kept; 0 keeps none.
     pub metrics_retention_days: u32,
     /// How long traffic is kept for `zenobe cost`; 0 keeps none.
     pub cost_retention_days: u32,
     pub metrics: Arc<Metrics>,
-    /// What became of the spans, if they are exported.
+    /// How many spans were sent and dropped, if they are exported.
     pub exporter: Arc<ExporterCounts>,
 }
 

@@ -11,9 +11,9 @@ use zenobe_engine::throughput::report::units;
 
 use crate::observer::{ObservedRequest, RequestObserver};
 
-/// So many lines per second are logged. When everything is slow, more would not say more.
+/// At most this many lines per second are logged. When everything is slow, more would not tell more.
 const LINES_PER_SECOND_MAX: u32 = 10;
-/// A line shows so many tables, and so many pages. A statement may read many.
+/// A line shows at most this many tables, and as many pages. A statement may read more.
 const SHOWN_MAX: usize = 4;
 
 pub struct SlowRequests {

@@ -59,7 +59,7 @@ impl Admin {
         }
         self.check_alone("restart the server with --clock-jump-seconds 0 if its clock is right")?;
         self.engine.confirm_clock().await.map_err(|error| {
-            let message = format!("the confirmation cannot be kept: {error}");
+            let message = format!("the confirmation could not be stored: {error}");
             AdminError::new(StatusCode::INTERNAL_SERVER_ERROR, message)
         })?;
         Ok(self.describe_clock())

@@ -1,4 +1,4 @@
-//! The recorded traffic of tables, and their sizes: what `zenobe cost` puts prices to.
+//! The recorded traffic of tables, and their sizes, from which `zenobe cost` computes prices.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -110,7 +110,7 @@ impl Admin {
         }))
     }
 
-    /// The backups that users have made. What the database keeps of deleted tables is free on AWS.
+    /// The backups that users have made. The backups that are kept of deleted tables are free on AWS.
     async fn backups_size_bytes(&self, namespace: &Namespace, table: &str) -> Result<u64, Error> {
         let (mut size_bytes, mut after) = (0, None::<String>);
         loop {
@@ -137,7 +137,7 @@ impl Admin {
     /// recorded by the hour, so both ends are moved outward to full hours.
     fn window(&self, query: &str) -> Result<Window, AdminError> {
         if self.minutes.is_none() || self.watch.cost_retention_days == 0 {
-            let message = "the traffic is not recorded here: start the server with --cost-retention-days, and ask the server itself if this is a fork";
+            let message = "no traffic is recorded here: start the server with --cost-retention-days above 0, or ask the original server if this is a fork";
             return Err(AdminError::new(StatusCode::CONFLICT, message));
         }
         let now_ms = self.engine.clock().now_ms();
@@ -161,7 +161,7 @@ impl Admin {
         match start < end {
             true => Ok(Window { now_ms, hours: start..end }),
             false => {
-                Err(AdminError::new(StatusCode::BAD_REQUEST, "the time ends before it begins"))
+                Err(AdminError::new(StatusCode::BAD_REQUEST, "the period ends before it begins"))
             }
         }
     }

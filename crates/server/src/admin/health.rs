@@ -92,7 +92,7 @@ impl Health {
             // No need to try a write that the store refuses.
             !is_recovering && works(timeout(CHECK_TIMEOUT, self.engine.check_writes()).await)
         };
-        // Both at once: whoever asks should know before its own patience ends.
+        // Both at once, to answer before the caller's own timeout.
         let (read, writes) = tokio::join!(read, write);
         let checked = Checked { reads: works(read), writes };
         *last = Some((Instant::now(), checked));

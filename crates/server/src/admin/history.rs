@@ -94,7 +94,7 @@ pub(super) struct HistoryStatus {
     pub jobs: Value,
 }
 
-/// The sizes are left out if the store does not answer at once: all other metrics are worth more than these.
+/// The sizes are left out if the store does not answer in time, so that a scrape still gets all other metrics.
 pub(super) async fn render_history(engine: &Engine, out: &mut Exposition) {
     if let Ok(Ok(sizes)) = timeout(PATIENCE, engine.history_sizes()).await {
         let mut metric = out.metric("zenobe_history_bytes", Gauge);
@@ -144,7 +144,7 @@ mod tests {
 
     use super::*;
 
-    /// A store that has gone away: whoever asks for many keys waits.
+    /// An unreachable store: reads of many keys wait forever.
     struct HangingStore(Arc<dyn Store>);
 
     impl Layer for HangingStore {

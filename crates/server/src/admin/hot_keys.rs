@@ -1,4 +1,4 @@
-//! The hottest keys of tables, for Contributor Insights and for a view of the heat.
+//! The hottest keys of tables, and the heat of their partitions.
 
 use std::sync::Arc;
 
@@ -111,7 +111,7 @@ fn ranked(resource: &Resource, keys: &RankedKeys, with_sort: bool) -> Value {
     json!({"accessed": list(&keys.accessed, false), "throttled": list(&keys.throttled, true)})
 }
 
-/// A key, with what it consumed at least. What sketches are not certain of is said apart.
+/// A key, with the least that it consumed. The sketch's uncertainty is a separate member.
 fn hot_key(resource: &Resource, counter: &Counter, with_sort: bool, is_throttled: bool) -> Value {
     let mut key = key_json(resource, counter, with_sort);
     let tally = counter.tally;
@@ -132,7 +132,7 @@ fn hot_key(resource: &Resource, counter: &Counter, with_sort: bool, is_throttled
     key
 }
 
-/// The key as DynamoDB JSON. A key that is too long to be kept is shown by its beginning.
+/// The key as DynamoDB JSON. If it is too long to be kept, only its beginning is shown.
 pub(super) fn key_json(resource: &Resource, counter: &Counter, with_sort: bool) -> Value {
     let attributes = resource.key_attributes(&counter.key, with_sort);
     match attributes {

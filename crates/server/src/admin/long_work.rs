@@ -1,4 +1,4 @@
-//! What a backup and a move have in common: callers begin it and ask how far it is, if the operator allows that.
+//! What backups and moves have in common: callers start them and ask for their progress, if the operator allows it.
 
 use hyper::StatusCode;
 
@@ -12,7 +12,7 @@ pub enum Permission<P> {
     Anywhere,
 }
 
-/// What a caller is told who may not have the data copied to any place, or not to this one.
+/// The answers to callers who may not copy the data at all, or not to this place.
 pub struct Refusals {
     pub nowhere: &'static str,
     pub elsewhere: &'static str,
@@ -50,7 +50,7 @@ impl<P: Default, S> Default for LastRun<P, S> {
 }
 
 impl<P: Default, S> LastRun<P, S> {
-    /// Replaces a run that has ended by a new one. `conflict` is what the caller is told if it has not.
+    /// Replaces a run that has ended by a new one. `conflict` is the answer if the run has not ended.
     pub(super) fn begin(&mut self, to: String, conflict: &str) -> Result<(), AdminError> {
         if self.to.is_some() && self.outcome.is_none() {
             return Err(AdminError::new(StatusCode::CONFLICT, conflict));
@@ -59,7 +59,7 @@ impl<P: Default, S> LastRun<P, S> {
         Ok(())
     }
 
-    /// The stage for callers, given what it is while the run lasts.
+    /// The stage that callers see. `running` is its name while the run lasts.
     pub fn stage(&self, running: &'static str) -> &'static str {
         match (&self.to, &self.outcome) {
             (None, _) => "none",

@@ -81,12 +81,12 @@ pub struct Admin {
     triggers: Arc<Triggers>,
     scaling: Arc<Scaling>,
     mover: moving::Mover,
-    /// Leads nowhere on a server that tests don't control.
+    /// Dangling on a server without `--test-control`.
     control: Weak<TestControl>,
     backups: backup::BackupMaker,
     /// Set if the log is shipped.
     shipping: Option<Arc<ShippingStatus>>,
-    /// Whether callers who must not know of each other share the server.
+    /// Whether the server has several tenants, who must not know of each other.
     has_tenants: bool,
     watch: Watch,
     /// Set if the traffic of every minute is stored.
@@ -97,11 +97,11 @@ pub struct Admin {
 
 /// What the admin requests of a database depend on besides the database.
 pub struct Surroundings {
-    /// Leads nowhere on a server that tests don't control.
+    /// Dangling on a server without `--test-control`.
     pub control: Weak<TestControl>,
     /// Set if the log is shipped.
     pub shipping: Option<Arc<ShippingStatus>>,
-    /// Whether callers who must not know of each other share the server.
+    /// Whether the server has several tenants, who must not know of each other.
     pub has_tenants: bool,
     /// What watches the requests.
     pub watch: Watch,
@@ -171,7 +171,7 @@ impl Admin {
         }
     }
 
-    /// Stores what has been counted so far, so that whoever reads next sees it.
+    /// Stores what has been counted so far, so that the next read includes it.
     async fn store_traffic(&self) {
         if let Some(minutes) = &self.minutes {
             minutes.flush().await;
@@ -218,7 +218,7 @@ impl Admin {
         }
     }
 
-    /// Rejects what concerns every caller's data.
+    /// Rejects requests that affect every tenant.
     fn check_alone(&self, advice: &str) -> Result<(), AdminError> {
         match self.has_tenants {
             true => {

@@ -16,7 +16,7 @@ use super::{Admin, AdminError};
 use crate::prometheus::Exposition;
 use crate::prometheus::MetricType::Counter;
 
-/// So many tables have their own series, the oldest ones; the others are added up.
+/// This many tables, the oldest, have their own series; the others are summed.
 const TABLES_MAX: usize = 200;
 /// The label of all other tables.
 const OTHER: &str = "other";

@@ -64,7 +64,8 @@ impl Admin {
             ("rollover", "") => roll_over(&control, namespace, method, body).await,
             ("split", "") => split(&control, namespace, method, body).await,
             _ => {
-                let message = "there are snapshots, restore, reset, forks, faults and rollover";
+                let message =
+                    "there are snapshots, restore, reset, forks, faults, rollover and split";
                 Err(AdminError::new(StatusCode::NOT_FOUND, message))
             }
         }

@@ -57,7 +57,7 @@ pub(super) fn table_error(table: &str, error: &Error) -> AdminError {
         }
         Error::TooManyTags => {
             let message =
-                format!("{table} has as many tags as a table can have, and needs one more");
+                format!("the mode is a tag, and {table} has no room for another; remove one");
             AdminError::new(StatusCode::CONFLICT, message)
         }
         other => AdminError::new(StatusCode::INTERNAL_SERVER_ERROR, other.to_string()),

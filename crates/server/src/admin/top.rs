@@ -1,4 +1,4 @@
-//! What `zenobe top` shows: counters since the server started, and the hottest keys of now.
+//! What `zenobe top` shows: counters since the server started, and the currently hottest keys.
 
 use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ impl Admin {
         if *method != Method::GET {
             return Err(AdminError::method("GET"));
         }
-        self.check_alone("a table's keys can be had alone, at /_zenobe/hot-keys/TABLE")?;
+        self.check_alone("ask for the keys of one table at /_zenobe/hot-keys/TABLE")?;
         let Some(hot_keys) = &self.watch.hot_keys else {
             return Err(AdminError::new(StatusCode::NOT_FOUND, "a fork counts no requests"));
         };

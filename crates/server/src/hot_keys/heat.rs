@@ -24,7 +24,7 @@ pub struct HeatMinute {
     pub others: Use,
 }
 
-/// What was consumed, and how many times a limit was met.
+/// What was consumed, and how often a limit was met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Use {
     pub read_halves: u64,
@@ -60,7 +60,7 @@ impl Heat {
         }
     }
 
-    /// The minutes that are not too old by now, oldest first.
+    /// The minutes that are still recent enough, oldest first.
     pub fn minutes(&self, now: u64) -> impl Iterator<Item = &HeatMinute> {
         let first = now.saturating_sub(MINUTES_MAX as u64 - 1);
         self.minutes.iter().filter(move |it| it.minute >= first)

@@ -2,15 +2,15 @@
 //!
 //! Each has sketches ([`sketch`]) of the keys that were accessed and of those that met limits, for the
 //! last one to two minutes, and figures of its partitions for an hour ([`heat`]). Contributor Insights
-//! report them, `zenobe top` shows them.
+//! and `zenobe top` show them.
 //!
-//! All metered tables are counted, whether or not they have Contributor Insights: who looks for a hot
-//! key wants to know the last minutes, not only the next ones.
+//! All metered tables are counted, whether or not they have Contributor Insights: to find a hot key,
+//! you need the last minutes, not only the next ones.
 //!
-//! **Bounded memory.** There are [`RESOURCES_MAX`] tables and indexes at most; a new one takes the place
-//! of one that is not used any more, or is left out. Each has four sketches of two windows, with 64
-//! keys of up to 256 bytes, and an hour of up to 32 partitions. That is at most 64 MB for a server under
-//! attack, and some kilobytes for a usual table.
+//! **Bounded memory.** At most [`RESOURCES_MAX`] tables and indexes are tracked; a new one replaces one
+//! that is no longer used, or is left out. Each has four sketches of two windows, with 64 keys of up to
+//! 256 bytes, and an hour of up to 32 partitions. That is at most 64 MB for a server under attack, and
+//! some kilobytes for an ordinary table.
 
 pub mod heat;
 mod resource;
@@ -32,7 +32,7 @@ use crate::observer::{ObservedRequest, RequestObserver};
 
 pub use resource::{RankedKeys, ResourceKeys, Total};
 
-/// How many tables and indexes are watched.
+/// How many tables and indexes are tracked.
 pub const RESOURCES_MAX: usize = 256;
 const MINUTE_MS: u64 = 60_000;
 
@@ -40,11 +40,12 @@ type Place = (TableId, Option<IndexId>);
 
 pub struct HotKeys {
     resources: RwLock<HashMap<Place, Arc<Mutex<ResourceKeys>>>>,
-    /// Its seed is secret, so nobody can choose keys that are taken for each other.
+    /// Its seed is secret, so nobody can choose keys that collide.
     hasher: RandomState,
     /// Parts of requests that were not counted, for lack of room.
     uncounted: AtomicU64,
-    /// The last minute in which every place was in use, so that nobody looks for one again.
+    /// The last minute in which no table or index could be replaced, so that no further search is made
+    /// in it.
     full_minute: AtomicU64,
     started: Instant,
     started_at_ms: u64,
@@ -119,13 +120,13 @@ impl HotKeys {
         Some(Arc::clone(resources.entry(place).or_insert_with(new)))
     }
 
-    /// The server's time, whatever happens to the machine's clock.
+    /// The time since the epoch, which does not follow changes of the machine's clock after the start.
     pub fn now_ms(&self) -> u64 {
         let elapsed_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.started_at_ms.saturating_add(elapsed_ms)
     }
 
-    /// The minute of now, as the sketches count them.
+    /// The current minute since the epoch.
     pub fn minute(&self) -> u64 {
         self.now_ms() / MINUTE_MS
     }

@@ -11,7 +11,7 @@ use zenobe_engine::throughput::facts::{KeyScope, Part};
 use super::heat::{Heat, HeatMinute, Use};
 use super::sketch::{Counter, Sketch, Tally};
 
-/// On AWS a written unit weighs as much as three that are read.
+/// As on AWS, a written unit weighs as much as three that are read.
 const WRITE_WEIGHT: u64 = 3;
 
 #[derive(Debug)]
@@ -123,7 +123,7 @@ impl ResourceKeys {
         }
     }
 
-    /// Begins a new minute, if it is one.
+    /// Moves the windows on if a new minute has begun.
     fn advance(&mut self, minute: u64) {
         if minute <= self.minute {
             return;
@@ -158,7 +158,7 @@ impl ResourceKeys {
 }
 
 impl Ranking {
-    /// A part that a limit refused consumed nothing, and is no access.
+    /// A part that was refused by a limit consumed nothing, and does not count as an access.
     fn add(&mut self, identity: u64, key: &[u8], tally: Tally, is_throttled: bool) {
         if tally.weight > 0 {
             self.accessed.current.add(identity, key, tally);

@@ -12,7 +12,7 @@
 /// How many keys a sketch knows. A key with more than 1.6 % of the traffic is always among them.
 pub const COUNTERS: usize = 64;
 
-/// How much of a key is kept. Longer ones are counted, and shown by their beginning.
+/// How much of a key is kept. Longer keys are counted, but only their beginning is shown.
 pub const KEPT_SIZE_BYTES_MAX: usize = 256;
 
 #[derive(Debug, Default)]
@@ -77,7 +77,7 @@ impl Sketch {
         self.counters.is_empty()
     }
 
-    /// What a key without a counter may weigh at most.
+    /// The most that a key without a counter can weigh.
     fn unseen_max(&self) -> u64 {
         match self.counters.len() < COUNTERS {
             true => 0,
@@ -138,7 +138,7 @@ impl Counter {
         self.error += error;
     }
 
-    /// What the key weighs at least.
+    /// The least that the key weighs.
     pub fn certain(&self) -> u64 {
         self.tally.weight - self.error
     }

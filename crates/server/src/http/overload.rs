@@ -1,20 +1,20 @@
 //! Sheds load that a worker can't serve in time.
 //!
-//! A worker serves its connections in turns: whoever has sent a request by the beginning of a turn is
-//! served in it, one after the other, and all others in the next one. So nobody waits longer than
-//! the last turn and the current one have taken. While a worker has no rest, a task on it times
-//! its turns. A turn that has served enough requests and has taken too long admits no more: the rest
-//! gets a throttling error, which SDKs answer by waiting and trying again.
+//! A worker serves its connections in turns: a turn serves the requests that have arrived when it
+//! begins, one after the other, and later ones wait for the next turn. So no request waits longer than
+//! two turns take. While a worker is never idle, a task on it times its turns. A turn that has served
+//! enough requests and has taken too long admits no more: the rest get a throttling error, after which
+//! SDKs back off and retry.
 //!
-//! Two thirds of what a small request costs are the system's, and an error costs them too. So the
-//! error is held back for a while. Its connection is quiet meanwhile, and the time that
-//! shedding has saved is not spent on shedding.
+//! Two thirds of the cost of a small request are the kernel's, and an error costs as much. So the
+//! error is delayed for a while. Its connection is quiet meanwhile, and the time that shedding saves
+//! is not spent on shedding.
 //!
 //! This is controlled delay, as in CoDel: a queue that empties now and then is left alone, however
-//! long it gets, and only a queue that stays is bounded.
+//! long it gets; only a standing queue is bounded.
 //!
-//! A worker that rests between requests, as nearly all do, pays for a counter per request and for
-//! another one per rest.
+//! A worker that is idle between requests, as nearly all are, pays for one counter per request and
+//! one per idle time.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -24,30 +24,30 @@ use std::time::{Duration, Instant};
 pub struct Shedding {
     /// How long a turn may take before its requests are refused.
     pub turn_max: Duration,
-    /// How many requests each turn serves, whatever they take. A few clients that ask for much are no
-    /// overload.
+    /// How many requests each turn serves, however long they take. A few clients with expensive
+    /// requests are no overload.
     pub turn_requests: u32,
-    /// How many requests without a rest are no reason to look at the clock.
+    /// How many requests a worker serves without being idle before it looks at the clock.
     pub unwatched_requests: u32,
-    /// How long a worker may have no rest before its turns are timed: bursts are served.
+    /// How long a worker may go without being idle before its turns are timed: bursts are served.
     pub standing_min: Duration,
-    /// How long the errors are held back, on average.
+    /// How long errors are delayed, on average.
     pub hold: Duration,
 }
 
 /// How long turns are timed after the last request was shed.
 const ALERT: Duration = Duration::from_secs(1);
-/// How long not to look after a turn that was short enough.
+/// How long to wait after a turn that was short enough before turns are timed again.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
-/// How often to say in the log that requests are shed.
+/// The shortest time between two log lines about shedding.
 const WARNING_DISTANCE: Duration = Duration::from_secs(60);
 
 impl Default for Shedding {
     fn default() -> Shedding {
         Shedding {
             turn_max: Duration::from_millis(2),
-            // The runtime looks for new requests after every 61 tasks, so a turn may have about half as many
-            // requests again as the worker has connections. 200 of them on one worker are no overload.
+            // The runtime polls for new requests after every 61 tasks, so a turn may have about half as many
+            // requests again as the worker has connections. 200 connections on one worker are no overload.
             turn_requests: 320,
             unwatched_requests: 256,
             standing_min: Duration::from_millis(100),
@@ -59,7 +59,7 @@ impl Default for Shedding {
 /// A request that is shed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shed {
-    /// How long to hold back the error.
+    /// How long to delay the error.
     pub hold: Duration,
 }
 
@@ -67,7 +67,7 @@ thread_local! {
     static WORKER: Turns = const { Turns::new() };
 }
 
-/// Tells that this thread has nothing to do, for the runtime to call before it parks the thread.
+/// Notes that this thread is idle. The runtime calls this before it parks the thread.
 pub fn note_rest() {
     WORKER.with(Turns::rest);
 }
@@ -91,8 +91,8 @@ impl Shedding {
     }
 }
 
-/// Times the turns of this thread, as long as that is of use. A task that yields is called again
-/// after all that were ready when it did, and after those that became ready until then.
+/// Times the turns of this thread while it is overloaded. A task that yields runs again after all
+/// tasks that were ready by then, which is one turn.
 async fn time_turns(shedding: Shedding) {
     let _watch = Watch;
     WORKER.with(|turns| turns.begin(Instant::now()));
@@ -104,12 +104,12 @@ async fn time_turns(shedding: Shedding) {
     }
 }
 
-/// Ends the watch, also if the task is dropped.
+/// Ends the watch, even if the task is dropped.
 struct Watch;
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        // A thread that ends has no turns any more.
+        // The thread-local is gone if the thread is ending.
         let _ = WORKER.try_with(Turns::end_watch);
     }
 }
@@ -125,9 +125,9 @@ enum Verdict {
 /// What a worker knows about its turns.
 #[derive(Debug)]
 struct Turns {
-    /// Requests since its last rest.
+    /// Requests since the worker was last idle.
     without_rest: Cell<u32>,
-    /// When it began to have no rest.
+    /// Since when the worker has not been idle, as far as it has looked at the clock.
     standing_since: Cell<Option<Instant>>,
     /// Whether turns are being timed.
     is_watched: Cell<bool>,
@@ -159,7 +159,7 @@ impl Turns {
         self.without_rest.set(0);
     }
 
-    /// Whether the worker has rested so recently that there is nothing to judge.
+    /// Whether the worker was idle so recently that no turn needs to be timed.
     fn is_unwatched(&self, shedding: &Shedding) -> bool {
         let requests = self.without_rest.get();
         if requests < shedding.unwatched_requests && self.last_shed_at.get().is_none() {
@@ -206,8 +206,8 @@ impl Turns {
     /// Ends a turn. Returns whether the next one is to be timed too.
     fn end(&self, shedding: &Shedding, now: Instant) -> bool {
         let Some(since) = self.turn_since.get() else { return false };
-        // A turn without requests means that nobody waits: timing on would keep the worker from
-        // resting.
+        // A turn without requests means that nobody waits. Timing further turns would keep the worker
+        // from going idle.
         let is_empty = self.admitted_in_turn.get() == 0;
         let is_alert = self.last_shed_at.get().is_some();
         let is_long = now.duration_since(since) >= shedding.turn_max;

@@ -1,4 +1,4 @@
-//! Counts the connections of each peer, so that one cannot take them all.
+//! Counts the connections of each peer, so that no peer can take them all.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -32,7 +32,7 @@ impl PeerConnections {
         }
     }
 
-    /// A place for one more connection, unless the peer has as many as it may.
+    /// Reserves one more connection, unless the peer has reached its limit.
     pub fn place(&self, address: IpAddr) -> Option<PeerConnection> {
         let address = address.to_canonical();
         let max = match address.is_loopback() {

@@ -1,7 +1,7 @@
 //! How fast a peer must send a body or read a response.
 //!
-//! A peer that moves nothing for a stall timeout is cut off. So is one that trickles: besides one
-//! stall timeout it only gets the time that its bytes take at the lowest rate. While others wait
+//! A peer that moves nothing for a stall timeout is cut off. So is one that trickles: it gets one
+//! stall timeout plus the time that its bytes take at the lowest rate. While others wait
 //! for memory, peers that hold some must be faster, so that a few slow ones cannot keep everybody
 //! else waiting.
 

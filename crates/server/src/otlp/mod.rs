@@ -1,8 +1,8 @@
 //! Sends traces and metrics to an OpenTelemetry collector: OTLP over HTTP, in its JSON encoding.
 //!
 //! Each request becomes a span in a queue of fixed length. A thread of its own takes spans from the queue
-//! and sends them in batches. If the collector is away or slow, spans are dropped and counted: no
-//! request waits for it, and nothing piles up.
+//! and sends them in batches. If the collector is unreachable or slow, spans are dropped and counted: no
+//! request waits for it, and memory is bounded.
 //!
 //! The protocol's JSON is a few objects, so this needs neither protocol buffers nor OpenTelemetry's
 //! crates.
@@ -28,7 +28,7 @@ use self::span::Span;
 use crate::observer::{ObservedRequest, RequestObserver, Watch};
 use crate::outbound::{self, Outgoing, Url};
 
-/// How many spans wait at most.
+/// How many spans may be queued.
 const QUEUE_LENGTH_MAX: usize = 4_096;
 /// How many spans one request to the collector has at most.
 const BATCH_LENGTH_MAX: usize = 512;
@@ -41,10 +41,10 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 const RETRY_DELAYS: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2)];
 /// How long the last batches may take when the server stops.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(3);
-/// How often a collector that is away is mentioned in the log.
+/// The shortest time between two log lines about a collector that takes nothing.
 const COMPLAINT_INTERVAL: Duration = Duration::from_secs(60);
 
-/// What became of the spans.
+/// How many spans were sent and dropped.
 #[derive(Debug, Default)]
 pub struct ExporterCounts {
     pub sent_spans: AtomicU64,
@@ -59,7 +59,7 @@ pub struct Exporter {
 
 impl RequestObserver for Exporter {
     fn observe(&self, request: ObservedRequest<'_>) {
-        // A span that has no place is not built.
+        // If the queue is full, the span is not even built.
         let place = match self.spans.try_reserve() {
             Ok(place) => place,
             Err(_) => {
@@ -100,12 +100,12 @@ impl Exporter {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             match runtime {
                 Ok(runtime) => runtime.block_on(sender.run(queue, stopping)),
-                Err(error) => tracing::error!(%error, "nothing is sent to the collector"),
+                Err(error) => tracing::error!(%error, "cannot start the OpenTelemetry exporter"),
             }
             let _ = ended.send(());
         };
         if let Err(error) = thread.spawn(run) {
-            tracing::error!(%error, "nothing is sent to the collector");
+            tracing::error!(%error, "cannot start the OpenTelemetry exporter");
         }
         (Arc::new(Exporter { spans, counts }), ExporterHandle { stop, stopped })
     }

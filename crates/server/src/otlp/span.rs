@@ -15,7 +15,7 @@ use crate::observer::ObservedRequest;
 const KIND_SERVER: u32 = 2;
 const STATUS_ERROR: u32 = 2;
 
-/// A span names so many tables.
+/// A span names at most this many tables.
 const TABLES_MAX: usize = 16;
 
 /// A request, ready to be sent.
@@ -99,7 +99,7 @@ impl Span {
         if let Some(parent) = self.parent_id {
             span["parentSpanId"] = json!(format!("{parent:016x}"));
         }
-        // A request that its client got wrong is no error of the server.
+        // A client's mistake is no error of the server.
         if self.status >= 500 {
             span["status"] = json!({"code": STATUS_ERROR, "message": self.error});
         }

@@ -1,6 +1,6 @@
-//! AWS services besides DynamoDB, on the same port: those that clients of DynamoDB call about its
-//! tables. A request says by its head which service it wants; the HTTP layer checks its signature
-//! and hands it over.
+//! AWS services besides DynamoDB, on the same port: those that DynamoDB's clients call about its
+//! tables. A request's head says which service it is for; the HTTP layer checks its signature and
+//! hands it over.
 
 mod auto_scaling;
 mod cloudwatch;
@@ -96,14 +96,14 @@ pub enum ServiceName {
     AutoScaling,
 }
 
-/// What a request's head says about a call of a service.
+/// A call of a service, as far as the request's head describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServiceCall {
     pub name: ServiceName,
     pub protocol: Protocol,
     /// The name of the service in signatures.
     pub signed_for: &'static str,
-    /// `None` if only the body says so.
+    /// `None` if only the body names it.
     operation: Option<String>,
 }
 

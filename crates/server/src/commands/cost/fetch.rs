@@ -25,7 +25,7 @@ pub struct Recorded {
     pub is_metered: bool,
 }
 
-/// Asks for each table separately: a month of minutes is much.
+/// Asks for each table separately, because a month of minutes makes a large response.
 pub async fn fetch(
     connection: &Connection,
     query: &str,

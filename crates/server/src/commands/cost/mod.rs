@@ -1,6 +1,6 @@
 //! `zenobe cost`: what the traffic of a server would cost on AWS.
 //!
-//! The server tells what it has recorded; prices and arithmetic are on this side, so that anybody can
+//! The server reports what it has recorded. Prices and arithmetic are in the client, so that anybody can
 //! compare prices, regions and table classes without touching the server.
 
 mod fetch;

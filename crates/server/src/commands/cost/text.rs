@@ -223,7 +223,7 @@ fn capacity(name: &str, access: &str, flow: &FlowEstimate) -> String {
 
 fn notes(report: &Report) -> Vec<String> {
     let mut notes = vec![
-        "CONSTANT is the least provisioned capacity that would have served every minute, with saved capacity in so many minutes (BURSTS); NO BURST serves them without.".to_owned(),
+        "CONSTANT is the least provisioned capacity that would have served every minute, with saved capacity in as many of them as BURSTS says; NO BURST is the least without saved capacity.".to_owned(),
         "SCALED is the mean of what auto scaling would have set with a target of 70 %; THROTTLED are the minutes in which it was behind. Peaks within a minute are not seen.".to_owned(),
     ];
     if report.estimate.observed_hours < 24.0 {
@@ -232,7 +232,7 @@ fn notes(report: &Report) -> Vec<String> {
     notes
 }
 
-/// Dollars, with more digits if there are few of them.
+/// Dollars, with more digits for small amounts.
 fn money(dollars: f64) -> String {
     match dollars {
         0.0 => "$0".to_owned(),

@@ -25,7 +25,7 @@ pub struct View {
 
 /// Lines besides the three lists: two of the head, and a heading and an empty line for each list.
 const FIXED_ROWS: usize = 2 + 3 * 2;
-/// A window of fewer rows has lists of this length, and is cut.
+/// The shortest length of a list. A window with too few rows for it is cut.
 const LIST_ROWS_MIN: usize = 3;
 
 /// The lines of a frame, cut to the window.
@@ -34,7 +34,7 @@ pub fn render(before: &Sample, after: &Sample, view: &View, size: Size) -> Vec<S
     let operations = operations(before, after, seconds, view.sort);
     let tables = tables(before, after, seconds, view.sort);
     let lists = size.rows.saturating_sub(FIXED_ROWS).max(3 * LIST_ROWS_MIN);
-    // Keys get what the others leave.
+    // The list of keys gets the rows that are left.
     let operation_rows = operations.len().min(lists / 3).max(1);
     let table_rows = tables.len().min((lists - operation_rows) / 2).max(1);
     let key_rows = lists - operation_rows - table_rows;
@@ -105,7 +105,7 @@ struct OperationRow {
 enum Percentile {
     None,
     UpTo(u64),
-    /// Longer than the last bound.
+    /// Longer than the last bucket's bound.
     Over(u64),
 }
 

@@ -17,7 +17,7 @@ use self::terminal::Terminal;
 use super::connection::{Connection, ConnectionArguments};
 use super::{CommandError, print_line};
 
-/// How much of each list a frame has that is not cut to a window.
+/// The size of a frame that is not shown in a window.
 const PLAIN_SIZE: Size = Size { columns: 120, rows: 60 };
 
 #[derive(Debug, Args)]
@@ -109,7 +109,7 @@ async fn print_frames(
     }
 }
 
-/// Until q, or a signal. The terminal is put back when it is dropped.
+/// Runs until q or a signal. Dropping the terminal restores it.
 async fn show_live(
     connection: &Connection,
     mut before: Sample,

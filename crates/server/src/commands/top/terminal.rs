@@ -1,4 +1,4 @@
-//! The terminal as a canvas: its size, single keys, and everything as it was in the end.
+//! The terminal as a canvas: its size, single keys, and restoring it at the end.
 
 use std::io::{IsTerminal, Read, Write};
 
@@ -16,14 +16,14 @@ const HOME: &str = "\x1b[H";
 const CLEAR_LINE: &str = "\x1b[K";
 const CLEAR_BELOW: &str = "\x1b[J";
 
-/// Keys that nobody has asked for yet.
+/// How many pressed keys are buffered.
 const KEYS_MAX: usize = 16;
 
 /// For terminals that don't say how large they are.
 const USUAL_SIZE: Size = Size { columns: 80, rows: 24 };
 
 pub struct Terminal {
-    /// How the input was, if it is a terminal.
+    /// The input's former mode, if it is a terminal.
     former: Option<Termios>,
     keys: mpsc::Receiver<u8>,
 }
