@@ -28,6 +28,15 @@ pub(super) struct Round<'a> {
     pub lease: &'a Lease,
 }
 
+/// What became of the limits that a scheduled action sets.
+enum LimitsChange {
+    Set(Box<Target>),
+    /// The minimum would exceed the maximum.
+    Refused,
+    /// The target was deregistered in the meantime.
+    Gone,
+}
+
 /// The state of a target during a round.
 struct Progress {
     target: Target,
@@ -112,11 +121,12 @@ impl Round<'_> {
             let target = row.map(Target::decode).transpose();
             match target {
                 Ok(Some(mut target)) if target.id == *id => match set(&mut target) {
-                    true => (RowChange::Put(target.encode()), Ok(Some(target))),
-                    false => (RowChange::Keep, Ok(None)),
+                    true => {
+                        (RowChange::Put(target.encode()), Ok(LimitsChange::Set(Box::new(target))))
+                    }
+                    false => (RowChange::Keep, Ok(LimitsChange::Refused)),
                 },
-                // Deregistered in the meantime.
-                Ok(_) => (RowChange::Keep, Ok(Some(progress.target.clone()))),
+                Ok(_) => (RowChange::Keep, Ok(LimitsChange::Gone)),
                 Err(error) => (RowChange::Keep, Err(error)),
             }
         };
@@ -124,21 +134,28 @@ impl Round<'_> {
             .change_service_row(RowOwner::Scaling, self.namespace, &key, self.lease, change)
             .await??;
         let limits = activity::limits_text(action.min, action.max);
-        let message = match &changed {
-            Some(_) => format!("Successfully set {limits}"),
-            None => format!(
-                "Failed to set {limits}. Reason: Maximum capacity cannot be less than minimum \
-                 capacity"
+        let (target, outcome) = match changed {
+            LimitsChange::Set(target) => (
+                Some(target),
+                Outcome::Successful { message: format!("Successfully set {limits}") },
             ),
-        };
-        let outcome = match changed {
-            Some(_) => Outcome::Successful { message },
-            None => Outcome::Failed { message },
+            LimitsChange::Refused => {
+                let message = format!(
+                    "Failed to set {limits}. Reason: Maximum capacity cannot be less than minimum \
+                     capacity"
+                );
+                (None, Outcome::Failed { message })
+            }
+            LimitsChange::Gone => {
+                // Its policy is gone, too.
+                progress.target.policy = None;
+                return Ok(());
+            }
         };
         let cause = format!("scheduled action name {} was triggered", action.name);
         progress.note(self, format!("Setting {limits}"), cause, outcome);
-        let Some(target) = changed else { return Ok(()) };
-        progress.target = target;
+        let Some(target) = target else { return Ok(()) };
+        progress.target = *target;
         let limits = progress.target.limits;
         let at_ms = self.at_ms + progress.activities.len() as u64;
         let brought =

@@ -1,7 +1,7 @@
 //! What happens from minute to minute.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -309,4 +309,58 @@ async fn a_scheduled_action_that_failed_is_run_again() {
     assert_eq!(world.units().await, (5, 17));
     // Each action tells of its limits and of the capacity.
     assert_eq!(world.activities().await.len(), 4);
+}
+
+/// A store that lets another world deregister the target right before the next write to its row.
+struct DeregisteringStore {
+    below: Arc<dyn Store>,
+    other: OnceLock<World>,
+}
+
+impl Layer for DeregisteringStore {
+    fn below(&self) -> &Arc<dyn Store> {
+        &self.below
+    }
+
+    fn write<'a>(
+        &'a self,
+        set: WriteSet<'a>,
+        decide: &'a mut Decide<'a>,
+    ) -> BoxFuture<'a, zenobe_store::Result<CommitOutcome>> {
+        async move {
+            let is_orders = |key: &[u8]| key.windows(6).any(|part| part == b"Orders");
+            if let Some(other) = self.other.get()
+                && set.keys.iter().any(|key| is_orders(key))
+            {
+                let request = target(json!({})).to_string();
+                // It is there only the first time.
+                other.scaling("DeregisterScalableTarget", &request).await;
+            }
+            self.below.write(set, decide).await
+        }
+        .boxed()
+    }
+}
+
+#[tokio::test]
+async fn a_target_that_was_deregistered_meanwhile_is_left_alone() {
+    let clock = Arc::new(ManualClock::new(START_MS));
+    let below: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let store = Arc::new(DeregisteringStore { below: Arc::clone(&below), other: OnceLock::new() });
+    let world = World::on(store.clone(), clock.clone(), 7).await;
+    world.create_table(5).await;
+    world.register(json!({"MinCapacity": 1, "MaxCapacity": 20})).await;
+    let at = zenobe_engine::clock::iso8601(START_MS + 20_000)[..19].to_owned();
+    let action = json!({
+        "ScheduledActionName": "up",
+        "Schedule": format!("at({at})"),
+        "ScalableTargetAction": {"MinCapacity": 15},
+    });
+    world.done("PutScheduledAction", target(action)).await;
+    assert!(store.other.set(World::on(below, clock, 8).await).is_ok());
+    world.pass_minutes(1).await;
+    let registered =
+        world.done("DescribeScalableTargets", json!({"ServiceNamespace": "dynamodb"})).await;
+    assert_eq!(registered["ScalableTargets"], json!([]));
+    assert_eq!((world.units().await, world.activities().await.len()), ((5, 5), 0));
 }
