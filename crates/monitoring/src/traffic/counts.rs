@@ -11,7 +11,8 @@ use zenobe_engine::throughput::cause::{Access, ThrottleCause};
 pub struct TrafficCounts {
     pub requests: u64,
     pub succeeded: u64,
-    /// Requests with a 4xx status, except those that were throttled or failed a condition.
+    /// Requests with a 4xx status, except those that were throttled or failed a condition. CloudWatch has one count for the
+    /// account, so a request counts for the first of its tables only.
     pub user_errors: u64,
     /// Requests with a 5xx status.
     pub system_errors: u64,
@@ -38,6 +39,8 @@ pub(super) struct Ended {
     pub elapsed: Duration,
     /// Whether it met a limit of throughput.
     pub is_throttled: bool,
+    /// Whether it has been counted for another table.
+    pub is_counted: bool,
 }
 
 const THROTTLING: [&str; 3] =
@@ -58,7 +61,7 @@ impl TrafficCounts {
             (_, Some("ConditionalCheckFailedException")) => self.conditional_check_failures += 1,
             (_, Some(error)) if THROTTLING.contains(&error) => {}
             (_, error) => {
-                self.user_errors += 1;
+                self.user_errors += u64::from(!ended.is_counted);
                 let is_conflict = error == Some("TransactionConflictException");
                 self.transaction_conflicts += u64::from(is_conflict);
             }
@@ -184,6 +187,7 @@ mod tests {
             error,
             elapsed: Duration::from_micros(250),
             is_throttled: false,
+            is_counted: false,
         };
         let mut counts = TrafficCounts::default();
         counts.add_request(&ended(200, None));

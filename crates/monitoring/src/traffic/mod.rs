@@ -115,6 +115,7 @@ impl RequestObserver for Traffic {
             error: request.error,
             elapsed: request.elapsed,
             is_throttled: !facts.throttled.is_empty(),
+            is_counted: false,
         };
         let stripe = &self.stripes[thread_number() % self.stripes.len()];
         let counted = match (facts.parts.is_empty(), request.namespace) {

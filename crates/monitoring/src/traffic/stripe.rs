@@ -117,7 +117,7 @@ impl Stripe {
                 let met_limit =
                     |table| facts.throttled.iter().any(|reason| reason.resource.table_id == table);
                 let is_throttled = ended.is_throttled && met_limit(part.resource.table_id);
-                counts.add_request(&Ended { is_throttled, ..*ended });
+                counts.add_request(&Ended { is_throttled, is_counted: number > 0, ..*ended });
             }
         }
         for omitted in &facts.omitted {

@@ -150,6 +150,20 @@ fn batches_count_for_each_table_and_statements_find_their_pages() {
     );
 }
 
+/// CloudWatch has one count of them for the whole account.
+#[test]
+fn a_faulty_request_to_several_tables_is_one_user_error() {
+    let traffic = Traffic::default();
+    let [one, two] = [1, 2].map(|id| resource(id, None));
+    let parts = [&one, &two].map(|of| part(of, Access::Write, 2, KeyScope::Item)).to_vec();
+    let facts = RequestFacts { parts, ..RequestFacts::default() };
+    let (namespace, error) = (namespace(1), Some("TransactionCanceledException"));
+    observe_ended(&traffic, Operation::TransactWriteItems, &facts, &namespace, error);
+    let counts: Vec<_> =
+        traffic.take().iter().map(|row| (row.counts.requests, row.counts.user_errors)).collect();
+    assert_eq!(counts, [(1, 1), (1, 0)]);
+}
+
 #[test]
 fn limits_are_counted_by_cause_and_other_tables_met_none() {
     let traffic = Traffic::default();
