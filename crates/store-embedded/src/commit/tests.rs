@@ -12,8 +12,8 @@ use zenobe_store::{Batch, Decision, Error, Stamp, Value, WriteSet};
 
 use super::queue::SMALL_GROUP_BYTES_MAX;
 use super::{
-    CAUTION, CommitGroup, LeaderState, SLOW_COMMIT, SyncThread, fail_after_panic, lead,
-    open_log_tap, replace_leader_state, run_commit_thread, start_sync_thread, unlock, write,
+    CAUTION, CommitGroup, LeaderState, SyncThread, fail_after_panic, lead, open_log_tap,
+    replace_leader_state, run_commit_thread, start_sync_thread, unlock, write,
 };
 use crate::inner::Inner;
 use crate::options::{Durability, Options};
@@ -147,15 +147,15 @@ fn a_large_group_is_left_to_the_commit_thread() {
 #[test]
 fn writers_do_not_lead_after_a_slow_commit() {
     let mut opened = Opened::new(os());
-    let set_slow = |ago: Duration| {
-        opened.with_leader(|leader| leader.slow_at = Instant::now().checked_sub(ago));
-    };
-    set_slow(SLOW_COMMIT);
+    let set_slow = |at: Option<Instant>| opened.with_leader(|leader| leader.slow_at = at);
+    // Ahead, so that the caution does not end, however long this takes.
+    let ahead = Instant::now() + Duration::from_secs(60 * 60);
+    set_slow(Some(ahead));
     assert_eq!(poll_twice(put(&opened.store, "a".into(), Value::from("1"))), None);
-    set_slow(CAUTION);
+    set_slow(Instant::now().checked_sub(CAUTION));
     assert_eq!(poll_twice(put(&opened.store, "b".into(), Value::from("1"))), Some(()));
     assert!(opened.read("a").is_some());
-    set_slow(SLOW_COMMIT);
+    set_slow(Some(ahead));
     opened.start_commit_thread();
     block_on(put(&opened.store, "c".into(), Value::from("1")));
 }
@@ -195,6 +195,8 @@ fn stalled() -> (Opened, String) {
     let opened = Opened::new(Options { write_buffer_bytes: 64 << 10, ..os() });
     for number in 1..20_000 {
         let key = format!("k{number}");
+        // No commit thread would go on after a commit that was slow because the machine is busy.
+        opened.with_leader(|leader| leader.slow_at = None);
         poll_twice(put(&opened.store, key.clone(), Value::from(vec![0; 30_000])));
         if opened.has_stalled() {
             return (opened, key);
