@@ -41,11 +41,12 @@ class Controlled:
 
 
 @pytest.fixture
-def controlled(monkeypatch):
+def controlled(request, monkeypatch):
     support.skip_if_aimed_elsewhere()
     # Retries are under test, not the patience between them.
     monkeypatch.setattr("time.sleep", lambda _: None)
-    server = Server(arguments=["--test-control"])
+    mark = request.node.get_closest_marker("controlled_by")
+    server = Server(arguments=["--test-control", *(mark.args if mark else ())])
     try:
         controlled = Controlled(server)
         controlled.dynamodb.create_table(**support.definition("items"))
@@ -165,19 +166,24 @@ def test_the_batch_writer_sends_what_was_left_unprocessed(controlled):
     assert table.scan()["Count"] == 60
 
 
-def test_waiters_wait_for_statuses(controlled):
-    controlled.fault("kind=status delay=300ms")
+@pytest.mark.controlled_by("--driven-clock")
+def test_waiters_wait_for_statuses(controlled, monkeypatch):
+    # While the waiters sleep, time passes for the server, and at no other time.
+    clock, slept = streaming.Clock(controlled.endpoint), []
+    monkeypatch.setattr("time.sleep", lambda _: slept.append(clock.advance(seconds=1)))
+    controlled.fault("kind=status delay=3s")
     dynamodb = controlled.dynamodb
     created = dynamodb.create_table(**support.definition("slow"))["TableDescription"]
     assert created["TableStatus"] == "CREATING"
     assert dynamodb.describe_table(TableName="slow")["Table"]["TableStatus"] == "CREATING"
     with pytest.raises(dynamodb.exceptions.ResourceNotFoundException):
         dynamodb.put_item(TableName="slow", Item={"pk": {"S": "a"}})
-    config = {"Delay": 0, "MaxAttempts": 100_000}
-    dynamodb.get_waiter("table_exists").wait(TableName="slow", WaiterConfig=config)
+    dynamodb.get_waiter("table_exists").wait(TableName="slow")
+    assert len(slept) == 3
     dynamodb.put_item(TableName="slow", Item={"pk": {"S": "a"}})
     dynamodb.delete_table(TableName="slow")
-    dynamodb.get_waiter("table_not_exists").wait(TableName="slow", WaiterConfig=config)
+    dynamodb.get_waiter("table_not_exists").wait(TableName="slow")
+    assert len(slept) == 6
 
 
 def test_each_fork_has_an_endpoint_for_the_sdk(controlled):
