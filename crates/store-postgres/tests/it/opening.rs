@@ -9,9 +9,7 @@ use zenobe_testing::Postgres;
 
 use crate::support::{Database, get, increment, number};
 
-fn refusal(url: &str) -> String {
-    let patience = std::time::Duration::from_millis(300);
-    let options = Options { patience, ..Options::default() };
+fn refusal(url: &str, options: Options) -> String {
     let opened = block_on(PostgresStore::open(url, options));
     opened.err().expect("it is refused").to_string()
 }
@@ -36,19 +34,24 @@ fn tables_of_a_newer_version_are_refused() {
     drop(database.store());
     let name = database.url.rsplit('/').next().unwrap().split('?').next().unwrap();
     Postgres::shared().execute(name, "UPDATE zenobe_schema SET version = 7");
-    let message = refusal(&database.url);
+    let message = refusal(&database.url, Options::default());
     assert!(message.contains("version 7") && message.contains("up to 1"), "{message}");
 }
 
 #[test]
 fn what_cannot_be_opened_says_why() {
     let server = Postgres::shared();
-    let missing = refusal(&server.url("no_such_database"));
+    let missing = refusal(&server.url("no_such_database"), Options::default());
     assert!(missing.contains("\"no_such_database\" does not exist"), "{missing}");
+    // These might change in a moment, so they are waited for.
+    let patient = |patience_ms: u64| {
+        let patience = std::time::Duration::from_millis(patience_ms);
+        Options { patience, ..Options::default() }
+    };
     let without_tls = server.url("postgres").replace("sslmode=disable", "sslmode=require");
-    let refused = refusal(&without_tls);
+    let refused = refusal(&without_tls, patient(3_000));
     assert!(refused.contains("TLS"), "{refused}");
-    let nobody = refusal("postgres://postgres@127.0.0.1:1/postgres");
+    let nobody = refusal("postgres://postgres@127.0.0.1:1/postgres", patient(300));
     assert!(nobody.contains("cannot be reached"), "{nobody}");
 }
 
