@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::{Mutex, RwLock};
+use rustc_hash::FxBuildHasher;
 use zenobe_engine::command::TableName;
 use zenobe_engine::schema::{IndexId, Namespace, TableId};
 use zenobe_engine::throughput::cause::Resource;
@@ -39,8 +40,9 @@ const MINUTE_MS: u64 = 60_000;
 type Place = (TableId, Option<IndexId>);
 
 pub struct HotKeys {
-    resources: RwLock<HashMap<Place, Arc<Mutex<ResourceKeys>>>>,
-    /// Its seed is secret, so nobody can choose keys that collide.
+    /// The hash is a cheap one: ids are our own.
+    resources: RwLock<HashMap<Place, Arc<Mutex<ResourceKeys>>, FxBuildHasher>>,
+    /// For the keys of items. Its seed is secret, so nobody can choose keys that collide.
     hasher: RandomState,
     /// Parts of requests that were not counted, for lack of room.
     uncounted: AtomicU64,

@@ -6,8 +6,8 @@
 //! exact up to what it remembers (Metwally, Agrawal, El Abbadi: Efficient Computation of Frequent and
 //! Top-k Elements in Data Streams, 2005).
 //!
-//! There are few counters, and they lie side by side. Looking at all of them is cheaper than keeping
-//! them in order.
+//! There are few counters, and they lie side by side. Comparing a key with all of them is cheaper than
+//! an index of them.
 
 /// How many keys a sketch knows. A key with more than 1.6 % of the traffic is always among them.
 pub const COUNTERS: usize = 64;
@@ -17,9 +17,13 @@ pub const KEPT_SIZE_BYTES_MAX: usize = 256;
 
 #[derive(Debug, Default)]
 pub struct Sketch {
-    /// What identifies the keys of the counters: a hash with a secret seed.
+    /// What identifies the keys of the counters: a hash.
     identities: Vec<u64>,
     counters: Vec<Counter>,
+    /// No counter is lighter than this.
+    floor: u64,
+    /// Where the search for the lightest counter goes on.
+    next: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +57,7 @@ impl Tally {
 
 impl Sketch {
     pub fn add(&mut self, identity: u64, key: &[u8], tally: Tally) {
-        if let Some(at) = self.identities.iter().position(|known| *known == identity) {
+        if let Some(at) = self.find(identity) {
             self.counters[at].tally.add(tally);
             return;
         }
@@ -62,15 +66,43 @@ impl Sketch {
             self.counters.push(Counter::new(key, tally));
             return;
         }
-        let weights = self.counters.iter().map(|counter| counter.tally.weight).enumerate();
-        let Some((lightest, weight)) = weights.min_by_key(|(_, weight)| *weight) else { return };
+        let lightest = self.lightest();
         self.identities[lightest] = identity;
-        self.counters[lightest].take_over(key, tally, weight);
+        self.counters[lightest].take_over(key, tally);
+    }
+
+    /// The place of a key's counter.
+    fn find(&self, identity: u64) -> Option<usize> {
+        const LANES: usize = 8;
+        for (number, known) in self.identities.chunks(LANES).enumerate() {
+            // Without an early end, so that the compiler compares several at once.
+            if known.iter().fold(false, |found, known| found | (*known == identity)) {
+                let within = known.iter().position(|known| *known == identity)?;
+                return Some(number * LANES + within);
+            }
+        }
+        None
+    }
+
+    /// The place of a lightest counter; there must be one. Weights only grow. So while any counter has the
+    /// weight that the lightest had last time, it is one of the lightest, and the search goes on where it
+    /// ended. All counters are looked at only when that weight is gone.
+    fn lightest(&mut self) -> usize {
+        let count = self.counters.len();
+        let is_lightest = |at: &usize| self.counters[*at].tally.weight == self.floor;
+        let found = (self.next..count).chain(0..self.next).find(is_lightest).or_else(|| {
+            self.floor = self.counters.iter().map(|it| it.tally.weight).min().unwrap_or_default();
+            (0..count).find(|at| self.counters[*at].tally.weight == self.floor)
+        });
+        let at = found.unwrap_or_default();
+        self.next = (at + 1) % count.max(1);
+        at
     }
 
     pub fn clear(&mut self) {
         self.identities.clear();
         self.counters.clear();
+        (self.floor, self.next) = (0, 0);
     }
 
     pub fn is_empty(&self) -> bool {
@@ -127,7 +159,8 @@ impl Counter {
     }
 
     /// Events and units are those of the new key alone; only the weight is inherited.
-    fn take_over(&mut self, key: &[u8], tally: Tally, weight: u64) {
+    fn take_over(&mut self, key: &[u8], tally: Tally) {
+        let weight = self.tally.weight;
         self.keep(key);
         self.error = weight;
         self.tally = Tally { weight: weight + tally.weight, ..tally };
@@ -196,6 +229,27 @@ mod tests {
             let is_known = counters.iter().any(|it| it.key == key.to_be_bytes());
             assert!(is_known || weight <= total / COUNTERS as u64, "{key}");
         }
+    }
+
+    /// Whatever the weights, and whichever counter they go to.
+    #[test]
+    fn the_counter_that_is_replaced_is_a_lightest_one() {
+        let mut random = Seed::announce("the_counter_that_is_replaced").generator(0);
+        let mut sketch = Sketch::default();
+        for _ in 0..20_000 {
+            let (key, weight) = (random.random_range(0..200_u64), random.random_range(1..=4));
+            let full = sketch.counters.len() == COUNTERS;
+            let (lightest, place) = (sketch.unseen_max(), sketch.find(key));
+            assert_eq!(place, sketch.identities.iter().position(|known| *known == key));
+            sketch.add(key, &key.to_be_bytes(), one(weight));
+            if full && place.is_none() {
+                let taken = &sketch.counters[sketch.find(key).unwrap()];
+                assert_eq!((taken.error, taken.tally.weight), (lightest, lightest + weight));
+            }
+        }
+        sketch.clear();
+        sketch.add(1, b"a", one(1));
+        assert_eq!(sketch.merged(&Sketch::default()).len(), 1);
     }
 
     #[test]
