@@ -1,5 +1,6 @@
 //! Who watches requests: per-table metrics, a log of slow requests, sketches of hot keys, traces.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,19 +24,34 @@ pub struct ObservedRequest<'a> {
     /// From the whole request's arrival to the answer.
     pub elapsed: Duration,
     pub facts: &'a RequestFacts,
-    /// The header of this name, which says who called.
-    pub authorization: Option<&'a [u8]>,
-    /// The header of this name, which says in which trace.
-    pub traceparent: Option<&'a [u8]>,
+    pub headers: &'a dyn RequestHeaders,
+}
+
+/// The headers of a request. Few observers look at them, so they are found only when asked for.
+pub trait RequestHeaders: fmt::Debug {
+    /// The first header of this name, which is in lower case.
+    fn get(&self, name: &str) -> Option<&[u8]>;
+}
+
+/// No headers.
+impl RequestHeaders for () {
+    fn get(&self, _: &str) -> Option<&[u8]> {
+        None
+    }
 }
 
 impl<'a> ObservedRequest<'a> {
     /// The id of the access key that the request names. Whether the caller has the key is not said:
     /// servers that verify signatures have done so before.
     pub fn access_key(&self) -> Option<&'a str> {
-        let header = str::from_utf8(self.authorization?).ok()?;
+        let header = self.header("authorization")?;
         let (_, credential) = header.split_once("Credential=")?;
         credential.split(['/', ',', ' ']).next().filter(|key| !key.is_empty())
+    }
+
+    /// The header of this name, if it is text.
+    pub fn header(&self, name: &str) -> Option<&'a str> {
+        str::from_utf8(self.headers.get(name)?).ok()
     }
 }
 
@@ -70,6 +86,15 @@ mod tests {
         }
     }
 
+    #[derive(Debug)]
+    struct Authorization(Option<&'static str>);
+
+    impl RequestHeaders for Authorization {
+        fn get(&self, name: &str) -> Option<&[u8]> {
+            self.0.filter(|_| name == "authorization").map(str::as_bytes)
+        }
+    }
+
     #[test]
     fn every_observer_is_told() {
         let seen = [Arc::new(Seen::default()), Arc::new(Seen::default())];
@@ -85,8 +110,7 @@ mod tests {
                 status: 200,
                 elapsed: Duration::ZERO,
                 facts: &RequestFacts::default(),
-                authorization: header.map(str::as_bytes),
-                traceparent: None,
+                headers: &Authorization(header),
             });
         }
         for seen in seen {

@@ -149,8 +149,7 @@ mod tests {
             status: 200,
             elapsed: Duration::ZERO,
             facts: &RequestFacts::default(),
-            authorization: None,
-            traceparent: None,
+            headers: &(),
         });
     }
 

@@ -10,7 +10,7 @@ use crate::hot_keys::HotKeys;
 use crate::metrics::Metrics;
 use crate::otlp::ExporterCounts;
 
-pub use zenobe_api::observer::{ObservedRequest, Observers, RequestObserver};
+pub use zenobe_api::observer::{ObservedRequest, Observers, RequestHeaders, RequestObserver};
 
 /// The observers of a server's requests, and what admin requests show of them. The server of a fork
 /// has none: its tables have the same ids as the original's.

@@ -20,6 +20,7 @@ use zenobe::services::Services;
 use zenobe::shutdown::{self, Drain};
 use zenobe_api::GatheredFacts;
 use zenobe_engine::schema::Namespace;
+use zenobe_monitoring::traffic::Traffic;
 
 use crate::case::{Case, Measured};
 use crate::database::{Backend, Database};
@@ -62,6 +63,7 @@ fn query() -> Measured {
 fn default_watch() -> Watch {
     let mut watch = Watch { facts: GatheredFacts::IfMetered, ..Watch::default() };
     watch.add(Arc::new(HotKeys::default()));
+    watch.add(Arc::new(Traffic::default()));
     watch
 }
 

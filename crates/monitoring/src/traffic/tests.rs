@@ -59,8 +59,7 @@ fn observe_ended(
         status: if error.is_some() { 400 } else { 200 },
         elapsed: Duration::from_micros(100),
         facts,
-        authorization: None,
-        traceparent: None,
+        headers: &(),
     });
 }
 

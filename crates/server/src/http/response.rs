@@ -106,9 +106,9 @@ impl Answer {
     }
 
     /// The id of the request, which the rendered response has too.
-    pub fn request_id(&mut self) -> String {
+    pub fn request_id(&mut self) -> &str {
         let id = self.headers.entry(REQUEST_ID).or_insert_with(request_id::generate);
-        id.to_str().unwrap_or_default().to_owned()
+        id.to_str().unwrap_or_default()
     }
 
     /// Adds what all responses to `request` have. `granted` is the origin whose pages may read this

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue, RETRY_AFTER};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use hyper::http::request;
 use hyper::{Request, Response, StatusCode};
 use tokio::sync::OwnedSemaphorePermit;
@@ -28,7 +28,7 @@ use crate::admin;
 use crate::admin::health::ServerState;
 use crate::dispatch::{Circumstances, Dropped, Handler};
 use crate::metrics::Metrics;
-use crate::observer::{ObservedRequest, RequestObserver};
+use crate::observer::{ObservedRequest, RequestHeaders, RequestObserver};
 use crate::prometheus::{Exposition, MetricType};
 use crate::services::{AwsService, ServiceCall, ServiceRefusal};
 use crate::shutdown::Drain;
@@ -193,22 +193,20 @@ impl<H: Handler> Service<H> {
             self.answer_api(parts, operation, &mut body).await?;
         let elapsed = started.elapsed();
         self.metrics.record(operation, error, elapsed);
+        let status = answer.status.as_u16();
         if let (Some(observer), Some(operation), Some(facts)) = (&self.observer, operation, facts) {
-            let request_id = answer.request_id();
             observer.observe(ObservedRequest {
-                request_id: &request_id,
+                request_id: answer.request_id(),
                 operation,
                 namespace: namespace.as_ref(),
                 error,
-                status: answer.status.as_u16(),
+                status,
                 elapsed,
                 facts: &facts,
-                authorization: parts.headers.get(AUTHORIZATION).map(HeaderValue::as_bytes),
-                traceparent: parts.headers.get(TRACE_PARENT).map(HeaderValue::as_bytes),
+                headers: &SentHeaders(&parts.headers),
             });
         }
         let name = operation.map_or("none", |operation| operation.name());
-        let status = answer.status.as_u16();
         // Server errors were logged where they happened.
         tracing::debug!(operation = name, status, error, ?elapsed, "answered");
         Ok(answer)
@@ -280,7 +278,7 @@ impl<H: Handler> Service<H> {
             Err(error) => return rejection(error),
         };
         let mut answer = Answer::new(StatusCode::OK, Bytes::new());
-        let request_id = answer.request_id();
+        let request_id = answer.request_id().to_owned();
         let request = call.with_body(namespace, body, request_id);
         let mut answered = service.answer(request).await.into_answer();
         answered.headers.extend(answer.headers);
@@ -437,8 +435,15 @@ const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("1");
 /// How a PartiQL statement was executed, for people.
 const PLAN: HeaderName = HeaderName::from_static("x-zenobe-plan");
 
-/// In which trace a request is made.
-const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
+/// A request's headers, as observers ask for them.
+#[derive(Debug)]
+struct SentHeaders<'a>(&'a HeaderMap);
+
+impl RequestHeaders for SentHeaders<'_> {
+    fn get(&self, name: &str) -> Option<&[u8]> {
+        self.0.get(name).map(HeaderValue::as_bytes)
+    }
+}
 
 /// Callers of the API get errors in the API's format.
 fn cross_site_answer(route: Route, refusal: &CrossSiteRefusal) -> Answer {

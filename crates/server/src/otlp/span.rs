@@ -41,8 +41,7 @@ pub struct Span {
 impl Span {
     /// `None` if the caller records no trace of this request.
     pub fn of(request: &ObservedRequest<'_>) -> Option<Span> {
-        let header = request.traceparent.and_then(|header| str::from_utf8(header).ok());
-        let parent = header.and_then(TraceParent::parse);
+        let parent = request.header("traceparent").and_then(TraceParent::parse);
         if parent.is_some_and(|parent| !parent.is_sampled) {
             return None;
         }
