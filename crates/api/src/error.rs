@@ -108,6 +108,9 @@ const SERVICE: &str = "com.amazon.coral.service#";
 const VALIDATE: &str = "com.amazon.coral.validate#";
 const MODEL: &str = "com.amazonaws.dynamodb.v20120810#";
 
+/// Most responses to failed requests fit in.
+const USUAL_SIZE_BYTES: usize = 512;
+
 impl Exception {
     pub fn name(self) -> &'static str {
         self.parts().1
@@ -225,7 +228,7 @@ impl ApiError {
     }
 
     pub fn into_response(self) -> Response {
-        let mut writer = Writer::new();
+        let mut writer = Writer::with_capacity(USUAL_SIZE_BYTES);
         writer.object(|writer| self.write_members(writer));
         Response {
             status: self.exception.status(),

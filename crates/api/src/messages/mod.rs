@@ -29,6 +29,8 @@ pub(crate) mod transfer;
 pub(crate) mod value;
 pub(crate) mod vector;
 
+use std::fmt::{self, Write as _};
+
 use crate::error::{ApiError, Exception};
 
 /// Which of DynamoDB's two recorded wordings to use where they differ.
@@ -59,12 +61,22 @@ macro_rules! texts {
         pub(crate) fn $name($($argument: $type),*) -> $crate::error::ApiError {
             $crate::error::ApiError::new(
                 $crate::error::Exception::$exception,
-                format!("{}{}", $prefix, format_args!($text)),
+                $crate::messages::prefixed($prefix, format_args!($text)),
             )
         }
     )*)*};
 }
 pub(crate) use texts;
+
+/// A text behind its prefix, usually in one allocation.
+pub(crate) fn prefixed(prefix: &str, text: fmt::Arguments<'_>) -> String {
+    const USUAL_SIZE_BYTES: usize = 256;
+    let mut whole = String::with_capacity(USUAL_SIZE_BYTES);
+    whole.push_str(prefix);
+    // Writing to a string cannot fail.
+    let _ = whole.write_fmt(text);
+    whole
+}
 
 /// The error for an operation that DynamoDB has and this server lacks.
 pub(crate) fn operation_not_supported(operation: &str) -> ApiError {
