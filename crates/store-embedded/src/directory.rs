@@ -3,8 +3,10 @@
 //! See `docs/store-format/directory.md`.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use zenobe_store::{Error, Result};
 
@@ -26,6 +28,10 @@ const ROCKSDB_DIRECTORY: &str = "rocksdb";
 const CHECKPOINTS_DIRECTORY: &str = "CHECKPOINTS";
 /// The identity is another number than any hash that is made of the nonce for something else.
 const IDENTITY_SEED: u64 = 0x6964_656E_7469_7479;
+/// A child process has copies of all open files until it executes its program, and with them the lock of a directory
+/// that its parent has closed meanwhile. So a process waits this long for a lock of its own.
+const INHERITED_MAX: Duration = Duration::from_secs(2);
+const INHERITED_POLL: Duration = Duration::from_millis(5);
 /// Its presence says that the directory is being restored, and is not whole yet.
 pub const RESTORING_FILE: &str = "RESTORING";
 
@@ -225,22 +231,42 @@ fn lock(path: &Path) -> Result<File> {
         .write(true)
         .open(path.join(LOCK_FILE))
         .map_err(failed)?;
-    match file.try_lock() {
-        Ok(()) => {
-            // Only for the error message of a second process, so it need not be durable, or succeed.
-            let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
-            Ok(file)
+    let begun = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => {
+                // Only for the error message of a second process, so it need not be durable, or succeed.
+                let _ = file.set_len(0).and_then(|()| write_id(&mut file));
+                return Ok(file);
+            }
+            Err(TryLockError::WouldBlock) => {
+                let holder = holder(&mut file);
+                let is_own = holder == Some(std::process::id());
+                if !is_own || begun.elapsed() > INHERITED_MAX {
+                    return Err(open_error(in_use(holder)));
+                }
+                thread::sleep(INHERITED_POLL);
+            }
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
-        Err(TryLockError::WouldBlock) => Err(open_error(in_use(&mut file))),
-        Err(TryLockError::Error(error)) => Err(failed(error)),
     }
 }
 
+fn write_id(lock: &mut File) -> io::Result<()> {
+    lock.rewind()?;
+    writeln!(lock, "{}", std::process::id())
+}
+
 /// The process that has the directory, as far as the lock file tells.
-fn in_use(lock: &mut File) -> String {
+fn holder(lock: &mut File) -> Option<u32> {
     let mut text = String::new();
-    let read = lock.read_to_string(&mut text).ok();
-    match read.and_then(|_| text.trim().parse::<u32>().ok()) {
+    lock.rewind().ok()?;
+    lock.read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}
+
+fn in_use(holder: Option<u32>) -> String {
+    match holder {
         None => "another process has it open".to_owned(),
         // In a container most servers are process 1.
         Some(id) if id == std::process::id() => {
@@ -360,6 +386,22 @@ mod tests {
             Err(error) => panic!("unexpected {error}"),
             Ok(_) => panic!("opened {}", path.display()),
         }
+    }
+
+    /// As by a child process that has not yet executed its program.
+    #[test]
+    fn a_lock_that_is_still_inherited_is_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let opened = Directory::open(directory.path()).unwrap();
+        let inherited = opened._lock.try_clone().unwrap();
+        drop(opened);
+        std::thread::scope(|scope| {
+            let opening = scope.spawn(|| Directory::open(directory.path()).map(drop));
+            std::thread::sleep(10 * super::INHERITED_POLL);
+            assert!(!opening.is_finished(), "the lock is still held");
+            drop(inherited);
+            opening.join().unwrap().unwrap();
+        });
     }
 
     #[test]
