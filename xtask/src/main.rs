@@ -195,6 +195,6 @@ Usage: cargo xtask <command>
   help
       Prints this text.
 
-The first run on a machine compiles RocksDB, which takes about 3 minutes on two cores. The result
+The first run on a machine compiles RocksDB, which takes 3 to 6 minutes on two cores. The result
 is kept in ${XDG_CACHE_HOME:-~/.cache}/zenobe and shared by all clones.
 ";

@@ -74,7 +74,7 @@ fn compile(compiler: &Compiler, recipe: &Recipe, entry: &Path) -> Result<(), Fai
         return Ok(());
     }
     eprintln!(
-        "xtask: compiling RocksDB once for this user, about 3 minutes on two cores\n\
+        "xtask: compiling RocksDB once for this user, 3 to 6 minutes on two cores\n\
          xtask: the result is kept in {}",
         entry.display()
     );
