@@ -100,7 +100,11 @@ def test_what_requests_did_becomes_metrics(at_minute):
     assert (reads, count) == (10.5, 11.0)
     # The condition that failed consumed a unit, too.
     assert sums("ConsumedWriteCapacityUnits", TableName=table) == [[6.0]]
-    assert sums("ConsumedWriteCapacityUnits", TableName=table, GlobalSecondaryIndexName="by-g") == [[5.0]]
+    of_index = statistics(
+        client, clock, "ConsumedWriteCapacityUnits", "Sum", "SampleCount", "Maximum",
+        TableName=table, GlobalSecondaryIndexName="by-g",
+    )
+    assert of_index == [[5.0, 5.0, 1.0]]
     assert sums("ConditionalCheckFailedRequests", TableName=table) == [[1.0]]
     assert sums("UserErrors")[-1][0] >= 1.0
     assert sums("ReturnedItemCount", TableName=table, Operation="Query") == [[1.0]]
@@ -144,6 +148,9 @@ def test_throttling_and_provisioned_units(at_minute):
     assert statistics(client, clock, "WriteThrottleEvents", "Sum", TableName=table) == [[refused]]
     assert statistics(client, clock, "WriteProvisionedThroughputThrottleEvents", "Sum", TableName=table) == [[refused]]
     assert statistics(client, clock, "ThrottledRequests", "Sum", TableName=table, Operation="PutItem") == [[refused]]
+    # A request that was refused consumed nothing, and is no sample.
+    consumed = statistics(client, clock, "ConsumedWriteCapacityUnits", "SampleCount", "Average", TableName=table)
+    assert consumed == [[6 - refused, 2.0]]
     assert statistics(client, clock, "ProvisionedReadCapacityUnits", "Maximum", TableName=table)[-1] == [3.0]
     assert statistics(client, clock, "ProvisionedWriteCapacityUnits", "Average", TableName=table)[-1] == [2.0]
     assert statistics(client, clock, "AccountMaxReads", "Maximum")[-1] == [80_000.0]

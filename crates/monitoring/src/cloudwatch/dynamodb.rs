@@ -87,7 +87,7 @@ impl Points {
                 self.add(namespace, name, both, Unit::MILLISECONDS, latency);
             }
             if counts.returned_items > 0 {
-                let returned = average(counts.returned_items as f64, counts.requests);
+                let returned = average(counts.returned_items as f64, counts.succeeded);
                 self.add(namespace, "ReturnedItemCount", both, Unit::COUNT, returned);
             }
         }
@@ -100,11 +100,11 @@ impl Points {
         counts: &TrafficCounts,
     ) {
         let consumed = [
-            ("ConsumedReadCapacityUnits", counts.read_halves),
-            ("ConsumedWriteCapacityUnits", counts.write_halves),
+            ("ConsumedReadCapacityUnits", counts.read_halves, counts.consuming_reads),
+            ("ConsumedWriteCapacityUnits", counts.write_halves, counts.consuming_writes),
         ];
-        for (name, halves) in consumed.into_iter().filter(|(_, halves)| *halves > 0) {
-            let statistics = average(units(halves), counts.requests);
+        for (name, halves, requests) in consumed.into_iter().filter(|(_, halves, _)| *halves > 0) {
+            let statistics = average(units(halves), requests);
             self.add(namespace, name, dimensions, Unit::COUNT, statistics);
         }
         for ((access, cause), events) in &counts.throttle_events {

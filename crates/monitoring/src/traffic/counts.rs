@@ -23,6 +23,10 @@ pub struct TrafficCounts {
     pub transaction_conflicts: u64,
     pub read_halves: u64,
     pub write_halves: u64,
+    /// Requests that consumed read units of the table or index. One that was refused consumes none.
+    pub consuming_reads: u64,
+    /// Requests that consumed write units of the table or index.
+    pub consuming_writes: u64,
     /// Items that pages of a Query or a Scan returned.
     pub returned_items: u64,
     /// Limits met, whether or not the request was refused for it.
@@ -75,6 +79,13 @@ impl TrafficCounts {
         }
     }
 
+    pub(super) fn add_consumer(&mut self, access: Access) {
+        match access {
+            Access::Read => self.consuming_reads += 1,
+            Access::Write => self.consuming_writes += 1,
+        }
+    }
+
     /// Adds what was counted elsewhere.
     pub fn merge(&mut self, other: &TrafficCounts) {
         self.requests += other.requests;
@@ -86,6 +97,8 @@ impl TrafficCounts {
         self.transaction_conflicts += other.transaction_conflicts;
         self.read_halves += other.read_halves;
         self.write_halves += other.write_halves;
+        self.consuming_reads += other.consuming_reads;
+        self.consuming_writes += other.consuming_writes;
         self.returned_items += other.returned_items;
         for (limit, events) in &other.throttle_events {
             *self.throttle_events.entry(*limit).or_default() += events;

@@ -109,6 +109,9 @@ impl Stripe {
                 continue;
             };
             counts.add_halves(part.access, part.halves);
+            if is_first_to_consume(&facts.parts, number) {
+                counts.add_consumer(part.access);
+            }
             counts.returned_items += page.map_or(0, |page| page.returned);
             if part.is_throttled {
                 add_events(counts, part, facts);
@@ -233,6 +236,20 @@ fn is_first_of_table(parts: &[Part], number: usize) -> bool {
         Some(before) if parts[before].resource.table_id == table => false,
         Some(_) => parts[..number].iter().all(|part| part.resource.table_id != table),
     }
+}
+
+/// Whether a part is the first of its request that consumes such units of its table or index.
+fn is_first_to_consume(parts: &[Part], number: usize) -> bool {
+    let part = &parts[number];
+    let index = |part: &Part| part.resource.index.as_ref().map(|(_, id)| id.0);
+    let consumes_the_same = |other: &Part| {
+        other.halves > 0
+            && other.access == part.access
+            && other.resource.table_id == part.resource.table_id
+            && index(other) == index(part)
+    };
+    // In a batch, the item before has nearly always used the same table and indexes.
+    part.halves > 0 && !parts[..number].iter().rev().any(consumes_the_same)
 }
 
 fn add_events(counts: &mut TrafficCounts, part: &Part, facts: &RequestFacts) {

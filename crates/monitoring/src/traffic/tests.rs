@@ -118,6 +118,24 @@ fn a_request_counts_once_per_table_and_its_units_where_they_belong() {
 }
 
 #[test]
+fn a_request_that_consumes_units_is_counted_once_per_table_and_index() {
+    let traffic = Traffic::default();
+    let (table, index) = (resource(1, None), resource(1, Some("by-owner")));
+    let write = |of: &Arc<Resource>, halves| part(of, Access::Write, halves, KeyScope::Item);
+    let batch = RequestFacts {
+        parts: vec![write(&table, 2), write(&index, 2), write(&table, 2), write(&index, 2)],
+        ..RequestFacts::default()
+    };
+    observe(&traffic, Operation::BatchWriteItem, &batch);
+    let refused = RequestFacts { parts: vec![write(&table, 0)], ..RequestFacts::default() };
+    let error = Some("ProvisionedThroughputExceededException");
+    observe_ended(&traffic, Operation::BatchWriteItem, &refused, &namespace(1), error);
+    let rows = traffic.take();
+    let counts = |row: &TrafficRow| (row.counts.requests, row.counts.consuming_writes);
+    assert_eq!(rows.iter().map(counts).collect::<Vec<_>>(), [(2, 1), (0, 1)]);
+}
+
+#[test]
 fn batches_count_for_each_table_and_statements_find_their_pages() {
     let traffic = Traffic::default();
     let (one, two) = (resource(1, None), resource(2, None));

@@ -28,6 +28,7 @@ fn traffic_becomes_metrics_with_their_dimensions() {
         requests: 1_000,
         succeeded: 1_000,
         read_halves: 1_000,
+        consuming_reads: 1_000,
         throttled_requests: 2,
         throttle_events: BTreeMap::from([((Access::Read, ThrottleCause::KeyRange), 3)]),
         latency,
@@ -38,9 +39,10 @@ fn traffic_becomes_metrics_with_their_dimensions() {
         user_errors: 2,
         conditional_check_failures: 1,
         write_halves: 8,
+        consuming_writes: 2,
         ..TrafficCounts::default()
     };
-    let index = TrafficCounts { write_halves: 6, ..TrafficCounts::default() };
+    let index = TrafficCounts { write_halves: 6, consuming_writes: 3, ..TrafficCounts::default() };
     let nobody = TrafficCounts { requests: 3, user_errors: 3, ..TrafficCounts::default() };
     let mut points = Points::default();
     points.add_traffic(&[
@@ -59,9 +61,12 @@ fn traffic_becomes_metrics_with_their_dimensions() {
     let sum = |name, dimensions: &[_]| find(name, dimensions).sum;
     assert_eq!(sum("ConsumedReadCapacityUnits", &[table]), 500.0);
     assert_eq!(sum("ConsumedWriteCapacityUnits", &[table]), 4.0);
-    assert_eq!(find("ConsumedWriteCapacityUnits", &[table]).get(Statistic::Average), Some(1.0));
+    // Requests that consumed nothing are no samples.
+    let of_table = find("ConsumedWriteCapacityUnits", &[table]);
+    assert_eq!((of_table.count, of_table.get(Statistic::Average)), (2.0, Some(2.0)));
     let of_index = [table, ("GlobalSecondaryIndexName", "I")];
-    assert_eq!(sum("ConsumedWriteCapacityUnits", &of_index), 3.0);
+    let of_index = find("ConsumedWriteCapacityUnits", &of_index);
+    assert_eq!((of_index.count, of_index.get(Statistic::Average)), (3.0, Some(1.0)));
     assert_eq!(sum("ReadThrottleEvents", &[table]), 3.0);
     assert_eq!(sum("ReadKeyRangeThroughputThrottleEvents", &[table]), 3.0);
     assert_eq!(sum("ThrottledRequests", &[table, get]), 2.0);
