@@ -208,6 +208,16 @@ async fn alarms_are_managed() {
     let mut request = json!({"Namespace": "Test", "MetricName": "a", "Dimensions": [{"Name": "d", "Value": "x"}]});
     let found = fixture.call("DescribeAlarmsForMetric", request.clone()).await.unwrap();
     assert_eq!(names(&found).len(), 3);
+    // Alarms over expressions with the metric are not among them.
+    let metric = json!({"Metric": request.clone(), "Period": 60, "Stat": "Sum"});
+    let expression = json!({
+        "AlarmName": "expression", "EvaluationPeriods": 1, "Threshold": 1, "ComparisonOperator": "GreaterThanThreshold",
+        "Metrics": [{"Id": "m", "MetricStat": metric, "ReturnData": false}, {"Id": "e", "Expression": "m / 60"}],
+    });
+    fixture.call("PutMetricAlarm", expression).await.unwrap();
+    let found = fixture.call("DescribeAlarmsForMetric", request.clone()).await.unwrap();
+    assert_eq!(names(&found), ["a1", "a2", "b1"]);
+    fixture.call("DeleteAlarms", json!({"AlarmNames": ["expression"]})).await.unwrap();
     request["Statistic"] = json!("Average");
     assert!(names(&fixture.call("DescribeAlarmsForMetric", request).await.unwrap()).is_empty());
 

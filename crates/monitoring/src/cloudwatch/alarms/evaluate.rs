@@ -7,7 +7,7 @@ use zenobe_engine::schema::Namespace;
 use super::super::fault::Fault;
 use super::super::math::Points;
 use super::super::metric::DYNAMODB;
-use super::super::queries::{self, MetricStatistic, Source, Span};
+use super::super::queries::{self, MetricStatistic, Query, Source, Span};
 use super::super::storage::{Range, Storage};
 use super::configuration::{Configuration, MissingData, Target};
 use super::judge::{EXTRA_PERIODS, judge};
@@ -122,13 +122,14 @@ fn samples_needed(metric: &MetricStatistic) -> f64 {
     }
 }
 
-/// Whether any query of the alarm names this metric, for DescribeAlarmsForMetric.
+/// Whether the alarm watches this metric itself, for DescribeAlarmsForMetric. As on AWS, an alarm over an
+/// expression that uses the metric does not.
 pub fn watches(alarm: &Alarm, passes: impl Fn(&MetricStatistic) -> bool) -> bool {
     match &alarm.configuration.target {
         Target::Metric(metric) => passes(metric),
-        Target::Queries(queries) => queries.iter().any(|query| match &query.source {
-            Source::Metric(metric) => passes(metric),
-            Source::Expression { .. } => false,
-        }),
+        Target::Queries(queries) => match queries.as_slice() {
+            [Query { source: Source::Metric(metric), .. }] => passes(metric),
+            _ => false,
+        },
     }
 }
