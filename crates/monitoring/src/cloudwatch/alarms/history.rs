@@ -1,5 +1,7 @@
-//! What happened to alarms. Items are stored with the newest first: `2`, the time counted backwards, and
-//! something to tell items of one millisecond apart.
+//! What happened to alarms. Items are stored with the newest first: `2`, the time counted backwards, a number
+//! that orders what this node recorded in one millisecond, and something to tell nodes apart.
+
+use std::sync::atomic::Ordering;
 
 use serde_json::{Value as Json, json};
 use zenobe_engine::error::{Error, Result};
@@ -153,6 +155,8 @@ impl Alarms {
     ) -> Result<()> {
         let row = |item: &HistoryItem| {
             let mut key = start_of(item.at_ms);
+            let number = self.items_recorded.fetch_add(1, Ordering::Relaxed);
+            key.extend((u32::MAX - number).to_be_bytes());
             key.extend(self.engine.new_uuid().bytes().take(8));
             (key, Some(item.to_fields()))
         };

@@ -10,7 +10,7 @@ mod run;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use zenobe_engine::Engine;
 use zenobe_engine::schema::Namespace;
@@ -108,11 +108,18 @@ pub struct Alarms {
     transitions: [AtomicU64; 3],
     /// Actions that a change of state asked for. None is carried out.
     actions_skipped: AtomicU64,
+    /// Items of the history since the start; it may wrap around.
+    items_recorded: AtomicU32,
 }
 
 impl Alarms {
     pub fn new(engine: Arc<Engine>) -> Alarms {
-        Alarms { engine, transitions: Default::default(), actions_skipped: AtomicU64::new(0) }
+        Alarms {
+            engine,
+            transitions: Default::default(),
+            actions_skipped: AtomicU64::new(0),
+            items_recorded: AtomicU32::new(0),
+        }
     }
 
     pub fn transitions(&self) -> impl Iterator<Item = (StateValue, u64)> {
