@@ -308,6 +308,7 @@ async fn errors_have_cloudwatchs_codes() {
         ),
         ("PutMetricAlarm", with(alarm("x"), "EvaluationPeriods", json!(5_000)), "ValidationError"),
         ("PutMetricAlarm", with(alarm("x"), "DatapointsToAlarm", json!(3)), "ValidationError"),
+        ("PutMetricAlarm", with(alarm("x"), "Period", json!(5)), "ValidationError"),
         ("PutMetricAlarm", with(alarm("x"), "TreatMissingData", json!("maybe")), "ValidationError"),
         (
             "PutMetricAlarm",

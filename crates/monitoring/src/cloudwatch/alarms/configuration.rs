@@ -85,6 +85,8 @@ const ACTION_LENGTH_MAX: usize = 1_024;
 /// How large an alarm may be, as it is stored.
 const SIZE_BYTES_MAX: usize = 64 << 10;
 const DAY_S: u64 = 86_400;
+/// Periods that data points can have and alarms can't.
+const PERIODS_NEVER_S: [u64; 2] = [1, 5];
 
 impl Comparison {
     pub fn is_breached(self, value: f64, threshold: f64) -> bool {
@@ -153,7 +155,7 @@ impl Configuration {
         }
         if self.datapoints_to_alarm.is_some_and(|count| count > self.evaluation_periods) {
             return Err(Fault::validation(
-                "The parameter DatapointsToAlarm must not be greater than EvaluationPeriods",
+                "DatapointsToAlarm must be less than or equal to EvaluationPeriods",
             ));
         }
         let period_s = self.target.period_s();
@@ -178,8 +180,12 @@ impl Configuration {
                 "The collection Metrics must not have a size greater than {QUERIES_MAX}."
             )));
         }
-        if let Target::Queries(queries) = &self.target {
-            queries::check_labels(queries)?;
+        match &self.target {
+            Target::Queries(queries) => queries::check_labels(queries)?,
+            Target::Metric(metric) if PERIODS_NEVER_S.contains(&metric.period_s) => {
+                return Err(Fault::validation("Period must be 10, 20, 30 or a multiple of 60"));
+            }
+            Target::Metric(_) => {}
         }
         let actions = [
             ("OKActions", &self.ok_actions),
