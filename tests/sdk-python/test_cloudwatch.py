@@ -175,16 +175,16 @@ def test_every_protocol_says_the_same(at_minute, protocol):
     clock, client = at_minute.clock, client_of(at_minute, protocol)
     now = at(clock.now_s())
     client.put_metric_data(Namespace="Shop", MetricData=[
-        {"MetricName": "orders", "Dimensions": dimensions(city="Zürich & <Bern>"), "Value": 3, "Timestamp": now},
-        {"MetricName": "orders", "Dimensions": dimensions(city="Zürich & <Bern>"), "Timestamp": now,
+        {"MetricName": "orders", "Dimensions": dimensions(city="Basel & <Bern>"), "Value": 3, "Timestamp": now},
+        {"MetricName": "orders", "Dimensions": dimensions(city="Basel & <Bern>"), "Timestamp": now,
          "Values": [1, 2.5, 40], "Counts": [10, 1, 1], "Unit": "Count"},
         {"MetricName": "sizes", "Timestamp": now, "Unit": "Bytes",
          "StatisticValues": {"SampleCount": 4, "Sum": 10, "Minimum": 1, "Maximum": 4}},
     ])
-    metric = {"Namespace": "Shop", "MetricName": "orders", "Dimensions": dimensions(city="Zürich & <Bern>")}
+    metric = {"Namespace": "Shop", "MetricName": "orders", "Dimensions": dimensions(city="Basel & <Bern>")}
     assert client.list_metrics(Namespace="Shop", MetricName="orders")["Metrics"] == [metric]
     queries = [
-        {"Id": "m1", "MetricStat": {"Metric": metric, "Period": 60, "Stat": "Sum"}, "Label": "${PROP('Dim.city')}"},
+        {"Id": "m1", "MetricStat": {"Metric": metric, "Period": 60, "Stat": "Sum"}, "Label": "ü ${PROP('Dim.city')}"},
         {"Id": "m2", "MetricStat": {
             "Metric": {"Namespace": "Shop", "MetricName": "sizes"}, "Period": 60, "Stat": "Average", "Unit": "Bytes",
         }, "ReturnData": False},
@@ -194,7 +194,7 @@ def test_every_protocol_says_the_same(at_minute, protocol):
         MetricDataQueries=queries, StartTime=now, EndTime=now + datetime.timedelta(minutes=5)
     )
     first, second = found["MetricDataResults"]
-    assert (first["Id"], first["Label"], first["StatusCode"]) == ("m1", "Zürich & <Bern>", "Complete")
+    assert (first["Id"], first["Label"], first["StatusCode"]) == ("m1", "ü Basel & <Bern>", "Complete")
     assert (first["Timestamps"], first["Values"]) == ([now], [55.5])
     assert second["Values"] == [55.5 / 2.5 * 100]
     points = client.get_metric_statistics(
@@ -232,6 +232,8 @@ def test_every_protocol_says_the_same(at_minute, protocol):
     with pytest.raises(client.exceptions.InvalidParameterValueException) as raised:
         client.put_metric_data(Namespace="AWS/Mine", MetricData=[{"MetricName": "m", "Value": 1}])
     assert raised.value.response["Error"]["Code"] == "InvalidParameterValue"
+    with pytest.raises(client.exceptions.InvalidParameterValueException):
+        client.put_metric_data(Namespace="Mine", MetricData=[{"MetricName": "m", "Value": float("nan")}])
     with pytest.raises(client.exceptions.MissingRequiredParameterException) as raised:
         client.put_metric_data(Namespace="Mine")
     assert raised.value.response["Error"]["Code"] == "MissingParameter"

@@ -76,6 +76,26 @@ impl Metric {
         Ok(Metric { namespace: namespace.to_owned(), name: name.to_owned(), dimensions })
     }
 
+    /// Checks the characters of a new metric's names. Metrics of stored alarms are not checked again.
+    pub fn check_characters(&self) -> Result<(), Fault> {
+        check_ascii("Namespace", &self.namespace)?;
+        for Dimension { name, value } in &self.dimensions {
+            for (member, text) in [("Name", name), ("Value", value)] {
+                // AWS treats blanks as nothing.
+                if text.trim().is_empty() {
+                    return Err(Fault::missing(member));
+                }
+                check_ascii(member, text)?;
+            }
+            if name.starts_with(':') {
+                return Err(Fault::invalid(format!(
+                    "The value {name} for parameter Name is invalid."
+                )));
+            }
+        }
+        Ok(())
+    }
+
     pub fn render(&self) -> Structure {
         vec![
             ("Namespace".into(), Value::from(self.namespace.as_str())),
@@ -118,6 +138,16 @@ impl Dimension {
             ]
         };
         Value::structures(dimensions.iter().map(render))
+    }
+}
+
+/// Names have ASCII characters only, without those for control.
+fn check_ascii(name: &str, text: &str) -> Result<(), Fault> {
+    match text.chars().all(|it| it.is_ascii() && !it.is_ascii_control()) {
+        true => Ok(()),
+        false => Err(Fault::invalid(format!(
+            "The value of {name} must have ASCII characters only, and no control characters."
+        ))),
     }
 }
 
@@ -186,8 +216,16 @@ impl Unit {
     /// The member `Unit` of a request.
     pub fn read(members: Members<'_>) -> Result<Option<Unit>, Fault> {
         let Some(name) = members.text("Unit")? else { return Ok(None) };
+        Unit::parse(name).map(Some).ok_or_else(|| Fault::not_in_set("unit", name, &UNITS))
+    }
+
+    pub fn parse(name: &str) -> Option<Unit> {
         let position = UNITS.iter().position(|unit| *unit == name);
-        let unit = position.and_then(|position| u8::try_from(position).ok()).map(Unit);
-        unit.map(Some).ok_or_else(|| Fault::not_in_set("unit", name, &UNITS))
+        position.and_then(|position| u8::try_from(position).ok()).map(Unit)
+    }
+
+    /// All units, as AWS lists them in a message.
+    pub fn listed() -> String {
+        UNITS.join(", ")
     }
 }

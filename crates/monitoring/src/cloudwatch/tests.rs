@@ -249,6 +249,7 @@ async fn errors_have_cloudwatchs_codes() {
         "Namespace": "N", "MetricName": "m", "StartTime": 0, "EndTime": 3_600, "Period": 60, "Statistics": ["Sum"],
     });
     let datum = |datum: Json| json!({"Namespace": "N", "MetricData": [datum]});
+    let dimension = |name: &str, value: &str| json!({"MetricName": "m", "Value": 1, "Dimensions": [{"Name": name, "Value": value}]});
     let cases = [
         ("Nothing", json!({}), "InvalidAction"),
         (
@@ -274,6 +275,26 @@ async fn errors_have_cloudwatchs_codes() {
             "InvalidParameterValue",
         ),
         ("PutMetricData", datum(json!({"MetricName": "m", "Value": "1"})), "MalformedInput"),
+        (
+            "PutMetricData",
+            datum(json!({"MetricName": "m", "Value": "NaN"})),
+            "InvalidParameterValue",
+        ),
+        (
+            "PutMetricData",
+            datum(json!({"MetricName": "m", "Value": 1, "Unit": "Apples"})),
+            "InvalidParameterValue",
+        ),
+        ("PutMetricData", datum(dimension("d", " ")), "MissingParameter"),
+        ("PutMetricData", datum(dimension(" ", "x")), "MissingParameter"),
+        ("PutMetricData", datum(dimension(":d", "x")), "InvalidParameterValue"),
+        ("PutMetricData", datum(dimension("d", "é")), "InvalidParameterValue"),
+        ("PutMetricData", datum(dimension("d", "a\u{7}")), "InvalidParameterValue"),
+        (
+            "PutMetricAlarm",
+            with(alarm("x"), "Dimensions", json!([{"Name": "d", "Value": " "}])),
+            "MissingParameter",
+        ),
         (
             "GetMetricStatistics",
             with(statistics.clone(), "Period", json!(45)),
@@ -301,6 +322,7 @@ async fn errors_have_cloudwatchs_codes() {
         ),
         ("GetMetricStatistics", with(statistics, "Unit", json!("Apples")), "ValidationError"),
         ("PutMetricAlarm", json!({}), "MissingParameter"),
+        ("PutMetricAlarm", alarm("a\u{7}"), "InvalidParameterValue"),
         (
             "PutMetricAlarm",
             with(alarm("x"), "ComparisonOperator", json!("GreaterThanUpperThreshold")),

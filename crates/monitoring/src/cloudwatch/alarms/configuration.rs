@@ -187,6 +187,8 @@ impl Configuration {
             }
             Target::Metric(_) => {}
         }
+        let metrics = self.target.metrics();
+        metrics.iter().try_for_each(|metric| metric.metric.check_characters())?;
         let actions = [
             ("OKActions", &self.ok_actions),
             ("AlarmActions", &self.alarm_actions),

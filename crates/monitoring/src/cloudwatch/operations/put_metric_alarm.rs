@@ -12,6 +12,9 @@ use super::{Answered, Call, tags};
 pub async fn answer(call: Call<'_>) -> Answered {
     let name = call.members.required_text("AlarmName")?;
     check_length("AlarmName", name, 255)?;
+    if name.chars().any(|it| it.is_ascii_control()) {
+        return Err(Fault::invalid("The value of AlarmName must not have control characters."));
+    }
     let configuration = Configuration::read(call.members)?;
     configuration.check_limits()?;
     let given_tags = tags::read(call.members)?;

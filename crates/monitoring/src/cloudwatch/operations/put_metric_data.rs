@@ -35,8 +35,10 @@ pub async fn answer(call: Call<'_>) -> Answered {
         return Err(Fault::invalid(message));
     }
     let now_ms = call.cloudwatch.now_ms();
-    let read = |datum: &Members<'_>| read_datum(*datum, namespace, now_ms);
-    let points = data.iter().map(read).collect::<Result<Vec<Point>, Fault>>()?;
+    let read = |(position, datum): (usize, &Members<'_>)| {
+        read_datum(*datum, position + 1, namespace, now_ms)
+    };
+    let points = data.iter().enumerate().map(read).collect::<Result<Vec<Point>, Fault>>()?;
     match call.cloudwatch.storage.add(call.namespace, &points).await? {
         Ok(()) => Ok(None),
         Err(TooManySeries) => {
@@ -46,9 +48,16 @@ pub async fn answer(call: Call<'_>) -> Answered {
     }
 }
 
-fn read_datum(datum: Members<'_>, namespace: &str, now_ms: u64) -> Result<Point, Fault> {
+/// Reads the datum with this number, counted from 1.
+fn read_datum(
+    datum: Members<'_>,
+    number: usize,
+    namespace: &str,
+    now_ms: u64,
+) -> Result<Point, Fault> {
     let name = datum.required_text("MetricName")?;
     let metric = Metric::with(namespace, name, Dimension::read_all(datum)?)?;
+    metric.check_characters()?;
     if let Some(resolution) = datum.integer("StorageResolution")?
         && ![1, 60].contains(&resolution)
     {
@@ -56,11 +65,20 @@ fn read_datum(datum: Members<'_>, namespace: &str, now_ms: u64) -> Result<Point,
     }
     let at_ms = datum.timestamp_ms("Timestamp")?.unwrap_or(now_ms);
     if at_ms > now_ms + FUTURE_MS_MAX || at_ms.saturating_add(PAST_MS_MAX) < now_ms {
-        return Err(Fault::invalid(
-            "The parameter MetricData.member.N.Timestamp must specify a time within the past two weeks and no more than two hours in the future.",
-        ));
+        return Err(Fault::invalid(format!(
+            "The parameter MetricData.member.{number}.Timestamp must specify a time within the past two weeks and no more than two hours in the future."
+        )));
     }
-    let unit = Unit::read(datum)?.unwrap_or(Unit::NONE);
+    let unknown_unit = || {
+        let units = Unit::listed();
+        Fault::invalid(format!(
+            "The parameter MetricData.member.{number}.Unit must be a value in the set [ {units} ]."
+        ))
+    };
+    let unit = match datum.text("Unit")? {
+        None => Unit::NONE,
+        Some(name) => Unit::parse(name).ok_or_else(unknown_unit)?,
+    };
     Ok(Point { metric, unit, at_ms, statistics: read_statistics(datum)? })
 }
 
