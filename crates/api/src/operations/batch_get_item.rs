@@ -1,5 +1,6 @@
 //! BatchGetItem.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -259,7 +260,8 @@ fn render(
                 }
             }
         });
-        let consumed = outcome.tables.iter().map(|table| &table.consumed);
+        let names = echoes.iter().map(|echo| Cow::Borrowed(echo.table.as_str()));
+        let consumed = names.zip(outcome.tables.iter().map(|table| &table.consumed));
         write_consumed_list_member(writer, consumed, capacity);
     });
     Reply(writer.finish())

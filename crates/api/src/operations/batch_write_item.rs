@@ -1,5 +1,7 @@
 //! BatchWriteItem.
 
+use std::borrow::Cow;
+
 use zenobe_engine::command::{BatchWrite, BatchWriteOutcome, BatchWriteRequest, BatchWriteTable};
 
 use crate::constraints::{Violations, printed_list, printed_map};
@@ -140,13 +142,14 @@ fn render(names: &[String], outcome: &BatchWriteOutcome, returns: ItemsWriteRetu
             }
         });
         if returns.collection_metrics {
-            let collections = outcome.tables.iter().flat_map(|table| {
-                let name = &table.consumed.table.name;
-                table.collections.iter().map(move |collection| (name.as_str(), collection))
+            let collections = names.iter().zip(&outcome.tables).flat_map(|(name, table)| {
+                let named = move |collection| (Cow::Borrowed(name.as_str()), collection);
+                table.collections.iter().map(named)
             });
             write_item_collections_member(writer, collections);
         }
         let consumed = outcome.tables.iter().map(|table| &table.consumed);
+        let consumed = names.iter().map(|name| Cow::Borrowed(name.as_str())).zip(consumed);
         write_consumed_list_member(writer, consumed, returns.capacity);
     });
     Reply(writer.finish())

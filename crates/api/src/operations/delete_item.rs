@@ -25,7 +25,7 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
     let command = lowered(table, parameters)?;
     let outcome =
         context.engine.delete_item(command).await.map_err(|error| returns.failure(error))?;
-    Ok(write_reply_with_old(&outcome, &returns))
+    Ok(write_reply_with_old(table_name.as_deref().unwrap_or_default(), &outcome, &returns))
 }
 
 shape! {

@@ -173,7 +173,7 @@ fn render_page(page: &SelectedPage, next_token: Option<&str>, capacity: ReturnCa
         if let Some(token) = next_token {
             writer.name("NextToken").string(token);
         }
-        write_consumed_member(writer, &page.consumed, capacity);
+        write_consumed_member(writer, &page.consumed.table.name, &page.consumed, capacity);
     });
     Reply(writer.finish())
 }
@@ -199,7 +199,8 @@ async fn run_write(
     writer.object(|writer| {
         let item = returned.item(&outcome);
         writer.name("Items").array(&item, |writer, item| write_item(writer, item.as_item()));
-        write_consumed_member(writer, &outcome.consumed, options.capacity);
+        let consumed = &outcome.consumed;
+        write_consumed_member(writer, &consumed.table.name, consumed, options.capacity);
     });
     Ok(Reply(writer.finish()))
 }

@@ -17,16 +17,17 @@ use crate::render::write_consumed_member;
 use crate::{Context, Reply};
 
 pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
-    let input: GetItemInput = request(body)?;
+    let mut input: GetItemInput = request(body)?;
     let capacity = check_constraints(&input)?;
-    let table = context.item_table(input.table_name.as_deref())?;
+    let table_name = input.table_name.take();
+    let table = context.item_table(table_name.as_deref())?;
     let command = lowered(table, input)?;
     let outcome = match context.options.as_of {
         None => context.engine.get_item(&command).await,
         Some(_) => Box::pin(context.reads().get_item(&command)).await,
     };
     let outcome = outcome.map_err(|error| context.items(error))?;
-    Ok(render(&outcome, capacity))
+    Ok(render(table_name.as_deref().unwrap_or_default(), &outcome, capacity))
 }
 
 shape! {
@@ -72,7 +73,8 @@ fn lowered(table: TableName, input: GetItemInput) -> Result<GetItem, ApiError> {
     })
 }
 
-fn render(outcome: &ReadOutcome, capacity: ReturnCapacity) -> Reply {
+/// `table` is what the request calls its table.
+fn render(table: &str, outcome: &ReadOutcome, capacity: ReturnCapacity) -> Reply {
     // The JSON takes somewhat more space than the item, so the buffer rarely grows more than once.
     let item_size_bytes = outcome.item.as_ref().map_or(0, |item| item.as_bytes().len());
     let mut writer = Writer::with_capacity(2 * item_size_bytes + 128);
@@ -80,7 +82,7 @@ fn render(outcome: &ReadOutcome, capacity: ReturnCapacity) -> Reply {
         if let Some(item) = &outcome.item {
             write_item(writer.name("Item"), item.as_item());
         }
-        write_consumed_member(writer, &outcome.consumed, capacity);
+        write_consumed_member(writer, table, &outcome.consumed, capacity);
     });
     Reply(writer.finish())
 }

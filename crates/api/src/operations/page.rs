@@ -61,7 +61,9 @@ pub(crate) fn start_key(given: Option<WireAttributes>) -> Result<Option<Attribut
     attributes.map_err(|fault| page::start_key_value(&fault))
 }
 
+/// `table` is what the request calls its table.
 pub(crate) fn render(
+    table: &str,
     outcome: &PageOutcome,
     select: Option<Select>,
     capacity: ReturnCapacity,
@@ -77,7 +79,7 @@ pub(crate) fn render(
             write_attributes(writer.name("LastEvaluatedKey"), key);
         }
         writer.name("ScannedCount").integer(outcome.scanned_count);
-        write_consumed_member(writer, &outcome.consumed, capacity);
+        write_consumed_member(writer, table, &outcome.consumed, capacity);
     });
     Reply(writer.finish())
 }

@@ -24,7 +24,7 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
     let returns = parameters.returns;
     let command = lowered(table, parameters, body.len())?;
     let outcome = context.engine.put_item(command).await.map_err(|error| returns.failure(error))?;
-    Ok(write_reply_with_old(&outcome, &returns))
+    Ok(write_reply_with_old(table_name.as_deref().unwrap_or_default(), &outcome, &returns))
 }
 
 shape! {

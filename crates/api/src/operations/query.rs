@@ -24,7 +24,8 @@ use crate::{Context, Reply};
 pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
     let mut input: QueryInput = request(body)?;
     let constrained = constrained(&mut input)?;
-    let table = context.item_table(input.table_name.as_deref())?;
+    let table_name = input.table_name.take();
+    let table = context.item_table(table_name.as_deref())?;
     let (select, capacity) = (constrained.select, constrained.capacity);
     let filter_is_legacy = constrained.query_filter.is_some();
     let conditions_are_legacy = constrained.key_conditions.is_some();
@@ -41,7 +42,7 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
                 error => context.items(error),
             },
         )?;
-    Ok(page::render(&outcome, select, capacity))
+    Ok(page::render(table_name.as_deref().unwrap_or_default(), &outcome, select, capacity))
 }
 
 shape! {

@@ -26,12 +26,13 @@ const TOTAL_SEGMENTS_MAX: i64 = 1_000_000;
 pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
     let mut input: ScanInput = request(body)?;
     let constrained = constrained(&mut input)?;
-    let table = context.item_table(input.table_name.as_deref())?;
+    let table_name = input.table_name.take();
+    let table = context.item_table(table_name.as_deref())?;
     let (select, capacity) = (constrained.select, constrained.capacity);
     let command = lowered(table, input, constrained)?;
     let outcome = context.reads().scan(RuleSet::Expressions, &command).await;
     let outcome = outcome.map_err(|error| context.items(worded(context, &command, error)))?;
-    Ok(page::render(&outcome, select, capacity))
+    Ok(page::render(table_name.as_deref().unwrap_or_default(), &outcome, select, capacity))
 }
 
 shape! {

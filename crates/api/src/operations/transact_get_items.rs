@@ -14,17 +14,18 @@ use crate::messages::constraint::{Constraint, java_object};
 use crate::parameters::expressions::{Placeholders, check_names_are_used};
 use crate::parameters::items;
 use crate::parameters::returns::return_capacity;
-use crate::render::{write_consumed_list_member, write_item_responses_member};
+use crate::render::{TableArns, write_consumed_list_member, write_item_responses_member};
 use crate::{Context, Reply};
 
 pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
     let input: TransactGetItemsInput = request(body)?;
     let (gets, capacity) = constrained(input)?;
+    let arns = TableArns::among(gets.iter().filter_map(|get| get.table_name.as_deref()));
     let get = |get| lowered(context, get);
     let command = TransactGet { gets: gets.into_iter().map(get).collect::<Result<_, _>>()? };
     let outcome =
         context.engine.transact_get(&command).await.map_err(|error| context.items(error))?;
-    Ok(render(&outcome, capacity))
+    Ok(render(&arns, &outcome, capacity))
 }
 
 shape! {
@@ -84,14 +85,15 @@ fn lowered(context: &Context<'_>, get: Get) -> Result<GetItem, ApiError> {
     Ok(GetItem { table, key, projection, consistent: true })
 }
 
-fn render(outcome: &TransactGetOutcome, capacity: ReturnCapacity) -> Reply {
+fn render(arns: &TableArns, outcome: &TransactGetOutcome, capacity: ReturnCapacity) -> Reply {
     let items = outcome.items.iter().flatten();
     let encoded_size_bytes: usize = items.map(|item| item.as_bytes().len()).sum();
     // The JSON takes somewhat more space than the items, so the buffer rarely grows more than once.
     let mut writer = Writer::with_capacity(2 * encoded_size_bytes + 256);
     writer.object(|writer| {
         write_item_responses_member(writer, &outcome.items);
-        write_consumed_list_member(writer, &outcome.consumed, capacity);
+        let consumed = outcome.consumed.iter().map(|one| (arns.shown(&one.table), one));
+        write_consumed_list_member(writer, consumed, capacity);
     });
     Reply(writer.finish())
 }

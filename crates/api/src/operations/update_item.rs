@@ -27,13 +27,15 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
     let mut input: UpdateItemInput = request(body)?;
     check_newer(context, &input)?;
     let Constrained { returns, legacy } = constrained(&mut input)?;
-    let table = context.item_table(input.table_name.as_deref())?;
+    let table_name = input.table_name.take();
+    let table = context.item_table(table_name.as_deref())?;
     let command = lowered(table, input, legacy)?;
     let shown_update =
         command.update.as_ref().filter(|_| returns_fragments(returns.values)).cloned();
     let outcome =
         context.engine.update_item(command).await.map_err(|error| returns.failure(error))?;
-    Ok(render(&outcome, &returns, shown_update.as_ref()))
+    let table_name = table_name.as_deref().unwrap_or_default();
+    Ok(render(table_name, &outcome, &returns, shown_update.as_ref()))
 }
 
 shape! {
@@ -141,17 +143,24 @@ fn returns_fragments(values: ReturnValues) -> bool {
     matches!(values, ReturnValues::UpdatedOld | ReturnValues::UpdatedNew)
 }
 
-/// `update` is set if its targets are to be shown.
-fn render(outcome: &WriteOutcome, returns: &WriteReturns, update: Option<&Update>) -> Reply {
+/// `table` is what the request calls its table; `update` is set if its targets are to be shown.
+fn render(
+    table: &str,
+    outcome: &WriteOutcome,
+    returns: &WriteReturns,
+    update: Option<&Update>,
+) -> Reply {
     let image = match returns.values {
         ReturnValues::None => None,
         ReturnValues::AllOld | ReturnValues::UpdatedOld => outcome.old.as_ref(),
         ReturnValues::AllNew | ReturnValues::UpdatedNew => outcome.new.as_ref(),
     };
-    write_reply(outcome, returns, |writer| match (image, returns_fragments(returns.values)) {
-        (None, _) => {}
-        (Some(image), false) => write_item(writer.name("Attributes"), image.as_item()),
-        (Some(image), true) => write_fragments(writer, image, update),
+    write_reply(table, outcome, returns, |writer| {
+        match (image, returns_fragments(returns.values)) {
+            (None, _) => {}
+            (Some(image), false) => write_item(writer.name("Attributes"), image.as_item()),
+            (Some(image), true) => write_fragments(writer, image, update),
+        }
     })
 }
 

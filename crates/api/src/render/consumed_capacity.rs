@@ -1,5 +1,6 @@
 //! ConsumedCapacity.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use zenobe_engine::command::{Consumed, TransactionalUnits};
@@ -7,26 +8,31 @@ use zenobe_engine::command::{Consumed, TransactionalUnits};
 use crate::json::Writer;
 use crate::operations::enumerations::ReturnCapacity;
 
-/// The member `ConsumedCapacity` of operations on one table, if requested.
+/// The member `ConsumedCapacity` of operations on one table, if requested. `table` is what the
+/// request calls it: its name or its ARN.
 pub(crate) fn write_consumed_member(
     writer: &mut Writer,
+    table: &str,
     consumed: &Consumed,
     asked: ReturnCapacity,
 ) {
     if asked != ReturnCapacity::None {
-        write_consumed(writer.name("ConsumedCapacity"), consumed, asked);
+        let style = CapacityStyle::default();
+        write_consumed(writer.name("ConsumedCapacity"), table, consumed, asked, style);
     }
 }
 
-/// The member `ConsumedCapacity` of operations on several tables, if requested.
+/// The member `ConsumedCapacity` of operations on several tables, if requested, with what the
+/// request calls each table.
 pub(crate) fn write_consumed_list_member<'c>(
     writer: &mut Writer,
-    consumed: impl IntoIterator<Item = &'c Consumed>,
+    consumed: impl IntoIterator<Item = (Cow<'c, str>, &'c Consumed)>,
     asked: ReturnCapacity,
 ) {
     if asked != ReturnCapacity::None {
-        writer.name("ConsumedCapacity").array(consumed, |writer, consumed| {
-            write_consumed(writer, consumed, asked);
+        let style = CapacityStyle::default();
+        writer.name("ConsumedCapacity").array(consumed, |writer, (table, consumed)| {
+            write_consumed(writer, &table, consumed, asked, style);
         });
     }
 }
@@ -41,12 +47,8 @@ pub(crate) fn write_batch_consumed_member<'c>(
     let mut consumed = consumed.into_iter().peekable();
     if asked != ReturnCapacity::None && consumed.peek().is_some() {
         writer.name("ConsumedCapacity").array(consumed, |writer, (consumed, failed_halves)| {
-            write_consumed_in(
-                writer,
-                consumed,
-                asked,
-                CapacityStyle { failed_halves, ..CapacityStyle::default() },
-            );
+            let style = CapacityStyle { failed_halves, ..CapacityStyle::default() };
+            write_consumed(writer, &consumed.table.name, consumed, asked, style);
         });
     }
 }
@@ -61,13 +63,9 @@ pub(crate) fn write_transaction_consumed_member(
     if asked != ReturnCapacity::None {
         let style = CapacityStyle { indexes_tell_units: true, ..CapacityStyle::default() };
         writer.name("ConsumedCapacity").array(consumed, |writer, consumed| {
-            write_consumed_in(writer, consumed, asked, style);
+            write_consumed(writer, &consumed.table.name, consumed, asked, style);
         });
     }
-}
-
-fn write_consumed(writer: &mut Writer, consumed: &Consumed, asked: ReturnCapacity) {
-    write_consumed_in(writer, consumed, asked, CapacityStyle::default());
 }
 
 /// How PartiQL's operations differ.
@@ -77,8 +75,9 @@ struct CapacityStyle {
     indexes_tell_units: bool,
 }
 
-fn write_consumed_in(
+fn write_consumed(
     writer: &mut Writer,
+    table: &str,
     consumed: &Consumed,
     asked: ReturnCapacity,
     style: CapacityStyle,
@@ -86,7 +85,7 @@ fn write_consumed_in(
     let transactional = consumed.transactional;
     let index_units = transactional.filter(|_| style.indexes_tell_units);
     writer.object(|writer| {
-        writer.name("TableName").string(&consumed.table.name);
+        writer.name("TableName").string(table);
         write_units(writer, consumed.total_halves() + style.failed_halves, transactional);
         if asked == ReturnCapacity::Indexes {
             writer.name("Table").object(|writer| {

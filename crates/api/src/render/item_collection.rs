@@ -1,5 +1,7 @@
 //! ItemCollectionMetrics.
 
+use std::borrow::Cow;
+
 use zenobe_engine::command::ItemCollection;
 
 use crate::json::{Writer, write_attributes};
@@ -17,13 +19,13 @@ pub(crate) fn write_item_collection(writer: &mut Writer, collection: &ItemCollec
     });
 }
 
-/// The member `ItemCollectionMetrics` of operations on several items: the collections by table,
-/// each once. Writes no member if there are none.
+/// The member `ItemCollectionMetrics` of operations on several items: the collections by what
+/// the request calls their table, each once. Writes no member if there are none.
 pub(crate) fn write_item_collections_member<'c>(
     writer: &mut Writer,
-    collections: impl Iterator<Item = (&'c str, &'c ItemCollection)>,
+    collections: impl Iterator<Item = (Cow<'c, str>, &'c ItemCollection)>,
 ) {
-    let mut tables: Vec<(&str, Vec<&ItemCollection>)> = Vec::new();
+    let mut tables: Vec<(Cow<'_, str>, Vec<&ItemCollection>)> = Vec::new();
     for (name, collection) in collections {
         let position = tables.iter().position(|(other, _)| *other == name);
         let position = position.unwrap_or_else(|| {
@@ -42,7 +44,7 @@ pub(crate) fn write_item_collections_member<'c>(
     }
     writer.name("ItemCollectionMetrics").object(|writer| {
         for (name, collections) in tables {
-            writer.name(name).array(collections, write_item_collection);
+            writer.name(&name).array(collections, write_item_collection);
         }
     });
 }

@@ -3,6 +3,7 @@
 mod consumed_capacity;
 mod item_collection;
 mod item_responses;
+mod table_arns;
 mod table_description;
 mod write_outcome;
 
@@ -12,6 +13,7 @@ pub(crate) use consumed_capacity::{
 };
 pub(crate) use item_collection::{write_item_collection, write_item_collections_member};
 pub(crate) use item_responses::write_item_responses_member;
+pub(crate) use table_arns::TableArns;
 pub(crate) use table_description::{
     Presentation, ShownWarmThroughput, write_deleted_table, write_features, write_key_schema,
     write_on_demand_maxima, write_table,

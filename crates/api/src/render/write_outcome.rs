@@ -8,9 +8,14 @@ use crate::json::{Writer, write_item};
 use crate::operations::enumerations::ReturnValues;
 use crate::parameters::returns::WriteReturns;
 
-/// Shows the item that was there before, if the request asks for it.
-pub(crate) fn write_reply_with_old(outcome: &WriteOutcome, returns: &WriteReturns) -> Reply {
-    write_reply(outcome, returns, |writer| {
+/// Shows the item that was there before, if the request asks for it. `table` is what the request
+/// calls its table.
+pub(crate) fn write_reply_with_old(
+    table: &str,
+    outcome: &WriteOutcome,
+    returns: &WriteReturns,
+) -> Reply {
+    write_reply(table, outcome, returns, |writer| {
         if let (ReturnValues::AllOld, Some(old)) = (returns.values, &outcome.old) {
             write_item(writer.name("Attributes"), old.as_item());
         }
@@ -19,6 +24,7 @@ pub(crate) fn write_reply_with_old(outcome: &WriteOutcome, returns: &WriteReturn
 
 /// `write_attributes` writes the member `Attributes`, or nothing.
 pub(crate) fn write_reply(
+    table: &str,
     outcome: &WriteOutcome,
     returns: &WriteReturns,
     write_attributes: impl FnOnce(&mut Writer),
@@ -26,7 +32,7 @@ pub(crate) fn write_reply(
     let mut writer = Writer::new();
     writer.object(|writer| {
         write_attributes(writer);
-        write_consumed_member(writer, &outcome.consumed, returns.capacity);
+        write_consumed_member(writer, table, &outcome.consumed, returns.capacity);
         if let Some(collection) = outcome.collection.as_ref().filter(|_| returns.collection_metrics)
         {
             write_item_collection(writer.name("ItemCollectionMetrics"), collection);

@@ -21,7 +21,7 @@ use crate::messages::constraint::java_object;
 use crate::messages::engine::transaction_cancelled;
 use crate::messages::transaction;
 use crate::parameters::returns::ItemsWriteReturns;
-use crate::render::{write_consumed_list_member, write_item_collections_member};
+use crate::render::{TableArns, write_consumed_list_member, write_item_collections_member};
 use crate::{Context, Reply};
 
 pub(crate) const ACTIONS_MAX: usize = 100;
@@ -34,6 +34,7 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
     let constrained = constrained(input)?;
     let token = constrained.token(context);
     let returns = constrained.returns;
+    let arns = constrained.table_arns();
     let (actions, shown) = constrained.lowered(context, body.len())?;
     let command = TransactWrite { token, actions };
     let outcome = context.engine.transact_write(command).await.map_err(|error| match error {
@@ -42,7 +43,7 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
         }
         error => context.items(error),
     })?;
-    Ok(render(&outcome, returns))
+    Ok(render(&arns, &outcome, returns))
 }
 
 /// A request that passed the API model's constraints.
@@ -91,6 +92,11 @@ impl Constrained {
         })
     }
 
+    fn table_arns(&self) -> TableArns {
+        let actions = self.elements.iter().flatten();
+        TableArns::among(actions.filter_map(|action| action.wire().table_name.as_deref()))
+    }
+
     /// The actions, and which of them want the item returned if their condition fails.
     fn lowered(
         self,
@@ -123,13 +129,14 @@ impl Constrained {
     }
 }
 
-fn render(outcome: &TransactWriteOutcome, returns: ItemsWriteReturns) -> Reply {
+fn render(arns: &TableArns, outcome: &TransactWriteOutcome, returns: ItemsWriteReturns) -> Reply {
     let mut writer = Writer::new();
     writer.object(|writer| {
-        write_consumed_list_member(writer, &outcome.consumed, returns.capacity);
+        let consumed = outcome.consumed.iter().map(|one| (arns.shown(&one.table), one));
+        write_consumed_list_member(writer, consumed, returns.capacity);
         if returns.collection_metrics {
             let collections = outcome.collections.iter();
-            let named = collections.map(|(table, collection)| (table.name.as_str(), collection));
+            let named = collections.map(|(table, collection)| (arns.shown(table), collection));
             write_item_collections_member(writer, named);
         }
     });
