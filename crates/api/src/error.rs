@@ -5,7 +5,7 @@ use zenobe_value::EncodedItem;
 
 use crate::Response;
 use crate::json::{Writer, write_item};
-use crate::messages;
+use crate::messages::{self, NewerPrefix};
 
 /// An error response. The catalogue in `messages` holds the texts; nothing else in the crate words
 /// errors.
@@ -14,9 +14,9 @@ pub struct ApiError {
     exception: Exception,
     message: Option<String>,
     extras: Extras,
-    /// Whether the newer front end prefixes this text with `1 validation error detected: `, in
-    /// those operations that have the prefix at all.
-    prefixed_in_newer_wording: bool,
+    /// What the newer front end puts before this text, in those operations that have the prefix
+    /// at all.
+    newer_prefix: Option<NewerPrefix>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -256,27 +256,27 @@ impl ApiError {
         self
     }
 
+    /// Marks a text that the newer front end puts into the envelope.
+    pub(crate) fn prefixed_in_newer_wording(self) -> ApiError {
+        self.with_newer_prefix(NewerPrefix::Envelope)
+    }
+
     /// Marks a text that the newer front end prefixes.
-    pub(crate) fn prefixed_in_newer_wording(mut self) -> ApiError {
-        self.prefixed_in_newer_wording = true;
+    pub(crate) fn with_newer_prefix(mut self, prefix: NewerPrefix) -> ApiError {
+        self.newer_prefix = Some(prefix);
         self
     }
 
-    /// The error in the newer front end's wording, for operations that use it.
-    pub(crate) fn in_newer_wording(mut self) -> ApiError {
-        if let (true, Some(message)) = (self.prefixed_in_newer_wording, &mut self.message) {
-            message.insert_str(0, messages::NEWER_PREFIX);
+    /// The error in the newer front end's wording, for operations that have this prefix.
+    pub(crate) fn in_newer_wording(mut self, prefix: NewerPrefix) -> ApiError {
+        if let (true, Some(message)) = (self.newer_prefix == Some(prefix), &mut self.message) {
+            message.insert_str(0, prefix.text());
         }
         self
     }
 
     fn bare(exception: Exception) -> ApiError {
-        ApiError {
-            exception,
-            message: None,
-            extras: Extras::None,
-            prefixed_in_newer_wording: false,
-        }
+        ApiError { exception, message: None, extras: Extras::None, newer_prefix: None }
     }
 
     fn write_members(&self, writer: &mut Writer) {
@@ -410,9 +410,12 @@ mod tests {
     #[test]
     fn the_newer_wording_prefixes_marked_errors_only() {
         let error = || ApiError::new(Exception::Validation, "x");
-        assert_eq!(error().in_newer_wording().message(), Some("x"));
+        let in_envelope = |error: ApiError| error.in_newer_wording(NewerPrefix::Envelope);
+        assert_eq!(in_envelope(error()).message(), Some("x"));
         let marked = error().prefixed_in_newer_wording();
         assert_eq!(marked.message(), Some("x"));
-        assert_eq!(marked.in_newer_wording().message(), Some("1 validation error detected: x"));
+        assert_eq!(in_envelope(marked).message(), Some("1 validation error detected: x"));
+        let otherwise_marked = error().with_newer_prefix(NewerPrefix::KeyCondition);
+        assert_eq!(in_envelope(otherwise_marked).message(), Some("x"));
     }
 }

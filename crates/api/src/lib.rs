@@ -52,6 +52,7 @@ use zenobe_engine::{Engine, Reads};
 use zenobe_transfer::objects::ObjectStoreOptions;
 
 use crate::constraints::TableNameRule;
+use crate::messages::NewerPrefix;
 use crate::messages::engine::{Subject, engine_error};
 use crate::partiql::plan::ReadPlan;
 
@@ -171,13 +172,16 @@ impl Api {
         Context { engine, options, namespace, operation, plan: OnceLock::new() }
     }
 
-    /// The newer wording has only reached writes of single items.
+    /// The newer envelope has only reached writes of single items.
     fn worded(&self, operation: Operation, error: ApiError) -> ApiError {
-        match (self.options.wording, operation) {
-            (
-                Wording::Newer,
-                Operation::PutItem | Operation::UpdateItem | Operation::DeleteItem,
-            ) => error.in_newer_wording(),
+        if self.options.wording == Wording::Classic {
+            return error;
+        }
+        match operation {
+            Operation::PutItem | Operation::UpdateItem | Operation::DeleteItem => {
+                error.in_newer_wording(NewerPrefix::Envelope)
+            }
+            Operation::Query => error.in_newer_wording(NewerPrefix::KeyCondition),
             _ => error,
         }
     }

@@ -6,7 +6,7 @@ use zenobe_expression::{
 };
 use zenobe_value::AttributeValue;
 
-use super::{INVALID, language, texts};
+use super::{INVALID, NewerPrefix, language, texts};
 use crate::error::{ApiError, Exception};
 use crate::json::attribute_value::{NameFault, ValueFault};
 use crate::messages::value::{name_fault_text, value_fault, value_fault_text};
@@ -18,7 +18,11 @@ pub(crate) fn expression_error(error: &ExpressionError) -> ApiError {
         false => format!("Invalid {}: ", error.kind.parameter()),
     };
     let text = fault_text(&error.fault);
-    ApiError::new(Exception::Validation, format!("{prefix}{text}")).prefixed_in_newer_wording()
+    let newer_prefix = match &error.fault {
+        Fault::KeyNestedAttribute | Fault::KeyAttributeRepeated => NewerPrefix::KeyCondition,
+        _ => NewerPrefix::Envelope,
+    };
+    ApiError::new(Exception::Validation, format!("{prefix}{text}")).with_newer_prefix(newer_prefix)
 }
 
 /// Placeholders that no expression uses.

@@ -42,7 +42,25 @@ pub enum Wording {
     Newer,
 }
 
-/// The newer front end's prefix for request-level errors of PutItem, UpdateItem and DeleteItem.
+/// What the newer front end puts before some of the classic texts, in operations that it serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NewerPrefix {
+    /// Before request-level errors of PutItem, UpdateItem and DeleteItem.
+    Envelope,
+    /// Before errors of Query about a key condition that is an expression but not a key condition.
+    KeyCondition,
+}
+
+impl NewerPrefix {
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            NewerPrefix::Envelope => NEWER_PREFIX,
+            NewerPrefix::KeyCondition => "Invalid KeyConditionExpression: ",
+        }
+    }
+}
+
+/// How a constraint envelope with one fault begins.
 pub(crate) const NEWER_PREFIX: &str = "1 validation error detected: ";
 
 /// The prefix of many ValidationExceptions.
