@@ -87,5 +87,8 @@ fn the_dashboard_is_one() {
     assert_eq!(ids.len(), panels.len());
     for panel in panels.iter().filter(|panel| panel["type"] != "row") {
         assert!(!panel["targets"].as_array().unwrap().is_empty(), "{panel}");
+        // Without thresholds of its own, a coloured panel is red from 80 on, whatever it shows.
+        let thresholds = &panel["fieldConfig"]["defaults"]["thresholds"];
+        assert!(panel["type"] != "stat" || thresholds.is_object(), "{panel}");
     }
 }
