@@ -50,12 +50,20 @@ pub fn check(environment: &Environment) -> Result<(), Failure> {
 
 fn build(environment: &Environment) -> Result<(), Failure> {
     let mut command = environment.cargo();
-    process::run(command.args(["build", "--locked", "--release"]).args(PACKAGES))
+    process::run(command.args(["build", "--locked", "--release"]).args(TARGETS))
 }
 
-/// Built together with the server, so that cargo chooses the same features for both and compiles
-/// nothing twice.
-const PACKAGES: [&str; 4] = ["--package", "zenobe", "--package", "zenobe-instructions"];
+/// Together with the server's library, so that cargo chooses the same features for both and compiles
+/// nothing twice. Linking the server as well would take as long as everything else.
+const TARGETS: [&str; 7] = [
+    "--package",
+    "zenobe",
+    "--package",
+    "zenobe-instructions",
+    "--lib",
+    "--bin",
+    "zenobe-instructions",
+];
 
 fn compare(cases: &[Case]) -> Result<(), Failure> {
     let recorded = read_baseline()?;
