@@ -116,7 +116,8 @@ async fn a_segment_that_is_damaged_or_missing_is_named() {
 
     // The same one twice, under another name.
     put(&store, key, whole.clone()).await;
-    let twice = key.replace("-0", "-1");
+    let (generation, name) = key.rsplit_once('/').unwrap();
+    let twice = format!("{generation}/{}", name.replace("-0", "-1"));
     put(&store, &twice, whole.clone()).await;
     refused(&repository, &["there is another segment"]).await;
     store.delete(&Path::from(twice.as_str())).await.unwrap();
