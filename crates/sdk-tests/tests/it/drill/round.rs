@@ -49,6 +49,15 @@ struct Course {
     availability: Availability,
 }
 
+/// Ends the round, also if it panics: its threads would be waited for without end.
+struct EndOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 impl Round<'_> {
     pub fn run(&self, nodes: &mut [Node], stores: &mut Stores, ledger: &mut Ledger) -> RoundReport {
         let addresses: Vec<SocketAddr> = nodes.iter().map(Node::address).collect();
@@ -61,6 +70,7 @@ impl Round<'_> {
         let mut random = self.random(0);
         let (histories, new) = thread::scope(|scope| {
             let (course, addresses) = (&course, &addresses[..]);
+            let _end = EndOnDrop(&course.is_over);
             let writers: Vec<_> = (0..WRITERS)
                 .map(|number| {
                     let random = self.random(1 + number as u64);

@@ -88,7 +88,17 @@ fn login(port: u16) -> Option<TcpStream> {
     let mut message = [length.to_be_bytes(), PROTOCOL.to_be_bytes()].concat();
     message.extend(parameters.as_bytes());
     stream.write_all(&message).ok()?;
-    let mut kind = [0];
-    stream.read_exact(&mut kind).ok()?;
-    (&kind == b"R").then_some(stream)
+    // The last connections are for superusers, which the server checks only after it has let the user in.
+    loop {
+        let mut head = [0; 5];
+        stream.read_exact(&mut head).ok()?;
+        let [kind, length @ ..] = head;
+        let mut rest = vec![0; usize::try_from(i32::from_be_bytes(length)).ok()?.checked_sub(4)?];
+        stream.read_exact(&mut rest).ok()?;
+        match kind {
+            b'Z' => return Some(stream),
+            b'E' => return None,
+            _ => {}
+        }
+    }
 }
