@@ -14,10 +14,13 @@ use crate::resource::TargetName;
 use crate::schedule::ScheduledAction;
 use crate::target::Target;
 use crate::tracking::{Decision, Report, Sample, ScaledOut, Situation, Watch, decide};
+use crate::usage::MINUTE_MS;
 use crate::{Scaling, capacity, keys};
 
 /// A failure that repeats is reported again after this time.
 const REPEAT_MS: u64 = 3_600 * 1_000;
+/// A clock that was this far ahead had jumped.
+const JUMP_MS: u64 = 24 * 3_600 * 1_000;
 
 pub(super) struct Round<'a> {
     pub scaling: &'a Scaling,
@@ -42,6 +45,8 @@ struct Progress {
     target: Target,
     watch: Watch,
     activities: Vec<Activity>,
+    /// Whether the target was deregistered in the meantime.
+    is_gone: bool,
 }
 
 type Rows = Vec<(Vec<u8>, Option<Attributes>)>;
@@ -51,10 +56,12 @@ impl Round<'_> {
     /// record changes that have been made.
     pub(super) async fn run(&self, target: Target, halves: Option<u64>) -> Result<Rows> {
         let watch = self.load_watch(&target).await?;
-        let mut progress = Progress { target, watch, activities: Vec::new() };
+        let mut progress = Progress { target, watch, activities: Vec::new(), is_gone: false };
         let outcome = self.work(&mut progress, halves).await;
-        let Progress { watch, activities, .. } = progress;
-        let mut rows: Rows = vec![(keys::watch(self.name), Some(watch.encode()))];
+        let Progress { watch, activities, is_gone, .. } = progress;
+        // Nothing of a deregistered target is left but its activities.
+        let watch = (!is_gone).then(|| watch.encode());
+        let mut rows: Rows = vec![(keys::watch(self.name), watch)];
         if !activities.is_empty() {
             let noted = activities.iter().map(|activity| (activity.key(), Some(activity.encode())));
             rows.extend(noted);
@@ -78,14 +85,21 @@ impl Round<'_> {
 
     async fn work(&self, progress: &mut Progress, halves: Option<u64>) -> Result<()> {
         self.run_schedule(progress).await?;
-        self.track(progress, halves).await
+        match progress.is_gone {
+            true => Ok(()),
+            false => self.track(progress, halves).await,
+        }
     }
 
     // ---- scheduled actions ----------------------------------------------------------------------
 
     async fn run_schedule(&self, progress: &mut Progress) -> Result<()> {
-        let after_ms = progress.watch.checked_ms;
-        // A clock that was set back runs nothing twice.
+        let checked_ms = progress.watch.checked_ms;
+        // A clock that was set back runs nothing twice. But after one that had jumped far ahead, nothing would run until then.
+        let after_ms = match checked_ms.saturating_sub(self.at_ms) > JUMP_MS {
+            true => self.at_ms.saturating_sub(MINUTE_MS),
+            false => checked_ms,
+        };
         progress.watch.checked_ms = after_ms.max(self.at_ms);
         let actions = progress.target.actions.values();
         let due = actions.filter_map(|action| {
@@ -103,6 +117,9 @@ impl Round<'_> {
                 progress.watch.checked_ms = due_ms.saturating_sub(1);
                 progress.activities.truncate(told);
                 return Err(error);
+            }
+            if progress.is_gone {
+                return Ok(());
             }
         }
         Ok(())
@@ -147,8 +164,7 @@ impl Round<'_> {
                 (None, Outcome::Failed { message })
             }
             LimitsChange::Gone => {
-                // Its policy is gone, too.
-                progress.target.policy = None;
+                progress.is_gone = true;
                 return Ok(());
             }
         };

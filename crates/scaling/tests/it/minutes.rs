@@ -1,15 +1,16 @@
 //! What happens from minute to minute.
 
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use serde_json::json;
+use serde_json::{Value, json};
 use zenobe_engine::clock::{Clock, ManualClock};
 use zenobe_store::layer::Layer;
 use zenobe_store::memory::MemoryStore;
-use zenobe_store::{CommitOutcome, Decide, Store, WriteSet};
+use zenobe_store::{CommitOutcome, Decide, Direction, KeyRange, Store, WriteSet};
 
 use crate::world::{MINUTE_MS, START_MS, World, target};
 
@@ -243,6 +244,33 @@ async fn a_clock_that_has_jumped_deletes_no_activity() {
     assert_eq!(world.activities().await.len(), 1);
 }
 
+#[tokio::test]
+async fn a_clock_that_has_jumped_ahead_and_back_delays_no_scheduled_action() {
+    let clock = Arc::new(ManualClock::new(START_MS));
+    let (store, shown) = (Arc::new(MemoryStore::new()), Arc::new(WallClock(clock.clone())));
+    let world = World::of_account("000000000000", store, clock.clone(), shown, 7).await;
+    world.create_table(5).await;
+    world.register(json!({"MinCapacity": 1, "MaxCapacity": 20})).await;
+    world.done("PutScheduledAction", target(raise("first", START_MS + 30_000, 15))).await;
+    world.pass_minutes(100 * 24 * 60).await;
+    assert_eq!(world.units().await, (5, 15));
+    clock.set_ms(START_MS + MINUTE_MS);
+    world.scaling.run_due().await.unwrap();
+    world.done("PutScheduledAction", target(raise("second", START_MS + 90_000, 17))).await;
+    world.pass_minutes(1).await;
+    assert_eq!(world.units().await, (5, 17));
+}
+
+/// An action that raises the minimum.
+fn raise(name: &str, at_ms: u64, min: u64) -> Value {
+    let at = zenobe_engine::clock::iso8601(at_ms)[..19].to_owned();
+    json!({
+        "ScheduledActionName": name,
+        "Schedule": format!("at({at})"),
+        "ScalableTargetAction": {"MinCapacity": min},
+    })
+}
+
 /// The account is an access key where credentials choose the namespace.
 #[tokio::test]
 async fn targets_of_an_access_key_can_be_tagged() {
@@ -295,10 +323,7 @@ async fn a_scheduled_action_that_failed_is_run_again() {
     world.create_table(5).await;
     world.register(json!({"MinCapacity": 1, "MaxCapacity": 20})).await;
     for (name, after_ms, units) in [("first", 20_000, 15), ("second", 40_000, 17)] {
-        let at = zenobe_engine::clock::iso8601(START_MS + after_ms)[..19].to_owned();
-        let (schedule, limits) = (format!("at({at})"), json!({"MinCapacity": units}));
-        let action = json!({"ScheduledActionName": name, "Schedule": schedule, "ScalableTargetAction": limits});
-        world.done("PutScheduledAction", target(action)).await;
+        world.done("PutScheduledAction", target(raise(name, START_MS + after_ms, units))).await;
     }
     // The limits are set, but the table can't be changed.
     store.left.store(1, Ordering::SeqCst);
@@ -350,17 +375,18 @@ async fn a_target_that_was_deregistered_meanwhile_is_left_alone() {
     let world = World::on(store.clone(), clock.clone(), 7).await;
     world.create_table(5).await;
     world.register(json!({"MinCapacity": 1, "MaxCapacity": 20})).await;
-    let at = zenobe_engine::clock::iso8601(START_MS + 20_000)[..19].to_owned();
-    let action = json!({
-        "ScheduledActionName": "up",
-        "Schedule": format!("at({at})"),
-        "ScalableTargetAction": {"MinCapacity": 15},
-    });
-    world.done("PutScheduledAction", target(action)).await;
+    world.done("PutScheduledAction", target(raise("up", START_MS + 20_000, 15))).await;
     assert!(store.other.set(World::on(below, clock, 8).await).is_ok());
     world.pass_minutes(1).await;
     let registered =
         world.done("DescribeScalableTargets", json!({"ServiceNamespace": "dynamodb"})).await;
     assert_eq!(registered["ScalableTargets"], json!([]));
     assert_eq!((world.units().await, world.activities().await.len()), ((5, 5), 0));
+    let mut rows = 0;
+    let mut visit = |key: &[u8], _: &[u8]| {
+        rows += usize::from(key.windows(12).any(|part| part == b"table/Orders"));
+        ControlFlow::Continue(())
+    };
+    store.below.scan(KeyRange::all(), Direction::Forward, &mut visit).await.unwrap();
+    assert_eq!(rows, 0, "nothing of the target is left");
 }
