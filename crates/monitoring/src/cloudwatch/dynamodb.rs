@@ -63,17 +63,21 @@ impl Points {
 
     /// Adds what requests did.
     pub fn add_traffic(&mut self, rows: &[TrafficRow]) {
-        for TrafficRow { key, counts } in rows {
+        // CloudWatch knows no patterns, and a request that has several counts in the row of one.
+        for rows in rows.chunk_by(|one, next| one.key.is_like(&next.key)) {
+            let key = &rows[0].key;
+            let mut counts = TrafficCounts::default();
+            rows.iter().for_each(|row| counts.merge(&row.counts));
             let namespace = &key.namespace;
             self.count(namespace, "UserErrors", &[], counts.user_errors);
             let Some(table) = &key.table else { continue };
             let table = ("TableName", table.as_str());
             let operation = ("Operation", key.operation.name());
             match &key.index {
-                None => self.add_consumption(namespace, &[table], counts),
+                None => self.add_consumption(namespace, &[table], &counts),
                 Some(index) => {
                     let index = ("GlobalSecondaryIndexName", index.as_str());
-                    self.add_consumption(namespace, &[table, index], counts);
+                    self.add_consumption(namespace, &[table, index], &counts);
                 }
             }
             let failures = counts.conditional_check_failures;

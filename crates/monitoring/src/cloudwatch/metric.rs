@@ -81,11 +81,11 @@ impl Metric {
         check_ascii("Namespace", &self.namespace)?;
         for Dimension { name, value } in &self.dimensions {
             for (member, text) in [("Name", name), ("Value", value)] {
+                check_ascii(member, text)?;
                 // AWS treats blanks as nothing.
                 if text.trim().is_empty() {
                     return Err(Fault::missing(member));
                 }
-                check_ascii(member, text)?;
             }
             if name.starts_with(':') {
                 return Err(Fault::invalid(format!(

@@ -44,6 +44,14 @@ pub struct TrafficKey {
     pub pattern: Pattern,
 }
 
+impl TrafficKey {
+    /// Whether only the patterns may differ.
+    pub fn is_like(&self, other: &TrafficKey) -> bool {
+        (&self.namespace, self.operation) == (&other.namespace, other.operation)
+            && (&self.table, &self.index) == (&other.table, &other.index)
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrafficRow {
     pub key: TrafficKey,

@@ -81,3 +81,30 @@ fn traffic_becomes_metrics_with_their_dimensions() {
     }
     assert_eq!(points.len(), 9);
 }
+
+/// A request that reads by key and by query consumed units once.
+#[test]
+fn a_request_of_several_patterns_is_one_sample() {
+    let kind = |pattern, counts| {
+        let mut row = row(Some("T"), None, Operation::BatchExecuteStatement, counts);
+        row.key.pattern = pattern;
+        row
+    };
+    let first = TrafficCounts {
+        requests: 2,
+        succeeded: 2,
+        read_halves: 4,
+        consuming_reads: 2,
+        ..TrafficCounts::default()
+    };
+    let second = TrafficCounts { read_halves: 8, returned_items: 6, ..TrafficCounts::default() };
+    let mut points = Points::default();
+    points.add_traffic(&[kind(Pattern::Key, first), kind(Pattern::Other, second)]);
+    let (_, points) = points.into_points(60_000).next().unwrap();
+    let samples = |name: &str| {
+        let point = points.iter().find(|point| point.metric.name == name).unwrap();
+        (point.statistics.count, point.statistics.max)
+    };
+    assert_eq!(samples("ConsumedReadCapacityUnits"), (2.0, 3.0));
+    assert_eq!(samples("ReturnedItemCount"), (2.0, 3.0));
+}

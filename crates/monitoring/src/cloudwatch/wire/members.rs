@@ -132,7 +132,7 @@ fn as_number(name: &str, value: &Value) -> Result<f64, Fault> {
         Value::Integer(number) => Ok(*number as f64),
         Value::Float(number) => Ok(*number),
         Value::Form(text) => text.parse().map_err(|_| mistyped(name, "a number")),
-        // JSON has no other form for these. Who wants a number checks that it is one.
+        // JSON has no other form for these. Callers check that a number is finite.
         Value::Text(text) => match text.as_str() {
             "NaN" => Ok(f64::NAN),
             "Infinity" => Ok(f64::INFINITY),
