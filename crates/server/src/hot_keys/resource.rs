@@ -112,7 +112,7 @@ impl ResourceKeys {
         if part.scope == KeyScope::Range || part.key.len() <= KeyHash::LENGTH {
             return;
         }
-        // It has no secret, but whoever finds two keys with the same half of it has hidden only these from each other.
+        // The hash is not seeded. Keys that collide in this half share a counter; no other key is affected.
         self.partition_keys.add(part.key_hash(), &part.key, tally, part.is_throttled);
         let has_sort_key = !self.resource.keys.sort.is_empty();
         if part.scope == KeyScope::Item

@@ -90,11 +90,14 @@ impl Sketch {
     fn lightest(&mut self) -> usize {
         let count = self.counters.len();
         let is_lightest = |at: &usize| self.counters[*at].tally.weight == self.floor;
-        let found = (self.next..count).chain(0..self.next).find(is_lightest).or_else(|| {
-            self.floor = self.counters.iter().map(|it| it.tally.weight).min().unwrap_or_default();
-            (0..count).find(|at| self.counters[*at].tally.weight == self.floor)
+        let found = (self.next..count).chain(0..self.next).find(is_lightest);
+        let at = found.unwrap_or_else(|| {
+            let weights = self.counters.iter().map(|counter| counter.tally.weight).enumerate();
+            let lightest = weights.min_by_key(|(_, weight)| *weight);
+            let (at, weight) = lightest.unwrap_or_default();
+            self.floor = weight;
+            at
         });
-        let at = found.unwrap_or_default();
         self.next = (at + 1) % count.max(1);
         at
     }
