@@ -29,7 +29,8 @@ const CHECKPOINTS_DIRECTORY: &str = "CHECKPOINTS";
 /// The identity is another number than any hash that is made of the nonce for something else.
 const IDENTITY_SEED: u64 = 0x6964_656E_7469_7479;
 /// A child process has copies of all open files until it executes its program, and with them the lock of a directory
-/// that its parent has closed meanwhile. So a process waits this long for a lock of its own.
+/// that its parent has closed meanwhile. So a process waits this long for a lock that is its own, as far as it can tell:
+/// in a container most servers are process 1.
 const INHERITED_MAX: Duration = Duration::from_secs(2);
 const INHERITED_POLL: Duration = Duration::from_millis(5);
 /// Its presence says that the directory is being restored, and is not whole yet.
@@ -63,7 +64,7 @@ impl Directory {
         if read_format(path)?.is_none() {
             check_nothing_foreign(path)?;
         }
-        let lock = lock(path)?;
+        let lock = lock(path, INHERITED_MAX)?;
         // Read again: another process may have created everything before this one got the lock.
         let nonce = match read_format(path)? {
             Some(nonce) => nonce,
@@ -221,7 +222,7 @@ fn check_nothing_foreign(path: &Path) -> Result<()> {
     Ok(())
 }
 
-fn lock(path: &Path) -> Result<File> {
+fn lock(path: &Path, inherited_max: Duration) -> Result<File> {
     let failed = |error| open_error(format!("it cannot be locked: {error}"));
     let mut options = File::options();
     let mut file = options
@@ -242,7 +243,7 @@ fn lock(path: &Path) -> Result<File> {
             Err(TryLockError::WouldBlock) => {
                 let holder = holder(&mut file);
                 let is_own = holder == Some(std::process::id());
-                if !is_own || begun.elapsed() > INHERITED_MAX {
+                if !is_own || begun.elapsed() > inherited_max {
                     return Err(open_error(in_use(holder)));
                 }
                 thread::sleep(INHERITED_POLL);
@@ -375,9 +376,10 @@ pub(crate) fn size_bytes(path: &Path) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Directory, FORMAT_FILE};
+    use super::{Directory, FORMAT_FILE, INHERITED_POLL, lock};
     use std::fs;
     use std::path::Path;
+    use std::time::Duration;
     use zenobe_store::Error;
 
     fn problem(path: &Path) -> String {
@@ -391,13 +393,14 @@ mod tests {
     /// As by a child process that has not yet executed its program.
     #[test]
     fn a_lock_that_is_still_inherited_is_waited_for() {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = &tempfile::tempdir().unwrap();
         let opened = Directory::open(directory.path()).unwrap();
         let inherited = opened._lock.try_clone().unwrap();
         drop(opened);
         std::thread::scope(|scope| {
-            let opening = scope.spawn(|| Directory::open(directory.path()).map(drop));
-            std::thread::sleep(10 * super::INHERITED_POLL);
+            let long = Duration::from_secs(600);
+            let opening = scope.spawn(move || lock(directory.path(), long).map(drop));
+            std::thread::sleep(10 * INHERITED_POLL);
             assert!(!opening.is_finished(), "the lock is still held");
             drop(inherited);
             opening.join().unwrap().unwrap();

@@ -185,6 +185,7 @@ async fn a_table_appears_when_its_job_ends() {
 /// Whoever waits for a table asks at any moment, also while its job ends.
 #[tokio::test]
 async fn a_table_is_described_while_its_job_ends() {
+    let mut descriptions = 0;
     for seed in 0..200 {
         let (store, clock) = new_store();
         let store: Arc<dyn Store> = Arc::new(YieldingStore::new(store, seed));
@@ -197,7 +198,10 @@ async fn a_table_is_described_while_its_job_ends() {
             loop {
                 match engine.describe_table(&name).await {
                     Ok(described) if described.definition.filling.is_none() => break,
-                    Ok(_) => exists = true,
+                    Ok(_) => {
+                        exists = true;
+                        descriptions += 1;
+                    }
                     Err(Error::TableNotFound { .. }) if !exists => {}
                     Err(error) => panic!("seed {seed}: {error}"),
                 }
@@ -206,6 +210,10 @@ async fn a_table_is_described_while_its_job_ends() {
         let (worked, ()) = tokio::join!(engine.run_pending_work(), watch);
         worked.unwrap();
     }
+    assert!(
+        descriptions > 200,
+        "tables were described while they were filled {descriptions} times"
+    );
 }
 
 #[tokio::test(start_paused = true)]
