@@ -8,6 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::wait::{PATIENCE, wait_for};
+
 /// A running server, with a separate database for each test.
 pub struct Postgres {
     pub port: u16,
@@ -73,16 +75,29 @@ impl Postgres {
         format!("postgres://postgres@127.0.0.1:{}/{database}?sslmode=disable", self.port)
     }
 
-    /// Runs SQL in a database, and returns what it printed.
+    /// Runs SQL in a database, and returns what it printed. Waits while others have all connections.
+    ///
+    /// # Panics
+    /// If the server refuses, or if no connection becomes free.
     pub fn execute(&self, database: &str, sql: &str) -> String {
+        let done = wait_for(PATIENCE, || self.try_execute(database, sql));
+        done.unwrap_or_else(|| panic!("{sql}: no connection is free"))
+    }
+
+    /// `None` if others have all connections.
+    fn try_execute(&self, database: &str, sql: &str) -> Option<String> {
         let output = Command::new(self.programs.join("psql"))
             .args(["-h", "127.0.0.1", "-U", "postgres", "-At", "-v", "ON_ERROR_STOP=1"])
             .args(["-p", &self.port.to_string(), "-d", database, "-c", sql])
             .output()
             .expect("psql runs");
         let error = String::from_utf8_lossy(&output.stderr);
+        // Also those for superusers: others occupy them for the moment that it takes to refuse them.
+        if error.contains("sorry, too many clients already") {
+            return None;
+        }
         assert!(output.status.success(), "{sql}: {error}");
-        String::from_utf8_lossy(&output.stdout).into_owned()
+        Some(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 }
 
