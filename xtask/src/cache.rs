@@ -28,12 +28,22 @@ pub struct Lock {
     _file: File,
 }
 
-/// Waits until no other run is filling `entry`.
+/// Waits until no other run is filling `entry`, and says so.
 pub fn lock(entry: &Path) -> Result<Lock, Failure> {
+    let announce = || eprintln!("xtask: waiting for another run that fills {}", entry.display());
+    lock_after(entry, announce)
+}
+
+/// The same for a part of the run that fills it.
+pub fn lock_silently(entry: &Path) -> Result<Lock, Failure> {
+    lock_after(entry, || {})
+}
+
+fn lock_after(entry: &Path, announce: impl FnOnce()) -> Result<Lock, Failure> {
     let path = beside(entry, "lock");
     let file = File::create(&path).map_err(|error| Failure::file("create", &path, &error))?;
     if file.try_lock().is_err() {
-        eprintln!("xtask: waiting for another run that fills {}", entry.display());
+        announce();
         file.lock().map_err(|error| Failure::file("lock", &path, &error))?;
     }
     Ok(Lock { _file: file })

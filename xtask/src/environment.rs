@@ -5,6 +5,8 @@ use std::ffi::OsString;
 use std::process::Command;
 
 use crate::process::Failure;
+use crate::rocksdb::Library;
+use crate::serve::Profile;
 use crate::{libclang, rocksdb, workspace};
 
 /// Variables to add to cargo's environment. Excludes those that the user has set.
@@ -14,12 +16,19 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Provides what the build needs: downloads and compiles what is missing.
+    /// Provides what a build needs: downloads and compiles what is missing.
     pub fn prepare() -> Result<Environment, Failure> {
+        let (environment, library) = Environment::begin(Profile::Release)?;
+        library.map_or(Ok(()), |library| library.compile())?;
+        Ok(environment)
+    }
+
+    /// The same for one profile, and without compiling RocksDB yet.
+    pub fn begin(profile: Profile) -> Result<(Environment, Option<Library>), Failure> {
         let mut environment = Environment::default();
         libclang::provide(&mut environment)?;
-        rocksdb::provide(&mut environment)?;
-        Ok(environment)
+        let library = rocksdb::find(&mut environment, profile)?;
+        Ok((environment, library))
     }
 
     pub fn set(&mut self, name: &'static str, value: impl Into<OsString>) {

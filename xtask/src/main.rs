@@ -39,8 +39,11 @@ use std::process::ExitCode;
 use crate::process::Failure;
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match run(&arguments) {
+    let outcome = rocksdb::awaited::run_as_compiler().unwrap_or_else(|| {
+        let arguments: Vec<String> = std::env::args().skip(1).collect();
+        run(&arguments)
+    });
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("xtask: {failure}");
@@ -157,7 +160,7 @@ Usage: cargo xtask <command>
       Measures the release server against its limits and against other programs with the same
       API, which it installs, and writes docs/benchmarks.md. Takes about 25 minutes on two idle
       cores, 8 with --quick. The rows come in groups: reads, writes-os, writes-sync, partiql, peers,
-      growth, scan, load, rest, expiry, history, many-nodes. --only measures some groups and
+      growth, scan, load, rest, expiry, throughput, history, many-nodes. --only measures some groups and
       writes its document to target/compare.
       Example: cargo xtask compare --only reads,writes-os --without-peers
 

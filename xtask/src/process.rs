@@ -35,6 +35,30 @@ pub fn run(command: &mut Command) -> Result<(), Failure> {
     }
 }
 
+/// The same command, which makes way for others. Where the system has no `nice` that tells its version, it does not.
+pub fn at_lower_priority(command: &Command) -> Command {
+    let is_there = output(Command::new("nice").arg("--version")).is_ok();
+    let mut words = std::iter::once(command.get_program()).chain(command.get_args());
+    let mut lowered = match is_there {
+        true => Command::new("nice"),
+        false => Command::new(words.next().unwrap_or_default()),
+    };
+    if is_there {
+        lowered.args(["-n", "5"]);
+    }
+    lowered.args(words);
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => lowered.env(name, value),
+            None => lowered.env_remove(name),
+        };
+    }
+    if let Some(directory) = command.get_current_dir() {
+        lowered.current_dir(directory);
+    }
+    lowered
+}
+
 /// The standard output of a command that must succeed.
 pub fn output(command: &mut Command) -> Result<String, Failure> {
     let output =
@@ -53,4 +77,17 @@ fn not_started(command: &Command, error: &io::Error) -> Failure {
 fn describe(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_at_lower_priority_is_the_same_otherwise() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo $0 $WORD; pwd", "zero"]).env("WORD", "one").current_dir("/");
+        let said = output(&mut at_lower_priority(&command)).unwrap();
+        assert_eq!(said, "zero one\n/\n");
+    }
 }

@@ -15,7 +15,12 @@ pub struct Progress {
 impl Progress {
     pub fn new(name: &'static str, total: usize) -> Progress {
         let terminal = std::io::stderr().is_terminal();
-        Progress { name, total, started: Instant::now(), terminal, last: None }
+        Progress { terminal, ..Progress::in_lines(name, total) }
+    }
+
+    /// For work beside a program that draws on the terminal.
+    pub fn in_lines(name: &'static str, total: usize) -> Progress {
+        Progress { name, total, started: Instant::now(), terminal: false, last: None }
     }
 
     pub fn report(&mut self, done: usize) {

@@ -1,6 +1,10 @@
 //! The compiled RocksDB library. It takes minutes to compile, so the per-user cache keeps it under
 //! a name that covers everything its bytes depend on.
+//!
+//! The cache may hold two: the one of released binaries, and one that is optimised less and ready
+//! sooner, for a first look at the server.
 
+pub mod awaited;
 mod compiler;
 mod units;
 
@@ -8,12 +12,14 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use crate::environment::Environment;
 use crate::metadata::Metadata;
 use crate::process::{self, Failure};
 use crate::progress::Progress;
+use crate::serve::Profile;
 use crate::{cache, workspace};
 use compiler::Compiler;
 
@@ -23,24 +29,93 @@ const ARCHIVE: &str = "librocksdb.a";
 /// The compiler's memory for one unit when the library has four.
 const UNIT_MEMORY_BYTES: u64 = 2_400 << 20;
 
-/// Finds the library, or compiles it into the cache.
-pub fn provide(environment: &mut Environment) -> Result<(), Failure> {
+/// Finds the library for a profile, and says what has to be compiled before anything is linked with it.
+pub fn find(environment: &mut Environment, profile: Profile) -> Result<Option<Library>, Failure> {
     if std::env::var_os("ROCKSDB_LIB_DIR").is_some() {
         environment.set_default("ROCKSDB_STATIC", "1");
-        return Ok(());
+        return Ok(None);
     }
-    let Some(compiler) = Compiler::find()? else {
+    let Some(library) = Library::find(profile)? else {
         eprintln!("xtask: cargo compiles RocksDB file by file here, which takes long");
-        return Ok(());
+        return Ok(None);
     };
-    let recipe = Recipe::read(&compiler)?;
-    let entry = cache::directory()?.join(recipe.entry_name());
-    if !archive(&entry).exists() {
-        compile(&compiler, &recipe, &entry)?;
-    }
-    environment.set("ROCKSDB_LIB_DIR", entry.join("lib"));
+    environment.set("ROCKSDB_LIB_DIR", library.entry.join("lib"));
     environment.set("ROCKSDB_STATIC", "1");
-    Ok(())
+    Ok(Some(library).filter(|library| !library.is_compiled()))
+}
+
+/// A library for this machine, compiled or not.
+pub struct Library {
+    compiler: Compiler,
+    recipe: Recipe,
+    entry: PathBuf,
+}
+
+impl Library {
+    /// The one for released binaries serves all. `None` where the flags are unknown.
+    fn find(profile: Profile) -> Result<Option<Library>, Failure> {
+        let full = Library::of(Profile::Release)?;
+        match profile {
+            Profile::Quick if full.as_ref().is_some_and(|full| !full.is_compiled()) => {
+                Library::of(Profile::Quick)
+            }
+            _ => Ok(full),
+        }
+    }
+
+    fn of(profile: Profile) -> Result<Option<Library>, Failure> {
+        let Some(compiler) = Compiler::find(profile)? else { return Ok(None) };
+        let recipe = Recipe::read(&compiler)?;
+        let entry = cache::directory()?.join(recipe.entry_name());
+        Ok(Some(Library { compiler, recipe, entry }))
+    }
+
+    fn is_compiled(&self) -> bool {
+        archive(&self.entry).exists()
+    }
+
+    pub fn compile(&self) -> Result<(), Failure> {
+        self.compile_after(|| {}, Progress::new)
+    }
+
+    /// Compiles it while cargo builds what will be linked with it. Neither keeps all processors busy
+    /// by itself: RocksDB ends with one large unit, and the crates form a chain.
+    pub fn compile_beside(&self, cargo: &mut Command) -> Result<(), Failure> {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        if jobs_in_memory() <= processors {
+            self.compile()?;
+            return process::run(cargo);
+        }
+        // One more job than processors, because one waits for the library. The library has precedence: what follows it
+        // takes longer than what follows any other crate.
+        cargo.arg("--jobs").arg((processors + 1).to_string());
+        awaited::configure(cargo, &self.entry)?;
+        let cargo = &mut process::at_lower_priority(cargo);
+        let (is_locked, locked) = mpsc::channel();
+        std::thread::scope(|scope| {
+            let library = scope.spawn(move || {
+                let begin = || {
+                    // This thread's parent waits for it.
+                    let _ = is_locked.send(());
+                };
+                self.compile_after(begin, Progress::in_lines)
+            });
+            // Fails if the lock could not be taken, and then the library says why.
+            let built = locked.recv().ok().map(|()| process::run(cargo));
+            let compiled = library.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            compiled.and(built.unwrap_or(Ok(())))
+        })
+    }
+
+    /// Calls `begin` once nobody else can be compiling it.
+    fn compile_after(&self, begin: impl FnOnce(), progress: NewProgress) -> Result<(), Failure> {
+        let _lock = cache::lock(&self.entry)?;
+        begin();
+        match self.is_compiled() {
+            true => Ok(()),
+            false => compile(&self.compiler, &self.recipe, &self.entry, progress),
+        }
+    }
 }
 
 /// Everything that the library's bytes depend on.
@@ -68,11 +143,14 @@ fn archive(entry: &Path) -> PathBuf {
     entry.join("lib").join(ARCHIVE)
 }
 
-fn compile(compiler: &Compiler, recipe: &Recipe, entry: &Path) -> Result<(), Failure> {
-    let _lock = cache::lock(entry)?;
-    if archive(entry).exists() {
-        return Ok(());
-    }
+type NewProgress = fn(&'static str, usize) -> Progress;
+
+fn compile(
+    compiler: &Compiler,
+    recipe: &Recipe,
+    entry: &Path,
+    progress: NewProgress,
+) -> Result<(), Failure> {
     eprintln!(
         "xtask: compiling RocksDB once for this user, 3 to 6 minutes on two cores\n\
          xtask: the result is kept in {}",
@@ -98,7 +176,8 @@ fn compile(compiler: &Compiler, recipe: &Recipe, entry: &Path) -> Result<(), Fai
         jobs.push((compiler.compile(&source, &object, &includes), object));
     }
     let started = Instant::now();
-    let objects = run(jobs, processors.min(jobs_in_memory()))?;
+    let progress = progress("RocksDB", jobs.len());
+    let objects = run(jobs, processors.min(jobs_in_memory()), progress)?;
     let mut archiver = Command::new(std::env::var_os("AR").unwrap_or_else(|| "ar".into()));
     process::run(archiver.arg("crs").arg(archive(&partial)).args(&objects))?;
 
@@ -112,19 +191,25 @@ fn compile(compiler: &Compiler, recipe: &Recipe, entry: &Path) -> Result<(), Fai
 
 /// How many units can compile at a time without running out of memory.
 fn jobs_in_memory() -> usize {
+    usize::try_from(memory_available() / UNIT_MEMORY_BYTES).unwrap_or(usize::MAX).max(1)
+}
+
+/// In bytes. Where the system does not tell, memory is no reason to hold back.
+fn memory_available() -> u64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let available = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     let kibibytes = available.and_then(|rest| rest.trim().trim_end_matches(" kB").parse().ok());
-    kibibytes.map_or(usize::MAX, |kibibytes: u64| {
-        usize::try_from((kibibytes << 10) / UNIT_MEMORY_BYTES).unwrap_or(usize::MAX).max(1)
-    })
+    kibibytes.map_or(u64::MAX, |kibibytes: u64| kibibytes << 10)
 }
 
 /// Runs the commands, a few at a time, and returns their objects. The first failure stops the
 /// others.
-fn run(jobs: Vec<(Command, PathBuf)>, at_a_time: usize) -> Result<Vec<PathBuf>, Failure> {
+fn run(
+    jobs: Vec<(Command, PathBuf)>,
+    at_a_time: usize,
+    mut progress: Progress,
+) -> Result<Vec<PathBuf>, Failure> {
     const POLL: Duration = Duration::from_millis(100);
-    let mut progress = Progress::new("RocksDB", jobs.len());
     let mut waiting = jobs.into_iter();
     let mut running: Vec<(Child, PathBuf)> = Vec::new();
     let mut finished = Vec::new();
@@ -206,10 +291,10 @@ mod tests {
         };
         let jobs =
             vec![shell("true", "a.o"), shell("exit 3", "b.o"), shell("exec sleep 1000", "c.o")];
-        let failure = run(jobs, 3).unwrap_err().to_string();
+        let failure = run(jobs, 3, Progress::new("test", 3)).unwrap_err().to_string();
         assert!(failure.contains("exit status: 3"), "{failure}");
         let jobs = vec![shell("true", "a.o"), shell("true", "b.o"), shell("true", "c.o")];
-        let mut objects = run(jobs, 2).unwrap();
+        let mut objects = run(jobs, 2, Progress::new("test", 3)).unwrap();
         objects.sort();
         assert_eq!(objects, ["a.o", "b.o", "c.o"].map(PathBuf::from));
     }

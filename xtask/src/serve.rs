@@ -30,7 +30,11 @@ pub fn run(arguments: &[String]) -> Result<(), Failure> {
         Some((first, rest)) if first == "--release" => (Profile::Release, rest),
         _ => (Profile::Quick, arguments),
     };
-    build(&Environment::prepare()?, profile)?;
+    let (environment, library) = Environment::begin(profile)?;
+    match library {
+        None => build(&environment, profile)?,
+        Some(library) => library.compile_beside(&mut build_command(&environment, profile))?,
+    }
     let binary = workspace::server_binary(profile);
     if profile == Profile::Quick {
         eprintln!(
@@ -50,9 +54,13 @@ pub fn options(arguments: &[String]) -> &[String] {
 }
 
 pub fn build(environment: &Environment, profile: Profile) -> Result<(), Failure> {
+    process::run(&mut build_command(environment, profile))
+}
+
+fn build_command(environment: &Environment, profile: Profile) -> Command {
     let mut command = environment.cargo();
     command.args(["build", "--locked", "--package", "zenobe", "--profile", profile.name()]);
-    process::run(&mut command)
+    command
 }
 
 /// Replaces this process, so that signals reach the program itself.
