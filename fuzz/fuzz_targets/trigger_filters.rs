@@ -11,17 +11,17 @@ use serde_json::Value;
 #[allow(dead_code)]
 mod filter;
 
-use filter::{PATTERN_SIZE_BYTES_MAX, Pattern, passes};
+use filter::{FilterPattern, PATTERN_SIZE_BYTES_MAX, passes};
 
 fuzz_target!(|input: &[u8]| {
     let Ok(text) = std::str::from_utf8(input) else { return };
     let (pattern_text, event) = text.split_once('\n').unwrap_or((text, "{}"));
-    let Ok(pattern) = Pattern::parse(pattern_text) else { return };
+    let Ok(pattern) = FilterPattern::parse(pattern_text) else { return };
     let value: Value = serde_json::from_str(pattern_text).expect("a pattern is JSON");
     let rewritten = value.to_string();
     // Fractions and very large numbers are read as floating point, which is not exact.
     if rewritten.len() <= PATTERN_SIZE_BYTES_MAX && !has_float(&value) {
-        assert_eq!(Pattern::parse(&rewritten), Ok(pattern.clone()));
+        assert_eq!(FilterPattern::parse(&rewritten), Ok(pattern.clone()));
     }
     let Ok(event) = serde_json::from_str::<Value>(event) else { return };
     let is_match = pattern.matches(&event);

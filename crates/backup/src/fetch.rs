@@ -10,7 +10,7 @@ use zenobe_transfer::objects::PART_BYTES;
 use crate::error::{BackupError, Result, io_error};
 use crate::manifest::{FileEntry, Manifest};
 use crate::repository::Repository;
-use crate::snapshot::Progress;
+use crate::snapshot::FileProgress;
 
 /// How often a file is fetched that arrives damaged.
 const ATTEMPTS_MAX: u32 = 3;
@@ -27,12 +27,12 @@ pub async fn files(
     manifest: &Manifest,
     directory: &Path,
     own: &[&str],
-    observe: &(dyn Fn(Progress) + Send + Sync),
+    observe: &(dyn Fn(FileProgress) + Send + Sync),
 ) -> Result<()> {
-    let mut progress = Progress {
+    let mut progress = FileProgress {
         files_total: manifest.files.len() as u64,
         bytes_total: manifest.size_bytes(),
-        ..Progress::default()
+        ..FileProgress::default()
     };
     observe(progress);
     remove_strangers(manifest, directory, own)?;

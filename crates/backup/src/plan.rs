@@ -11,7 +11,7 @@ use crate::segment::Chain;
 
 /// The state to restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum RestorePoint {
     /// The newest that is there.
     Latest,
     /// A snapshot as it is.
@@ -21,7 +21,7 @@ pub enum Target {
 }
 
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct RestorePlan {
     pub manifest: Manifest,
     /// The segments to apply, in their order.
     pub segments: Vec<SegmentName>,
@@ -41,22 +41,22 @@ struct Candidate {
 ///
 /// # Errors
 /// If there is no such state, or if what it needs is damaged or missing.
-pub async fn plan(repository: &Repository, target: &Target) -> Result<Plan> {
+pub async fn plan(repository: &Repository, target: &RestorePoint) -> Result<RestorePlan> {
     let contents = repository.contents().await?;
     let place = || repository.place().to_owned();
     if contents.finished().next().is_none() {
         return Err(BackupError::NoBackup { place: place() });
     }
     match target {
-        Target::Backup(id) => {
+        RestorePoint::Backup(id) => {
             if !contents.finished().any(|finished| finished == id) {
                 return Err(BackupError::NoSuchBackup { place: place(), id: id.clone() });
             }
             let manifest = repository.manifest(id).await?;
             let until = manifest.at;
-            Ok(Plan { manifest, segments: Vec::new(), until })
+            Ok(RestorePlan { manifest, segments: Vec::new(), until })
         }
-        Target::Latest => {
+        RestorePoint::Latest => {
             let candidates = candidates(repository, &contents).await?;
             let latest = candidates
                 .into_iter()
@@ -64,7 +64,7 @@ pub async fn plan(repository: &Repository, target: &Target) -> Result<Plan> {
             let latest = latest.ok_or_else(|| BackupError::NoBackup { place: place() })?;
             with_segments(repository, &contents, latest.manifest, Stamp::from_bits(u64::MAX))
         }
-        Target::Time(at_ms) => {
+        RestorePoint::Time(at_ms) => {
             let at = Stamp::last_of_ms(*at_ms);
             let candidates = candidates(repository, &contents).await?;
             let covers =
@@ -166,9 +166,9 @@ fn with_segments(
     contents: &Contents,
     manifest: Manifest,
     until: Stamp,
-) -> Result<Plan> {
+) -> Result<RestorePlan> {
     let Some(id) = &manifest.generation else {
-        return Ok(Plan { manifest, segments: Vec::new(), until });
+        return Ok(RestorePlan { manifest, segments: Vec::new(), until });
     };
     let all = contents.generations.get(id).map_or(&[][..], |generation| &generation.segments);
     // The last one that begins with or before the next group. Groups that the files hold are left out as they are applied.
@@ -198,20 +198,20 @@ fn with_segments(
         let problem = format!("it begins with sequence number {}, expected {next}", first.first);
         return Err(BackupError::damaged(repository.segment_object(id, first), problem));
     }
-    Ok(Plan { manifest, segments, until })
+    Ok(RestorePlan { manifest, segments, until })
 }
 
 /// Reads the groups of a plan, in their order, and checks the chain that they are.
 pub struct Groups<'a> {
     repository: &'a Repository,
-    plan: &'a Plan,
+    plan: &'a RestorePlan,
     generation: String,
     chain: Chain,
     next: usize,
 }
 
 impl<'a> Groups<'a> {
-    pub fn new(repository: &'a Repository, plan: &'a Plan) -> Groups<'a> {
+    pub fn new(repository: &'a Repository, plan: &'a RestorePlan) -> Groups<'a> {
         let generation = plan.manifest.generation.clone().unwrap_or_default();
         let chain = Chain::new(&generation);
         Groups { repository, plan, generation, chain, next: 0 }

@@ -42,7 +42,7 @@ pub struct Subject {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Progress {
+pub struct FileProgress {
     pub files: u64,
     pub files_total: u64,
     pub bytes: u64,
@@ -114,13 +114,13 @@ pub async fn store(
     subject: Subject,
     earlier: &Earlier,
     pace: &mut Pace,
-    observe: &(dyn Fn(Progress) + Send + Sync),
+    observe: &(dyn Fn(FileProgress) + Send + Sync),
 ) -> Result<Manifest> {
     let found = files_of(directory)?;
-    let mut progress = Progress {
+    let mut progress = FileProgress {
         files_total: found.len() as u64,
         bytes_total: found.iter().map(|(_, size_bytes)| size_bytes).sum(),
-        ..Progress::default()
+        ..FileProgress::default()
     };
     observe(progress);
     let mut files = Vec::with_capacity(found.len());

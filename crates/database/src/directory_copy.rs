@@ -66,25 +66,13 @@ mod tests {
     use zenobe_testing::TemporaryDirectory;
 
     use super::*;
-
-    const TABLE: &str = r#"{"TableName": "tab", "BillingMode": "PAY_PER_REQUEST",
-        "AttributeDefinitions": [{"AttributeName": "p", "AttributeType": "S"}],
-        "KeySchema": [{"AttributeName": "p", "KeyType": "HASH"}]}"#;
-
-    async fn put(database: &Database, key: &str) {
-        let put = format!(r#"{{"TableName": "tab", "Item": {{"p": {{"S": "{key}"}}}}}}"#);
-        database.call("PutItem", put).await.unwrap();
-    }
-
-    async fn count(database: &Database) -> String {
-        database.call("Scan", r#"{"TableName": "tab", "Select": "COUNT"}"#).await.unwrap()
-    }
+    use crate::sample_table::{create, has_items, put};
 
     #[tokio::test]
     async fn a_copy_is_independent_and_leaves_nothing_behind() {
         let directory = TemporaryDirectory::new("directory-copy");
         let database = Database::open(directory.path()).await.unwrap();
-        database.call("CreateTable", TABLE).await.unwrap();
+        create(&database).await;
         put(&database, "a").await;
         let first = database.copy_directory(directory.path(), "first").await.unwrap().unwrap();
         let copied = first.open(Options::default()).await.unwrap();
@@ -96,8 +84,8 @@ mod tests {
         copied.close().await.unwrap();
         drop(first);
         let copied = second.open(Options::default()).await.unwrap();
-        assert!(count(&database).await.contains(r#""Count":2"#));
-        assert!(count(&copied).await.contains(r#""Count":3"#));
+        assert!(has_items(&database, 2).await);
+        assert!(has_items(&copied, 3).await);
         copied.close().await.unwrap();
         drop(second);
         assert_eq!(std::fs::read_dir(directory.path().join("CHECKPOINTS")).unwrap().count(), 0);

@@ -29,11 +29,14 @@ mod aws_sdk;
 pub mod backup;
 mod call;
 mod directory_copy;
+mod exclusive;
+mod memory_snapshot;
 mod moving;
 mod options;
 mod place;
 mod runtime_thread;
-mod snapshot;
+#[cfg(test)]
+mod sample_table;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -50,13 +53,13 @@ use zenobe_store_embedded::{EmbeddedStore, PrefixExtractor};
 
 pub use call::CallError;
 pub use directory_copy::DirectoryCopy;
+pub use memory_snapshot::{MemorySnapshot, NotInMemory};
 pub use moving::{MoveError, MoveProgress, MoveStage, MoveSummary, abandon_move, move_data};
 #[cfg(feature = "postgres")]
 pub use options::PostgresUrl;
 pub use options::{Location, NodeOptions, Options};
 pub use place::{Unservable, name_of};
 pub use runtime_thread::RuntimeThread;
-pub use snapshot::{NotInMemory, Snapshot};
 pub use zenobe_api::{Operation, Wording};
 pub use zenobe_engine::ThroughputMode;
 pub use zenobe_engine::clock::{Clock, ManualClock, SystemClock};

@@ -34,7 +34,7 @@ impl std::ops::BitOr for Calls {
 
 /// Makes `count` calls of these kinds fail, starting with call number `first`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fault {
+pub struct DiskFault {
     pub calls: Calls,
     /// Counted from 1 since the fault was set.
     pub first: u64,
@@ -43,7 +43,7 @@ pub struct Fault {
     pub error: u64,
 }
 
-impl Fault {
+impl DiskFault {
     /// Takes the place of an `errno`: kills the process (SIGKILL) before the call has any effect.
     pub const KILL: u64 = u64::MAX;
 }
@@ -86,7 +86,7 @@ impl Control {
     }
 
     /// Sets a fault and replaces the previous one.
-    pub fn set(&self, fault: Fault) {
+    pub fn set(&self, fault: DiskFault) {
         // No call may fail while the numbers change.
         self.put(FIRST, 0);
         self.put(CALLS, 0);
@@ -98,7 +98,7 @@ impl Control {
 
     /// Only counts calls of these kinds.
     pub fn count(&self, calls: Calls) {
-        self.set(Fault { calls, first: 0, count: 0, error: 0 });
+        self.set(DiskFault { calls, first: 0, count: 0, error: 0 });
     }
 
     pub fn lift(&self) {

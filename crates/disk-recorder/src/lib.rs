@@ -24,7 +24,7 @@ mod trace;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-pub use control::{Calls, Control, Fault};
+pub use control::{Calls, Control, DiskFault};
 pub use disk::Disk;
 pub use image::Image;
 pub use survival::{Data, Names, Survival};

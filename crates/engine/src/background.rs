@@ -1,5 +1,5 @@
 //! Work that no request waits for: filling and removing indexes, expiring items, rolling over and
-//! trimming streams, forgetting expired tokens, reclaiming the space of deleted tables, dividing
+//! trimming streams, forgetting expired tokens, reclaiming the space of deleted tables, splitting
 //! partitions.
 //!
 //! The catalogue says what has to be done, so the work survives a restart. Only requests to reclaim
@@ -23,7 +23,7 @@ use zenobe_store::KeyRange;
 
 use crate::Engine;
 use crate::error::{Error, Result};
-use crate::gauges::ExpiredItems;
+use crate::gauges::{ExpiredItems, StreamReturns};
 use crate::history;
 use crate::indexes;
 use crate::lease::Lease;
@@ -65,7 +65,7 @@ enum Work {
     Jobs,
     /// Trimming history, and removing expired backups.
     History,
-    /// Dividing partitions.
+    /// Splitting partitions.
     Throughput,
 }
 
@@ -122,6 +122,7 @@ pub(crate) struct Background {
     to_reclaim: Mutex<Vec<KeyRange>>,
     pub(crate) expired_items: AtomicU64,
     pub(crate) expired_by_table: ExpiredItems,
+    pub(crate) returned_records: StreamReturns,
     panics: AtomicU64,
     pub(crate) pace: Pace,
 }

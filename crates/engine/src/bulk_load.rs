@@ -1,6 +1,7 @@
 //! Many items at once, for work that fills tables: restores, imports, bulk puts.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use zenobe_store::Key;
@@ -88,8 +89,10 @@ fn prepare_all<'i>(
 ) -> (Vec<usize>, Vec<Intent<'i>>) {
     let names: Vec<&str> =
         table.definition().keys.attributes().map(|key| key.name.as_str()).collect();
-    let mut by_key: HashMap<Key, usize> = HashMap::with_capacity(items.len());
-    let (mut positions, mut intents) = (Vec::new(), Vec::with_capacity(items.len()));
+    // Items that are read in the order of their keys, as restores read them, have no need for it.
+    let mut by_key: Option<HashMap<Key, usize>> = None;
+    let mut positions: Vec<usize> = Vec::with_capacity(items.len());
+    let mut intents: Vec<Intent<'i>> = Vec::with_capacity(items.len());
     for (position, item) in items.iter().enumerate() {
         if errors[position].is_some() {
             continue;
@@ -101,13 +104,27 @@ fn prepare_all<'i>(
                 continue;
             }
         };
-        match by_key.get(&intent.item_key) {
-            Some(&earlier) => {
+        let is_ascending = || intents.last().is_none_or(|last| last.item_key < intent.item_key);
+        if by_key.is_none() && !is_ascending() {
+            let keys = intents.iter().map(|intent| intent.item_key.clone());
+            by_key = Some(keys.zip(0..).collect());
+        }
+        let earlier = match &mut by_key {
+            None => None,
+            Some(by_key) => match by_key.entry(intent.item_key.clone()) {
+                Entry::Occupied(earlier) => Some(*earlier.get()),
+                Entry::Vacant(vacant) => {
+                    vacant.insert(intents.len());
+                    None
+                }
+            },
+        };
+        match earlier {
+            Some(earlier) => {
                 positions[earlier] = position;
                 intents[earlier] = intent;
             }
             None => {
-                by_key.insert(intent.item_key.clone(), intents.len());
                 positions.push(position);
                 intents.push(intent);
             }

@@ -83,7 +83,7 @@ pub enum Error {
     #[error("{0}")]
     Restore(#[from] RestoreError),
     #[error("{0}")]
-    Backup(#[from] BackupError),
+    Backup(#[from] TableBackupError),
     #[error("{0}")]
     Export(#[from] ExportError),
     #[error("{0}")]
@@ -222,7 +222,7 @@ pub enum HistoryError {
 
 /// Why a backup can't be made, found or deleted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BackupError {
+pub enum TableBackupError {
     #[error("backup {arn} not found")]
     NotFound { arn: String },
     #[error("backup {arn} is being restored")]

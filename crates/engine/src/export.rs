@@ -14,11 +14,11 @@ use crate::Engine;
 use crate::catalog::Table;
 use crate::command::{PageRequest, TableName};
 use crate::error::{Error, ExportError, HistoryError, Result};
-use crate::history::{AsOf, Changes, ItemChange, Past, Window};
+use crate::history::{AsOf, Changes, ItemChange, Past, RecoveryWindow};
 use crate::jobs::{JobRow, NewJob, Started};
 use crate::keyspace;
 use crate::read::exported_items;
-use crate::restore::{Source, is_intact};
+use crate::restore::{SourceState, is_intact};
 use crate::row::Fields;
 use crate::schema::TableDefinition;
 use crate::write::corrupt_item;
@@ -69,7 +69,7 @@ pub struct Exportable {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportSource {
-    source: Source,
+    source: SourceState,
     /// Changes after this stamp are exported; all items if it is not set.
     since: Option<Stamp>,
     items: KeyRange,
@@ -138,7 +138,7 @@ impl Engine {
             None => self.latest_stamp(history, now_ms).await?,
         };
         self.pass(&table, history, at).await?;
-        let source = Source {
+        let source = SourceState {
             table: request.table.clone(),
             id: definition.id,
             era: Some(settings.era),
@@ -179,6 +179,7 @@ impl Engine {
             item_prefix: keyspace::item_prefix(source.id),
             undo_prefix: keyspace::undo_prefix(source.id, era),
             at: source.at,
+            known: None,
         };
         match export.since {
             None => read_items(&past, &export.items, behind).await.map(Some),
@@ -199,7 +200,7 @@ struct Resolved {
     at_ms: u64,
 }
 
-fn resolve(span: ExportSpan, window: Window, now_ms: u64) -> Result<Resolved, ExportError> {
+fn resolve(span: ExportSpan, window: RecoveryWindow, now_ms: u64) -> Result<Resolved, ExportError> {
     let second = |at_ms: u64| at_ms / 1_000;
     match span {
         ExportSpan::Full { at_ms: None } => Ok(Resolved { at: None, since: None, at_ms: now_ms }),
@@ -299,15 +300,15 @@ impl ExportSource {
             false => None,
         };
         let items = KeyRange { start, end };
-        Ok(ExportSource { source: Source::decode(fields.0)?, since, items })
+        Ok(ExportSource { source: SourceState::decode(fields.0)?, since, items })
     }
 }
 
 /// What a job reads. The stamp is the earliest one.
-pub(crate) fn source_of(job: &JobRow) -> Result<Source> {
+pub(crate) fn source_of(job: &JobRow) -> Result<SourceState> {
     let source = Fields(job.parameters.clone()).take_map(SOURCE)?;
     let ExportSource { source, since, .. } = ExportSource::decode(source)?;
-    Ok(Source { at: since.unwrap_or(source.at), ..source })
+    Ok(SourceState { at: since.unwrap_or(source.at), ..source })
 }
 
 /// The names of a table's key attributes.
@@ -321,8 +322,8 @@ mod tests {
 
     const MINUTE_MS: u64 = 60 * 1_000;
 
-    fn window(earliest_ms: u64, latest_ms: u64) -> Window {
-        Window { earliest_ms, latest_ms, begins_ms: earliest_ms }
+    fn window(earliest_ms: u64, latest_ms: u64) -> RecoveryWindow {
+        RecoveryWindow { earliest_ms, latest_ms, begins_ms: earliest_ms }
     }
 
     #[test]
@@ -334,7 +335,7 @@ mod tests {
         assert_eq!(full(100 * MINUTE_MS), Ok(()));
         assert_eq!(full(100 * MINUTE_MS - 1), Err(ExportError::Time));
         let begins_ms = 100 * MINUTE_MS + 700;
-        let new = Window { begins_ms, ..window };
+        let new = RecoveryWindow { begins_ms, ..window };
         let full_of_new =
             |at_ms| resolve(ExportSpan::Full { at_ms: Some(at_ms) }, new, now_ms).map(drop);
         assert_eq!(full_of_new(100 * MINUTE_MS), Ok(()));

@@ -1,17 +1,17 @@
-//! Figures for services that watch the engine: its tables, what expired, how far new indexes are.
+//! Figures for services that watch the engine: its tables, what expired, what streams returned, how far new indexes are.
 
 use std::collections::HashMap;
 
 use parking_lot::Mutex;
 
 use crate::Engine;
-use crate::command::TableName;
+use crate::command::{RecordPage, StreamName, TableName};
 use crate::error::Result;
 use crate::keyspace;
 use crate::schema::IndexStatus;
 use crate::throughput::partition_map::hash_of;
 
-/// How many tables are told apart while nobody asks.
+/// How many tables, and how many streams, are counted separately between two calls.
 const TABLES_MAX: usize = 10_000;
 
 /// How many items of each table have expired since somebody asked.
@@ -30,6 +30,19 @@ impl ExpiredItems {
     }
 }
 
+/// What the requests for records of a stream have returned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReturnedRecords {
+    /// Requests that returned any.
+    pub requests: u64,
+    pub records: u64,
+    pub size_bytes: u64,
+}
+
+/// What streams have returned since somebody asked.
+#[derive(Default)]
+pub(crate) struct StreamReturns(Mutex<HashMap<StreamName, ReturnedRecords>>);
+
 /// How far a new global index has got.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IndexProgress {
@@ -42,6 +55,30 @@ impl Engine {
     /// The items that this engine has deleted because they had expired, by table, since the last call.
     pub fn take_expired_items(&self) -> Vec<(TableName, u64)> {
         self.background.expired_by_table.0.lock().drain().collect()
+    }
+
+    /// Counts the records that a request gets. Consumers poll, and an empty page counts for nothing.
+    pub fn note_returned_records(&self, stream: &StreamName, page: &RecordPage) {
+        if page.records.is_empty() || !self.is_metering() {
+            return;
+        }
+        let mut streams = self.background.returned_records.0.lock();
+        if !streams.contains_key(stream) {
+            if streams.len() >= TABLES_MAX {
+                return;
+            }
+            streams.insert(stream.clone(), ReturnedRecords::default());
+        }
+        if let Some(counts) = streams.get_mut(stream) {
+            counts.requests += 1;
+            counts.records += page.records.len() as u64;
+            counts.size_bytes += page.records.iter().map(|it| it.size_bytes).sum::<u64>();
+        }
+    }
+
+    /// What streams have returned to requests, since the last call.
+    pub fn take_returned_records(&self) -> Vec<(StreamName, ReturnedRecords)> {
+        self.background.returned_records.0.lock().drain().collect()
     }
 
     /// The global indexes that are being filled. Items are filled in the order of their hashes, which are

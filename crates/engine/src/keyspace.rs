@@ -472,8 +472,8 @@ pub fn collection_size_prefix(table: TableId) -> Key {
 
 // ---- partitions ---------------------------------------------------------------------------------
 
-/// `'p' table index`: how a table (`index` is 0) or a global index is divided into partitions,
-/// encoded as an item. Absent for as long as its definition alone says so.
+/// `'p' table index`: how a table (`index` is 0) or a global index is split into partitions,
+/// encoded as an item. Absent while that follows from its definition.
 pub fn partition_map_row(table: TableId, index: Option<IndexId>) -> Key {
     index_prefix(kind::PARTITION_MAP, table, index.unwrap_or(IndexId(0)))
 }

@@ -33,7 +33,7 @@ mod random;
 mod read;
 pub mod realism;
 pub mod restore;
-mod row;
+pub mod row;
 pub mod schema;
 pub mod service_rows;
 pub mod streams;
@@ -56,6 +56,7 @@ use crate::catalog::{Catalog, GuardCheck, Table};
 use crate::clock::Clock;
 use crate::command::TableName;
 use crate::error::{Error, Result};
+use crate::history::KnownRows;
 use crate::indexes::StatusHold;
 use crate::jobs::Jobs;
 use crate::lease::Leases;
@@ -107,6 +108,8 @@ pub struct Engine {
     pub(crate) announcements: Announcements,
     pub(crate) jobs: Jobs,
     pub(crate) meters: Meters,
+    /// Where reads of the past have found images.
+    pub(crate) known_rows: Arc<KnownRows>,
 }
 
 impl Engine {
@@ -131,6 +134,7 @@ impl Engine {
         let random = Random::new(options.random_seed);
         // Drawn from a source of its own: whether the store is shared changes no other random number.
         let node_id = Random::new(options.random_seed).uuid();
+        let known_rows = Arc::new(KnownRows::new(Random::new(options.random_seed).bits()));
         let cache_clock = || Arc::clone(&options.clock);
         let engine = Arc::new(Engine {
             item_cache: options.item_cache.map(|cache| ItemCache::new(cache, cache_clock())),
@@ -160,6 +164,7 @@ impl Engine {
             announcements: Announcements::default(),
             jobs: Jobs::default(),
             meters,
+            known_rows,
         });
         engine.add_job_handler(Arc::new(backups::BackupHandler));
         engine.add_job_handler(Arc::new(restore::RestoreHandler));

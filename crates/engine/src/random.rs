@@ -17,6 +17,10 @@ impl Random {
         Random { generator: Mutex::new(generator) }
     }
 
+    pub(crate) fn bits(&self) -> u64 {
+        self.generator.lock().random()
+    }
+
     /// A random UUID (version 4) in its usual form.
     pub(crate) fn uuid(&self) -> String {
         format_uuid(self.generator.lock().random())

@@ -6,6 +6,8 @@
 //!
 //! Reading is strict about known fields and ignores unknown ones: a missing or mistyped field is an
 //! error, a field from a later version is skipped.
+//!
+//! Services above the engine build the fields of their rows ([`crate::service_rows`]) with this, too.
 
 use zenobe_store::{Batch, Key, Store, Value, WriteSet, write_with};
 use zenobe_value::{AttributeValue, Attributes, EncodedItem, ItemRef, Number};
@@ -37,7 +39,7 @@ pub(crate) async fn put(store: &dyn Store, key: Key, row: Value) -> Result<()> {
 
 /// The fields of a row, or of a map inside one.
 #[derive(Default)]
-pub(crate) struct Fields(pub(crate) Attributes);
+pub struct Fields(pub Attributes);
 
 impl Fields {
     /// The fields of a stored row. `what` names the row in an error.
@@ -67,39 +69,49 @@ impl Fields {
         self.0.insert(name.to_owned(), value);
     }
 
-    pub(crate) fn text(&mut self, name: &str, text: &str) {
+    pub fn text(&mut self, name: &str, text: &str) {
         self.put(name, AttributeValue::S(text.to_owned()));
     }
 
-    pub(crate) fn optional_text(&mut self, name: &str, text: Option<&str>) {
+    pub fn optional_text(&mut self, name: &str, text: Option<&str>) {
         if let Some(text) = text {
             self.text(name, text);
         }
     }
 
-    pub(crate) fn number(&mut self, name: &str, number: u64) {
+    pub fn number(&mut self, name: &str, number: u64) {
         self.put(name, AttributeValue::N(Number::from(number)));
     }
 
-    pub(crate) fn optional_number(&mut self, name: &str, number: Option<u64>) {
+    pub fn optional_number(&mut self, name: &str, number: Option<u64>) {
         if let Some(number) = number {
             self.number(name, number);
         }
     }
 
-    pub(crate) fn flag(&mut self, name: &str, flag: bool) {
+    pub fn flag(&mut self, name: &str, flag: bool) {
         self.put(name, AttributeValue::Bool(flag));
     }
 
-    pub(crate) fn bytes(&mut self, name: &str, bytes: &[u8]) {
+    pub fn bytes(&mut self, name: &str, bytes: &[u8]) {
         self.put(name, AttributeValue::B(bytes.to_vec()));
     }
 
-    pub(crate) fn map(&mut self, name: &str, map: Attributes) {
+    pub fn map(&mut self, name: &str, map: Attributes) {
         self.put(name, AttributeValue::M(map));
     }
 
-    pub(crate) fn list(&mut self, name: &str, maps: impl Iterator<Item = Attributes>) {
+    pub fn texts<'t>(
+        &mut self,
+        name: &str,
+        texts: impl IntoIterator<Item = (&'t String, &'t String)>,
+    ) {
+        let texts = texts.into_iter();
+        let texts = texts.map(|(name, text)| (name.clone(), AttributeValue::S(text.clone())));
+        self.map(name, texts.collect());
+    }
+
+    pub fn list(&mut self, name: &str, maps: impl Iterator<Item = Attributes>) {
         self.put(name, AttributeValue::L(maps.map(AttributeValue::M).collect()));
     }
 
@@ -107,15 +119,15 @@ impl Fields {
         self.0.remove(name).ok_or_else(|| corrupt(format!("a row without {name}")))
     }
 
-    pub(crate) fn take_text(&mut self, name: &str) -> Result<String> {
+    pub fn take_text(&mut self, name: &str) -> Result<String> {
         into_text(self.take(name)?)
     }
 
-    pub(crate) fn take_optional_text(&mut self, name: &str) -> Result<Option<String>> {
+    pub fn take_optional_text(&mut self, name: &str) -> Result<Option<String>> {
         self.0.remove(name).map(into_text).transpose()
     }
 
-    pub(crate) fn take_number(&mut self, name: &str) -> Result<u64> {
+    pub fn take_number(&mut self, name: &str) -> Result<u64> {
         as_number(&self.take(name)?)
     }
 
@@ -124,33 +136,33 @@ impl Fields {
         u32::try_from(number).map_err(|_| corrupt(format!("{name} is {number} in a row")))
     }
 
-    pub(crate) fn take_optional_number(&mut self, name: &str) -> Result<Option<u64>> {
+    pub fn take_optional_number(&mut self, name: &str) -> Result<Option<u64>> {
         self.0.remove(name).as_ref().map(as_number).transpose()
     }
 
-    pub(crate) fn take_flag(&mut self, name: &str) -> Result<bool> {
+    pub fn take_flag(&mut self, name: &str) -> Result<bool> {
         match self.take(name)? {
             AttributeValue::Bool(flag) => Ok(flag),
             other => Err(unexpected(name, &other)),
         }
     }
 
-    pub(crate) fn take_bytes(&mut self, name: &str) -> Result<Vec<u8>> {
+    pub fn take_bytes(&mut self, name: &str) -> Result<Vec<u8>> {
         match self.take(name)? {
             AttributeValue::B(bytes) => Ok(bytes),
             other => Err(unexpected(name, &other)),
         }
     }
 
-    pub(crate) fn take_map(&mut self, name: &str) -> Result<Attributes> {
+    pub fn take_map(&mut self, name: &str) -> Result<Attributes> {
         into_map(self.take(name)?)
     }
 
-    pub(crate) fn take_optional_map(&mut self, name: &str) -> Result<Option<Attributes>> {
+    pub fn take_optional_map(&mut self, name: &str) -> Result<Option<Attributes>> {
         self.0.remove(name).map(into_map).transpose()
     }
 
-    pub(crate) fn take_list<T>(
+    pub fn take_list<T>(
         &mut self,
         name: &str,
         decode: impl Fn(Attributes) -> Result<T>,
@@ -161,6 +173,12 @@ impl Fields {
             }
             other => Err(unexpected(name, &other)),
         }
+    }
+
+    /// A map of texts.
+    pub fn take_texts<T: FromIterator<(String, String)>>(&mut self, name: &str) -> Result<T> {
+        let text = |(name, value)| Ok((name, into_text(value)?));
+        self.take_map(name)?.into_iter().map(text).collect()
     }
 
     /// A list that is never empty: other code relies on its first or last element.
@@ -203,6 +221,6 @@ pub(crate) fn unexpected(expected: &str, value: &AttributeValue) -> Error {
     corrupt(format!("{value:?} in place of {expected} in a row"))
 }
 
-pub(crate) fn corrupt(detail: String) -> Error {
+pub fn corrupt(detail: String) -> Error {
     Error::Corrupt { detail }
 }

@@ -33,7 +33,7 @@ impl ExpressionKind {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExpressionError {
     pub kind: ExpressionKind,
-    pub fault: Fault,
+    pub fault: ExpressionFault,
 }
 
 /// For logs; clients see the API's texts.
@@ -47,7 +47,7 @@ impl std::error::Error for ExpressionError {}
 
 /// One variant per message, holding what the message prints.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Fault {
+pub enum ExpressionFault {
     Empty,
     TooLong {
         size_bytes: usize,

@@ -4,7 +4,7 @@ use zenobe_value::AttributeValue;
 
 use crate::bind::{Leaf, LeafOperand};
 use crate::condition::Comparator;
-use crate::error::Fault;
+use crate::error::ExpressionFault;
 use crate::limits;
 use crate::operator::Operator;
 use crate::syntax::Tree;
@@ -74,16 +74,19 @@ impl KeyOperator {
 }
 
 /// The conditions of a bound expression, in text order.
-pub(crate) fn key_conditions(tree: &Tree<Leaf<'_>>) -> Result<Vec<KeyCondition>, Fault> {
+pub(crate) fn key_conditions(tree: &Tree<Leaf<'_>>) -> Result<Vec<KeyCondition>, ExpressionFault> {
     let mut conditions = Vec::new();
     collect(tree, &mut conditions)?;
     Ok(conditions)
 }
 
-fn collect(tree: &Tree<Leaf<'_>>, conditions: &mut Vec<KeyCondition>) -> Result<(), Fault> {
+fn collect(
+    tree: &Tree<Leaf<'_>>,
+    conditions: &mut Vec<KeyCondition>,
+) -> Result<(), ExpressionFault> {
     match tree {
-        Tree::Or(_) => Err(Fault::KeyOperatorNotAllowed { operator: Operator::Or }),
-        Tree::Not(_) => Err(Fault::KeyOperatorNotAllowed { operator: Operator::Not }),
+        Tree::Or(_) => Err(ExpressionFault::KeyOperatorNotAllowed { operator: Operator::Or }),
+        Tree::Not(_) => Err(ExpressionFault::KeyOperatorNotAllowed { operator: Operator::Not }),
         Tree::And(branches) => branches.iter().try_for_each(|branch| collect(branch, conditions)),
         Tree::Leaf(leaf) => {
             let mut condition = key_condition(leaf)?;
@@ -93,7 +96,7 @@ fn collect(tree: &Tree<Leaf<'_>>, conditions: &mut Vec<KeyCondition>) -> Result<
                 condition.operator = KeyOperator::NotIndexable;
             }
             if conditions.iter().any(|earlier| earlier.attribute == condition.attribute) {
-                return Err(Fault::KeyAttributeRepeated);
+                return Err(ExpressionFault::KeyAttributeRepeated);
             }
             conditions.push(condition);
             Ok(())
@@ -101,7 +104,7 @@ fn collect(tree: &Tree<Leaf<'_>>, conditions: &mut Vec<KeyCondition>) -> Result<
     }
 }
 
-fn key_condition(leaf: &Leaf<'_>) -> Result<KeyCondition, Fault> {
+fn key_condition(leaf: &Leaf<'_>) -> Result<KeyCondition, ExpressionFault> {
     let operator = leaf.operator;
     check_operator(leaf)?;
     let (position, attribute) = key_attribute(&leaf.operands)?;
@@ -118,34 +121,38 @@ fn key_condition(leaf: &Leaf<'_>) -> Result<KeyCondition, Fault> {
     Ok(KeyCondition { attribute, operator })
 }
 
-fn check_operator(leaf: &Leaf<'_>) -> Result<(), Fault> {
+fn check_operator(leaf: &Leaf<'_>) -> Result<(), ExpressionFault> {
     let operator = leaf.operator;
     match operator {
-        Operator::Compare(Comparator::NotEqual) => Err(Fault::KeyOperatorNotAllowed { operator }),
+        Operator::Compare(Comparator::NotEqual) => {
+            Err(ExpressionFault::KeyOperatorNotAllowed { operator })
+        }
         Operator::Compare(_) => Ok(()),
         Operator::Between | Operator::BeginsWith => match leaf.operands[0] {
             LeafOperand::Path(_) => Ok(()),
-            _ => Err(Fault::KeyAttributeNotFirst { operator }),
+            _ => Err(ExpressionFault::KeyAttributeNotFirst { operator }),
         },
-        _ => Err(Fault::KeyOperatorNotAllowed { operator }),
+        _ => Err(ExpressionFault::KeyOperatorNotAllowed { operator }),
     }
 }
 
 /// The only attribute among the operands, and its position.
-fn key_attribute(operands: &[LeafOperand<'_>]) -> Result<(usize, String), Fault> {
+fn key_attribute(operands: &[LeafOperand<'_>]) -> Result<(usize, String), ExpressionFault> {
     let mut found = None;
     for (position, operand) in operands.iter().enumerate() {
         match operand {
             LeafOperand::Value(_) => {}
-            LeafOperand::Size(_) => return Err(Fault::KeyNestedOperation),
-            LeafOperand::Path(_) if found.is_some() => return Err(Fault::KeyMultipleAttributes),
+            LeafOperand::Size(_) => return Err(ExpressionFault::KeyNestedOperation),
+            LeafOperand::Path(_) if found.is_some() => {
+                return Err(ExpressionFault::KeyMultipleAttributes);
+            }
             LeafOperand::Path(path) if !path.is_top_level() => {
-                return Err(Fault::KeyNestedAttribute);
+                return Err(ExpressionFault::KeyNestedAttribute);
             }
             LeafOperand::Path(path) => found = Some((position, path.root().to_owned())),
         }
     }
-    found.ok_or(Fault::KeyAttributeMissing)
+    found.ok_or(ExpressionFault::KeyAttributeMissing)
 }
 
 fn literal<'v>(operand: &LeafOperand<'v>) -> Option<&'v AttributeValue> {
@@ -155,7 +162,10 @@ fn literal<'v>(operand: &LeafOperand<'v>) -> Option<&'v AttributeValue> {
     }
 }
 
-fn comparison(comparator: Comparator, value: AttributeValue) -> Result<KeyOperator, Fault> {
+fn comparison(
+    comparator: Comparator,
+    value: AttributeValue,
+) -> Result<KeyOperator, ExpressionFault> {
     Ok(match comparator {
         Comparator::Equal => KeyOperator::Equal(value),
         Comparator::Less => KeyOperator::Less(value),
@@ -164,7 +174,7 @@ fn comparison(comparator: Comparator, value: AttributeValue) -> Result<KeyOperat
         Comparator::GreaterOrEqual => KeyOperator::GreaterOrEqual(value),
         Comparator::NotEqual => {
             let operator = Operator::Compare(comparator);
-            return Err(Fault::KeyOperatorNotAllowed { operator });
+            return Err(ExpressionFault::KeyOperatorNotAllowed { operator });
         }
     })
 }

@@ -44,7 +44,9 @@ mod update;
 pub use bind::{Binder, is_name_placeholder, is_value_placeholder};
 pub use condition::{Comparator, Condition, Operand};
 pub use cost::Cost;
-pub use error::{ExpressionError, ExpressionKind, Fault, OperandType, Unused, long_type_name};
+pub use error::{
+    ExpressionError, ExpressionFault, ExpressionKind, OperandType, Unused, long_type_name,
+};
 pub use key_condition::{KeyCondition, KeyOperator};
 pub use listed_path::ListedPath;
 pub use operator::{Operator, Section};

@@ -22,11 +22,11 @@ impl<Shared: Clone> Remembered<Shared> {
     }
 
     /// Returns the cached syntax, or parses the text. Faulty texts are not cached.
-    pub fn get_or_parse<Syntax, Fault>(
+    pub fn get_or_parse<Syntax, ExpressionFault>(
         &self,
         text: &str,
-        parse: impl FnOnce(&str) -> Result<Syntax, Fault>,
-    ) -> Result<Shared, Fault>
+        parse: impl FnOnce(&str) -> Result<Syntax, ExpressionFault>,
+    ) -> Result<Shared, ExpressionFault>
     where
         Shared: From<Syntax>,
     {
@@ -50,19 +50,20 @@ mod tests {
     use std::rc::Rc;
 
     use super::*;
-    use crate::error::Fault;
+    use crate::error::ExpressionFault;
 
     #[test]
     fn a_text_is_parsed_once_unless_it_is_faulty() {
         let remembered: Remembered<Rc<usize>> = Remembered::new();
         let parse = |text: &str| {
-            remembered.get_or_parse(text, |text| Ok::<usize, Fault>(text.len())).unwrap()
+            remembered.get_or_parse(text, |text| Ok::<usize, ExpressionFault>(text.len())).unwrap()
         };
         let first = parse("a = b");
         assert!(Rc::ptr_eq(&first, &parse("a = b")));
         assert_eq!(*parse("a = bc"), 6);
-        let fault = remembered.get_or_parse("a b", |_| Err::<usize, Fault>(Fault::Empty));
-        assert_eq!(fault, Err(Fault::Empty));
+        let fault = remembered
+            .get_or_parse("a b", |_| Err::<usize, ExpressionFault>(ExpressionFault::Empty));
+        assert_eq!(fault, Err(ExpressionFault::Empty));
         assert_eq!(*parse("a b"), 3);
     }
 
@@ -72,7 +73,9 @@ mod tests {
         let long = "x".repeat(TEXT_SIZE_BYTES_MAX + 1);
         let texts = (0..3 * TEXTS_MAX).map(|number| number.to_string()).chain([long.clone()]);
         for text in texts {
-            remembered.get_or_parse(&text, |text| Ok::<usize, Fault>(text.len())).unwrap();
+            remembered
+                .get_or_parse(&text, |text| Ok::<usize, ExpressionFault>(text.len()))
+                .unwrap();
             assert!(remembered.by_text.borrow().len() <= TEXTS_MAX);
         }
         assert!(!remembered.by_text.borrow().contains_key(&*long));

@@ -27,7 +27,7 @@ pub enum Backend {
     EmbeddedTables,
 }
 
-pub struct Database {
+pub struct LoadedDatabase {
     runtime: Runtime,
     pub api: Arc<Api>,
     pub store: Arc<dyn Store>,
@@ -37,17 +37,17 @@ pub struct Database {
     _directory: Option<TemporaryDirectory>,
 }
 
-impl Database {
+impl LoadedDatabase {
     /// Creates the tables and loads their items.
-    pub fn load(backend: Backend) -> Database {
-        Database::load_metered(backend, ThroughputMode::default())
+    pub fn load(backend: Backend) -> LoadedDatabase {
+        LoadedDatabase::load_metered(backend, ThroughputMode::default())
     }
 
-    /// Like [`Database::load`], in this mode of throughput.
-    pub fn load_metered(backend: Backend, throughput: ThroughputMode) -> Database {
+    /// Like [`LoadedDatabase::load`], in this mode of throughput.
+    pub fn load_metered(backend: Backend, throughput: ThroughputMode) -> LoadedDatabase {
         let directory =
             (backend != Backend::Memory).then(|| TemporaryDirectory::new("instructions"));
-        let database = Database::open(directory, throughput);
+        let database = LoadedDatabase::open(directory, throughput);
         database.expect(Operation::CreateTable, &requests::create_items_table());
         database.expect(Operation::CreateTable, &requests::create_events_table());
         for body in requests::load() {
@@ -60,8 +60,8 @@ impl Database {
     }
 
     /// A database whose table of items has used up its throughput.
-    pub fn load_exhausted() -> Database {
-        let database = Database::load_metered(Backend::Memory, ThroughputMode::Enforce);
+    pub fn load_exhausted() -> LoadedDatabase {
+        let database = LoadedDatabase::load_metered(Backend::Memory, ThroughputMode::Enforce);
         database.expect(Operation::UpdateTable, &requests::limit_items_table());
         database.clock.step_ms.store(0, Ordering::Relaxed);
         let takes = [
@@ -81,7 +81,7 @@ impl Database {
         database
     }
 
-    fn open(directory: Option<TemporaryDirectory>, throughput: ThroughputMode) -> Database {
+    fn open(directory: Option<TemporaryDirectory>, throughput: ThroughputMode) -> LoadedDatabase {
         // No drivers: nothing here waits for I/O or timers.
         let runtime = Builder::new_current_thread().build().expect("a runtime can be built");
         let store: Arc<dyn Store> = match &directory {
@@ -105,15 +105,15 @@ impl Database {
         let api = Arc::new(Api::new(engine, ApiOptions::default()));
         let namespace =
             Arc::new(Namespace { account: "000000000000".into(), region: "us-east-1".into() });
-        Database { runtime, api, store, namespace, clock, _directory: directory }
+        LoadedDatabase { runtime, api, store, namespace, clock, _directory: directory }
     }
 
     /// Closing moves everything from memory into table files.
-    fn reopened(self, throughput: ThroughputMode) -> Database {
-        let Database { runtime, api, store, _directory: directory, .. } = self;
+    fn reopened(self, throughput: ThroughputMode) -> LoadedDatabase {
+        let LoadedDatabase { runtime, api, store, _directory: directory, .. } = self;
         runtime.block_on(store.close()).expect("it closes");
         drop((api, store));
-        Database::open(directory, throughput)
+        LoadedDatabase::open(directory, throughput)
     }
 
     pub fn expect(&self, operation: Operation, body: &[u8]) {

@@ -11,7 +11,7 @@ use rand::RngExt;
 use rand::rngs::SmallRng;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Distribution {
+pub enum KeyDistribution {
     /// All items equally.
     Uniform,
     /// A few items get most requests. The constant is below 1; higher is more skewed. YCSB uses
@@ -25,8 +25,8 @@ pub enum Distribution {
     Single,
 }
 
-impl Distribution {
-    pub const ZIPFIAN: Distribution = Distribution::Zipfian { constant: ZIPFIAN_CONSTANT };
+impl KeyDistribution {
+    pub const ZIPFIAN: KeyDistribution = KeyDistribution::Zipfian { constant: ZIPFIAN_CONSTANT };
 }
 
 const ZIPFIAN_CONSTANT: f64 = 0.99;
@@ -41,10 +41,10 @@ const SCRAMBLED_SPACE: u64 = 10_000_000_000;
 )]
 pub struct DistributionError(String);
 
-impl FromStr for Distribution {
+impl FromStr for KeyDistribution {
     type Err = DistributionError;
 
-    fn from_str(text: &str) -> Result<Distribution, DistributionError> {
+    fn from_str(text: &str) -> Result<KeyDistribution, DistributionError> {
         let refused = || DistributionError(text.to_owned());
         let fraction = |text: &str| {
             text.parse()
@@ -54,29 +54,29 @@ impl FromStr for Distribution {
         };
         let parts: Vec<&str> = text.split(':').collect();
         Ok(match parts.as_slice() {
-            ["uniform"] => Distribution::Uniform,
-            ["zipfian"] => Distribution::ZIPFIAN,
-            ["zipfian", constant] => Distribution::Zipfian { constant: fraction(constant)? },
-            ["latest"] => Distribution::Latest,
-            ["hot"] => Distribution::Hot { operations: 0.9, keys: 0.1 },
+            ["uniform"] => KeyDistribution::Uniform,
+            ["zipfian"] => KeyDistribution::ZIPFIAN,
+            ["zipfian", constant] => KeyDistribution::Zipfian { constant: fraction(constant)? },
+            ["latest"] => KeyDistribution::Latest,
+            ["hot"] => KeyDistribution::Hot { operations: 0.9, keys: 0.1 },
             ["hot", operations, keys] => {
-                Distribution::Hot { operations: fraction(operations)?, keys: fraction(keys)? }
+                KeyDistribution::Hot { operations: fraction(operations)?, keys: fraction(keys)? }
             }
-            ["single"] => Distribution::Single,
+            ["single"] => KeyDistribution::Single,
             _ => return Err(refused()),
         })
     }
 }
 
-impl fmt::Display for Distribution {
+impl fmt::Display for KeyDistribution {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Distribution::Uniform => out.write_str("uniform"),
-            Distribution::Zipfian { constant: ZIPFIAN_CONSTANT } => out.write_str("zipfian"),
-            Distribution::Zipfian { constant } => write!(out, "zipfian:{constant}"),
-            Distribution::Latest => out.write_str("latest"),
-            Distribution::Hot { operations, keys } => write!(out, "hot:{operations}:{keys}"),
-            Distribution::Single => out.write_str("single"),
+            KeyDistribution::Uniform => out.write_str("uniform"),
+            KeyDistribution::Zipfian { constant: ZIPFIAN_CONSTANT } => out.write_str("zipfian"),
+            KeyDistribution::Zipfian { constant } => write!(out, "zipfian:{constant}"),
+            KeyDistribution::Latest => out.write_str("latest"),
+            KeyDistribution::Hot { operations, keys } => write!(out, "hot:{operations}:{keys}"),
+            KeyDistribution::Single => out.write_str("single"),
         }
     }
 }
@@ -92,15 +92,15 @@ pub(crate) enum Chooser {
 }
 
 impl Chooser {
-    pub fn new(distribution: Distribution, items: u64) -> Chooser {
+    pub fn new(distribution: KeyDistribution, items: u64) -> Chooser {
         match distribution {
-            Distribution::Uniform => Chooser::Uniform,
-            Distribution::Zipfian { constant } => {
+            KeyDistribution::Uniform => Chooser::Uniform,
+            KeyDistribution::Zipfian { constant } => {
                 Chooser::Scrambled(Zipfian::new(SCRAMBLED_SPACE, constant))
             }
-            Distribution::Latest => Chooser::Latest(Zipfian::new(items, ZIPFIAN_CONSTANT)),
-            Distribution::Hot { operations, keys } => Chooser::Hot { operations, keys },
-            Distribution::Single => Chooser::Single,
+            KeyDistribution::Latest => Chooser::Latest(Zipfian::new(items, ZIPFIAN_CONSTANT)),
+            KeyDistribution::Hot { operations, keys } => Chooser::Hot { operations, keys },
+            KeyDistribution::Single => Chooser::Single,
         }
     }
 
@@ -204,16 +204,16 @@ mod tests {
 
     use super::*;
 
-    fn distributions() -> impl Strategy<Value = Distribution> {
+    fn distributions() -> impl Strategy<Value = KeyDistribution> {
         let fraction = || 0.01f64..0.99;
         prop_oneof![
-            Just(Distribution::Uniform),
-            Just(Distribution::ZIPFIAN),
-            fraction().prop_map(|constant| Distribution::Zipfian { constant }),
-            Just(Distribution::Latest),
+            Just(KeyDistribution::Uniform),
+            Just(KeyDistribution::ZIPFIAN),
+            fraction().prop_map(|constant| KeyDistribution::Zipfian { constant }),
+            Just(KeyDistribution::Latest),
             (fraction(), fraction())
-                .prop_map(|(operations, keys)| Distribution::Hot { operations, keys }),
-            Just(Distribution::Single),
+                .prop_map(|(operations, keys)| KeyDistribution::Hot { operations, keys }),
+            Just(KeyDistribution::Single),
         ]
     }
 
@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn unreadable_distributions_are_rejected() {
         for text in ["", "zipf", "zipfian:1", "zipfian:0", "zipfian:x", "hot:0.9", "hot:2:0.1"] {
-            assert!(text.parse::<Distribution>().is_err(), "{text}");
+            assert!(text.parse::<KeyDistribution>().is_err(), "{text}");
         }
     }
 
@@ -262,7 +262,7 @@ mod tests {
     const DRAWS: u64 = 200_000;
 
     /// How often each item is drawn with a fixed seed.
-    fn counts(distribution: Distribution, items: u64) -> Vec<u64> {
+    fn counts(distribution: KeyDistribution, items: u64) -> Vec<u64> {
         let mut random = SmallRng::seed_from_u64(7);
         let mut chooser = Chooser::new(distribution, items);
         let mut counts = vec![0; items as usize];
@@ -282,24 +282,26 @@ mod tests {
     #[test]
     fn skew_is_as_the_distribution_says() {
         let share = |distribution| top_tenth(counts(distribution, 1000));
-        assert!((0.09..0.14).contains(&share(Distribution::Uniform)));
+        assert!((0.09..0.14).contains(&share(KeyDistribution::Uniform)));
         // Of ranks over ten billion, the first hundred get zeta(100) / zeta = 20 %. The rest fold
         // onto all items.
-        assert!((0.26..0.33).contains(&share(Distribution::ZIPFIAN)));
+        assert!((0.26..0.33).contains(&share(KeyDistribution::ZIPFIAN)));
         // Of ranks over a thousand, the first hundred get zeta(100) / zeta(1000) = 69 %.
-        assert!((0.65..0.73).contains(&share(Distribution::Latest)));
-        assert!(share(Distribution::Zipfian { constant: 0.5 }) < share(Distribution::ZIPFIAN));
-        let hot = counts(Distribution::Hot { operations: 0.8, keys: 0.2 }, 1000);
+        assert!((0.65..0.73).contains(&share(KeyDistribution::Latest)));
+        assert!(
+            share(KeyDistribution::Zipfian { constant: 0.5 }) < share(KeyDistribution::ZIPFIAN)
+        );
+        let hot = counts(KeyDistribution::Hot { operations: 0.8, keys: 0.2 }, 1000);
         let on_hot_keys = hot[..200].iter().sum::<u64>() as f64 / DRAWS as f64;
         assert!((0.79..0.81).contains(&on_hot_keys));
-        assert_eq!(counts(Distribution::Single, 10)[0], DRAWS);
+        assert_eq!(counts(KeyDistribution::Single, 10)[0], DRAWS);
     }
 
     #[test]
     fn the_latest_are_the_most_popular_and_zipfian_ones_are_scattered() {
-        let latest = counts(Distribution::Latest, 1000);
+        let latest = counts(KeyDistribution::Latest, 1000);
         assert_eq!(latest.iter().max(), latest.last());
-        let zipfian = counts(Distribution::ZIPFIAN, 1000);
+        let zipfian = counts(KeyDistribution::ZIPFIAN, 1000);
         let most = (0..1000).max_by_key(|&number| zipfian[number]).unwrap();
         assert_eq!(most as u64, scramble(0) % 1000);
     }

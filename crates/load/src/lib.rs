@@ -41,7 +41,7 @@ mod workload;
 pub use hdrhistogram::Histogram;
 pub use zenobe_auth::Credential;
 
-pub use distribution::{Distribution, DistributionError};
+pub use distribution::{DistributionError, KeyDistribution};
 pub use error::LoadError;
 pub use exchange::{Answer, Client, exchange};
 pub use http::Call;
@@ -53,6 +53,6 @@ pub use prepare::{LoadProgress, Prepared, drop_table, prepare, rewrite};
 pub use report::{Interval, OperationReport, Report};
 pub use run::{Stop, run, run_until};
 pub use target::Target;
-pub use workload::{Operation, Shape, UnknownWorkload, Workload, is_throttling};
+pub use workload::{MeasuredOperation, Shape, UnknownWorkload, Workload, is_throttling};
 
 pub type Result<T> = std::result::Result<T, LoadError>;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{Distribution, LoadError, Result, Target, Workload};
+use crate::{KeyDistribution, LoadError, Result, Target, Workload};
 
 pub const ITEM_BYTES_MAX: usize = 350_000;
 
@@ -13,7 +13,7 @@ pub struct Plan {
     /// The name of the table, which must have the workload's [`Shape`](crate::Shape).
     pub table: String,
     pub workload: Workload,
-    pub keys: Distribution,
+    pub keys: KeyDistribution,
     /// How many items to load into the table.
     pub items: u64,
     /// The size of an item as DynamoDB counts it: names and values.

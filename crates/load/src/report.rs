@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-use crate::Operation;
+use crate::MeasuredOperation;
 
 #[derive(Debug, Clone)]
 pub struct Report {
@@ -44,7 +44,7 @@ pub struct Report {
 /// The part of a report for one kind of operation.
 #[derive(Debug, Clone)]
 pub struct OperationReport {
-    pub operation: Operation,
+    pub operation: MeasuredOperation,
     pub requests: u64,
     pub errors: u64,
     /// In nanoseconds.

@@ -10,4 +10,5 @@
 pub mod cloudwatch;
 pub mod cost;
 pub mod minute;
+pub mod striped;
 pub mod traffic;

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 use zenobe_engine::error::Result;
+use zenobe_engine::row::{Fields, corrupt};
 use zenobe_value::Attributes;
 
-use crate::fields::{Fields, corrupt};
 use crate::json::seconds;
 use crate::keys;
 use crate::policy::{AlarmKind, Policy};

@@ -12,7 +12,7 @@ use std::ops::Range;
 use crate::resource::TargetName;
 
 const TARGET: u8 = b't';
-const WATCH: u8 = b'w';
+const TARGET_STATE: u8 = b'w';
 const ACTIVITY: u8 = b'a';
 const USAGE: u8 = b'u';
 
@@ -20,8 +20,8 @@ pub(crate) fn target(name: &TargetName) -> Vec<u8> {
     of_target(TARGET, name)
 }
 
-pub(crate) fn watch(name: &TargetName) -> Vec<u8> {
-    of_target(WATCH, name)
+pub(crate) fn target_state(name: &TargetName) -> Vec<u8> {
+    of_target(TARGET_STATE, name)
 }
 
 fn of_target(kind: u8, name: &TargetName) -> Vec<u8> {

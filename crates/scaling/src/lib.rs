@@ -20,7 +20,6 @@ mod activity;
 mod capacity;
 mod constraints;
 mod error;
-mod fields;
 mod json;
 mod keys;
 mod messages;

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 use zenobe_engine::error::Result;
+use zenobe_engine::row::{Fields, corrupt};
 use zenobe_engine::schema::Namespace;
 use zenobe_value::Attributes;
 
-use crate::fields::{Fields, corrupt};
 use crate::json::seconds;
 use crate::resource::{SERVICE_NAMESPACE, TargetName};
-use crate::target::Target;
+use crate::target::ScalableTarget;
 
 /// A target has at most one policy: policies of one target must track different metrics, and a
 /// dimension has only one.
@@ -16,13 +16,13 @@ use crate::target::Target;
 pub(crate) struct Policy {
     pub name: String,
     pub created_at_ms: u64,
-    pub settings: Settings,
+    pub settings: PolicySettings,
     /// In the order of [`AlarmKind::ALL`].
     alarm_ids: [String; 4],
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Settings {
+pub(crate) struct PolicySettings {
     /// In percent of what is provisioned.
     pub target_percent: f64,
     /// `None` means none was given: no cooldown, AWS's default for DynamoDB.
@@ -32,7 +32,7 @@ pub(crate) struct Settings {
     pub disable_scale_in: Option<bool>,
 }
 
-impl Settings {
+impl PolicySettings {
     pub(crate) fn scales_in(&self) -> bool {
         !self.disable_scale_in.unwrap_or(false)
     }
@@ -68,7 +68,7 @@ impl AlarmKind {
 impl Policy {
     pub(crate) fn new(
         name: &str,
-        settings: Settings,
+        settings: PolicySettings,
         created_at_ms: u64,
         alarm_ids: [String; 4],
     ) -> Policy {
@@ -80,7 +80,12 @@ impl Policy {
         format!("TargetTracking-{resource_id}-{}-{id}", kind.name())
     }
 
-    pub(crate) fn arn(&self, target: &Target, name: &TargetName, namespace: &Namespace) -> String {
+    pub(crate) fn arn(
+        &self,
+        target: &ScalableTarget,
+        name: &TargetName,
+        namespace: &Namespace,
+    ) -> String {
         let (Namespace { account, region }, uuid) = (namespace, &target.uuid);
         let (resource_id, policy) = (name.resource_id(), &self.name);
         format!(
@@ -104,7 +109,7 @@ impl Policy {
 
     pub(crate) fn describe(
         &self,
-        target: &Target,
+        target: &ScalableTarget,
         name: &TargetName,
         namespace: &Namespace,
     ) -> Value {
@@ -126,7 +131,7 @@ impl Policy {
         fields.text("name", &self.name);
         fields.number("created", self.created_at_ms);
         fields.text("alarms", &self.alarm_ids.join(" "));
-        let Settings {
+        let PolicySettings {
             target_percent,
             scale_out_cooldown_s,
             scale_in_cooldown_s,
@@ -140,7 +145,8 @@ impl Policy {
         fields.0
     }
 
-    pub(crate) fn decode(mut fields: Fields) -> Result<Policy> {
+    pub(crate) fn decode(row: Attributes) -> Result<Policy> {
+        let mut fields = Fields(row);
         let percent = fields.take_text("target_percent")?;
         let percent = percent.parse().map_err(|_| corrupt(format!("{percent} as a percentage")))?;
         let alarms = fields.take_text("alarms")?;
@@ -148,7 +154,7 @@ impl Policy {
         Ok(Policy {
             name: fields.take_text("name")?,
             created_at_ms: fields.take_number("created")?,
-            settings: Settings {
+            settings: PolicySettings {
                 target_percent: percent,
                 scale_out_cooldown_s: fields.take_optional_number("scale_out_cooldown_s")?,
                 scale_in_cooldown_s: fields.take_optional_number("scale_in_cooldown_s")?,
@@ -163,7 +169,7 @@ impl Policy {
     }
 }
 
-impl Settings {
+impl PolicySettings {
     /// Only what was given: clients compare it with what they gave.
     fn describe(&self, name: &TargetName) -> Value {
         let mut described = json!({

@@ -1,9 +1,8 @@
 //! What can be scaled: the reads or the writes of a table or a global index.
 
 use zenobe_engine::error::Result;
+use zenobe_engine::row::corrupt;
 use zenobe_engine::throughput::cause::Access;
-
-use crate::fields::corrupt;
 
 pub(crate) const SERVICE_NAMESPACE: &str = "dynamodb";
 

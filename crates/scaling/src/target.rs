@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use zenobe_engine::error::Result;
+use zenobe_engine::row::Fields;
 use zenobe_engine::schema::Namespace;
-use zenobe_value::{AttributeValue, Attributes};
+use zenobe_value::Attributes;
 
-use crate::fields::Fields;
 use crate::json::seconds;
 use crate::policy::Policy;
 use crate::resource::{SERVICE_NAMESPACE, TargetName};
@@ -15,7 +15,7 @@ use crate::schedule::ScheduledAction;
 
 /// A registered target with everything that belongs to it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Target {
+pub(crate) struct ScalableTarget {
     /// The last part of its ARN. A target that is registered again gets another.
     pub id: String,
     /// The id in the ARNs of its policy and its scheduled actions.
@@ -54,7 +54,7 @@ pub(crate) fn arn_start(Namespace { account, region }: &Namespace) -> String {
     format!("arn:aws:application-autoscaling:{region}:{account}:scalable-target/")
 }
 
-impl Target {
+impl ScalableTarget {
     pub(crate) fn arn(&self, namespace: &Namespace) -> String {
         format!("{}{}", arn_start(namespace), self.id)
     }
@@ -94,9 +94,7 @@ impl Target {
         suspended.flag("scale_out", self.suspended.scale_out);
         suspended.flag("scheduled", self.suspended.scheduled);
         fields.map("suspended", suspended.0);
-        let tags = self.tags.iter();
-        let tags = tags.map(|(key, value)| (key.clone(), AttributeValue::S(value.clone())));
-        fields.map("tags", tags.collect());
+        fields.texts("tags", &self.tags);
         if let Some(policy) = &self.policy {
             fields.map("policy", policy.encode());
         }
@@ -104,11 +102,11 @@ impl Target {
         fields.0
     }
 
-    pub(crate) fn decode(row: Attributes) -> Result<Target> {
+    pub(crate) fn decode(row: Attributes) -> Result<ScalableTarget> {
         let mut fields = Fields(row);
-        let mut suspended = fields.take_map("suspended")?;
+        let mut suspended = Fields(fields.take_map("suspended")?);
         let actions = fields.take_list("actions", ScheduledAction::decode)?;
-        Ok(Target {
+        Ok(ScalableTarget {
             id: fields.take_text("id")?,
             uuid: fields.take_text("uuid")?,
             created_at_ms: fields.take_number("created")?,
@@ -121,7 +119,7 @@ impl Target {
                 scale_out: suspended.take_flag("scale_out")?,
                 scheduled: suspended.take_flag("scheduled")?,
             },
-            tags: fields.take_map("tags")?.into_texts()?,
+            tags: fields.take_texts("tags")?,
             policy: fields.take_optional_map("policy")?.map(Policy::decode).transpose()?,
             actions: actions.into_iter().map(|action| (action.name.clone(), action)).collect(),
         })

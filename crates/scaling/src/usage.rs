@@ -8,18 +8,18 @@ use std::collections::{BTreeMap, HashMap};
 use zenobe_engine::Engine;
 use zenobe_engine::command::TableName;
 use zenobe_engine::error::Result;
+use zenobe_engine::row::Fields;
 use zenobe_engine::schema::{IndexId, TableId};
 use zenobe_engine::throughput::cause::Access;
 use zenobe_value::Attributes;
 
-use crate::fields::Fields;
 use crate::resource::TargetName;
 
 pub(crate) const MINUTE_MS: u64 = 60 * 1_000;
 
 /// Follows what this node's tables have consumed since it started.
 #[derive(Debug)]
-pub(crate) struct Meter {
+pub(crate) struct UsageSampler {
     /// The minute of the last sample.
     minute: u64,
     seen: HashMap<(TableId, Option<IndexId>), [u64; 2]>,
@@ -33,9 +33,9 @@ pub(crate) struct MinuteUsage {
     halves: HashMap<(TableName, Option<String>), [u64; 2]>,
 }
 
-impl Meter {
-    pub(crate) fn since(now_ms: u64) -> Meter {
-        Meter { minute: now_ms / MINUTE_MS, seen: HashMap::new() }
+impl UsageSampler {
+    pub(crate) fn since(now_ms: u64) -> UsageSampler {
+        UsageSampler { minute: now_ms / MINUTE_MS, seen: HashMap::new() }
     }
 
     /// The minutes that have ended since the last sample, the oldest first and at most `minutes_max`.
@@ -123,7 +123,7 @@ impl StoredUsage {
 
     /// Adds the row of another node.
     pub(crate) fn add_row(&mut self, row: Attributes) -> Result<()> {
-        let mut targets = Fields(row).take_map("halves")?;
+        let mut targets = Fields(Fields(row).take_map("halves")?);
         let names: Vec<String> = targets.0.keys().cloned().collect();
         for name in names {
             let halves = targets.take_number(&name)?;

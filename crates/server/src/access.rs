@@ -14,7 +14,7 @@ use zenobe_engine::schema::Namespace;
 
 use crate::http::cross_site::CrossSiteRefusal;
 
-pub struct Access {
+pub struct AccessControl {
     /// The keys to verify signatures with; `None` accepts any well-formed signature.
     credentials: Option<Credentials>,
     namespaces_from_credentials: bool,
@@ -40,14 +40,14 @@ pub enum AdminRefusal {
     Signature(#[from] AuthError),
 }
 
-impl Access {
+impl AccessControl {
     pub fn new(
         credentials: Option<Credentials>,
         namespaces_from_credentials: bool,
         namespace: Namespace,
-    ) -> Access {
+    ) -> AccessControl {
         let namespace = Arc::new(namespace);
-        Access {
+        AccessControl {
             credentials,
             namespaces_from_credentials,
             namespace,
@@ -57,13 +57,13 @@ impl Access {
     }
 
     /// Uses signatures only to choose the tables. Has no effect where signatures are verified.
-    pub fn accepting_unsigned(self, accepts_unsigned: bool) -> Access {
-        Access { accepts_unsigned: accepts_unsigned && self.credentials.is_none(), ..self }
+    pub fn accepting_unsigned(self, accepts_unsigned: bool) -> AccessControl {
+        AccessControl { accepts_unsigned: accepts_unsigned && self.credentials.is_none(), ..self }
     }
 
     /// Sets whether only this machine can reach the server.
-    pub fn on_loopback(self, is_on_loopback: bool) -> Access {
-        Access { is_on_loopback, ..self }
+    pub fn on_loopback(self, is_on_loopback: bool) -> AccessControl {
+        AccessControl { is_on_loopback, ..self }
     }
 
     pub fn namespace(&self) -> &Arc<Namespace> {
@@ -128,7 +128,7 @@ impl Access {
         ParseRules { now: SystemTime::now, verifies, region, service }
     }
 
-    /// Refuses what [`Access::admit_admin`] would refuse whatever the body says.
+    /// Refuses what [`AccessControl::admit_admin`] would refuse whatever the body says.
     pub fn check_admin_head(&self, parts: &request::Parts) -> Result<(), AdminRefusal> {
         // A page in a browser on this machine reaches loopback as well.
         if parts.headers.contains_key(ORIGIN) {
@@ -140,7 +140,7 @@ impl Access {
         Ok(self.check_head(parts, DYNAMODB)?)
     }
 
-    /// Like [`Access::admit`], for requests that are not limited to tables. Without verified
+    /// Like [`AccessControl::admit`], for requests that are not limited to tables. Without verified
     /// signatures only this machine may send them; a signature then only chooses a namespace.
     pub fn admit_admin(
         &self,
@@ -218,7 +218,8 @@ mod tests {
     fn unsigned_requests_are_admitted_if_configured() {
         let admit = |accepts: bool, namespaces: bool, header: Option<&str>| {
             let namespace = Namespace { account: "0".into(), region: "r".into() };
-            let access = Access::new(None, namespaces, namespace).accepting_unsigned(accepts);
+            let access =
+                AccessControl::new(None, namespaces, namespace).accepting_unsigned(accepts);
             let mut request = hyper::Request::builder();
             if let Some(header) = header {
                 request = request.header(AUTHORIZATION, header);
@@ -234,7 +235,7 @@ mod tests {
         assert_eq!(admit(true, false, half).as_deref(), Some("0/r"));
         assert_eq!(admit(true, true, half).as_deref(), Some("key/eu-west-1"));
         assert_eq!(admit(true, true, Some("Basic x")).as_deref(), Some("0/r"));
-        let access = Access::new(
+        let access = AccessControl::new(
             Some(Credentials::parse("a:b").unwrap()),
             false,
             Namespace { account: "0".into(), region: "r".into() },
@@ -248,7 +249,8 @@ mod tests {
         let check = |credentials: Option<&str>, is_on_loopback, is_admitted| {
             let credentials = credentials.map(|text| Credentials::parse(text).unwrap());
             let namespace = Namespace { account: "0".into(), region: "r".into() };
-            let access = Access::new(credentials, false, namespace).on_loopback(is_on_loopback);
+            let access =
+                AccessControl::new(credentials, false, namespace).on_loopback(is_on_loopback);
             let (parts, ()) = hyper::Request::new(()).into_parts();
             assert_eq!(access.admit_metrics(&parts).is_ok(), is_admitted, "{is_on_loopback}");
         };

@@ -45,7 +45,7 @@ pub enum Command {
     History(HistoryArguments),
     /// Show what a server does, second by second: operations, tables, keys, latency, units
     Top(TopArguments),
-    /// Show how a table is divided into partitions, and what they consumed
+    /// Show the partitions of a table, and what they consumed
     Partitions(PartitionsArguments),
     /// Show or set what happens to requests of a table that DynamoDB would throttle
     Throughput(ThroughputArguments),

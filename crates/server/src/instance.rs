@@ -13,7 +13,7 @@ use zenobe_scaling::Scaling;
 
 use crate::admin::{Admin, Surroundings};
 use crate::dispatch::ApiHandler;
-use crate::observer::Watch;
+use crate::observer::Observability;
 use crate::services::{AutoScaling, AwsService, CloudWatchService, HotKeyReports, Services};
 use crate::triggers::Triggers;
 
@@ -24,7 +24,7 @@ pub struct Instance {
     /// The clock, if it can be driven.
     pub clock: Option<Arc<ManualClock>>,
     /// What watches the requests.
-    pub watch: Watch,
+    pub observability: Observability,
     /// Stores the traffic of every minute, if it is counted.
     minutes: Option<Arc<MinuteWorker>>,
     handler: ApiHandler,
@@ -40,10 +40,10 @@ impl Instance {
         clock: Option<Arc<ManualClock>>,
         surroundings: Surroundings,
     ) -> Instance {
-        let watch = surroundings.watch.clone();
+        let observability = surroundings.observability.clone();
         let scaling = Arc::new(Scaling::new(database.engine().clone()));
-        let cloudwatch = start_cloudwatch(&database, &watch);
-        let minutes = start_minutes(&database, &watch, cloudwatch.as_ref());
+        let cloudwatch = start_cloudwatch(&database, &observability);
+        let minutes = start_minutes(&database, &observability, cloudwatch.as_ref());
         let admin = Admin::new(
             database.clone(),
             clock.clone(),
@@ -59,9 +59,10 @@ impl Instance {
             cloudwatch.map(|it| Arc::new(CloudWatchService(it)) as Arc<dyn AwsService>);
         let auto_scaling = Some(Arc::new(AutoScaling(scaling.clone())) as Arc<dyn AwsService>);
         let services = Services { cloudwatch, auto_scaling };
-        let handler = ApiHandler::new(api, store, Some(admin.clone()), services, watch.facts);
+        let handler =
+            ApiHandler::new(api, store, Some(admin.clone()), services, observability.facts);
         let scaling = tokio::spawn(scaling.run());
-        Instance { database, triggers, admin, clock, watch, minutes, handler, scaling }
+        Instance { database, triggers, admin, clock, observability, minutes, handler, scaling }
     }
 
     pub fn handler(&self) -> &ApiHandler {
@@ -91,10 +92,10 @@ impl Drop for Instance {
 }
 
 /// CloudWatch, if its metrics are kept.
-fn start_cloudwatch(database: &Database, watch: &Watch) -> Option<Arc<CloudWatch>> {
-    let retention_days = u64::from(watch.metrics_retention_days);
+fn start_cloudwatch(database: &Database, observability: &Observability) -> Option<Arc<CloudWatch>> {
+    let retention_days = u64::from(observability.metrics_retention_days);
     let engine = database.engine();
-    let insights = watch.hot_keys.clone().map(|hot_keys| {
+    let insights = observability.hot_keys.clone().map(|hot_keys| {
         Arc::new(HotKeyReports { hot_keys, engine: engine.clone() }) as Arc<dyn InsightReports>
     });
     let start = || Arc::new(CloudWatch::new(engine.clone(), retention_days, insights));
@@ -104,15 +105,15 @@ fn start_cloudwatch(database: &Database, watch: &Watch) -> Option<Arc<CloudWatch
 /// Hands the traffic of every minute to those who keep it, if somebody does.
 fn start_minutes(
     database: &Database,
-    watch: &Watch,
+    observability: &Observability,
     cloudwatch: Option<&Arc<CloudWatch>>,
 ) -> Option<Arc<MinuteWorker>> {
-    let traffic = watch.traffic.clone()?;
+    let traffic = observability.traffic.clone()?;
     let engine = database.engine();
     let mut sinks: Vec<Arc<dyn TrafficSink>> = Vec::new();
     sinks.extend(cloudwatch.map(|cloudwatch| cloudwatch.clone() as Arc<dyn TrafficSink>));
-    if watch.cost_retention_days > 0 {
-        sinks.push(Arc::new(CostRecorder::new(engine.clone(), watch.cost_retention_days)));
+    if observability.cost_retention_days > 0 {
+        sinks.push(Arc::new(CostRecorder::new(engine.clone(), observability.cost_retention_days)));
     }
     Some(MinuteWorker::start(engine.clone(), traffic, sinks, &Handle::current()))
 }

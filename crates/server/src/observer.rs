@@ -15,7 +15,7 @@ pub use zenobe_api::observer::{ObservedRequest, Observers, RequestHeaders, Reque
 /// The observers of a server's requests, and what admin requests show of them. The server of a fork
 /// has none: its tables have the same ids as the original's.
 #[derive(Clone, Default)]
-pub struct Watch {
+pub struct Observability {
     pub observers: Observers,
     pub facts: GatheredFacts,
     pub hot_keys: Option<Arc<HotKeys>>,
@@ -30,7 +30,7 @@ pub struct Watch {
     pub exporter: Arc<ExporterCounts>,
 }
 
-impl Watch {
+impl Observability {
     pub fn add(&mut self, observer: Arc<dyn RequestObserver>) {
         self.observers.0.push(observer);
     }

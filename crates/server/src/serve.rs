@@ -19,7 +19,7 @@ use zenobe_database::{
 };
 use zenobe_monitoring::traffic::Traffic;
 
-use crate::access::Access;
+use crate::access::AccessControl;
 use crate::admin::Surroundings;
 use crate::config::Settings;
 use crate::dispatch::Handler;
@@ -30,12 +30,12 @@ use crate::http::cross_site::{CrossSitePolicy, KnownHosts};
 use crate::http::service::{Root, Service};
 use crate::http::workers::Workers;
 use crate::instance::Instance;
-use crate::observer::Watch;
-use crate::otlp::{Exporter, ExporterHandle};
+use crate::observer::Observability;
+use crate::otlp::{ExporterHandle, OtlpExporter};
 use crate::shutdown::{Drain, StopSignals};
 use crate::slow_requests::SlowRequests;
 use crate::test_control::forks::Environment;
-use crate::test_control::recording::Recorder;
+use crate::test_control::recording::RequestRecorder;
 use crate::test_control::{ControlledHandler, Rules, TestControl};
 use crate::triggers::{TriggerError, Triggers};
 use crate::{logging, open_files, shutdown};
@@ -114,11 +114,15 @@ async fn serve(settings: Settings) -> Result<(), ServeError> {
     let triggers = start_triggers(&settings, &database).await.map_err(ServeError::Triggers)?;
     let shipper = start_shipper(&settings, &database)?;
     let shipping = shipper.as_ref().map(ShipperHandle::status);
-    let mut watch = watch(&settings);
-    let exporter = start_exporter(&settings, address, &mut watch);
+    let mut observability = observability(&settings);
+    let exporter = start_exporter(&settings, address, &mut observability);
     let surroundings = {
-        let (settings, watch) = (settings.clone(), watch.clone());
-        move |control| Surroundings { shipping, watch, ..Surroundings::of(&settings, control) }
+        let (settings, observability) = (settings.clone(), observability.clone());
+        move |control| Surroundings {
+            shipping,
+            observability,
+            ..Surroundings::of(&settings, control)
+        }
     };
     let workers = Workers::start().map_err(ServeError::Runtime)?;
     match rules {
@@ -126,8 +130,16 @@ async fn serve(settings: Settings) -> Result<(), ServeError> {
             let instance = Instance::new(database, triggers, clock, surroundings(Weak::new()));
             let namespace = Namespace::clone(instance.database.namespace());
             let handler = instance.handler().clone();
-            serve_until_stopped(settings, address, listener, workers, handler, &namespace, &watch)
-                .await?;
+            serve_until_stopped(
+                settings,
+                address,
+                listener,
+                workers,
+                handler,
+                &namespace,
+                &observability,
+            )
+            .await?;
             instance.close().await.map_err(ServeError::Close)?;
         }
         Some(rules) => {
@@ -142,8 +154,16 @@ async fn serve(settings: Settings) -> Result<(), ServeError> {
                 |control| Instance::new(database, triggers, clock, surroundings(control));
             let control = TestControl::new(Arc::new(environment), instance, rules, recorder);
             let (handler, namespace) = (ControlledHandler(control.clone()), control.namespace());
-            serve_until_stopped(settings, address, listener, workers, handler, &namespace, &watch)
-                .await?;
+            serve_until_stopped(
+                settings,
+                address,
+                listener,
+                workers,
+                handler,
+                &namespace,
+                &observability,
+            )
+            .await?;
             control.stop().await.map_err(ServeError::Close)?;
         }
     }
@@ -165,14 +185,14 @@ async fn serve_until_stopped<H: Handler>(
     workers: Workers,
     handler: H,
     namespace: &Namespace,
-    watch: &Watch,
+    observability: &Observability,
 ) -> Result<(), ServeError> {
     let options = connection_options(&settings);
     let (trigger, listening) = shutdown::channel();
     let mut signals = StopSignals::listen().map_err(ServeError::Signals)?;
     print_welcome(&settings, address);
     let (drain, drain_time) = (Drain::default(), settings.drain);
-    let service = Arc::new(service(settings, handler, namespace, watch, drain.clone()));
+    let service = Arc::new(service(settings, handler, namespace, observability, drain.clone()));
     let serving = tokio::spawn(connection::serve(listener, workers, service, options, listening));
 
     let signal = signals.next().await;
@@ -188,43 +208,44 @@ async fn serve_until_stopped<H: Handler>(
 
 /// Who watches requests. Hot keys and traffic are counted wherever throughput is metered; everybody else is
 /// asked for by an option.
-fn watch(settings: &Settings) -> Watch {
+fn observability(settings: &Settings) -> Observability {
     let hot_keys = Arc::new(HotKeys::default());
-    let mut watch = Watch { facts: GatheredFacts::IfMetered, ..Watch::default() };
-    watch.add(hot_keys.clone());
-    watch.hot_keys = Some(hot_keys);
+    let mut observability =
+        Observability { facts: GatheredFacts::IfMetered, ..Observability::default() };
+    observability.add(hot_keys.clone());
+    observability.hot_keys = Some(hot_keys);
     if settings.metrics_retention_days > 0 || settings.cost_retention_days > 0 {
         let traffic = Arc::new(Traffic::default());
-        watch.add(traffic.clone());
-        watch.traffic = Some(traffic);
+        observability.add(traffic.clone());
+        observability.traffic = Some(traffic);
     }
-    watch.metrics_retention_days = settings.metrics_retention_days;
-    watch.cost_retention_days = settings.cost_retention_days;
+    observability.metrics_retention_days = settings.metrics_retention_days;
+    observability.cost_retention_days = settings.cost_retention_days;
     if let Some(threshold) = settings.slow_request {
-        watch.add(Arc::new(SlowRequests::new(threshold)));
-        watch.facts = GatheredFacts::All;
+        observability.add(Arc::new(SlowRequests::new(threshold)));
+        observability.facts = GatheredFacts::All;
     }
-    watch
+    observability
 }
 
 fn start_exporter(
     settings: &Settings,
     address: SocketAddr,
-    watch: &mut Watch,
+    observability: &mut Observability,
 ) -> Option<ExporterHandle> {
     let url = settings.otlp_endpoint.clone()?;
     let node = settings.node_name.clone().unwrap_or_else(|| default_node_name(address));
-    let (exporter, handle) = Exporter::start(url, node, watch.clone());
-    watch.add(exporter);
-    watch.facts = GatheredFacts::All;
+    let (exporter, handle) = OtlpExporter::start(url, node, observability.clone());
+    observability.add(exporter);
+    observability.facts = GatheredFacts::All;
     Some(handle)
 }
 
-fn start_recording(settings: &Settings) -> Result<Option<Recorder>, ServeError> {
+fn start_recording(settings: &Settings) -> Result<Option<RequestRecorder>, ServeError> {
     let path = settings.test.as_ref().and_then(|test| test.record.as_ref());
     let recorder = path.map(|path| {
         let fault = |error| ServeError::Recording { path: path.clone(), error };
-        Recorder::create(path).map_err(fault)
+        RequestRecorder::create(path).map_err(fault)
     });
     recorder.transpose()
 }
@@ -315,21 +336,21 @@ pub(crate) fn service<H: Handler>(
     settings: Settings,
     handler: H,
     namespace: &Namespace,
-    watch: &Watch,
+    observability: &Observability,
     drain: Drain,
 ) -> Service<H> {
     let is_on_loopback = settings.listen.ip().is_loopback();
     let hosts = known_hosts(is_on_loopback, settings.credentials.is_some());
     let cross_site = CrossSitePolicy::new(hosts, settings.allowed_hosts, settings.cors_origins);
     let Settings { credentials, namespaces_from_credentials, .. } = settings;
-    let access = Access::new(credentials, namespaces_from_credentials, namespace.clone());
+    let access = AccessControl::new(credentials, namespaces_from_credentials, namespace.clone());
     Service {
         handler,
-        observer: watch.observer(),
+        observer: observability.observer(),
         access: access.on_loopback(is_on_loopback).accepting_unsigned(settings.local.is_some()),
         cross_site,
         root: if settings.local.is_some() { Root::DynamoDbLocal } else { Root::Health },
-        metrics: watch.metrics.clone(),
+        metrics: observability.metrics.clone(),
         shedding: settings.shedding,
         body_memory: BodyMemory::default(),
         stall_timeout: settings.stall_timeout,

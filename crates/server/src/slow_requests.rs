@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use zenobe_engine::throughput::cause::Access;
-use zenobe_engine::throughput::facts::{Page, PageAccess, RequestFacts};
+use zenobe_engine::throughput::facts::{PageAccess, PageFacts, RequestFacts};
 use zenobe_engine::throughput::report::units;
 
 use crate::observer::{ObservedRequest, RequestObserver};
@@ -18,12 +18,12 @@ const SHOWN_MAX: usize = 4;
 
 pub struct SlowRequests {
     threshold: Duration,
-    rate: Mutex<Rate>,
+    rate: Mutex<LineLimit>,
 }
 
 /// How many lines were logged in the current second.
 #[derive(Debug, Default)]
-struct Rate {
+struct LineLimit {
     second: Option<Instant>,
     lines: u32,
     /// Since the last line that was logged.
@@ -61,7 +61,7 @@ impl RequestObserver for SlowRequests {
     }
 }
 
-impl Rate {
+impl LineLimit {
     /// How many lines were left out since the last one, or `None` if this one is left out too.
     fn admit(&mut self, now: Instant) -> Option<u64> {
         let is_new = self.second.is_none_or(|second| now - second >= Duration::from_secs(1));
@@ -112,7 +112,7 @@ fn plan(facts: &RequestFacts) -> String {
     text
 }
 
-fn describe(page: &Page, out: &mut String) {
+fn describe(page: &PageFacts, out: &mut String) {
     let name = match page.access {
         PageAccess::Query { .. } => "Query",
         PageAccess::Scan => "Scan",
@@ -150,12 +150,12 @@ mod tests {
 
     use super::*;
 
-    fn page(index: Option<&str>, access: PageAccess, has_filter: bool) -> Page {
+    fn page(index: Option<&str>, access: PageAccess, has_filter: bool) -> PageFacts {
         let namespace = Arc::new(Namespace { account: "1".into(), region: "r".into() });
         let table = TableName { namespace, name: "Orders".into() };
         let index = index.map(str::to_owned);
         let (scanned, returned) = (120, 3);
-        Page { table, index, access, is_backward: false, has_filter, scanned, returned }
+        PageFacts { table, index, access, is_backward: false, has_filter, scanned, returned }
     }
 
     #[test]
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_flood_is_counted_and_not_logged() {
-        let (mut rate, start) = (Rate::default(), Instant::now());
+        let (mut rate, start) = (LineLimit::default(), Instant::now());
         let admitted = (0..1_000).filter(|_| rate.admit(start).is_some()).count();
         assert_eq!(admitted, LINES_PER_SECOND_MAX as usize);
         assert_eq!(rate.admit(start + Duration::from_secs(1)), Some(990));

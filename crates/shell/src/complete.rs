@@ -66,9 +66,9 @@ pub fn complete(before: &str, after: &str, catalogue: &mut dyn Catalogue) -> (us
         return complete_command(before, command, catalogue);
     }
     let (start, prefix) = match lexical(before) {
-        Place::String => return (before.len(), Vec::new()),
-        Place::Name(quote) => (quote, &before[quote + 1..]),
-        Place::Plain => {
+        CursorContext::String => return (before.len(), Vec::new()),
+        CursorContext::Name(quote) => (quote, &before[quote + 1..]),
+        CursorContext::Plain => {
             let word = before.trim_end_matches(is_word_letter).len();
             (word, &before[word..])
         }
@@ -131,7 +131,7 @@ fn complete_command(
     (before.len() - prefix.len(), choices.collect())
 }
 
-enum Place {
+enum CursorContext {
     Plain,
     /// Inside a string or comment.
     String,
@@ -139,7 +139,7 @@ enum Place {
     Name(usize),
 }
 
-fn lexical(text: &str) -> Place {
+fn lexical(text: &str) -> CursorContext {
     let mut at = 0;
     while let Some(letter) = text[at..].chars().next() {
         let rest = &text[at..];
@@ -155,11 +155,11 @@ fn lexical(text: &str) -> Place {
         };
         match rest[opening..].find(closing) {
             Some(length) => at += opening + length + closing.len(),
-            None if letter == '"' => return Place::Name(at),
-            None => return Place::String,
+            None if letter == '"' => return CursorContext::Name(at),
+            None => return CursorContext::String,
         }
     }
-    Place::Plain
+    CursorContext::Plain
 }
 
 fn is_word_letter(letter: char) -> bool {

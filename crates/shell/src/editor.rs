@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::complete::{Catalogue, complete};
 use crate::error::ShellError;
-use crate::script::{LineReader, Open, Source};
+use crate::script::{LineReader, Open, ScriptSource};
 use crate::session::Session;
 use crate::shell::{Ask, Shell};
 
@@ -72,7 +72,7 @@ fn converse(
                     entry.push('\n');
                 }
                 for piece in pieces {
-                    match shell.run_piece(&piece, &Source::Terminal) {
+                    match shell.run_piece(&piece, &ScriptSource::Terminal) {
                         Ok(()) => {}
                         Err(error) if error.is_of_statement() => {
                             eprintln!("{error}");

@@ -30,7 +30,7 @@ pub use options::{Input, Options};
 pub use output::Format;
 pub use profile::{Profile, ProfileError};
 
-use crate::script::Source;
+use crate::script::ScriptSource;
 use crate::session::Session;
 use crate::shell::Shell;
 
@@ -40,7 +40,9 @@ pub fn run(options: Options) -> Result<(), ShellError> {
     let mut shell = Shell::new(session, &options);
     match options.input {
         Input::Commands(commands) => {
-            commands.iter().try_for_each(|text| shell.run_text(text, &Source::CommandLine))?;
+            commands
+                .iter()
+                .try_for_each(|text| shell.run_text(text, &ScriptSource::CommandLine))?;
         }
         Input::File(path) => shell.run_file(&path)?,
         Input::Standard if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() => {
@@ -58,14 +60,14 @@ fn run_lines(shell: &mut Shell, lines: impl BufRead) -> Result<(), ShellError> {
     for line in lines.lines() {
         let line = line.map_err(ShellError::Input)?;
         for piece in reader.push(&line)? {
-            shell.run_piece(&piece, &Source::Standard)?;
+            shell.run_piece(&piece, &ScriptSource::Standard)?;
         }
         if shell.is_done() {
             return Ok(());
         }
     }
     match reader.finish()? {
-        Some(piece) => shell.run_piece(&piece, &Source::Standard),
+        Some(piece) => shell.run_piece(&piece, &ScriptSource::Standard),
         None => Ok(()),
     }
 }

@@ -21,20 +21,20 @@ pub enum Piece {
 
 /// Where the text comes from, for messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum ScriptSource {
     CommandLine,
     Standard,
     File(PathBuf),
     Terminal,
 }
 
-impl Source {
+impl ScriptSource {
     /// The location of a fault, if naming it helps.
     pub fn place(&self, line: usize) -> Option<String> {
         match self {
-            Source::CommandLine | Source::Terminal => None,
-            Source::Standard => Some(format!("line {line}")),
-            Source::File(path) => Some(format!("{}:{line}", path.display())),
+            ScriptSource::CommandLine | ScriptSource::Terminal => None,
+            ScriptSource::Standard => Some(format!("line {line}")),
+            ScriptSource::File(path) => Some(format!("{}:{line}", path.display())),
         }
     }
 }

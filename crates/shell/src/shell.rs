@@ -14,7 +14,7 @@ use crate::error::ShellError;
 use crate::output::{Format, Style, render};
 use crate::paging::Pages;
 use crate::scan::{self, units_text};
-use crate::script::{self, Piece, Source};
+use crate::script::{self, Piece, ScriptSource};
 use crate::session::Session;
 use crate::sink::Sink;
 use crate::value::Row;
@@ -106,10 +106,10 @@ impl Shell {
     pub fn run_file(&mut self, path: &Path) -> Result<(), ShellError> {
         let read = std::fs::read_to_string(path);
         let text = read.map_err(|error| ShellError::File { path: path.to_owned(), error })?;
-        self.run_text(&text, &Source::File(path.to_owned()))
+        self.run_text(&text, &ScriptSource::File(path.to_owned()))
     }
 
-    pub fn run_text(&mut self, text: &str, source: &Source) -> Result<(), ShellError> {
+    pub fn run_text(&mut self, text: &str, source: &ScriptSource) -> Result<(), ShellError> {
         for piece in script::pieces(text)? {
             self.run_piece(&piece, source)?;
             if self.is_done {
@@ -119,7 +119,7 @@ impl Shell {
         Ok(())
     }
 
-    pub fn run_piece(&mut self, piece: &Piece, source: &Source) -> Result<(), ShellError> {
+    pub fn run_piece(&mut self, piece: &Piece, source: &ScriptSource) -> Result<(), ShellError> {
         let (outcome, line) = match piece {
             Piece::Statement { text, line } => (self.execute(text), *line),
             Piece::Command { text, line } => {

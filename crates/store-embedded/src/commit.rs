@@ -9,22 +9,24 @@
 //! sync thread                                                                   sync → publish → answer
 //! ```
 //!
-//! 1. **A write arrives** ([`write`]). It waits until less is in flight than the queue allows. This reserves nothing,
-//!    so writes that are admitted together can exceed the bound by what they hold. It holds no lock yet, so it
-//!    blocks no other write.
-//! 2. **It decides** ([`decide_and_queue`]). It locks its keys, reads them, and asks the caller's closure what to
-//!    write. A write that is queued but not published yet is *in flight*. A key that such a write has put or
+//! 1. **A write arrives** ([`write`]). It waits until less is in flight than the queue allows, and gets a
+//!    [`WriteTicket`], which says when it was admitted. The ticket reserves nothing, so writes that are admitted
+//!    together can exceed the bound by what they hold. The write holds no lock yet, so it blocks no other write.
+//! 2. **It decides** ([`decide_and_queue`]). It locks its keys exclusively and its guards shared, reads both, and asks
+//!    the caller's closure what to write. A write that is queued but not published yet is *in flight*. A key that such a write has put or
 //!    deleted is read from [`crate::in_flight`], any other key from the published snapshot. (Appends, counters and
-//!    stamped puts in flight are not seen.) If writes are paused meanwhile, the decision is discarded and made again. The new mutations take their place in
-//!    the commit order ([`Queue`]) and are in flight themselves, so the next decision sees them. Then the locks are
-//!    released. Nothing is awaited under a lock.
+//!    stamped puts in flight are not seen.) The new mutations take their place in the commit order ([`Queue`]) and
+//!    are in flight themselves, so the next decision sees them. Then the locks are released. Nothing is awaited under
+//!    a lock. If a move has paused writes since the write was admitted ([`crate::handover`]), the decision is
+//!    discarded, and made again after the pause.
 //! 3. **A leader commits** ([`lead_if_free`]). The write yields once, so that other tasks on its thread can queue
 //!    theirs. Then it tries to become the leader, of which there is one at a time. The leader takes what is
-//!    queued, its own write and those of others, as one [`CommitGroup`]: up to 256 KiB if it is a writer, up to 8 MiB
-//!    or 4,096 writes if it is the commit thread. It writes the group to RocksDB's log and memtable in one atomic
-//!    write (under `sync` the log is still a buffer in this process), and takes a snapshot that nobody sees yet.
+//!    queued, its own write and those of others, as one [`CommitGroup`]. A writer takes the whole queue if that is at most
+//!    256 KiB, and otherwise leaves it to the commit thread, which takes about 8 MiB or 4,096 writes. The leader writes the
+//!    group to RocksDB's log and memtable in one atomic write, and takes a snapshot that nobody sees yet. (Under
+//!    [`Durability::Sync`] the log is a buffer in this process until it is synced, so even `kill -9` loses what is not.)
 //! 4. **The sync thread makes groups durable** ([`sync_groups`]). One `fdatasync` covers all groups that were written
-//!    during the sync before it. Meanwhile the next leader writes the next group. So the slower the disk, the more
+//!    before it. Meanwhile the next leader writes the next group. So the slower the disk, the more
 //!    writes share a sync, without a timer. Under [`Durability::Os`] there is no sync thread: what RocksDB has
 //!    written, the operating system has, and the leader publishes it.
 //! 5. **Groups are published and answered** ([`publish`]). Readers get the snapshot of the last group, and each
@@ -32,7 +34,7 @@
 //!
 //! A leader that is a writer must not keep its thread for long: the thread serves other requests. So the **commit
 //! thread** ([`commit_thread`]) leads when the queue is large, when RocksDB stalls writes, after a slow commit, and
-//! when a write arrived while another was leading. It also writes the *durable horizon*, the last sequence number that is
+//! when a write tried to lead while another was leading. It also writes the *durable horizon*, the last sequence number that is
 //! known to be synced ([`crate::write_ahead_log`]), into the log of an idle store, and recovers the store after a failure.
 //!
 //! # What always holds
@@ -46,9 +48,11 @@
 //!   write comes later in the log: a crash that loses the first loses the second too.
 //! - **An answer never rests on a lost write.** A write is answered after its group is durable. A write that changes
 //!   nothing, because its condition failed, is queued as well if anything that it read was in flight: its answer
-//!   waits for the groups before it.
+//!   waits for the groups before it. (An addition to something that is no counter is refused at once.)
 //! - **A failure fails everything unanswered** ([`fail`]). When writing or syncing fails, every write without an
-//!   answer fails, the in-flight values are dropped, and new writes are refused. The *epoch* changes: a write that
+//!   answer fails: with [`Error::Uncertain`] if it may be on disk, with [`Error::Io`] if it can't be. The in-flight values
+//!   are dropped, and new writes are refused ([`Error::WritesRefused`]). Readers keep the last published snapshot, and
+//!   wait only while the database is closed. The *epoch* changes: a write that
 //!   was admitted before the failure cannot be queued after it, and a group from an earlier epoch is not published.
 //!   The commit thread closes the database and opens it again ([`crate::recovery`]). From then on decisions rest on
 //!   what the disk really holds.
@@ -94,7 +98,7 @@ pub(crate) use self::queue::Queue;
 use self::queue::{Answer, QueuedWrite, Task, WriteTicket};
 use self::sync_thread::SyncThread;
 
-/// A commit that takes longer than this has blocked everything else on its writer's thread.
+/// A writer's commit that takes longer than this is slow: it has blocked everything else on its thread.
 const SLOW_COMMIT: Duration = Duration::from_millis(20);
 
 /// After a slow commit or a stall, writers leave leading to the commit thread for this long.
@@ -103,8 +107,8 @@ const CAUTION: Duration = Duration::from_secs(1);
 /// After this long without a publication, the commit thread writes the durable horizon into the log.
 const IDLE_AFTER: Duration = Duration::from_millis(100);
 
-/// With more keys than this, they are looked up by their hashes.
-const KEYS_COMPARED_MAX: usize = 32;
+/// A write with more keys than this reads them together, and finds them by their hashes.
+const FEW_KEYS_MAX: usize = 32;
 
 // --- 1 and 2: a write arrives, decides, and is queued ---
 
@@ -132,12 +136,13 @@ pub(crate) async fn write_in_pause(
 ) -> Result<CommitOutcome> {
     match decide_and_queue(store, store.queue.ticket_in_pause(), set, decide)? {
         Decided::Queued(answer) => commit_queued(store, answer).await,
-        Decided::Finished | Decided::Paused => Ok(CommitOutcome::default()),
+        Decided::Finished => Ok(CommitOutcome::default()),
+        Decided::Paused => unreachable!("its ticket ignores pauses"),
     }
 }
 
 async fn commit_queued(store: &Inner, mut answer: Answer) -> Result<CommitOutcome> {
-    let unattended = CommitOnDrop(store);
+    let unattended = WakeOnDrop(store);
     // Other tasks on this thread queue their writes now, and one commit serves them all.
     yield_now().await;
     std::mem::forget(unattended);
@@ -154,9 +159,9 @@ async fn commit_queued(store: &Inner, mut answer: Answer) -> Result<CommitOutcom
 
 /// Held while a queued write has not tried to lead yet. If the caller drops the write then, the commit thread commits
 /// it.
-struct CommitOnDrop<'a>(&'a Inner);
+struct WakeOnDrop<'a>(&'a Inner);
 
-impl Drop for CommitOnDrop<'_> {
+impl Drop for WakeOnDrop<'_> {
     fn drop(&mut self) {
         self.0.queue.wake_commit_thread();
     }
@@ -187,6 +192,7 @@ fn decide_and_queue(
     if mutations.is_empty() && !is_any_in_flight {
         return Ok(Decided::Finished);
     }
+    // An addition to something that is no counter must fail now: once it is queued, others may build on it.
     let published = |key: &Key| store.published.for_decision()?.read(key);
     store.known_counters.check(&mutations, &store.in_flight, published)?;
     let are_declared = are_declared(set, &mutations);
@@ -205,26 +211,42 @@ fn read(store: &Inner, set: WriteSet<'_>) -> Result<(Vec<Option<Value>>, bool)> 
         keys().map(|key| store.in_flight.get(key)).collect();
     // Loaded after looking up what is in flight, so that it contains what has been published since.
     let snapshot = store.published.for_decision()?;
+    let is_any_in_flight = in_flight.iter().any(Option::is_some);
+    if in_flight.len() > FEW_KEYS_MAX {
+        let published: Vec<&Key> =
+            keys().zip(&in_flight).filter(|it| it.1.is_none()).map(|it| it.0).collect();
+        let mut published = snapshot.read_batch(&published)?.into_iter();
+        let value = |newest: Option<InFlightValue>| match newest {
+            Some(newest) => newest.value,
+            None => published.next().flatten(),
+        };
+        return Ok((in_flight.into_iter().map(value).collect(), is_any_in_flight));
+    }
     let value = |(key, in_flight): (&Key, &Option<InFlightValue>)| match in_flight {
         Some(newest) => Ok(newest.value.clone()),
         None => snapshot.read(key),
     };
     let values = keys().zip(&in_flight).map(value).collect::<Result<_>>()?;
-    Ok((values, in_flight.iter().any(Option::is_some)))
+    Ok((values, is_any_in_flight))
 }
 
 /// Which mutations put a key that the write declared, and not one that the decision derived from it. Only the value
 /// cache asks.
 fn are_declared(set: WriteSet<'_>, mutations: &[Mutation]) -> Vec<bool> {
-    // Restores and imports declare thousands of keys at once.
-    let many: Option<HashSet<&Key>> =
-        (set.keys.len() > KEYS_COMPARED_MAX).then(|| set.keys.iter().collect());
-    let is_declared = |mutation: &Mutation| match (mutation, &many) {
-        (Mutation::Put { key, .. }, Some(many)) => many.contains(key),
-        (Mutation::Put { key, .. }, None) => set.keys.contains(key),
-        _ => false,
+    // Restores and imports declare thousands of keys at once, and put them in the same order.
+    let mut in_order = set.keys.iter().peekable();
+    let mut many: Option<HashSet<&Key>> = None;
+    let mut is_declared = |mutation: &Mutation| {
+        let Mutation::Put { key, .. } = mutation else { return false };
+        if in_order.next_if(|next| *next == key).is_some() {
+            return true;
+        }
+        match set.keys.len() {
+            ..=FEW_KEYS_MAX => set.keys.contains(key),
+            _ => many.get_or_insert_with(|| set.keys.iter().collect()).contains(key),
+        }
     };
-    mutations.iter().map(is_declared).collect()
+    mutations.iter().map(&mut is_declared).collect()
 }
 
 // --- 3: a leader writes a group to the log ---
@@ -254,7 +276,7 @@ pub(crate) struct LeaderState {
     numbers: Numbers,
     /// The horizon that was last written to the log.
     logged_horizon: u64,
-    /// A group that RocksDB did not write, because it stalls writes. Its counters and log entries are numbered already,
+    /// A group that RocksDB did not write, because it stalls writes. Its counters and appends are numbered already,
     /// so the commit thread must write it as it is, before any other.
     stalled: Option<(CommitGroup, WriteBatch)>,
     /// `None` where a write is durable once it is written.
@@ -263,7 +285,7 @@ pub(crate) struct LeaderState {
     slow_at: Option<Instant>,
 }
 
-/// A writer leads, unless there is a leader. Then that leader wakes the commit thread when it is done.
+/// A writer leads, unless there is a leader already: that one wakes the commit thread when it unlocks.
 fn lead_if_free(store: &Inner) {
     if let Some(leader) = store.leader.try_lock() {
         lead(store, leader, |leader| leader.commit_briefly(store));
@@ -321,7 +343,7 @@ impl LeaderState {
             self.slow_at = Some(end);
         }
         match written {
-            Ok(true) => self.finish(store, group, Some(copy)),
+            Ok(true) => self.after_write(store, group, Some(copy)),
             Ok(false) => {
                 self.stalled = Some((group, WriteBatch::from_data(&copy)));
                 store.queue.wake_commit_thread();
@@ -344,7 +366,7 @@ impl LeaderState {
         let Some((group, batch)) = next else { return };
         let copy = store.log_tap.is_on().then(|| batch.data().to_vec());
         match self.database.write(batch) {
-            Ok(()) => self.finish(store, group, copy),
+            Ok(()) => self.after_write(store, group, copy),
             Err(error) => fail(store, &error, vec![group]),
         }
     }
@@ -369,8 +391,8 @@ impl LeaderState {
         None
     }
 
-    /// Takes the snapshot of a group that has been written.
-    fn finish(&mut self, store: &Inner, mut group: CommitGroup, written: Option<Vec<u8>>) {
+    /// After a group has been written: notes its horizon and what is shipped of it, takes its snapshot, and hands it on.
+    fn after_write(&mut self, store: &Inner, mut group: CommitGroup, written: Option<Vec<u8>>) {
         self.logged_horizon = group.horizon;
         self.numbers.trim();
         if store.log_tap.is_on() {
@@ -507,6 +529,7 @@ fn update_value_cache(store: &Inner, group: &CommitGroup) {
     }
 }
 
+/// Notes the changed keys for a move that is copying the store.
 fn record_changes(store: &Inner, group: &CommitGroup) {
     for (write, outcome) in group.writes.iter().zip(&group.outcomes) {
         store.change_tap.record(&write.mutations, outcome);
@@ -533,7 +556,7 @@ fn answer(store: &Inner, group: CommitGroup) {
 // --- A failure ---
 
 /// Fails these groups and all that is queued, and refuses new writes until the store has recovered. Groups that are
-/// with the sync thread fail in [`publish`], because the epoch is another; a stalled one in [`recover`].
+/// with the sync thread fail in [`publish`], because the epoch is another, and a stalled one in [`recover`].
 fn fail(store: &Inner, error: &Error, groups: Vec<CommitGroup>) {
     tracing::error!("a commit failed; the store refuses writes until it recovers: {error}");
     let (queued, last_order) = store.queue.fail(error.to_string());
@@ -600,31 +623,6 @@ fn commit_thread(store: &Arc<Inner>) {
     }
 }
 
-/// Has every group recorded that is written from now on. A leader has the lock from before it writes a group until after.
-pub(crate) fn open_log_tap(store: &Inner, bytes_max: usize, not_before: Stamp) -> Result<u64> {
-    let leader = store.leader.lock();
-    let opened = leader.as_ref().map(|state| {
-        let last = state.database.rocks().latest_sequence_number();
-        store.log_tap.open(last, bytes_max, not_before)
-    });
-    // Asked after it is open: a failure either shows here, or closes the tap.
-    let outcome = match (store.queue.failure(), opened) {
-        (Some(detail), _) => {
-            store.log_tap.lose();
-            Err(Error::WritesRefused { detail })
-        }
-        (None, Some(opening)) => Ok(opening),
-        (None, None) => Err(Error::Closed),
-    };
-    unlock(store, leader);
-    outcome
-}
-
-/// A leader stamps what it has written before it unlocks.
-pub(crate) fn wait_for_leader(store: &Inner) {
-    unlock(store, store.leader.lock());
-}
-
 fn log_horizon(store: &Inner, published: u64) {
     let mut leader = store.leader.lock();
     match leader.as_mut().map_or(Ok(()), LeaderState::log_horizon) {
@@ -637,7 +635,12 @@ fn log_horizon(store: &Inner, published: u64) {
 
 /// Reopens the database and replaces the leader's state. `None` if the store is closed first.
 fn recover(store: &Arc<Inner>) -> Option<()> {
-    let LeaderState { database, sync_thread, .. } = replace_leader_state(store, None)?;
+    let LeaderState { database, sync_thread, stalled, .. } = replace_leader_state(store, None)?;
+    if let Some((group, _)) = stalled {
+        let detail = store.queue.failure().unwrap_or_else(|| "an earlier write failed".to_owned());
+        // RocksDB refused it, so it is not on disk.
+        answer_with_error(store, &Error::Io { detail }, vec![group]);
+    }
     // Once the sync thread has ended, nothing of the failed database is published any more.
     drop(sync_thread);
     let sync_thread = restart_sync_thread(store)?;
@@ -666,4 +669,32 @@ fn replace_leader_state(store: &Inner, next: Option<LeaderState>) -> Option<Lead
     let replaced = std::mem::replace(&mut *leader, next);
     unlock(store, leader);
     replaced
+}
+
+// --- The log tap opens between two groups ---
+
+/// Records every group that is written from now on. A leader holds the lock while it writes and stamps a group, so the
+/// tap opens between two groups.
+pub(crate) fn open_log_tap(store: &Inner, bytes_max: usize, not_before: Stamp) -> Result<u64> {
+    let leader = store.leader.lock();
+    let opened = leader.as_ref().map(|state| {
+        let last = state.database.rocks().latest_sequence_number();
+        store.log_tap.open(last, bytes_max, not_before)
+    });
+    // Asked after it is open: a failure either shows here, or closes the tap.
+    let outcome = match (store.queue.failure(), opened) {
+        (Some(detail), _) => {
+            store.log_tap.lose();
+            Err(Error::WritesRefused { detail })
+        }
+        (None, Some(opening)) => Ok(opening),
+        (None, None) => Err(Error::Closed),
+    };
+    unlock(store, leader);
+    outcome
+}
+
+/// Waits until the group that is being written has its stamp.
+pub(crate) fn wait_for_leader(store: &Inner) {
+    unlock(store, store.leader.lock());
 }

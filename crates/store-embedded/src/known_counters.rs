@@ -36,11 +36,10 @@ impl KnownCounters {
         in_flight: &InFlight,
         published: impl Fn(&Key) -> Result<Option<Value>>,
     ) -> Result<()> {
-        if !mutations.iter().any(|mutation| matches!(mutation, Mutation::Add { .. })) {
-            return Ok(());
-        }
+        let is_addition = |mutation: &Mutation| matches!(mutation, Mutation::Add { .. });
+        let Some(last) = mutations.iter().rposition(is_addition) else { return Ok(()) };
         let mut earlier = LastWrites::default();
-        for mutation in mutations {
+        for mutation in &mutations[..=last] {
             if let Mutation::Add { key, .. } = mutation {
                 match earlier.get(key) {
                     Some(value) => decode_counter(value.map(|value| &value[..])).map(drop)?,

@@ -63,7 +63,7 @@ mod tests {
     use zenobe_store::{Direction, KeyPrefixes, KeyRange, Store};
 
     use super::PrefixExtractor;
-    use crate::snapshot::Walk;
+    use crate::snapshot::WalkEnd;
     use crate::{EmbeddedStore, Options};
 
     struct FirstByte;
@@ -91,7 +91,7 @@ mod tests {
             count += 1;
             ControlFlow::Continue(())
         };
-        assert_eq!(snapshot.walk(range, direction, &mut visit).unwrap(), Walk::Ended);
+        assert_eq!(snapshot.walk(range, direction, &mut visit).unwrap(), WalkEnd::Ended);
         set_perf_stats(PerfStatsLevel::Disable);
         (count, context.metric(BloomMemtableMissCount), context.metric(BloomSstMissCount))
     }

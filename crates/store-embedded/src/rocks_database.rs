@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rocksdb::{
-    ColumnFamily, ColumnFamilyDescriptor, DB, DEFAULT_COLUMN_FAMILY_NAME, ErrorKind, FlushOptions,
-    WriteBatch, WriteOptions,
+    ColumnFamily, ColumnFamilyDescriptor, DB, DBPinnableSlice, DEFAULT_COLUMN_FAMILY_NAME,
+    ErrorKind, FlushOptions, ReadOptions, WriteBatch, WriteOptions,
 };
-use zenobe_store::{Error, Result};
+use zenobe_store::{Error, Key, Result};
 
 use crate::damaged_tables::damaged_tables;
 use crate::directory::Directory;
@@ -85,6 +85,15 @@ impl RocksDatabase {
         }
     }
 
+    /// The values of the caller's keys, which ascend.
+    pub fn read_sorted<'a>(
+        &self,
+        keys: impl IntoIterator<Item = &'a Key>,
+        options: &ReadOptions,
+    ) -> Vec<Result<Option<DBPinnableSlice<'_>>, rocksdb::Error>> {
+        self.rocks.batched_multi_get_cf_opt(self.entries(), keys, true, options)
+    }
+
     /// Writes to the log. Under [`Durability::Sync`] that reaches only a buffer.
     pub fn write(&self, write: WriteBatch) -> Result<()> {
         let written = self.rocks.write_opt(write, &WriteOptions::default());
@@ -127,10 +136,14 @@ impl RocksDatabase {
 
     /// Flushes memtables and write-ahead log to table files.
     pub fn flush(&self) -> Result<()> {
-        let entries = self.rocks.cf_handle(DEFAULT_COLUMN_FAMILY_NAME);
-        let families: Vec<&ColumnFamily> = entries.into_iter().chain([self.log_ends()]).collect();
+        let families = [self.entries(), self.log_ends()];
         let flushed = self.rocks.flush_cfs_opt(&families, &FlushOptions::default());
         flushed.map_err(|error| rocksdb_error(&error))
+    }
+
+    fn entries(&self) -> &ColumnFamily {
+        let entries = self.rocks.cf_handle(DEFAULT_COLUMN_FAMILY_NAME);
+        entries.expect("every database has this column family")
     }
 
     pub fn log_ends(&self) -> &ColumnFamily {

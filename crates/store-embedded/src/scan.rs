@@ -9,7 +9,7 @@ use std::sync::Arc;
 use zenobe_store::{Direction, Key, KeyRange, Result, Visitor, yield_now};
 
 use crate::dead_runs::DeadRuns;
-use crate::snapshot::{Snapshot, Walk};
+use crate::snapshot::{Snapshot, WalkEnd};
 
 /// Visits the entries of a range in one snapshot, in as many walks as it takes.
 pub(crate) async fn scan(
@@ -21,12 +21,12 @@ pub(crate) async fn scan(
 ) -> Result<()> {
     loop {
         match snapshot.walk(&range, direction, visit)? {
-            Walk::Ended => return Ok(()),
-            Walk::TimeOver { last } => {
+            WalkEnd::Ended => return Ok(()),
+            WalkEnd::TimeOver { last } => {
                 range = after(&last, range, direction);
                 yield_now().await;
             }
-            Walk::DeadRun { last } => {
+            WalkEnd::DeadRun { last } => {
                 if let Some(last) = last {
                     range = after(&last, range, direction);
                 }
@@ -81,7 +81,7 @@ mod tests {
         format!("queue/{number:08}").into()
     }
 
-    /// A store in which only every so many entries are left alive.
+    /// A store in which only one entry in this many is left alive.
     fn drained(directory: &std::path::Path, alive_every: u32) -> EmbeddedStore {
         let options = Options { durability: Durability::Os, ..Options::default() };
         let store = EmbeddedStore::open(directory, options).unwrap();

@@ -13,7 +13,7 @@ use tokio_postgres::{Client, Config};
 
 use crate::statement_error::StatementError;
 use crate::tls::Connector;
-use crate::url::Target;
+use crate::url::ServerUrl;
 
 pub struct Hosts {
     configs: Vec<Config>,
@@ -23,7 +23,7 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    pub fn new(target: Target, connector: Connector) -> Hosts {
+    pub fn new(target: ServerUrl, connector: Connector) -> Hosts {
         Hosts { configs: target.hosts, connector, last: AtomicUsize::new(0) }
     }
 

@@ -27,11 +27,11 @@ pub struct Gathering {
 #[derive(Default)]
 struct State {
     in_flight: usize,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<WaitingRead>,
 }
 
 /// A read that waits for others to end.
-struct Waiting {
+struct WaitingRead {
     keys: Vec<Key>,
     answer: oneshot::Sender<Result<Vec<Read>>>,
 }
@@ -58,7 +58,7 @@ impl Gathering {
             return None;
         }
         let (answer, answered) = oneshot::channel();
-        state.waiting.push_back(Waiting { keys: keys.to_vec(), answer });
+        state.waiting.push_back(WaitingRead { keys: keys.to_vec(), answer });
         Some(answered)
     }
 
@@ -78,7 +78,7 @@ impl Gathering {
     /// Once one statement has timed out, the store is unreachable: the reads behind it fail now instead of one by one.
     fn give_up(&self, error: &Error) {
         let waiting = std::mem::take(&mut self.state.lock().waiting);
-        for Waiting { answer, .. } in waiting {
+        for WaitingRead { answer, .. } in waiting {
             let _gone = answer.send(Err(error.clone()));
         }
     }
@@ -86,7 +86,7 @@ impl Gathering {
 
 impl State {
     /// As many of those that wait as a statement should hold. Whoever has gone away meanwhile is left out.
-    fn next(&mut self) -> Vec<Waiting> {
+    fn next(&mut self) -> Vec<WaitingRead> {
         let mut keys = 0;
         let mut together = Vec::new();
         while keys < KEYS_MAX
@@ -120,7 +120,7 @@ pub async fn read_keys(pool: &Arc<Pool>, keys: &[Key]) -> Result<Vec<Read>> {
     }
 }
 
-async fn read_together(pool: &Arc<Pool>, together: Vec<Waiting>) {
+async fn read_together(pool: &Arc<Pool>, together: Vec<WaitingRead>) {
     let slot = StatementSlot(pool);
     let (keys, places) = united(&together);
     let read = read_or_give_up(pool, &keys).await;
@@ -144,7 +144,7 @@ async fn read_or_give_up(pool: &Arc<Pool>, keys: &[Key]) -> Result<Vec<Read>> {
 }
 
 /// Every key once, and where each read finds its own.
-fn united(together: &[Waiting]) -> (Vec<Key>, Vec<Vec<usize>>) {
+fn united(together: &[WaitingRead]) -> (Vec<Key>, Vec<Vec<usize>>) {
     let mut keys: Vec<Key> = Vec::new();
     let mut known: FxHashMap<&[u8], usize> = FxHashMap::default();
     let mut places = Vec::with_capacity(together.len());
@@ -166,9 +166,9 @@ fn united(together: &[Waiting]) -> (Vec<Key>, Vec<Vec<usize>>) {
 mod tests {
     use super::*;
 
-    fn waiting(keys: &[&'static str]) -> (Waiting, oneshot::Receiver<Result<Vec<Read>>>) {
+    fn waiting(keys: &[&'static str]) -> (WaitingRead, oneshot::Receiver<Result<Vec<Read>>>) {
         let (answer, answered) = oneshot::channel();
-        (Waiting { keys: keys.iter().map(|key| Key::from(*key)).collect(), answer }, answered)
+        (WaitingRead { keys: keys.iter().map(|key| Key::from(*key)).collect(), answer }, answered)
     }
 
     #[test]

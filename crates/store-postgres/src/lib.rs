@@ -49,7 +49,7 @@ use connect::Hosts;
 use dialect::Dialect;
 use pool::Pool;
 use standbys::Standbys;
-use url::Target;
+use url::ServerUrl;
 use write::Queue;
 
 /// Threads of the runtime that drives the connections. They only move bytes.
@@ -84,7 +84,7 @@ impl PostgresStore {
     /// # Errors
     /// [`Error::Open`], if the URL is invalid, the store cannot be reached in time, or its tables have a newer version.
     pub async fn open(url: &str, options: Options) -> Result<PostgresStore> {
-        let target = Target::parse(url)?;
+        let target = ServerUrl::parse(url)?;
         let connector = tls::Connector::new(&target.tls)?;
         let runtime = Builder::new_multi_thread()
             .worker_threads(THREADS)

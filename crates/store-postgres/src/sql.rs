@@ -134,7 +134,8 @@ statements! {
         "INSERT INTO zenobe_kv (h, d, s, k, rev)
          SELECT e.h, e.d, 0, e.k, $4 FROM unnest($1, $2, $3) AS e(h, d, k)
          ON CONFLICT (h, d, s) DO NOTHING";
-    // A text that is not a number rejects a value that is not a counter. A count that is too low rejects a row that was just deleted.
+    // A text that is not a number rejects a value that is not a counter. A count that is too low rejects a row that was just deleted, and a
+    // slot that adds to another row: that of an earlier state of the counter, or of a later one, because this looks at the row without a lock.
     add(BYTEA_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, TEXT_ARRAY, INT2, INT8):
         "WITH added AS (
              INSERT INTO zenobe_kv AS kv (h, d, s, k, n, rev)
@@ -143,6 +144,19 @@ statements! {
                  AS numeric), base.rev
              FROM unnest($1, $2, $3, $4) AS e(h, d, k, n) CROSS JOIN LATERAL (
                  SELECT v, rev FROM zenobe_kv WHERE h = e.h AND d = e.d AND s = 0 OFFSET 0) AS base
+             ON CONFLICT (h, d, s) DO UPDATE SET n = kv.n + excluded.n WHERE kv.rev = excluded.rev
+             RETURNING 1)
+         SELECT 1 / (CASE WHEN count(*) = $6 THEN 1 ELSE 0 END) FROM added";
+    // The same for counters that this node may not have added to before. It locks the row, so a slot that adds to another row adds to an
+    // earlier one, and begins again.
+    add_first(BYTEA_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, TEXT_ARRAY, INT2, INT8):
+        "WITH added AS (
+             INSERT INTO zenobe_kv AS kv (h, d, s, k, n, rev)
+             SELECT e.h, e.d, $5, e.k, CAST(e.n AS numeric) + CAST(
+                 CASE WHEN base.v IS NULL OR octet_length(base.v) = 8 THEN '0' ELSE 'no counter' END
+                 AS numeric), base.rev
+             FROM unnest($1, $2, $3, $4) AS e(h, d, k, n) CROSS JOIN LATERAL (
+                 SELECT v, rev FROM zenobe_kv WHERE h = e.h AND d = e.d AND s = 0 FOR SHARE) AS base
              ON CONFLICT (h, d, s) DO UPDATE SET
                  n = CASE WHEN kv.rev = excluded.rev THEN kv.n + excluded.n ELSE excluded.n END,
                  rev = excluded.rev

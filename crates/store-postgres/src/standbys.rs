@@ -25,7 +25,7 @@ use crate::options::Options;
 use crate::pool::Pool;
 use crate::statement_error::StatementError;
 use crate::tls::Connector;
-use crate::url::Target;
+use crate::url::ServerUrl;
 use crate::{OwnedRuntime, gather, read, view};
 
 /// How long a read waits for a standby, to connect and to answer, before it goes to the primary.
@@ -65,7 +65,7 @@ struct Proof {
 impl Standbys {
     /// Every host is asked; those that are standbys answer.
     pub fn watch(
-        target: &Target,
+        target: &ServerUrl,
         connector: &Connector,
         primary: &Arc<Pool>,
         options: &Options,

@@ -17,16 +17,16 @@ pub enum Tls {
 }
 
 #[derive(Debug, Clone)]
-pub struct Target {
+pub struct ServerUrl {
     /// One for each host, in the order of the URL.
     pub hosts: Vec<Config>,
     pub tls: Tls,
 }
 
-impl Target {
+impl ServerUrl {
     /// # Errors
     /// If the URL is invalid, or asks for something unsafe.
-    pub fn parse(url: &str) -> Result<Target, Error> {
+    pub fn parse(url: &str) -> Result<ServerUrl, Error> {
         let refuse = |detail: String| Error::Open { detail };
         if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
             return Err(refuse("the URL of a store begins with postgres://".to_owned()));
@@ -49,15 +49,15 @@ impl Target {
         }
         complete(&mut config);
         let hosts = (0..config.get_hosts().len()).map(|number| only(&config, number)).collect();
-        Ok(Target { hosts, tls })
+        Ok(ServerUrl { hosts, tls })
     }
 
     /// The same hosts, to be read while they are standbys.
-    pub fn standbys(&self) -> impl Iterator<Item = Target> {
+    pub fn standbys(&self) -> impl Iterator<Item = ServerUrl> {
         self.hosts.iter().map(|host| {
             let mut host = host.clone();
             host.target_session_attrs(TargetSessionAttrs::ReadOnly);
-            Target { hosts: vec![host], tls: self.tls.clone() }
+            ServerUrl { hosts: vec![host], tls: self.tls.clone() }
         })
     }
 }
@@ -194,12 +194,12 @@ fn tls(own: &Own, config: &mut Config) -> Result<Tls, String> {
 mod tests {
     use super::*;
 
-    fn parsed(url: &str) -> Target {
-        Target::parse(url).unwrap()
+    fn parsed(url: &str) -> ServerUrl {
+        ServerUrl::parse(url).unwrap()
     }
 
     fn refusal(url: &str) -> String {
-        Target::parse(url).unwrap_err().to_string()
+        ServerUrl::parse(url).unwrap_err().to_string()
     }
 
     #[test]

@@ -2,8 +2,9 @@
 //! passes through.
 //!
 //! Tests build on layers: [`yielding`](crate::yielding) lets other tasks go first,
-//! [`retrying`](crate::retrying) decides three times and commits the last decision, those of the
-//! engine's tests lose responses, hang or panic.
+//! [`retrying`](crate::retrying) decides three times and commits the last decision,
+//! [`failing`](crate::failing) refuses writes or loses their answers, those of the engine's tests
+//! hang or panic.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -11,6 +11,7 @@
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 pub mod copying;
+pub mod failing;
 pub mod layer;
 pub mod memory;
 pub mod recent;

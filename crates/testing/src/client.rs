@@ -44,7 +44,8 @@ impl Client {
         self.call_target(&format!("DynamoDBStreams_20120810.{operation}"), body)
     }
 
-    fn call_target(&mut self, target: &str, body: &Value) -> Result<Reply, ClientError> {
+    /// Like [`Client::call`], for any target, also one of another service.
+    pub fn call_target(&mut self, target: &str, body: &Value) -> Result<Reply, ClientError> {
         self.exchange(&api_request(target, "", body.to_string().as_bytes()))
     }
 

@@ -34,7 +34,7 @@ pub use client::{AUTHORIZATION, Client, ClientError, api_request};
 pub use connection::{Connection, Reply};
 pub use postgres::Postgres;
 pub use process::{Output, Process, Stream};
-pub use proxy::{Fault, Proxy};
+pub use proxy::{NetworkFault, Proxy};
 pub use rustix::process::Signal;
 pub use scripted_server::{
     ScriptedReply, ScriptedRequest, http_response, start_scripted_server,

@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use messages::Messages;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum NetworkFault {
     None,
     /// The connection ends before the next COMMIT arrives.
     CutBefore,
@@ -39,14 +39,17 @@ pub enum Fault {
     Slow(Duration),
 }
 
-impl Fault {
+impl NetworkFault {
     fn lasts(self) -> bool {
-        matches!(self, Fault::None | Fault::Down | Fault::Silent | Fault::Slow(_))
+        matches!(
+            self,
+            NetworkFault::None | NetworkFault::Down | NetworkFault::Silent | NetworkFault::Slow(_)
+        )
     }
 
     fn delay(self) -> Duration {
         match self {
-            Fault::Slow(delay) => delay,
+            NetworkFault::Slow(delay) => delay,
             _ => Duration::ZERO,
         }
     }
@@ -57,7 +60,7 @@ impl Fault {
 pub struct Proxy {
     port: u16,
     target: u16,
-    fault: Arc<watch::Sender<Fault>>,
+    fault: Arc<watch::Sender<NetworkFault>>,
     traffic: Arc<Traffic>,
     runtime: Option<Runtime>,
 }
@@ -96,7 +99,7 @@ impl Proxy {
             .expect("a runtime");
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a socket");
         let port = listener.local_addr().expect("its address").port();
-        let fault = Arc::new(watch::Sender::new(Fault::None));
+        let fault = Arc::new(watch::Sender::new(NetworkFault::None));
         let statements = watch::Sender::new(0);
         let traffic = Arc::new(Traffic {
             statements,
@@ -127,7 +130,7 @@ impl Proxy {
         url.replace(&format!(":{}/", self.target), &format!(":{}/", self.port))
     }
 
-    pub fn set(&self, fault: Fault) {
+    pub fn set(&self, fault: NetworkFault) {
         self.fault.send_replace(fault);
     }
 
@@ -144,28 +147,28 @@ impl Proxy {
         self.traffic.statements.send_modify(|_| ());
     }
 
-    /// Lets this many bytes more pass to the server, and then nothing ([`Fault::Silent`]).
+    /// Lets this many bytes more pass to the server, and then nothing ([`NetworkFault::Silent`]).
     pub fn silence_after(&self, bytes: u64) {
         self.traffic.bytes_left.store(bytes, Ordering::SeqCst);
     }
 
     pub fn is_silent(&self) -> bool {
-        *self.fault.borrow() == Fault::Silent
+        *self.fault.borrow() == NetworkFault::Silent
     }
 
     /// Ends all connections, with what is under way, and lets new ones pass.
     pub fn reset(&self) {
-        self.set(Fault::Down);
+        self.set(NetworkFault::Down);
         self.silence_after(u64::MAX);
         // Whoever listens to the network sees that it was down, and not only that it is up again.
         while self.traffic.connections.load(Ordering::SeqCst) > 0 {
             std::thread::sleep(Duration::from_millis(1));
         }
-        self.set(Fault::None);
+        self.set(NetworkFault::None);
     }
 
     pub fn has_struck(&self) -> bool {
-        *self.fault.borrow() == Fault::None
+        *self.fault.borrow() == NetworkFault::None
     }
 }
 
@@ -178,13 +181,13 @@ impl Drop for Proxy {
 }
 
 /// Takes the fault for this COMMIT, if there is one.
-fn strike(fault: &watch::Sender<Fault>) -> Fault {
-    let mut taken = Fault::None;
+fn strike(fault: &watch::Sender<NetworkFault>) -> NetworkFault {
+    let mut taken = NetworkFault::None;
     fault.send_if_modified(|fault| {
         if fault.lasts() {
             return false;
         }
-        taken = std::mem::replace(fault, Fault::None);
+        taken = std::mem::replace(fault, NetworkFault::None);
         true
     });
     taken
@@ -193,11 +196,11 @@ fn strike(fault: &watch::Sender<Fault>) -> Fault {
 async fn serve(
     client: TcpStream,
     target: u16,
-    fault: Arc<watch::Sender<Fault>>,
+    fault: Arc<watch::Sender<NetworkFault>>,
     traffic: Arc<Traffic>,
 ) {
     let mut network = fault.subscribe();
-    if !is_open(&mut network, |fault| fault != Fault::Silent).await {
+    if !is_open(&mut network, |fault| fault != NetworkFault::Silent).await {
         return;
     }
     let Ok(server) = TcpStream::connect(("127.0.0.1", target)).await else {
@@ -218,9 +221,12 @@ async fn serve(
 }
 
 /// Waits until the network lets bytes pass. Returns whether it still has connections then.
-async fn is_open(network: &mut watch::Receiver<Fault>, passes: impl Fn(Fault) -> bool) -> bool {
+async fn is_open(
+    network: &mut watch::Receiver<NetworkFault>,
+    passes: impl Fn(NetworkFault) -> bool,
+) -> bool {
     match network.wait_for(|fault| passes(*fault)).await {
-        Ok(fault) => *fault != Fault::Down,
+        Ok(fault) => *fault != NetworkFault::Down,
         Err(_) => false,
     }
 }
@@ -228,7 +234,7 @@ async fn is_open(network: &mut watch::Receiver<Fault>, passes: impl Fn(Fault) ->
 async fn ask(
     mut from: OwnedReadHalf,
     to: Line,
-    fault: &watch::Sender<Fault>,
+    fault: &watch::Sender<NetworkFault>,
     cut: &watch::Sender<bool>,
     traffic: &Traffic,
 ) {
@@ -238,40 +244,40 @@ async fn ask(
     loop {
         let read = tokio::select! {
             read = from.read(&mut buffer) => read,
-            _ = network.wait_for(|fault| *fault == Fault::Down) => return,
+            _ = network.wait_for(|fault| *fault == NetworkFault::Down) => return,
         };
         let Ok(count @ 1..) = read else { return };
         if !traffic.may_send(count) {
             fault.send_if_modified(|fault| {
-                let is_up = *fault != Fault::Down;
+                let is_up = *fault != NetworkFault::Down;
                 if is_up {
-                    *fault = Fault::Silent;
+                    *fault = NetworkFault::Silent;
                 }
                 is_up
             });
         }
-        if !is_open(&mut network, |fault| fault != Fault::Silent).await {
+        if !is_open(&mut network, |fault| fault != NetworkFault::Silent).await {
             return;
         }
         let sent = &buffer[..count];
         let statements = messages.statements_in(sent);
         traffic.statements.send_modify(|sum| *sum += statements);
         let commit = sent.windows(COMMIT.len()).position(|window| window == COMMIT);
-        let struck = if commit.is_some() { strike(fault) } else { Fault::None };
+        let struck = if commit.is_some() { strike(fault) } else { NetworkFault::None };
         match struck {
-            Fault::CutBefore => {
+            NetworkFault::CutBefore => {
                 let before = commit.unwrap_or(0).saturating_sub(MESSAGE_HEAD_BYTES);
                 to.send(&sent[..before], Duration::ZERO);
                 return;
             }
-            Fault::CutAfter => {
+            NetworkFault::CutAfter => {
                 cut.send_replace(true);
                 to.send(sent, Duration::ZERO);
                 // Until the server has executed it.
                 sleep(ARRIVAL).await;
                 return;
             }
-            Fault::Late(delay) => {
+            NetworkFault::Late(delay) => {
                 cut.send_replace(true);
                 drop(from);
                 to.send(sent, delay);
@@ -291,14 +297,14 @@ async fn ask(
 async fn answer(
     mut from: OwnedReadHalf,
     to: OwnedWriteHalf,
-    mut network: watch::Receiver<Fault>,
+    mut network: watch::Receiver<NetworkFault>,
     mut cut: watch::Receiver<bool>,
     traffic: Arc<Traffic>,
 ) {
     let to = Line::to(to);
     let mut statements = traffic.statements.subscribe();
     let may_pass = |sent: &usize| *sent >= traffic.held_until.load(Ordering::SeqCst);
-    let passes = |fault| !matches!(fault, Fault::HoldAnswers | Fault::Silent);
+    let passes = |fault| !matches!(fault, NetworkFault::HoldAnswers | NetworkFault::Silent);
     let mut buffer = vec![0; 1 << 16];
     loop {
         let read = tokio::select! {
@@ -392,7 +398,7 @@ mod tests {
         let (proxy, connect) = echo();
         let mut stream = connect();
         assert_eq!(exchange(&mut stream, b"one"), b"one");
-        proxy.set(Fault::Slow(Duration::from_millis(50)));
+        proxy.set(NetworkFault::Slow(Duration::from_millis(50)));
         let started = std::time::Instant::now();
         assert_eq!(exchange(&mut stream, b"two"), b"two");
         assert!(started.elapsed() >= Duration::from_millis(100));
@@ -403,10 +409,10 @@ mod tests {
         let (proxy, connect) = echo();
         let mut stream = connect();
         assert_eq!(exchange(&mut stream, b"one"), b"one");
-        proxy.set(Fault::Silent);
+        proxy.set(NetworkFault::Silent);
         stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
         assert_eq!(exchange(&mut stream, b"two"), b"");
-        proxy.set(Fault::None);
+        proxy.set(NetworkFault::None);
         stream.set_read_timeout(None).unwrap();
         let mut back = [0; 3];
         stream.read_exact(&mut back).unwrap();
@@ -418,10 +424,10 @@ mod tests {
         let (proxy, connect) = echo();
         let mut stream = connect();
         assert_eq!(exchange(&mut stream, b"one"), b"one");
-        proxy.set(Fault::Down);
+        proxy.set(NetworkFault::Down);
         assert_eq!(stream.read(&mut [0; 1]).unwrap_or(0), 0);
         assert_eq!(connect().read(&mut [0; 1]).unwrap_or(0), 0);
-        proxy.set(Fault::None);
+        proxy.set(NetworkFault::None);
         assert_eq!(exchange(&mut connect(), b"two"), b"two");
     }
 }

@@ -4,18 +4,18 @@ use std::io::Read;
 
 use crate::compression::read_error;
 use crate::read_error::{ContentError, ReadError};
-use crate::source::{RECORD_SIZE_BYTES_MAX, Source};
+use crate::source::{ByteSource, RECORD_SIZE_BYTES_MAX};
 
 /// Reads the lines of a file, without those that hold only white space.
 pub struct Lines<R> {
-    source: Source<R>,
+    source: ByteSource<R>,
     /// The length of the line that was returned last, with its end.
     returned: usize,
 }
 
 impl<R: Read> Lines<R> {
     pub fn new(reader: R) -> Lines<R> {
-        Lines { source: Source::new(reader), returned: 0 }
+        Lines { source: ByteSource::new(reader), returned: 0 }
     }
 
     /// The next line without its end, or `None` after the last one.

@@ -19,7 +19,7 @@ pub struct Summary {
     pub end_time: String,
     pub table_arn: String,
     pub table_id: String,
-    pub window: Window,
+    pub window: ExportWindow,
     pub bucket: String,
     pub prefix: Option<String>,
     pub sse_algorithm: String,
@@ -32,7 +32,7 @@ pub struct Summary {
 
 /// What of the table's life an export holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Window {
+pub enum ExportWindow {
     /// All items as of a moment.
     Full { export_time: String },
     /// What changed between two moments.
@@ -43,7 +43,7 @@ impl Summary {
     pub fn to_json(&self) -> Vec<u8> {
         let mut members = Map::new();
         let mut add = |name: &str, value: Value| drop(members.insert(name.to_owned(), value));
-        let is_full = matches!(self.window, Window::Full { .. });
+        let is_full = matches!(self.window, ExportWindow::Full { .. });
         add("version", if is_full { "2020-06-30" } else { "2023-08-01" }.into());
         add("exportArn", self.export_arn.clone().into());
         add("startTime", self.start_time.clone().into());
@@ -51,8 +51,8 @@ impl Summary {
         add("tableArn", self.table_arn.clone().into());
         add("tableId", self.table_id.clone().into());
         match &self.window {
-            Window::Full { export_time } => add("exportTime", export_time.clone().into()),
-            Window::Incremental { from, to, .. } => {
+            ExportWindow::Full { export_time } => add("exportTime", export_time.clone().into()),
+            ExportWindow::Incremental { from, to, .. } => {
                 add("exportFromTime", from.clone().into());
                 add("exportToTime", to.clone().into());
             }
@@ -65,7 +65,7 @@ impl Summary {
         add("billedSizeBytes", self.billed_size_bytes.into());
         add("itemCount", self.item_count.into());
         add("outputFormat", self.format.name().into());
-        if let Window::Incremental { output_view, .. } = &self.window {
+        if let ExportWindow::Incremental { output_view, .. } = &self.window {
             add("exportType", "INCREMENTAL_EXPORT".into());
             add("outputView", output_view.clone().into());
         }
@@ -209,7 +209,7 @@ mod tests {
             end_time: "2026-11-16T08:00:01.000Z".into(),
             table_arn: "arn:aws:dynamodb:us-east-1:1:table/t".into(),
             table_id: "id".into(),
-            window: Window::Full { export_time: "2026-11-16T07:59:00.000Z".into() },
+            window: ExportWindow::Full { export_time: "2026-11-16T07:59:00.000Z".into() },
             bucket: "bucket".into(),
             prefix: None,
             sse_algorithm: "AES256".into(),
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(json.as_object().unwrap().len(), 15);
         let parsed = Summary::parse(&summary.to_json());
         assert_eq!(parsed, Some((summary.files_key.clone(), Format::Ion)));
-        summary.window = Window::Incremental {
+        summary.window = ExportWindow::Incremental {
             from: "a".into(),
             to: "b".into(),
             output_view: "NEW_AND_OLD_IMAGES".into(),

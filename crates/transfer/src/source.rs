@@ -8,7 +8,7 @@ pub(crate) const RECORD_SIZE_BYTES_MAX: usize = 16 << 20;
 
 const READ_SIZE_BYTES: usize = 64 << 10;
 
-pub(crate) struct Source<R> {
+pub(crate) struct ByteSource<R> {
     reader: R,
     buffer: Vec<u8>,
     start: usize,
@@ -17,9 +17,9 @@ pub(crate) struct Source<R> {
     is_at_end: bool,
 }
 
-impl<R: Read> Source<R> {
-    pub(crate) fn new(reader: R) -> Source<R> {
-        Source { reader, buffer: Vec::new(), start: 0, consumed: 0, is_at_end: false }
+impl<R: Read> ByteSource<R> {
+    pub(crate) fn new(reader: R) -> ByteSource<R> {
+        ByteSource { reader, buffer: Vec::new(), start: 0, consumed: 0, is_at_end: false }
     }
 
     pub(crate) fn window(&self) -> &[u8] {

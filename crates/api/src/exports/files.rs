@@ -37,7 +37,7 @@ pub(super) struct Part {
 }
 
 /// A whole data file.
-pub(super) struct DataFile {
+pub(super) struct WholeFile {
     pub(super) bytes: Bytes,
     pub(super) items: u64,
     /// The size of what was read for it.
@@ -65,9 +65,9 @@ impl OpenFile {
         self.compressed.size_bytes() >= FILE_SIZE_BYTES
     }
 
-    pub(super) fn close(self, position: Option<Vec<u8>>) -> DataFile {
+    pub(super) fn close(self, position: Option<Vec<u8>>) -> WholeFile {
         let bytes = self.compressed.finish().into();
-        DataFile { bytes, items: self.items, size_bytes: self.size_bytes, position }
+        WholeFile { bytes, items: self.items, size_bytes: self.size_bytes, position }
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct Filter {
 
 /// What a specification means.
 #[derive(Debug, Default)]
-pub(crate) struct Bound {
+pub(crate) struct BoundFilter {
     pub(crate) key_conditions: Option<Vec<KeyCondition>>,
     pub(crate) filter: Option<Condition>,
     pub(crate) projection: Option<Projection>,
@@ -68,7 +68,7 @@ impl Filter {
         Ok(Filter { expressions: expressions.collect(), names, values })
     }
 
-    pub(crate) fn bind(&self) -> Result<Bound, ApiError> {
+    pub(crate) fn bind(&self) -> Result<BoundFilter, ApiError> {
         let text = |name: &str| self.expressions.get(name).map(String::as_str);
         let placeholders = Placeholders { names: self.names.clone(), values: self.values.clone() };
         let mut expressions = placeholders.expressions();
@@ -76,7 +76,7 @@ impl Filter {
         let filter = expressions.filter(text(FILTER))?;
         let projection = expressions.projection(text(PROJECTION))?;
         expressions.finish()?;
-        Ok(Bound { key_conditions: key_conditions.transpose()?, filter, projection })
+        Ok(BoundFilter { key_conditions: key_conditions.transpose()?, filter, projection })
     }
 
     pub(crate) fn encode(&self) -> Attributes {

@@ -14,7 +14,7 @@ use zenobe_value::{AttributeValue, Attributes};
 
 use crate::json::Writer;
 
-pub(crate) use filter::{Bound, Filter, FilterSpecification};
+pub(crate) use filter::{BoundFilter, Filter, FilterSpecification};
 pub(crate) use progress::ExportProgress;
 pub(crate) use request::{
     EXPORT_FORMAT, EXPORT_TYPE, EXPORT_VIEW, ExportType, ExportView, Given, Incremental,

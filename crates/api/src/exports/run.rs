@@ -16,13 +16,13 @@ use zenobe_engine::clock::iso8601;
 use zenobe_engine::error::{Error, Result};
 use zenobe_engine::export::ExportSource;
 use zenobe_engine::jobs::{FailedTable, Job, JobHandler};
-use zenobe_transfer::manifest::{self, Layout, Summary, Window};
+use zenobe_transfer::manifest::{self, ExportWindow, Layout, Summary};
 use zenobe_transfer::objects::{Bucket, Encryption, ObjectStoreOptions};
 
-use super::files::{DataFile, OpenFile, Part, Rendering};
+use super::files::{OpenFile, Part, Rendering, WholeFile};
 use super::progress::WrittenFile;
 use super::{
-    Bound, EXPORT_VIEW, ExportParameters, ExportProgress, ExportView, KIND, SSE_ALGORITHM,
+    BoundFilter, EXPORT_VIEW, ExportParameters, ExportProgress, ExportView, KIND, SSE_ALGORITHM,
     SseAlgorithm, arn_of_table, billed_size_bytes, export_arn,
 };
 use crate::object_jobs::{Stop, Verdict, judge};
@@ -107,7 +107,8 @@ impl Export<'_> {
     async fn write_data(&mut self, destination: &Destination<'_>) -> Result<(), Stop> {
         let parameters = destination.parameters;
         let bound = parameters.given.filter.as_ref().map(|filter| filter.bind()).transpose();
-        let Bound { filter, projection, .. } = bound.map_err(|_| damaged())?.unwrap_or_default();
+        let BoundFilter { filter, projection, .. } =
+            bound.map_err(|_| damaged())?.unwrap_or_default();
         let rendering = Rendering {
             format: parameters.given.format(),
             view: parameters.given.incremental.map_or(ExportView::NewImage, |it| it.view()),
@@ -115,7 +116,7 @@ impl Export<'_> {
             filter,
             projection,
         };
-        let source = Source {
+        let source = ExportReader {
             engine: self.engine,
             source: &parameters.source,
             rendering: Arc::new(rendering),
@@ -130,7 +131,7 @@ impl Export<'_> {
     async fn store(
         &mut self,
         destination: &Destination<'_>,
-        mut files: Receiver<DataFile>,
+        mut files: Receiver<WholeFile>,
     ) -> Result<(), Stop> {
         while let Some(file) = files.recv().await {
             let key = destination.data_file(self.progress.files.len());
@@ -180,9 +181,9 @@ impl Export<'_> {
         let window = match given.incremental {
             None => {
                 let at_ms = given.export_time_ms.unwrap_or(row.started_at_ms);
-                Window::Full { export_time: time(at_ms) }
+                ExportWindow::Full { export_time: time(at_ms) }
             }
-            Some(incremental) => Window::Incremental {
+            Some(incremental) => ExportWindow::Incremental {
                 from: time(incremental.from_ms),
                 to: time(parameters.to_ms),
                 output_view: EXPORT_VIEW.name_of(&incremental.view()).to_owned(),
@@ -253,19 +254,19 @@ impl Destination<'_> {
 }
 
 /// What an export reads, and how it is rendered.
-struct Source<'a> {
+struct ExportReader<'a> {
     engine: &'a Engine,
     source: &'a ExportSource,
     rendering: Arc<Rendering>,
 }
 
-impl Source<'_> {
+impl ExportReader<'_> {
     /// Reads turn after turn, and puts what they yield together. A turn counts as taking as long as it takes to read and to render,
     /// and the export rests accordingly.
     async fn read(
         &self,
         mut position: Option<Vec<u8>>,
-        files: Sender<DataFile>,
+        files: Sender<WholeFile>,
     ) -> Result<(), Stop> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = cores.min(STEPS_PER_TURN) as u32;

@@ -1,8 +1,9 @@
 //! Texts about point-in-time recovery, restores and backups.
 
-use zenobe_engine::error::{BackupError, Error, HistoryError, RestoreError};
+use zenobe_engine::error::{Error, HistoryError, RestoreError, TableBackupError};
 
-use super::engine::{Subject, engine_error, max_request_units};
+use super::engine::{Subject, engine_error};
+use super::throughput::max_request_units;
 use super::{SUBSCRIBER, texts};
 use crate::error::ApiError;
 
@@ -119,14 +120,14 @@ pub(super) fn history_error(error: &HistoryError, subject: Subject<'_>) -> ApiEr
 }
 
 /// `given` is the ARN in the request, if that is what the text names.
-pub(crate) fn backup_fault(error: &BackupError, given: Option<&str>) -> ApiError {
+pub(crate) fn backup_fault(error: &TableBackupError, given: Option<&str>) -> ApiError {
     match error {
-        BackupError::NotFound { arn } => backup_not_found(given.unwrap_or(arn)),
-        BackupError::BeingRestored { arn } => backup_being_restored(given.unwrap_or(arn)),
-        BackupError::OfTheSystem { arn, expires_at_ms } => {
+        TableBackupError::NotFound { arn } => backup_not_found(given.unwrap_or(arn)),
+        TableBackupError::BeingRestored { arn } => backup_being_restored(given.unwrap_or(arn)),
+        TableBackupError::OfTheSystem { arn, expires_at_ms } => {
             system_backup(given.unwrap_or(arn), &seconds(*expires_at_ms))
         }
-        BackupError::TooMany => too_many_backups(),
+        TableBackupError::TooMany => too_many_backups(),
     }
 }
 

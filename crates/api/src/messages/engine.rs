@@ -4,18 +4,17 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use zenobe_engine::error::{
-    BlockedChange, CancellationReason, Error, IndexKeyError, KeyError, LimitError, PageError,
-    TimeToLiveError, UpdateTableError,
+    BlockedChange, CancellationReason, Error, LimitError, TimeToLiveError, UpdateTableError,
 };
-use zenobe_engine::schema::{KeyAttribute, KeySchema, ScalarType};
+use zenobe_engine::schema::{KeyAttribute, KeySchema};
 use zenobe_expression::UpdateError;
-use zenobe_value::{AttributeValue, EncodedItem};
+use zenobe_value::EncodedItem;
 
 use super::date::long_date;
-use super::expression::printed_value;
+use super::throughput::{capacity_units, max_request_units, units_per_second, warm_place};
 use super::{
-    INVALID, backup, batch, export, insights, page, request, stream, table, tag, texts, throughput,
-    transaction, value,
+    INVALID, backup, batch, export, insights, key, page, request, stream, table, tag, texts,
+    throughput, transaction, value,
 };
 use crate::error::{ApiError, CancellationEntry};
 
@@ -46,8 +45,10 @@ pub(crate) fn engine_error(error: Error, subject: Subject<'_>) -> ApiError {
         Error::TooManyTags => tag::too_many(),
         Error::Limit(error) => limit_error(&error, subject),
 
-        Error::Key(error) => key_error(&error),
-        Error::IndexKey { index, attribute, error } => index_key_error(&index, &attribute, &error),
+        Error::Key(error) => key::key_error(&error),
+        Error::IndexKey { index, attribute, error } => {
+            key::index_key_error(&index, &attribute, &error)
+        }
         Error::UpdateOfKey { attribute } => update_of_key(&attribute),
         Error::PathBelowKey { attribute, index: false } => path_below_key("Key", &attribute),
         Error::PathBelowKey { attribute, index: true } => path_below_key("IndexKey", &attribute),
@@ -61,7 +62,7 @@ pub(crate) fn engine_error(error: Error, subject: Subject<'_>) -> ApiError {
         Error::Restore(error) => backup::restore_error(&error),
         Error::Backup(error) => backup::backup_fault(&error, None),
         Error::Export(error) => export::export_error(&error),
-        Error::Page(error) => page_error(error),
+        Error::Page(error) => page::page_error(error),
         Error::Stream(error) => stream::stream_error(error, "", ""),
 
         Error::DuplicateKeys => batch::duplicate_keys(),
@@ -150,13 +151,8 @@ texts! {
         item_too_large() "Item size has exceeded the maximum allowed size";
         update_too_large() "Item size to update has exceeded the maximum allowed size";
         nested_too_deeply(text: &str) "{text}";
-        key_does_not_match() "The provided key element does not match the schema";
         duplicate_transaction_items()
             "Transaction request cannot include multiple operations on one item";
-        index_key_unsupported_type() "The update expression attempted to update the secondary \
-            index key to unsupported type";
-        index_key_too_long() "The update expression attempted to update the secondary index key \
-            beyond allowed size limits";
         missing_attribute() "The provided expression refers to an attribute that does not exist \
             in the item";
         operand_type() "An operand in the update expression has an incorrect data type";
@@ -167,26 +163,6 @@ texts! {
     Validation, INVALID => {
         update_of_key(attribute: &str)
             "Cannot update attribute {attribute}. This attribute is part of the key";
-        missing_key(attribute: &str) "Missing the key {attribute} in the item";
-        key_type_mismatch(attribute: &str, expected: &str, actual: &str)
-            "Type mismatch for key {attribute} expected: {expected} actual: {actual}";
-        partition_key_too_long()
-            "Size of hashkey has exceeded the maximum size limit of2048 bytes";
-        sort_key_too_long()
-            "Aggregated size of all range keys has exceeded the size limit of 1024 bytes";
-        index_key_type_mismatch(attribute: &str, expected: &str, actual: &str, index: &str)
-            "Type mismatch for Index Key {attribute} Expected: {expected} Actual: {actual} \
-            IndexName: {index}";
-    }
-    Validation, "One or more parameter values are not valid. " => {
-        empty_key(kind: &str, attribute: &str) "The AttributeValue for a key attribute cannot \
-            contain an empty {kind} value. Key: {attribute}";
-        empty_index_key(kind: &str, index: &str, attribute: &str) "A value specified for a \
-            secondary index key is not supported. The AttributeValue for a key attribute cannot \
-            contain an empty {kind} value. IndexName: {index}, IndexKey: {attribute}";
-        updated_index_key_empty(kind: &str) "The update expression attempted to update a \
-            secondary index key to a value that is not supported. The AttributeValue for a key \
-            attribute cannot contain an empty {kind} value.";
     }
     ConditionalCheckFailed, "" => {
         conditional_request_failed() "The conditional request failed";
@@ -212,48 +188,6 @@ texts! {
             "The transaction with the given request token is already in progress.";
     }
 
-    // Query and Scan, against the table's schema.
-    Validation, "" => {
-        consistent_read_on_global_index()
-            "Consistent reads are not supported on global secondary indexes";
-        index_backfilling(index: &str)
-            "Cannot read from backfilling global secondary index: {index}";
-        start_key_outside_query() "The provided starting key is outside query boundaries based on \
-            provided conditions";
-        start_key_outside_sort_condition()
-            "The provided starting key does not match the range key predicate";
-        query_not_restartable()
-            "The query can return at most one row and cannot be restarted";
-        too_many_key_conditions(given: usize, attributes: usize) "The number of query conditions \
-            ({given}) exceeds the number of key attributes defined in the schema ({attributes})";
-        partition_conditions_not_equal(attributes: &str) "HASH key attributes {attributes} must \
-            have equality conditions specified in the query";
-        sort_conditions_not_equal(attributes: &str, behind: &str) "RANGE key attributes \
-            {attributes} must have equality conditions specified in the query because a condition \
-            is present on key attribute {behind}";
-        start_key_of_single_item(key: &str) "The provided exclusive start key is invalid: \
-            ExclusiveStartKey: {{{key}}}";
-        missing_key_condition(attribute: &str)
-            "Query condition missed key schema element: {attribute}";
-        key_condition_not_supported() "Query key condition not supported";
-        filter_on_key(attribute: &str) "Filter Expression can only contain non-primary key \
-            attributes: Primary key attribute: {attribute}";
-    }
-    Validation, "The provided starting key is invalid" => {
-        start_key_invalid() "";
-        start_key_does_not_match() ": The provided key element does not match the schema";
-        start_key_outside_segment(total: u32, segment: u32) ": Invalid ExclusiveStartKey. Please \
-            use ExclusiveStartKey with correct Segment. TotalSegments: {total} Segment: {segment}";
-    }
-    Validation, INVALID => {
-        condition_type_mismatch() "Condition parameter type does not match schema type";
-        select_all_not_projected(index: &str) "Select type ALL_ATTRIBUTES is not supported for \
-            global secondary index {index} because its projection type is not ALL";
-        filter_not_projected(index: &str, attributes: &str) "Secondary index {index} does not \
-            project one or more filter attributes: [{attributes}]";
-        not_projected(index: &str, attributes: &str)
-            "Global secondary index {index} does not project [{attributes}]";
-    }
 }
 
 fn update_table_error(error: UpdateTableError, subject: Subject<'_>) -> ApiError {
@@ -363,41 +297,6 @@ fn limit_error(error: &LimitError, subject: Subject<'_>) -> ApiError {
     }
 }
 
-fn key_error(error: &KeyError) -> ApiError {
-    match error {
-        KeyError::SchemaMismatch => key_does_not_match(),
-        KeyError::Missing { attribute } => missing_key(attribute),
-        KeyError::TypeMismatch { attribute, expected, actual } => {
-            let expected = expected.attribute_type().to_string();
-            key_type_mismatch(attribute, &expected, &actual.to_string())
-        }
-        KeyError::Empty { attribute, scalar_type } => {
-            empty_key(empty_kind(*scalar_type), attribute)
-        }
-        KeyError::PartitionKeyTooLong => partition_key_too_long(),
-        KeyError::SortKeyTooLong => sort_key_too_long(),
-    }
-}
-
-fn index_key_error(index: &str, attribute: &str, error: &IndexKeyError) -> ApiError {
-    match error {
-        IndexKeyError::TypeMismatch { expected, actual } => {
-            let expected = expected.attribute_type().to_string();
-            index_key_type_mismatch(attribute, &expected, &actual.to_string(), index)
-        }
-        IndexKeyError::Empty { scalar_type } => {
-            empty_index_key(empty_kind(*scalar_type), index, attribute)
-        }
-        IndexKeyError::PartitionKeyTooLong => partition_key_too_long(),
-        IndexKeyError::SortKeyTooLong => sort_key_too_long(),
-        IndexKeyError::UpdatedEmpty { scalar_type } => {
-            updated_index_key_empty(empty_kind(*scalar_type))
-        }
-        IndexKeyError::UpdatedTypeMismatch => index_key_unsupported_type(),
-        IndexKeyError::UpdatedTooLong => index_key_too_long(),
-    }
-}
-
 fn update_error(error: &UpdateError) -> ApiError {
     match error {
         UpdateError::MissingAttribute => missing_attribute(),
@@ -407,53 +306,6 @@ fn update_error(error: &UpdateError) -> ApiError {
         UpdateError::NumberUnderflow => number_range(value::NUMBER_UNDERFLOW),
         UpdateError::TypeMismatch => update_type_mismatch(),
         UpdateError::TooLarge => update_too_large(),
-    }
-}
-
-fn page_error(error: PageError) -> ApiError {
-    match error {
-        PageError::ConsistentReadOnGlobalIndex => consistent_read_on_global_index(),
-        PageError::Backfilling { index } => index_backfilling(&index),
-        PageError::StartKeyInvalid => start_key_invalid(),
-        PageError::StartKeyMismatch { table_key: true } => start_key_does_not_match(),
-        PageError::StartKeyMismatch { table_key: false } => key_does_not_match(),
-        PageError::StartKeyOutsideQuery => start_key_outside_query(),
-        PageError::StartKeyOutsideSortCondition => start_key_outside_sort_condition(),
-        PageError::QueryNotRestartable => query_not_restartable(),
-        PageError::StartKeyOutsideSegment { total, segment } => {
-            start_key_outside_segment(total, segment)
-        }
-        PageError::TooManyKeyConditions { given, attributes } => {
-            too_many_key_conditions(given, attributes)
-        }
-        PageError::PartitionConditionsNotEqual { attributes } => {
-            partition_conditions_not_equal(&attributes.join(", "))
-        }
-        PageError::SortConditionsNotEqual { attributes, behind } => {
-            sort_conditions_not_equal(&attributes.join(", "), &behind)
-        }
-        PageError::StartKeyOfSingleItem { key } => {
-            let printed = |(name, value): (&String, &AttributeValue)| {
-                format!("{name}={}", printed_value(value))
-            };
-            let key: Vec<String> = key.iter().map(printed).collect();
-            start_key_of_single_item(&key.join(", "))
-        }
-        PageError::FilterNotProjected { index, attributes } => {
-            filter_not_projected(&index, &attributes.join(", "))
-        }
-        PageError::MissingKeyCondition { attribute } => missing_key_condition(&attribute),
-        PageError::KeyConditionNotSupported => key_condition_not_supported(),
-        PageError::ConditionTypeMismatch => condition_type_mismatch(),
-        PageError::NotIndexable => page::not_indexable(),
-        PageError::EmptyKeyValue { attribute, scalar_type } => {
-            empty_key(empty_kind(scalar_type), &attribute)
-        }
-        PageError::FilterOnKey { attribute } => filter_on_key(&attribute),
-        PageError::SelectAllNotProjected { index } => select_all_not_projected(&index),
-        PageError::NotProjected { index, attributes } => {
-            not_projected(&index, &attributes.join(", "))
-        }
     }
 }
 
@@ -484,30 +336,6 @@ pub(crate) fn cancellation_entry(
         CancellationReason::CollectionTooLarge => {
             with_message("ItemCollectionSizeLimitExceeded", collection_too_large(), None)
         }
-    }
-}
-
-pub(crate) fn max_request_units(write: bool) -> &'static str {
-    if write { "MaxWriteRequestUnits" } else { "MaxReadRequestUnits" }
-}
-
-pub(crate) fn units_per_second(write: bool) -> &'static str {
-    if write { "WriteUnitsPerSecond" } else { "ReadUnitsPerSecond" }
-}
-
-pub(crate) fn capacity_units(write: bool) -> &'static str {
-    if write { "WriteCapacityUnits" } else { "ReadCapacityUnits" }
-}
-
-/// How texts about warm throughput name the table or an index.
-pub(crate) fn warm_place(index: Option<&str>) -> String {
-    index.map_or("for table".to_owned(), |index| format!("for index {index}"))
-}
-
-fn empty_kind(scalar_type: ScalarType) -> &'static str {
-    match scalar_type {
-        ScalarType::B => "binary",
-        ScalarType::S | ScalarType::N => "string",
     }
 }
 

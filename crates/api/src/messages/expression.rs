@@ -2,7 +2,7 @@
 
 use zenobe_expression::limits::OPERATORS_MAX;
 use zenobe_expression::{
-    ExpressionError, ExpressionKind, Fault, ListedPath, Unused, long_type_name,
+    ExpressionError, ExpressionFault, ExpressionKind, ListedPath, Unused, long_type_name,
 };
 use zenobe_value::AttributeValue;
 
@@ -19,7 +19,9 @@ pub(crate) fn expression_error(error: &ExpressionError) -> ApiError {
     };
     let text = fault_text(&error.fault);
     let newer_prefix = match &error.fault {
-        Fault::KeyNestedAttribute | Fault::KeyAttributeRepeated => NewerPrefix::KeyCondition,
+        ExpressionFault::KeyNestedAttribute | ExpressionFault::KeyAttributeRepeated => {
+            NewerPrefix::KeyCondition
+        }
         _ => NewerPrefix::Envelope,
     };
     ApiError::new(Exception::Validation, format!("{prefix}{text}")).with_newer_prefix(newer_prefix)
@@ -103,108 +105,112 @@ texts! {
 }
 
 /// Whether the fault is a restriction of key conditions. These texts name the parameter themselves.
-pub(crate) fn is_restriction(fault: &Fault) -> bool {
+pub(crate) fn is_restriction(fault: &ExpressionFault) -> bool {
     matches!(
         fault,
-        Fault::KeyOperatorNotAllowed { .. }
-            | Fault::KeyNestedOperation
-            | Fault::KeyAttributeNotFirst { .. }
-            | Fault::KeyMultipleAttributes
-            | Fault::KeyNestedAttribute
-            | Fault::KeyAttributeMissing
-            | Fault::KeyAttributeRepeated
+        ExpressionFault::KeyOperatorNotAllowed { .. }
+            | ExpressionFault::KeyNestedOperation
+            | ExpressionFault::KeyAttributeNotFirst { .. }
+            | ExpressionFault::KeyMultipleAttributes
+            | ExpressionFault::KeyNestedAttribute
+            | ExpressionFault::KeyAttributeMissing
+            | ExpressionFault::KeyAttributeRepeated
     )
 }
 
 /// A table rather than a function: one text per fault.
-fn fault_text(fault: &Fault) -> String {
+fn fault_text(fault: &ExpressionFault) -> String {
     match fault {
-        Fault::Empty => "The expression can not be empty;".to_owned(),
-        Fault::TooLong { size_bytes } => format!(
+        ExpressionFault::Empty => "The expression can not be empty;".to_owned(),
+        ExpressionFault::TooLong { size_bytes } => format!(
             "Expression size has exceeded the maximum allowed size; expression size: {size_bytes}"
         ),
-        Fault::Syntax { token, near } => {
+        ExpressionFault::Syntax { token, near } => {
             format!("Syntax error; token: \"{token}\", near: \"{near}\"")
         }
-        Fault::RedundantParentheses => "The expression has redundant parentheses;".to_owned(),
-        Fault::ReservedWord { word } => {
+        ExpressionFault::RedundantParentheses => {
+            "The expression has redundant parentheses;".to_owned()
+        }
+        ExpressionFault::ReservedWord { word } => {
             format!("Attribute name is a reserved keyword; reserved keyword: {word}")
         }
-        Fault::PathTooDeep { levels } => language::path_too_deep(*levels),
-        Fault::IndexOutOfRange { index } => language::index_out_of_range(index),
-        Fault::UndefinedName { placeholder } => format!(
+        ExpressionFault::PathTooDeep { levels } => language::path_too_deep(*levels),
+        ExpressionFault::IndexOutOfRange { index } => language::index_out_of_range(index),
+        ExpressionFault::UndefinedName { placeholder } => format!(
             "An expression attribute name used in the document path is not defined; \
              attribute name: {placeholder}"
         ),
-        Fault::UndefinedValue { placeholder } => format!(
+        ExpressionFault::UndefinedValue { placeholder } => format!(
             "An expression attribute value used in expression is not defined; \
              attribute value: {placeholder}"
         ),
         // DynamoDB stops counting at the first one too many.
-        Fault::TooManyOperators => language::too_many_operators(OPERATORS_MAX + 1),
-        Fault::PathsOverlap { one, two } => language::paths_overlap(one, two),
-        Fault::PathsConflict { one, two } => language::paths_conflict(one, two),
-        Fault::RepeatedSection { section } => {
+        ExpressionFault::TooManyOperators => language::too_many_operators(OPERATORS_MAX + 1),
+        ExpressionFault::PathsOverlap { one, two } => language::paths_overlap(one, two),
+        ExpressionFault::PathsConflict { one, two } => language::paths_conflict(one, two),
+        ExpressionFault::RepeatedSection { section } => {
             format!("The \"{section}\" section can only be used once in an update expression;")
         }
 
         // Faults of one operator, function or action.
-        Fault::InvalidFunctionName { function } => {
+        ExpressionFault::InvalidFunctionName { function } => {
             format!("Invalid function name; function: {function}")
         }
-        Fault::FunctionNotAllowed { function } => format!(
+        ExpressionFault::FunctionNotAllowed { function } => format!(
             "The function is not allowed to be used this way in an expression; function: {function}"
         ),
-        Fault::OperandCount { operator, count } => language::operand_count(operator, *count),
-        Fault::TooManyListed { count } => language::too_many_listed(*count),
-        Fault::FirstOperandNotDistinct { operator, path } => format!(
+        ExpressionFault::OperandCount { operator, count } => {
+            language::operand_count(operator, *count)
+        }
+        ExpressionFault::TooManyListed { count } => language::too_many_listed(*count),
+        ExpressionFault::FirstOperandNotDistinct { operator, path } => format!(
             "The first operand must be distinct from the remaining operands for this operator \
              or function; operator: {operator}, first operand: {}",
             ListedPath(path)
         ),
-        Fault::PathRequired { operator } => language::path_required(operator),
-        Fault::OperandType { operator, operand_type } => {
+        ExpressionFault::PathRequired { operator } => language::path_required(operator),
+        ExpressionFault::OperandType { operator, operand_type } => {
             language::operand_type(operator, *operand_type)
         }
-        Fault::ActionOperandType { section, operand_type } => format!(
+        ExpressionFault::ActionOperandType { section, operand_type } => format!(
             "Incorrect operand type for operator or function; \
              operator: {section}, operand type: {}, typeSet: ALLOWED_FOR_{section}_OPERAND",
             long_type_name(*operand_type)
         ),
-        Fault::InvalidAttributeTypeName { name } => {
+        ExpressionFault::InvalidAttributeTypeName { name } => {
             language::invalid_attribute_type_name(name, "B,NULL,SS,BOOL,L,BS,N,NS,S,M")
         }
-        Fault::BetweenTypesDiffer { low, high } => format!(
+        ExpressionFault::BetweenTypesDiffer { low, high } => format!(
             "The BETWEEN operator requires same data type for lower and upper bounds; {}",
             bounds(low, high)
         ),
-        Fault::BetweenReversed { low, high } => format!(
+        ExpressionFault::BetweenReversed { low, high } => format!(
             "The BETWEEN operator requires upper bound to be greater than or equal to lower \
              bound; {}",
             bounds(low, high)
         ),
 
         // Restrictions of key conditions.
-        Fault::KeyOperatorNotAllowed { operator } => {
+        ExpressionFault::KeyOperatorNotAllowed { operator } => {
             format!("Invalid operator used in KeyConditionExpression: {operator}")
         }
-        Fault::KeyNestedOperation => {
+        ExpressionFault::KeyNestedOperation => {
             "KeyConditionExpressions cannot contain nested operations".to_owned()
         }
-        Fault::KeyAttributeNotFirst { operator } => format!(
+        ExpressionFault::KeyAttributeNotFirst { operator } => format!(
             "Invalid condition in KeyConditionExpression: \
              {operator} operator must have the key attribute as its first operand"
         ),
-        Fault::KeyMultipleAttributes => "Invalid condition in KeyConditionExpression: \
+        ExpressionFault::KeyMultipleAttributes => "Invalid condition in KeyConditionExpression: \
             Multiple attribute names used in one condition"
             .to_owned(),
-        Fault::KeyNestedAttribute => {
+        ExpressionFault::KeyNestedAttribute => {
             "KeyConditionExpressions cannot have conditions on nested attributes".to_owned()
         }
-        Fault::KeyAttributeMissing => {
+        ExpressionFault::KeyAttributeMissing => {
             "Invalid condition in KeyConditionExpression: No key attribute specified".to_owned()
         }
-        Fault::KeyAttributeRepeated => {
+        ExpressionFault::KeyAttributeRepeated => {
             "KeyConditionExpressions must only contain one condition per key".to_owned()
         }
     }

@@ -39,6 +39,23 @@ pub(crate) fn code(exception: Exception) -> &'static str {
     }
 }
 
+pub(crate) fn max_request_units(write: bool) -> &'static str {
+    if write { "MaxWriteRequestUnits" } else { "MaxReadRequestUnits" }
+}
+
+pub(crate) fn units_per_second(write: bool) -> &'static str {
+    if write { "WriteUnitsPerSecond" } else { "ReadUnitsPerSecond" }
+}
+
+pub(crate) fn capacity_units(write: bool) -> &'static str {
+    if write { "WriteCapacityUnits" } else { "ReadCapacityUnits" }
+}
+
+/// How texts about warm throughput name the table or an index.
+pub(crate) fn warm_place(index: Option<&str>) -> String {
+    index.map_or("for table".to_owned(), |index| format!("for index {index}"))
+}
+
 texts! {
     ProvisionedThroughputExceeded, "The level of configured provisioned throughput for " => {
         provisioned_table() "the table was exceeded. Consider increasing your provisioning level \

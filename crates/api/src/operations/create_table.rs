@@ -17,8 +17,8 @@ use super::table_input::keys::{
 };
 use super::table_input::shapes::{
     AttributeDefinition, GlobalSecondaryIndex, KeySchemaElement, LocalSecondaryIndex,
-    OnDemandThroughput, ProvisionedThroughput, SSESpecification, StreamSpecification, Tag, Unread,
-    WarmThroughput,
+    OnDemandThroughput, PresentMember, ProvisionedThroughput, SSESpecification,
+    StreamSpecification, Tag, WarmThroughput,
 };
 use super::table_input::stream::StreamInput;
 use super::table_input::tags::tags;
@@ -64,7 +64,7 @@ shape! {
         "OnDemandThroughput" => on_demand_throughput: OnDemandThroughput,
         "GlobalTableSourceArn" => global_table_source_arn: String,
         "GlobalTableSettingsReplicationMode" => global_table_settings_replication_mode: String,
-        "VectorIndexes" => vector_indexes: Vec<Unread>,
+        "VectorIndexes" => vector_indexes: Vec<PresentMember>,
     }
 }
 
@@ -79,7 +79,7 @@ shape! {
         "OnDemandThroughput" => on_demand_throughput: OnDemandThroughput,
         "SSESpecification" => sse_specification: SSESpecification,
         "GlobalSecondaryIndexes" => global_secondary_indexes: Vec<GlobalSecondaryIndex>,
-        "VectorIndexes" => vector_indexes: Vec<Unread>,
+        "VectorIndexes" => vector_indexes: Vec<PresentMember>,
     }
 }
 

@@ -14,8 +14,8 @@ use super::import_table::{
 use crate::constraints::Violations;
 use crate::error::ApiError;
 use crate::exports::{
-    Bound, EXPORT_FORMAT, EXPORT_TYPE, EXPORT_VIEW, ExportParameters, ExportProgress, ExportType,
-    Filter, FilterSpecification, Given, Incremental, KIND, SSE_ALGORITHM, SseAlgorithm,
+    BoundFilter, EXPORT_FORMAT, EXPORT_TYPE, EXPORT_VIEW, ExportParameters, ExportProgress,
+    ExportType, Filter, FilterSpecification, Given, Incremental, KIND, SSE_ALGORITHM, SseAlgorithm,
     write_export,
 };
 use crate::json::Writer;
@@ -189,13 +189,13 @@ async fn exportable(
     context: &Context<'_>,
     table: &TableName,
     given: &Given,
-    bound: Bound,
+    bound: BoundFilter,
 ) -> Result<Exportable, ApiError> {
     let span = match given.incremental {
         None => ExportSpan::Full { at_ms: given.export_time_ms },
         Some(Incremental { from_ms, to_ms, .. }) => ExportSpan::Incremental { from_ms, to_ms },
     };
-    let Bound { key_conditions, filter, projection } = bound;
+    let BoundFilter { key_conditions, filter, projection } = bound;
     let request = ExportRequest { table: table.clone(), span, key_conditions, filter, projection };
     context.engine.exportable(&request).await.map_err(|error| match error {
         Error::TableNotFound { .. } | Error::TableFilling { .. } => {

@@ -16,6 +16,7 @@ const ITERATOR_LENGTH_MAX: usize = 2_048;
 pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
     let (iterator, limit) = check(request(body)?)?;
     let (position, page) = read(context, &iterator, limit).await?;
+    context.engine.note_returned_records(&position.stream, &page);
     Ok(render(&position, &page))
 }
 

@@ -13,8 +13,8 @@ use super::table_input::encryption::EncryptionInput;
 use super::table_input::indexes::IndexInput;
 use super::table_input::keys::KeyElement;
 use super::table_input::shapes::{
-    GlobalSecondaryIndex, LocalSecondaryIndex, OnDemandThroughput, ProvisionedThroughput,
-    SSESpecification, Unread,
+    GlobalSecondaryIndex, LocalSecondaryIndex, OnDemandThroughput, PresentMember,
+    ProvisionedThroughput, SSESpecification,
 };
 use super::table_input::throughput::Capacity;
 use crate::constraints::{TableNameRule, Violations};
@@ -74,7 +74,7 @@ macro_rules! restore_input {
                 "ProvisionedThroughputOverride" => provisioned: ProvisionedThroughput,
                 "OnDemandThroughputOverride" => on_demand: OnDemandThroughput,
                 "SSESpecificationOverride" => encryption: SSESpecification,
-                "VectorIndexOverride" => vector_indexes: Vec<Unread>,
+                "VectorIndexOverride" => vector_indexes: Vec<PresentMember>,
             }
         }
 
@@ -149,7 +149,7 @@ struct OverridesInput {
     provisioned: Option<ProvisionedThroughput>,
     on_demand: Option<OnDemandThroughput>,
     encryption: Option<SSESpecification>,
-    vector_indexes: Option<Vec<Unread>>,
+    vector_indexes: Option<Vec<PresentMember>>,
 }
 
 impl OverridesInput {

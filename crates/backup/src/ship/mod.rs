@@ -33,7 +33,7 @@ use crate::snapshot::{self, Subject};
 pub use status::{ShippingState, ShippingStatus};
 
 /// A store whose log is shipped.
-pub trait Source: Send + Sync + 'static {
+pub trait ShippedStore: Send + Sync + 'static {
     /// A number that all copies of the database share.
     fn database(&self) -> Result<u64>;
 
@@ -124,7 +124,7 @@ enum End {
     Lost(FollowError),
 }
 
-impl<S: Source> Shipper<S> {
+impl<S: ShippedStore> Shipper<S> {
     pub fn new(source: S, repository: Repository, options: ShipOptions) -> Shipper<S> {
         let status = Arc::new(ShippingStatus::new(repository.place()));
         Shipper {

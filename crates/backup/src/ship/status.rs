@@ -7,7 +7,7 @@ use zenobe_store::Stamp;
 use zenobe_store::shipping::FollowError;
 
 use crate::error::BackupError;
-use crate::snapshot::Progress;
+use crate::snapshot::FileProgress;
 
 /// The same failure is logged once in this time.
 const REPEAT_AFTER: Duration = Duration::from_secs(60);
@@ -45,7 +45,7 @@ pub struct ShippingState {
     pub generations: u64,
     pub gaps: u64,
     pub snapshots: u64,
-    pub snapshot: Progress,
+    pub snapshot: FileProgress,
     /// What is wrong now.
     pub problem: Option<String>,
     pub is_running: bool,
@@ -92,7 +92,7 @@ impl ShippingStatus {
         state.advance();
     }
 
-    pub(super) fn snapshot_progress(&self, progress: Progress) {
+    pub(super) fn snapshot_progress(&self, progress: FileProgress) {
         self.state.lock().shown.snapshot = progress;
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, PutPayload};
 use zenobe_backup::Repository;
-use zenobe_backup::plan::Target;
+use zenobe_backup::plan::RestorePoint;
 
 use crate::faulty_store::{Fault, FaultyStore};
 use crate::list_source::{ListSource, repository, restored, until_shipped};
@@ -22,7 +22,7 @@ async fn shipped() -> (Arc<FaultyStore>, Repository, ListSource) {
     (0..20).for_each(|number| source.commit(&format!("{number} {}", "x".repeat(200))));
     source.close();
     shipping.await.unwrap();
-    assert_eq!(restored(&repository, &Target::Latest).await.unwrap(), source.all_texts());
+    assert_eq!(restored(&repository, &RestorePoint::Latest).await.unwrap(), source.all_texts());
     (store, repository, source)
 }
 
@@ -48,7 +48,7 @@ async fn put(store: &FaultyStore, key: &str, bytes: Vec<u8>) {
 
 /// A restore is refused with a text that contains these.
 async fn refused(repository: &Repository, texts: &[&str]) {
-    let error = restored(repository, &Target::Latest).await.unwrap_err().to_string();
+    let error = restored(repository, &RestorePoint::Latest).await.unwrap_err().to_string();
     for text in texts {
         assert!(error.contains(text), "{error} lacks {text}");
     }
@@ -121,7 +121,7 @@ async fn a_segment_that_is_damaged_or_missing_is_named() {
     put(&store, &twice, whole.clone()).await;
     refused(&repository, &["there is another segment"]).await;
     store.delete(&Path::from(twice.as_str())).await.unwrap();
-    assert_eq!(restored(&repository, &Target::Latest).await.unwrap(), source.all_texts());
+    assert_eq!(restored(&repository, &RestorePoint::Latest).await.unwrap(), source.all_texts());
 
     // The last one is missed too, because the head knows of it.
     store.delete(&Path::from(next.as_str())).await.unwrap();

@@ -6,8 +6,10 @@ use std::sync::Mutex;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use futures_util::future::BoxFuture;
-use zenobe_backup::plan::{Groups, Target, plan};
-use zenobe_backup::ship::{Checkpoint, Follower, ShipOptions, Shipper, ShippingStatus, Source};
+use zenobe_backup::plan::{Groups, RestorePoint, plan};
+use zenobe_backup::ship::{
+    Checkpoint, Follower, ShipOptions, ShippedStore, Shipper, ShippingStatus,
+};
 use zenobe_backup::{BackupError, Repository, Result, fetch};
 use zenobe_store::Stamp;
 use zenobe_store::shipping::{FollowError, LogGroup};
@@ -110,7 +112,7 @@ fn now() -> Stamp {
     Stamp::first_of_ms(now.as_millis() as u64)
 }
 
-impl Source for ListSource {
+impl ShippedStore for ListSource {
     fn database(&self) -> Result<u64> {
         Ok(DATABASE)
     }
@@ -175,7 +177,7 @@ pub fn repository(store: &Arc<FaultyStore>) -> Repository {
 }
 
 /// What a restore finds: the texts of the groups in the files, and those that the log adds.
-pub async fn restored(repository: &Repository, target: &Target) -> Result<Vec<String>> {
+pub async fn restored(repository: &Repository, target: &RestorePoint) -> Result<Vec<String>> {
     let plan = plan(repository, target).await?;
     let directory = TemporaryDirectory::new("restored");
     fetch::files(repository, &plan.manifest, directory.path(), &[], &|_| {}).await?;

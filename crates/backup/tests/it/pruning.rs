@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use zenobe_backup::plan::Target;
+use zenobe_backup::plan::RestorePoint;
 use zenobe_backup::prune::{Keep, prune};
 use zenobe_backup::ship::ShipOptions;
 use zenobe_backup::snapshot::{self, Subject};
@@ -57,7 +57,7 @@ async fn files_that_a_kept_backup_needs_stay() {
     let manifest = repository.manifest(&third).await.unwrap();
     zenobe_backup::fetch::files(&repository, &manifest, target.path(), &[], &|_| {}).await.unwrap();
     assert_eq!(std::fs::read_dir(target.path()).unwrap().count(), 2);
-    let gone = restored(&repository, &Target::Backup(first)).await.unwrap_err();
+    let gone = restored(&repository, &RestorePoint::Backup(first)).await.unwrap_err();
     assert!(matches!(gone, BackupError::NoSuchBackup { .. }), "{gone}");
 }
 
@@ -94,7 +94,10 @@ async fn old_parts_of_the_shipped_log_go() {
             .unwrap();
     assert_eq!(pruned.snapshots, 2, "{ids:?}");
     assert!(pruned.segments > 0 && !pruned.is_waiting, "{pruned:?}");
-    assert_eq!(restored(&repository, &Target::Latest).await.unwrap(), source.all_texts());
+    assert_eq!(restored(&repository, &RestorePoint::Latest).await.unwrap(), source.all_texts());
     let expected = source.texts(Stamp::last_of_ms(third.at.at_ms()));
-    assert_eq!(restored(&repository, &Target::Time(third.at.at_ms())).await.unwrap(), expected);
+    assert_eq!(
+        restored(&repository, &RestorePoint::Time(third.at.at_ms())).await.unwrap(),
+        expected
+    );
 }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use zenobe_backup::BackupError;
-use zenobe_backup::plan::{Target, windows};
+use zenobe_backup::plan::{RestorePoint, windows};
 
 use crate::faulty_store::{Fault, FaultyStore};
 use crate::list_source::{
@@ -15,7 +15,7 @@ async fn every_state_that_was_shipped_can_be_restored() {
     (0..25).for_each(|number| source.commit(&format!("before {number}")));
     let (status, shipping) = source.ship(&repository);
     until_shipped(&status).await;
-    assert_eq!(restored(&repository, &Target::Latest).await.unwrap(), source.all_texts());
+    assert_eq!(restored(&repository, &RestorePoint::Latest).await.unwrap(), source.all_texts());
     let mut moments = Vec::new();
     for number in 0..30 {
         source.commit(&format!("after {number}"));
@@ -25,9 +25,9 @@ async fn every_state_that_was_shipped_can_be_restored() {
     source.close();
     shipping.await.unwrap();
     assert!(!status.get().is_running);
-    assert_eq!(restored(&repository, &Target::Latest).await.unwrap(), source.all_texts());
+    assert_eq!(restored(&repository, &RestorePoint::Latest).await.unwrap(), source.all_texts());
     for moment in moments.iter().step_by(7) {
-        let at = Target::Time(moment.at_ms());
+        let at = RestorePoint::Time(moment.at_ms());
         let expected = source.texts(zenobe_store::Stamp::last_of_ms(moment.at_ms()));
         assert_eq!(restored(&repository, &at).await.unwrap(), expected);
     }
@@ -35,7 +35,7 @@ async fn every_state_that_was_shipped_can_be_restored() {
     assert_eq!(known.len(), 1, "{known:?}");
     let (begin, end) = known[0];
     for outside in [begin.at_ms() - 1, end.at_ms() + 1] {
-        let refused = restored(&repository, &Target::Time(outside)).await.unwrap_err();
+        let refused = restored(&repository, &RestorePoint::Time(outside)).await.unwrap_err();
         assert!(matches!(refused, BackupError::NotCovered { .. }), "{refused}");
     }
 }
@@ -56,7 +56,7 @@ async fn an_object_store_that_lies_is_asked_again() {
         source.close();
         shipping.await.unwrap();
         assert_eq!(
-            restored(&repository, &Target::Latest).await.unwrap(),
+            restored(&repository, &RestorePoint::Latest).await.unwrap(),
             source.all_texts(),
             "{fault:?}"
         );
@@ -92,7 +92,7 @@ async fn a_store_that_was_away_for_long_gets_a_new_generation() {
     assert_eq!((status.get().gaps, status.get().generations), (1, 2));
     source.close();
     shipping.await.unwrap();
-    assert_eq!(restored(&repository, &Target::Latest).await.unwrap(), source.all_texts());
+    assert_eq!(restored(&repository, &RestorePoint::Latest).await.unwrap(), source.all_texts());
     assert_eq!(windows(&repository).await.unwrap().len(), 2);
 }
 
@@ -107,10 +107,10 @@ async fn a_restarted_server_goes_on_with_a_new_generation() {
         source.commit(&format!("{round}/shipped"));
         source.close();
         shipping.await.unwrap();
-        assert_eq!(restored(&repository, &Target::Latest).await.unwrap(), source.all_texts());
+        assert_eq!(restored(&repository, &RestorePoint::Latest).await.unwrap(), source.all_texts());
     }
     // A time of the first round is still there.
     let at = source.groups()[12].stamp;
     let expected = source.texts(zenobe_store::Stamp::last_of_ms(at.at_ms()));
-    assert_eq!(restored(&repository, &Target::Time(at.at_ms())).await.unwrap(), expected);
+    assert_eq!(restored(&repository, &RestorePoint::Time(at.at_ms())).await.unwrap(), expected);
 }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use zenobe_backup::manifest::Manifest;
-use zenobe_backup::snapshot::{self, Progress, Subject};
+use zenobe_backup::snapshot::{self, FileProgress, Subject};
 use zenobe_backup::{BackupError, Pace, Repository, fetch, new_id};
 use zenobe_store::Stamp;
 use zenobe_testing::TemporaryDirectory;
@@ -13,13 +13,13 @@ async fn store(
     repository: &Repository,
     directory: &TemporaryDirectory,
     at_ms: u64,
-) -> (Manifest, Progress) {
+) -> (Manifest, FileProgress) {
     let id = new_id(at_ms);
     let earlier = snapshot::begin(repository, &id, DATABASE).await.unwrap();
     let at = Stamp::first_of_ms(at_ms);
     let subject =
         Subject { id, generation: None, database: DATABASE, sequence: 0, at, content: None };
-    let last = std::sync::Mutex::new(Progress::default());
+    let last = std::sync::Mutex::new(FileProgress::default());
     let observe = |progress| *last.lock().unwrap() = progress;
     let stored = snapshot::store(
         repository,
@@ -98,7 +98,7 @@ async fn fetching_goes_on_where_it_was_cut_off() {
     write(&target, "2.sst", b"X.sst");
     write(&target, "3.sst.part", b"3");
     write(&target, "MARK", b"");
-    let last = std::sync::Mutex::new(Progress::default());
+    let last = std::sync::Mutex::new(FileProgress::default());
     let observe = |progress| *last.lock().unwrap() = progress;
     fetch::files(&repository, &manifest, target.path(), &["MARK"], &observe).await.unwrap();
     assert_eq!(last.lock().unwrap().files_known, 1);

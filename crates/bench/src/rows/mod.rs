@@ -10,6 +10,7 @@ mod peers;
 mod reads;
 mod rest;
 mod scan;
+mod throughput;
 mod writes;
 
 use std::path::Path;
@@ -54,7 +55,7 @@ pub struct Group {
     pub measure: fn(&Context<'_>) -> Result<Outcome>,
 }
 
-pub const GROUPS: [Group; 12] = [
+pub const GROUPS: [Group; 13] = [
     Group {
         name: "reads",
         about: "GetItem and Query against the bare server",
@@ -81,6 +82,11 @@ pub const GROUPS: [Group; 12] = [
     Group { name: "load", about: "bulk load and sustained writes", measure: bulk::measure },
     Group { name: "rest", about: "start, idle, size of the binary", measure: rest::measure },
     Group { name: "expiry", about: "items that expire", measure: expiry::measure },
+    Group {
+        name: "throughput",
+        about: "requests that are metered, or may be throttled, against those that are not",
+        measure: throughput::measure,
+    },
     Group {
         name: "history",
         about: "recovery, reads as of a time, restores, exports and backups",

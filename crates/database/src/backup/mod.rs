@@ -11,16 +11,16 @@ mod source;
 mod verifying;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use zenobe_backup::manifest::Manifest;
-use zenobe_backup::snapshot::{self, Progress, Subject};
+use zenobe_backup::snapshot::{self, FileProgress, Subject};
 use zenobe_backup::{BackupError, Pace, Repository, new_id};
 use zenobe_store::Stamp;
 use zenobe_store_embedded::EmbeddedStore;
 use zenobe_transfer::objects::{ObjectLocation, ObjectStoreOptions};
 
+use crate::exclusive::Exclusive;
 use crate::options::Location;
 use crate::{Database, RuntimeThread};
 
@@ -47,7 +47,7 @@ pub enum BackupStage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BackupProgress {
     pub stage: BackupStage,
-    pub files: Progress,
+    pub files: FileProgress,
     /// What has been read of the content.
     pub rows: u64,
     pub bytes: u64,
@@ -57,14 +57,14 @@ pub struct BackupProgress {
 }
 
 /// Hears how far the work is.
-pub type Observer = dyn Fn(BackupProgress) + Send + Sync;
+pub type BackupObserver = dyn Fn(BackupProgress) + Send + Sync;
 
 /// A backup that has been made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackupSummary {
     pub id: String,
     pub at_ms: u64,
-    pub files: Progress,
+    pub files: FileProgress,
     pub rows: u64,
     pub ranges: u64,
 }
@@ -86,7 +86,9 @@ impl Database {
         let mut thread =
             RuntimeThread::start_yielding("zenobe-backup").map_err(|error| no_thread(&error))?;
         let made = thread.runtime.spawn(async move {
-            let _alone = Alone::new(&is_backing_up)?;
+            let _running = Exclusive::begin(&is_backing_up).ok_or_else(|| {
+                BackupError::Source("the server is being backed up already".to_owned())
+            })?;
             back_up(&store, &to, object_store.as_ref(), &observe).await
         });
         let made = made
@@ -119,7 +121,7 @@ async fn back_up(
     store: &EmbeddedStore,
     to: &ObjectLocation,
     object_store: Option<&ObjectStoreOptions>,
-    observe: &Observer,
+    observe: &BackupObserver,
 ) -> Result<BackupSummary, BackupError> {
     let mut progress = BackupProgress::default();
     observe(progress);
@@ -139,7 +141,7 @@ async fn back_up(
     let (rows, ranges) = (content.rows(), content.ranges.len() as u64);
     let sequence = copy.sequence;
     let subject = Subject { id, generation: None, database, sequence, at, content: Some(content) };
-    let stored = parking_lot::Mutex::new(Progress::default());
+    let stored = parking_lot::Mutex::new(FileProgress::default());
     let observe_files = |files| {
         *stored.lock() = files;
         observe(BackupProgress { files, ..progress });
@@ -155,24 +157,6 @@ async fn back_up(
         "the database is backed up"
     );
     Ok(BackupSummary { id: manifest.id, at_ms: manifest.at.at_ms(), files, rows, ranges })
-}
-
-/// One backup at a time.
-struct Alone<'a>(&'a AtomicBool);
-
-impl<'a> Alone<'a> {
-    fn new(is_backing_up: &'a AtomicBool) -> Result<Alone<'a>, BackupError> {
-        match is_backing_up.swap(true, Ordering::SeqCst) {
-            true => Err(BackupError::Source("the server is being backed up already".to_owned())),
-            false => Ok(Alone(is_backing_up)),
-        }
-    }
-}
-
-impl Drop for Alone<'_> {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::SeqCst);
-    }
 }
 
 fn now_ms() -> u64 {

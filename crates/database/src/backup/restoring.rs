@@ -7,13 +7,13 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 
-use zenobe_backup::plan::{Groups, Plan, Target, plan};
+use zenobe_backup::plan::{Groups, RestorePlan, RestorePoint, plan};
 use zenobe_backup::{BackupError, Repository, fetch};
 use zenobe_store_embedded::{RESTORING_FILE, Replay, remove_restoring_mark};
 use zenobe_transfer::objects::{ObjectLocation, ObjectStoreOptions};
 
 use super::source::copy_options;
-use super::{BackupProgress, BackupStage, Observer};
+use super::{BackupObserver, BackupProgress, BackupStage};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RestoreSummary {
@@ -35,9 +35,9 @@ pub struct RestoreSummary {
 pub async fn restore(
     from: &ObjectLocation,
     object_store: Option<&ObjectStoreOptions>,
-    target: &Target,
+    target: &RestorePoint,
     data: &Path,
-    observe: &Observer,
+    observe: &BackupObserver,
 ) -> Result<RestoreSummary, BackupError> {
     let repository = Repository::open(from, object_store, false)?;
     let plan = plan(&repository, target).await?;
@@ -46,9 +46,9 @@ pub async fn restore(
 
 pub(super) async fn restore_plan(
     repository: &Repository,
-    plan: &Plan,
+    plan: &RestorePlan,
     data: &Path,
-    observe: &Observer,
+    observe: &BackupObserver,
 ) -> Result<RestoreSummary, BackupError> {
     prepare(data, &plan.manifest.id)?;
     let progress = BackupProgress {
@@ -88,7 +88,7 @@ fn prepare(data: &Path, id: &str) -> Result<(), BackupError> {
 /// Opens the files, and applies the log to them.
 async fn apply(
     repository: &Repository,
-    plan: &Plan,
+    plan: &RestorePlan,
     data: &Path,
     observe: &(dyn Fn(u64) + Send + Sync),
 ) -> Result<RestoreSummary, BackupError> {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use zenobe_backup::BackupError;
-use zenobe_backup::ship::{Checkpoint, Follower, Source};
+use zenobe_backup::ship::{Checkpoint, Follower, ShippedStore};
 use zenobe_engine::keyspace::Collections;
 use zenobe_store::shipping::{FollowError, LogGroup};
 use zenobe_store::{Stamp, Store};
@@ -24,7 +24,7 @@ const COPY_CACHE_BYTES: usize = 16 << 20;
 
 pub(super) struct EmbeddedSource(pub Arc<EmbeddedStore>);
 
-impl Source for EmbeddedSource {
+impl ShippedStore for EmbeddedSource {
     fn database(&self) -> Result<u64, BackupError> {
         Ok(self.0.identity()?)
     }

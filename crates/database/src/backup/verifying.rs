@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use zenobe_backup::plan::{Target, plan};
+use zenobe_backup::plan::{RestorePoint, plan};
 use zenobe_backup::{BackupError, Pace, Repository};
 use zenobe_transfer::objects::{ObjectLocation, ObjectStoreOptions};
 
 use super::restoring::{RestoreSummary, restore_plan};
-use super::{BackupProgress, BackupStage, Observer, content};
+use super::{BackupObserver, BackupProgress, BackupStage, content};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifySummary {
@@ -27,9 +27,9 @@ pub struct VerifySummary {
 pub async fn verify(
     from: &ObjectLocation,
     object_store: Option<&ObjectStoreOptions>,
-    target: &Target,
+    target: &RestorePoint,
     scratch: &Path,
-    observe: &Observer,
+    observe: &BackupObserver,
 ) -> Result<VerifySummary, BackupError> {
     let begin = Instant::now();
     let repository = Repository::open(from, object_store, false)?;

@@ -22,7 +22,7 @@ mod online;
 use std::sync::Arc;
 use std::time::Duration;
 
-use zenobe_store::copying::{Amount, CopyError, Progress};
+use zenobe_store::copying::{Amount, CopyCounts, CopyError};
 use zenobe_store::{Error, Store};
 
 use crate::options::{Location, Options};
@@ -87,17 +87,17 @@ pub struct MoveProgress {
     pub stage: MoveStage,
     /// What there is to copy, as far as it has been counted.
     pub total: Amount,
-    pub copied: Progress,
+    pub copied: CopyCounts,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MoveSummary {
-    pub copied: Progress,
+    pub copied: CopyCounts,
     /// How long writes had to wait at the end.
     pub pause: Duration,
 }
 
-pub(crate) type Observer<'a> = dyn Fn(MoveProgress) + Send + Sync + 'a;
+pub(crate) type MoveObserver<'a> = dyn Fn(MoveProgress) + Send + Sync + 'a;
 
 /// Opens a store, whether it may be served or not.
 async fn open(location: &Location, options: &Options) -> Result<Arc<dyn Store>, MoveError> {

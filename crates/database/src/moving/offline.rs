@@ -1,10 +1,12 @@
 //! Moving a database that nobody uses.
 
 use zenobe_store::Store;
-use zenobe_store::copying::{self, Copy, CopyState, Progress, Seal, SealState, copy_note, measure};
+use zenobe_store::copying::{
+    self, Copy, CopyCounts, CopyState, Seal, SealState, copy_note, measure,
+};
 
 use super::{
-    MoveError, MoveProgress, MoveStage, MoveSummary, Observer, failed, new_id, open, refused,
+    MoveError, MoveObserver, MoveProgress, MoveStage, MoveSummary, failed, new_id, open, refused,
 };
 use crate::options::{Location, Options};
 use crate::place::name_of;
@@ -19,7 +21,7 @@ pub async fn move_data(
     from: &Location,
     to: &Location,
     options: &Options,
-    observe: &Observer<'_>,
+    observe: &MoveObserver<'_>,
 ) -> Result<MoveSummary, MoveError> {
     let (from_name, to_name) = (name_of(from), name_of(to));
     check_source_place(from)?;
@@ -59,7 +61,7 @@ async fn run(
     target: &dyn Store,
     from: &str,
     to: &str,
-    observe: &Observer<'_>,
+    observe: &MoveObserver<'_>,
 ) -> Result<MoveSummary, MoveError> {
     let found = check_source(source, from, to).await?;
     let id = found.as_ref().map_or_else(new_id, |seal| seal.id);
@@ -68,7 +70,7 @@ async fn run(
     if arrived.is_some_and(|note| note.id == id && note.state == CopyState::Complete) {
         // Cut off between the last two steps.
         seal(SealState::Moved).put(source).await.map_err(failed(from))?;
-        return Ok(MoveSummary { copied: Progress::default(), pause: Default::default() });
+        return Ok(MoveSummary { copied: CopyCounts::default(), pause: Default::default() });
     }
     let mut progress = MoveProgress::default();
     observe(progress);

@@ -1,7 +1,7 @@
 //! Moving a database while it is served.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use tokio::time::timeout;
@@ -11,9 +11,10 @@ use zenobe_store::copying::{self, Copy, Seal, SealState, measure};
 use zenobe_store_embedded::{EmbeddedStore, PausedWrites};
 
 use super::{
-    MoveError, MoveProgress, MoveStage, MoveSummary, Observer, failed, new_id, open, refused,
+    MoveError, MoveObserver, MoveProgress, MoveStage, MoveSummary, failed, new_id, open, refused,
 };
 use crate::Database;
+use crate::exclusive::Exclusive;
 use crate::options::{Location, Options};
 use crate::place::name_of;
 
@@ -45,7 +46,8 @@ impl Database {
         let to = to.clone();
         // The work goes on if the caller does not wait for it, and takes no time from the caller's runtime.
         let moving = self.open.upkeep.runtime.spawn(async move {
-            let _alone = Alone::new(&database.is_moving)?;
+            let _running = Exclusive::begin(&database.is_moving)
+                .ok_or(MoveError::NotMovable("it is being moved already"))?;
             run(&database, &to, &observe).await
         });
         let ended = |_| Err(MoveError::NotMovable("it is being closed"));
@@ -61,28 +63,10 @@ struct MovedDatabase {
     is_moving: Arc<AtomicBool>,
 }
 
-/// One move at a time.
-struct Alone<'a>(&'a AtomicBool);
-
-impl<'a> Alone<'a> {
-    fn new(is_moving: &'a AtomicBool) -> Result<Alone<'a>, MoveError> {
-        match is_moving.swap(true, Ordering::SeqCst) {
-            true => Err(MoveError::NotMovable("it is being moved already")),
-            false => Ok(Alone(is_moving)),
-        }
-    }
-}
-
-impl Drop for Alone<'_> {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::SeqCst);
-    }
-}
-
 async fn run(
     database: &MovedDatabase,
     to: &Location,
-    observe: &Observer<'_>,
+    observe: &MoveObserver<'_>,
 ) -> Result<MoveSummary, MoveError> {
     let Some(source) = &database.embedded else {
         return Err(MoveError::NotMovable(
@@ -118,7 +102,7 @@ async fn copy(
     target: &Arc<dyn Store>,
     from: &str,
     to: &str,
-    observe: &Observer<'_>,
+    observe: &MoveObserver<'_>,
 ) -> Result<MoveSummary, MoveError> {
     let mut progress = MoveProgress::default();
     observe(progress);

@@ -4,7 +4,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use zenobe_disk_recorder::{Calls, Control, Disk, Event, Fault, Image, Recorder, Survival, Trace};
+use zenobe_disk_recorder::{
+    Calls, Control, Disk, DiskFault, Event, Image, Recorder, Survival, Trace,
+};
 
 /// A directory to record, and one for the trace.
 struct Scratch(PathBuf);
@@ -73,7 +75,7 @@ fn a_fault_hits_the_call_that_it_names() {
     let scratch = Scratch::new("fault");
     let control = Control::create(&scratch.0.join("control")).unwrap();
     let recorder = Recorder::new(&scratch.recorded()).control(&control);
-    control.set(Fault { calls: Calls::WRITE, first: 2, count: 1, error: 28 });
+    control.set(DiskFault { calls: Calls::WRITE, first: 2, count: 1, error: 28 });
     let output = shell("echo 1 > a; echo 2 >> a; echo 3 >> a", &scratch.recorded(), &recorder);
     assert!(String::from_utf8_lossy(&output.stderr).contains("I/O error"), "{output:?}");
     assert_eq!(std::fs::read(scratch.recorded().join("a")).unwrap(), b"1\n3\n");
@@ -85,7 +87,7 @@ fn a_process_is_killed_at_the_call_that_is_named() {
     let scratch = Scratch::new("kill");
     let control = Control::create(&scratch.0.join("control")).unwrap();
     let recorder = Recorder::new(&scratch.recorded()).control(&control);
-    control.set(Fault { calls: Calls::WRITE, first: 2, count: 1, error: Fault::KILL });
+    control.set(DiskFault { calls: Calls::WRITE, first: 2, count: 1, error: DiskFault::KILL });
     let output = shell("echo 1 > a; echo 2 >> a; echo 3 >> a", &scratch.recorded(), &recorder);
     assert_eq!(output.status.signal(), Some(9), "{output:?}");
     assert_eq!(std::fs::read(scratch.recorded().join("a")).unwrap(), b"1\n");

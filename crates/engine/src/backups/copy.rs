@@ -13,7 +13,7 @@ use zenobe_value::{Attributes, EncodedItem};
 
 use crate::Engine;
 use crate::command::TableName;
-use crate::error::{BackupError, Error, Result};
+use crate::error::{Error, Result, TableBackupError};
 use crate::history::Past;
 use crate::jobs::{CopyProgress, Job, JobHandler};
 use crate::keyspace;
@@ -125,7 +125,7 @@ impl HeldTable {
         let at = stamp_of_backup(&*now, &self.content).await?;
         let at = at.ok_or_else(|| corrupt("a backup without a stamp".to_owned()))?;
         let (item_prefix, undo_prefix) = (self.item_prefix.clone(), self.undo_prefix.clone());
-        Ok(Past { now, item_prefix, undo_prefix, at })
+        Ok(Past { now, item_prefix, undo_prefix, at, known: None })
     }
 
     async fn read(
@@ -177,7 +177,7 @@ impl HeldTable {
             Ok(())
         });
         match saved.await {
-            Err(Error::Backup(BackupError::NotFound { .. })) => Ok(()),
+            Err(Error::Backup(TableBackupError::NotFound { .. })) => Ok(()),
             saved => saved,
         }
     }

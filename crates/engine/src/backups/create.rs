@@ -6,7 +6,7 @@ use zenobe_value::Attributes;
 use crate::Engine;
 use crate::catalog::edit::Edit;
 use crate::command::TableName;
-use crate::error::{BackupError, Error, Result};
+use crate::error::{Error, Result, TableBackupError};
 use crate::history::era::open_era;
 use crate::jobs::{JobRow, NewJob, key_of};
 use crate::keyspace;
@@ -69,7 +69,7 @@ impl Engine {
                 return Err(Error::Conflict);
             }
             if before.holds.len() >= HOLDS_MAX {
-                return Err(BackupError::TooMany.into());
+                return Err(TableBackupError::TooMany.into());
             }
             let mut edit = Edit::new(before.clone());
             let era = open_era(&mut edit.definition);

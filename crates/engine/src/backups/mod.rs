@@ -26,9 +26,9 @@ use zenobe_store::{Batch, Direction, Key, KeyRange, Reader, Stamp, Value};
 
 use crate::Engine;
 use crate::command::TableName;
-use crate::error::{BackupError, Error, RestoreError, Result};
+use crate::error::{Error, RestoreError, Result, TableBackupError};
 use crate::keyspace;
-use crate::restore::{Found, Hold, Source};
+use crate::restore::{ResolvedRestore, SourceLock, SourceState};
 use crate::schema::{
     Namespace, RestoreSource, TableDefinition, TableDescription, TableId, table_arn,
 };
@@ -80,10 +80,14 @@ impl Engine {
     }
 
     /// What restoring a backup copies.
-    pub(crate) async fn backed_up_table(&self, table: &TableName, id: &str) -> Result<Found> {
+    pub(crate) async fn backed_up_table(
+        &self,
+        table: &TableName,
+        id: &str,
+    ) -> Result<ResolvedRestore> {
         let backup = self.backup(table, id).await?;
-        let hold = Hold::Backup(Claim::new(&backup));
-        let source = Source {
+        let hold = SourceLock::Backup(Claim::new(&backup));
+        let source = SourceState {
             table: table.clone(),
             id: backup.definition.id,
             era: None,
@@ -95,7 +99,7 @@ impl Engine {
             backup_arn: Some(backup.arn()),
             restored_to_ms: backup.created_at_ms,
         };
-        Ok(Found { source, definition: Arc::new(backup.definition), shown, hold })
+        Ok(ResolvedRestore { source, definition: Arc::new(backup.definition), shown, hold })
     }
 
     /// Whether a restore of a backup, or an export of the table that it is of, is running.
@@ -140,7 +144,7 @@ impl Claim {
     fn check(&self, row: Option<&Value>) -> Result<Backup> {
         let arn = || self.arn.clone();
         let backup = row.map(|row| Backup::decode(row)).transpose()?;
-        let backup = backup.ok_or_else(|| BackupError::NotFound { arn: arn() })?;
+        let backup = backup.ok_or_else(|| TableBackupError::NotFound { arn: arn() })?;
         match backup.last_restore == self.last_restore {
             true => Ok(backup),
             false => Err(RestoreError::BackupInUse { arn: arn() }.into()),
@@ -149,7 +153,7 @@ impl Claim {
 }
 
 fn not_found(table: &TableName, id: &str) -> Error {
-    BackupError::NotFound { arn: backup_arn(&table.namespace, &table.name, id) }.into()
+    TableBackupError::NotFound { arn: backup_arn(&table.namespace, &table.name, id) }.into()
 }
 
 /// A backup in some state of the store.

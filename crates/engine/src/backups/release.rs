@@ -7,7 +7,7 @@ use zenobe_store::{Batch, Key, KeyRange, Stamp, Value, WriteSet, write_with};
 use crate::Engine;
 use crate::catalog::edit::Edit;
 use crate::command::TableName;
-use crate::error::{BackupError, Error, RestoreError, Result};
+use crate::error::{Error, RestoreError, Result, TableBackupError};
 use crate::jobs::{CopyProgress, Job};
 use crate::keyspace;
 use crate::lease::Lease;
@@ -23,10 +23,10 @@ impl Engine {
         let backup = self.backup(table, id).await?;
         let arn = backup.arn();
         if let Some(expires_at_ms) = backup.expires_at_ms() {
-            return Err(BackupError::OfTheSystem { arn, expires_at_ms }.into());
+            return Err(TableBackupError::OfTheSystem { arn, expires_at_ms }.into());
         }
         if self.is_in_use(&backup).await? {
-            return Err(BackupError::BeingRestored { arn }.into());
+            return Err(TableBackupError::BeingRestored { arn }.into());
         }
         let claim = Claim::new(&backup);
         let content = backup.content_prefix();
@@ -41,7 +41,7 @@ impl Engine {
         });
         deleted.await?.map_err(|error| match error {
             Error::Restore(RestoreError::BackupInUse { arn }) => {
-                BackupError::BeingRestored { arn }.into()
+                TableBackupError::BeingRestored { arn }.into()
             }
             error => error,
         })?;

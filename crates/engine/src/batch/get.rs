@@ -69,7 +69,7 @@ impl Engine {
             let past = self.past_if(table, as_of).await?;
             let may_be_behind = !request.consistent && as_of.is_none();
             let cache = self.item_cache_for(!may_be_behind);
-            let source = Source {
+            let source = ItemSource {
                 reader: past.as_ref().map_or(&*self.store, |past| past),
                 // What a cache keeps must come from the store itself.
                 replica: self.replica(table.name(), None, !may_be_behind || cache.is_some()),
@@ -89,7 +89,7 @@ impl Engine {
     /// response, are left unprocessed.
     async fn get_some(
         &self,
-        source: &Source<'_>,
+        source: &ItemSource<'_>,
         table: &Table,
         request: &BatchGetTable,
         keys: &[Key],
@@ -131,7 +131,7 @@ impl Engine {
     /// whose reads are throttled.
     async fn find<'t>(
         &self,
-        source: &Source<'_>,
+        source: &ItemSource<'_>,
         table: &'t Table,
         request: &BatchGetTable,
         keys: &[Key],
@@ -179,7 +179,7 @@ impl Engine {
 }
 
 /// Where the items of a table are read from.
-struct Source<'a> {
+struct ItemSource<'a> {
     reader: &'a dyn Reader,
     /// Asked before the reader, if there is one.
     replica: Option<Arc<dyn Replica>>,
@@ -194,7 +194,7 @@ struct Found<'t> {
     ticket: Option<Ticket<'t>>,
 }
 
-impl Source<'_> {
+impl ItemSource<'_> {
     async fn read(&self, keys: &[Key]) -> Result<Vec<Option<EncodedItem>>> {
         if let Some(replica) = &self.replica
             && let Ok(values) = replica.get_many(keys).await

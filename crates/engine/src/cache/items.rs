@@ -34,10 +34,10 @@ const UNSETTLED_MS: u64 = 120_000;
 
 pub(crate) struct ItemCache {
     clock: Arc<dyn Clock>,
-    shards: Box<[Mutex<Shard>]>,
+    shards: Box<[Mutex<CacheShard>]>,
 }
 
-struct Shard {
+struct CacheShard {
     /// `None` where there is no item.
     entries: Entries<Option<EncodedItem>>,
     stripes: Box<[Stripe; STRIPES_PER_SHARD]>,
@@ -77,7 +77,7 @@ impl ItemCache {
         let count = shard_count(size_bytes_max);
         let time_to_live = TimeToLive { ms: time_to_live_ms };
         let shard = |_| {
-            Mutex::new(Shard {
+            Mutex::new(CacheShard {
                 entries: Entries::new(size_bytes_max / count, time_to_live),
                 stripes: Box::new([Stripe::default(); STRIPES_PER_SHARD]),
             })
@@ -132,12 +132,12 @@ impl ItemCache {
         total(self.shards.iter().map(|shard| shard.lock().entries.statistics()))
     }
 
-    fn shard(&self, hash: u64) -> &Mutex<Shard> {
+    fn shard(&self, hash: u64) -> &Mutex<CacheShard> {
         &self.shards[hash as usize % self.shards.len()]
     }
 }
 
-impl Shard {
+impl CacheShard {
     fn stripe(&mut self, hash: u64) -> &mut Stripe {
         &mut self.stripes[(hash >> 32) as usize % STRIPES_PER_SHARD]
     }
@@ -194,7 +194,7 @@ impl WritesInFlight<'_> {
     }
 }
 
-impl Shard {
+impl CacheShard {
     fn end_write(&mut self, hash: u64) -> &mut Stripe {
         let stripe = self.stripe(hash);
         stripe.writes_in_flight -= 1;

@@ -120,13 +120,7 @@ impl Catalog {
         end_job: impl Fn(Option<&Value>, &mut Batch) -> Result<()> + Send + Sync,
     ) -> Result<()> {
         let _changing = self.changing.lock().await;
-        let name = filled.name();
-        let row_key = keyspace::table_row(&name.namespace, &name.name);
-        let keys = [row_key, filled.guard_key().clone(), job.clone()];
-        let settle = |reads: &[Option<Value>]| {
-            let (guards, reads) = reads.split_at(lease.guards().len());
-            lease.check(guards)?;
-            let mut definition = stored_definition(reads, filled)?;
+        let settle = |keys: &[Key], mut definition: TableDefinition, reads: &[Option<Value>]| {
             definition.filling = None;
             definition.version += 1;
             let mut batch = Batch::new();
@@ -134,14 +128,10 @@ impl Catalog {
             self.put_definition(&mut batch, &keys[0], &definition);
             Ok((batch, definition))
         };
-        let set = WriteSet { guards: lease.guards(), keys: &keys };
-        match write(store, set, settle).await? {
-            Ok(definition) => {
-                self.insert(Arc::new(Table::new(Arc::new(definition))));
-                Ok(())
-            }
-            Err(refusal) => Err(refusal.into_error(filled)),
-        }
+        let definition =
+            change_filled(store, filled, lease, std::slice::from_ref(job), settle).await?;
+        self.insert(Arc::new(Table::new(Arc::new(definition))));
+        Ok(())
     }
 
     /// Removes a table that a job was filling. `end_job` as in [`Catalog::settle`].
@@ -154,17 +144,8 @@ impl Catalog {
         end_job: impl Fn(Option<&Value>, &mut Batch) -> Result<()> + Send + Sync,
     ) -> Result<()> {
         let _changing = self.changing.lock().await;
-        let name = filled.name();
-        let keys = [
-            keyspace::table_row(&name.namespace, &name.name),
-            filled.guard_key().clone(),
-            job.clone(),
-            keyspace::namespace_table_count(&name.namespace),
-        ];
-        let abandon = |reads: &[Option<Value>]| {
-            let (guards, reads) = reads.split_at(lease.guards().len());
-            lease.check(guards)?;
-            stored_definition(reads, filled)?;
+        let count = keyspace::namespace_table_count(&filled.name().namespace);
+        let abandon = |keys: &[Key], _: TableDefinition, reads: &[Option<Value>]| {
             let mut batch = Batch::new();
             end_job(reads[2].as_ref(), &mut batch)?;
             let count = stored_number(reads[3].as_ref())?;
@@ -174,8 +155,7 @@ impl Catalog {
             self.count_change(&mut batch);
             Ok((batch, ()))
         };
-        let set = WriteSet { guards: lease.guards(), keys: &keys };
-        write(store, set, abandon).await?.map_err(|refusal| refusal.into_error(filled))
+        change_filled(store, filled, lease, &[job.clone(), count], abandon).await
     }
 
     /// Lets `decide` edit the definition that is stored now. An edit that changes nothing is not
@@ -329,6 +309,28 @@ async fn write<T: Send>(
 ) -> Result<Result<T, Refusal>> {
     let written = write_with(store, set, decide).await?;
     Ok(written.map(|(value, _)| value))
+}
+
+/// Changes a table that a job has been filling, while the job's lease holds. `decide` gets the keys of the
+/// table's row and its version row followed by `also`, the stored definition, and the values of the keys.
+async fn change_filled<T: Send>(
+    store: &dyn Store,
+    filled: &Table,
+    lease: &Lease,
+    also: &[Key],
+    decide: impl Fn(&[Key], TableDefinition, &[Option<Value>]) -> Result<(Batch, T)> + Send + Sync,
+) -> Result<T> {
+    let name = filled.name();
+    let row_key = keyspace::table_row(&name.namespace, &name.name);
+    let keys = [&[row_key, filled.guard_key().clone()], also].concat();
+    let change = |reads: &[Option<Value>]| {
+        let (guards, reads) = reads.split_at(lease.guards().len());
+        lease.check(guards)?;
+        let definition = stored_definition(reads, filled)?;
+        Ok(decide(&keys, definition, reads)?)
+    };
+    let set = WriteSet { guards: lease.guards(), keys: &keys };
+    write(store, set, change).await?.map_err(|refusal| refusal.into_error(filled))
 }
 
 /// The definition, from the reads of a write that declares a table's row and the version row of

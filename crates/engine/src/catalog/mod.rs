@@ -150,7 +150,7 @@ impl Catalog {
     }
 
     /// The table with this name, whether or not a job is still filling it.
-    pub(crate) async fn find_even_filling(
+    pub(crate) async fn find_ready_or_filling(
         &self,
         store: &dyn Reader,
         name: &TableName,

@@ -34,7 +34,7 @@ pub(crate) enum Backfilled {
 /// started after the index entered the table's definition, and `table` must hold a definition with
 /// the index.
 pub(crate) async fn backfill(
-    walk: Walk<'_>,
+    context: BackfillContext<'_>,
     table: &Table,
     index: TableIndex<'_>,
     items: &[(Key, Value)],
@@ -50,7 +50,7 @@ pub(crate) async fn backfill(
             add_statistics(index.statistics, 1, candidate.entry.size_bytes() as i64, batch);
         }
     };
-    let step = BackfillBatch { walk, table, items };
+    let step = BackfillBatch { context, table, items };
     step.take(&missing, keys, add).await
 }
 
@@ -58,7 +58,7 @@ pub(crate) async fn backfill(
 ///
 /// As above, skips an item that has changed since it was scanned: that change wrote the entry.
 pub(crate) async fn backfill_expiries(
-    walk: Walk<'_>,
+    context: BackfillContext<'_>,
     table: &Table,
     items: &[(Key, Value)],
 ) -> Result<Backfilled> {
@@ -74,13 +74,13 @@ pub(crate) async fn backfill_expiries(
             batch.put(entry.clone(), Value::new());
         }
     };
-    let step = BackfillBatch { walk, table, items };
+    let step = BackfillBatch { context, table, items };
     step.take(&missing, keys, add).await
 }
 
 /// A backfill: its store, its lease, and where it stores its progress.
 #[derive(Clone, Copy)]
-pub(crate) struct Walk<'a> {
+pub(crate) struct BackfillContext<'a> {
     pub store: &'a dyn Store,
     pub lease: &'a Lease,
     pub progress_key: &'a Key,
@@ -88,7 +88,7 @@ pub(crate) struct Walk<'a> {
 
 /// Items in one step of a backfill.
 struct BackfillBatch<'a> {
-    walk: Walk<'a>,
+    context: BackfillContext<'a>,
     table: &'a Table,
     items: &'a [(Key, Value)],
 }
@@ -110,7 +110,7 @@ impl BackfillBatch<'_> {
                 return Ok(Backfilled::Stale);
             }
         }
-        let progress_key = self.walk.progress_key;
+        let progress_key = self.context.progress_key;
         let keys = std::slice::from_ref(progress_key);
         self.write(keys, |_, batch| batch.put(progress_key.clone(), last_key.clone())).await
     }
@@ -137,7 +137,7 @@ impl BackfillBatch<'_> {
         keys: &[Key],
         fill: impl Fn(&[Option<Value>], &mut Batch) + Send + Sync,
     ) -> Result<Backfilled> {
-        let Walk { store, lease, .. } = self.walk;
+        let BackfillContext { store, lease, .. } = self.context;
         let guards = [std::slice::from_ref(self.table.guard_key()), lease.guards()].concat();
         let decision = write_with(store, WriteSet { guards: &guards, keys }, |reads| {
             let (guards, reads) = reads.split_at(guards.len());

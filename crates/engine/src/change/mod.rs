@@ -8,24 +8,24 @@
 pub(crate) mod backfill_entries;
 mod consistency;
 pub(crate) mod expiry_entry;
+mod index_entries;
 pub(crate) mod index_key_checks;
 pub(crate) mod undo;
-
-use std::collections::HashMap;
 
 use zenobe_store::{Batch, Key};
 use zenobe_value::EncodedItem;
 
 use crate::capacity::{EntryChange, entry_halves};
-use crate::catalog::{StatisticsKeys, Table, TableIndex};
-use crate::indexes::entries::{IndexEntry, entry};
-use crate::indexes::{is_incomplete, maintained};
+use crate::catalog::{StatisticsKeys, Table};
 use crate::keys::PrimaryKey;
 use crate::keyspace;
 use crate::schema::{IndexId, IndexKind};
 use crate::streams::record::{self, Images};
 
+use self::index_entries::EntryPair;
+
 pub use consistency::Inconsistency;
+pub(crate) use index_entries::{KnownEntries, NeedsEntries};
 
 /// One item before and after.
 pub(crate) struct Change<'a> {
@@ -49,7 +49,7 @@ pub(crate) struct Cause {
 
 /// What a change did besides writing the item.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Effect {
+pub(crate) struct ChangeEffect {
     /// The indexes whose entry changed, with the capacity consumed.
     pub indexes: Vec<IndexEffect>,
     /// How much the item collection grew, on tables with local indexes.
@@ -67,23 +67,19 @@ pub(crate) struct IndexEffect {
     pub prefix_length: usize,
 }
 
-/// Which entries of incomplete indexes are stored, read under the locks of their items.
-pub(crate) type KnownEntries = HashMap<Key, bool>;
-
-/// Entries of incomplete indexes that the write set must declare before the change can be written:
-/// how they count depends on whether the backfill has reached them.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct NeedsEntries(pub Vec<Key>);
-
 impl Change<'_> {
     /// Adds everything that the change implies to `batch`. Identical images add nothing.
-    pub fn write(&self, known: &KnownEntries, batch: &mut Batch) -> Result<Effect, NeedsEntries> {
+    pub fn write(
+        &self,
+        known: &KnownEntries,
+        batch: &mut Batch,
+    ) -> Result<ChangeEffect, NeedsEntries> {
         if self.old == self.new {
-            return Ok(Effect::default());
+            return Ok(ChangeEffect::default());
         }
         let entries = self.entry_pairs(known)?;
         self.write_item(batch);
-        let mut effect = Effect::default();
+        let mut effect = ChangeEffect::default();
         effect.collection_delta_bytes += self.size_delta_bytes();
         for pair in &entries {
             let change = pair.write(batch);
@@ -105,7 +101,7 @@ impl Change<'_> {
         }
     }
 
-    fn write_statistics(&self, effect: &Effect, batch: &mut Batch) {
+    fn write_statistics(&self, effect: &ChangeEffect, batch: &mut Batch) {
         let count_delta = i64::from(self.new.is_some()) - i64::from(self.old.is_some());
         add_statistics(self.table.statistics(), count_delta, self.size_delta_bytes(), batch);
         if has_collections(self.table) && effect.collection_delta_bytes != 0 {
@@ -129,31 +125,9 @@ impl Change<'_> {
     fn size_delta_bytes(&self) -> i64 {
         size_bytes(self.new) as i64 - size_bytes(self.old) as i64
     }
-
-    /// The entries before and after, for every maintained index.
-    fn entry_pairs(&self, known: &KnownEntries) -> Result<Vec<EntryPair<'_>>, NeedsEntries> {
-        let mut unknown = Vec::new();
-        let mut pairs = Vec::new();
-        for index in maintained(self.table) {
-            let entry_of = |item| entry(self.table, index, self.key, item);
-            let mut old = self.old.and_then(entry_of);
-            let new = self.new.and_then(entry_of);
-            if is_incomplete(index.definition)
-                && let Some(entry) = &old
-            {
-                match known.get(&entry.key) {
-                    Some(true) => {}
-                    Some(false) => old = None,
-                    None => unknown.push(entry.key.clone()),
-                }
-            }
-            pairs.push(EntryPair { index, old, new });
-        }
-        if unknown.is_empty() { Ok(pairs) } else { Err(NeedsEntries(unknown)) }
-    }
 }
 
-impl Effect {
+impl ChangeEffect {
     fn add(&mut self, pair: &EntryPair<'_>, change: EntryChange) {
         let Some(entry) = pair.new.as_ref().or(pair.old.as_ref()) else { return };
         if change == EntryChange::Unchanged {
@@ -171,52 +145,6 @@ impl Effect {
             entry: entry.key.clone(),
             prefix_length: index.prefix.len(),
         });
-    }
-}
-
-struct EntryPair<'a> {
-    index: TableIndex<'a>,
-    old: Option<IndexEntry>,
-    new: Option<IndexEntry>,
-}
-
-impl EntryPair<'_> {
-    fn write(&self, batch: &mut Batch) -> EntryChange {
-        let change = self.change();
-        if matches!(change, EntryChange::Removed { .. } | EntryChange::Moved { .. })
-            && let Some(old) = &self.old
-        {
-            batch.delete(old.key.clone());
-        }
-        if let Some(new) = &self.new
-            && change != EntryChange::Unchanged
-        {
-            batch.put(new.key.clone(), new.value.as_bytes().clone());
-        }
-        add_statistics(
-            self.index.statistics,
-            change.count_delta(),
-            change.size_delta_bytes(),
-            batch,
-        );
-        change
-    }
-
-    fn change(&self) -> EntryChange {
-        match (&self.old, &self.new) {
-            (None, None) => EntryChange::Unchanged,
-            (None, Some(new)) => EntryChange::Added { new: new.size_bytes() },
-            (Some(old), None) => EntryChange::Removed { old: old.size_bytes() },
-            (Some(old), Some(new)) if old == new => EntryChange::Unchanged,
-            (Some(old), Some(new)) => {
-                let (same_key, old, new) = (old.key == new.key, old.size_bytes(), new.size_bytes());
-                if same_key {
-                    EntryChange::Replaced { old, new }
-                } else {
-                    EntryChange::Moved { old, new }
-                }
-            }
-        }
     }
 }
 

@@ -49,7 +49,7 @@ pub(crate) struct ChangesStep {
 impl Changes {
     /// The changes of the first items of a range, behind a position that an earlier step returned.
     pub async fn step(&self, items: &KeyRange, behind: Option<&[u8]>) -> Result<ChangesStep> {
-        let mut walk = Walk::new(self, items);
+        let mut walk = UndoRowWalk::new(self, items);
         let mut rows = self.past.undo_range(items);
         if let Some(item) = behind {
             rows.start = self.rows_end(item);
@@ -170,7 +170,7 @@ enum Stop {
 }
 
 /// Sorts undo rows by item and time.
-struct Walk<'a> {
+struct UndoRowWalk<'a> {
     changes: &'a Changes,
     items: &'a KeyRange,
     current: Option<Found>,
@@ -185,9 +185,9 @@ struct Walk<'a> {
     stop: Option<Stop>,
 }
 
-impl<'a> Walk<'a> {
-    fn new(changes: &'a Changes, items: &'a KeyRange) -> Walk<'a> {
-        Walk {
+impl<'a> UndoRowWalk<'a> {
+    fn new(changes: &'a Changes, items: &'a KeyRange) -> UndoRowWalk<'a> {
+        UndoRowWalk {
             changes,
             items,
             current: None,

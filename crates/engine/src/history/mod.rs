@@ -1,7 +1,7 @@
 //! Point-in-time recovery: a table's past, kept by every change and read as of a time.
 //!
 //! While it is on, [`crate::change`] writes an undo row with each change. The rest is here: switching it on and off
-//! ([`settings`]), reading the past ([`past`], [`walk`]), what changed between two times ([`changes`]), one item's versions
+//! ([`settings`]), reading the past ([`past`], [`known_rows`], [`walk`]), what changed between two times ([`changes`]), one item's versions
 //! ([`versions`]), and trimming what is older than the period ([`trim`]). Backups that are being copied need undo rows as well
 //! ([`crate::backups`]), also where recovery is off; both share an era ([`era`]).
 //!
@@ -15,6 +15,7 @@
 
 mod changes;
 pub(crate) mod era;
+mod known_rows;
 mod past;
 pub(crate) mod settings;
 mod trim;
@@ -33,6 +34,7 @@ use crate::schema::HistorySettings;
 
 pub(crate) use changes::Changes;
 pub use changes::ItemChange;
+pub(crate) use known_rows::KnownRows;
 pub(crate) use past::Past;
 pub use settings::{ContinuousBackups, HistorySize};
 pub(crate) use trim::trim_all;
@@ -70,21 +72,21 @@ impl AsOf {
 
 /// The times that can be restored, in milliseconds since the epoch. They are whole seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Window {
+pub struct RecoveryWindow {
     pub earliest_ms: u64,
     pub latest_ms: u64,
     /// Where the history begins, within the earliest second. The end of that second can be read, but not what was before.
     pub(crate) begins_ms: u64,
 }
 
-impl Window {
+impl RecoveryWindow {
     /// `lag_ms` is how far the latest time is in the past.
-    pub(crate) fn new(settings: &HistorySettings, now_ms: u64, lag_ms: u64) -> Window {
+    pub(crate) fn new(settings: &HistorySettings, now_ms: u64, lag_ms: u64) -> RecoveryWindow {
         let period_ms = u64::from(settings.period_days) * DAY_MS;
         let earliest_ms = settings.since_ms.max(now_ms.saturating_sub(period_ms));
         let latest_ms = settings.since_ms.max(now_ms.saturating_sub(lag_ms));
         let whole_second = |ms: u64| ms / 1_000 * 1_000;
-        Window {
+        RecoveryWindow {
             earliest_ms: whole_second(earliest_ms),
             latest_ms: whole_second(latest_ms),
             begins_ms: earliest_ms,
@@ -93,7 +95,7 @@ impl Window {
 
     /// Whether a time lies within.
     pub(crate) fn check(&self, as_of: AsOf) -> Result<(), HistoryError> {
-        let Window { earliest_ms, latest_ms, begins_ms } = *self;
+        let RecoveryWindow { earliest_ms, latest_ms, begins_ms } = *self;
         let at_ms = as_of.at_ms;
         if (begins_ms..latest_ms + 1_000).contains(&at_ms) {
             return Ok(());
@@ -112,7 +114,7 @@ impl Engine {
         let (Some(settings), Some(history)) = (&definition.history, table.history()) else {
             return Err(HistoryError::Off { table: definition.name.clone() }.into());
         };
-        Window::new(settings, self.trusted_clock.read().plausible_ms, 0).check(as_of)?;
+        RecoveryWindow::new(settings, self.trusted_clock.read().plausible_ms, 0).check(as_of)?;
         let at = as_of.stamp();
         self.pass(table, history, at).await?;
         Ok(Past {
@@ -120,6 +122,7 @@ impl Engine {
             item_prefix: table.item_prefix().clone(),
             undo_prefix: history.prefix.clone(),
             at,
+            known: Some(Arc::clone(&self.known_rows)),
         })
     }
 
@@ -172,7 +175,7 @@ mod tests {
     #[test]
     fn the_window_is_the_period_or_since_it_was_switched_on() {
         let settings = HistorySettings { era: 1, since_ms: 10 * DAY_MS + 700, period_days: 2 };
-        let window = |now_ms, lag_ms| Window::new(&settings, now_ms, lag_ms);
+        let window = |now_ms, lag_ms| RecoveryWindow::new(&settings, now_ms, lag_ms);
         let young = window(11 * DAY_MS, 0);
         assert_eq!((young.earliest_ms, young.latest_ms), (10 * DAY_MS, 11 * DAY_MS));
         let old = window(20 * DAY_MS + 999, 300_000);

@@ -9,11 +9,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt};
-use zenobe_store::stamp::stamped_key;
+use zenobe_store::stamp::{parts_of_stamped_key, stamped_key};
 use zenobe_store::{
     Direction, Error, Key, KeyRange, Reader, Result, Stamp, Value, Visitor, prefix_end,
 };
 
+use super::known_rows::KnownRows;
 use super::walk::Walk;
 use crate::keyspace;
 
@@ -35,13 +36,15 @@ pub(crate) struct Past {
     pub item_prefix: Key,
     pub undo_prefix: Key,
     pub at: Stamp,
+    /// Where images were found before. Whoever reads whole tables has no use for it.
+    pub known: Option<Arc<KnownRows>>,
 }
 
 /// An item that has changed since: its key, and its image back then, if there was one.
 pub(super) type Image = (Key, Option<Value>);
 
 /// The history of the first items of a range, in the order of the scan.
-pub(super) struct Chunk {
+pub(super) struct ImageChunk {
     /// Of those that have changed since.
     pub images: Vec<Image>,
     /// The last item that it covers; `None` if it covers the whole range.
@@ -50,19 +53,41 @@ pub(super) struct Chunk {
 
 impl Past {
     async fn item(&self, key: &[u8]) -> Result<Option<Value>> {
-        match self.image(&keyspace::undo_key(&self.undo_prefix, key)).await? {
-            Some(image) => Ok(image),
+        let undo_key = keyspace::undo_key(&self.undo_prefix, key);
+        let from = stamped_key(&undo_key, self.at.next());
+        if let Some(stamp) = self.known.as_ref().and_then(|known| known.get(&from))
+            && let Some(image) = self.now.get(&stamped_key(&undo_key, stamp)).await?
+        {
+            return Ok(Some(image).filter(|image| !image.is_empty()));
+        }
+        match self.first_row(&undo_key, from.clone()).await? {
+            Some((stamp, image)) => {
+                if let Some(known) = &self.known {
+                    known.insert(&from, stamp);
+                }
+                Ok(image)
+            }
             None => self.now.get(key).await,
         }
     }
 
     /// The image that an item's first change since has replaced; `None` if it has not changed.
     async fn image(&self, undo_key: &[u8]) -> Result<Option<Option<Value>>> {
-        let first = stamped_key(undo_key, self.at.next());
-        let range = KeyRange::new(first, [undo_key, &AFTER_STAMPS].concat());
+        let from = stamped_key(undo_key, self.at.next());
+        Ok(self.first_row(undo_key, from).await?.map(|(_, image)| image))
+    }
+
+    /// The stamp and the image of an item's first undo row at or after a key.
+    async fn first_row(
+        &self,
+        undo_key: &[u8],
+        from: Key,
+    ) -> Result<Option<(Stamp, Option<Value>)>> {
+        let range = KeyRange::new(from, [undo_key, &AFTER_STAMPS].concat());
         let mut found = None;
-        let mut visit = |_: &[u8], image: &[u8]| {
-            found = Some(decode_image(image));
+        let mut visit = |row: &[u8], image: &[u8]| {
+            let stamp = parts_of_stamped_key(row).map(|(_, stamp)| stamp);
+            found = stamp.map(|stamp| (stamp, decode_image(image)));
             ControlFlow::Break(())
         };
         self.now.scan_then_get(range, Direction::Forward, Some(1), &mut visit, &[]).await?;
@@ -99,7 +124,7 @@ impl Past {
         mut rows: KeyRange,
         direction: Direction,
         images_max: usize,
-    ) -> Result<Chunk> {
+    ) -> Result<ImageChunk> {
         let mut collector = Collector::new(self, items, direction, images_max);
         loop {
             collector.rows_of_item = 0;
@@ -109,9 +134,9 @@ impl Past {
                 return Err(Error::Corrupt { detail });
             }
             match collector.stop.take() {
-                None => return Ok(Chunk { images: collector.images, end: None }),
+                None => return Ok(ImageChunk { images: collector.images, end: None }),
                 Some(Stop::Full) => {
-                    return Ok(Chunk { images: collector.images, end: collector.item });
+                    return Ok(ImageChunk { images: collector.images, end: collector.item });
                 }
                 Some(Stop::Seek(item)) => self.seek(&item, &mut collector, &mut rows).await?,
             }
@@ -277,6 +302,68 @@ impl Reader for Past {
         match range.start.starts_with(&self.item_prefix) {
             true => async move { self.walk(range, direction).run(visit).await }.boxed(),
             false => self.now.scan(range, direction, visit),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use zenobe_store::memory::MemoryStore;
+    use zenobe_store::{Batch, Store, WriteSet, write_with};
+
+    use super::*;
+    use crate::keyspace::KeyHash;
+    use crate::schema::TableId;
+
+    async fn commit(store: &MemoryStore, fill: impl Fn(&mut Batch) + Send + Sync) {
+        let decide = |_: &[Option<Value>]| {
+            let mut batch = Batch::new();
+            fill(&mut batch);
+            Ok::<_, Error>((batch, ()))
+        };
+        let nothing = WriteSet { guards: &[], keys: &[] };
+        write_with(store, nothing, decide).await.unwrap().unwrap();
+    }
+
+    /// As trimming does, or whoever else shares the store.
+    #[tokio::test]
+    async fn a_row_that_was_deleted_is_not_missed() {
+        let store = MemoryStore::new();
+        let (item_prefix, undo_prefix) =
+            (keyspace::item_prefix(TableId(1)), keyspace::undo_prefix(TableId(1), 1));
+        let hash = KeyHash::from_bytes([7; KeyHash::LENGTH]);
+        let item = keyspace::entry_key(&item_prefix, hash, b"item");
+        let row = |second: u64| {
+            let undo_key = keyspace::undo_key(&undo_prefix, &item);
+            stamped_key(&undo_key, Stamp::first_of_ms(1_000 * second))
+        };
+        commit(&store, |batch| {
+            batch.put(item.clone(), "now");
+            batch.put(row(2), "");
+            batch.put(row(3), "then");
+        })
+        .await;
+        let known = Some(Arc::new(KnownRows::new(1)));
+        let read = async || {
+            let past = Past {
+                now: store.snapshot(),
+                item_prefix: item_prefix.clone(),
+                undo_prefix: undo_prefix.clone(),
+                at: Stamp::last_of_ms(1_000),
+                known: known.clone(),
+            };
+            past.get(&item).await.unwrap()
+        };
+        for (deleted, expected) in
+            [(None, None), (Some(2), Some("then")), (Some(3), Some("now")), (None, Some("now"))]
+        {
+            if let Some(second) = deleted {
+                commit(&store, |batch| batch.delete(row(second))).await;
+            }
+            // The second time, where the row is known by now.
+            for _ in 0..2 {
+                assert_eq!(read().await, expected.map(Value::from));
+            }
         }
     }
 }

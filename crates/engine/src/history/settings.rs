@@ -11,7 +11,7 @@ use crate::lease::Lease;
 use crate::schema::{HistorySettings, TableDefinition, TableId};
 
 use super::era::open_era;
-use super::{DAY_MS, Window};
+use super::{DAY_MS, RecoveryWindow};
 
 /// The period of those who don't choose one, and the longest.
 pub const PERIOD_DAYS_MAX: u32 = 35;
@@ -31,7 +31,7 @@ pub struct HistorySize {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContinuousBackups {
     pub period_days: u32,
-    pub window: Window,
+    pub window: RecoveryWindow,
 }
 
 impl Engine {
@@ -114,8 +114,12 @@ impl Engine {
     }
 
     /// The times that a restore can name.
-    pub(crate) fn restorable_window(&self, settings: &HistorySettings) -> Window {
-        Window::new(settings, self.trusted_clock.read().plausible_ms, self.restorable_lag_ms)
+    pub(crate) fn restorable_window(&self, settings: &HistorySettings) -> RecoveryWindow {
+        RecoveryWindow::new(
+            settings,
+            self.trusted_clock.read().plausible_ms,
+            self.restorable_lag_ms,
+        )
     }
 }
 

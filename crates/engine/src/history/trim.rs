@@ -66,7 +66,7 @@ async fn trim(engine: &Engine, table: &Arc<Table>, lease: &Lease) -> Result<()> 
         let step = engine.background.pace.begin_step();
         let walked = walk(engine, table, history, &sweep, horizon).await?;
         sweep.position = walked.position.clone();
-        let target = Target { table, history, progress_key: &progress_key, lease };
+        let target = TrimmedTable { table, history, progress_key: &progress_key, lease };
         if !target.delete(engine, &walked, &sweep).await? || sweep.position.is_none() {
             return Ok(());
         }
@@ -207,17 +207,17 @@ async fn walk(
 }
 
 /// What is trimmed.
-struct Target<'a> {
+struct TrimmedTable<'a> {
     table: &'a Table,
     history: &'a HistoryKeys,
     progress_key: &'a Key,
     lease: &'a Lease,
 }
 
-impl Target<'_> {
+impl TrimmedTable<'_> {
     /// Deletes what a step found, and stores how far the sweep has come. Returns whether the table still has this history.
     async fn delete(&self, engine: &Engine, walked: &Walked, sweep: &Sweep) -> Result<bool> {
-        let Target { table, history, progress_key, lease } = *self;
+        let TrimmedTable { table, history, progress_key, lease } = *self;
         let guards = [&[table.guard_key().clone()], lease.guards()].concat();
         let set = WriteSet { guards: &guards, keys: std::slice::from_ref(progress_key) };
         let deleted = write_with(&*engine.store, set, |reads| {

@@ -14,7 +14,7 @@ use crate::keyspace;
 use crate::schema::TableDefinition;
 use crate::write::decode_stored;
 
-use super::Window;
+use super::RecoveryWindow;
 
 /// What a page of versions may add up to.
 const PAGE_BYTES_MAX: usize = 1 << 20;
@@ -28,7 +28,7 @@ pub struct ItemHistory {
     pub versions: Vec<Version>,
     /// Whether there are older versions than these.
     pub more: bool,
-    pub window: Window,
+    pub window: RecoveryWindow,
 }
 
 #[derive(Debug, Clone)]
@@ -54,7 +54,7 @@ impl Engine {
         let (Some(settings), Some(history)) = (&definition.history, table.history()) else {
             return Err(HistoryError::Off { table: definition.name.clone() }.into());
         };
-        let window = Window::new(settings, self.trusted_clock.read().plausible_ms, 0);
+        let window = RecoveryWindow::new(settings, self.trusted_clock.read().plausible_ms, 0);
         let key = PrimaryKey::from_parameter(&definition.keys, key)?;
         let item_key = key.item_key(&table);
         let now = self.store.snapshot();

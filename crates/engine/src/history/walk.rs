@@ -9,7 +9,7 @@ use std::vec;
 
 use zenobe_store::{Direction, Key, KeyRange, Result, Visitor};
 
-use super::past::{Chunk, Image, Past};
+use super::past::{Image, ImageChunk, Past};
 
 /// How many images the first chunk fetches. Each later chunk fetches twice as many.
 const CHUNK_IMAGES_MIN: usize = 16;
@@ -81,7 +81,7 @@ impl<'a> Walk<'a> {
 
     async fn read_chunk(&mut self) -> Result<()> {
         let (rows, images_max) = (self.rows.clone(), self.images_max);
-        let Chunk { images, end } =
+        let ImageChunk { images, end } =
             self.past.chunk(&self.left, rows, self.direction, images_max).await?;
         self.images = images.into_iter().peekable();
         self.images_max = (2 * images_max).min(CHUNK_IMAGES_MAX);

@@ -17,7 +17,7 @@ use zenobe_store::{Direction, Key, KeyRange, Value};
 use crate::Engine;
 use crate::catalog::edit::Edit;
 use crate::catalog::{Table, TableIndex};
-use crate::change::backfill_entries::{Backfilled, Walk, backfill};
+use crate::change::backfill_entries::{BackfillContext, Backfilled, backfill};
 use crate::error::{Error, Result};
 use crate::keyspace;
 use crate::lease::Lease;
@@ -99,8 +99,8 @@ async fn fill(engine: &Engine, table: &Arc<Table>, id: IndexId, lease: &Lease) -
         if items.is_empty() {
             return Ok(());
         }
-        let walk = Walk { store: &*engine.store, lease, progress_key: &progress_key };
-        match backfill(walk, &table, index, &items).await? {
+        let context = BackfillContext { store: &*engine.store, lease, progress_key: &progress_key };
+        match backfill(context, &table, index, &items).await? {
             Backfilled::Done => {}
             Backfilled::Stale => table = engine.refresh(&table).await?,
         }

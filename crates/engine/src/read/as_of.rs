@@ -10,7 +10,7 @@ use crate::history::{AsOf, Past};
 
 use zenobe_store::Reader;
 
-use super::source::Source;
+use super::source::ReadSource;
 use super::{item_key, read_outcome};
 
 /// Reads of the present, or all as of the same time.
@@ -28,7 +28,7 @@ impl Engine {
     /// The past of what a page reads, if a time is given.
     pub(super) async fn past_of(
         &self,
-        source: Source<'_>,
+        source: ReadSource<'_>,
         as_of: Option<AsOf>,
     ) -> Result<Option<Past>> {
         let Some(as_of) = as_of else { return Ok(None) };

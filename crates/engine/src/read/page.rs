@@ -22,7 +22,7 @@ use crate::write::decode_stored;
 
 use super::passage::{self, Passage};
 use super::select::{Output, Selection};
-use super::source::Source;
+use super::source::ReadSource;
 use super::start_key::after;
 use super::time_slice::TimeSlice;
 
@@ -35,7 +35,7 @@ const FETCHED_AT_ONCE: usize = 32;
 /// Everything about a page that is known before the first entry is read.
 pub(super) struct PagePlan<'q> {
     pub table: &'q TableName,
-    pub source: Source<'q>,
+    pub source: ReadSource<'q>,
     pub selection: Selection<'q>,
     pub range: KeyRange,
     pub direction: Direction,
@@ -101,8 +101,8 @@ impl<'q> PagePlan<'q> {
         Ok(read)
     }
 
-    fn fact(&self, outcome: &PageOutcome) -> facts::Page {
-        facts::Page {
+    fn fact(&self, outcome: &PageOutcome) -> facts::PageFacts {
+        facts::PageFacts {
             table: self.table.clone(),
             index: self.source.index.map(|index| index.definition.name.clone()),
             access: self.access,
@@ -143,9 +143,10 @@ impl<'q> PagePlan<'q> {
             None => capacity.table(),
             Some(index) => capacity.index(index)?,
         };
-        let (partitions, prefix) = (meter.partitions(), self.source.prefix());
-        let (first, last) = passage::span(prefix, &self.range, &partitions);
-        (first < last).then(|| Passage::new(prefix, &self.range, self.direction, partitions))
+        let prefix = self.source.prefix();
+        let (first, last) = meter.with_partitions(|all| passage::span(prefix, &self.range, all));
+        (first < last)
+            .then(|| Passage::new(prefix, &self.range, self.direction, meter.partitions()))
     }
 
     async fn read_admitted(&self, origin: Origin<'_>) -> Result<Read> {
@@ -366,7 +367,7 @@ enum Evaluated {
 
 /// A page under construction.
 struct Page<'q> {
-    source: Source<'q>,
+    source: ReadSource<'q>,
     selection: &'q Selection<'q>,
     time_slice: TimeSlice,
     limit: u64,

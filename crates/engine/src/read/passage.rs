@@ -9,14 +9,14 @@ use std::sync::Arc;
 use zenobe_store::{Direction, Key, KeyRange};
 
 use crate::capacity::read_halves;
-use crate::throughput::{Partition, position};
+use crate::throughput::{Partition, PlacedPartition, position};
 
 /// Adds up what a page reads in each partition.
 #[derive(Clone)]
 pub(super) struct Passage {
     direction: Direction,
     prefix_length: usize,
-    partitions: Arc<Vec<Arc<Partition>>>,
+    partitions: Arc<Vec<PlacedPartition>>,
     first: usize,
     last: usize,
     current: usize,
@@ -29,7 +29,7 @@ pub(super) struct Passage {
 pub(super) fn span(
     prefix: &Key,
     range: &KeyRange,
-    partitions: &[Arc<Partition>],
+    partitions: &[PlacedPartition],
 ) -> (usize, usize) {
     let first = position(partitions, range.start.strip_prefix(&prefix[..]).unwrap_or_default());
     let end = range.end.as_ref().and_then(|end| end.strip_prefix(&prefix[..]));
@@ -47,7 +47,7 @@ impl Passage {
         prefix: &Key,
         range: &KeyRange,
         direction: Direction,
-        partitions: Arc<Vec<Arc<Partition>>>,
+        partitions: Arc<Vec<PlacedPartition>>,
     ) -> Passage {
         let (first, last) = span(prefix, range, &partitions);
         let current = match direction {
@@ -108,7 +108,8 @@ impl Passage {
             };
             until - std::mem::replace(&mut given, until)
         });
-        self.partitions[self.first..=self.last].iter().zip(shares)
+        let touched = &self.partitions[self.first..=self.last];
+        touched.iter().map(|placed| &placed.partition).zip(shares)
     }
 
     fn touched_size_bytes(&self) -> &[u64] {

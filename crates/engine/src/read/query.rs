@@ -17,7 +17,7 @@ use super::query_range::QueryRange;
 use super::select::{
     Selection, check_filter_is_projected, check_filter_paths, check_projection_paths,
 };
-use super::source::Source;
+use super::source::ReadSource;
 use super::start_key::{self, StartKey};
 
 impl Engine {
@@ -56,7 +56,7 @@ impl PageCommand for Query {
     ) -> Result<Read> {
         let Origin { engine, .. } = origin;
         let page = &self.page;
-        let source = Source::resolve(table, self.index.as_deref(), page.consistent)?;
+        let source = ReadSource::resolve(table, self.index.as_deref(), page.consistent)?;
         let past = engine.past_of(source, as_of).await?;
         let start = page.start_key.as_ref();
         if let Some(start) = start {
@@ -108,7 +108,7 @@ pub(crate) fn exported_items(
     conditions: Option<&[KeyCondition]>,
     page: &PageRequest,
 ) -> Result<KeyRange> {
-    let source = Source { table, index: None };
+    let source = ReadSource { table, index: None };
     let range = match conditions {
         None => KeyRange::prefix(table.item_prefix().clone()),
         Some(conditions) => QueryRange::resolve(source, conditions, None)?.range,
@@ -122,7 +122,7 @@ pub(crate) fn exported_items(
 }
 
 /// The operator of the condition on the last sort attribute that has one.
-fn sort_condition(source: Source<'_>, command: &Query) -> Option<&'static str> {
+fn sort_condition(source: ReadSource<'_>, command: &Query) -> Option<&'static str> {
     let sort = &source.keys().sort;
     let is_sort = |name: &str| sort.iter().any(|attribute| attribute.name == name);
     let mut conditions = command.key_conditions.iter();
@@ -132,7 +132,7 @@ fn sort_condition(source: Source<'_>, command: &Query) -> Option<&'static str> {
 
 /// The filter of a Query may not test key attributes, which the key conditions can express. A Scan
 /// has no such rule.
-fn check_filter(source: Source<'_>, page: &PageRequest) -> Result<(), PageError> {
+fn check_filter(source: ReadSource<'_>, page: &PageRequest) -> Result<(), PageError> {
     let mut paths = page.filter.iter().flat_map(|filter| filter.paths());
     match paths.find(|path| source.keys().contains(path.root())) {
         Some(path) => Err(PageError::FilterOnKey { attribute: path.root().to_owned() }),

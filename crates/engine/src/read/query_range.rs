@@ -10,7 +10,7 @@ use crate::keys::{is_empty, push_checked};
 use crate::keyspace::{self, KeyHash};
 use crate::schema::{KeyAttribute, KeySchema};
 
-use super::source::Source;
+use super::source::ReadSource;
 use super::start_key::{StartKey, check_attribute};
 
 /// What a query reads: one partition, or a range of its sort keys.
@@ -26,7 +26,7 @@ pub(super) struct QueryRange {
 impl QueryRange {
     /// Checks one key attribute after the other: its value in the start key, then its condition.
     pub fn resolve(
-        source: Source<'_>,
+        source: ReadSource<'_>,
         conditions: &[KeyCondition],
         start: Option<&Attributes>,
     ) -> Result<QueryRange> {
@@ -42,7 +42,7 @@ impl QueryRange {
 
     pub fn check_start_key(
         &self,
-        source: Source<'_>,
+        source: ReadSource<'_>,
         start: &StartKey,
         attributes: &Attributes,
     ) -> Result<(), PageError> {

@@ -16,7 +16,7 @@ use super::page::{Origin, PagePlan, Read};
 use super::page_command::PageCommand;
 use super::passage::Passage;
 use super::select::{Selection, check_filter_paths, check_projection_paths};
-use super::source::Source;
+use super::source::ReadSource;
 use super::start_key::{self, StartKey};
 
 impl Engine {
@@ -55,7 +55,7 @@ impl PageCommand for Scan {
     ) -> Result<Read> {
         let Origin { engine, .. } = origin;
         let page = &self.page;
-        let source = Source::resolve(table, self.index.as_deref(), page.consistent)?;
+        let source = ReadSource::resolve(table, self.index.as_deref(), page.consistent)?;
         let past = engine.past_of(source, as_of).await?;
         let range = match self.segment {
             Some(segment) => segment_range(source.prefix(), segment),

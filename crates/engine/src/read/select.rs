@@ -8,7 +8,7 @@ use crate::indexes::projects;
 use crate::keys::check_paths;
 use crate::schema::{IndexKind, IndexProjection};
 
-use super::source::Source;
+use super::source::ReadSource;
 
 pub(super) struct Selection<'q> {
     pub output: Output<'q>,
@@ -31,7 +31,7 @@ pub(super) enum Output<'q> {
 
 impl<'q> Selection<'q> {
     pub fn resolve(
-        source: Source<'_>,
+        source: ReadSource<'_>,
         page: &'q PageRequest,
         rules: RuleSet,
     ) -> Result<Selection<'q>> {
@@ -52,19 +52,19 @@ impl<'q> Selection<'q> {
 }
 
 /// A projection path must not go below a key attribute.
-pub(super) fn check_projection_paths(source: Source<'_>, page: &PageRequest) -> Result<()> {
+pub(super) fn check_projection_paths(source: ReadSource<'_>, page: &PageRequest) -> Result<()> {
     check_paths(source.table, page.projection.iter().flat_map(Projection::paths))
 }
 
 /// A filter path must not go below a key attribute.
-pub(super) fn check_filter_paths(source: Source<'_>, page: &PageRequest) -> Result<()> {
+pub(super) fn check_filter_paths(source: ReadSource<'_>, page: &PageRequest) -> Result<()> {
     check_paths(source.table, page.filter.iter().flat_map(Condition::paths))
 }
 
 /// A Query of an index may only filter by attributes that the index projects. A Scan has no such
 /// rule.
 pub(super) fn check_filter_is_projected(
-    source: Source<'_>,
+    source: ReadSource<'_>,
     page: &PageRequest,
 ) -> Result<(), PageError> {
     let Some(index) = source.index else { return Ok(()) };
@@ -82,7 +82,7 @@ pub(super) fn check_filter_is_projected(
     Err(PageError::FilterNotProjected { index: index.definition.name.clone(), attributes })
 }
 
-fn output<'q>(source: Source<'_>, page: &'q PageRequest) -> Output<'q> {
+fn output<'q>(source: ReadSource<'_>, page: &'q PageRequest) -> Output<'q> {
     match (page.select, &page.projection) {
         (Some(Select::Count), _) => Output::Nothing,
         (_, Some(projection)) => Output::Projected(projection),
@@ -93,7 +93,7 @@ fn output<'q>(source: Source<'_>, page: &'q PageRequest) -> Output<'q> {
 
 /// A global index never fetches from the table, so a request can't ask for attributes that it
 /// doesn't project.
-fn check_global(source: Source<'_>, index: &str, output: Output<'_>) -> Result<(), PageError> {
+fn check_global(source: ReadSource<'_>, index: &str, output: Output<'_>) -> Result<(), PageError> {
     match output {
         Output::WholeItem if !projects_everything(source) => {
             Err(PageError::SelectAllNotProjected { index: index.to_owned() })
@@ -117,7 +117,7 @@ fn check_global(source: Source<'_>, index: &str, output: Output<'_>) -> Result<(
 
 /// Filters never need the item: to them, attributes that an index doesn't project are missing, and
 /// a Query may not filter by these.
-fn fetches_items(source: Source<'_>, output: Output<'_>) -> bool {
+fn fetches_items(source: ReadSource<'_>, output: Output<'_>) -> bool {
     source.is_local_index()
         && match output {
             Output::Nothing | Output::AsRead => false,
@@ -128,10 +128,10 @@ fn fetches_items(source: Source<'_>, output: Output<'_>) -> bool {
         }
 }
 
-fn projects_everything(source: Source<'_>) -> bool {
+fn projects_everything(source: ReadSource<'_>) -> bool {
     source.index.is_none_or(|index| index.definition.projection == IndexProjection::All)
 }
 
-fn is_projected(source: Source<'_>, name: &str) -> bool {
+fn is_projected(source: ReadSource<'_>, name: &str) -> bool {
     source.index.is_none_or(|index| projects(source.table_keys(), index.definition, name))
 }

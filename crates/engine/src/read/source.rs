@@ -7,15 +7,19 @@ use crate::error::{Error, PageError, Result};
 use crate::schema::{IndexKind, IndexStatus, KeyAttribute, KeySchema};
 
 #[derive(Clone, Copy)]
-pub(super) struct Source<'t> {
+pub(super) struct ReadSource<'t> {
     pub table: &'t Table,
     pub index: Option<TableIndex<'t>>,
 }
 
-impl<'t> Source<'t> {
-    pub fn resolve(table: &'t Table, index: Option<&str>, consistent: bool) -> Result<Source<'t>> {
+impl<'t> ReadSource<'t> {
+    pub fn resolve(
+        table: &'t Table,
+        index: Option<&str>,
+        consistent: bool,
+    ) -> Result<ReadSource<'t>> {
         let Some(name) = index else {
-            return Ok(Source { table, index: None });
+            return Ok(ReadSource { table, index: None });
         };
         let not_found = || Error::IndexNotFound { index: name.to_owned() };
         let index = table.index(name).ok_or_else(not_found)?;
@@ -29,7 +33,7 @@ impl<'t> Source<'t> {
         if consistent && index.definition.kind == IndexKind::Global {
             return Err(PageError::ConsistentReadOnGlobalIndex.into());
         }
-        Ok(Source { table, index: Some(index) })
+        Ok(ReadSource { table, index: Some(index) })
     }
 
     /// The common prefix of everything to read.

@@ -8,7 +8,7 @@ use crate::keys::{is_empty, push_checked};
 use crate::keyspace::{self, KeyHash};
 use crate::schema::{IndexKind, KeyAttribute};
 
-use super::source::Source;
+use super::source::ReadSource;
 
 /// The position of an item or index entry, which need not exist.
 pub(super) struct StartKey {
@@ -22,20 +22,20 @@ pub(super) struct StartKey {
 impl StartKey {
     /// The start key of a Query. Its number of attributes and those of the queried schema have been
     /// checked.
-    pub fn of_query(source: Source<'_>, attributes: &Attributes) -> Result<StartKey> {
+    pub fn of_query(source: ReadSource<'_>, attributes: &Attributes) -> Result<StartKey> {
         check_names(source, attributes)?;
         check_table_part(source, attributes)?;
         Ok(StartKey::locate(source, attributes))
     }
 
     /// The start key of a Scan, after [`check_names`] and [`check_index_part`].
-    pub fn of_scan(source: Source<'_>, attributes: &Attributes) -> Result<StartKey> {
+    pub fn of_scan(source: ReadSource<'_>, attributes: &Attributes) -> Result<StartKey> {
         check_table_part(source, attributes)?;
         check_values(source.keys().attributes(), attributes)?;
         Ok(StartKey::locate(source, attributes))
     }
 
-    fn locate(source: Source<'_>, attributes: &Attributes) -> StartKey {
+    fn locate(source: ReadSource<'_>, attributes: &Attributes) -> StartKey {
         let push = |keys: &[KeyAttribute], bytes: &mut Vec<u8>| {
             keys.iter().for_each(|key| push_checked(&attributes[&key.name], bytes));
         };
@@ -82,7 +82,10 @@ pub(super) fn after(key: &[u8], range: KeyRange, direction: Direction) -> KeyRan
 }
 
 /// The number of attributes must match the keys of the table and the index.
-pub(super) fn check_count(source: Source<'_>, attributes: &Attributes) -> Result<(), PageError> {
+pub(super) fn check_count(
+    source: ReadSource<'_>,
+    attributes: &Attributes,
+) -> Result<(), PageError> {
     match attributes.len() == source.page_keys().count() {
         true => Ok(()),
         false => Err(PageError::StartKeyInvalid),
@@ -90,7 +93,10 @@ pub(super) fn check_count(source: Source<'_>, attributes: &Attributes) -> Result
 }
 
 /// The attributes must be those of the keys.
-pub(super) fn check_names(source: Source<'_>, attributes: &Attributes) -> Result<(), PageError> {
+pub(super) fn check_names(
+    source: ReadSource<'_>,
+    attributes: &Attributes,
+) -> Result<(), PageError> {
     check_count(source, attributes)?;
     match source.page_keys().all(|key| attributes.contains_key(&key.name)) {
         true => Ok(()),
@@ -112,7 +118,7 @@ pub(super) fn check_attribute(key: &KeyAttribute, attributes: &Attributes) -> Re
 
 /// The types of the index's keys.
 pub(super) fn check_index_part(
-    source: Source<'_>,
+    source: ReadSource<'_>,
     attributes: &Attributes,
 ) -> Result<(), PageError> {
     match source.index.is_some() && source.keys().attributes().any(mistyped(attributes)) {
@@ -122,7 +128,7 @@ pub(super) fn check_index_part(
 }
 
 /// The types and values of the table's keys.
-fn check_table_part(source: Source<'_>, attributes: &Attributes) -> Result<()> {
+fn check_table_part(source: ReadSource<'_>, attributes: &Attributes) -> Result<()> {
     if source.table_keys().attributes().any(mistyped(attributes)) {
         return Err(PageError::StartKeyMismatch { table_key: true }.into());
     }

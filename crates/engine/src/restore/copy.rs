@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use zenobe_store::{Direction, Key, KeyRange, Reader};
 use zenobe_value::{DecodeError, EncodedItem, ItemBuffer, ItemRef};
 
-use super::{KIND, Source};
+use super::{KIND, SourceState};
 use crate::Engine;
 use crate::backups::chunk::Chunks;
 use crate::backups::{Backup, Content, HeldTable, has_remains, stored_backup};
@@ -45,7 +45,7 @@ impl JobHandler for RestoreHandler {
 }
 
 async fn run(engine: &Engine, job: &mut Job) -> Result<()> {
-    let source = Source::decode(job.row().parameters.clone())?;
+    let source = SourceState::decode(job.row().parameters.clone())?;
     let mut progress = CopyProgress::decode(&job.row().progress)?;
     let name = crate::command::TableName {
         namespace: Arc::new(job.row().namespace.clone()),
@@ -99,7 +99,7 @@ enum Step {
     Gone,
 }
 
-async fn read(engine: &Engine, source: &Source, progress: &CopyProgress) -> Result<Step> {
+async fn read(engine: &Engine, source: &SourceState, progress: &CopyProgress) -> Result<Step> {
     let now = engine.store.snapshot();
     let position = progress.position.as_deref();
     match (&source.backup, source.era) {
@@ -110,7 +110,7 @@ async fn read(engine: &Engine, source: &Source, progress: &CopyProgress) -> Resu
         (None, Some(era)) if is_intact(&*now, source, era).await? => {
             let item_prefix = keyspace::item_prefix(source.id);
             let undo_prefix = keyspace::undo_prefix(source.id, era);
-            let past = Past { now, item_prefix, undo_prefix, at: source.at };
+            let past = Past { now, item_prefix, undo_prefix, at: source.at, known: None };
             walk(&past, position).await
         }
         (None, _) => Ok(Step::Gone),
@@ -205,7 +205,7 @@ impl Gathered {
 
 /// Whether this state of the store still has the history that a restore to a point in time, or an export, reads. A deleted
 /// table leaves its items and its history to its backup.
-pub(crate) async fn is_intact(now: &dyn Reader, source: &Source, era: u32) -> Result<bool> {
+pub(crate) async fn is_intact(now: &dyn Reader, source: &SourceState, era: u32) -> Result<bool> {
     let key = keyspace::table_row(&source.table.namespace, &source.table.name);
     if let Some(row) = now.get(&key).await? {
         let definition = definition_row::decode_row(&row)?;

@@ -56,7 +56,7 @@ pub enum RestoreTime {
 
 /// What a restore copies, as the parameters of its job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Source {
+pub(crate) struct SourceState {
     pub table: TableName,
     pub id: TableId,
     /// The era of the history that is read; `None` if the items are read as they are.
@@ -82,7 +82,7 @@ impl Engine {
             RestoreFrom::Table { name, time } => self.table_as_of(name, *time).await?,
             RestoreFrom::Backup { table, id } => self.backed_up_table(table, id).await?,
         };
-        let Found { source, definition, shown, hold } = found;
+        let ResolvedRestore { source, definition, shown, hold } = found;
         let RestoreTable { target, overrides, .. } = request;
         let create = overrides.target(&definition, target.clone())?;
         self.check_restores(target, &source, &shown).await?;
@@ -112,7 +112,7 @@ impl Engine {
         })
     }
 
-    async fn table_as_of(&self, name: &TableName, time: RestoreTime) -> Result<Found> {
+    async fn table_as_of(&self, name: &TableName, time: RestoreTime) -> Result<ResolvedRestore> {
         let table = self.current_table(name).await?;
         let definition = table.definition();
         let (Some(settings), Some(history)) = (&definition.history, table.history()) else {
@@ -134,8 +134,8 @@ impl Engine {
             }
         };
         self.pass(&table, history, at).await?;
-        Ok(Found {
-            source: Source {
+        Ok(ResolvedRestore {
+            source: SourceState {
                 table: name.clone(),
                 id: definition.id,
                 era: Some(settings.era),
@@ -148,21 +148,21 @@ impl Engine {
                 backup_arn: None,
                 restored_to_ms: shown_ms,
             },
-            hold: Hold::Table(Arc::clone(&table)),
+            hold: SourceLock::Table(Arc::clone(&table)),
         })
     }
 
     async fn check_restores(
         &self,
         target: &TableName,
-        source: &Source,
+        source: &SourceState,
         shown: &RestoreSource,
     ) -> Result<()> {
         let open = self.open_jobs().await?;
         let mut count = 0;
         for job in open.iter().filter(|job| job.kind == KIND) {
             count += usize::from(job.namespace == *target.namespace);
-            let other = Source::decode(job.parameters.clone())?;
+            let other = SourceState::decode(job.parameters.clone())?;
             if let Some(arn) = &shown.backup_arn
                 && (&other.table, &other.backup) == (&source.table, &source.backup)
             {
@@ -182,11 +182,11 @@ impl Engine {
     }
 
     /// What the restores and exports under way read.
-    pub(crate) async fn sources_in_use(&self) -> Result<Vec<Source>> {
+    pub(crate) async fn sources_in_use(&self) -> Result<Vec<SourceState>> {
         let mut sources = Vec::new();
         for job in self.open_jobs().await? {
             match job.kind.as_str() {
-                KIND => sources.push(Source::decode(job.parameters)?),
+                KIND => sources.push(SourceState::decode(job.parameters)?),
                 export::KIND => sources.push(export::source_of(&job)?),
                 _ => {}
             }
@@ -196,38 +196,38 @@ impl Engine {
 }
 
 /// What a request to restore names.
-pub(crate) struct Found {
-    pub source: Source,
+pub(crate) struct ResolvedRestore {
+    pub source: SourceState,
     pub definition: Arc<TableDefinition>,
     pub shown: RestoreSource,
-    pub hold: Hold,
+    pub hold: SourceLock,
 }
 
 /// What keeps the source until the restore's job exists, for which trimming and deletion wait. The write that creates the
 /// job locks one row of the source.
-pub(crate) enum Hold {
+pub(crate) enum SourceLock {
     /// The table must not change before that: a shorter period could leave out the time that was checked.
     Table(Arc<Table>),
     Backup(Claim),
 }
 
-impl Hold {
+impl SourceLock {
     fn key(&self) -> &Key {
         match self {
-            Hold::Table(table) => table.guard_key(),
-            Hold::Backup(claim) => &claim.key,
+            SourceLock::Table(table) => table.guard_key(),
+            SourceLock::Backup(claim) => &claim.key,
         }
     }
 
     fn keep(&self, row: Option<&Value>, job_id: &str, batch: &mut Batch) -> Result<()> {
         match self {
-            Hold::Table(table) => table.check_current(row),
-            Hold::Backup(claim) => claim.put(row, job_id, batch),
+            SourceLock::Table(table) => table.check_current(row),
+            SourceLock::Backup(claim) => claim.put(row, job_id, batch),
         }
     }
 }
 
-impl Source {
+impl SourceState {
     pub(crate) fn encode(&self) -> Attributes {
         let mut fields = Fields::default();
         fields.text("account", &self.table.namespace.account);
@@ -240,13 +240,13 @@ impl Source {
         fields.0
     }
 
-    pub(crate) fn decode(parameters: Attributes) -> Result<Source> {
+    pub(crate) fn decode(parameters: Attributes) -> Result<SourceState> {
         let mut fields = Fields(parameters);
         let namespace = crate::schema::Namespace {
             account: fields.take_text("account")?,
             region: fields.take_text("region")?,
         };
-        Ok(Source {
+        Ok(SourceState {
             table: TableName { namespace: Arc::new(namespace), name: fields.take_text("table")? },
             id: TableId(fields.take_number("table_id")?),
             era: match fields.0.contains_key("era") {

@@ -78,7 +78,7 @@ impl Engine {
         &self,
         namespace: &Arc<Namespace>,
         table: Option<&str>,
-        start: Option<&Place>,
+        start: Option<&ListPosition>,
         limit: usize,
     ) -> Result<InsightsPage> {
         let name_of =
@@ -273,22 +273,22 @@ fn listed(definition: &TableDefinition) -> impl Iterator<Item = InsightsSummary>
     })
 }
 
-type Place = (String, Option<String>);
+type ListPosition = (String, Option<String>);
 
-/// Tables stand in the order of their names, indexes in that of the definition.
-fn is_after(definition: &TableDefinition, place: &Place, start: &Place) -> bool {
+/// Tables are listed by name, indexes in the order of the definition.
+fn is_after(definition: &TableDefinition, place: &ListPosition, start: &ListPosition) -> bool {
     if place.0 != start.0 {
         return place.0 > start.0;
     }
     let position = |index: &Option<String>| {
         let name = index.as_ref()?;
-        // An index that is gone by now was behind all others, if anywhere.
+        // An index that has been deleted since counts as the last.
         let found = definition.global_indexes.iter().position(|index| index.name == *name);
         Some(found.unwrap_or(usize::MAX))
     };
     position(&place.1) > position(&start.1)
 }
 
-fn end_of(definition: &TableDefinition) -> Place {
+fn end_of(definition: &TableDefinition) -> ListPosition {
     (definition.name.clone(), definition.global_indexes.last().map(|index| index.name.clone()))
 }

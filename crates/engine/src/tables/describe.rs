@@ -17,7 +17,7 @@ use crate::tables::throughput;
 impl Engine {
     pub async fn describe_table(&self, name: &TableName) -> Result<TableDescription> {
         // It does not count as a request that background work makes way for: whoever waits for a restore asks again and again.
-        let mut table = self.catalog.find_even_filling(&*self.store, name).await?;
+        let mut table = self.catalog.find_ready_or_filling(&*self.store, name).await?;
         loop {
             let (guard, statistics) = self.read_statistics(&table).await?;
             if let GuardCheck::Current = table.check_guard(guard.as_ref()) {
@@ -25,7 +25,7 @@ impl Engine {
             }
             table = match self.refresh(&table).await {
                 Err(Error::TableNotFound { .. }) => {
-                    self.catalog.find_even_filling(&*self.store, name).await?
+                    self.catalog.find_ready_or_filling(&*self.store, name).await?
                 }
                 refreshed => refreshed?,
             };

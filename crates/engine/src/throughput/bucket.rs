@@ -119,7 +119,7 @@ mod tests {
         (0..100_000).take_while(|_| bucket.take(now_ns, 2)).count()
     }
 
-    /// data-modelling.md §4: 100 WCU, idle for 300 or 600 seconds.
+    /// 100 write units that are unused for 300 or 600 seconds make 30,000.
     #[test]
     fn unused_capacity_is_saved_for_three_hundred_seconds() {
         for (idle_s, expected) in

@@ -30,7 +30,7 @@ pub struct RequestFacts {
     /// Every limit that the request met, whether or not it was refused for it.
     pub throttled: Vec<ThrottleReason>,
     /// The pages of tables and indexes that it read.
-    pub pages: Vec<Page>,
+    pub pages: Vec<PageFacts>,
     /// How many pages there were beyond those kept.
     pub pages_omitted: u64,
 }
@@ -72,7 +72,7 @@ pub enum KeyScope {
 
 /// A page of a Query or a Scan, as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Page {
+pub struct PageFacts {
     pub table: TableName,
     pub index: Option<String>,
     pub access: PageAccess,
@@ -92,11 +92,9 @@ pub enum PageAccess {
     Scan,
 }
 
-impl Part {
-    /// The first half of the hash of its partition key.
-    pub fn key_hash(&self) -> u64 {
-        (hash_of(&self.key) >> 64) as u64
-    }
+/// The first half of the hash of the partition key, of a key without its prefix.
+pub fn key_hash(key: &[u8]) -> u64 {
+    (hash_of(key) >> 64) as u64
 }
 
 /// A transaction has 100 items, and each may touch indexes.
@@ -207,7 +205,7 @@ pub(super) fn note(part: impl FnOnce() -> Part, reasons: &[ThrottleReason]) {
 }
 
 /// Adds a page that was read, if facts are gathered. `page` is called only then.
-pub(crate) fn note_page(page: impl FnOnce() -> Page) {
+pub(crate) fn note_page(page: impl FnOnce() -> PageFacts) {
     CURRENT.with_borrow_mut(|facts| {
         let Some(facts) = facts else { return };
         match facts.pages.len() < PAGES_MAX {
@@ -256,7 +254,7 @@ mod tests {
         let ((), facts) = gathering.now_or_never().unwrap();
         assert_eq!((facts.halves(Access::Read), other.halves(Access::Read)), (7, 9));
         assert_eq!(facts.halves(Access::Write), 0);
-        assert_eq!(facts.parts[0].key_hash(), u64::from_be_bytes([7; 8]));
+        assert_eq!(key_hash(&facts.parts[0].key), u64::from_be_bytes([7; 8]));
     }
 
     #[test]

@@ -15,9 +15,9 @@ use zenobe_store::{Batch, Key, WriteSet, decode_counter, write_with};
 use super::bucket::nanoseconds;
 use super::cause::Access;
 use super::map_row::{MapRow, Peaks};
-use super::meter::{Meter, Partition, State};
+use super::meter::{Meter, MeterState, Partition, PlacedPartition};
 use super::partition_map::{PARTITION_READ_UNITS, PARTITION_WRITE_UNITS};
-use super::split::{Divisible, boundaries};
+use super::split_points::{Divisible, boundaries};
 use super::{TableMeters, count_changes, load_maps};
 use crate::Engine;
 use crate::catalog::Table;
@@ -110,7 +110,7 @@ fn look(meter: &Meter, divisible: Divisible, now_ms: u64) -> (bool, Vec<Key>) {
     };
     let mut total_units = [0; 2];
     let mut splits = Vec::new();
-    for (position, partition) in partitions.iter().enumerate() {
+    for (position, PlacedPartition { first, partition }) in partitions.iter().enumerate() {
         let seen = Access::ALL.map(|access| partition.since_last_look(access));
         // Units per second of all nodes together.
         let units = seen.map(|(halves, _)| halves.saturating_mul(500 * nodes) / elapsed_ms);
@@ -120,7 +120,7 @@ fn look(meter: &Meter, divisible: Divisible, now_ms: u64) -> (bool, Vec<Key>) {
             || 100 * units[1] >= HOT_PERCENT * PARTITION_WRITE_UNITS;
         if is_hot_for_long(partition, is_hot || is_throttled && is_busy(units), now_ms) {
             let end = partitions.get(position + 1).map(|next| &next.first[..]);
-            splits.extend(boundaries(&partition.samples(), &partition.first, end, divisible));
+            splits.extend(boundaries(&partition.samples(), first, end, divisible));
         }
     }
     let is_used = total_units != [0, 0] || meter.with_state(|state| state.to_store().is_some());
@@ -144,7 +144,7 @@ fn is_hot_for_long(partition: &Partition, is_hot: bool, now_ms: u64) -> bool {
 }
 
 /// When a window of half an hour ends, its highest traffic becomes the previous peak.
-fn settle_peaks(state: &mut State, [read_units, write_units]: [u64; 2], now_ms: u64) {
+fn settle_peaks(state: &mut MeterState, [read_units, write_units]: [u64; 2], now_ms: u64) {
     let window = &mut state.window_peaks;
     window.read_units = window.read_units.max(read_units);
     window.write_units = window.write_units.max(write_units);
@@ -270,7 +270,7 @@ mod tests {
     use crate::schema::{BillingMode, KeySchema, Namespace, Throughput};
     use crate::throughput::cause::Resource;
     use crate::throughput::partition_map::hash_key;
-    use crate::throughput::plan::Plan;
+    use crate::throughput::plan::CapacityPlan;
 
     const START_MS: u64 = 1_700_000_000_000;
     const SECOND_MS: u64 = 1_000;
@@ -280,7 +280,7 @@ mod tests {
         let table = TableName { namespace, name: "t".into() };
         let keys = KeySchema { partition: Vec::new(), sort: Vec::new() };
         let resource = Resource { table, table_id: TableId(1), index: None, keys };
-        let plan = Plan {
+        let plan = CapacityPlan {
             billing_mode: BillingMode::PayPerRequest,
             throughput: Throughput::default(),
             account_units_max: 40_000,
@@ -290,7 +290,7 @@ mod tests {
         Meter::new(resource, plan, None, nanoseconds(START_MS))
     }
 
-    /// Writes so many units in each of the four partitions, spread over many keys.
+    /// Writes this many units in each of the four partitions, spread over many keys.
     fn write(meter: &Meter, units: u64, now_ms: u64) {
         for number in 0..units {
             let hash = u128::from(number % 4) << 126 | u128::from(number % 251) << 64;
@@ -301,7 +301,7 @@ mod tests {
     }
 
     fn rate(meter: &Meter) -> u64 {
-        let rate = |state: &mut State| state.plan.rate(Access::Write, state.row.peaks).0;
+        let rate = |state: &mut MeterState| state.plan.rate(Access::Write, state.row.peaks).0;
         meter.with_state(rate).units_per_second
     }
 
@@ -357,7 +357,7 @@ mod tests {
         assert!(splits.is_empty(), "the break began it again");
     }
 
-    /// data-modelling.md §4: 25 GB need three partitions.
+    /// A partition holds 10 GB.
     #[test]
     fn partitions_divide_by_size() {
         let meter = on_demand();

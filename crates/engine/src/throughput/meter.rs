@@ -15,17 +15,17 @@ use super::bucket::{Bucket, Rate};
 use super::cause::{Access, Resource, ThrottleCause, ThrottleReason};
 use super::map_row::{MapRow, Peaks};
 use super::partition_map::{PARTITION_READ_UNITS, PARTITION_WRITE_UNITS};
-use super::plan::Plan;
+use super::plan::CapacityPlan;
 
 /// The capacity of a table or a global index as it is used.
 #[derive(Debug)]
 pub(crate) struct Meter {
     pub resource: Arc<Resource>,
     flows: [Flow; 2],
-    partitions: ArcSwap<Vec<Arc<Partition>>>,
+    partitions: ArcSwap<Vec<PlacedPartition>>,
     /// What partitions that have since been split had consumed, in half units.
     retired_halves: [AtomicU64; 2],
-    state: Mutex<State>,
+    state: Mutex<MeterState>,
 }
 
 /// Reads or writes of the whole table or index.
@@ -37,12 +37,20 @@ struct Flow {
     throttled: [AtomicU64; ThrottleCause::ALL.len()],
 }
 
-/// A partition as it is used.
-#[derive(Debug)]
-pub(crate) struct Partition {
-    pub id: u32,
+/// A partition and where it begins. Every request compares first keys, so they lie apart from the
+/// counters, which other threads keep changing.
+#[derive(Debug, Clone)]
+pub(crate) struct PlacedPartition {
     /// Its first key, after the prefix.
     pub first: Key,
+    pub partition: Arc<Partition>,
+}
+
+/// A partition as it is used. No two of them share a cache line.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(crate) struct Partition {
+    pub id: u32,
     flows: [PartitionFlow; 2],
     requests: AtomicU64,
     samples: Mutex<Vec<Key>>,
@@ -61,8 +69,8 @@ struct PartitionFlow {
 
 /// What only background work and changes of the definition use.
 #[derive(Debug)]
-pub(crate) struct State {
-    pub plan: Plan,
+pub(crate) struct MeterState {
+    pub plan: CapacityPlan,
     pub row: MapRow,
     /// The row in the store, if there is one.
     pub stored: Option<MapRow>,
@@ -72,7 +80,7 @@ pub(crate) struct State {
     pub looked_at_ms: u64,
 }
 
-impl State {
+impl MeterState {
     /// The row to store, unless the store or the definition alone says the same.
     pub fn to_store(&self) -> Option<MapRow> {
         let known = self.stored.clone().unwrap_or_else(|| self.plan.initial_row());
@@ -88,7 +96,12 @@ const PARTITION_BURST_S: u64 = 1;
 
 impl Meter {
     /// `since_ns` is when it began to save capacity.
-    pub fn new(resource: Resource, plan: Plan, row: Option<MapRow>, since_ns: u64) -> Meter {
+    pub fn new(
+        resource: Resource,
+        plan: CapacityPlan,
+        row: Option<MapRow>,
+        since_ns: u64,
+    ) -> Meter {
         let stored = row;
         let row = stored.clone().unwrap_or_else(|| plan.initial_row());
         let flow = |access| Flow {
@@ -98,7 +111,7 @@ impl Meter {
         };
         let flows = Access::ALL.map(flow);
         let since_ms = since_ns / 1_000_000;
-        let state = State {
+        let state = MeterState {
             plan,
             row,
             stored,
@@ -118,19 +131,19 @@ impl Meter {
     }
 
     /// Follows a change of the definition, of the map or of the number of nodes.
-    pub fn change(&self, now_ns: u64, change: impl FnOnce(&mut State)) {
+    pub fn change(&self, now_ns: u64, change: impl FnOnce(&mut MeterState)) {
         let mut state = self.state.lock();
         change(&mut state);
         self.apply(&mut state, now_ns);
     }
 
-    pub fn with_state<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
+    pub fn with_state<T>(&self, look: impl FnOnce(&mut MeterState) -> T) -> T {
         look(&mut self.state.lock())
     }
 
     /// Updates buckets and partitions to match the state.
-    fn apply(&self, state: &mut State, now_ns: u64) {
-        let State { plan, row, .. } = state;
+    fn apply(&self, state: &mut MeterState, now_ns: u64) {
+        let MeterState { plan, row, .. } = state;
         row.map.grow_to(plan.partitions(row.peaks));
         for (access, flow) in Access::ALL.into_iter().zip(&self.flows) {
             let (rate, limit) = plan.rate(access, row.peaks);
@@ -145,38 +158,47 @@ impl Meter {
         let mut kept = vec![false; current.len()];
         let mut partitions = Vec::with_capacity(new.len());
         for (position, start) in new.iter().enumerate() {
-            let same = current.iter().position(|it| it.id == start.id && it.first == start.first);
+            let same = current
+                .iter()
+                .position(|it| it.partition.id == start.id && it.first == start.first);
             let same = same.filter(|old| ends(&old_firsts, *old) == ends(&new_firsts, position));
-            partitions.push(match same {
+            let partition = match same {
                 Some(old) => {
                     kept[old] = true;
-                    Arc::clone(&current[old])
+                    Arc::clone(&current[old].partition)
                 }
-                None => Arc::new(Partition::new(start.id, start.first.clone(), now_ns, plan.nodes)),
-            });
+                None => Arc::new(Partition::new(start.id, now_ns, plan.nodes)),
+            };
+            partitions.push(PlacedPartition { first: start.first.clone(), partition });
         }
-        for (partition, _) in current.iter().zip(&kept).filter(|(_, kept)| !**kept) {
+        for (placed, _) in current.iter().zip(&kept).filter(|(_, kept)| !**kept) {
             for access in Access::ALL {
-                let halves = partition.consumed_halves(access);
+                let halves = placed.partition.consumed_halves(access);
                 self.retired_halves[access as usize].fetch_add(halves, Ordering::Relaxed);
             }
         }
-        partitions.iter().for_each(|partition| partition.set_nodes(plan.nodes));
+        partitions.iter().for_each(|placed| placed.partition.set_nodes(plan.nodes));
         drop(current);
         self.partitions.store(Arc::new(partitions));
     }
 
-    pub fn partitions(&self) -> Arc<Vec<Arc<Partition>>> {
+    pub fn partitions(&self) -> Arc<Vec<PlacedPartition>> {
         self.partitions.load_full()
+    }
+
+    /// Looks at the partitions without counting as a holder of them, so threads don't contend for
+    /// that count.
+    pub fn with_partitions<T>(&self, look: impl FnOnce(&[PlacedPartition]) -> T) -> T {
+        look(&self.partitions.load())
     }
 
     /// The partition of a key, given without its prefix.
     fn partition(&self, suffix: &[u8]) -> Arc<Partition> {
         let partitions = self.partitions.load();
-        Arc::clone(&partitions[position(&partitions, suffix)])
+        Arc::clone(&partitions[position(&partitions, suffix)].partition)
     }
 
-    /// Takes half units for a request that needs at least so many. If a limit is met, the request
+    /// Takes half units for a request that needs at least this many. If a limit is met, the request
     /// takes nothing and is counted as throttled.
     pub fn take(
         &self,
@@ -248,7 +270,7 @@ impl Meter {
 
     pub fn consumed_halves(&self, access: Access) -> u64 {
         let partitions = self.partitions.load();
-        let live: u64 = partitions.iter().map(|partition| partition.consumed_halves(access)).sum();
+        let live: u64 = partitions.iter().map(|it| it.partition.consumed_halves(access)).sum();
         live + self.retired_halves[access as usize].load(Ordering::Relaxed)
     }
 
@@ -263,8 +285,8 @@ impl Meter {
 
     pub fn set_clock_back(&self, by_ns: u64) {
         self.flows.iter().for_each(|flow| flow.bucket.set_back(by_ns));
-        for partition in self.partitions.load().iter() {
-            partition.flows.iter().for_each(|flow| flow.bucket.set_back(by_ns));
+        for placed in self.partitions.load().iter() {
+            placed.partition.flows.iter().for_each(|flow| flow.bucket.set_back(by_ns));
         }
     }
 
@@ -300,7 +322,7 @@ impl Met {
 }
 
 impl Partition {
-    fn new(id: u32, first: Key, now_ns: u64, nodes: u64) -> Partition {
+    fn new(id: u32, now_ns: u64, nodes: u64) -> Partition {
         let flow = |access| PartitionFlow {
             bucket: Bucket::new(now_ns, partition_rate(access), nodes),
             consumed_halves: AtomicU64::new(0),
@@ -309,7 +331,6 @@ impl Partition {
         };
         Partition {
             id,
-            first,
             flows: Access::ALL.map(flow),
             requests: AtomicU64::new(0),
             samples: Mutex::default(),
@@ -319,11 +340,12 @@ impl Partition {
 
     /// Partitions of equal width, for tests.
     #[cfg(test)]
-    pub fn evenly(count: u64) -> Arc<Vec<Arc<Partition>>> {
+    pub fn evenly(count: u64) -> Arc<Vec<PlacedPartition>> {
         let map = super::partition_map::PartitionMap::even(count);
         let starts = map.partitions().iter();
-        let new = |id, first| Arc::new(Partition::new(id, first, 0, 1));
-        Arc::new(starts.map(|start| new(start.id, start.first.clone())).collect())
+        let place =
+            |id, first| PlacedPartition { first, partition: Arc::new(Partition::new(id, 0, 1)) };
+        Arc::new(starts.map(|start| place(start.id, start.first.clone())).collect())
     }
 
     fn set_nodes(&self, nodes: u64) {
@@ -382,7 +404,7 @@ impl Partition {
 }
 
 /// Where a key, given without its prefix, belongs.
-pub(crate) fn position(partitions: &[Arc<Partition>], suffix: &[u8]) -> usize {
+pub(crate) fn position(partitions: &[PlacedPartition], suffix: &[u8]) -> usize {
     // The first partition begins with the empty key.
     partitions.partition_point(|partition| partition.first[..] <= *suffix).saturating_sub(1)
 }

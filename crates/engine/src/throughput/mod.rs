@@ -1,4 +1,4 @@
-//! Capacity made visible: what tables and global indexes may consume, how they are divided into
+//! DynamoDB's capacity accounting: what tables and global indexes may consume, how they are split into
 //! partitions, and which requests DynamoDB would throttle.
 //!
 //! A definition says what a table may consume (`plan`); its partition map (`partition_map`) says
@@ -25,7 +25,7 @@ mod mode;
 pub mod partition_map;
 mod plan;
 pub mod report;
-mod split;
+mod split_points;
 mod ticket;
 
 use std::collections::HashMap;
@@ -38,7 +38,7 @@ use zenobe_store::{Direction, Reader, decode_counter};
 
 use self::bucket::nanoseconds;
 use self::map_row::MapRow;
-use self::plan::Plan;
+use self::plan::CapacityPlan;
 use crate::catalog::Table;
 use crate::error::{Error, Result};
 use crate::keyspace;
@@ -47,7 +47,7 @@ use crate::schema::{IndexId, IndexKind, TableId, Throughput};
 
 pub(crate) use admit::Demand;
 pub(crate) use maintain::maintain;
-pub(crate) use meter::{Meter, Partition, position};
+pub(crate) use meter::{Meter, Partition, PlacedPartition, position};
 pub use mode::{MODE_TAG, ThroughputMode, UnknownMode};
 pub(crate) use ticket::Ticket;
 
@@ -186,7 +186,7 @@ impl Meters {
             definition.global_indexes.iter().find(|definition| Some(definition.id) == index);
         debug_assert!(index_definition.is_none_or(|index| index.kind == IndexKind::Global));
         let throughput = index_definition.map_or(&definition.throughput, |index| &index.throughput);
-        let plan = Plan {
+        let plan = CapacityPlan {
             billing_mode: definition.billing_mode,
             throughput: throughput.clone(),
             account_units_max: self.account_units_max,

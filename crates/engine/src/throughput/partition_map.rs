@@ -1,9 +1,9 @@
-//! How a table or a global index is divided into partitions.
+//! How a table or a global index is split into partitions.
 //!
 //! A partition is a range of keys: it begins where its map says and ends where the next one begins.
 //! Boundaries are what follows the prefix in a key (`hash(pk) pk sk`), so a boundary between two
 //! partition keys is a hash, and one inside an item collection also has its keys. Partitions are
-//! divided when they need more capacity or space, and never merged.
+//! split when they need more capacity or space, and never merged.
 
 use zenobe_store::Key;
 
@@ -24,7 +24,7 @@ pub fn partitions_for_provisioned(read_units: u64, write_units: u64) -> u64 {
     read_units.saturating_add(per_write.saturating_mul(write_units)).div_ceil(PARTITION_READ_UNITS)
 }
 
-/// How many partitions serve so many reads, or so many writes.
+/// How many partitions it takes to serve this many reads, or this many writes.
 pub fn partitions_for_peaks(read_units: u64, write_units: u64) -> u64 {
     read_units.div_ceil(PARTITION_READ_UNITS).max(write_units.div_ceil(PARTITION_WRITE_UNITS))
 }
@@ -79,7 +79,7 @@ impl PartitionMap {
         self.partitions.len()
     }
 
-    /// Divides the widest partitions until there are `count`.
+    /// Splits the widest partitions until there are `count`.
     pub fn grow_to(&mut self, count: u64) {
         while (self.len() as u64) < count.min(PARTITIONS_MAX as u64) {
             let widest = (0..self.len()).max_by_key(|position| {
@@ -94,7 +94,7 @@ impl PartitionMap {
         }
     }
 
-    /// Begins a partition at `boundary`. Returns whether that divided one.
+    /// Begins a partition at `boundary`. Returns whether that split one.
     pub fn split(&mut self, boundary: &Key) -> bool {
         let position = self.position(boundary);
         if self.partitions[position].first == *boundary || self.len() >= PARTITIONS_MAX {
@@ -150,7 +150,7 @@ mod tests {
         map.partitions().iter().map(hex).collect()
     }
 
-    /// The vectors of data-modelling.md §4.
+    /// ⌈reads/3,000 + writes/1,000⌉ or ⌈GB/10⌉, whichever is more.
     #[test]
     fn partitions_follow_from_capacity_and_size() {
         for (read, write, size_gb, expected) in [

@@ -20,7 +20,7 @@ const ON_DEMAND_BURST_S: u64 = 1;
 const PEAK_FACTOR: u64 = 2;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Plan {
+pub(crate) struct CapacityPlan {
     pub billing_mode: BillingMode,
     pub throughput: Throughput,
     /// The quota of an on-demand table, for reads and for writes.
@@ -30,7 +30,7 @@ pub(crate) struct Plan {
     pub nodes: u64,
 }
 
-impl Plan {
+impl CapacityPlan {
     /// How fast the table or index may be read or written, and which limit that is.
     pub fn rate(&self, access: Access, peaks: Peaks) -> (Rate, ThrottleCause) {
         let throughput = &self.throughput;
@@ -61,7 +61,7 @@ impl Plan {
         Access::ALL.map(|access| self.rate(access, peaks))
     }
 
-    /// The map of a table or index that has never been divided.
+    /// The map of a table or index that has never been split.
     pub fn initial_row(&self) -> MapRow {
         let peaks = Peaks::default();
         MapRow { map: PartitionMap::even(self.partitions(peaks)), peaks }
@@ -101,14 +101,20 @@ impl Plan {
 mod tests {
     use super::*;
 
-    fn provisioned(read_units: u64, write_units: u64, warm_write_units: u64) -> Plan {
+    fn provisioned(read_units: u64, write_units: u64, warm_write_units: u64) -> CapacityPlan {
         let throughput =
             Throughput { read_units, write_units, warm_write_units, ..Throughput::default() };
         let billing_mode = BillingMode::Provisioned;
-        Plan { billing_mode, throughput, account_units_max: 40_000, size_bytes: 0, nodes: 1 }
+        CapacityPlan {
+            billing_mode,
+            throughput,
+            account_units_max: 40_000,
+            size_bytes: 0,
+            nodes: 1,
+        }
     }
 
-    fn on_demand() -> Plan {
+    fn on_demand() -> CapacityPlan {
         let mut plan = provisioned(0, 0, 0);
         plan.billing_mode = BillingMode::PayPerRequest;
         plan
@@ -124,13 +130,13 @@ mod tests {
         // Loaded at 10,000 writes, back at 1,000.
         assert_eq!(provisioned(0, 1_000, 10_000).partitions(Peaks::default()), 10);
         let size_bytes = 25 * 1_024 * 1_024 * 1_024;
-        assert_eq!(Plan { size_bytes, ..plan }.partitions(Peaks::default()), 3);
+        assert_eq!(CapacityPlan { size_bytes, ..plan }.partitions(Peaks::default()), 3);
     }
 
     #[test]
     fn on_demand_tables_serve_twice_their_peak() {
         let mut plan = on_demand();
-        let units = |plan: &Plan, access, read_units, write_units| {
+        let units = |plan: &CapacityPlan, access, read_units, write_units| {
             let (rate, limit) = plan.rate(access, Peaks { read_units, write_units });
             (rate.units_per_second, limit)
         };

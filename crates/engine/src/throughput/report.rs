@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::ThroughputMode;
 use super::bucket::nanoseconds;
 use super::cause::{Access, Resource, ThrottleCause, ThrottleReason};
-use super::meter::Meter;
+use super::meter::{Meter, PlacedPartition};
 use super::partition_map::hash_of;
 use crate::Engine;
 use crate::command::TableName;
@@ -94,14 +94,14 @@ fn report(meter: &Meter, mode: ThroughputMode, size_bytes: u64, now_ns: u64) -> 
     });
     let partitions = meter.partitions();
     let status = |position: usize| {
-        let partition = &partitions[position];
-        let first_hash = hash_of(&partition.first);
+        let PlacedPartition { first, partition } = &partitions[position];
+        let first_hash = hash_of(first);
         let end = partitions.get(position + 1).map_or(u128::MAX, |next| hash_of(&next.first));
         let share = (end - first_hash) as f64 / u128::MAX as f64;
         PartitionStatus {
             id: partition.id,
             first_hash,
-            begins_inside_collection: partition.first.len() > KeyHash::LENGTH,
+            begins_inside_collection: first.len() > KeyHash::LENGTH,
             size_bytes: (share * size_bytes as f64) as u64,
             read_units: units(partition.consumed_halves(Access::Read)),
             write_units: units(partition.consumed_halves(Access::Write)),

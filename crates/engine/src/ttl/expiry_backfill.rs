@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::Engine;
 use crate::catalog::Table;
 use crate::catalog::edit::Edit;
-use crate::change::backfill_entries::{Backfilled, Walk, backfill_expiries};
+use crate::change::backfill_entries::{BackfillContext, Backfilled, backfill_expiries};
 use crate::error::{Error, Result};
 use crate::indexes::backfill::items_after;
 use crate::keyspace;
@@ -54,8 +54,8 @@ async fn fill(engine: &Engine, table: &Arc<Table>, lease: &Lease) -> Result<()> 
         if items.is_empty() {
             return complete(engine, &table, lease).await;
         }
-        let walk = Walk { store: &*engine.store, lease, progress_key: &progress_key };
-        match backfill_expiries(walk, &table, &items).await? {
+        let context = BackfillContext { store: &*engine.store, lease, progress_key: &progress_key };
+        match backfill_expiries(context, &table, &items).await? {
             Backfilled::Done => {}
             Backfilled::Stale => table = engine.refresh(&table).await?,
         }

@@ -35,7 +35,7 @@ impl World {
         World { store, clock, script }
     }
 
-    /// Table `t` with recovery for so many days.
+    /// Table `t` with recovery for this many days.
     async fn with_recovery(store: MemoryStore, days: u32) -> World {
         let mut world = World::new(store).await;
         world.script.run(&["create t pk:S"]).await;
@@ -207,7 +207,7 @@ type Interruption = Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send>;
 /// A store where something happens just before a write, as if it had come a moment earlier.
 struct InterruptedStore {
     below: Arc<dyn Store>,
-    /// What happens, and before the how manieth write.
+    /// What happens, and how many writes come before it.
     next: Mutex<Option<(usize, Interruption)>>,
 }
 

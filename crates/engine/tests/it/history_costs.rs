@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::{BoxFuture, FutureExt};
 use zenobe_engine::clock::ManualClock;
-use zenobe_engine::command::{PageOutcome, PageRequest, RuleSet, Scan};
+use zenobe_engine::command::{GetItem, PageOutcome, PageRequest, RuleSet, Scan};
 use zenobe_engine::history::AsOf;
 use zenobe_engine::restore::{RestoreFrom, RestoreOverrides, RestoreTable, RestoreTime};
 use zenobe_engine::{Engine, EngineOptions};
 use zenobe_store::layer::Layer;
 use zenobe_store::memory::MemoryStore;
 use zenobe_store::{Direction, Key, KeyRange, Reader, Result, Store, Value, Visitor};
+use zenobe_value::{AttributeValue, EncodedItem};
 
 use crate::costs::{LEAVES, filter_on};
 use crate::support::commands::Script;
@@ -107,6 +108,16 @@ impl World {
         self.script.engine().reads(Some(now)).scan(RuleSet::Expressions, &scan).await.unwrap()
     }
 
+    /// An item as of a time, and how many undo rows were visited to find it.
+    async fn get(&self, key: &str, as_of: AsOf) -> (Option<EncodedItem>, usize) {
+        let key = [("pk".to_owned(), AttributeValue::S(key.to_owned()))].into();
+        let get =
+            GetItem { table: self.script.table("t"), key, projection: None, consistent: true };
+        self.most.store(0, Ordering::SeqCst);
+        let read = self.script.engine().reads(Some(as_of)).get_item(&get).await.unwrap();
+        (read.item, self.most())
+    }
+
     /// How many items a restore brings back.
     async fn restore(&self, time: RestoreTime, to: &str) -> u64 {
         let engine = self.script.engine();
@@ -153,5 +164,33 @@ fn a_page_in_many_time_slices_reads_the_history_once() {
         let page = world.scan_as_of_now(PageRequest { filter, ..PageRequest::default() }).await;
         assert_eq!(page.count, items as u64);
         assert!(world.most() <= 3 * items, "it visits {}", world.most());
+    });
+}
+
+#[test]
+fn an_image_that_was_found_is_read_by_its_key() {
+    block_on(async {
+        let mut world = World::with_items(2).await;
+        let [before, then] = [500, 2_000].map(|later_ms| AsOf::ms(START_MS + later_ms));
+        world.clock.advance_ms(1_000);
+        let put = |more: u32| format!(r#"put t {{"pk": "0", "more": {more}}}"#);
+        world.script.run(&[&put(2)]).await;
+        let (image, visited) = world.get("0", then).await;
+        assert!(image.is_some());
+        assert_eq!(visited, 1);
+        // The time before the item was put is another one.
+        assert_eq!(world.get("0", before).await, (None, 1));
+        world.clock.advance_ms(1_000);
+        world.script.run(&[&put(3)]).await;
+        assert_eq!(world.get("0", then).await, (image.clone(), 0));
+        assert_eq!(world.get("0", before).await, (None, 0));
+        // An item that has not changed since may change any time.
+        assert_eq!(world.get("1", then).await.1, 0);
+        world.script.run(&[r#"put t {"pk": "1", "more": 9}"#]).await;
+        let (unchanged, visited) = world.get("1", then).await;
+        assert_eq!(
+            (unchanged.map(|it| it.as_item().size_bytes()), visited),
+            (image.map(|it| it.as_item().size_bytes()), 1)
+        );
     });
 }

@@ -3,13 +3,11 @@
 //! it had not happened.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use futures_util::future::{BoxFuture, FutureExt};
 use zenobe_engine::{Engine, EngineOptions};
-use zenobe_store::layer::Layer;
+use zenobe_store::Error;
+use zenobe_store::failing::{FailingStore, WriteFailure};
 use zenobe_store::memory::MemoryStore;
-use zenobe_store::{CommitOutcome, Decide, Error, Result, Store, WriteSet};
 
 use crate::support::block_on;
 use crate::support::commands::Script;
@@ -21,9 +19,10 @@ fn reads_notice_a_deletion_whose_answer_was_lost() {
             let (store, mut script) = exclusive_engine().await;
             expect(&mut script, "create t pk:S", "ok").await;
             expect(&mut script, r#"put t {"pk": "a"}"#, "new").await;
-            store.loses_answers.store(true, Ordering::SeqCst);
+            let lost = Error::Io { detail: "the answer was lost".to_owned() };
+            store.set(WriteFailure::AnswerLost(lost));
             expect(&mut script, "drop t", "error: Store").await;
-            store.loses_answers.store(false, Ordering::SeqCst);
+            store.set(WriteFailure::None);
             expect(&mut script, read, "error: TableNotFound").await;
         }
     });
@@ -41,9 +40,8 @@ fn a_rejected_change_leaves_the_table_readable() {
     });
 }
 
-async fn exclusive_engine() -> (Arc<LosingStore>, Script) {
-    let below = Arc::new(MemoryStore::new());
-    let store = Arc::new(LosingStore { below, loses_answers: AtomicBool::new(false) });
+async fn exclusive_engine() -> (Arc<FailingStore>, Script) {
+    let store = Arc::new(FailingStore::new(Arc::new(MemoryStore::new())));
     let engine = Engine::open(store.clone(), EngineOptions::default()).await;
     let engine = engine.expect("an empty store opens");
     (store, Script::with_engine(engine))
@@ -52,32 +50,4 @@ async fn exclusive_engine() -> (Arc<LosingStore>, Script) {
 async fn expect(script: &mut Script, command: &str, beginning: &str) {
     let text = script.run(&[command]).await;
     assert!(text.starts_with(beginning), "{command}: expected {beginning}, found {text}");
-}
-
-/// Commits every write, but returns an error while it loses responses.
-struct LosingStore {
-    below: Arc<dyn Store>,
-    loses_answers: AtomicBool,
-}
-
-impl Layer for LosingStore {
-    fn below(&self) -> &Arc<dyn Store> {
-        &self.below
-    }
-
-    fn write<'a>(
-        &'a self,
-        set: WriteSet<'a>,
-        decide: &'a mut Decide<'a>,
-    ) -> BoxFuture<'a, Result<CommitOutcome>> {
-        let write = self.below.write(set, decide);
-        async move {
-            let outcome = write.await?;
-            match self.loses_answers.load(Ordering::SeqCst) {
-                true => Err(Error::Io { detail: "the answer was lost".to_owned() }),
-                false => Ok(outcome),
-            }
-        }
-        .boxed()
-    }
 }

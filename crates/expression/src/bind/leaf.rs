@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use zenobe_value::{AttributeType, AttributeValue, Path};
 
 use super::Scope;
-use crate::error::{Fault, OperandType};
+use crate::error::{ExpressionFault, OperandType};
 use crate::limits;
 use crate::operator::Operator;
 use crate::syntax::{RawLeaf, RawOperand};
@@ -26,7 +26,7 @@ pub(crate) enum LeafOperand<'v> {
 }
 
 impl<'a> Scope<'_, 'a> {
-    pub(super) fn leaf(&mut self, raw: &RawLeaf) -> Result<Leaf<'a>, Fault> {
+    pub(super) fn leaf(&mut self, raw: &RawLeaf) -> Result<Leaf<'a>, ExpressionFault> {
         let operator = match raw {
             RawLeaf::Operation { operator, .. } => *operator,
             RawLeaf::Call(call) => Operator::condition_function(call.function.of(self.text))
@@ -37,7 +37,10 @@ impl<'a> Scope<'_, 'a> {
         Ok(leaf)
     }
 
-    fn leaf_operands(&mut self, raw: &[RawOperand]) -> Result<Vec<LeafOperand<'a>>, Fault> {
+    fn leaf_operands(
+        &mut self,
+        raw: &[RawOperand],
+    ) -> Result<Vec<LeafOperand<'a>>, ExpressionFault> {
         raw.iter()
             .map(|operand| match operand {
                 RawOperand::Path(path) => self.path(path).map(LeafOperand::Path),
@@ -52,7 +55,7 @@ impl<'a> Scope<'_, 'a> {
 }
 
 impl Leaf<'_> {
-    fn check(&self) -> Result<(), Fault> {
+    fn check(&self) -> Result<(), ExpressionFault> {
         check_counts(self.operator, &self.operands)?;
         self.check_distinct()?;
         check_sizes(&self.operands)?;
@@ -69,14 +72,14 @@ impl Leaf<'_> {
         }
     }
 
-    fn check_distinct(&self) -> Result<(), Fault> {
+    fn check_distinct(&self) -> Result<(), ExpressionFault> {
         let Some((LeafOperand::Path(first), rest)) = self.operands.split_first() else {
             return Ok(());
         };
         let is_first =
             |operand: &LeafOperand<'_>| matches!(operand, LeafOperand::Path(path) if path == first);
         if rest.iter().any(is_first) {
-            return Err(Fault::FirstOperandNotDistinct {
+            return Err(ExpressionFault::FirstOperandNotDistinct {
                 operator: self.operator,
                 path: first.clone(),
             });
@@ -84,34 +87,34 @@ impl Leaf<'_> {
         Ok(())
     }
 
-    fn check_first_is_path(&self) -> Result<(), Fault> {
+    fn check_first_is_path(&self) -> Result<(), ExpressionFault> {
         match self.operands[0] {
             LeafOperand::Path(_) => Ok(()),
-            _ => Err(Fault::PathRequired { operator: self.operator }),
+            _ => Err(ExpressionFault::PathRequired { operator: self.operator }),
         }
     }
 
     /// The tested operand may be a value, unlike that of `attribute_exists`.
-    fn check_attribute_type(&self) -> Result<(), Fault> {
+    fn check_attribute_type(&self) -> Result<(), ExpressionFault> {
         if matches!(self.operands[0], LeafOperand::Size(_)) {
-            return Err(Fault::PathRequired { operator: self.operator });
+            return Err(ExpressionFault::PathRequired { operator: self.operator });
         }
         let operand = &self.operands[1];
         let LeafOperand::Value(AttributeValue::S(name)) = operand else {
             let operand_type = operand.known_type().map_or(OperandType::Any, OperandType::Known);
-            return Err(Fault::OperandType { operator: self.operator, operand_type });
+            return Err(ExpressionFault::OperandType { operator: self.operator, operand_type });
         };
         match AttributeType::from_name(name) {
             Some(_) => Ok(()),
-            None => Err(Fault::InvalidAttributeTypeName { name: name.clone() }),
+            None => Err(ExpressionFault::InvalidAttributeTypeName { name: name.clone() }),
         }
     }
 
-    fn check_ordered(&self) -> Result<(), Fault> {
+    fn check_ordered(&self) -> Result<(), ExpressionFault> {
         self.check_types(&[AttributeType::S, AttributeType::N, AttributeType::B])
     }
 
-    fn check_types(&self, allowed: &[AttributeType]) -> Result<(), Fault> {
+    fn check_types(&self, allowed: &[AttributeType]) -> Result<(), ExpressionFault> {
         check_types(self.operator, &self.operands, |known| allowed.contains(&known))
     }
 }
@@ -128,7 +131,7 @@ impl LeafOperand<'_> {
 }
 
 /// Checks inner functions before the one that takes them.
-fn check_counts(operator: Operator, operands: &[LeafOperand<'_>]) -> Result<(), Fault> {
+fn check_counts(operator: Operator, operands: &[LeafOperand<'_>]) -> Result<(), ExpressionFault> {
     for operand in operands {
         if let LeafOperand::Size(arguments) = operand {
             check_counts(Operator::Size, arguments)?;
@@ -136,14 +139,18 @@ fn check_counts(operator: Operator, operands: &[LeafOperand<'_>]) -> Result<(), 
     }
     let count = operands.len();
     match operator.function_operands() {
-        Some(expected) if count != expected => Err(Fault::OperandCount { operator, count }),
+        Some(expected) if count != expected => {
+            Err(ExpressionFault::OperandCount { operator, count })
+        }
         // The tested operand does not count as listed.
-        None if count - 1 > limits::IN_LISTED_MAX => Err(Fault::TooManyListed { count: count - 1 }),
+        None if count - 1 > limits::IN_LISTED_MAX => {
+            Err(ExpressionFault::TooManyListed { count: count - 1 })
+        }
         _ => Ok(()),
     }
 }
 
-fn check_sizes(operands: &[LeafOperand<'_>]) -> Result<(), Fault> {
+fn check_sizes(operands: &[LeafOperand<'_>]) -> Result<(), ExpressionFault> {
     for operand in operands {
         if let LeafOperand::Size(arguments) = operand {
             check_sizes(arguments)?;
@@ -160,27 +167,27 @@ fn check_types(
     operator: Operator,
     operands: &[LeafOperand<'_>],
     allowed: impl Fn(AttributeType) -> bool,
-) -> Result<(), Fault> {
+) -> Result<(), ExpressionFault> {
     let mut known_types = operands.iter().filter_map(LeafOperand::known_type);
     match known_types.find(|known| !allowed(*known)) {
         None => Ok(()),
         Some(wrong) => {
-            Err(Fault::OperandType { operator, operand_type: OperandType::Known(wrong) })
+            Err(ExpressionFault::OperandType { operator, operand_type: OperandType::Known(wrong) })
         }
     }
 }
 
-fn check_bounds(low: &LeafOperand<'_>, high: &LeafOperand<'_>) -> Result<(), Fault> {
+fn check_bounds(low: &LeafOperand<'_>, high: &LeafOperand<'_>) -> Result<(), ExpressionFault> {
     let (LeafOperand::Value(low), LeafOperand::Value(high)) = (low, high) else { return Ok(()) };
     let bounds = || (Box::new(AttributeValue::clone(low)), Box::new(AttributeValue::clone(high)));
     match compare_scalars(low, high) {
         None => {
             let (low, high) = bounds();
-            Err(Fault::BetweenTypesDiffer { low, high })
+            Err(ExpressionFault::BetweenTypesDiffer { low, high })
         }
         Some(Ordering::Greater) => {
             let (low, high) = bounds();
-            Err(Fault::BetweenReversed { low, high })
+            Err(ExpressionFault::BetweenReversed { low, high })
         }
         Some(_) => Ok(()),
     }

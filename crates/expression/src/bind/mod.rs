@@ -14,7 +14,7 @@ use std::sync::Arc;
 use zenobe_value::{AttributeValue, Path, PathElement};
 
 use crate::condition::Condition;
-use crate::error::{ExpressionError, ExpressionKind, Fault, Unused};
+use crate::error::{ExpressionError, ExpressionFault, ExpressionKind, Unused};
 use crate::key_condition::{KeyCondition, key_conditions};
 use crate::lexer::is_word_part;
 use crate::limits;
@@ -91,18 +91,18 @@ impl<'a> Binder<'a> {
         Ok(())
     }
 
-    fn bind_update(&mut self, text: &str) -> Result<Update, Fault> {
+    fn bind_update(&mut self, text: &str) -> Result<Update, ExpressionFault> {
         let update = UPDATES.with(|updates| updates.get_or_parse(text, checked_update))?;
         self.scope(text).update_actions(&update.actions)
     }
 
-    fn bind_leaves(&mut self, text: &str) -> Result<Tree<Leaf<'a>>, Fault> {
+    fn bind_leaves(&mut self, text: &str) -> Result<Tree<Leaf<'a>>, ExpressionFault> {
         let tree = CONDITIONS.with(|trees| trees.get_or_parse(text, checked_condition))?;
         let mut scope = self.scope(text);
         tree.try_map(&mut |leaf| scope.leaf(leaf))
     }
 
-    fn bind_projection(&mut self, text: &str) -> Result<Projection, Fault> {
+    fn bind_projection(&mut self, text: &str) -> Result<Projection, ExpressionFault> {
         let paths =
             PROJECTIONS.with(|projections| projections.get_or_parse(text, checked_paths))?;
         let mut scope = self.scope(text);
@@ -123,19 +123,19 @@ thread_local! {
     static PROJECTIONS: Remembered<Rc<Vec<RawPath>>> = Remembered::new();
 }
 
-fn checked_update(text: &str) -> Result<RawUpdate, Fault> {
+fn checked_update(text: &str) -> Result<RawUpdate, ExpressionFault> {
     let parsed = parse_update(text)?;
     static_checks::check_update(text, &parsed)?;
     Ok(parsed.syntax)
 }
 
-fn checked_condition(text: &str) -> Result<Tree<RawLeaf>, Fault> {
+fn checked_condition(text: &str) -> Result<Tree<RawLeaf>, ExpressionFault> {
     let parsed = parse_condition(text)?;
     static_checks::check_condition(text, &parsed)?;
     Ok(parsed.syntax)
 }
 
-fn checked_paths(text: &str) -> Result<Vec<RawPath>, Fault> {
+fn checked_paths(text: &str) -> Result<Vec<RawPath>, ExpressionFault> {
     let parsed = parse_projection(text)?;
     static_checks::check_paths(text, &parsed.syntax)?;
     Ok(parsed.syntax)
@@ -148,38 +148,38 @@ struct Scope<'b, 'a> {
 }
 
 impl<'b, 'a> Scope<'b, 'a> {
-    fn path(&mut self, raw: &RawPath) -> Result<Path, Fault> {
+    fn path(&mut self, raw: &RawPath) -> Result<Path, ExpressionFault> {
         let root = self.name(raw.root)?;
         let below = raw.below.iter().map(|element| self.path_element(element));
         Ok(Path::new(root, below.collect::<Result<_, _>>()?))
     }
 
-    fn path_element(&mut self, raw: &RawElement) -> Result<PathElement, Fault> {
+    fn path_element(&mut self, raw: &RawElement) -> Result<PathElement, ExpressionFault> {
         match raw {
             RawElement::Name(name) => self.name(*name).map(PathElement::Name),
             RawElement::Index(digits) => list_index(digits.of(self.text)).map(PathElement::Index),
         }
     }
 
-    fn name(&mut self, raw: RawName) -> Result<Arc<str>, Fault> {
+    fn name(&mut self, raw: RawName) -> Result<Arc<str>, ExpressionFault> {
         match raw {
             RawName::Word(word) => Ok(word.of(self.text).into()),
             RawName::Placeholder(placeholder) => self.shared_name(placeholder).map(Arc::clone),
         }
     }
 
-    fn check_name(&mut self, raw: RawName) -> Result<(), Fault> {
+    fn check_name(&mut self, raw: RawName) -> Result<(), ExpressionFault> {
         match raw {
             RawName::Word(_) => Ok(()),
             RawName::Placeholder(placeholder) => self.shared_name(placeholder).map(drop),
         }
     }
 
-    fn shared_name(&mut self, placeholder: Span) -> Result<&Arc<str>, Fault> {
+    fn shared_name(&mut self, placeholder: Span) -> Result<&Arc<str>, ExpressionFault> {
         let placeholder = placeholder.of(self.text);
         let defined = self.binder.names.and_then(|names| names.get_key_value(placeholder));
         let Some((key, name)) = defined else {
-            return Err(Fault::UndefinedName { placeholder: placeholder.to_owned() });
+            return Err(ExpressionFault::UndefinedName { placeholder: placeholder.to_owned() });
         };
         // A placeholder is identified by its address in the map, which is cheap to compare.
         let used = &mut self.binder.used_names;
@@ -191,21 +191,24 @@ impl<'b, 'a> Scope<'b, 'a> {
         Ok(&used[position].1)
     }
 
-    fn shared_value(&mut self, placeholder: Span) -> Result<Arc<AttributeValue>, Fault> {
+    fn shared_value(&mut self, placeholder: Span) -> Result<Arc<AttributeValue>, ExpressionFault> {
         let (key, value) = self.entry(placeholder)?;
         let shared = self.binder.shared_values.entry(key);
         Ok(Arc::clone(shared.or_insert_with(|| Arc::new(value.clone()))))
     }
 
-    fn value(&mut self, placeholder: Span) -> Result<&'a AttributeValue, Fault> {
+    fn value(&mut self, placeholder: Span) -> Result<&'a AttributeValue, ExpressionFault> {
         self.entry(placeholder).map(|(_, value)| value)
     }
 
-    fn entry(&mut self, placeholder: Span) -> Result<(&'a str, &'a AttributeValue), Fault> {
+    fn entry(
+        &mut self,
+        placeholder: Span,
+    ) -> Result<(&'a str, &'a AttributeValue), ExpressionFault> {
         let placeholder = placeholder.of(self.text);
         let defined = self.binder.values.and_then(|values| values.get_key_value(placeholder));
         let Some((key, value)) = defined else {
-            return Err(Fault::UndefinedValue { placeholder: placeholder.to_owned() });
+            return Err(ExpressionFault::UndefinedValue { placeholder: placeholder.to_owned() });
         };
         self.binder.used_values.push(key);
         Ok((key, value))
@@ -229,7 +232,7 @@ fn is_placeholder(text: &str, prefix: char) -> bool {
             .is_some_and(|word| !word.is_empty() && word.bytes().all(is_word_part))
 }
 
-fn in_kind(kind: ExpressionKind) -> impl Fn(Fault) -> ExpressionError {
+fn in_kind(kind: ExpressionKind) -> impl Fn(ExpressionFault) -> ExpressionError {
     move |fault| ExpressionError { kind, fault }
 }
 
@@ -247,10 +250,10 @@ fn unused<Value>(defined: Option<&BTreeMap<String, Value>>, mut used: Vec<&str>)
 /// Up to this many placeholders, a linear search is cheaper than sorting.
 const FEW: usize = 8;
 
-fn list_index(digits: &str) -> Result<usize, Fault> {
+fn list_index(digits: &str) -> Result<usize, ExpressionFault> {
     match digits.parse() {
         Ok(index) if index <= limits::LIST_INDEX_MAX => Ok(index),
-        _ => Err(Fault::IndexOutOfRange { index: digits.to_owned() }),
+        _ => Err(ExpressionFault::IndexOutOfRange { index: digits.to_owned() }),
     }
 }
 

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 
 use zenobe_value::{Path, PathElement};
 
-use crate::error::Fault;
+use crate::error::ExpressionFault;
 
 /// Any overlap is reported before any conflict; the earlier path in the text is path one.
-pub(crate) fn check_disjoint<P: Borrow<Path>>(paths: &[P]) -> Result<(), Fault> {
+pub(crate) fn check_disjoint<P: Borrow<Path>>(paths: &[P]) -> Result<(), ExpressionFault> {
     if paths.len() < 2 {
         return Ok(());
     }
@@ -28,14 +28,17 @@ fn check_pairs<Compared>(
     paths: &[&Path],
     compared: &[Compared],
     relation: impl Fn(&Compared, &Compared) -> Relation,
-) -> Result<(), Fault> {
+) -> Result<(), ExpressionFault> {
     let mut conflict = None;
     for (position, &two) in paths.iter().enumerate() {
         for (earlier, &one) in paths[..position].iter().enumerate() {
             match relation(&compared[earlier], &compared[position]) {
                 Relation::Apart => {}
                 Relation::Overlap => {
-                    return Err(Fault::PathsOverlap { one: one.clone(), two: two.clone() });
+                    return Err(ExpressionFault::PathsOverlap {
+                        one: one.clone(),
+                        two: two.clone(),
+                    });
                 }
                 Relation::Conflict => {
                     conflict.get_or_insert((one, two));
@@ -44,7 +47,9 @@ fn check_pairs<Compared>(
         }
     }
     match conflict {
-        Some((one, two)) => Err(Fault::PathsConflict { one: one.clone(), two: two.clone() }),
+        Some((one, two)) => {
+            Err(ExpressionFault::PathsConflict { one: one.clone(), two: two.clone() })
+        }
         None => Ok(()),
     }
 }

@@ -2,7 +2,7 @@
 //! wherever the faults are; within a class the first in the text is reported.
 
 use crate::bind::list_index;
-use crate::error::Fault;
+use crate::error::ExpressionFault;
 use crate::limits;
 use crate::operator::{Operator, Section};
 use crate::parser::Parsed;
@@ -12,7 +12,10 @@ use crate::syntax::{
     RawUpdate, Tree,
 };
 
-pub(super) fn check_condition(text: &str, parsed: &Parsed<Tree<RawLeaf>>) -> Result<(), Fault> {
+pub(super) fn check_condition(
+    text: &str,
+    parsed: &Parsed<Tree<RawLeaf>>,
+) -> Result<(), ExpressionFault> {
     check_parsed(parsed)?;
     let mut faults = Faults::new(text, Operator::condition_function);
     parsed.syntax.try_for_each(&mut |leaf| {
@@ -22,7 +25,7 @@ pub(super) fn check_condition(text: &str, parsed: &Parsed<Tree<RawLeaf>>) -> Res
     first([faults.unknown_function, faults.misused_function, faults.reserved_word, faults.shape])
 }
 
-pub(super) fn check_update(text: &str, parsed: &Parsed<RawUpdate>) -> Result<(), Fault> {
+pub(super) fn check_update(text: &str, parsed: &Parsed<RawUpdate>) -> Result<(), ExpressionFault> {
     check_parsed(parsed)?;
     let mut faults = Faults::new(text, Operator::update_function);
     parsed.syntax.actions.iter().for_each(|action| faults.action(action));
@@ -36,7 +39,7 @@ pub(super) fn check_update(text: &str, parsed: &Parsed<RawUpdate>) -> Result<(),
     ])
 }
 
-pub(super) fn check_paths(text: &str, paths: &[RawPath]) -> Result<(), Fault> {
+pub(super) fn check_paths(text: &str, paths: &[RawPath]) -> Result<(), ExpressionFault> {
     let mut faults = Faults::new(text, |_| None);
     paths.iter().for_each(|path| faults.path(path));
     first([faults.reserved_word, faults.shape])
@@ -46,11 +49,11 @@ pub(super) fn check_paths(text: &str, paths: &[RawPath]) -> Result<(), Fault> {
 struct Faults<'t> {
     text: &'t str,
     function_named: fn(&str) -> Option<Operator>,
-    unknown_function: Option<Fault>,
-    misused_function: Option<Fault>,
-    reserved_word: Option<Fault>,
+    unknown_function: Option<ExpressionFault>,
+    misused_function: Option<ExpressionFault>,
+    reserved_word: Option<ExpressionFault>,
     /// A path that is too deep or an index that is too large.
-    shape: Option<Fault>,
+    shape: Option<ExpressionFault>,
 }
 
 impl<'t> Faults<'t> {
@@ -139,14 +142,15 @@ impl<'t> Faults<'t> {
             (None, Some(function)) => self.misuse(function),
             (None, None) => {
                 let function = name.to_owned();
-                self.unknown_function.get_or_insert(Fault::InvalidFunctionName { function });
+                self.unknown_function
+                    .get_or_insert(ExpressionFault::InvalidFunctionName { function });
             }
         }
         function
     }
 
     fn misuse(&mut self, function: Operator) {
-        self.misused_function.get_or_insert(Fault::FunctionNotAllowed { function });
+        self.misused_function.get_or_insert(ExpressionFault::FunctionNotAllowed { function });
     }
 
     fn path(&mut self, path: &RawPath) {
@@ -155,7 +159,7 @@ impl<'t> Faults<'t> {
                 && is_reserved_word(word.of(self.text))
             {
                 let word = word.of(self.text).to_owned();
-                self.reserved_word.get_or_insert(Fault::ReservedWord { word });
+                self.reserved_word.get_or_insert(ExpressionFault::ReservedWord { word });
             }
         }
         for element in &path.below {
@@ -167,29 +171,31 @@ impl<'t> Faults<'t> {
         }
         let levels = 1 + path.below.len();
         if levels > limits::PATH_ELEMENTS_MAX {
-            self.shape.get_or_insert(Fault::PathTooDeep { levels });
+            self.shape.get_or_insert(ExpressionFault::PathTooDeep { levels });
         }
     }
 }
 
 /// Reports what the parser noticed. It ranks this high because everything after it walks the syntax
 /// recursively, and the limit on operators bounds that depth.
-fn check_parsed<Syntax>(parsed: &Parsed<Syntax>) -> Result<(), Fault> {
+fn check_parsed<Syntax>(parsed: &Parsed<Syntax>) -> Result<(), ExpressionFault> {
     if parsed.redundant_parentheses {
-        return Err(Fault::RedundantParentheses);
+        return Err(ExpressionFault::RedundantParentheses);
     }
     if parsed.operators > limits::OPERATORS_MAX {
-        return Err(Fault::TooManyOperators);
+        return Err(ExpressionFault::TooManyOperators);
     }
     Ok(())
 }
 
-fn repeated_section(sections: &[Section]) -> Option<Fault> {
+fn repeated_section(sections: &[Section]) -> Option<ExpressionFault> {
     let is_repeated = |position: &usize| sections[..*position].contains(&sections[*position]);
     let repeated = (1..sections.len()).find(is_repeated);
-    repeated.map(|position| Fault::RepeatedSection { section: sections[position] })
+    repeated.map(|position| ExpressionFault::RepeatedSection { section: sections[position] })
 }
 
-fn first<const CLASSES: usize>(classes: [Option<Fault>; CLASSES]) -> Result<(), Fault> {
+fn first<const CLASSES: usize>(
+    classes: [Option<ExpressionFault>; CLASSES],
+) -> Result<(), ExpressionFault> {
     classes.into_iter().flatten().next().map_or(Ok(()), Err)
 }

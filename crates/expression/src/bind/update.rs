@@ -5,7 +5,7 @@ use std::sync::Arc;
 use zenobe_value::{AttributeType, AttributeValue, Path};
 
 use super::{Scope, path_set};
-use crate::error::{Fault, OperandType};
+use crate::error::{ExpressionFault, OperandType};
 use crate::operator::{Operator, Section};
 use crate::syntax::{RawAction, RawActionValue, RawCall, RawOperand};
 use crate::update::{Action, SetOperand, SetValue, Update};
@@ -13,15 +13,15 @@ use crate::update::{Action, SetOperand, SetValue, Update};
 impl Scope<'_, '_> {
     /// An undefined `#name` anywhere outranks an undefined `:value`, and both outrank all type
     /// faults.
-    pub(super) fn update_actions(&mut self, raw: &[RawAction]) -> Result<Update, Fault> {
+    pub(super) fn update_actions(&mut self, raw: &[RawAction]) -> Result<Update, ExpressionFault> {
         let targets = raw.iter().map(|action| {
             let target = self.path(&action.path)?;
             self.check_names(&action.value)?;
             Ok(target)
         });
-        let targets: Vec<Path> = targets.collect::<Result<_, Fault>>()?;
+        let targets: Vec<Path> = targets.collect::<Result<_, ExpressionFault>>()?;
         let values = raw.iter().map(|action| self.action_value(&action.value));
-        let values: Vec<ActionValue> = values.collect::<Result<_, Fault>>()?;
+        let values: Vec<ActionValue> = values.collect::<Result<_, ExpressionFault>>()?;
         path_set::check_disjoint(&targets)?;
         check_action_types(raw, &values)?;
         values.iter().try_for_each(ActionValue::check)?;
@@ -31,7 +31,7 @@ impl Scope<'_, '_> {
         })
     }
 
-    fn check_names(&mut self, value: &RawActionValue) -> Result<(), Fault> {
+    fn check_names(&mut self, value: &RawActionValue) -> Result<(), ExpressionFault> {
         match value {
             RawActionValue::None | RawActionValue::Value(_) => Ok(()),
             RawActionValue::Operand(operand) => self.check_operand_names(operand),
@@ -42,7 +42,7 @@ impl Scope<'_, '_> {
         }
     }
 
-    fn check_operand_names(&mut self, operand: &RawOperand) -> Result<(), Fault> {
+    fn check_operand_names(&mut self, operand: &RawOperand) -> Result<(), ExpressionFault> {
         match operand {
             RawOperand::Path(path) => path.names().try_for_each(|name| self.check_name(name)),
             RawOperand::Value(_) => Ok(()),
@@ -52,7 +52,7 @@ impl Scope<'_, '_> {
         }
     }
 
-    fn action_value(&mut self, raw: &RawActionValue) -> Result<ActionValue, Fault> {
+    fn action_value(&mut self, raw: &RawActionValue) -> Result<ActionValue, ExpressionFault> {
         Ok(match raw {
             RawActionValue::None => ActionValue::None,
             RawActionValue::Value(placeholder) => {
@@ -67,7 +67,7 @@ impl Scope<'_, '_> {
         })
     }
 
-    fn set_operand(&mut self, raw: &RawOperand) -> Result<UncheckedOperand, Fault> {
+    fn set_operand(&mut self, raw: &RawOperand) -> Result<UncheckedOperand, ExpressionFault> {
         match raw {
             RawOperand::Path(path) => self.path(path).map(UncheckedOperand::Path),
             RawOperand::Value(placeholder) => {
@@ -77,7 +77,7 @@ impl Scope<'_, '_> {
         }
     }
 
-    fn set_call(&mut self, call: &RawCall) -> Result<UncheckedOperand, Fault> {
+    fn set_call(&mut self, call: &RawCall) -> Result<UncheckedOperand, ExpressionFault> {
         let function = Operator::update_function(call.function.of(self.text))
             .expect("unknown functions were rejected by the static checks");
         // A loop instead of an iterator chain: calls nest deeply, and a chain takes many stack
@@ -105,7 +105,7 @@ enum UncheckedOperand {
 }
 
 /// ADD takes numbers and sets, DELETE only sets.
-fn check_action_types(raw: &[RawAction], values: &[ActionValue]) -> Result<(), Fault> {
+fn check_action_types(raw: &[RawAction], values: &[ActionValue]) -> Result<(), ExpressionFault> {
     for (RawAction { section, .. }, value) in raw.iter().zip(values) {
         let ActionValue::Literal(literal) = value else { continue };
         let operand_type = literal.attribute_type();
@@ -115,14 +115,14 @@ fn check_action_types(raw: &[RawAction], values: &[ActionValue]) -> Result<(), F
             _ => false,
         };
         if !allowed {
-            return Err(Fault::ActionOperandType { section: *section, operand_type });
+            return Err(ExpressionFault::ActionOperandType { section: *section, operand_type });
         }
     }
     Ok(())
 }
 
 impl ActionValue {
-    fn check(&self) -> Result<(), Fault> {
+    fn check(&self) -> Result<(), ExpressionFault> {
         match self {
             ActionValue::None | ActionValue::Literal(_) => Ok(()),
             ActionValue::Operand(operand) => operand.check(),
@@ -162,17 +162,17 @@ impl ActionValue {
 
 impl UncheckedOperand {
     /// Checks inner functions before the one that takes them.
-    fn check(&self) -> Result<(), Fault> {
+    fn check(&self) -> Result<(), ExpressionFault> {
         let UncheckedOperand::Call { function, arguments } = self else { return Ok(()) };
         arguments.iter().try_for_each(UncheckedOperand::check)?;
         let count = arguments.len();
         if function.function_operands() != Some(count) {
-            return Err(Fault::OperandCount { operator: *function, count });
+            return Err(ExpressionFault::OperandCount { operator: *function, count });
         }
         match function {
             Operator::IfNotExists => match arguments[0] {
                 UncheckedOperand::Path(_) => Ok(()),
-                _ => Err(Fault::PathRequired { operator: *function }),
+                _ => Err(ExpressionFault::PathRequired { operator: *function }),
             },
             _ => arguments
                 .iter()
@@ -180,11 +180,15 @@ impl UncheckedOperand {
         }
     }
 
-    fn check_literal(&self, operator: Operator, expected: AttributeType) -> Result<(), Fault> {
+    fn check_literal(
+        &self,
+        operator: Operator,
+        expected: AttributeType,
+    ) -> Result<(), ExpressionFault> {
         match self {
             UncheckedOperand::Literal(value) if value.attribute_type() != expected => {
                 let operand_type = OperandType::Known(value.attribute_type());
-                Err(Fault::OperandType { operator, operand_type })
+                Err(ExpressionFault::OperandType { operator, operand_type })
             }
             _ => Ok(()),
         }

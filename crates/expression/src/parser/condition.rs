@@ -1,14 +1,14 @@
 //! The grammar of conditions, filters and key conditions.
 
 use super::{Grammar, Parsed, Parser};
-use crate::error::Fault;
+use crate::error::ExpressionFault;
 use crate::lexer::TokenKind;
 use crate::operator::Operator;
 use crate::syntax::{RawLeaf, RawOperand, Tree};
 
 pub(crate) type RawCondition = Tree<RawLeaf>;
 
-pub(crate) fn parse_condition(text: &str) -> Result<Parsed<RawCondition>, Fault> {
+pub(crate) fn parse_condition(text: &str) -> Result<Parsed<RawCondition>, ExpressionFault> {
     let mut parser = Parser::new(text, Grammar::Condition)?;
     let condition = parser.condition()?;
     parser.finish(condition)
@@ -32,7 +32,7 @@ enum ConditionTerm {
 
 impl<'t> Parser<'t> {
     /// Keeps an explicit stack instead of recursing, so no text can exhaust the thread's.
-    fn condition(&mut self) -> Result<RawCondition, Fault> {
+    fn condition(&mut self) -> Result<RawCondition, ExpressionFault> {
         let mut outer: Vec<Level> = Vec::new();
         let mut level = Level::default();
         loop {
@@ -67,7 +67,7 @@ impl<'t> Parser<'t> {
         mut term: ConditionTerm,
         level: &mut Level,
         outer: &mut Vec<Level>,
-    ) -> Result<ConditionTerm, Fault> {
+    ) -> Result<ConditionTerm, ExpressionFault> {
         let mut closed_just_now = false;
         while self.peek() == TokenKind::CloseParenthesis {
             let Some(enclosing) = outer.pop() else { break };
@@ -93,7 +93,7 @@ impl<'t> Parser<'t> {
         &mut self,
         term: ConditionTerm,
         level: &mut Level,
-    ) -> Result<Option<RawCondition>, Fault> {
+    ) -> Result<Option<RawCondition>, ExpressionFault> {
         let condition = self.as_condition(term)?;
         if self.accept_keyword("AND") {
             self.count_operator();
@@ -109,7 +109,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Only a function call can be a condition without a comparator.
-    fn as_condition(&self, term: ConditionTerm) -> Result<RawCondition, Fault> {
+    fn as_condition(&self, term: ConditionTerm) -> Result<RawCondition, ExpressionFault> {
         match term {
             ConditionTerm::Condition(condition) => Ok(condition),
             ConditionTerm::Operand(RawOperand::Call(call)) => Ok(Tree::Leaf(RawLeaf::Call(call))),
@@ -118,7 +118,7 @@ impl<'t> Parser<'t> {
     }
 
     /// A comparator, BETWEEN or IN turns an operand into a condition.
-    fn after_operand(&mut self, operand: RawOperand) -> Result<ConditionTerm, Fault> {
+    fn after_operand(&mut self, operand: RawOperand) -> Result<ConditionTerm, ExpressionFault> {
         let (operator, operands) = if let TokenKind::Comparator(comparator) = self.peek() {
             self.position += 1;
             (Operator::Compare(comparator), vec![operand, self.operand()?])
@@ -137,7 +137,7 @@ impl<'t> Parser<'t> {
         Ok(ConditionTerm::Condition(Tree::Leaf(RawLeaf::Operation { operator, operands })))
     }
 
-    fn in_operands(&mut self, tested: RawOperand) -> Result<Vec<RawOperand>, Fault> {
+    fn in_operands(&mut self, tested: RawOperand) -> Result<Vec<RawOperand>, ExpressionFault> {
         self.expect(TokenKind::OpenParenthesis)?;
         let mut operands = vec![tested];
         self.comma_separated(&mut operands, Parser::operand)?;

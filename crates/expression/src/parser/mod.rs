@@ -5,7 +5,7 @@ mod condition;
 mod projection;
 mod update;
 
-use crate::error::Fault;
+use crate::error::ExpressionFault;
 use crate::lexer::{Token, TokenKind, tokenize};
 use crate::limits;
 use crate::operator::Section;
@@ -45,12 +45,12 @@ struct OpenCall {
 }
 
 impl<'t> Parser<'t> {
-    fn new(text: &'t str, grammar: Grammar) -> Result<Parser<'t>, Fault> {
+    fn new(text: &'t str, grammar: Grammar) -> Result<Parser<'t>, ExpressionFault> {
         if text.is_empty() {
-            return Err(Fault::Empty);
+            return Err(ExpressionFault::Empty);
         }
         if text.len() > limits::EXPRESSION_SIZE_BYTES_MAX {
-            return Err(Fault::TooLong { size_bytes: text.len() });
+            return Err(ExpressionFault::TooLong { size_bytes: text.len() });
         }
         Ok(Parser {
             text,
@@ -63,7 +63,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Checks that nothing follows.
-    fn finish<Syntax>(self, syntax: Syntax) -> Result<Parsed<Syntax>, Fault> {
+    fn finish<Syntax>(self, syntax: Syntax) -> Result<Parsed<Syntax>, ExpressionFault> {
         if self.peek() != TokenKind::End {
             return Err(self.syntax_error());
         }
@@ -74,7 +74,7 @@ impl<'t> Parser<'t> {
     // ---- operands -------------------------------------------------------------------------------
 
     /// An operand in any number of parentheses. Open calls wait on a stack.
-    fn operand(&mut self) -> Result<RawOperand, Fault> {
+    fn operand(&mut self) -> Result<RawOperand, ExpressionFault> {
         let mut calls: Vec<OpenCall> = Vec::new();
         loop {
             let parentheses = self.open_parentheses();
@@ -91,14 +91,14 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn simple_operand(&mut self) -> Result<RawOperand, Fault> {
+    fn simple_operand(&mut self) -> Result<RawOperand, ExpressionFault> {
         if self.peek() == TokenKind::Value {
             return Ok(RawOperand::Value(self.advance()));
         }
         self.path().map(RawOperand::Path)
     }
 
-    fn open_call(&mut self, parentheses: usize) -> Result<OpenCall, Fault> {
+    fn open_call(&mut self, parentheses: usize) -> Result<OpenCall, ExpressionFault> {
         self.count_operator();
         let function = self.advance();
         self.expect(TokenKind::OpenParenthesis)?;
@@ -111,7 +111,7 @@ impl<'t> Parser<'t> {
         &mut self,
         mut operand: RawOperand,
         calls: &mut Vec<OpenCall>,
-    ) -> Result<Option<RawOperand>, Fault> {
+    ) -> Result<Option<RawOperand>, ExpressionFault> {
         while let Some(OpenCall { parentheses, mut call }) = calls.pop() {
             call.arguments.push(operand);
             if self.accept(TokenKind::Comma) {
@@ -136,7 +136,7 @@ impl<'t> Parser<'t> {
         &mut self,
         mut operand: RawOperand,
         open: usize,
-    ) -> Result<RawOperand, Fault> {
+    ) -> Result<RawOperand, ExpressionFault> {
         let mut closed_just_now = false;
         for _ in 0..open {
             self.expect(TokenKind::CloseParenthesis)?;
@@ -149,8 +149,8 @@ impl<'t> Parser<'t> {
     fn comma_separated<Item>(
         &mut self,
         items: &mut Vec<Item>,
-        item: impl Fn(&mut Parser<'t>) -> Result<Item, Fault>,
-    ) -> Result<(), Fault> {
+        item: impl Fn(&mut Parser<'t>) -> Result<Item, ExpressionFault>,
+    ) -> Result<(), ExpressionFault> {
         items.push(item(self)?);
         while self.accept(TokenKind::Comma) {
             items.push(item(self)?);
@@ -160,7 +160,7 @@ impl<'t> Parser<'t> {
 
     // ---- paths ----------------------------------------------------------------------------------
 
-    fn path(&mut self) -> Result<RawPath, Fault> {
+    fn path(&mut self) -> Result<RawPath, ExpressionFault> {
         let root = self.name()?;
         let mut below = Vec::new();
         self.path_tail(&mut below)?;
@@ -168,7 +168,7 @@ impl<'t> Parser<'t> {
     }
 
     /// In conditions a path may continue after its parentheses: `(a).b`. Returns whether it does.
-    fn extend_grouped_path(&mut self, operand: &mut RawOperand) -> Result<bool, Fault> {
+    fn extend_grouped_path(&mut self, operand: &mut RawOperand) -> Result<bool, ExpressionFault> {
         match operand {
             RawOperand::Path(path) if self.grammar == Grammar::Condition => {
                 let elements_before = path.below.len();
@@ -179,7 +179,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn path_tail(&mut self, below: &mut Vec<RawElement>) -> Result<(), Fault> {
+    fn path_tail(&mut self, below: &mut Vec<RawElement>) -> Result<(), ExpressionFault> {
         loop {
             if self.accept(TokenKind::Dot) {
                 below.push(RawElement::Name(self.name()?));
@@ -193,7 +193,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn name(&mut self) -> Result<RawName, Fault> {
+    fn name(&mut self) -> Result<RawName, ExpressionFault> {
         if self.peek() == TokenKind::Name {
             return Ok(RawName::Placeholder(self.advance()));
         }
@@ -255,7 +255,7 @@ impl<'t> Parser<'t> {
         found
     }
 
-    fn expect(&mut self, kind: TokenKind) -> Result<Span, Fault> {
+    fn expect(&mut self, kind: TokenKind) -> Result<Span, ExpressionFault> {
         if self.peek() == kind { Ok(self.advance()) } else { Err(self.syntax_error()) }
     }
 
@@ -270,7 +270,7 @@ impl<'t> Parser<'t> {
 
     /// The fault for a token that the grammar can't accept. The message shows it between its
     /// neighbours.
-    fn syntax_error(&self) -> Fault {
+    fn syntax_error(&self) -> ExpressionFault {
         let token = self.tokens[self.position];
         let first = self.tokens[self.position.saturating_sub(1)];
         // At the end of the text, leave out the white space after the last token.
@@ -283,14 +283,17 @@ impl<'t> Parser<'t> {
             TokenKind::End => "<EOF>",
             _ => self.token_text(self.position),
         };
-        Fault::Syntax { token: token.to_owned(), near: self.text[first.start..last.end].to_owned() }
+        ExpressionFault::Syntax {
+            token: token.to_owned(),
+            near: self.text[first.start..last.end].to_owned(),
+        }
     }
 }
 
 /// Every call is an operator, so deeper nesting can't be legal.
-fn check_depth(calls: usize) -> Result<(), Fault> {
+fn check_depth(calls: usize) -> Result<(), ExpressionFault> {
     if calls > limits::OPERATORS_MAX {
-        return Err(Fault::TooManyOperators);
+        return Err(ExpressionFault::TooManyOperators);
     }
     Ok(())
 }

@@ -2,12 +2,12 @@
 
 use super::{Grammar, Parsed, Parser};
 use crate::condition::Comparator;
-use crate::error::Fault;
+use crate::error::ExpressionFault;
 use crate::lexer::TokenKind;
 use crate::operator::{Operator, Section};
 use crate::syntax::{RawAction, RawActionValue, RawUpdate};
 
-pub(crate) fn parse_update(text: &str) -> Result<Parsed<RawUpdate>, Fault> {
+pub(crate) fn parse_update(text: &str) -> Result<Parsed<RawUpdate>, ExpressionFault> {
     let mut parser = Parser::new(text, Grammar::Update)?;
     let mut update = RawUpdate { sections: Vec::new(), actions: Vec::new() };
     parser.section(&mut update)?;
@@ -18,14 +18,14 @@ pub(crate) fn parse_update(text: &str) -> Result<Parsed<RawUpdate>, Fault> {
 }
 
 impl<'t> Parser<'t> {
-    fn section(&mut self, update: &mut RawUpdate) -> Result<(), Fault> {
+    fn section(&mut self, update: &mut RawUpdate) -> Result<(), ExpressionFault> {
         let section = Section::ALL.into_iter().find(|section| self.accept_keyword(section.name()));
         let Some(section) = section else { return Err(self.syntax_error()) };
         update.sections.push(section);
         self.comma_separated(&mut update.actions, |parser| parser.action(section))
     }
 
-    fn action(&mut self, section: Section) -> Result<RawAction, Fault> {
+    fn action(&mut self, section: Section) -> Result<RawAction, ExpressionFault> {
         let path = self.path()?;
         let value = match section {
             Section::Remove => RawActionValue::None,
@@ -39,7 +39,7 @@ impl<'t> Parser<'t> {
     }
 
     /// One operand, or two with an arithmetic operator, in any number of parentheses.
-    fn set_value(&mut self) -> Result<RawActionValue, Fault> {
+    fn set_value(&mut self) -> Result<RawActionValue, ExpressionFault> {
         let mut open = self.open_parentheses();
         let left = self.operand()?;
         open -= self.close_up_to(open);

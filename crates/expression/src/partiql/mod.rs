@@ -34,8 +34,8 @@ pub use number_range::range_error;
 pub use predicate::{Predicate, PredicateOperand};
 pub use statement::{
     Assignment, AssignmentOperand, AssignmentValue, Column, DeleteStatement, Image,
-    InsertStatement, InsertedItem, OrderKey, Returning, SelectStatement, Source, Statement,
-    StatementKind, Term, Test, TestOperand, TypeTest, UpdateStatement,
+    InsertStatement, InsertedItem, OrderKey, Returning, SelectStatement, Statement, StatementKind,
+    TableReference, Term, Test, TestOperand, TypeTest, UpdateStatement,
 };
 
 /// Parses a statement, or returns it from this thread's cache.

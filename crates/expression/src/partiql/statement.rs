@@ -41,7 +41,7 @@ impl Statement {
 pub struct SelectStatement {
     /// `None` is `*`.
     pub columns: Option<Vec<Column>>,
-    pub source: Source,
+    pub source: TableReference,
     pub condition: Option<Test>,
     pub order: Vec<OrderKey>,
     /// The position of a column that is a function. It is rejected like any fault, but a fault of
@@ -51,7 +51,7 @@ pub struct SelectStatement {
 
 /// A table, or one of its indexes after a dot.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct TableReference {
     pub table: String,
     pub index: Option<String>,
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use zenobe_expression::{Binder, ExpressionKind, Fault};
+use zenobe_expression::{Binder, ExpressionFault, ExpressionKind};
 use zenobe_value::AttributeValue;
 
 use crate::notation::parse_item;
@@ -15,17 +15,19 @@ fn nesting_cannot_exhaust_the_stack() {
     };
     check(
         "(".repeat(4096),
-        &|fault| matches!(fault, Fault::Syntax { token, .. } if token == "<EOF>"),
+        &|fault| matches!(fault, ExpressionFault::Syntax { token, .. } if token == "<EOF>"),
     );
-    check(nested("(", "a = :v", ")"), &|fault| *fault == Fault::RedundantParentheses);
-    check(nested("(", "a", ")"), &|fault| matches!(fault, Fault::Syntax { .. }));
-    check(nested("(NOT", "(a = :v)", ")"), &|fault| *fault == Fault::TooManyOperators);
-    check(nested("NOT ", "a = :v", ""), &|fault| *fault == Fault::TooManyOperators);
-    check(nested("(a<b OR ", "a < b", ")"), &|fault| *fault == Fault::TooManyOperators);
-    check(nested("f(", "a", ")"), &|fault| *fault == Fault::TooManyOperators);
-    check(nested("a=(", "b", ")"), &|fault| matches!(fault, Fault::Syntax { .. }));
-    check(nested("a.", "b = :v", ""), &|fault| matches!(fault, Fault::PathTooDeep { .. }));
-    check(nested("a IN (", "a", ")"), &|fault| matches!(fault, Fault::Syntax { .. }));
+    check(nested("(", "a = :v", ")"), &|fault| *fault == ExpressionFault::RedundantParentheses);
+    check(nested("(", "a", ")"), &|fault| matches!(fault, ExpressionFault::Syntax { .. }));
+    check(nested("(NOT", "(a = :v)", ")"), &|fault| *fault == ExpressionFault::TooManyOperators);
+    check(nested("NOT ", "a = :v", ""), &|fault| *fault == ExpressionFault::TooManyOperators);
+    check(nested("(a<b OR ", "a < b", ")"), &|fault| *fault == ExpressionFault::TooManyOperators);
+    check(nested("f(", "a", ")"), &|fault| *fault == ExpressionFault::TooManyOperators);
+    check(nested("a=(", "b", ")"), &|fault| matches!(fault, ExpressionFault::Syntax { .. }));
+    check(nested("a.", "b = :v", ""), &|fault| {
+        matches!(fault, ExpressionFault::PathTooDeep { .. })
+    });
+    check(nested("a IN (", "a", ")"), &|fault| matches!(fault, ExpressionFault::Syntax { .. }));
 }
 
 #[test]
@@ -35,11 +37,11 @@ fn nested_updates_cannot_exhaust_the_stack() {
     };
     let bind = |text: String| on_small_stack(move || Binder::new(None, None).update(&text));
     let fault = bind(nested("f", 1300)).expect_err("too deep").fault;
-    assert_eq!(fault, Fault::TooManyOperators);
+    assert_eq!(fault, ExpressionFault::TooManyOperators);
     let fault = bind(nested("f", 300)).expect_err("unknown function").fault;
-    assert_eq!(fault, Fault::InvalidFunctionName { function: "f".to_owned() });
+    assert_eq!(fault, ExpressionFault::InvalidFunctionName { function: "f".to_owned() });
     let fault = bind(nested("", 2000)).expect_err("doubled").fault;
-    assert_eq!(fault, Fault::RedundantParentheses);
+    assert_eq!(fault, ExpressionFault::RedundantParentheses);
 }
 
 #[test]
@@ -64,8 +66,8 @@ fn texts_have_a_maximum_length() {
     let bind = |text: String| Binder::new(None, None).condition(ExpressionKind::Condition, &text);
     assert!(bind(padded(4096)).is_ok());
     let fault = bind(padded(4097)).expect_err("too long").fault;
-    assert_eq!(fault, Fault::TooLong { size_bytes: 4097 });
-    assert_eq!(bind(String::new()).expect_err("empty").fault, Fault::Empty);
+    assert_eq!(fault, ExpressionFault::TooLong { size_bytes: 4097 });
+    assert_eq!(bind(String::new()).expect_err("empty").fault, ExpressionFault::Empty);
 }
 
 #[test]
@@ -76,7 +78,7 @@ fn operators_are_counted() {
     assert!(bind(comparisons(150)).is_ok());
     assert!(bind(format!("NOT {}", comparisons(150))).is_ok());
     let fault = bind(comparisons(151)).expect_err("too many").fault;
-    assert_eq!(fault, Fault::TooManyOperators);
+    assert_eq!(fault, ExpressionFault::TooManyOperators);
 
     // Counts sums, but not the actions that assign them.
     let sums = |count: usize| {
@@ -87,7 +89,7 @@ fn operators_are_counted() {
     assert!(bind(sums(300)).is_ok());
     assert!(bind(format!("{},z=b", sums(300))).is_ok());
     let fault = bind(sums(301)).expect_err("too many").fault;
-    assert_eq!(fault, Fault::TooManyOperators);
+    assert_eq!(fault, ExpressionFault::TooManyOperators);
 }
 
 #[test]
@@ -98,10 +100,10 @@ fn in_lists_up_to_a_hundred_values() {
     };
     assert!(bind(100).is_ok());
     let fault = bind(101).expect_err("too many").fault;
-    assert_eq!(fault, Fault::TooManyListed { count: 101 });
+    assert_eq!(fault, ExpressionFault::TooManyListed { count: 101 });
 }
 
-fn check(text: String, expected: &dyn Fn(&Fault) -> bool) {
+fn check(text: String, expected: &dyn Fn(&ExpressionFault) -> bool) {
     assert!(text.len() <= 4096);
     let shown: String = text.chars().take(30).collect();
     let outcome = on_small_stack(move || {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use zenobe_expression::{Binder, ExpressionError, ExpressionKind, Fault};
+use zenobe_expression::{Binder, ExpressionError, ExpressionFault, ExpressionKind};
 use zenobe_value::{AttributeValue, Attributes, EncodedItem, Path};
 
 use crate::condition_model::model;
@@ -176,7 +176,7 @@ fn check_all_kinds(text: &str) {
 
 /// A syntax error shows part of the text.
 fn check_fault(text: &str, outcome: Result<(), ExpressionError>) {
-    if let Err(ExpressionError { fault: Fault::Syntax { token, near }, .. }) = outcome {
+    if let Err(ExpressionError { fault: ExpressionFault::Syntax { token, near }, .. }) = outcome {
         assert!(text.contains(&near), "{near:?} in {text:?}");
         assert!(token == "<EOF>" || near.contains(&token), "{token:?} in {near:?}");
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Builder;
-use zenobe::access::Access;
+use zenobe::access::AccessControl;
 use zenobe::dispatch::ApiHandler;
 use zenobe::hot_keys::HotKeys;
 use zenobe::http::BodyMemory;
@@ -15,7 +15,7 @@ use zenobe::http::cross_site::{CrossSitePolicy, KnownHosts};
 use zenobe::http::overload::{self, Shedding};
 use zenobe::http::service::{Root, Service};
 use zenobe::http::workers::Workers;
-use zenobe::observer::Watch;
+use zenobe::observer::Observability;
 use zenobe::services::Services;
 use zenobe::shutdown::{self, Drain};
 use zenobe_api::GatheredFacts;
@@ -23,7 +23,7 @@ use zenobe_engine::schema::Namespace;
 use zenobe_monitoring::traffic::Traffic;
 
 use crate::case::{Case, Measured};
-use crate::database::{Backend, Database};
+use crate::database::{Backend, LoadedDatabase};
 use crate::requests;
 
 /// Longer than any run.
@@ -40,38 +40,44 @@ pub fn cases() -> Vec<Case> {
 }
 
 fn get_item() -> Measured {
-    exchange("GetItem", &requests::get_item(), &Watch::default())
+    exchange("GetItem", &requests::get_item(), &Observability::default())
 }
 
 fn get_item_watched() -> Measured {
-    exchange("GetItem", &requests::get_item(), &default_watch())
+    exchange("GetItem", &requests::get_item(), &default_observability())
 }
 
 fn put_item() -> Measured {
-    exchange("PutItem", &requests::put_item(), &Watch::default())
+    exchange("PutItem", &requests::put_item(), &Observability::default())
 }
 
 fn put_item_watched() -> Measured {
-    exchange("PutItem", &requests::put_item(), &default_watch())
+    exchange("PutItem", &requests::put_item(), &default_observability())
 }
 
 fn query() -> Measured {
-    exchange("Query", &requests::query(), &Watch::default())
+    exchange("Query", &requests::query(), &Observability::default())
 }
 
 /// What watches requests unless options say otherwise.
-fn default_watch() -> Watch {
-    let mut watch = Watch { facts: GatheredFacts::IfMetered, ..Watch::default() };
-    watch.add(Arc::new(HotKeys::default()));
-    watch.add(Arc::new(Traffic::default()));
-    watch
+fn default_observability() -> Observability {
+    let mut observability =
+        Observability { facts: GatheredFacts::IfMetered, ..Observability::default() };
+    observability.add(Arc::new(HotKeys::default()));
+    observability.add(Arc::new(Traffic::default()));
+    observability
 }
 
 /// One client on one connection to a server with one thread. The client only writes and reads, so
 /// nearly everything that is counted belongs to the server. Work inside system calls is not
 /// counted.
-fn exchange(operation: &'static str, bodies: &[Vec<u8>], watch: &Watch) -> Measured {
-    let mut connection = TcpStream::connect(start_server(watch)).expect("the server listens");
+fn exchange(
+    operation: &'static str,
+    bodies: &[Vec<u8>],
+    observability: &Observability,
+) -> Measured {
+    let mut connection =
+        TcpStream::connect(start_server(observability)).expect("the server listens");
     connection.set_nodelay(true).expect("it is connected");
     let requests: Vec<Vec<u8>> = bodies.iter().map(|body| request(operation, body)).collect();
     let mut requests = requests.into_iter().cycle();
@@ -85,9 +91,9 @@ fn exchange(operation: &'static str, bodies: &[Vec<u8>], watch: &Watch) -> Measu
     })
 }
 
-fn start_server(watch: &Watch) -> SocketAddr {
-    let database = Database::load(Backend::Memory);
-    let service = Arc::new(service(&database, watch));
+fn start_server(observability: &Observability) -> SocketAddr {
+    let database = LoadedDatabase::load(Backend::Memory);
+    let service = Arc::new(service(&database, observability));
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     listener.set_nonblocking(true).expect("a listener can be");
     let address = listener.local_addr().expect("it is bound");
@@ -115,7 +121,7 @@ fn start_server(watch: &Watch) -> SocketAddr {
 }
 
 /// The server with its default options: it reads credentials and does not verify them.
-fn service(database: &Database, watch: &Watch) -> Service<ApiHandler> {
+fn service(database: &LoadedDatabase, observability: &Observability) -> Service<ApiHandler> {
     let Namespace { account, region } = (*database.namespace).clone();
     Service {
         handler: ApiHandler::new(
@@ -123,13 +129,13 @@ fn service(database: &Database, watch: &Watch) -> Service<ApiHandler> {
             &database.store,
             None,
             Services::default(),
-            watch.facts,
+            observability.facts,
         ),
-        access: Access::new(None, false, Namespace { account, region }).on_loopback(true),
+        access: AccessControl::new(None, false, Namespace { account, region }).on_loopback(true),
         cross_site: CrossSitePolicy::new(KnownHosts::Loopback, Vec::new(), Vec::new()),
         root: Root::Health,
-        metrics: watch.metrics.clone(),
-        observer: watch.observer(),
+        metrics: observability.metrics.clone(),
+        observer: observability.observer(),
         shedding: Some(Shedding::default()),
         body_memory: BodyMemory::default(),
         stall_timeout: TIMEOUT,

@@ -7,7 +7,7 @@ use zenobe_engine::ThroughputMode::{Enforce, Off};
 
 use crate::case::Case;
 use crate::database::Backend::{EmbeddedMemtable, EmbeddedTables, Memory};
-use crate::database::Database;
+use crate::database::LoadedDatabase;
 use crate::requests;
 
 /// Declares cases: a name, how often it runs, and which requests go to which backend.
@@ -25,24 +25,24 @@ macro_rules! cases {
 /// can cost. Throughput is observed, which is the default, unless a name says otherwise.
 pub fn cases() -> Vec<Case> {
     cases! {
-        "get-item.memory" 512: Database::load(Memory), GetItem get_item;
-        "get-item.off" 512: Database::load_metered(Memory, Off), GetItem get_item;
-        "get-item.enforce" 512: Database::load_metered(Memory, Enforce), GetItem get_item;
-        "get-item.throttled" 512: Database::load_exhausted(), GetItem get_item;
-        "get-item.memtable" 512: Database::load(EmbeddedMemtable), GetItem get_item;
-        "get-item.tables" 512: Database::load(EmbeddedTables), GetItem get_item;
-        "put-item.memory" 512: Database::load(Memory), PutItem put_item;
-        "put-item.off" 512: Database::load_metered(Memory, Off), PutItem put_item;
-        "put-item.enforce" 512: Database::load_metered(Memory, Enforce), PutItem put_item;
-        "put-item.throttled" 512: Database::load_exhausted(), PutItem put_item;
-        "put-item.embedded" 512: Database::load(EmbeddedMemtable), PutItem put_item;
-        "update-item.memory" 512: Database::load(Memory), UpdateItem update_item;
-        "update-item.embedded" 512: Database::load(EmbeddedMemtable), UpdateItem update_item;
-        "query-25.memory" 128: Database::load(Memory), Query query;
-        "query-25.tables" 128: Database::load(EmbeddedTables), Query query;
-        "transact-write-2.memory" 256: Database::load(Memory), TransactWriteItems transact_write;
-        "transact-write-2.embedded" 256: Database::load(EmbeddedMemtable), TransactWriteItems transact_write;
-        "batch-write-25.memory" 64: Database::load(Memory), BatchWriteItem batch_write;
-        "batch-write-25.embedded" 64: Database::load(EmbeddedMemtable), BatchWriteItem batch_write;
+        "get-item.memory" 512: LoadedDatabase::load(Memory), GetItem get_item;
+        "get-item.off" 512: LoadedDatabase::load_metered(Memory, Off), GetItem get_item;
+        "get-item.enforce" 512: LoadedDatabase::load_metered(Memory, Enforce), GetItem get_item;
+        "get-item.throttled" 512: LoadedDatabase::load_exhausted(), GetItem get_item;
+        "get-item.memtable" 512: LoadedDatabase::load(EmbeddedMemtable), GetItem get_item;
+        "get-item.tables" 512: LoadedDatabase::load(EmbeddedTables), GetItem get_item;
+        "put-item.memory" 512: LoadedDatabase::load(Memory), PutItem put_item;
+        "put-item.off" 512: LoadedDatabase::load_metered(Memory, Off), PutItem put_item;
+        "put-item.enforce" 512: LoadedDatabase::load_metered(Memory, Enforce), PutItem put_item;
+        "put-item.throttled" 512: LoadedDatabase::load_exhausted(), PutItem put_item;
+        "put-item.embedded" 512: LoadedDatabase::load(EmbeddedMemtable), PutItem put_item;
+        "update-item.memory" 512: LoadedDatabase::load(Memory), UpdateItem update_item;
+        "update-item.embedded" 512: LoadedDatabase::load(EmbeddedMemtable), UpdateItem update_item;
+        "query-25.memory" 128: LoadedDatabase::load(Memory), Query query;
+        "query-25.tables" 128: LoadedDatabase::load(EmbeddedTables), Query query;
+        "transact-write-2.memory" 256: LoadedDatabase::load(Memory), TransactWriteItems transact_write;
+        "transact-write-2.embedded" 256: LoadedDatabase::load(EmbeddedMemtable), TransactWriteItems transact_write;
+        "batch-write-25.memory" 64: LoadedDatabase::load(Memory), BatchWriteItem batch_write;
+        "batch-write-25.embedded" 64: LoadedDatabase::load(EmbeddedMemtable), BatchWriteItem batch_write;
     }
 }

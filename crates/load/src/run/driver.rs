@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::Stop;
 use super::pace::Pace;
-use super::recorder::{Recorder, Times};
-use crate::Operation;
+use super::recorder::{LatencyRecorder, Times};
+use crate::MeasuredOperation;
 use crate::http::{Call, Connection, Failure, Received, Request};
 use crate::workload::{
     Generator, Step, UNPROCESSED, error_message, error_name, is_throttling, item_count, unprocessed,
@@ -23,7 +23,7 @@ pub struct Driver {
     pub generator: Generator,
     pub request: Request,
     pub pace: Pace,
-    pub recorder: Rc<RefCell<Recorder>>,
+    pub recorder: Rc<RefCell<LatencyRecorder>>,
     pub retry_throttled: bool,
     pub stop: Stop,
 }
@@ -112,10 +112,10 @@ impl Driver {
             return Outcome::Refused { name, message: error_message(body) };
         }
         match step.operation {
-            Operation::Call(Call::Query | Call::Scan) => {
+            MeasuredOperation::Call(Call::Query | Call::Scan) => {
                 window.items += item_count(body).unwrap_or(0);
             }
-            Operation::Call(batch @ (Call::BatchGetItem | Call::BatchWriteItem)) => {
+            MeasuredOperation::Call(batch @ (Call::BatchGetItem | Call::BatchWriteItem)) => {
                 if let Some(rest) = unprocessed(body) {
                     self.generator.repeat_batch(batch, rest, &mut self.request);
                     let name = UNPROCESSED.to_owned();

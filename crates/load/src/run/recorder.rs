@@ -8,11 +8,11 @@ use hdrhistogram::Histogram;
 
 use super::window::{Handover, Window, empty_histogram};
 use super::{Course, Event};
-use crate::Operation;
+use crate::MeasuredOperation;
 
 pub const WINDOW: Duration = Duration::from_secs(1);
 
-pub struct Recorder {
+pub struct LatencyRecorder {
     window: Window,
     number: u64,
     window_end: Instant,
@@ -33,9 +33,9 @@ pub struct Times {
     pub answered: Instant,
 }
 
-impl Recorder {
-    pub fn new(course: Course, open_loop: bool, events: Sender<Event>) -> Recorder {
-        Recorder {
+impl LatencyRecorder {
+    pub fn new(course: Course, open_loop: bool, events: Sender<Event>) -> LatencyRecorder {
+        LatencyRecorder {
             window: Window::default(),
             number: 0,
             window_end: end_of_window(&course, course.start),
@@ -63,7 +63,7 @@ impl Recorder {
     }
 
     #[inline]
-    pub fn succeed(&mut self, operation: Operation, times: Times) {
+    pub fn succeed(&mut self, operation: MeasuredOperation, times: Times) {
         self.last_progress = times.answered;
         if self.is_left_over(&times) {
             return;
@@ -82,7 +82,7 @@ impl Recorder {
 
     pub fn fail(
         &mut self,
-        operation: Operation,
+        operation: MeasuredOperation,
         times: Times,
         name: &str,
         message: Option<String>,

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use hdrhistogram::Histogram;
 
-use crate::Operation;
+use crate::MeasuredOperation;
 
 /// Up to an hour, in nanoseconds, with a resolution of 100 ns.
 pub fn empty_histogram() -> Histogram<u64> {
@@ -14,7 +14,7 @@ pub fn empty_histogram() -> Histogram<u64> {
 
 #[derive(Default)]
 pub struct Window {
-    tallies: [Option<Box<Tally>>; Operation::ALL.len()],
+    tallies: [Option<Box<Tally>>; MeasuredOperation::ALL.len()],
     pub errors: BTreeMap<String, u64>,
     pub error_messages: BTreeMap<String, String>,
     pub bytes_sent: u64,
@@ -46,18 +46,18 @@ pub struct Handover {
 
 impl Window {
     #[inline]
-    pub fn tally(&mut self, operation: Operation) -> &mut Tally {
+    pub fn tally(&mut self, operation: MeasuredOperation) -> &mut Tally {
         self.tallies[operation.index()].get_or_insert_with(|| {
             Box::new(Tally { requests: 0, errors: 0, latency: empty_histogram(), service: None })
         })
     }
 
-    pub fn tallies(&self) -> impl Iterator<Item = (Operation, &Tally)> {
-        let pairs = Operation::ALL.into_iter().zip(&self.tallies);
+    pub fn tallies(&self) -> impl Iterator<Item = (MeasuredOperation, &Tally)> {
+        let pairs = MeasuredOperation::ALL.into_iter().zip(&self.tallies);
         pairs.filter_map(|(operation, tally)| Some((operation, tally.as_deref()?)))
     }
 
-    pub fn fail(&mut self, operation: Operation, name: &str, message: Option<String>) {
+    pub fn fail(&mut self, operation: MeasuredOperation, name: &str, message: Option<String>) {
         self.tally(operation).errors += 1;
         match self.errors.get_mut(name) {
             Some(count) => *count += 1,

@@ -12,7 +12,7 @@ use tokio::task::{JoinSet, LocalSet};
 
 use super::driver::Driver;
 use super::pace::{Budget, Pace, Schedule};
-use super::recorder::Recorder;
+use super::recorder::LatencyRecorder;
 use super::{Course, Event, Stop};
 use crate::exchange::runtime;
 use crate::http::{Connection, Connector, Request};
@@ -67,7 +67,7 @@ impl Worker<'_> {
     async fn drive(&self, connections: Vec<(usize, Connection)>, course: Course) {
         let schedule = self.schedule(&course);
         let open_loop = schedule.is_some();
-        let recorder = Recorder::new(course, open_loop, self.events.clone());
+        let recorder = LatencyRecorder::new(course, open_loop, self.events.clone());
         let recorder = Rc::new(RefCell::new(recorder));
         let mut tasks = JoinSet::new();
         for (number, connection) in connections {
@@ -104,7 +104,7 @@ impl Worker<'_> {
         course: &Course,
         tasks: &mut JoinSet<()>,
         schedule: Option<&Schedule>,
-        recorder: &RefCell<Recorder>,
+        recorder: &RefCell<LatencyRecorder>,
     ) {
         let mut ticks = tokio::time::interval(TICK);
         loop {
@@ -132,7 +132,7 @@ impl Worker<'_> {
         tasks.shutdown().await;
     }
 
-    fn finish(&self, mut recorder: Recorder, schedule: Option<&Schedule>, course: &Course) {
+    fn finish(&self, mut recorder: LatencyRecorder, schedule: Option<&Schedule>, course: &Course) {
         let now = Instant::now();
         recorder.give_up();
         let end = course.end.map_or(now, |end| end.min(now));

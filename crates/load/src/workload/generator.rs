@@ -7,7 +7,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use super::{
-    BATCH_ITEMS, ItemWriter, Key, Operation, PAGE_ITEMS, PARTITION_ITEMS, Workload,
+    BATCH_ITEMS, ItemWriter, Key, MeasuredOperation, PAGE_ITEMS, PARTITION_ITEMS, Workload,
     last_evaluated_key, write_number,
 };
 use crate::Plan;
@@ -56,7 +56,7 @@ impl Surroundings {
 /// A rendered request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
-    pub operation: Operation,
+    pub operation: MeasuredOperation,
     /// Whether a second request about the same item follows.
     pub continues: bool,
     inserts: bool,
@@ -64,7 +64,7 @@ pub struct Step {
 
 impl Step {
     fn of(call: Call) -> Step {
-        Step { operation: Operation::Call(call), continues: false, inserts: false }
+        Step { operation: MeasuredOperation::Call(call), continues: false, inserts: false }
     }
 }
 
@@ -131,7 +131,7 @@ impl Generator {
                 true => self.get(request),
                 false => {
                     self.get(request);
-                    let operation = Operation::ReadModifyWrite;
+                    let operation = MeasuredOperation::ReadModifyWrite;
                     Step { operation, continues: true, inserts: false }
                 }
             },
@@ -161,7 +161,7 @@ impl Generator {
         if step.inserts {
             self.shared.inserted.fetch_add(1, Ordering::Relaxed);
         }
-        if step.operation == Operation::Call(Call::Scan) {
+        if step.operation == MeasuredOperation::Call(Call::Scan) {
             self.last_key.clear();
             self.last_key.extend_from_slice(last_evaluated_key(body).unwrap_or_default());
         }

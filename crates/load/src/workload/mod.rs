@@ -8,7 +8,7 @@ mod item;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::Distribution;
+use crate::KeyDistribution;
 use crate::http::Call;
 
 pub use answer::is_throttling;
@@ -159,16 +159,16 @@ impl Workload {
         }
     }
 
-    pub fn default_keys(self) -> Distribution {
+    pub fn default_keys(self) -> KeyDistribution {
         match self {
             Workload::YcsbA
             | Workload::YcsbB
             | Workload::YcsbC
             | Workload::YcsbE
-            | Workload::YcsbF => Distribution::ZIPFIAN,
-            Workload::YcsbD => Distribution::Latest,
-            Workload::Counter => Distribution::Single,
-            _ => Distribution::Uniform,
+            | Workload::YcsbF => KeyDistribution::ZIPFIAN,
+            Workload::YcsbD => KeyDistribution::Latest,
+            Workload::Counter => KeyDistribution::Single,
+            _ => KeyDistribution::Uniform,
         }
     }
 
@@ -251,19 +251,19 @@ impl Shape {
 
 /// What a report measures separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Operation {
+pub enum MeasuredOperation {
     Call(Call),
     /// A GetItem and an UpdateItem, measured as one.
     ReadModifyWrite,
 }
 
-impl Operation {
-    /// Each at its [`Operation::index`].
-    pub const ALL: [Operation; Call::ALL.len() + 1] = {
-        let mut all = [Operation::ReadModifyWrite; Call::ALL.len() + 1];
+impl MeasuredOperation {
+    /// Each at its [`MeasuredOperation::index`].
+    pub const ALL: [MeasuredOperation; Call::ALL.len() + 1] = {
+        let mut all = [MeasuredOperation::ReadModifyWrite; Call::ALL.len() + 1];
         let mut index = 0;
         while index < Call::ALL.len() {
-            all[index] = Operation::Call(Call::ALL[index]);
+            all[index] = MeasuredOperation::Call(Call::ALL[index]);
             index += 1;
         }
         all
@@ -272,15 +272,15 @@ impl Operation {
     #[inline]
     pub(crate) fn index(self) -> usize {
         match self {
-            Operation::Call(call) => call as usize,
-            Operation::ReadModifyWrite => Call::ALL.len(),
+            MeasuredOperation::Call(call) => call as usize,
+            MeasuredOperation::ReadModifyWrite => Call::ALL.len(),
         }
     }
 
     pub fn name(self) -> &'static str {
         match self {
-            Operation::Call(call) => call.name(),
-            Operation::ReadModifyWrite => "ReadModifyWrite",
+            MeasuredOperation::Call(call) => call.name(),
+            MeasuredOperation::ReadModifyWrite => "ReadModifyWrite",
         }
     }
 }
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn operations_are_listed_by_their_indexes() {
-        for (index, operation) in Operation::ALL.into_iter().enumerate() {
+        for (index, operation) in MeasuredOperation::ALL.into_iter().enumerate() {
             assert_eq!(operation.index(), index);
         }
     }

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use zenobe_load::{
-    Distribution, Identity, Pacing, Plan, Report, Workload, exchange, html, json, plot, prepare,
+    Identity, KeyDistribution, Pacing, Plan, Report, Workload, exchange, html, json, plot, prepare,
     run, summary,
 };
 use zenobe_testing::{ScriptedReply, ServerProcess, start_scripted_server, wait_until};
@@ -30,7 +30,7 @@ fn the_server_takes_every_distribution_in_both_loops() {
             let mut plan = small_plan(&server.endpoint(), workload);
             // One connection, because transactions on the same item cancel each other.
             plan.connections = 1;
-            plan.keys = keys.parse::<Distribution>().unwrap();
+            plan.keys = keys.parse::<KeyDistribution>().unwrap();
             plan.pacing = match workload {
                 Workload::Get => Pacing::Open { requests_per_second: 10_000.0 },
                 _ => Pacing::Closed,

@@ -28,7 +28,7 @@ const START_MS: u64 = 1_700_000_000_000;
 const HOUR_MS: u64 = 60 * 60 * 1_000;
 /// The table's period, in seconds.
 const PERIOD: u64 = 24 * 60 * 60;
-/// Of a long time, the model notes so many seconds at its begin and at its end.
+/// When much time passes at once, the model notes this many seconds at its beginning and at its end.
 const NOTED: u64 = 5;
 
 #[test]

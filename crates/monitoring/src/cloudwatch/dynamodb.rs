@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
+use zenobe_api::Operation;
 use zenobe_engine::Engine;
 use zenobe_engine::error::Result;
 use zenobe_engine::schema::{BillingMode, Namespace, TableDefinition, Throughput};
@@ -13,7 +14,7 @@ use zenobe_engine::throughput::report::units;
 
 use super::distribution::Distribution;
 use super::metric::{Metric, Unit};
-use super::statistics::Statistics;
+use super::statistics::StatisticSet;
 use super::storage::Point;
 use crate::traffic::{Latency, TrafficCounts, TrafficRow, bucket_limit_us};
 
@@ -22,19 +23,29 @@ const ACCOUNT_CAPACITY_UNITS_MAX: f64 = 80_000.0;
 
 /// The points of one minute, by namespace. Points of one metric are added up.
 #[derive(Default)]
-pub struct Points(BTreeMap<Arc<Namespace>, BTreeMap<(Metric, Unit), Statistics>>);
+pub struct MinutePoints(BTreeMap<Arc<Namespace>, BTreeMap<(Metric, Unit), StatisticSet>>);
 
-impl Points {
+impl MinutePoints {
     fn add(
         &mut self,
         namespace: &Arc<Namespace>,
         name: &str,
         dimensions: &[(&str, &str)],
         unit: Unit,
-        statistics: Statistics,
+        statistics: StatisticSet,
+    ) {
+        self.add_metric(namespace, Metric::dynamodb(name, dimensions), unit, statistics);
+    }
+
+    fn add_metric(
+        &mut self,
+        namespace: &Arc<Namespace>,
+        metric: Metric,
+        unit: Unit,
+        statistics: StatisticSet,
     ) {
         let points = self.0.entry(Arc::clone(namespace)).or_default();
-        match points.entry((Metric::dynamodb(name, dimensions), unit)) {
+        match points.entry((metric, unit)) {
             Entry::Occupied(mut known) => known.get_mut().merge(&statistics),
             Entry::Vacant(place) => _ = place.insert(statistics),
         }
@@ -49,7 +60,7 @@ impl Points {
         events: u64,
     ) {
         if events > 0 {
-            let statistics = Statistics::uniform(1.0, events as f64);
+            let statistics = StatisticSet::uniform(1.0, events as f64);
             self.add(namespace, name, dimensions, Unit::COUNT, statistics);
         }
     }
@@ -135,12 +146,33 @@ impl Points {
         }
     }
 
+    /// Adds the records that requests have read from streams.
+    pub fn add_returned_records(&mut self, engine: &Engine) {
+        for (stream, returned) in engine.take_returned_records() {
+            let dimensions = [
+                ("TableName", stream.table.name.as_str()),
+                ("Operation", Operation::GetRecords.name()),
+                ("StreamLabel", stream.label.as_str()),
+            ];
+            let namespace = &stream.table.namespace;
+            let metrics = [
+                ("ReturnedRecordsCount", Unit::COUNT, returned.records),
+                ("ReturnedBytes", Unit::BYTES, returned.size_bytes),
+            ];
+            for (name, unit, sum) in metrics {
+                let statistics = average(sum as f64, returned.requests);
+                self.add(namespace, name, &dimensions, unit, statistics);
+            }
+        }
+    }
+
     /// Adds what does not depend on requests. One node does so for all.
     pub async fn add_gauges(&mut self, engine: &Engine) -> Result<()> {
         let mut accounts: BTreeMap<Arc<Namespace>, Account> = BTreeMap::new();
         for table in engine.known_tables().values() {
             let (namespace, definition) = (&table.name().namespace, table.definition());
             let account = accounts.entry(Arc::clone(namespace)).or_default();
+            account.tables += 1;
             self.add_throughput(namespace, definition, None, &definition.throughput, account);
             for index in &definition.global_indexes {
                 let (name, throughput) = (Some(index.name.as_str()), &index.throughput);
@@ -150,6 +182,7 @@ impl Points {
         let table_max = engine.limits().table_capacity_units_max as f64;
         for (namespace, account) in &accounts {
             self.add_account(namespace, account, table_max);
+            self.add_usage(namespace, account);
         }
         for filling in engine.filling_indexes().await? {
             let dimensions = [
@@ -157,7 +190,7 @@ impl Points {
                 ("GlobalSecondaryIndexName", filling.index.as_str()),
             ];
             let (namespace, percent) = (&filling.table.namespace, filling.percent);
-            let statistics = Statistics::uniform(percent, 1.0);
+            let statistics = StatisticSet::uniform(percent, 1.0);
             let name = "OnlineIndexPercentageProgress";
             self.add(namespace, name, &dimensions, Unit::PERCENT, statistics);
         }
@@ -189,7 +222,7 @@ impl Points {
         };
         for (name, units) in names.into_iter().zip([reads, writes]) {
             if let Some(units) = units {
-                let statistics = Statistics::uniform(units as f64, 1.0);
+                let statistics = StatisticSet::uniform(units as f64, 1.0);
                 self.add(namespace, name, &dimensions, Unit::COUNT, statistics);
             }
         }
@@ -220,14 +253,30 @@ impl Points {
             ),
         ];
         for (name, unit, value) in gauges {
-            self.add(namespace, name, &[], unit, Statistics::uniform(value, 1.0));
+            self.add(namespace, name, &[], unit, StatisticSet::uniform(value, 1.0));
         }
     }
 }
 
-/// The provisioned units of an account.
+impl MinutePoints {
+    /// Adds how much of its quotas an account uses, as Service Quotas reads it.
+    fn add_usage(&mut self, namespace: &Arc<Namespace>, account: &Account) {
+        let resources = [
+            ("AccountProvisionedReadCapacityUnits", account.reads),
+            ("AccountProvisionedWriteCapacityUnits", account.writes),
+            ("TableCount", account.tables),
+        ];
+        for (resource, count) in resources {
+            let statistics = StatisticSet::uniform(count as f64, 1.0);
+            self.add_metric(namespace, Metric::usage(resource), Unit::COUNT, statistics);
+        }
+    }
+}
+
+/// What an account has, and the provisioned units of it all.
 #[derive(Default)]
 struct Account {
+    tables: u64,
     reads: u64,
     writes: u64,
     /// Of a single table or index.
@@ -250,14 +299,14 @@ fn share(units: u64, of: f64) -> f64 {
 
 /// A sum over requests. The values of single requests are not known, so minimum and maximum are the
 /// average.
-fn average(sum: f64, requests: u64) -> Statistics {
+fn average(sum: f64, requests: u64) -> StatisticSet {
     let count = requests.max(1) as f64;
     let value = sum / count;
-    Statistics { count, sum, min: value, max: value, distribution: None }
+    StatisticSet { count, sum, min: value, max: value, distribution: None }
 }
 
 /// Latencies in milliseconds. Within a bucket of the counters, values are taken to lie in the middle.
-fn latency(latency: &Latency) -> Option<Statistics> {
+fn latency(latency: &Latency) -> Option<StatisticSet> {
     if latency.count == 0 {
         return None;
     }
@@ -268,7 +317,7 @@ fn latency(latency: &Latency) -> Option<Statistics> {
         let high = bucket_limit_us(bucket).min(latency.max_us.max(low));
         (milliseconds(low) / 2.0 + milliseconds(high) / 2.0, f64::from(*count))
     });
-    Some(Statistics {
+    Some(StatisticSet {
         count: latency.count as f64,
         sum: milliseconds(latency.sum_us),
         min: milliseconds(latency.min_us),

@@ -7,6 +7,8 @@ use super::wire::{Members, Structure, Value};
 
 /// The namespace of DynamoDB's own metrics.
 pub const DYNAMODB: &str = "AWS/DynamoDB";
+/// The namespace of what services use of their quotas.
+const USAGE: &str = "AWS/Usage";
 
 const DIMENSIONS_MAX: usize = 30;
 
@@ -29,13 +31,28 @@ pub type SeriesId = [u8; 16];
 
 impl Metric {
     pub fn dynamodb(name: &str, dimensions: &[(&str, &str)]) -> Metric {
+        Metric::of_aws(DYNAMODB, name, dimensions)
+    }
+
+    /// How much of a quota of DynamoDB is used.
+    pub fn usage(resource: &str) -> Metric {
+        let dimensions = [
+            ("Service", "DynamoDB"),
+            ("Type", "Resource"),
+            ("Resource", resource),
+            ("Class", "None"),
+        ];
+        Metric::of_aws(USAGE, "ResourceCount", &dimensions)
+    }
+
+    fn of_aws(namespace: &str, name: &str, dimensions: &[(&str, &str)]) -> Metric {
         let dimension = |(name, value): &(&str, &str)| Dimension {
             name: (*name).into(),
             value: (*value).into(),
         };
         let mut dimensions: Vec<Dimension> = dimensions.iter().map(dimension).collect();
         dimensions.sort();
-        Metric { namespace: DYNAMODB.to_owned(), name: name.to_owned(), dimensions }
+        Metric { namespace: namespace.to_owned(), name: name.to_owned(), dimensions }
     }
 
     pub fn series_id(&self) -> SeriesId {
@@ -76,24 +93,9 @@ impl Metric {
         Ok(Metric { namespace: namespace.to_owned(), name: name.to_owned(), dimensions })
     }
 
-    /// Checks the characters of a new metric's names. Metrics of stored alarms are not checked again.
-    pub fn check_characters(&self) -> Result<(), Fault> {
-        check_ascii("Namespace", &self.namespace)?;
-        for Dimension { name, value } in &self.dimensions {
-            for (member, text) in [("Name", name), ("Value", value)] {
-                check_ascii(member, text)?;
-                // AWS treats blanks as nothing.
-                if text.trim().is_empty() {
-                    return Err(Fault::missing(member));
-                }
-            }
-            if name.starts_with(':') {
-                return Err(Fault::invalid(format!(
-                    "The value {name} for parameter Name is invalid."
-                )));
-            }
-        }
-        Ok(())
+    /// Checks the characters of a new metric's namespace. Metrics of stored alarms are not checked again.
+    pub fn check_namespace(&self) -> Result<(), Fault> {
+        check_ascii("Namespace", &self.namespace)
     }
 
     pub fn render(&self) -> Structure {
@@ -118,8 +120,8 @@ impl Dimension {
                 name: members.required_text("Name")?.to_owned(),
                 value: members.required_text("Value")?.to_owned(),
             };
-            check_length("Name", &dimension.name, 255)?;
-            check_length("Value", &dimension.value, 1_024)?;
+            check_length(&members.path("Name"), &dimension.name, 255)?;
+            check_length(&members.path("Value"), &dimension.value, 1_024)?;
             Ok(dimension)
         };
         let mut dimensions = given.iter().map(read).collect::<Result<Vec<_>, Fault>>()?;
@@ -128,6 +130,28 @@ impl Dimension {
             return Err(Fault::invalid("No two dimensions may have the same name."));
         }
         Ok(dimensions)
+    }
+
+    /// Checks the characters of the member `Dimensions` of a request that creates something.
+    pub fn check_all(members: Members<'_>) -> Result<(), Fault> {
+        for dimension in members.structures("Dimensions")? {
+            for member in ["Name", "Value"] {
+                let text = dimension.required_text(member)?;
+                check_ascii(&dimension.path(member), text)?;
+                // AWS treats blanks as nothing.
+                if text.trim().is_empty() {
+                    return Err(dimension.missing(member));
+                }
+            }
+            let name = dimension.required_text("Name")?;
+            if name.starts_with(':') {
+                let member = dimension.path("Name");
+                return Err(Fault::invalid(format!(
+                    "The value {name} for parameter {member} is invalid."
+                )));
+            }
+        }
+        Ok(())
     }
 
     pub fn render_all(dimensions: &[Dimension]) -> Value {
@@ -197,6 +221,7 @@ const UNITS: [&str; 27] = [
 
 impl Unit {
     pub const MILLISECONDS: Unit = Unit(2);
+    pub const BYTES: Unit = Unit(3);
     pub const PERCENT: Unit = Unit(13);
     pub const COUNT: Unit = Unit(14);
     pub const NONE: Unit = Unit(26);

@@ -8,7 +8,7 @@ use zenobe_engine::schema::Namespace;
 use super::fault::Fault;
 use super::math::{self, Budget, Expression, Operand, Points, Scope};
 use super::metric::{Metric, Unit, check_length};
-use super::statistics::{Statistic, Statistics};
+use super::statistics::{Statistic, StatisticSet};
 use super::storage::{Range, Storage};
 use super::wire::{Members, Structure, Value};
 
@@ -22,15 +22,15 @@ const VALUES_MAX: usize = 500_000;
 const COMPUTED_VALUES_MAX: usize = 1_000_000;
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Query {
+pub struct MetricDataQuery {
     pub id: String,
-    pub source: Source,
+    pub source: QuerySource,
     pub label: Option<String>,
     pub returns_data: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Source {
+pub enum QuerySource {
     Metric(MetricStatistic),
     Expression { text: String, parsed: Expression },
 }
@@ -46,7 +46,7 @@ pub struct MetricStatistic {
 }
 
 /// Reads `MetricDataQueries` or `Metrics`.
-pub fn read_all(given: &[Members<'_>]) -> Result<Vec<Query>, Fault> {
+pub fn read_all(given: &[Members<'_>]) -> Result<Vec<MetricDataQuery>, Fault> {
     if given.len() > QUERIES_MAX {
         let message = format!(
             "The collection MetricDataQueries must not have a size greater than {QUERIES_MAX}."
@@ -65,7 +65,7 @@ pub fn read_all(given: &[Members<'_>]) -> Result<Vec<Query>, Fault> {
     }
     let ids: Vec<&str> = queries.iter().map(|query| query.id.as_str()).collect();
     for query in &queries {
-        let Source::Expression { text, parsed } = &query.source else { continue };
+        let QuerySource::Expression { text, parsed } = &query.source else { continue };
         let mut mentioned = Vec::new();
         parsed.ids(&mut mentioned);
         if let Some(unknown) = mentioned.iter().find(|id| !ids.contains(id)) {
@@ -75,7 +75,7 @@ pub fn read_all(given: &[Members<'_>]) -> Result<Vec<Query>, Fault> {
     Ok(queries)
 }
 
-fn read(members: Members<'_>) -> Result<Query, Fault> {
+fn read(members: Members<'_>) -> Result<MetricDataQuery, Fault> {
     let id = members.required_text("Id")?;
     check_length("Id", id, 255)?;
     let mut letters = id.chars();
@@ -87,11 +87,11 @@ fn read(members: Members<'_>) -> Result<Query, Fault> {
         )));
     }
     let source = match (members.structure("MetricStat")?, members.text("Expression")?) {
-        (Some(metric), None) => Source::Metric(MetricStatistic::read(metric)?),
+        (Some(metric), None) => QuerySource::Metric(MetricStatistic::read(metric)?),
         (None, Some(text)) => {
             check_length("Expression", text, 2_048)?;
             let parsed = math::parse(text).map_err(|error| expression_fault(text, &error))?;
-            Source::Expression { text: text.to_owned(), parsed }
+            QuerySource::Expression { text: text.to_owned(), parsed }
         }
         _ => {
             let message = format!(
@@ -103,7 +103,7 @@ fn read(members: Members<'_>) -> Result<Query, Fault> {
     if members.has("AccountId") {
         return Err(Fault::unsupported("Reading metrics of another account"));
     }
-    Ok(Query {
+    Ok(MetricDataQuery {
         id: id.to_owned(),
         source,
         label: members.text("Label")?.map(str::to_owned),
@@ -112,18 +112,18 @@ fn read(members: Members<'_>) -> Result<Query, Fault> {
 }
 
 /// Checks the labels of a new request. Stored alarms are not checked again.
-pub fn check_labels(queries: &[Query]) -> Result<(), Fault> {
+pub fn check_labels(queries: &[MetricDataQuery]) -> Result<(), Fault> {
     let mut labels = queries.iter().filter_map(|query| query.label.as_deref());
     labels.try_for_each(|label| check_length("Label", label, LABEL_LENGTH_MAX))
 }
 
 impl MetricStatistic {
     fn read(members: Members<'_>) -> Result<MetricStatistic, Fault> {
-        let metric = members.structure("Metric")?.ok_or_else(|| Fault::missing("Metric"))?;
+        let metric = members.structure("Metric")?.ok_or_else(|| members.missing("Metric"))?;
         let statistic_name = members.required_text("Stat")?;
         Ok(MetricStatistic {
             metric: Metric::read(metric)?,
-            period_s: read_period(members)?.ok_or_else(|| Fault::missing("Period"))?,
+            period_s: read_period(members)?.ok_or_else(|| members.missing("Period"))?,
             statistic: Statistic::parse(statistic_name)?,
             statistic_name: statistic_name.to_owned(),
             unit: Unit::read(members)?,
@@ -149,7 +149,7 @@ fn expression_fault(text: &str, error: &str) -> Fault {
 
 /// A span of time.
 #[derive(Debug, Clone, Copy)]
-pub struct Span {
+pub struct TimeSpan {
     pub from_ms: u64,
     pub to_ms: u64,
 }
@@ -158,15 +158,15 @@ pub struct Span {
 pub async fn evaluate(
     storage: &Storage,
     namespace: &Arc<Namespace>,
-    queries: &[Query],
-    span: Span,
+    queries: &[MetricDataQuery],
+    span: TimeSpan,
 ) -> Result<Vec<Vec<Points>>, Fault> {
     let mut series: HashMap<String, Vec<Points>> = HashMap::new();
     let mut metrics = Vec::new();
     let mut values = 0;
     let mut period_ms = 0;
     for query in queries {
-        let Source::Metric(metric) = &query.source else { continue };
+        let QuerySource::Metric(metric) = &query.source else { continue };
         let points = read_points(storage, namespace, metric, span).await?;
         values += points.len();
         if values > VALUES_MAX {
@@ -185,13 +185,15 @@ pub async fn evaluate(
         return Err(Fault::combination("The request has too many periods."));
     }
     let budget = &Budget::new(COMPUTED_VALUES_MAX);
-    let mut waiting: Vec<&Query> =
-        queries.iter().filter(|query| matches!(query.source, Source::Expression { .. })).collect();
+    let mut waiting: Vec<&MetricDataQuery> = queries
+        .iter()
+        .filter(|query| matches!(query.source, QuerySource::Expression { .. }))
+        .collect();
     while !waiting.is_empty() {
         let count = waiting.len();
         let mut still = Vec::new();
         for query in waiting {
-            let Source::Expression { text, parsed } = &query.source else { continue };
+            let QuerySource::Expression { text, parsed } = &query.source else { continue };
             let mut ids = Vec::new();
             parsed.ids(&mut ids);
             if ids.iter().any(|id| !series.contains_key(*id)) {
@@ -223,21 +225,21 @@ pub async fn read_points(
     storage: &Storage,
     namespace: &Arc<Namespace>,
     metric: &MetricStatistic,
-    span: Span,
+    span: TimeSpan,
 ) -> Result<Points, Fault> {
     let period_ms = metric.period_s * 1_000;
     let from_ms = span.from_ms - span.from_ms % period_ms;
     let range = Range { metric: &metric.metric, unit: metric.unit, from_ms, to_ms: span.to_ms };
     let periods = storage.read_merged(namespace, range, period_ms).await?;
-    let value = |(at_ms, it): (u64, Statistics)| Some((at_ms, it.get(metric.statistic)?));
+    let value = |(at_ms, it): (u64, StatisticSet)| Some((at_ms, it.get(metric.statistic)?));
     Ok(periods.into_iter().filter_map(value).filter(|(_, value)| value.is_finite()).collect())
 }
 
-impl Query {
+impl MetricDataQuery {
     pub fn render(&self) -> Structure {
         let mut members: Structure = vec![("Id".into(), Value::from(self.id.as_str()))];
         match &self.source {
-            Source::Metric(metric) => {
+            QuerySource::Metric(metric) => {
                 let mut rendered: Structure = vec![
                     ("Metric".into(), Value::Structure(metric.metric.render())),
                     ("Period".into(), Value::Integer(metric.period_s as i64)),
@@ -246,7 +248,7 @@ impl Query {
                 rendered.extend(metric.unit.map(|unit| ("Unit".into(), Value::from(unit.name()))));
                 members.push(("MetricStat".into(), Value::Structure(rendered)));
             }
-            Source::Expression { text, .. } => {
+            QuerySource::Expression { text, .. } => {
                 members.push(("Expression".into(), Value::from(text.as_str())));
             }
         }

@@ -8,7 +8,7 @@ use zenobe_engine::lease::Lease;
 use zenobe_engine::service_rows::RowOwner;
 
 use super::CloudWatch;
-use super::dynamodb::Points;
+use super::dynamodb::MinutePoints;
 use super::storage::keys::{HOUR_MS, MINUTE_MS};
 use crate::traffic::{TrafficRow, TrafficSink};
 
@@ -40,9 +40,10 @@ impl TrafficSink for CloudWatch {
         rows: &'a [TrafficRow],
     ) -> BoxFuture<'a, ()> {
         async move {
-            let mut points = Points::default();
+            let mut points = MinutePoints::default();
             points.add_traffic(rows);
             points.add_expired(&self.storage.engine);
+            points.add_returned_records(&self.storage.engine);
             self.store(points, minute_start_ms).await;
             match self.work_for_all().await {
                 Ok(()) | Err(Error::LeaseLost { .. }) => {}
@@ -54,7 +55,7 @@ impl TrafficSink for CloudWatch {
 }
 
 impl CloudWatch {
-    async fn store(&self, points: Points, at_ms: u64) {
+    async fn store(&self, points: MinutePoints, at_ms: u64) {
         for (namespace, points) in points.into_points(at_ms) {
             match self.storage.add(&namespace, &points).await {
                 Ok(Ok(())) => {}
@@ -81,7 +82,7 @@ impl CloudWatch {
         if engine.is_metering()
             && minute / GAUGES_EVERY_MINUTES != last_minute / GAUGES_EVERY_MINUTES
         {
-            let mut points = Points::default();
+            let mut points = MinutePoints::default();
             points.add_gauges(engine).await?;
             self.store(points, minute * MINUTE_MS).await;
         }

@@ -5,7 +5,7 @@ use super::fault::Fault;
 
 /// A set of values, by what CloudWatch keeps of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Statistics {
+pub struct StatisticSet {
     pub count: f64,
     pub sum: f64,
     pub min: f64,
@@ -14,18 +14,18 @@ pub struct Statistics {
     pub distribution: Option<Distribution>,
 }
 
-impl Statistics {
+impl StatisticSet {
     /// `count` times the same value.
-    pub fn uniform(value: f64, count: f64) -> Statistics {
+    pub fn uniform(value: f64, count: f64) -> StatisticSet {
         let distribution = Distribution::of(value, count);
-        Statistics { count, sum: value * count, min: value, max: value, distribution }
+        StatisticSet { count, sum: value * count, min: value, max: value, distribution }
     }
 
     pub fn is_uniform(&self) -> bool {
         self.min == self.max && self.sum == self.min * self.count
     }
 
-    pub fn merge(&mut self, other: &Statistics) {
+    pub fn merge(&mut self, other: &StatisticSet) {
         self.count += other.count;
         self.sum += other.sum;
         self.min = self.min.min(other.min);
@@ -113,8 +113,8 @@ mod tests {
 
     #[test]
     fn values_add_up() {
-        let mut all = Statistics::uniform(2.0, 3.0);
-        all.merge(&Statistics::uniform(10.0, 1.0));
+        let mut all = StatisticSet::uniform(2.0, 3.0);
+        all.merge(&StatisticSet::uniform(10.0, 1.0));
         assert_eq!(all.get(Statistic::SampleCount), Some(4.0));
         assert_eq!(all.get(Statistic::Sum), Some(16.0));
         assert_eq!(all.get(Statistic::Average), Some(4.0));
@@ -127,12 +127,12 @@ mod tests {
 
     #[test]
     fn percentiles_need_the_distribution_of_all_values() {
-        let mut all = Statistics::uniform(2.0, 3.0);
-        let set = Statistics { distribution: None, ..Statistics::uniform(5.0, 2.0) };
+        let mut all = StatisticSet::uniform(2.0, 3.0);
+        let set = StatisticSet { distribution: None, ..StatisticSet::uniform(5.0, 2.0) };
         all.merge(&set);
         assert_eq!(all.get(Statistic::Percentile(5_000)), None);
         assert_eq!(all.get(Statistic::Sum), Some(16.0));
-        assert_eq!(Statistics::uniform(-1.0, 1.0).get(Statistic::Percentile(5_000)), None);
+        assert_eq!(StatisticSet::uniform(-1.0, 1.0).get(Statistic::Percentile(5_000)), None);
     }
 
     #[test]

@@ -385,6 +385,64 @@ async fn errors_have_cloudwatchs_codes() {
     }
 }
 
+/// As CloudWatch does, faults say where in the request a member is.
+#[tokio::test]
+async fn faults_name_the_place_of_a_member() {
+    let fixture = Fixture::new().await;
+    let dimensions = |second: Json| json!([{"Name": "z", "Value": "1"}, second]);
+    let with = |mut request: Json, name: &str, value: Json| {
+        request[name] = value;
+        request
+    };
+    let data = |second: Json| {
+        let datum = json!({"MetricName": "m", "Value": 1});
+        let wrong = with(datum.clone(), "Dimensions", dimensions(second));
+        json!({"Namespace": "N", "MetricData": [datum, wrong]})
+    };
+    let metric = json!({"Namespace": "N", "MetricName": "m"});
+    let metric = with(metric, "Dimensions", dimensions(json!({"Name": "a", "Value": " "})));
+    let statistic = json!({"Metric": metric, "Period": 60, "Stat": "Sum"});
+    let mut of_queries = alarm("x");
+    let single = ["MetricName", "Namespace", "Statistic", "Period"];
+    single.iter().for_each(|name| _ = of_queries.as_object_mut().unwrap().remove(*name));
+    for (operation, request, expected) in [
+        (
+            "PutMetricData",
+            data(json!({"Name": "a"})),
+            "The parameter MetricData.member.2.Dimensions.member.2.Value is required.",
+        ),
+        (
+            "PutMetricData",
+            data(json!({"Name": ":a", "Value": "1"})),
+            "The value :a for parameter MetricData.member.2.Dimensions.member.2.Name is invalid.",
+        ),
+        (
+            "PutMetricData",
+            json!({"Namespace": "N", "MetricData": [{"Value": 1}]}),
+            "The parameter MetricData.member.1.MetricName is required.",
+        ),
+        (
+            "PutMetricAlarm",
+            with(alarm("x"), "Dimensions", dimensions(json!({"Name": " ", "Value": "1"}))),
+            "The parameter Dimensions.member.2.Name is required.",
+        ),
+        (
+            "PutMetricAlarm",
+            with(of_queries, "Metrics", json!([{"Id": "m", "MetricStat": statistic}])),
+            "The parameter Metrics.member.1.MetricStat.Metric.Dimensions.member.2.Value is required.",
+        ),
+        (
+            "GetMetricData",
+            json!({"StartTime": 0, "EndTime": 60, "MetricDataQueries": [{"Id": "m", "MetricStat": {}}]}),
+            "The parameter MetricDataQueries.member.1.MetricStat.Metric is required.",
+        ),
+    ] {
+        let failed = fixture.call(operation, request.clone()).await;
+        let message = failed.as_ref().map_err(|(_, message)| message.as_str());
+        assert_eq!(message, Err(expected), "{operation} {request}");
+    }
+}
+
 #[tokio::test]
 async fn the_texts_of_alarms_are_bounded() {
     let fixture = Fixture::new().await;

@@ -67,9 +67,9 @@ pub async fn traffic(
         let rows = engine.service_rows(OWNER, namespace, range.clone(), ROWS_MAX).await?;
         let Some(last) = rows.last() else { break };
         range.start = [&last.key[..], b"\0"].concat();
-        for row in &rows {
+        for row in rows {
             let hour = hour_of(&row.key).ok_or_else(corrupt_key)?;
-            let record = HourRecord::decode(&row.fields)?;
+            let record = HourRecord::decode(row.fields)?;
             for (key, counts) in record.entries {
                 entries.entry(key).or_default().add(&counts);
             }
@@ -113,8 +113,8 @@ pub async fn observed_minutes(engine: &Engine, hours: Hours) -> Result<Vec<Range
         let rows = engine.service_rows(OWNER, &namespace, range.clone(), ROWS_MAX).await?;
         let Some(last) = rows.last() else { break };
         range.start = [&last.key[..], b"\0"].concat();
-        for row in &rows {
-            let run = Run::decode(&row.fields)?;
+        for row in rows {
+            let run = Run::decode(row.fields)?;
             let run = run.from.max(window.start)..(run.until + 1).min(window.end);
             if !run.is_empty() {
                 runs.push(run);

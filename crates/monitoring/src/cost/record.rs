@@ -12,9 +12,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use zenobe_api::Operation;
-use zenobe_engine::error::Error;
+use zenobe_engine::error::{Error, Result};
+use zenobe_engine::row::Fields;
 use zenobe_engine::schema::Namespace;
-use zenobe_value::{AttributeValue, Attributes, Number};
+use zenobe_value::Attributes;
 
 use crate::traffic::{Pattern, TrafficCounts};
 
@@ -79,13 +80,15 @@ pub(super) struct Run {
 
 impl Run {
     pub fn encode(self) -> Attributes {
-        [("from", self.from), ("until", self.until)]
-            .map(|(name, minute)| (name.to_owned(), number(minute)))
-            .into()
+        let mut fields = Fields::default();
+        fields.number("from", self.from);
+        fields.number("until", self.until);
+        fields.0
     }
 
-    pub fn decode(fields: &Attributes) -> Result<Run, Error> {
-        Ok(Run { from: number_in(fields, "from")?, until: number_in(fields, "until")? })
+    pub fn decode(row: Attributes) -> Result<Run> {
+        let mut fields = Fields(row);
+        Ok(Run { from: fields.take_number("from")?, until: fields.take_number("until")? })
     }
 }
 
@@ -155,72 +158,66 @@ impl HourRecord {
 
     pub fn encode(&self) -> Attributes {
         let entry = |(key, counts): (&EntryKey, &EntryCounts)| {
-            let mut fields = Attributes::new();
-            if let Some(index) = &key.index {
-                fields.insert("index".into(), text(index));
-            }
-            fields.insert("operation".into(), text(key.operation.name()));
-            fields.insert("pattern".into(), text(&key.pattern.to_string()));
+            let mut fields = Fields::default();
+            fields.optional_text("index", key.index.as_deref());
+            fields.text("operation", key.operation.name());
+            fields.text("pattern", &key.pattern.to_string());
             for (name, count) in counts_fields(counts) {
-                if count > 0 {
-                    fields.insert(name.into(), number(count));
-                }
+                fields.optional_number(name, (count > 0).then_some(count));
             }
-            AttributeValue::M(fields)
+            fields.0
         };
         let minutes = |(index, used): (&Option<String>, &HourUse)| {
-            let mut fields = Attributes::new();
-            if let Some(index) = index {
-                fields.insert("index".into(), text(index));
-            }
+            let mut fields = Fields::default();
+            fields.optional_text("index", index.as_deref());
             let flat: Vec<u64> = used.iter().flatten().copied().collect();
-            fields.insert("used".into(), AttributeValue::B(varints(&flat)));
-            AttributeValue::M(fields)
+            fields.bytes("used", &varints(&flat));
+            fields.0
         };
+        let mut fields = Fields::default();
+        fields.list("entries", self.entries.iter().map(entry));
         let by_index = self.minutes.iter().map(|(index, used)| (index, &**used));
-        [
-            ("entries", self.entries.iter().map(entry).collect()),
-            ("minutes", by_index.map(minutes).collect()),
-        ]
-        .map(|(name, members)| (name.to_owned(), AttributeValue::L(members)))
-        .into()
+        fields.list("minutes", by_index.map(minutes));
+        fields.0
     }
 
-    pub fn decode(fields: &Attributes) -> Result<HourRecord, Error> {
-        let mut record = HourRecord::default();
-        for fields in maps_in(fields, "entries")? {
-            let operation = text_in(fields, "operation")?;
-            let pattern = text_in(fields, "pattern")?;
-            // A later version may know more of both.
-            let (Some(operation), Ok(pattern)) = (Operation::from_name(operation), pattern.parse())
-            else {
-                return Err(corrupt("an operation or pattern"));
-            };
-            let key = EntryKey { index: index_in(fields)?, operation, pattern };
-            record.entries.insert(
-                key,
-                EntryCounts {
-                    requests: number_in(fields, "requests")?,
-                    read_halves: number_in(fields, "read")?,
-                    write_halves: number_in(fields, "written")?,
-                    returned_items: number_in(fields, "returned")?,
-                },
-            );
-        }
-        for fields in maps_in(fields, "minutes")? {
-            let Some(AttributeValue::B(bytes)) = fields.get("used") else {
-                return Err(corrupt("minutes without numbers"));
-            };
-            let flat = from_varints(bytes).filter(|flat| flat.len() == 2 * MINUTES_PER_HOUR);
-            let flat = flat.ok_or_else(|| corrupt("the numbers of minutes"))?;
-            let mut used = Box::new([[0; 2]; MINUTES_PER_HOUR]);
-            for (minute, pair) in used.iter_mut().zip(flat.chunks_exact(2)) {
-                *minute = [pair[0], pair[1]];
-            }
-            record.minutes.insert(index_in(fields)?, used);
-        }
-        Ok(record)
+    pub fn decode(row: Attributes) -> Result<HourRecord> {
+        let mut fields = Fields(row);
+        let entries = fields.take_list("entries", decode_entry)?.into_iter().collect();
+        let minutes = fields.take_list("minutes", decode_minutes)?.into_iter().collect();
+        Ok(HourRecord { entries, minutes })
     }
+}
+
+fn decode_entry(row: Attributes) -> Result<(EntryKey, EntryCounts)> {
+    let mut fields = Fields(row);
+    let (operation, pattern) = (fields.take_text("operation")?, fields.take_text("pattern")?);
+    // A later version may know more of both.
+    let (Some(operation), Ok(pattern)) = (Operation::from_name(&operation), pattern.parse()) else {
+        return Err(corrupt("an operation or pattern"));
+    };
+    let key = EntryKey { index: fields.take_optional_text("index")?, operation, pattern };
+    // A missing number is zero.
+    let mut count = |name| fields.take_optional_number(name).map(Option::unwrap_or_default);
+    let counts = EntryCounts {
+        requests: count("requests")?,
+        read_halves: count("read")?,
+        write_halves: count("written")?,
+        returned_items: count("returned")?,
+    };
+    Ok((key, counts))
+}
+
+fn decode_minutes(row: Attributes) -> Result<(Option<String>, Box<HourUse>)> {
+    let mut fields = Fields(row);
+    let flat = from_varints(&fields.take_bytes("used")?);
+    let flat = flat.filter(|flat| flat.len() == 2 * MINUTES_PER_HOUR);
+    let flat = flat.ok_or_else(|| corrupt("the numbers of minutes"))?;
+    let mut used = Box::new([[0; 2]; MINUTES_PER_HOUR]);
+    for (minute, pair) in used.iter_mut().zip(flat.chunks_exact(2)) {
+        *minute = [pair[0], pair[1]];
+    }
+    Ok((fields.take_optional_text("index")?, used))
 }
 
 fn counts_fields(counts: &EntryCounts) -> [(&'static str, u64); 4] {
@@ -230,55 +227,6 @@ fn counts_fields(counts: &EntryCounts) -> [(&'static str, u64); 4] {
         ("written", counts.write_halves),
         ("returned", counts.returned_items),
     ]
-}
-
-fn text(text: &str) -> AttributeValue {
-    AttributeValue::S(text.to_owned())
-}
-
-fn number(number: u64) -> AttributeValue {
-    AttributeValue::N(Number::from(number))
-}
-
-/// A missing number is zero.
-fn number_in(fields: &Attributes, name: &str) -> Result<u64, Error> {
-    match fields.get(name) {
-        None => Ok(0),
-        Some(AttributeValue::N(number)) => {
-            let number = number.to_i64().and_then(|number| u64::try_from(number).ok());
-            number.ok_or_else(|| corrupt(name))
-        }
-        Some(_) => Err(corrupt(name)),
-    }
-}
-
-fn text_in<'f>(fields: &'f Attributes, name: &str) -> Result<&'f str, Error> {
-    match fields.get(name) {
-        Some(AttributeValue::S(text)) => Ok(text),
-        _ => Err(corrupt(name)),
-    }
-}
-
-fn index_in(fields: &Attributes) -> Result<Option<String>, Error> {
-    match fields.contains_key("index") {
-        true => Ok(Some(text_in(fields, "index")?.to_owned())),
-        false => Ok(None),
-    }
-}
-
-fn maps_in<'f>(
-    fields: &'f Attributes,
-    name: &str,
-) -> Result<impl Iterator<Item = &'f Attributes>, Error> {
-    let Some(AttributeValue::L(members)) = fields.get(name) else { return Err(corrupt(name)) };
-    let maps: Option<Vec<&Attributes>> = members
-        .iter()
-        .map(|member| match member {
-            AttributeValue::M(fields) => Some(fields),
-            _ => None,
-        })
-        .collect();
-    maps.map(Vec::into_iter).ok_or_else(|| corrupt(name))
 }
 
 fn corrupt(what: &str) -> Error {
@@ -318,6 +266,8 @@ fn from_varints(bytes: &[u8]) -> Option<Vec<u64>> {
 
 #[cfg(test)]
 mod tests {
+    use zenobe_value::AttributeValue;
+
     use super::*;
 
     #[test]
@@ -334,21 +284,21 @@ mod tests {
         record.add(key(Some("by-owner"), Operation::UpdateItem), 0, &counts);
         let failed = EntryCounts { requests: 4, ..EntryCounts::default() };
         record.add(key(None, Operation::DeleteItem), 3, &failed);
-        assert_eq!(HourRecord::decode(&record.encode()).unwrap(), record);
+        assert_eq!(HourRecord::decode(record.encode()).unwrap(), record);
         assert_eq!(record.minutes[&None][59], [0, 600]);
         assert_eq!(record.entries[&key(None, Operation::PutItem)].requests, 2);
         let run = Run { from: 29_000_000, until: 29_000_007 };
-        assert_eq!(Run::decode(&run.encode()).unwrap(), run);
+        assert_eq!(Run::decode(run.encode()).unwrap(), run);
     }
 
     #[test]
     fn what_does_not_decode_is_an_error() {
-        assert!(HourRecord::decode(&Attributes::new()).is_err());
+        assert!(HourRecord::decode(Attributes::new()).is_err());
         let mut fields = HourRecord::default().encode();
         let mut minutes = Attributes::new();
         minutes.insert("used".into(), AttributeValue::B(vec![1, 2, 3]));
         fields.insert("minutes".into(), AttributeValue::L(vec![AttributeValue::M(minutes)]));
-        assert!(HourRecord::decode(&fields).is_err());
+        assert!(HourRecord::decode(fields).is_err());
     }
 
     #[test]

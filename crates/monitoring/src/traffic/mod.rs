@@ -12,24 +12,23 @@ mod counts;
 mod pattern;
 mod stripe;
 
-use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use futures_util::future::BoxFuture;
-use parking_lot::Mutex;
 use zenobe_api::Operation;
 use zenobe_api::observer::{ObservedRequest, RequestObserver};
 use zenobe_engine::schema::Namespace;
 
 use self::counts::Ended;
 use self::stripe::Stripe;
+use crate::striped::Striped;
 
 pub use counts::{LATENCY_BUCKETS, Latency, TrafficCounts, bucket_limit_us, bucket_of};
 pub use pattern::{Pattern, QueryPattern, SortCondition, UnknownPattern};
 pub use stripe::{NAMESPACES_MAX, ROWS_MAX};
 
-/// The table name of traffic for which there was no room.
+/// The table name of traffic that is not counted by table.
 pub const OTHER: &str = "other";
 
 /// A kind of request.
@@ -70,38 +69,19 @@ pub trait TrafficSink: Send + Sync {
 }
 
 /// Counts requests, separately for each thread that serves them.
+#[derive(Default)]
 pub struct Traffic {
-    stripes: Vec<Padded>,
+    stripes: Striped<Stripe>,
     /// Whether requests that reached no table count: they do while anything is metered.
     is_metering: AtomicBool,
-    /// Requests that were not counted, for lack of room.
+    /// Requests that were not counted, because there were too many kinds of them.
     uncounted: AtomicU64,
-}
-
-/// Keeps the locks of different threads on different cache lines.
-#[derive(Default)]
-#[repr(align(128))]
-struct Padded(Mutex<Stripe>);
-
-/// More threads than this share stripes.
-const STRIPES_MAX: usize = 16;
-
-impl Default for Traffic {
-    fn default() -> Traffic {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let stripes = threads.next_power_of_two().min(STRIPES_MAX);
-        Traffic {
-            stripes: (0..stripes).map(|_| Padded::default()).collect(),
-            is_metering: AtomicBool::new(false),
-            uncounted: AtomicU64::new(0),
-        }
-    }
 }
 
 impl Traffic {
     /// What happened since the last call. A kind of request appears once.
     pub fn take(&self) -> Vec<TrafficRow> {
-        stripe::merge(self.stripes.iter().map(|stripe| stripe.0.lock().take()))
+        stripe::merge(self.stripes.iter().map(|mut stripe| stripe.take()))
     }
 
     /// Whether requests that reach no table are counted. Others are counted if their table is metered.
@@ -109,7 +89,7 @@ impl Traffic {
         self.is_metering.store(is_metering, Ordering::Relaxed);
     }
 
-    /// Requests that were not counted, for lack of room.
+    /// Requests that were not counted, because there were too many kinds of them.
     pub fn uncounted(&self) -> u64 {
         self.uncounted.load(Ordering::Relaxed)
     }
@@ -125,34 +105,16 @@ impl RequestObserver for Traffic {
             is_throttled: !facts.throttled.is_empty(),
             is_counted: false,
         };
-        let stripe = &self.stripes[thread_number() % self.stripes.len()];
         let counted = match (facts.parts.is_empty(), request.namespace) {
-            (false, _) => stripe.0.lock().add(request.operation, facts, &ended),
+            (false, _) => self.stripes.local().add(request.operation, facts, &ended),
             (true, Some(namespace)) if self.is_metering.load(Ordering::Relaxed) => {
-                stripe.0.lock().add_without_table(request.operation, namespace, &ended)
+                self.stripes.local().add_without_table(request.operation, namespace, &ended)
             }
             (true, _) => true,
         };
         if !counted {
             self.uncounted.fetch_add(1, Ordering::Relaxed);
         }
-    }
-}
-
-/// Numbers threads in the order of their first request.
-fn thread_number() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    const UNKNOWN: usize = usize::MAX;
-    thread_local! {
-        static NUMBER: Cell<usize> = const { Cell::new(UNKNOWN) };
-    }
-    match NUMBER.get() {
-        UNKNOWN => {
-            let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            NUMBER.set(number);
-            number
-        }
-        number => number,
     }
 }
 

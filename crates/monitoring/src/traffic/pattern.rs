@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use zenobe_engine::throughput::cause::Access;
-use zenobe_engine::throughput::facts::{KeyScope, Page, PageAccess, Part};
+use zenobe_engine::throughput::facts::{KeyScope, PageAccess, PageFacts, Part};
 
 /// How a request finds what it reads or writes. With the operation, the table and the index this is an
 /// access pattern. There are few of them, whatever clients do.
@@ -77,7 +77,7 @@ impl SortCondition {
 
 impl Pattern {
     /// The pattern of a part of a request, and of the page that it read, if it is known.
-    pub(super) fn of(part: &Part, page: Option<&Page>) -> Pattern {
+    pub(super) fn of(part: &Part, page: Option<&PageFacts>) -> Pattern {
         let is_of_index = part.resource.index.is_some();
         match (part.access, part.scope) {
             (Access::Write, _) if is_of_index => Pattern::IndexWrite,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use zenobe_api::Operation;
 use zenobe_engine::schema::Namespace;
 use zenobe_engine::throughput::cause::{Access, Resource};
-use zenobe_engine::throughput::facts::{KeyScope, Page, Part, RequestFacts};
+use zenobe_engine::throughput::facts::{KeyScope, PageFacts, Part, RequestFacts};
 
 use super::counts::{Ended, TrafficCounts};
 use super::pattern::Pattern;
@@ -16,7 +16,7 @@ use super::{OTHER, TrafficKey, TrafficRow};
 
 /// How many kinds of requests a thread tells apart in a minute, besides those of no table.
 pub const ROWS_MAX: usize = 4_096;
-/// How many namespaces have requests of no table, or of tables for which there was no room.
+/// How many namespaces have requests of no table, or of tables beyond the limit.
 pub const NAMESPACES_MAX: usize = 64;
 
 #[derive(Default)]
@@ -28,7 +28,7 @@ pub(super) struct Stripe {
     last: usize,
     /// The owners of rows without a table.
     nobodies: Namespaces,
-    /// The owners of rows of tables for which there was no room.
+    /// The owners of rows of tables beyond the limit.
     others: Namespaces,
 }
 
@@ -151,7 +151,7 @@ impl Stripe {
         true
     }
 
-    /// The counts of a kind of request; those of other tables if there is no room for it.
+    /// The counts of a kind of request; those of other tables if there are too many kinds.
     fn counts(
         &mut self,
         resource: &Arc<Resource>,
@@ -198,7 +198,7 @@ impl Stripe {
 }
 
 impl Namespaces {
-    /// `None` if there is no room for another one.
+    /// `None` if there are too many already.
     fn number(&mut self, namespace: &Arc<Namespace>) -> Option<u32> {
         let is_it =
             |known: &Arc<Namespace>| Arc::ptr_eq(known, namespace) || **known == **namespace;
@@ -216,7 +216,7 @@ impl Namespaces {
 
 /// The page that a part has read. Pages are noted in the order of their parts, but those of tables that
 /// are not metered have no part, and a part that was refused has no page.
-fn page_of<'p>(part: &Part, pages: &mut std::slice::Iter<'p, Page>) -> Option<&'p Page> {
+fn page_of<'p>(part: &Part, pages: &mut std::slice::Iter<'p, PageFacts>) -> Option<&'p PageFacts> {
     if part.scope == KeyScope::Item || part.access == Access::Write || part.halves == 0 {
         return None;
     }

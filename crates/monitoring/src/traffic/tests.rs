@@ -6,7 +6,7 @@ use zenobe_engine::command::TableName;
 use zenobe_engine::schema::{IndexId, KeySchema, TableId};
 use zenobe_engine::throughput::cause::{Access, Resource, ThrottleCause, ThrottleReason};
 use zenobe_engine::throughput::facts::{
-    KeyScope, OmittedParts, Page, PageAccess, Part, RequestFacts,
+    KeyScope, OmittedParts, PageAccess, PageFacts, Part, RequestFacts,
 };
 
 use super::*;
@@ -28,8 +28,8 @@ fn part(resource: &Arc<Resource>, access: Access, halves: u64, scope: KeyScope) 
     Part { resource, access, halves, key, scope, partition: 0, is_throttled: false }
 }
 
-fn page(table: &str, index: Option<&str>, sort: Option<&'static str>, returned: u64) -> Page {
-    Page {
+fn page(table: &str, index: Option<&str>, sort: Option<&'static str>, returned: u64) -> PageFacts {
+    PageFacts {
         table: TableName { namespace: namespace(1), name: table.to_owned() },
         index: index.map(str::to_owned),
         access: PageAccess::Query { sort_condition: sort },

@@ -22,7 +22,7 @@ use self::page::Filter;
 use crate::error::Result;
 use crate::json::{Members, parse};
 use crate::resource::TargetName;
-use crate::target::Target;
+use crate::target::ScalableTarget;
 use crate::{Scaling, keys, messages};
 
 /// How many rows are read at a time.
@@ -64,7 +64,7 @@ struct Request<'a> {
 
 /// What becomes of a target.
 enum Change {
-    Put(Box<Target>),
+    Put(Box<ScalableTarget>),
     Delete,
 }
 
@@ -73,10 +73,10 @@ impl Request<'_> {
     async fn change_target<T: Send>(
         &self,
         name: &TargetName,
-        change: impl Fn(Option<Target>) -> Result<(Change, T)> + Send + Sync,
+        change: impl Fn(Option<ScalableTarget>) -> Result<(Change, T)> + Send + Sync,
     ) -> Result<T> {
         let decide = |row: Option<Attributes>| {
-            let target = match row.map(Target::decode).transpose() {
+            let target = match row.map(ScalableTarget::decode).transpose() {
                 Ok(target) => target,
                 Err(error) => return (RowChange::Keep, Err(error.into())),
             };
@@ -98,7 +98,7 @@ impl Request<'_> {
         &self,
         filter: &Filter,
         from: Option<&[u8]>,
-        mut visit: impl FnMut(Vec<u8>, &TargetName, Target) -> ControlFlow<()> + Send,
+        mut visit: impl FnMut(Vec<u8>, &TargetName, ScalableTarget) -> ControlFlow<()> + Send,
     ) -> Result<()> {
         let mut range = filter.targets();
         if let Some(from) = from {
@@ -118,7 +118,7 @@ impl Request<'_> {
                 if !filter.includes(&name) {
                     continue;
                 }
-                if visit(row.key, &name, Target::decode(row.fields)?).is_break() {
+                if visit(row.key, &name, ScalableTarget::decode(row.fields)?).is_break() {
                     return Ok(());
                 }
             }

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::messages;
 use crate::policy::Policy;
 use crate::resource::TargetName;
-use crate::target::Target;
+use crate::target::ScalableTarget;
 
 impl Request<'_> {
     pub(super) async fn put_policy(&self) -> Result<Value> {
@@ -31,7 +31,7 @@ impl Request<'_> {
         let settings = input.settings(&name)?;
         let (engine, now_ms) = (&self.scaling.engine, self.scaling.now_ms());
         let alarm_ids = [(); 4].map(|()| engine.new_uuid());
-        let change = |target: Option<Target>| {
+        let change = |target: Option<ScalableTarget>| {
             let mut target = target.ok_or_else(|| messages::not_registered(&name))?;
             let policy = match target.policy.take() {
                 Some(policy) if policy.name != policy_name => {
@@ -68,7 +68,7 @@ impl Request<'_> {
         let identity = Identity::read(self.members, &mut violations)?;
         violations.finish()?;
         let name = identity.name()?;
-        let change = |target: Option<Target>| match target {
+        let change = |target: Option<ScalableTarget>| match target {
             Some(mut target) if has_policy(&target, policy_name) => {
                 target.policy = None;
                 Ok((Change::Put(Box::new(target)), nothing()))
@@ -81,7 +81,7 @@ impl Request<'_> {
     pub(super) async fn describe_policies(&self) -> Result<Value> {
         let selection = Selection::read(self.members, Some("PolicyNames"), None, 10)?;
         let (page, mut found) = (&selection.page, Vec::new());
-        let visit = |key, name: &TargetName, target: Target| {
+        let visit = |key, name: &TargetName, target: ScalableTarget| {
             let policy = target.policy.as_ref();
             if let Some(policy) = policy.filter(|policy| selection.includes_name(&policy.name)) {
                 found.push((key, policy.describe(&target, name, self.namespace)));
@@ -112,6 +112,6 @@ impl Request<'_> {
     }
 }
 
-fn has_policy(target: &Target, name: &str) -> bool {
+fn has_policy(target: &ScalableTarget, name: &str) -> bool {
     target.policy.as_ref().is_some_and(|policy| policy.name == name)
 }

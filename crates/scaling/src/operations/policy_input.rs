@@ -4,7 +4,7 @@ use crate::constraints::Violations;
 use crate::error::Result;
 use crate::json::Members;
 use crate::messages;
-use crate::policy::Settings;
+use crate::policy::PolicySettings;
 use crate::resource::TargetName;
 
 const TARGET_TRACKING: &str = "TargetTrackingScaling";
@@ -105,7 +105,7 @@ impl<'a> PolicyInput<'a> {
     }
 
     /// The settings, if any are given.
-    pub(super) fn settings(&self, name: &TargetName) -> Result<Option<Settings>> {
+    pub(super) fn settings(&self, name: &TargetName) -> Result<Option<PolicySettings>> {
         let Some(configuration) = self.configuration else { return Ok(None) };
         match (&self.predefined, self.customized) {
             (Some(predefined), None) => predefined.check(name)?,
@@ -125,7 +125,7 @@ impl<'a> PolicyInput<'a> {
                 |given| u64::try_from(given).map_err(|_| messages::negative_cooldown(member));
             cooldown.map(seconds).transpose()
         };
-        Ok(Some(Settings {
+        Ok(Some(PolicySettings {
             target_percent,
             scale_out_cooldown_s: cooldown("ScaleOutCooldown")?,
             scale_in_cooldown_s: cooldown("ScaleInCooldown")?,

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::messages;
 use crate::resource::TargetName;
 use crate::schedule::{Schedule, ScheduleFault, ScheduledAction};
-use crate::target::Target;
+use crate::target::ScalableTarget;
 
 /// AWS's quota for each target.
 const ACTIONS_MAX: usize = 200;
@@ -21,7 +21,7 @@ const ACTIONS_MAX: usize = 200;
 const SEPARATOR: u8 = 0;
 
 /// What a request sets. What is not given stays, except for the times.
-struct Settings {
+struct ActionSettings {
     schedule: Option<Schedule>,
     start_ms: Option<u64>,
     end_ms: Option<u64>,
@@ -43,7 +43,7 @@ impl Request<'_> {
         let name = identity.name()?;
         let settings = self.settings()?;
         let now_ms = self.scaling.now_ms();
-        let change = |target: Option<Target>| {
+        let change = |target: Option<ScalableTarget>| {
             let mut target = target.ok_or_else(|| messages::not_registered(&name))?;
             let action = match target.actions.remove(action_name) {
                 Some(action) => settings.update(action, now_ms)?,
@@ -70,7 +70,7 @@ impl Request<'_> {
         Ok(name)
     }
 
-    fn settings(&self) -> Result<Settings> {
+    fn settings(&self) -> Result<ActionSettings> {
         let zone = self.members.text("Timezone")?;
         let schedule = self.members.text("Schedule")?.map(|text| {
             Schedule::parse(text, zone).map_err(|fault| match fault {
@@ -81,7 +81,7 @@ impl Request<'_> {
         let action = self.members.members("ScalableTargetAction")?;
         let units = |member| action.map(|action| units(action, member)).transpose();
         let (min, max) = (units("MinCapacity")?.flatten(), units("MaxCapacity")?.flatten());
-        let settings = Settings {
+        let settings = ActionSettings {
             schedule: schedule.transpose()?,
             start_ms: self.members.timestamp("StartTime")?,
             end_ms: self.members.timestamp("EndTime")?,
@@ -98,7 +98,7 @@ impl Request<'_> {
         let identity = Identity::read(self.members, &mut violations)?;
         violations.finish()?;
         let name = identity.name()?;
-        let change = |target: Option<Target>| {
+        let change = |target: Option<ScalableTarget>| {
             let not_found = || messages::action_not_found(&name, action_name);
             let mut target = target.ok_or_else(not_found)?;
             target.actions.remove(action_name).ok_or_else(not_found)?;
@@ -110,7 +110,7 @@ impl Request<'_> {
     pub(super) async fn describe_actions(&self) -> Result<Value> {
         let selection = Selection::read(self.members, Some("ScheduledActionNames"), None, 50)?;
         let (page, mut found) = (&selection.page, Vec::new());
-        let visit = |key: Vec<u8>, name: &TargetName, target: Target| {
+        let visit = |key: Vec<u8>, name: &TargetName, target: ScalableTarget| {
             for action in target.actions.values() {
                 let key = [&key[..], &[SEPARATOR], action.name.as_bytes()].concat();
                 let is_behind = page.from.as_ref().is_none_or(|from| key >= *from);
@@ -137,7 +137,7 @@ fn target_key(key: &[u8]) -> &[u8] {
     separators.map(|(position, _)| position).nth(1).map_or(key, |end| &key[..end])
 }
 
-impl Settings {
+impl ActionSettings {
     fn check(&self) -> Result<()> {
         if self.min == Some(0) || self.max == Some(0) {
             return Err(messages::minimum_too_small());

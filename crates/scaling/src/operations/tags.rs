@@ -11,7 +11,7 @@ use crate::constraints::Violations;
 use crate::error::Result;
 use crate::messages;
 use crate::resource::TargetName;
-use crate::target::{Target, arn_start};
+use crate::target::{ScalableTarget, arn_start};
 
 const TAGS_MAX: usize = 50;
 const ARN_PATTERN: &str =
@@ -25,7 +25,7 @@ impl Request<'_> {
         check_tags(&tags, &mut violations);
         violations.finish()?;
         check_reserved(&tags)?;
-        let change = |target: &mut Target| {
+        let change = |target: &mut ScalableTarget| {
             target.tags.extend(tags.clone());
             match target.tags.len() <= TAGS_MAX {
                 true => Ok(()),
@@ -47,7 +47,7 @@ impl Request<'_> {
             violations.length(key, &format!("tagKeys.{position}.member"), 1, 128);
         }
         violations.finish()?;
-        let change = |target: &mut Target| {
+        let change = |target: &mut ScalableTarget| {
             keys.iter().for_each(|key| drop(target.tags.remove(*key)));
             Ok(())
         };
@@ -65,10 +65,10 @@ impl Request<'_> {
     async fn change_tags(
         &self,
         arn: &str,
-        change: impl Fn(&mut Target) -> Result<()> + Send + Sync,
+        change: impl Fn(&mut ScalableTarget) -> Result<()> + Send + Sync,
     ) -> Result<Value> {
         let (name, found) = self.find(arn).await?;
-        let change = |target: Option<Target>| {
+        let change = |target: Option<ScalableTarget>| {
             // It may have been registered again in the meantime.
             let target = target.filter(|target| target.id == found.id);
             let mut target = target.ok_or_else(|| messages::resource_not_found(arn))?;
@@ -78,9 +78,9 @@ impl Request<'_> {
         self.change_target(&name, change).await
     }
 
-    async fn find(&self, arn: &str) -> Result<(TargetName, Target)> {
+    async fn find(&self, arn: &str) -> Result<(TargetName, ScalableTarget)> {
         let mut found = None;
-        let visit = |_, name: &TargetName, target: Target| {
+        let visit = |_, name: &TargetName, target: ScalableTarget| {
             if target.arn(self.namespace) != arn {
                 return ControlFlow::Continue(());
             }

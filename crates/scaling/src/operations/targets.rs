@@ -15,14 +15,14 @@ use crate::constraints::Violations;
 use crate::error::Result;
 use crate::json::Members;
 use crate::resource::TargetName;
-use crate::target::{CapacityLimits, Suspended, Target};
+use crate::target::{CapacityLimits, ScalableTarget, Suspended};
 use crate::{capacity, keys, messages};
 
 /// AWS's quota of targets for DynamoDB, for each account and region.
 const TARGETS_MAX: usize = 5_000;
 
 /// What a registration sets. What is not given stays.
-struct Settings {
+struct TargetSettings {
     min: Option<u64>,
     max: Option<u64>,
     suspended: Option<[Option<bool>; 3]>,
@@ -45,7 +45,7 @@ impl Request<'_> {
         if let Some(tags) = &tags {
             check_reserved(tags)?;
         }
-        let settings = Settings {
+        let settings = TargetSettings {
             min: units(self.members, "MinCapacity")?,
             max: units(self.members, "MaxCapacity")?,
             suspended: suspended(self.members)?,
@@ -61,7 +61,7 @@ impl Request<'_> {
         Ok(json!({"ScalableTargetARN": target.arn(self.namespace)}))
     }
 
-    async fn save(&self, name: &TargetName, settings: &Settings) -> Result<Target> {
+    async fn save(&self, name: &TargetName, settings: &TargetSettings) -> Result<ScalableTarget> {
         let engine = &self.scaling.engine;
         let key = keys::target(name);
         let is_new = engine.service_row(RowOwner::Scaling, self.namespace, &key).await?.is_none();
@@ -69,7 +69,7 @@ impl Request<'_> {
             self.check_quota().await?;
         }
         let (id, uuid, now_ms) = (new_id(engine), engine.new_uuid(), self.scaling.now_ms());
-        let change = |target: Option<Target>| {
+        let change = |target: Option<ScalableTarget>| {
             let mut target = match target {
                 Some(_) if settings.tags.is_some() => {
                     return Err(messages::tags_of_registered_target());
@@ -112,12 +112,12 @@ impl Request<'_> {
         let identity = Identity::read(self.members, &mut violations)?;
         violations.finish()?;
         let name = identity.name()?;
-        let delete = |target: Option<Target>| match target {
+        let delete = |target: Option<ScalableTarget>| match target {
             Some(_) => Ok((Change::Delete, ())),
             None => Err(messages::target_not_found(&name)),
         };
         self.change_target(&name, delete).await?;
-        let rows = vec![(keys::watch(&name), None)];
+        let rows = vec![(keys::target_state(&name), None)];
         let (owner, lease) = (RowOwner::Scaling, Lease::default());
         self.scaling.engine.write_service_rows(owner, self.namespace, &lease, rows).await?;
         Ok(nothing())
@@ -126,7 +126,7 @@ impl Request<'_> {
     pub(super) async fn describe_targets(&self) -> Result<Value> {
         let selection = Selection::read(self.members, None, Some("ResourceIds"), 50)?;
         let (page, mut found) = (&selection.page, Vec::new());
-        let visit = |key, name: &TargetName, target: Target| {
+        let visit = |key, name: &TargetName, target: ScalableTarget| {
             found.push((key, target.describe(name, self.namespace)));
             match found.len() > page.size {
                 true => ControlFlow::Break(()),
@@ -138,7 +138,7 @@ impl Request<'_> {
     }
 }
 
-impl Settings {
+impl TargetSettings {
     /// Checks that don't need the stored target.
     fn check(&self) -> Result<()> {
         if self.min == Some(0) || self.max == Some(0) {
@@ -150,11 +150,11 @@ impl Settings {
         }
     }
 
-    fn new_target(&self, id: String, uuid: String, now_ms: u64) -> Result<Target> {
+    fn new_target(&self, id: String, uuid: String, now_ms: u64) -> Result<ScalableTarget> {
         let (Some(min), Some(max)) = (self.min, self.max) else {
             return Err(messages::capacity_required());
         };
-        Ok(Target {
+        Ok(ScalableTarget {
             id,
             uuid,
             created_at_ms: now_ms,
@@ -166,7 +166,7 @@ impl Settings {
         })
     }
 
-    fn apply(&self, target: &mut Target) -> Result<()> {
+    fn apply(&self, target: &mut ScalableTarget) -> Result<()> {
         let limits = &mut target.limits;
         limits.min = self.min.unwrap_or(limits.min);
         limits.max = self.max.unwrap_or(limits.max);

@@ -6,14 +6,14 @@ mod zone;
 use serde_json::{Value, json};
 use time::{Date, Month};
 use zenobe_engine::error::Result;
+use zenobe_engine::row::{Fields, corrupt};
 use zenobe_engine::schema::Namespace;
 use zenobe_value::Attributes;
 
 use self::cron::Cron;
-use crate::fields::{Fields, corrupt};
 use crate::json::seconds;
 use crate::resource::{SERVICE_NAMESPACE, TargetName};
-use crate::target::Target;
+use crate::target::ScalableTarget;
 
 pub(crate) use zone::Zone;
 
@@ -116,7 +116,7 @@ impl ScheduledAction {
 
     pub(crate) fn describe(
         &self,
-        target: &Target,
+        target: &ScalableTarget,
         name: &TargetName,
         namespace: &Namespace,
     ) -> Value {
@@ -165,7 +165,8 @@ impl ScheduledAction {
         fields.0
     }
 
-    pub(crate) fn decode(mut fields: Fields) -> Result<ScheduledAction> {
+    pub(crate) fn decode(row: Attributes) -> Result<ScheduledAction> {
+        let mut fields = Fields(row);
         let text = fields.take_text("schedule")?;
         let zone = fields.take_optional_text("zone")?;
         let schedule = Schedule::parse(&text, zone.as_deref());

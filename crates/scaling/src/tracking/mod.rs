@@ -5,16 +5,16 @@
 //! above the target, the low one fifteen at least 20 points below it. Both compare with what is
 //! provisioned now, as AWS moves the thresholds of its alarms with every change of the table.
 
-mod watch;
+mod target_state;
 
 #[cfg(test)]
 mod tests;
 
 use crate::activity::{AlreadyAt, NotScaled};
-use crate::policy::{AlarmKind, Settings};
+use crate::policy::{AlarmKind, PolicySettings};
 use crate::target::{CapacityLimits, Suspended};
 
-pub(crate) use watch::{Report, Sample, ScaledOut, Watch};
+pub(crate) use target_state::{Report, Sample, ScaledOut, TargetState};
 
 /// How many minutes the high and the low alarm look at.
 const OUT_MINUTES: usize = 2;
@@ -28,7 +28,7 @@ const ROUNDING: f64 = 1e-9;
 /// What a decision depends on besides the consumption.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Situation<'a> {
-    pub settings: &'a Settings,
+    pub settings: &'a PolicySettings,
     pub limits: CapacityLimits,
     pub suspended: Suspended,
     /// Units per second.
@@ -39,7 +39,7 @@ pub(crate) struct Situation<'a> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Decision {
+pub(crate) enum ScalingDecision {
     /// No alarm.
     Quiet,
     /// An alarm, but a cooldown or a suspension blocks the policy.
@@ -54,54 +54,54 @@ pub(crate) enum Decision {
     },
 }
 
-pub(crate) fn decide(situation: &Situation<'_>, watch: &Watch) -> Decision {
+pub(crate) fn decide(situation: &Situation<'_>, state: &TargetState) -> ScalingDecision {
     let Situation { settings, provisioned, minute, .. } = *situation;
     let fitting = |sample: &Sample| fitting_units(sample.halves, settings.target_percent);
     let provisioned = provisioned as f64;
     let low = provisioned * (settings.target_percent - LOW_POINTS) / settings.target_percent;
-    if let Some(recent) = watch.last_minutes(minute, OUT_MINUTES)
+    if let Some(recent) = state.last_minutes(minute, OUT_MINUTES)
         && recent.iter().all(|sample| fitting(sample) > provisioned * (1.0 + ROUNDING))
     {
-        return scale_out(situation, watch, fitting(&recent[OUT_MINUTES - 1]));
+        return scale_out(situation, state, fitting(&recent[OUT_MINUTES - 1]));
     }
     if settings.scales_in()
-        && let Some(recent) = watch.last_minutes(minute, IN_MINUTES)
+        && let Some(recent) = state.last_minutes(minute, IN_MINUTES)
         && recent.iter().all(|sample| fitting(sample) <= low * (1.0 + ROUNDING))
     {
         // The busiest minute decides, so that the next one like it does not undo it.
         let busiest = recent.iter().map(fitting).fold(0.0, f64::max);
-        return scale_in(situation, watch, busiest);
+        return scale_in(situation, state, busiest);
     }
-    Decision::Quiet
+    ScalingDecision::Quiet
 }
 
-fn scale_out(situation: &Situation<'_>, watch: &Watch, fitting: f64) -> Decision {
+fn scale_out(situation: &Situation<'_>, state: &TargetState, fitting: f64) -> ScalingDecision {
     let Situation { settings, limits, suspended, provisioned, now_ms, .. } = *situation;
     let alarm = AlarmKind::High;
     if suspended.scale_out {
-        return Decision::Wait;
+        return ScalingDecision::Wait;
     }
     let units = limits.clamp(whole_units(fitting));
     if units <= provisioned {
         let not_scaled = NotScaled { reason: AlreadyAt::Maximum, units: limits.max };
-        return Decision::NotScaled { alarm, not_scaled };
+        return ScalingDecision::NotScaled { alarm, not_scaled };
     }
     // A cooldown blocks further steps, unless a larger one is needed.
     let cooldown_ms = settings.scale_out_cooldown_s.unwrap_or(0) * 1_000;
-    if let Some(last) = watch.scaled_out
+    if let Some(last) = state.scaled_out
         && now_ms < last.at_ms + cooldown_ms
         && units - provisioned <= last.step
     {
-        return Decision::Wait;
+        return ScalingDecision::Wait;
     }
-    Decision::Scale { alarm, units }
+    ScalingDecision::Scale { alarm, units }
 }
 
-fn scale_in(situation: &Situation<'_>, watch: &Watch, busiest: f64) -> Decision {
+fn scale_in(situation: &Situation<'_>, state: &TargetState, busiest: f64) -> ScalingDecision {
     let Situation { settings, limits, suspended, provisioned, now_ms, .. } = *situation;
     let alarm = AlarmKind::Low;
     if suspended.scale_in {
-        return Decision::Wait;
+        return ScalingDecision::Wait;
     }
     let units = limits.clamp(whole_units(busiest));
     if units >= provisioned {
@@ -109,12 +109,12 @@ fn scale_in(situation: &Situation<'_>, watch: &Watch, busiest: f64) -> Decision 
             true => NotScaled { reason: AlreadyAt::Minimum, units: limits.min },
             false => NotScaled { reason: AlreadyAt::Desired, units: provisioned },
         };
-        return Decision::NotScaled { alarm, not_scaled };
+        return ScalingDecision::NotScaled { alarm, not_scaled };
     }
     let cooldown_ms = settings.scale_in_cooldown_s.unwrap_or(0) * 1_000;
-    match watch.scaled_in_at_ms {
-        Some(at_ms) if now_ms < at_ms + cooldown_ms => Decision::Wait,
-        _ => Decision::Scale { alarm, units },
+    match state.scaled_in_at_ms {
+        Some(at_ms) if now_ms < at_ms + cooldown_ms => ScalingDecision::Wait,
+        _ => ScalingDecision::Scale { alarm, units },
     }
 }
 

@@ -4,7 +4,7 @@ const MINUTE_MS: u64 = 60 * 1_000;
 
 /// A policy, and what it starts with.
 struct Case {
-    settings: Settings,
+    settings: PolicySettings,
     limits: CapacityLimits,
     suspended: Suspended,
     provisioned: u64,
@@ -12,7 +12,7 @@ struct Case {
 
 fn case(provisioned: u64) -> Case {
     Case {
-        settings: Settings {
+        settings: PolicySettings {
             target_percent: 70.0,
             scale_out_cooldown_s: None,
             scale_in_cooldown_s: None,
@@ -30,30 +30,32 @@ impl Case {
         self
     }
 
-    /// Consumes so many units per second in each minute (`None`: nobody knows), and checks the
+    /// Consumes this many units per second in each minute (`None`: unknown), and checks the
     /// capacity after it.
     fn check(self, minutes: &[(Option<f64>, u64)]) {
         let Case { settings, limits, suspended, mut provisioned } = self;
-        let mut watch = Watch::default();
+        let mut state = TargetState::default();
         for (minute, (units, expected)) in (1_000..).zip(minutes) {
             if let Some(units) = units {
                 let halves = (units * 120.0).round() as u64;
-                watch.add(Sample { minute, halves });
+                state.add(Sample { minute, halves });
             }
             let now_ms = (minute + 1) * MINUTE_MS;
             let situation =
                 Situation { settings: &settings, limits, suspended, provisioned, minute, now_ms };
-            match decide(&situation, &watch) {
-                Decision::Scale { alarm: AlarmKind::High, units } => {
-                    watch.scaled_out = Some(ScaledOut { at_ms: now_ms, step: units - provisioned });
-                    watch.scaled_in_at_ms = None;
+            match decide(&situation, &state) {
+                ScalingDecision::Scale { alarm: AlarmKind::High, units } => {
+                    state.scaled_out = Some(ScaledOut { at_ms: now_ms, step: units - provisioned });
+                    state.scaled_in_at_ms = None;
                     provisioned = units;
                 }
-                Decision::Scale { units, .. } => {
-                    watch.scaled_in_at_ms = Some(now_ms);
+                ScalingDecision::Scale { units, .. } => {
+                    state.scaled_in_at_ms = Some(now_ms);
                     provisioned = units;
                 }
-                Decision::Quiet | Decision::Wait | Decision::NotScaled { .. } => {}
+                ScalingDecision::Quiet
+                | ScalingDecision::Wait
+                | ScalingDecision::NotScaled { .. } => {}
             }
             assert_eq!(provisioned, *expected, "after minute {} of {minutes:?}", minute - 999);
         }
@@ -74,7 +76,7 @@ fn two_minutes_above_the_target_add_capacity() {
     case(10).check(&[(Some(50.0), 10), (Some(6.5), 10), (Some(50.0), 10), (Some(6.5), 10)]);
     // The latest minute says how much is needed: 14 / 0.7 is 20 exactly.
     case(10).check(&[(Some(30.0), 10), (Some(14.0), 20)]);
-    // A minute that nobody knows breaks the row.
+    // An unknown minute breaks the row.
     case(10).check(&[(Some(8.0), 10), (None, 10), (Some(8.0), 10), (Some(8.0), 12)]);
 }
 
@@ -90,7 +92,7 @@ fn fifteen_minutes_below_remove_capacity() {
     case(100).check(&[steady(14, 50.0, 100), steady(1, 50.0, 72)].concat());
     // Without requests the capacity falls to the minimum.
     case(50).check(&[steady(14, 0.0, 50), steady(5, 0.0, 5)].concat());
-    // A minute that nobody knows begins the row again.
+    // After an unknown minute the row begins again.
     let broken = [steady(14, 2.0, 50), vec![(None, 50)], steady(14, 2.0, 50), steady(1, 2.0, 5)];
     case(50).check(&broken.concat());
 }
@@ -110,11 +112,11 @@ fn capacity_stays_within_its_limits() {
         minute: 1,
         now_ms: 0,
     };
-    let mut watch = Watch::default();
-    (0..2).for_each(|minute| watch.add(Sample { minute, halves: 120_000 }));
+    let mut state = TargetState::default();
+    (0..2).for_each(|minute| state.add(Sample { minute, halves: 120_000 }));
     let not_scaled = NotScaled { reason: AlreadyAt::Maximum, units: 100 };
-    let expected = Decision::NotScaled { alarm: AlarmKind::High, not_scaled };
-    assert_eq!(decide(&at_maximum, &watch), expected);
+    let expected = ScalingDecision::NotScaled { alarm: AlarmKind::High, not_scaled };
+    assert_eq!(decide(&at_maximum, &state), expected);
 }
 
 #[test]
@@ -153,16 +155,16 @@ fn what_is_disabled_or_suspended_does_not_happen() {
 }
 
 #[test]
-fn a_watch_survives_its_row() {
-    let mut watch = Watch {
+fn a_state_survives_its_row() {
+    let mut state = TargetState {
         target_id: "id".into(),
         checked_ms: 12,
         scaled_out: Some(ScaledOut { at_ms: 5, step: 6 }),
         scaled_in_at_ms: Some(7),
         report: Some(Report { text: "text".into(), at_ms: 8 }),
-        ..Watch::default()
+        ..TargetState::default()
     };
-    (0..20).for_each(|minute| watch.add(Sample { minute, halves: minute * 3 }));
-    assert_eq!(watch.last_minutes(19, IN_MINUTES).map(<[Sample]>::len), Some(IN_MINUTES));
-    assert_eq!(Watch::decode(watch.encode()).unwrap(), watch);
+    (0..20).for_each(|minute| state.add(Sample { minute, halves: minute * 3 }));
+    assert_eq!(state.last_minutes(19, IN_MINUTES).map(<[Sample]>::len), Some(IN_MINUTES));
+    assert_eq!(TargetState::decode(state.encode()).unwrap(), state);
 }

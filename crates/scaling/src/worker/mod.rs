@@ -20,8 +20,8 @@ use zenobe_engine::service_rows::RowOwner;
 use self::round::Round;
 use crate::activity::RETENTION_MS;
 use crate::resource::TargetName;
-use crate::target::Target;
-use crate::usage::{MINUTE_MS, Meter, MinuteUsage, StoredUsage};
+use crate::target::ScalableTarget;
+use crate::usage::{MINUTE_MS, MinuteUsage, StoredUsage, UsageSampler};
 use crate::{Scaling, keys};
 
 /// The lease for scaling.
@@ -39,7 +39,7 @@ const ROWS_PER_READ: usize = 100;
 
 /// Which minutes have been processed.
 pub(crate) struct Minutes {
-    meter: Meter,
+    sampler: UsageSampler,
     /// Consumption that is not stored or used yet.
     pending: VecDeque<MinuteUsage>,
     /// All minutes before this one are done.
@@ -48,8 +48,8 @@ pub(crate) struct Minutes {
 
 impl Minutes {
     pub(crate) fn since(now_ms: u64) -> Minutes {
-        let meter = Meter::since(now_ms);
-        Minutes { meter, pending: VecDeque::new(), next: now_ms / MINUTE_MS }
+        let sampler = UsageSampler::since(now_ms);
+        Minutes { sampler, pending: VecDeque::new(), next: now_ms / MINUTE_MS }
     }
 }
 
@@ -91,7 +91,7 @@ impl Scaling {
     pub async fn run_due(&self) -> Result<()> {
         let mut minutes = self.minutes.lock().await;
         let now_ms = self.now_ms();
-        let collected = minutes.meter.collect(&self.engine, now_ms, MINUTES_MAX);
+        let collected = minutes.sampler.collect(&self.engine, now_ms, MINUTES_MAX);
         minutes.pending.extend(collected);
         let surplus = minutes.pending.len().saturating_sub(MINUTES_MAX as usize);
         minutes.pending.drain(..surplus);
@@ -226,7 +226,7 @@ impl Scaling {
     pub(crate) async fn all_targets(
         &self,
         namespace: &Namespace,
-    ) -> Result<Vec<(TargetName, Target)>> {
+    ) -> Result<Vec<(TargetName, ScalableTarget)>> {
         let mut range = keys::all_targets();
         let mut targets = Vec::new();
         loop {
@@ -240,7 +240,7 @@ impl Scaling {
             let is_last = rows.len() < ROWS_PER_READ;
             for row in rows {
                 range.start = keys::behind(&row.key);
-                targets.push((TargetName::of_key(&row.key)?, Target::decode(row.fields)?));
+                targets.push((TargetName::of_key(&row.key)?, ScalableTarget::decode(row.fields)?));
             }
             if is_last {
                 return Ok(targets);

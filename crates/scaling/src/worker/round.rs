@@ -12,8 +12,8 @@ use crate::activity::{self, Activity, Outcome};
 use crate::policy::AlarmKind;
 use crate::resource::TargetName;
 use crate::schedule::ScheduledAction;
-use crate::target::Target;
-use crate::tracking::{Decision, Report, Sample, ScaledOut, Situation, Watch, decide};
+use crate::target::ScalableTarget;
+use crate::tracking::{Report, Sample, ScaledOut, ScalingDecision, Situation, TargetState, decide};
 use crate::usage::MINUTE_MS;
 use crate::{Scaling, capacity, keys};
 
@@ -33,7 +33,7 @@ pub(super) struct Round<'a> {
 
 /// What became of the limits that a scheduled action sets.
 enum LimitsChange {
-    Set(Box<Target>),
+    Set(Box<ScalableTarget>),
     /// The minimum would exceed the maximum.
     Refused,
     /// The target was deregistered in the meantime.
@@ -42,8 +42,8 @@ enum LimitsChange {
 
 /// The state of a target during a round.
 struct Progress {
-    target: Target,
-    watch: Watch,
+    target: ScalableTarget,
+    state: TargetState,
     activities: Vec<Activity>,
     /// Whether the target was deregistered in the meantime.
     is_gone: bool,
@@ -54,14 +54,14 @@ type Rows = Vec<(Vec<u8>, Option<Attributes>)>;
 impl Round<'_> {
     /// Returns rows that are still to be written. Activities are written at once, because they
     /// record changes that have been made.
-    pub(super) async fn run(&self, target: Target, halves: Option<u64>) -> Result<Rows> {
-        let watch = self.load_watch(&target).await?;
-        let mut progress = Progress { target, watch, activities: Vec::new(), is_gone: false };
+    pub(super) async fn run(&self, target: ScalableTarget, halves: Option<u64>) -> Result<Rows> {
+        let state = self.load_state(&target).await?;
+        let mut progress = Progress { target, state, activities: Vec::new(), is_gone: false };
         let outcome = self.work(&mut progress, halves).await;
-        let Progress { watch, activities, is_gone, .. } = progress;
+        let Progress { state, activities, is_gone, .. } = progress;
         // Nothing of a deregistered target is left but its activities.
-        let watch = (!is_gone).then(|| watch.encode());
-        let mut rows: Rows = vec![(keys::watch(self.name), watch)];
+        let state = (!is_gone).then(|| state.encode());
+        let mut rows: Rows = vec![(keys::target_state(self.name), state)];
         if !activities.is_empty() {
             let noted = activities.iter().map(|activity| (activity.key(), Some(activity.encode())));
             rows.extend(noted);
@@ -72,14 +72,14 @@ impl Round<'_> {
         outcome.map(|()| rows)
     }
 
-    async fn load_watch(&self, target: &Target) -> Result<Watch> {
-        let (engine, key) = (&self.scaling.engine, keys::watch(self.name));
+    async fn load_state(&self, target: &ScalableTarget) -> Result<TargetState> {
+        let (engine, key) = (&self.scaling.engine, keys::target_state(self.name));
         let row = engine.service_row(RowOwner::Scaling, self.namespace, &key).await?;
-        let watch = row.map(Watch::decode).transpose()?;
-        Ok(watch.filter(|watch| watch.target_id == target.id).unwrap_or_else(|| Watch {
+        let state = row.map(TargetState::decode).transpose()?;
+        Ok(state.filter(|state| state.target_id == target.id).unwrap_or_else(|| TargetState {
             target_id: target.id.clone(),
             checked_ms: target.created_at_ms,
-            ..Watch::default()
+            ..TargetState::default()
         }))
     }
 
@@ -94,13 +94,17 @@ impl Round<'_> {
     // ---- scheduled actions ----------------------------------------------------------------------
 
     async fn run_schedule(&self, progress: &mut Progress) -> Result<()> {
-        let checked_ms = progress.watch.checked_ms;
+        // A clock that has jumped must not run next year's actions. What is due once it is confirmed, or right again, runs then.
+        if self.scaling.engine.clock_status().is_paused {
+            return Ok(());
+        }
+        let checked_ms = progress.state.checked_ms;
         // A clock that was set back runs nothing twice. But after one that had jumped far ahead, nothing would run until then.
         let after_ms = match checked_ms.saturating_sub(self.at_ms) > JUMP_MS {
             true => self.at_ms.saturating_sub(MINUTE_MS),
             false => checked_ms,
         };
-        progress.watch.checked_ms = after_ms.max(self.at_ms);
+        progress.state.checked_ms = after_ms.max(self.at_ms);
         let actions = progress.target.actions.values();
         let due = actions.filter_map(|action| {
             action.latest_within(after_ms, self.at_ms).map(|due_ms| (due_ms, action.clone()))
@@ -114,7 +118,7 @@ impl Round<'_> {
             let told = progress.activities.len();
             if let Err(error) = self.run_action(progress, &action).await {
                 // The next round tries it again, with those that are due later, and records it then.
-                progress.watch.checked_ms = due_ms.saturating_sub(1);
+                progress.state.checked_ms = due_ms.saturating_sub(1);
                 progress.activities.truncate(told);
                 return Err(error);
             }
@@ -126,7 +130,7 @@ impl Round<'_> {
     }
 
     async fn run_action(&self, progress: &mut Progress, action: &ScheduledAction) -> Result<()> {
-        let set = |target: &mut Target| {
+        let set = |target: &mut ScalableTarget| {
             let limits = &mut target.limits;
             limits.min = action.min.unwrap_or(limits.min);
             limits.max = action.max.unwrap_or(limits.max);
@@ -135,7 +139,7 @@ impl Round<'_> {
         let (engine, key) = (&self.scaling.engine, keys::target(self.name));
         let id = &progress.target.id;
         let change = |row: Option<Attributes>| {
-            let target = row.map(Target::decode).transpose();
+            let target = row.map(ScalableTarget::decode).transpose();
             match target {
                 Ok(Some(mut target)) if target.id == *id => match set(&mut target) {
                     true => {
@@ -190,7 +194,7 @@ impl Round<'_> {
             return Ok(());
         };
         if let Some(halves) = halves.filter(|_| present.is_metered) {
-            progress.watch.add(Sample { minute: self.minute, halves });
+            progress.state.add(Sample { minute: self.minute, halves });
         }
         let situation = Situation {
             settings: &policy.settings,
@@ -200,21 +204,21 @@ impl Round<'_> {
             minute: self.minute,
             now_ms: self.at_ms,
         };
-        match decide(&situation, &progress.watch) {
-            Decision::Quiet => progress.watch.report = None,
-            Decision::Wait => {}
-            Decision::NotScaled { alarm, not_scaled } => {
+        match decide(&situation, &progress.state) {
+            ScalingDecision::Quiet => progress.state.report = None,
+            ScalingDecision::Wait => {}
+            ScalingDecision::NotScaled { alarm, not_scaled } => {
                 let cause = activity::alarm_cause(self.name, &policy, alarm);
                 // Once while the alarm lasts: an idle table is at its minimum for days.
                 let is_known = |report: &Report| report.text == not_scaled.reason.code();
-                if !progress.watch.report.as_ref().is_some_and(is_known) {
+                if !progress.state.report.as_ref().is_some_and(is_known) {
                     let text = not_scaled.reason.code().to_owned();
-                    progress.watch.report = Some(Report { text, at_ms: self.at_ms });
+                    progress.state.report = Some(Report { text, at_ms: self.at_ms });
                     let description = "Attempting to scale due to alarm triggered".to_owned();
                     progress.note(self, description, cause, Outcome::NotScaled(not_scaled));
                 }
             }
-            Decision::Scale { alarm, units } => {
+            ScalingDecision::Scale { alarm, units } => {
                 let cause = activity::alarm_cause(self.name, &policy, alarm);
                 self.scale(progress, present.units, units, alarm, cause).await?;
             }
@@ -239,20 +243,20 @@ impl Round<'_> {
         let is_set = set.is_ok();
         let outcome = activity::units_outcome(self.name, units, set);
         if let Outcome::Failed { message } = &outcome {
-            if progress.watch.is_reported(message, self.at_ms) {
+            if progress.state.is_reported(message, self.at_ms) {
                 return Ok(());
             }
-            progress.watch.report = Some(Report { text: message.clone(), at_ms: self.at_ms });
+            progress.state.report = Some(Report { text: message.clone(), at_ms: self.at_ms });
         }
         if is_set {
-            progress.watch.report = None;
+            progress.state.report = None;
             match alarm {
                 AlarmKind::High => {
                     let step = units.saturating_sub(present);
-                    progress.watch.scaled_out = Some(ScaledOut { at_ms: self.at_ms, step });
-                    progress.watch.scaled_in_at_ms = None;
+                    progress.state.scaled_out = Some(ScaledOut { at_ms: self.at_ms, step });
+                    progress.state.scaled_in_at_ms = None;
                 }
-                _ => progress.watch.scaled_in_at_ms = Some(self.at_ms),
+                _ => progress.state.scaled_in_at_ms = Some(self.at_ms),
             }
         }
         progress.note(self, activity::setting_units(self.name, units), cause, outcome);
@@ -270,7 +274,7 @@ impl Progress {
     }
 }
 
-impl Watch {
+impl TargetState {
     /// Whether the same failure was reported not long ago.
     fn is_reported(&self, text: &str, now_ms: u64) -> bool {
         self.report.as_ref().is_some_and(|report| {

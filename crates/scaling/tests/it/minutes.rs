@@ -1,19 +1,20 @@
 //! What happens from minute to minute.
 
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use zenobe_engine::clock::{Clock, ManualClock};
+use zenobe_store::failing::{FailingStore, WriteFailure};
 use zenobe_store::layer::Layer;
 use zenobe_store::memory::MemoryStore;
 use zenobe_store::{CommitOutcome, Decide, Direction, KeyRange, Store, WriteSet};
 
 use crate::world::{MINUTE_MS, START_MS, World, target};
 
+const DAY_MS: u64 = 24 * 60 * MINUTE_MS;
 const SUCCESS: &str =
     "Successfully set write capacity units to 20. Change successfully fulfilled by dynamodb.";
 
@@ -46,7 +47,7 @@ async fn load_adds_capacity_and_quiet_removes_it() {
     assert_eq!(newest[0], "Setting write capacity units to 5.");
     assert!(newest[1].contains(&alarm(1)), "{newest:?}");
 
-    // Then it stays at the minimum, which is told once.
+    // Then it stays at the minimum, which is recorded once.
     world.pass_minutes(30).await;
     let newest = world.activities().await;
     assert_eq!(newest.len(), 3);
@@ -245,6 +246,28 @@ async fn a_clock_that_has_jumped_deletes_no_activity() {
 }
 
 #[tokio::test]
+async fn a_clock_that_has_jumped_runs_no_scheduled_action_until_it_is_confirmed() {
+    let clock = Arc::new(ManualClock::new(START_MS));
+    let (store, shown) = (Arc::new(MemoryStore::new()), Arc::new(WallClock(clock.clone())));
+    let world = World::of_account("000000000000", store, clock.clone(), shown, 7).await;
+    world.create_table(5).await;
+    world.register(json!({"MinCapacity": 1, "MaxCapacity": 20})).await;
+    let later_ms = START_MS + 30 * DAY_MS;
+    world.done("PutScheduledAction", target(raise("later", later_ms, 15))).await;
+    clock.set_ms(START_MS + 100 * DAY_MS);
+    world.scaling.run_due().await.unwrap();
+    assert_eq!(world.units().await, (5, 5), "only the clock says so");
+    clock.set_ms(START_MS + MINUTE_MS);
+    world.scaling.run_due().await.unwrap();
+    assert_eq!(world.units().await, (5, 5), "it was wrong");
+    clock.set_ms(later_ms + MINUTE_MS);
+    world.engine.confirm_clock().await.unwrap();
+    world.scaling.run_due().await.unwrap();
+    assert_eq!(world.units().await, (5, 15), "an operator says so too");
+}
+
+/// After a jump that was confirmed, or that was too short to be noticed.
+#[tokio::test]
 async fn a_clock_that_has_jumped_ahead_and_back_delays_no_scheduled_action() {
     let clock = Arc::new(ManualClock::new(START_MS));
     let (store, shown) = (Arc::new(MemoryStore::new()), Arc::new(WallClock(clock.clone())));
@@ -252,7 +275,9 @@ async fn a_clock_that_has_jumped_ahead_and_back_delays_no_scheduled_action() {
     world.create_table(5).await;
     world.register(json!({"MinCapacity": 1, "MaxCapacity": 20})).await;
     world.done("PutScheduledAction", target(raise("first", START_MS + 30_000, 15))).await;
-    world.pass_minutes(100 * 24 * 60).await;
+    clock.advance_ms(100 * DAY_MS);
+    world.engine.confirm_clock().await.unwrap();
+    world.scaling.run_due().await.unwrap();
     assert_eq!(world.units().await, (5, 15));
     clock.set_ms(START_MS + MINUTE_MS);
     world.scaling.run_due().await.unwrap();
@@ -288,37 +313,10 @@ async fn targets_of_an_access_key_can_be_tagged() {
     assert_eq!(world.scaling("ListTagsForResource", &body).await.0, 400);
 }
 
-/// A store that refuses one write, after so many others.
-struct OnceAwayStore {
-    below: Arc<dyn Store>,
-    left: AtomicI64,
-}
-
-impl Layer for OnceAwayStore {
-    fn below(&self) -> &Arc<dyn Store> {
-        &self.below
-    }
-
-    fn write<'a>(
-        &'a self,
-        set: WriteSet<'a>,
-        decide: &'a mut Decide<'a>,
-    ) -> BoxFuture<'a, zenobe_store::Result<CommitOutcome>> {
-        match self.left.fetch_sub(1, Ordering::SeqCst) {
-            0 => {
-                let error = zenobe_store::Error::Unavailable { detail: "away".into() };
-                async move { Err(error) }.boxed()
-            }
-            _ => self.below.write(set, decide),
-        }
-    }
-}
-
 #[tokio::test]
 async fn a_scheduled_action_that_failed_is_run_again() {
     let clock = Arc::new(ManualClock::new(START_MS));
-    let store =
-        Arc::new(OnceAwayStore { below: Arc::new(MemoryStore::new()), left: AtomicI64::new(-1) });
+    let store = Arc::new(FailingStore::new(Arc::new(MemoryStore::new())));
     let world = World::on(store.clone(), clock, 7).await;
     world.create_table(5).await;
     world.register(json!({"MinCapacity": 1, "MaxCapacity": 20})).await;
@@ -326,13 +324,14 @@ async fn a_scheduled_action_that_failed_is_run_again() {
         world.done("PutScheduledAction", target(raise(name, START_MS + after_ms, units))).await;
     }
     // The limits are set, but the table can't be changed.
-    store.left.store(1, Ordering::SeqCst);
+    let error = zenobe_store::Error::Unavailable { detail: "away".into() };
+    store.set(WriteFailure::RefusedOnce { after: 1, error });
     world.clock.advance_ms(MINUTE_MS);
     world.scaling.run_due().await.unwrap_err();
     assert_eq!((world.units().await, world.activities().await.len()), ((5, 5), 0));
     world.scaling.run_due().await.unwrap();
     assert_eq!(world.units().await, (5, 17));
-    // Each action tells of its limits and of the capacity.
+    // Each action records its limits and the capacity.
     assert_eq!(world.activities().await.len(), 4);
 }
 

@@ -54,7 +54,7 @@ async fn the_consumption_of_all_nodes_counts() {
     for node in &nodes {
         node.scaling.run_due().await.unwrap();
     }
-    // 16 units per second need 32; both nodes together have told of one activity.
+    // 16 units per second need 32; both nodes together have recorded one activity.
     assert_eq!(nodes[1].units().await, (20, 32));
     assert_eq!(nodes[1].activities().await.len(), 1);
 }

@@ -17,6 +17,7 @@ pub const MINUTE_MS: u64 = 60 * 1_000;
 
 pub struct World {
     pub clock: Arc<ManualClock>,
+    pub engine: Arc<Engine>,
     pub scaling: Scaling,
     api: Api,
     namespace: Arc<Namespace>,
@@ -46,7 +47,8 @@ impl World {
         let engine = Engine::open(store, options).await.expect("the engine opens");
         let api = Api::new(Arc::clone(&engine), ApiOptions::default());
         let namespace = Namespace { account: account.into(), region: "us-east-1".into() };
-        World { clock, scaling: Scaling::new(engine), api, namespace: Arc::new(namespace) }
+        let scaling = Scaling::new(Arc::clone(&engine));
+        World { clock, engine, scaling, api, namespace: Arc::new(namespace) }
     }
 
     pub async fn scaling(&self, operation: &str, body: &str) -> (u16, String) {
@@ -71,7 +73,7 @@ impl World {
         serde_json::from_str(&text).expect("answers are JSON")
     }
 
-    /// A table `Orders` with the global index `by-state`, with so many units everywhere.
+    /// A table `Orders` with the global index `by-state`, with this many units everywhere.
     pub async fn create_table(&self, units: u64) {
         let throughput = json!({"ReadCapacityUnits": units, "WriteCapacityUnits": units});
         let definition = json!({
@@ -92,7 +94,7 @@ impl World {
         self.dynamodb("CreateTable", definition).await;
     }
 
-    /// Writes new items of so many units in all. Replacing others would cost what those cost.
+    /// Writes new items of this many units in all. Replacing others would cost what those cost.
     pub async fn write(&self, units: usize) {
         for (number, size) in std::iter::repeat_n(400, units / 400).chain([units % 400]).enumerate()
         {

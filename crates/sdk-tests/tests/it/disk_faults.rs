@@ -3,7 +3,7 @@
 //! (`crates/store-embedded` does the same with the store alone, at every single call.)
 
 use serde_json::{Value, json};
-use zenobe_disk_recorder::{Calls, Control, Fault, Recorder};
+use zenobe_disk_recorder::{Calls, Control, DiskFault, Recorder};
 use zenobe_testing::{Client, ServerOptions, ServerProcess, TemporaryDirectory, wait_until};
 
 use crate::io_failure::{TABLE, check, write};
@@ -35,13 +35,13 @@ fn a_sync_that_fails_once() {
 
 fn check_every(calls: Calls, error: u64, count: u64) {
     for first in FIRST_CALLS {
-        let fault = Fault { calls, first, count, error };
+        let fault = DiskFault { calls, first, count, error };
         eprintln!("{fault:?}");
         check_fault(fault);
     }
 }
 
-fn check_fault(fault: Fault) {
+fn check_fault(fault: DiskFault) {
     let directory = TemporaryDirectory::new("fault");
     let recorded = directory.path().join("recorded");
     std::fs::create_dir(&recorded).expect("a directory can be created");

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
-use zenobe_disk_recorder::{Calls, Control, Fault, Recorder};
+use zenobe_disk_recorder::{Calls, Control, DiskFault, Recorder};
 use zenobe_testing::{
     Client, ServerOptions, ServerProcess, TemporaryDirectory, server_binary, wait_until,
 };
@@ -56,7 +56,7 @@ impl Site {
     /// From its `first` call on, nothing more can be written there.
     fn fill(&self, first: u64) {
         let calls = Calls::WRITE | Calls::ALLOCATE | Calls::CREATE | Calls::MAKE_DIRECTORY;
-        self.control.set(Fault { calls, first, count: u64::MAX, error: ENOSPC });
+        self.control.set(DiskFault { calls, first, count: u64::MAX, error: ENOSPC });
     }
 
     fn zenobe(&self, arguments: &[&str]) -> Result<String, String> {

@@ -46,7 +46,7 @@ impl Admin {
             "now_ms": window.now_ms,
             "since_ms": window.hours.start.saturating_mul(HOUR_MS),
             "until_ms": window.hours.end.saturating_mul(HOUR_MS),
-            "retention_days": self.watch.cost_retention_days,
+            "retention_days": self.observability.cost_retention_days,
             "metered": engine.is_metering(),
             "observed_minutes": observed,
             "stream_reads": observed::stream_reads(engine, namespace, hours()).await?,
@@ -136,7 +136,7 @@ impl Admin {
     /// The hours that a query asks for: `since_ms` and `until_ms`, or the `last_ms` before it. Traffic is
     /// recorded by the hour, so both ends are moved outward to full hours.
     fn window(&self, query: &str) -> Result<Window, AdminError> {
-        if self.minutes.is_none() || self.watch.cost_retention_days == 0 {
+        if self.minutes.is_none() || self.observability.cost_retention_days == 0 {
             let message = "no traffic is recorded here: start the server with --cost-retention-days above 0, or ask the original server if this is a fork";
             return Err(AdminError::new(StatusCode::CONFLICT, message));
         }
@@ -151,7 +151,7 @@ impl Admin {
             };
             *place = Some(value.parse::<u64>().map_err(|_| unknown_query())?);
         }
-        let kept_hours = u64::from(self.watch.cost_retention_days) * HOURS_PER_DAY;
+        let kept_hours = u64::from(self.observability.cost_retention_days) * HOURS_PER_DAY;
         let end = until_ms.unwrap_or(now_ms + 1).div_ceil(HOUR_MS);
         let start = match (since_ms, last_ms) {
             (Some(since_ms), _) => since_ms / HOUR_MS,

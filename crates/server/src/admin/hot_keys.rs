@@ -6,13 +6,13 @@ use hyper::{Method, StatusCode};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use zenobe_engine::command::TableName;
-use zenobe_engine::error::Error;
 use zenobe_engine::keyspace::KeyHash;
 use zenobe_engine::schema::{ContributorInsights, InsightsMode, InsightsStatus, Namespace};
 use zenobe_engine::throughput::cause::Resource;
 use zenobe_engine::throughput::report::units;
 use zenobe_value::{Attributes, EncodedItem};
 
+use super::throughput::table_error;
 use super::{Admin, AdminError};
 use crate::hot_keys::heat::{HeatMinute, Use};
 use crate::hot_keys::sketch::Counter;
@@ -32,13 +32,9 @@ impl Admin {
             return Err(AdminError::method("GET"));
         }
         let name = TableName { namespace: Arc::clone(namespace), name: table.to_owned() };
-        let found = self.engine.current_table(&name).await.map_err(|error| match error {
-            Error::TableNotFound { name } => {
-                AdminError::new(StatusCode::NOT_FOUND, format!("there is no table {name}"))
-            }
-            other => AdminError::new(StatusCode::INTERNAL_SERVER_ERROR, other.to_string()),
-        })?;
-        let Some(hot_keys) = &self.watch.hot_keys else {
+        let found = self.engine.current_table(&name).await;
+        let found = found.map_err(|error| table_error(table, &error))?;
+        let Some(hot_keys) = &self.observability.hot_keys else {
             return Err(AdminError::new(StatusCode::NOT_FOUND, "a fork counts no keys"));
         };
         let definition = found.definition();

@@ -14,7 +14,7 @@
 //! | `GET /_zenobe/hot-keys/TABLE` | the hottest keys of a table and its global indexes, and the heat of their partitions |
 //! | `GET /_zenobe/move` | how far the server's move to another store is |
 //! | `POST /_zenobe/move` | begins to move the server to another store |
-//! | `GET /_zenobe/partitions/TABLE` | how a table and its global indexes are divided, and what they consumed |
+//! | `GET /_zenobe/partitions/TABLE` | how a table and its global indexes are partitioned, and what they consumed |
 //! | `GET /_zenobe/status` | the nodes that share the store, and who does which work |
 //! | `GET`, `PUT /_zenobe/throughput/TABLE` | what happens to requests of a table that DynamoDB would throttle |
 //! | `/_zenobe/test/…` | what a test may do to the server ([`test`]) |
@@ -57,7 +57,7 @@ use zenobe_scaling::Scaling;
 use crate::access::AdminRefusal;
 use crate::config::Settings;
 use crate::http::response::Answer;
-use crate::observer::Watch;
+use crate::observer::Observability;
 use crate::prometheus::Exposition;
 use crate::prometheus::MetricType::{Counter, Gauge};
 use crate::services;
@@ -88,7 +88,7 @@ pub struct Admin {
     shipping: Option<Arc<ShippingStatus>>,
     /// Whether the server has several tenants, who must not know of each other.
     has_tenants: bool,
-    watch: Watch,
+    observability: Observability,
     /// Set if the traffic of every minute is stored.
     minutes: Option<Arc<MinuteWorker>>,
     /// Set if metrics are kept.
@@ -104,7 +104,7 @@ pub struct Surroundings {
     /// Whether the server has several tenants, who must not know of each other.
     pub has_tenants: bool,
     /// What watches the requests.
-    pub watch: Watch,
+    pub observability: Observability,
     pub move_permission: MovePermission,
     pub backup_permission: BackupPermission,
 }
@@ -115,7 +115,7 @@ impl Surroundings {
             control,
             shipping: None,
             has_tenants: settings.has_tenants(),
-            watch: Watch::default(),
+            observability: Observability::default(),
             move_permission: settings.move_permission(),
             backup_permission: settings.backup_permission(),
         }
@@ -147,7 +147,7 @@ impl Admin {
             control,
             shipping,
             has_tenants,
-            watch,
+            observability,
             move_permission,
             backup_permission,
         } = surroundings;
@@ -165,7 +165,7 @@ impl Admin {
             backups,
             shipping,
             has_tenants,
-            watch,
+            observability,
             minutes,
             cloudwatch,
         }
@@ -186,7 +186,27 @@ impl Admin {
         query: &str,
         body: &[u8],
     ) -> Answer {
-        let outcome = match path.strip_prefix(PATH).unwrap_or_default() {
+        let path = path.strip_prefix(PATH).unwrap_or_default();
+        // What replaces the database can't hold it meanwhile.
+        let control = self.control.upgrade().filter(|_| !path.starts_with("test/"));
+        let held = match &control {
+            Some(control) => Some(control.hold().await),
+            None => None,
+        };
+        // Another database may have come while this waited.
+        let admin = held.as_ref().map_or(self, |instance| &instance.admin);
+        admin.answer_held(namespace, method, path, query, body).await
+    }
+
+    async fn answer_held(
+        &self,
+        namespace: &Arc<Namespace>,
+        method: &Method,
+        path: &str,
+        query: &str,
+        body: &[u8],
+    ) -> Answer {
+        let outcome = match path {
             "backup" => self.backups.answer(method, body),
             "clock" => self.answer_clock(method, body).await,
             "clock/confirm" => self.confirm_clock(method).await,
@@ -266,7 +286,7 @@ fn render_cache(name: &str, statistics: Option<CacheStatistics>, out: &mut Expos
 
 impl Admin {
     fn render_watch(&self, out: &mut Exposition) {
-        let Watch { hot_keys, exporter, traffic, .. } = &self.watch;
+        let Observability { hot_keys, exporter, traffic, .. } = &self.observability;
         let not_recorded = traffic.as_ref().map_or(0, |traffic| traffic.uncounted());
         out.single("zenobe_traffic_uncounted_total", Counter, not_recorded);
         let uncounted = hot_keys.as_ref().map_or(0, |keys| keys.uncounted());

@@ -20,10 +20,10 @@ impl Admin {
             return Err(AdminError::method("GET"));
         }
         self.check_alone("ask for the keys of one table at /_zenobe/hot-keys/TABLE")?;
-        let Some(hot_keys) = &self.watch.hot_keys else {
+        let Some(hot_keys) = &self.observability.hot_keys else {
             return Err(AdminError::new(StatusCode::NOT_FOUND, "a fork counts no requests"));
         };
-        let metrics = &self.watch.metrics;
+        let metrics = &self.observability.metrics;
         let (tables, keys) = tables_and_keys(hot_keys);
         Ok(json!({
             "version": env!("CARGO_PKG_VERSION"),

@@ -62,7 +62,15 @@ pub fn bar(done: u64, total: u64) -> String {
     format!("[{:<20}] {percent:>3} %", "#".repeat(filled))
 }
 
-pub fn duration(seconds: f64) -> String {
+/// How long the rest takes at this rate.
+pub fn time_left(left: u64, per_second: f64) -> String {
+    match per_second {
+        rate if rate < 1.0 => "unknown".to_owned(),
+        rate => duration(left as f64 / rate),
+    }
+}
+
+fn duration(seconds: f64) -> String {
     let seconds = seconds.ceil() as u64;
     match seconds {
         0..60 => format!("{seconds} s"),
@@ -80,7 +88,8 @@ mod tests {
         assert_eq!(bar(3, 12), "[#####               ]  25 %");
         assert_eq!(bar(0, 0), "[                    ]   0 %");
         assert_eq!(bar(9, 3), "[####################] 100 %");
-        assert_eq!(duration(59.5), "1 min 0 s");
+        assert_eq!(time_left(119, 2.0), "1 min 0 s");
+        assert_eq!(time_left(119, 0.5), "unknown");
         assert_eq!(duration(7_300.0), "2 h 1 min");
     }
 }

@@ -13,7 +13,7 @@ use zenobe_database::{
 use zenobe_load::human_count;
 
 use super::connection::{Connection, ConnectionArguments};
-use super::live_line::{LiveLine, bar, duration};
+use super::live_line::{LiveLine, bar, time_left};
 use super::{CommandError, print_line};
 
 /// How often a server that moves itself is asked how far it is.
@@ -82,8 +82,8 @@ async fn run_offline(from: &Location, to: &Location) -> Result<(), CommandError>
     // Only the owner may read the files that are created.
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
     crate::open_files::raise_limit(0);
-    let display = parking_lot::Mutex::new(Display::new());
-    let observe = |progress: MoveProgress| display.lock().show(&Shown::of(progress));
+    let display = parking_lot::Mutex::new(MoveDisplay::new());
+    let observe = |progress: MoveProgress| display.lock().show(&ShownMove::of(progress));
     let moved = move_data(from, to, &Options::default(), &observe).await;
     display.lock().end();
     let summary = moved?;
@@ -100,7 +100,7 @@ async fn run_offline(from: &Location, to: &Location) -> Result<(), CommandError>
 
 async fn run_online(arguments: &MoveArguments, to: &Location) -> Result<(), CommandError> {
     let connection = Connection::new(&arguments.connection)?;
-    let mut display = Display::new();
+    let mut display = MoveDisplay::new();
     let text = match to {
         Location::Postgres { url } => url.with_password().to_owned(),
         Location::Directory { path, .. } => path.display().to_string(),
@@ -108,7 +108,7 @@ async fn run_online(arguments: &MoveArguments, to: &Location) -> Result<(), Comm
     };
     let mut status = connection.admin(Method::POST, "move", Some(&json!({ "to": text }))).await?;
     while !["done", "failed"].contains(&status["stage"].as_str().unwrap_or_default()) {
-        display.show(&Shown::parse(&status));
+        display.show(&ShownMove::parse(&status));
         tokio::time::sleep(ASK_INTERVAL).await;
         status = connection.admin(Method::GET, "move", None).await?;
     }
@@ -140,7 +140,7 @@ fn serve_option(location: &Location) -> String {
 }
 
 /// What is shown of a move, whoever carries it out.
-struct Shown {
+struct ShownMove {
     stage: &'static str,
     rows: u64,
     bytes: u64,
@@ -148,8 +148,8 @@ struct Shown {
     changes: u64,
 }
 
-impl Shown {
-    fn of(progress: MoveProgress) -> Shown {
+impl ShownMove {
+    fn of(progress: MoveProgress) -> ShownMove {
         let stage = match progress.stage {
             MoveStage::Counting => "counting",
             MoveStage::Copying => "copying",
@@ -158,10 +158,10 @@ impl Shown {
         };
         let (done, total) = (progress.copied.done, progress.total);
         let (rows, bytes, bytes_total) = (done.rows, done.bytes, total.bytes);
-        Shown { stage, rows, bytes, bytes_total, changes: progress.copied.changes }
+        ShownMove { stage, rows, bytes, bytes_total, changes: progress.copied.changes }
     }
 
-    fn parse(status: &Value) -> Shown {
+    fn parse(status: &Value) -> ShownMove {
         let stage = match status["stage"].as_str() {
             Some("counting") => "counting",
             Some("copying") => "copying",
@@ -169,7 +169,7 @@ impl Shown {
             _ => "finishing",
         };
         let number = |value: &Value| value.as_u64().unwrap_or_default();
-        Shown {
+        ShownMove {
             stage,
             rows: number(&status["copied"]["rows"]),
             bytes: number(&status["copied"]["bytes"]),
@@ -180,18 +180,18 @@ impl Shown {
 }
 
 /// What is printed of a move while it lasts.
-struct Display {
+struct MoveDisplay {
     line: LiveLine,
     /// When copying began, and what had been copied then.
     begin: Option<(Instant, u64)>,
 }
 
-impl Display {
-    fn new() -> Display {
-        Display { line: LiveLine::new(), begin: None }
+impl MoveDisplay {
+    fn new() -> MoveDisplay {
+        MoveDisplay { line: LiveLine::new(), begin: None }
     }
 
-    fn show(&mut self, shown: &Shown) {
+    fn show(&mut self, shown: &ShownMove) {
         if shown.stage == "copying" && self.begin.is_none() {
             self.begin = Some((Instant::now(), shown.bytes));
         }
@@ -207,14 +207,11 @@ impl Display {
     }
 }
 
-fn describe(shown: &Shown, elapsed: Duration, bytes_before: u64) -> String {
-    let Shown { stage, rows, bytes, bytes_total, changes } = shown;
+fn describe(shown: &ShownMove, elapsed: Duration, bytes_before: u64) -> String {
+    let ShownMove { stage, rows, bytes, bytes_total, changes } = shown;
     let total = (*bytes_total).max(*bytes).max(1);
     let per_second = (bytes - bytes_before) as f64 / elapsed.as_secs_f64().max(0.001);
-    let left = match per_second {
-        rate if rate < 1.0 => "unknown".to_owned(),
-        rate => duration((total - bytes) as f64 / rate),
-    };
+    let left = time_left(total - bytes, per_second);
     let mut line = format!(
         "{stage} {}  {} of {} bytes, {} rows, {}/s, {left} left",
         bar(*bytes, total),
@@ -244,7 +241,7 @@ mod tests {
     #[test]
     fn the_line_says_how_much_how_fast_and_how_long() {
         let shown =
-            Shown { stage: "copying", rows: 5, bytes: 3_000, bytes_total: 12_000, changes: 7 };
+            ShownMove { stage: "copying", rows: 5, bytes: 3_000, bytes_total: 12_000, changes: 7 };
         let line = describe(&shown, Duration::from_secs(2), 1_000);
         assert!(line.starts_with("copying [#####               ]  25 %"), "{line}");
         assert!(line.ends_with("9 s left, 7 changes since"), "{line}");

@@ -1,4 +1,4 @@
-//! `zenobe partitions`: how a table is divided, and what its partitions consumed.
+//! `zenobe partitions`: the partitions of a table, and what they consumed.
 
 use clap::Args;
 use hyper::Method;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 use parking_lot::Mutex;
 use rustix::fs::Mode;
-use zenobe_backup::plan::Target;
+use zenobe_backup::plan::RestorePoint;
 use zenobe_database::backup::{RestoreSummary, restore};
 use zenobe_load::human_bytes;
 
@@ -44,12 +44,12 @@ pub struct TargetArguments {
 }
 
 impl TargetArguments {
-    pub fn target(&self) -> Result<Target, CommandError> {
+    pub fn target(&self) -> Result<RestorePoint, CommandError> {
         match (&self.backup, &self.to_time) {
-            (Some(id), _) => Ok(Target::Backup(id.clone())),
-            (None, None) => Ok(Target::Latest),
+            (Some(id), _) => Ok(RestorePoint::Backup(id.clone())),
+            (None, None) => Ok(RestorePoint::Latest),
             (None, Some(time)) => match zenobe_api::parse_time(time) {
-                Some(time) => Ok(Target::Time(time.at_ms())),
+                Some(time) => Ok(RestorePoint::Time(time.at_ms())),
                 None => Err(CommandError::Refused(format!(
                     "--to-time: `{time}` is not a time such as 2026-11-16T08:00:00Z or 1794816000"
                 ))),

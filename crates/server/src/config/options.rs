@@ -76,8 +76,8 @@ pub struct Options {
         help_heading = NETWORK
     )]
     pub stall_timeout_seconds: u32,
-    /// Milliseconds that requests may wait for a server with more of them than it can serve, before it answers some
-    /// with ThrottlingException; 0 lets all of them wait
+    /// Milliseconds that requests may wait on an overloaded server before it answers some with ThrottlingException; 0
+    /// lets all of them wait
     #[arg(
         long,
         env = "ZENOBE_SHED_AFTER_MS",
@@ -517,7 +517,7 @@ pub struct Options {
     )]
     pub ship_retention_days: u32,
 
-    /// Days that the metrics of CloudWatch are kept. With 0 there are none, and CloudWatch's requests are not answered
+    /// Days to keep CloudWatch's metrics. With 0 there are none, and requests to CloudWatch are not answered
     #[arg(
         long,
         env = "ZENOBE_METRICS_RETENTION_DAYS",
@@ -527,7 +527,7 @@ pub struct Options {
     )]
     pub metrics_retention_days: u32,
 
-    /// Days that the traffic of tables is kept, from which `zenobe cost` tells what it would cost on AWS. With 0 it is not recorded
+    /// Days to keep the traffic of tables, which `zenobe cost` multiplies by AWS's prices. With 0 it is not recorded
     #[arg(
         long,
         env = "ZENOBE_COST_RETENTION_DAYS",
@@ -546,7 +546,7 @@ pub struct Options {
         help_heading = LOGGING
     )]
     pub log: String,
-    /// Log every request that takes longer than so many milliseconds: what it read, what it consumed and who sent it. If not
+    /// Log every request that takes longer than this many milliseconds: what it read, what it consumed and who sent it. If not
     /// set, none is logged
     #[arg(
         long,

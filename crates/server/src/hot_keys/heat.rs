@@ -41,23 +41,40 @@ impl Use {
 }
 
 impl Heat {
+    /// Threads add their requests late, so the minute may be an older one.
     pub fn add(&mut self, minute: u64, partition: u32, used: Use) {
-        if self.minutes.back().is_none_or(|last| last.minute < minute) {
-            let first = minute.saturating_sub(MINUTES_MAX as u64 - 1);
-            while self.minutes.front().is_some_and(|oldest| oldest.minute < first) {
-                self.minutes.pop_front();
+        let Some(minute) = self.minute(minute) else { return };
+        match minute.partitions.iter().position(|(id, _)| *id == partition) {
+            Some(at) => minute.partitions[at].1.add(used),
+            None if minute.partitions.len() < PARTITIONS_MAX => {
+                minute.partitions.push((partition, used));
             }
-            let (partitions, others) = (Vec::new(), Use::default());
-            self.minutes.push_back(HeatMinute { minute, partitions, others });
+            None => minute.others.add(used),
         }
-        let Some(last) = self.minutes.back_mut() else { return };
-        match last.partitions.iter().position(|(id, _)| *id == partition) {
-            Some(at) => last.partitions[at].1.add(used),
-            None if last.partitions.len() < PARTITIONS_MAX => {
-                last.partitions.push((partition, used));
+    }
+
+    /// A minute's figures, which begin empty; `None` if it is too long ago.
+    fn minute(&mut self, minute: u64) -> Option<&mut HeatMinute> {
+        let newest = self.minutes.back().map_or(minute, |newest| newest.minute.max(minute));
+        let first = newest.saturating_sub(MINUTES_MAX as u64 - 1);
+        while self.minutes.front().is_some_and(|oldest| oldest.minute < first) {
+            self.minutes.pop_front();
+        }
+        if minute < first {
+            return None;
+        }
+        // Nearly always the last one.
+        let before = self.minutes.iter().rposition(|known| known.minute <= minute);
+        let at = match before {
+            Some(at) if self.minutes[at].minute == minute => at,
+            before => {
+                let at = before.map_or(0, |before| before + 1);
+                let (partitions, others) = (Vec::new(), Use::default());
+                self.minutes.insert(at, HeatMinute { minute, partitions, others });
+                at
             }
-            None => last.others.add(used),
-        }
+        };
+        self.minutes.get_mut(at)
     }
 
     /// The minutes that are still recent enough, oldest first.
@@ -85,9 +102,12 @@ mod tests {
         assert_eq!(heat.minutes.len(), 1);
         let used = Use { read_halves: 2, ..Use::default() };
         assert_eq!(heat.minutes[0].partitions, [(3, used)]);
-        // A clock that goes back adds to the last minute.
+        // What is added late belongs to its own minute, unless that is too long ago.
         heat.add(1_999, 3, READ);
-        assert_eq!(heat.minutes.len(), 1);
+        heat.add(1_999, 3, READ);
+        heat.add(1_940, 3, READ);
+        let minutes = heat.minutes(2_000).map(|it| (it.minute, it.partitions[0].1.read_halves));
+        assert_eq!(minutes.collect::<Vec<_>>(), [(1_999, 2), (2_000, 2)]);
     }
 
     #[test]

@@ -7,12 +7,16 @@
 //! All metered tables are counted, whether or not they have Contributor Insights: to find a hot key,
 //! you need the last minutes, not only the next ones.
 //!
+//! Threads collect their requests ([`pending`]) and add them to the sketches a few dozen at a time.
+//! Whoever reads the sketches first adds what is pending.
+//!
 //! **Bounded memory.** At most [`RESOURCES_MAX`] tables and indexes are tracked; a new one replaces one
 //! that is no longer used, or is left out. Each has four sketches of two windows, with 64 keys of up to
 //! 256 bytes, and an hour of up to 32 partitions. That is at most 64 MB for a server under attack, and
 //! some kilobytes for an ordinary table.
 
 pub mod heat;
+mod pending;
 mod resource;
 pub mod sketch;
 
@@ -20,7 +24,7 @@ use std::collections::HashMap;
 use std::hash::RandomState;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxBuildHasher;
@@ -28,7 +32,9 @@ use zenobe_engine::command::TableName;
 use zenobe_engine::schema::{IndexId, Namespace, TableId};
 use zenobe_engine::throughput::cause::Resource;
 use zenobe_engine::throughput::facts::RequestFacts;
+use zenobe_monitoring::striped::Striped;
 
+use self::pending::{PartCount, Pending};
 use crate::observer::{ObservedRequest, RequestObserver};
 
 pub use resource::{RankedKeys, ResourceKeys, Total};
@@ -37,14 +43,15 @@ pub use resource::{RankedKeys, ResourceKeys, Total};
 pub const RESOURCES_MAX: usize = 256;
 const MINUTE_MS: u64 = 60_000;
 
-type Place = (TableId, Option<IndexId>);
+type ResourceId = (TableId, Option<IndexId>);
 
 pub struct HotKeys {
+    pending: Striped<Pending>,
     /// The hash is a cheap one: ids are our own.
-    resources: RwLock<HashMap<Place, Arc<Mutex<ResourceKeys>>, FxBuildHasher>>,
+    resources: RwLock<HashMap<ResourceId, Arc<Mutex<ResourceKeys>>, FxBuildHasher>>,
     /// For the keys of items. Its seed is secret, so nobody can choose keys that collide.
     hasher: RandomState,
-    /// Parts of requests that were not counted, for lack of room.
+    /// Parts of requests that were not counted, because too many tables and indexes were in use.
     uncounted: AtomicU64,
     /// The last minute in which no table or index could be replaced, so that no further search is made
     /// in it.
@@ -57,6 +64,7 @@ impl Default for HotKeys {
     fn default() -> HotKeys {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         HotKeys {
+            pending: Striped::default(),
             resources: RwLock::default(),
             hasher: RandomState::new(),
             uncounted: AtomicU64::new(0),
@@ -74,30 +82,38 @@ impl RequestObserver for HotKeys {
 }
 
 impl HotKeys {
-    fn count(&self, facts: &RequestFacts, elapsed: std::time::Duration, minute: u64) {
-        let mut last: Option<(Place, Arc<Mutex<ResourceKeys>>)> = None;
-        for part in &facts.parts {
-            let place = place_of(&part.resource);
-            let is_same = last.as_ref().is_some_and(|(known, _)| *known == place);
-            if !is_same {
-                let found = self.find(place, &part.resource, minute);
-                last = found.map(|found| (place, found));
-            }
-            let Some((_, keys)) = &last else {
-                self.uncounted.fetch_add(1, Ordering::Relaxed);
-                continue;
-            };
-            let mut keys = keys.lock();
-            if !is_same {
-                keys.add_request(elapsed);
-            }
-            keys.add(part, minute, &self.hasher);
+    fn count(&self, facts: &RequestFacts, elapsed: Duration, minute: u64) {
+        let mut pending = self.pending.local();
+        pending.add(facts, elapsed, minute);
+        if pending.is_full() {
+            self.settle(&mut pending);
         }
+    }
+
+    /// Adds a thread's requests to the sketches.
+    fn settle(&self, pending: &mut Pending) {
+        for (position, resource) in pending.resources() {
+            let mut parts = pending.parts_of(position).peekable();
+            while let Some((_, PartCount { minute, .. })) = parts.peek() {
+                let Some(keys) = self.find(place_of(resource), resource, *minute) else {
+                    self.uncounted.fetch_add(1, Ordering::Relaxed);
+                    parts.next();
+                    continue;
+                };
+                let mut keys = keys.lock();
+                parts.by_ref().for_each(|(key, count)| keys.add(key, count, &self.hasher));
+            }
+        }
+        pending.clear();
+    }
+
+    fn settle_all(&self) {
+        self.pending.iter().for_each(|mut pending| self.settle(&mut pending));
     }
 
     fn find(
         &self,
-        place: Place,
+        place: ResourceId,
         resource: &Arc<Resource>,
         minute: u64,
     ) -> Option<Arc<Mutex<ResourceKeys>>> {
@@ -133,13 +149,14 @@ impl HotKeys {
         self.now_ms() / MINUTE_MS
     }
 
-    /// Parts of requests that were not counted, for lack of room.
+    /// Parts of requests that were not counted, because too many tables and indexes were in use.
     pub fn uncounted(&self) -> u64 {
         self.uncounted.load(Ordering::Relaxed)
     }
 
     /// The tables and indexes of a namespace, or of all: oldest tables first, each before its indexes.
     pub fn resources(&self, namespace: Option<&Namespace>) -> Vec<Arc<Mutex<ResourceKeys>>> {
+        self.settle_all();
         let resources = self.resources.read();
         let mut found: Vec<_> =
             resources.iter().map(|(place, keys)| (*place, keys.clone())).collect();
@@ -162,6 +179,7 @@ impl HotKeys {
     /// Forgets everything: another database, whose tables may have the same ids, takes the place of
     /// this one.
     pub fn clear(&self) {
+        self.pending.iter().for_each(|mut pending| pending.clear());
         self.resources.write().clear();
     }
 
@@ -171,7 +189,7 @@ impl HotKeys {
     }
 }
 
-fn place_of(resource: &Resource) -> Place {
+fn place_of(resource: &Resource) -> ResourceId {
     (resource.table_id, resource.index.as_ref().map(|(_, id)| *id))
 }
 

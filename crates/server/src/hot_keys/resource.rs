@@ -2,13 +2,13 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
-use std::time::Duration;
 
 use zenobe_engine::keyspace::KeyHash;
 use zenobe_engine::throughput::cause::{Access, Resource};
-use zenobe_engine::throughput::facts::{KeyScope, Part};
+use zenobe_engine::throughput::facts::{KeyScope, key_hash};
 
 use super::heat::{Heat, HeatMinute, Use};
+use super::pending::PartCount;
 use super::sketch::{Counter, Sketch, Tally};
 
 /// As on AWS, a written unit weighs as much as three that are read.
@@ -51,6 +51,13 @@ struct Windowed {
     previous: Sketch,
 }
 
+/// A minute that a [`Windowed`] has a sketch of.
+#[derive(Debug, Clone, Copy)]
+enum Window {
+    Current,
+    Previous,
+}
+
 /// The hottest keys of a kind, hottest first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RankedKeys {
@@ -76,15 +83,15 @@ impl ResourceKeys {
         self.used
     }
 
-    /// Counts one request of perhaps several parts.
-    pub fn add_request(&mut self, elapsed: Duration) {
-        self.total.requests += 1;
-        self.total.elapsed_us += u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
-    }
-
-    pub fn add(&mut self, part: &Part, minute: u64, hasher: &RandomState) {
-        self.advance(minute);
-        self.used = minute;
+    /// Counts a part of a request. Threads add their requests late, so a part may be older than others
+    /// that have been added.
+    pub fn add(&mut self, key: &[u8], part: PartCount, hasher: &RandomState) {
+        self.advance(part.minute);
+        self.used = self.used.max(part.minute);
+        if let Some(elapsed) = part.elapsed {
+            self.total.requests += 1;
+            self.total.elapsed_us += u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
+        }
         let mut used = Use { throttle_events: u64::from(part.is_throttled), ..Use::default() };
         let weight = match part.access {
             Access::Read => {
@@ -97,29 +104,31 @@ impl ResourceKeys {
             }
         };
         self.total.used.add(used);
-        self.heat.add(minute, part.partition, used);
+        self.heat.add(part.minute, part.partition, used);
         let tally = Tally {
             weight,
             events: 1,
             read_halves: used.read_halves,
             write_halves: used.write_halves,
         };
-        self.count(part, tally, hasher);
+        self.count(key, &part, tally, hasher);
     }
 
-    fn count(&mut self, part: &Part, tally: Tally, hasher: &RandomState) {
+    fn count(&mut self, key: &[u8], part: &PartCount, tally: Tally, hasher: &RandomState) {
+        let Some(window) = Window::of(part.minute, self.minute) else { return };
         // The hash of the partition key comes first in every key.
-        if part.scope == KeyScope::Range || part.key.len() <= KeyHash::LENGTH {
+        if part.scope == KeyScope::Range || key.len() <= KeyHash::LENGTH {
             return;
         }
         // The hash is not seeded. Keys that collide in this half share a counter; no other key is affected.
-        self.partition_keys.add(part.key_hash(), &part.key, tally, part.is_throttled);
+        let is_throttled = part.is_throttled;
+        self.partition_keys.add(window, key_hash(key), key, tally, is_throttled);
         let has_sort_key = !self.resource.keys.sort.is_empty();
         if part.scope == KeyScope::Item
             && has_sort_key
-            && let Some(key) = self.resource.item_key(&part.key)
+            && let Some(key) = self.resource.item_key(key)
         {
-            self.item_keys.add(hasher.hash_one(key), key, tally, part.is_throttled);
+            self.item_keys.add(window, hasher.hash_one(key), key, tally, is_throttled);
         }
     }
 
@@ -159,12 +168,12 @@ impl ResourceKeys {
 
 impl Ranking {
     /// A part that was refused by a limit consumed nothing, and does not count as an access.
-    fn add(&mut self, identity: u64, key: &[u8], tally: Tally, is_throttled: bool) {
+    fn add(&mut self, window: Window, identity: u64, key: &[u8], tally: Tally, is_throttled: bool) {
         if tally.weight > 0 {
-            self.accessed.current.add(identity, key, tally);
+            self.accessed.sketch(window).add(identity, key, tally);
         }
         if is_throttled {
-            self.throttled.current.add(identity, key, Tally { weight: 1, ..tally });
+            self.throttled.sketch(window).add(identity, key, Tally { weight: 1, ..tally });
         }
     }
 
@@ -173,7 +182,25 @@ impl Ranking {
     }
 }
 
+impl Window {
+    /// `None` for a minute whose keys are forgotten already.
+    fn of(minute: u64, current: u64) -> Option<Window> {
+        match current.saturating_sub(minute) {
+            0 => Some(Window::Current),
+            1 => Some(Window::Previous),
+            _ => None,
+        }
+    }
+}
+
 impl Windowed {
+    fn sketch(&mut self, window: Window) -> &mut Sketch {
+        match window {
+            Window::Current => &mut self.current,
+            Window::Previous => &mut self.previous,
+        }
+    }
+
     fn ranked(&self) -> Vec<Counter> {
         self.current.merged(&self.previous)
     }

@@ -102,6 +102,56 @@ fn old_keys_fade() {
     assert_eq!(hottest(10), ["late"]);
 }
 
+/// Threads add their requests to the sketches late, but nobody sees that.
+#[test]
+fn requests_of_all_threads_are_counted() {
+    let (keys, table) = (HotKeys::default(), resource(1));
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (keys, table) = (&keys, &table);
+            scope.spawn(move || {
+                for number in 0..1_000 + thread {
+                    count(keys, part(table, Access::Read, "hot", &number.to_string()), 9);
+                }
+            });
+        }
+    });
+    let found = keys.of_table(&table.table);
+    let mut found = found[0].lock();
+    assert_eq!(found.total.requests, 4_006);
+    let ranked = found.partition_keys(9).accessed;
+    assert_eq!((ranked.len(), ranked[0].tally.events, ranked[0].error), (1, 4_006, 0));
+    assert_eq!(found.heat(9).next().unwrap().partitions[0].1.read_halves, 2 * 4_006);
+}
+
+#[test]
+fn requests_that_are_added_late_belong_to_their_minute() {
+    let (keys, table) = (HotKeys::default(), resource(1));
+    // Another thread's requests of three minutes, which it adds only when somebody asks.
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for (name, minute) in [("forgotten", 7), ("before", 8), ("now", 9)] {
+                count(&keys, part(&table, Access::Read, name, "a"), minute);
+            }
+        });
+    });
+    let ranked = |minute| {
+        let found = keys.of_table(&table.table);
+        let ranked = found[0].lock().partition_keys(minute);
+        names(&table, &ranked.accessed, false)
+    };
+    assert_eq!(ranked(9), ["before", "now"]);
+    // One that is added after the sketches have moved on.
+    count(&keys, part(&table, Access::Read, "late", "a"), 8);
+    count(&keys, part(&table, Access::Read, "too late", "a"), 7);
+    assert_eq!(ranked(9), ["before", "late", "now"]);
+    assert_eq!(ranked(10), ["now"]);
+    let found = keys.of_table(&table.table);
+    assert_eq!(found[0].lock().total.requests, 5);
+    let minutes: Vec<u64> = found[0].lock().heat(10).map(|it| it.minute).collect();
+    assert_eq!(minutes, [7, 8, 9]);
+}
+
 /// A client that uses a new key, a new partition and a new table with every request can't make the
 /// server keep more than this.
 #[test]

@@ -75,7 +75,7 @@ impl BodyMemory {
 
     /// Waits until there is memory for an operation's response. For operations with large
     /// responses, reserves what they may need.
-    pub async fn reserve(
+    pub async fn reserve_response(
         &self,
         operation: Operation,
         timeout: Duration,
@@ -238,7 +238,7 @@ mod tests {
     #[tokio::test]
     async fn answers_keep_their_share_until_they_are_written() {
         let memory = BodyMemory::default();
-        let reserved = memory.reserve(Operation::Query, LONG).await.unwrap();
+        let reserved = memory.reserve_response(Operation::Query, LONG).await.unwrap();
         assert_eq!(memory.available_units(), UNITS - 32);
         let answer = memory.hold(Bytes::from(vec![0; 1 << 20]), reserved);
         assert_eq!(memory.available_units(), UNITS - 16);
@@ -248,10 +248,10 @@ mod tests {
         drop(rest);
         assert_eq!(memory.available_units(), UNITS);
 
-        let reserved = memory.reserve(Operation::Query, LONG).await.unwrap();
+        let reserved = memory.reserve_response(Operation::Query, LONG).await.unwrap();
         let small = memory.hold(Bytes::from_static(b"{}"), reserved);
         assert_eq!((memory.available_units(), &small[..]), (UNITS, &b"{}"[..]));
-        let larger = memory.reserve(Operation::Query, LONG).await.unwrap();
+        let larger = memory.reserve_response(Operation::Query, LONG).await.unwrap();
         let larger = memory.hold(Bytes::from(vec![0; 4 << 20]), larger);
         assert_eq!(memory.available_units(), UNITS - 64);
         drop(larger);
@@ -261,7 +261,7 @@ mod tests {
     async fn every_operation_reserves_what_its_response_may_need() {
         let memory = BodyMemory::default();
         for operation in Operation::ALL {
-            let reserved = memory.reserve(*operation, SHORT).await.unwrap();
+            let reserved = memory.reserve_response(*operation, SHORT).await.unwrap();
             let size_bytes =
                 reserved.map_or(0, |reserved| reserved.num_permits() * UNIT_SIZE_BYTES);
             let expected = match operation.response_size() {
@@ -276,14 +276,14 @@ mod tests {
     #[tokio::test]
     async fn nothing_is_answered_while_unread_answers_take_all_memory() {
         let memory = BodyMemory::default();
-        assert!(memory.reserve(Operation::GetItem, SHORT).await.unwrap().is_none());
+        assert!(memory.reserve_response(Operation::GetItem, SHORT).await.unwrap().is_none());
         let unread = memory.hold(Bytes::from(vec![0; BODIES_SIZE_BYTES_MAX]), None);
         assert_eq!(memory.available_units(), 0);
         for operation in [Operation::GetItem, Operation::Query, Operation::BatchGetItem] {
-            let reserved = memory.reserve(operation, SHORT).await.map(drop);
+            let reserved = memory.reserve_response(operation, SHORT).await.map(drop);
             assert_eq!(reserved, Err(BodyError::NoMemory));
         }
         drop(unread);
-        assert!(memory.reserve(Operation::BatchGetItem, SHORT).await.is_ok());
+        assert!(memory.reserve_response(Operation::BatchGetItem, SHORT).await.is_ok());
     }
 }

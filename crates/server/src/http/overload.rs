@@ -94,7 +94,7 @@ impl Shedding {
 /// Times the turns of this thread while it is overloaded. A task that yields runs again after all
 /// tasks that were ready by then, which is one turn.
 async fn time_turns(shedding: Shedding) {
-    let _watch = Watch;
+    let _watch = WatchGuard;
     WORKER.with(|turns| turns.begin(Instant::now()));
     loop {
         tokio::task::yield_now().await;
@@ -105,9 +105,9 @@ async fn time_turns(shedding: Shedding) {
 }
 
 /// Ends the watch, even if the task is dropped.
-struct Watch;
+struct WatchGuard;
 
-impl Drop for Watch {
+impl Drop for WatchGuard {
     fn drop(&mut self) {
         // The thread-local is gone if the thread is ending.
         let _ = WORKER.try_with(Turns::end_watch);

@@ -23,7 +23,7 @@ use super::cross_site::{CrossSitePolicy, CrossSiteRefusal};
 use super::head::{self, ContentEncoding, ContentType, Route};
 use super::overload::{Shed, Shedding};
 use super::response::Answer;
-use crate::access::{self, Access};
+use crate::access::{self, AccessControl};
 use crate::admin;
 use crate::admin::health::ServerState;
 use crate::dispatch::{Circumstances, Dropped, Handler};
@@ -36,7 +36,7 @@ use crate::shutdown::Drain;
 /// Everything needed to handle a request; shared by all connections.
 pub struct Service<H> {
     pub handler: H,
-    pub access: Access,
+    pub access: AccessControl,
     /// Which host names and web pages the server accepts.
     pub cross_site: CrossSitePolicy,
     /// The response to `GET /`.
@@ -230,7 +230,7 @@ impl<H: Handler> Service<H> {
     }
 
     fn service(&self, call: &ServiceCall) -> Option<Arc<dyn AwsService>> {
-        self.handler.services()?.find(call)
+        self.handler.services()?.find(call.name)
     }
 
     /// Refuses a request by its head. It gets no memory: its body is read only so that the caller
@@ -360,7 +360,7 @@ impl<H: Handler> Service<H> {
             true => None,
             false => self
                 .body_memory
-                .reserve(operation, self.stall_timeout)
+                .reserve_response(operation, self.stall_timeout)
                 .await
                 .map_err(Refusal::Rejection)?,
         };

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 #[derive(Debug, Default)]
-pub struct Attributes(Vec<Value>);
+pub struct OtlpAttributes(Vec<Value>);
 
-impl Attributes {
+impl OtlpAttributes {
     pub fn text(&mut self, key: &str, value: &str) {
         self.put(key, &json!({"stringValue": value}));
     }

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 use zenobe_engine::throughput::report::units;
 
-use super::attributes::Attributes;
+use super::attributes::OtlpAttributes;
 use crate::metrics::{OperationCounts, bounds_us};
-use crate::observer::Watch;
+use crate::observer::Observability;
 
 /// `AGGREGATION_TEMPORALITY_CUMULATIVE` of the protocol.
 const CUMULATIVE: u32 = 2;
@@ -18,7 +18,7 @@ pub struct Period {
 }
 
 impl Period {
-    fn point(self, attributes: Attributes) -> Value {
+    fn point(self, attributes: OtlpAttributes) -> Value {
         json!({
             "attributes": attributes.encode(),
             "startTimeUnixNano": self.start_ns.to_string(),
@@ -26,13 +26,13 @@ impl Period {
         })
     }
 
-    fn count(self, attributes: Attributes, count: u64) -> Value {
+    fn count(self, attributes: OtlpAttributes, count: u64) -> Value {
         let mut point = self.point(attributes);
         point["asInt"] = json!(count.to_string());
         point
     }
 
-    fn amount(self, attributes: Attributes, amount: f64) -> Value {
+    fn amount(self, attributes: OtlpAttributes, amount: f64) -> Value {
         let mut point = self.point(attributes);
         point["asDouble"] = json!(amount);
         point
@@ -40,18 +40,18 @@ impl Period {
 }
 
 /// All metrics that have a value.
-pub fn encode(watch: &Watch, dropped_spans: u64, period: Period) -> Vec<Value> {
-    let operations = watch.metrics.operations();
+pub fn encode(observability: &Observability, dropped_spans: u64, period: Period) -> Vec<Value> {
+    let operations = observability.metrics.operations();
     let mut metrics = vec![
         sum("zenobe.requests", "{request}", &requests(&operations, period)),
         histogram("zenobe.request.duration", "s", &durations(&operations, period)),
         sum(
             "zenobe.otlp.dropped_spans",
             "{span}",
-            &[period.count(Attributes::default(), dropped_spans)],
+            &[period.count(OtlpAttributes::default(), dropped_spans)],
         ),
     ];
-    let (consumed, throttled) = of_tables(watch, period);
+    let (consumed, throttled) = of_tables(observability, period);
     metrics.push(sum("zenobe.consumed_capacity", "{unit}", &consumed));
     metrics.push(sum("zenobe.throttle_events", "{event}", &throttled));
     metrics
@@ -110,23 +110,24 @@ fn durations(operations: &[OperationCounts], period: Period) -> Vec<Value> {
     operations.iter().map(point).collect()
 }
 
-fn of_operation(counts: &OperationCounts) -> Attributes {
-    let mut attributes = Attributes::default();
+fn of_operation(counts: &OperationCounts) -> OtlpAttributes {
+    let mut attributes = OtlpAttributes::default();
     attributes.text("db.operation.name", counts.operation);
     attributes
 }
 
 /// What tables and indexes consumed. The sketches bound how many there are.
-fn of_tables(watch: &Watch, period: Period) -> (Vec<Value>, Vec<Value>) {
+fn of_tables(observability: &Observability, period: Period) -> (Vec<Value>, Vec<Value>) {
     let (mut consumed, mut throttled) = (Vec::new(), Vec::new());
-    let resources = watch.hot_keys.as_ref().map(|keys| keys.resources(None)).unwrap_or_default();
+    let resources =
+        observability.hot_keys.as_ref().map(|keys| keys.resources(None)).unwrap_or_default();
     for keys in resources {
         let (resource, used) = {
             let keys = keys.lock();
             (keys.resource.clone(), keys.total.used)
         };
         let attributes = |access: Option<&str>| {
-            let mut attributes = Attributes::default();
+            let mut attributes = OtlpAttributes::default();
             attributes.text("cloud.account.id", &resource.table.namespace.account);
             attributes.text("cloud.region", &resource.table.namespace.region);
             attributes.text("db.collection.name", &resource.table.name);

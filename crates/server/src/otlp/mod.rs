@@ -25,7 +25,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 
 use self::metrics::Period;
 use self::span::Span;
-use crate::observer::{ObservedRequest, RequestObserver, Watch};
+use crate::observer::{Observability, ObservedRequest, RequestObserver};
 use crate::outbound::{self, Outgoing, Url};
 
 /// How many spans may be queued.
@@ -52,12 +52,12 @@ pub struct ExporterCounts {
 }
 
 /// Turns requests into spans.
-pub struct Exporter {
+pub struct OtlpExporter {
     spans: mpsc::Sender<Span>,
     counts: Arc<ExporterCounts>,
 }
 
-impl RequestObserver for Exporter {
+impl RequestObserver for OtlpExporter {
     fn observe(&self, request: ObservedRequest<'_>) {
         // If the queue is full, the span is not even built.
         let place = match self.spans.try_reserve() {
@@ -87,14 +87,18 @@ impl ExporterHandle {
     }
 }
 
-impl Exporter {
-    /// Sends spans of the requests that it will observe, and the metrics of `watch`.
-    pub fn start(url: Url, node: String, watch: Watch) -> (Arc<Exporter>, ExporterHandle) {
+impl OtlpExporter {
+    /// Sends spans of the requests that it will observe, and the metrics of `observability`.
+    pub fn start(
+        url: Url,
+        node: String,
+        observability: Observability,
+    ) -> (Arc<OtlpExporter>, ExporterHandle) {
         let (spans, queue) = mpsc::channel(QUEUE_LENGTH_MAX);
         let (stop, stopping) = oneshot::channel();
         let (ended, stopped) = oneshot::channel();
-        let counts = watch.exporter.clone();
-        let sender = Sender::new(url, node, watch);
+        let counts = observability.exporter.clone();
+        let sender = Sender::new(url, node, observability);
         let thread = std::thread::Builder::new().name("otlp".to_owned());
         let run = move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -107,7 +111,7 @@ impl Exporter {
         if let Err(error) = thread.spawn(run) {
             tracing::error!(%error, "cannot start the OpenTelemetry exporter");
         }
-        (Arc::new(Exporter { spans, counts }), ExporterHandle { stop, stopped })
+        (Arc::new(OtlpExporter { spans, counts }), ExporterHandle { stop, stopped })
     }
 }
 
@@ -115,14 +119,14 @@ impl Exporter {
 struct Sender {
     url: Url,
     node: String,
-    watch: Watch,
+    observability: Observability,
     started: SystemTime,
     complained_at: Option<Instant>,
 }
 
 impl Sender {
-    fn new(url: Url, node: String, watch: Watch) -> Sender {
-        Sender { url, node, watch, started: SystemTime::now(), complained_at: None }
+    fn new(url: Url, node: String, observability: Observability) -> Sender {
+        Sender { url, node, observability, started: SystemTime::now(), complained_at: None }
     }
 
     async fn run(mut self, mut queue: mpsc::Receiver<Span>, mut stopping: oneshot::Receiver<()>) {
@@ -171,7 +175,7 @@ impl Sender {
         let body = json!({
             "resourceSpans": [{"resource": self.resource(), "scopeSpans": [scope]}],
         });
-        let counts = Arc::clone(&self.watch.exporter);
+        let counts = Arc::clone(&self.observability.exporter);
         match self.send("v1/traces", &body, delays).await {
             true => counts.sent_spans.fetch_add(count, Ordering::Relaxed),
             false => counts.dropped_spans.fetch_add(count, Ordering::Relaxed),
@@ -184,8 +188,8 @@ impl Sender {
             |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let period =
             Period { start_ns: nanoseconds(self.started), now_ns: nanoseconds(SystemTime::now()) };
-        let dropped = self.watch.exporter.dropped_spans.load(Ordering::Relaxed);
-        let metrics = metrics::encode(&self.watch, dropped, period);
+        let dropped = self.observability.exporter.dropped_spans.load(Ordering::Relaxed);
+        let metrics = metrics::encode(&self.observability, dropped, period);
         let scope = json!({"scope": scope(), "metrics": metrics});
         let body = json!({
             "resourceMetrics": [{"resource": self.resource(), "scopeMetrics": [scope]}],
@@ -235,7 +239,7 @@ impl Sender {
     }
 
     fn resource(&self) -> Value {
-        let mut attributes = attributes::Attributes::default();
+        let mut attributes = attributes::OtlpAttributes::default();
         attributes.text("service.name", "zenobe");
         attributes.text("service.version", env!("CARGO_PKG_VERSION"));
         attributes.text("service.instance.id", &self.node);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use zenobe_engine::throughput::cause::Access;
 use zenobe_engine::throughput::report::units;
 
-use super::attributes::Attributes;
+use super::attributes::OtlpAttributes;
 use super::trace_parent::TraceParent;
 use crate::observer::ObservedRequest;
 
@@ -112,7 +112,7 @@ impl Span {
     }
 
     fn attributes(&self) -> Value {
-        let mut attributes = Attributes::default();
+        let mut attributes = OtlpAttributes::default();
         attributes.text("db.system.name", "aws.dynamodb");
         attributes.text("db.operation.name", self.operation);
         attributes.text("rpc.system", "aws-api");

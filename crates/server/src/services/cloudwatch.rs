@@ -18,13 +18,7 @@ impl AwsService for CloudWatchService {
     fn answer(&self, request: ServiceRequest) -> BoxFuture<'_, ServiceResponse> {
         async move {
             let ServiceRequest { protocol, operation, namespace, body, request_id } = &request;
-            let request = Request {
-                protocol: wire_protocol(*protocol),
-                operation,
-                namespace,
-                body,
-                request_id,
-            };
+            let request = Request { protocol: *protocol, operation, namespace, body, request_id };
             response(self.0.answer(request).await)
         }
         .boxed()
@@ -32,7 +26,7 @@ impl AwsService for CloudWatchService {
 
     fn refuse(&self, protocol: Protocol, refusal: &ServiceRefusal) -> ServiceResponse {
         let ServiceRefusal { status, code, message } = refusal;
-        response(wire::refuse(wire_protocol(protocol), *status, code, message))
+        response(wire::refuse(protocol, *status, code, message))
     }
 }
 
@@ -45,14 +39,6 @@ pub fn render_metrics(cloudwatch: &CloudWatch, out: &mut Exposition) {
     let skipped = counts.alarm_actions_skipped;
     out.single("zenobe_alarm_actions_skipped_total", Counter, skipped);
     out.single("zenobe_metrics_dropped_points_total", Counter, counts.dropped_points);
-}
-
-fn wire_protocol(protocol: Protocol) -> wire::Protocol {
-    match protocol {
-        Protocol::Json => wire::Protocol::Json,
-        Protocol::Query => wire::Protocol::Query,
-        Protocol::Cbor => wire::Protocol::Cbor,
-    }
 }
 
 fn response(answer: Answer) -> ServiceResponse {

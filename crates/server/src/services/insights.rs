@@ -31,7 +31,7 @@ impl InsightReports for HotKeyReports {
 }
 
 /// What a rule counts.
-struct Rule {
+struct InsightRule {
     table: TableId,
     index: Option<String>,
     keys: KeySchema,
@@ -42,7 +42,7 @@ struct Rule {
 
 impl HotKeyReports {
     /// The rule with a name such as `DynamoDBContributorInsights-PKC-Orders-1700000000000`.
-    fn find(&self, namespace: &Namespace, name: &str) -> Option<Rule> {
+    fn find(&self, namespace: &Namespace, name: &str) -> Option<InsightRule> {
         let rest = name.strip_prefix("DynamoDBContributorInsights-")?;
         let (kind, place) = rest.split_once('-')?;
         let (with_sort, is_throttled) = match kind {
@@ -65,7 +65,7 @@ impl HotKeyReports {
         let tables = self.engine.known_tables();
         let tables = tables.values().filter(|table| *table.name().namespace == *namespace);
         for definition in tables.map(|table| table.definition()) {
-            let rule = |index: Option<&str>, keys: &KeySchema| Rule {
+            let rule = |index: Option<&str>, keys: &KeySchema| InsightRule {
                 table: definition.id,
                 index: index.map(str::to_owned),
                 keys: keys.clone(),
@@ -84,7 +84,7 @@ impl HotKeyReports {
         None
     }
 
-    fn report_of(&self, namespace: &Namespace, rule: &Rule) -> InsightReport {
+    fn report_of(&self, namespace: &Namespace, rule: &InsightRule) -> InsightReport {
         let mut contributors = Vec::new();
         for keys in self.hot_keys.resources(Some(namespace)) {
             let mut keys = keys.lock();
@@ -111,7 +111,7 @@ impl HotKeyReports {
 }
 
 /// A key that is too long to be kept whole is left out.
-fn contributor(resource: &Resource, counter: &Counter, rule: &Rule) -> Option<Contributor> {
+fn contributor(resource: &Resource, counter: &Counter, rule: &InsightRule) -> Option<Contributor> {
     let attributes = resource.key_attributes(&counter.key, rule.with_sort)?;
     let text = |(_, value): (String, AttributeValue)| match value {
         AttributeValue::S(text) => text,

@@ -20,17 +20,7 @@ use crate::http::response::Answer;
 pub use auto_scaling::AutoScaling;
 pub use cloudwatch::{CloudWatchService, render_metrics};
 pub use insights::HotKeyReports;
-
-/// How a request and its response are encoded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Protocol {
-    /// JSON; a header names the operation.
-    Json,
-    /// A form, whose field `Action` names the operation; the response is XML.
-    Query,
-    /// Smithy's RPC v2 in CBOR; the path names the operation.
-    Cbor,
-}
+pub use zenobe_monitoring::cloudwatch::wire::Protocol;
 
 pub struct ServiceRequest {
     pub protocol: Protocol,
@@ -82,8 +72,8 @@ pub struct Services {
 }
 
 impl Services {
-    pub fn find(&self, call: &ServiceCall) -> Option<Arc<dyn AwsService>> {
-        match call.name {
+    pub fn find(&self, name: ServiceName) -> Option<Arc<dyn AwsService>> {
+        match name {
             ServiceName::CloudWatch => self.cloudwatch.clone(),
             ServiceName::AutoScaling => self.auto_scaling.clone(),
         }

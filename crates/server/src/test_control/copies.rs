@@ -56,7 +56,7 @@ impl TestControl {
         former.triggers.stop().await;
         // What was counted so far belongs to the former database.
         former.stop_minutes().await;
-        if let Some(hot_keys) = &former.watch.hot_keys {
+        if let Some(hot_keys) = &former.observability.hot_keys {
             hot_keys.clear();
         }
         let triggers = serve::start_triggers(settings, &database).await?;
@@ -64,7 +64,7 @@ impl TestControl {
         self.rules.reset();
         self.rules.follow(database.engine());
         let surroundings = Surroundings {
-            watch: former.watch.clone(),
+            observability: former.observability.clone(),
             ..Surroundings::of(settings, self.this.clone())
         };
         let instance = Instance::new(database, triggers, clock, surroundings);
@@ -128,7 +128,7 @@ impl TestControl {
     ) -> Result<(), ControlError> {
         let name = TableName { namespace: namespace.clone(), name: table.to_owned() };
         let table = || table.to_owned();
-        match self.instance().database.engine().reset_table(&name).await {
+        match self.hold().await.database.engine().reset_table(&name).await {
             Ok(TableReset::Emptied) => Ok(()),
             Ok(TableReset::HasHistory) => Err(ControlError::HasHistory { table: table() }),
             Ok(TableReset::IsShared) => Err(ControlError::IsShared),
@@ -142,7 +142,7 @@ impl TestControl {
         table: &str,
     ) -> Result<(), ControlError> {
         let name = TableName { namespace: namespace.clone(), name: table.to_owned() };
-        match self.instance().database.engine().roll_over_stream(&name).await {
+        match self.hold().await.database.engine().roll_over_stream(&name).await {
             Ok(true) => Ok(()),
             Ok(false) => Err(ControlError::NoStream { table: table.to_owned() }),
             Err(error) => Err(of_table(error, table.to_owned())),
@@ -155,7 +155,7 @@ impl TestControl {
         table: &str,
     ) -> Result<(), ControlError> {
         let name = TableName { namespace: namespace.clone(), name: table.to_owned() };
-        match self.instance().database.engine().split_stream(&name).await {
+        match self.hold().await.database.engine().split_stream(&name).await {
             Ok(StreamSplit::Split) => Ok(()),
             Ok(StreamSplit::NoStream) => Err(ControlError::NoStream { table: table.to_owned() }),
             Ok(StreamSplit::TooManyShards) => {

@@ -7,7 +7,7 @@ use super::draw::Draws;
 
 /// In milliseconds. Nothing takes longer than a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Distribution {
+pub enum DelayDistribution {
     Fixed(u64),
     /// From the first to the second, both included.
     Uniform(u64, u64),
@@ -32,15 +32,15 @@ const SECOND: u64 = 2;
 )]
 pub struct NotATime(String);
 
-impl Distribution {
+impl DelayDistribution {
     /// The time at a position of a rule's numbers.
     pub fn draw_ms(self, draws: Draws, position: u64) -> u64 {
         let first = draws.at(FIRST, position);
         let drawn = match self {
-            Distribution::Fixed(time) => return time,
-            Distribution::Uniform(from, to) => from as f64 + first * (to - from + 1) as f64,
-            Distribution::Exponential(mean) => -(mean as f64) * (1.0 - first).ln(),
-            Distribution::Normal(mean, deviation) => {
+            DelayDistribution::Fixed(time) => return time,
+            DelayDistribution::Uniform(from, to) => from as f64 + first * (to - from + 1) as f64,
+            DelayDistribution::Exponential(mean) => -(mean as f64) * (1.0 - first).ln(),
+            DelayDistribution::Normal(mean, deviation) => {
                 // Box and Muller's way to a normal number.
                 let angle = std::f64::consts::TAU * draws.at(SECOND, position);
                 let normal = (-2.0 * (1.0 - first).ln()).sqrt() * angle.cos();
@@ -54,39 +54,39 @@ impl Distribution {
     /// No time is longer.
     pub fn max_ms(self) -> u64 {
         match self {
-            Distribution::Fixed(time) => time,
-            Distribution::Uniform(_, to) => to,
-            Distribution::Exponential(mean) => mean * EXPONENTIAL_MAX,
-            Distribution::Normal(mean, deviation) => mean + deviation * DEVIATIONS_MAX,
+            DelayDistribution::Fixed(time) => time,
+            DelayDistribution::Uniform(_, to) => to,
+            DelayDistribution::Exponential(mean) => mean * EXPONENTIAL_MAX,
+            DelayDistribution::Normal(mean, deviation) => mean + deviation * DEVIATIONS_MAX,
         }
     }
 }
 
-impl FromStr for Distribution {
+impl FromStr for DelayDistribution {
     type Err = NotATime;
 
-    fn from_str(text: &str) -> Result<Distribution, NotATime> {
+    fn from_str(text: &str) -> Result<DelayDistribution, NotATime> {
         parse(text)
             .filter(|distribution| distribution.max_ms() <= DAY_MS)
             .ok_or_else(|| NotATime(text.to_owned()))
     }
 }
 
-fn parse(text: &str) -> Option<Distribution> {
+fn parse(text: &str) -> Option<DelayDistribution> {
     let Some((name, numbers)) = text.split_once(':') else {
-        return Some(Distribution::Fixed(parse_ms(text)?));
+        return Some(DelayDistribution::Fixed(parse_ms(text)?));
     };
     match name {
-        "fixed" => Some(Distribution::Fixed(parse_ms(numbers)?)),
+        "fixed" => Some(DelayDistribution::Fixed(parse_ms(numbers)?)),
         "uniform" => {
             let (from, to) = numbers.split_once("..")?;
             let (from, to) = (parse_ms(from)?, parse_ms(to)?);
-            (from <= to).then_some(Distribution::Uniform(from, to))
+            (from <= to).then_some(DelayDistribution::Uniform(from, to))
         }
-        "exp" => Some(Distribution::Exponential(parse_ms(numbers)?)),
+        "exp" => Some(DelayDistribution::Exponential(parse_ms(numbers)?)),
         "normal" => {
             let (mean, deviation) = numbers.split_once('/')?;
-            Some(Distribution::Normal(parse_ms(mean)?, parse_ms(deviation)?))
+            Some(DelayDistribution::Normal(parse_ms(mean)?, parse_ms(deviation)?))
         }
         _ => None,
     }
@@ -107,13 +107,15 @@ pub fn parse_ms(text: &str) -> Option<u64> {
     (ms <= DAY_MS).then_some(ms)
 }
 
-impl fmt::Display for Distribution {
+impl fmt::Display for DelayDistribution {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Distribution::Fixed(time) => write!(out, "{time}ms"),
-            Distribution::Uniform(from, to) => write!(out, "uniform:{from}ms..{to}ms"),
-            Distribution::Exponential(mean) => write!(out, "exp:{mean}ms"),
-            Distribution::Normal(mean, deviation) => write!(out, "normal:{mean}ms/{deviation}ms"),
+            DelayDistribution::Fixed(time) => write!(out, "{time}ms"),
+            DelayDistribution::Uniform(from, to) => write!(out, "uniform:{from}ms..{to}ms"),
+            DelayDistribution::Exponential(mean) => write!(out, "exp:{mean}ms"),
+            DelayDistribution::Normal(mean, deviation) => {
+                write!(out, "normal:{mean}ms/{deviation}ms")
+            }
         }
     }
 }
@@ -132,7 +134,7 @@ mod tests {
             ("normal:50ms/10ms", "normal:50ms/10ms"),
             ("24h", "86400000ms"),
         ] {
-            let distribution: Distribution = text.parse().unwrap();
+            let distribution: DelayDistribution = text.parse().unwrap();
             assert_eq!(distribution.to_string(), shown, "{text}");
             assert_eq!(shown.parse(), Ok(distribution), "{text}");
         }
@@ -151,14 +153,14 @@ mod tests {
             "uniform:1ms",
             "fixed:",
         ] {
-            assert_eq!(text.parse::<Distribution>(), Err(NotATime(text.to_owned())));
+            assert_eq!(text.parse::<DelayDistribution>(), Err(NotATime(text.to_owned())));
         }
     }
 
     #[test]
     fn drawn_times_have_their_means_and_limits() {
         let mean = |text: &str| {
-            let distribution: Distribution = text.parse().unwrap();
+            let distribution: DelayDistribution = text.parse().unwrap();
             let draws = Draws::new(1, 1);
             let drawn: Vec<u64> = (0..10_000).map(|n| distribution.draw_ms(draws, n)).collect();
             assert!(drawn.iter().all(|time| *time <= distribution.max_ms()), "{text}");

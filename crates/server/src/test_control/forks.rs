@@ -19,7 +19,7 @@ use super::{ControlError, ControlledHandler, TestControl};
 use crate::config::Settings;
 use crate::http::connection;
 use crate::http::workers::Workers;
-use crate::observer::Watch;
+use crate::observer::Observability;
 use crate::serve;
 use crate::shutdown::{self, Drain, StopHandle};
 
@@ -129,8 +129,13 @@ impl Forks {
         let handler = ControlledHandler(control.clone());
         let namespace = control.namespace();
         let drain = Drain::default();
-        let service =
-            Arc::new(serve::service(settings, handler, &namespace, &Watch::default(), drain));
+        let service = Arc::new(serve::service(
+            settings,
+            handler,
+            &namespace,
+            &Observability::default(),
+            drain,
+        ));
         let workers = environment.workers.clone();
         let serving = environment.runtime.spawn(async move {
             match TcpListener::from_std(listener) {

@@ -19,23 +19,26 @@ pub mod recording;
 mod requests;
 mod rule;
 mod rules;
+mod services;
 mod snapshots;
 mod table_states;
 mod tagged;
 mod targets;
 mod unprocessed;
 
+use std::ops::Deref;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
+use tokio::sync::RwLockReadGuard;
 use zenobe_api::{Operation, Response};
 use zenobe_engine::schema::Namespace;
 use zenobe_store::Statistics;
 
 use self::forks::{Environment, Forks};
-use self::recording::Recorder;
+use self::recording::RequestRecorder;
 use self::snapshots::Snapshots;
 use self::table_states::TableStates;
 use crate::admin::Admin;
@@ -55,11 +58,25 @@ pub struct TestControl {
     instance: RwLock<Arc<Instance>>,
     rules: Arc<Rules>,
     states: TableStates,
-    recorder: Option<Recorder>,
+    recorder: Option<RequestRecorder>,
     snapshots: Arc<Snapshots>,
     forks: Arc<Forks>,
     last_used: Mutex<Instant>,
     this: Weak<TestControl>,
+}
+
+/// The database while it may be used.
+pub struct HeldInstance<'c> {
+    instance: Arc<Instance>,
+    _lock: RwLockReadGuard<'c, ()>,
+}
+
+impl Deref for HeldInstance<'_> {
+    type Target = Instance;
+
+    fn deref(&self) -> &Instance {
+        &self.instance
+    }
 }
 
 /// The server's handler while tests control it.
@@ -85,7 +102,8 @@ impl Handler for ControlledHandler {
     }
 
     fn services(&self) -> Option<Arc<Services>> {
-        self.0.instance().handler().services()
+        let services = self.0.instance().handler().services()?;
+        Some(Arc::new(services::controlled(&self.0, &services)))
     }
 }
 
@@ -95,7 +113,7 @@ impl TestControl {
         environment: Arc<Environment>,
         instance: impl FnOnce(Weak<TestControl>) -> Instance,
         rules: Arc<Rules>,
-        recorder: Option<Recorder>,
+        recorder: Option<RequestRecorder>,
     ) -> Arc<TestControl> {
         let (snapshots, forks) = Default::default();
         TestControl::assemble(environment, instance, rules, recorder, snapshots, forks)
@@ -105,7 +123,7 @@ impl TestControl {
         environment: Arc<Environment>,
         instance: impl FnOnce(Weak<TestControl>) -> Instance,
         rules: Arc<Rules>,
-        recorder: Option<Recorder>,
+        recorder: Option<RequestRecorder>,
         snapshots: Arc<Snapshots>,
         forks: Arc<Forks>,
     ) -> Arc<TestControl> {
@@ -148,6 +166,13 @@ impl TestControl {
 
     fn instance(&self) -> Arc<Instance> {
         self.instance.read().clone()
+    }
+
+    /// The database, which is not replaced until the result is dropped. Whoever has one must not ask for another: a
+    /// restore that waits for the first would keep the second waiting.
+    pub async fn hold(&self) -> HeldInstance<'_> {
+        let lock = self.replacing.read().await;
+        HeldInstance { instance: self.instance(), _lock: lock }
     }
 
     fn last_used(&self) -> Instant {

@@ -4,24 +4,26 @@ use std::sync::Arc;
 
 use zenobe_api::Operation;
 
-use super::rule::{Kind, When};
+use super::rule::{RuleKind, When};
 use super::rules::{ActiveRule, Fired};
 use super::targets::Targets;
 
 #[derive(Default)]
-pub struct Plan<'r> {
+pub struct FaultPlan<'r> {
     pub latency_ms: u64,
-    before: Option<Effect<'r>>,
-    after: Option<Effect<'r>>,
+    before: Option<PlannedFailure<'r>>,
+    after: Option<PlannedFailure<'r>>,
     /// The rules about parts of batches. They fire for each entry.
     unprocessed: Vec<&'r ActiveRule>,
+    /// The rules that close shards of streams behind the request.
+    pub of_shards: Vec<&'r ActiveRule>,
 }
 
 /// A failure to come.
-pub struct Effect<'r>(Fired<'r>);
+pub struct PlannedFailure<'r>(Fired<'r>);
 
-impl Effect<'_> {
-    pub fn kind(&self) -> Kind {
+impl PlannedFailure<'_> {
+    pub fn kind(&self) -> RuleKind {
         self.0.rule.rule.kind
     }
 
@@ -30,26 +32,38 @@ impl Effect<'_> {
     }
 }
 
-impl<'r> Plan<'r> {
+impl<'r> FaultPlan<'r> {
     /// Delays add up; of several failures, the first rule's comes.
-    pub fn of(rules: &'r [Arc<ActiveRule>], operation: Operation, targets: &Targets) -> Plan<'r> {
-        let mut plan = Plan::default();
+    pub fn of(
+        rules: &'r [Arc<ActiveRule>],
+        operation: Operation,
+        targets: &Targets,
+    ) -> FaultPlan<'r> {
+        let mut plan = FaultPlan::default();
         for rule in rules.iter().filter(|rule| rule.matches(operation, targets)) {
-            if rule.rule.kind == Kind::Unprocessed {
-                plan.unprocessed.push(rule);
-                continue;
+            // These fire when they act: on an entry of a batch, or behind a write that succeeded.
+            match rule.rule.kind {
+                RuleKind::Unprocessed => {
+                    plan.unprocessed.push(rule);
+                    continue;
+                }
+                kind if kind.is_of_shards() => {
+                    plan.of_shards.push(rule);
+                    continue;
+                }
+                _ => {}
             }
             let Some(fired) = rule.fire() else { continue };
             match (rule.rule.kind, rule.rule.when) {
-                (Kind::Latency, _) => plan.latency_ms += fired.delay_ms(),
-                (_, When::Before) => plan.before = plan.before.or(Some(Effect(fired))),
-                (_, When::After) => plan.after = plan.after.or(Some(Effect(fired))),
+                (RuleKind::Latency, _) => plan.latency_ms += fired.delay_ms(),
+                (_, When::Before) => plan.before = plan.before.or(Some(PlannedFailure(fired))),
+                (_, When::After) => plan.after = plan.after.or(Some(PlannedFailure(fired))),
             }
         }
         plan
     }
 
-    pub fn effect(&self, when: When) -> Option<&Effect<'r>> {
+    pub fn effect(&self, when: When) -> Option<&PlannedFailure<'r>> {
         match when {
             When::Before => self.before.as_ref(),
             When::After => self.after.as_ref(),

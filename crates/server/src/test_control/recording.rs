@@ -13,15 +13,15 @@ use zenobe_api::{Operation, Response};
 /// How many lines may wait for the disk. Requests beyond that wait as well.
 const LINES_MAX: usize = 1_024;
 
-pub struct Recorder {
+pub struct RequestRecorder {
     started: Instant,
     lines: Mutex<Option<mpsc::Sender<String>>>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Recorder {
+impl RequestRecorder {
     /// Starts a new file; an earlier one of this name is lost.
-    pub fn create(path: &Path) -> io::Result<Recorder> {
+    pub fn create(path: &Path) -> io::Result<RequestRecorder> {
         let file = std::fs::File::create(path)?;
         let (sender, receiver) = mpsc::channel(LINES_MAX);
         let path = path.to_owned();
@@ -32,7 +32,7 @@ impl Recorder {
                     tracing::error!(%path, %error, "the recording cannot be written and ends here");
                 }
             })?;
-        Ok(Recorder {
+        Ok(RequestRecorder {
             started: Instant::now(),
             lines: Mutex::new(Some(sender)),
             writer: Mutex::new(Some(writer)),

@@ -12,13 +12,14 @@ use zenobe_engine::schema::Namespace;
 use zenobe_engine::throughput::cause::Throttled;
 
 use super::TestControl;
-use super::plan::{Effect, Plan};
-use super::rule::{Kind, When};
+use super::plan::{FaultPlan, PlannedFailure};
+use super::rule::{RuleKind, When};
 use super::table_states::{Met, shown, status_after};
 use super::tagged::{sets_tags, wrong_tag};
 use super::targets::Targets;
 use super::unprocessed::HeldBack;
 use crate::dispatch::{Circumstances, Dropped, Handler};
+use crate::instance::Instance;
 
 /// A request, and what it is about.
 struct Call<'a> {
@@ -55,12 +56,8 @@ impl TestControl {
         let is_plain = self.rules.are_empty() && self.states.is_empty() && !sets_tags(operation);
         let request = if is_plain { None } else { serde_json::from_slice::<Value>(&body).ok() };
         let Some(request) = request else {
-            let _open = self.replacing.read().await;
-            return self
-                .instance()
-                .handler()
-                .handle(operation, namespace, circumstances, body)
-                .await;
+            let instance = self.hold().await;
+            return instance.handler().handle(operation, namespace, circumstances, body).await;
         };
         if let Some((key, error)) = wrong_tag(operation, &request) {
             let (key, problem) = (&key, &error.to_string());
@@ -68,7 +65,7 @@ impl TestControl {
         }
         let call = Call { operation, namespace, targets: Targets::of(operation, &request) };
         let rules = self.rules.of_tables(namespace, &call.targets.tables);
-        let plan = Plan::of(&rules, operation, &call.targets);
+        let plan = FaultPlan::of(&rules, operation, &call.targets);
         // Before it holds the database: a restore need not wait for a request that only waits.
         tokio::time::sleep(Duration::from_millis(plan.latency_ms)).await;
         if let Some(effect) = plan.effect(When::Before) {
@@ -82,15 +79,19 @@ impl TestControl {
         }
     }
 
-    async fn fail(&self, effect: &Effect<'_>, call: &Call<'_>) -> Result<Response, Dropped> {
+    async fn fail(
+        &self,
+        effect: &PlannedFailure<'_>,
+        call: &Call<'_>,
+    ) -> Result<Response, Dropped> {
         let fault = match effect.kind() {
-            Kind::Drop => return Err(Dropped),
-            Kind::Unavailable => InjectedFault::ServiceUnavailable,
-            Kind::Conflict => {
+            RuleKind::Drop => return Err(Dropped),
+            RuleKind::Unavailable => InjectedFault::ServiceUnavailable,
+            RuleKind::Conflict => {
                 let actions = call.targets.actions;
                 InjectedFault::TransactionConflict { actions, position: effect.choose(actions) }
             }
-            Kind::Throttle => self.throttled(call).await,
+            RuleKind::Throttle => self.throttled(call).await,
             _ => InjectedFault::InternalServerError,
         };
         Ok(fault.into_response(call.operation))
@@ -113,7 +114,7 @@ impl TestControl {
     /// Lets the database do the work, as far as the table's state and the plan allow it.
     async fn work(
         &self,
-        plan: &Plan<'_>,
+        plan: &FaultPlan<'_>,
         call: &Call<'_>,
         circumstances: Circumstances,
         mut body: Bytes,
@@ -121,8 +122,7 @@ impl TestControl {
     ) -> Result<Response, Dropped> {
         let Call { operation, namespace, targets } = call;
         let operation = *operation;
-        let _open = self.replacing.read().await;
-        let instance = self.instance();
+        let instance = self.hold().await;
         let now_ms = instance.database.engine().clock().now_ms();
         let status = match self.states.meet(operation, namespace, &targets.tables, now_ms) {
             Met::Answer(response) => return Ok(response),
@@ -152,6 +152,7 @@ impl TestControl {
         if let Some(held) = held {
             edit(&mut response, |answer| held.give_back(answer));
         }
+        self.change_shards(&instance, plan, call).await;
         let Some(name) = name else { return Ok(response) };
         if operation != Operation::DeleteTable {
             of_status = self.rules.of_status(&name);
@@ -163,6 +164,28 @@ impl TestControl {
             self.states.hold(operation, namespace, &name.name, &answer, until_ms);
         }
         Ok(response)
+    }
+}
+
+impl TestControl {
+    /// Closes the shards of streams behind a write, as the plan says.
+    async fn change_shards(&self, instance: &Instance, plan: &FaultPlan<'_>, call: &Call<'_>) {
+        let engine = instance.database.engine();
+        let fired = plan.of_shards.iter().filter(|rule| rule.fire().is_some());
+        for rule in fired.map(|fired| &fired.rule) {
+            for table in call.targets.tables.iter().filter(|it| rule.matches_table(it, None)) {
+                let namespace = Arc::clone(call.namespace);
+                let name = TableName { namespace, name: table.clone() };
+                // A table without a stream, or with as many shards as it may have, stays as it is.
+                let changed = match rule.kind {
+                    RuleKind::Split => engine.split_stream(&name).await.map(drop),
+                    _ => engine.roll_over_stream(&name).await.map(drop),
+                };
+                if let Err(error) = changed {
+                    tracing::warn!(%error, "the stream of table {table} keeps its shards");
+                }
+            }
+        }
     }
 }
 

@@ -12,11 +12,11 @@ use std::str::FromStr;
 use serde_json::Value;
 use zenobe_api::Operation;
 
-use super::distribution::Distribution;
+use super::distribution::DelayDistribution;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
-    pub kind: Kind,
+    pub kind: RuleKind,
     pub table: Option<Pattern>,
     pub index: Option<Pattern>,
     /// All operations of the kind, if empty.
@@ -24,7 +24,7 @@ pub struct Rule {
     /// How many of the matching requests it happens to: more than 0, at most 1.
     pub rate: f64,
     /// Of those kinds that take time.
-    pub delay: Distribution,
+    pub delay: DelayDistribution,
     pub when: When,
     /// It happens no more often.
     pub times: Option<u64>,
@@ -32,7 +32,7 @@ pub struct Rule {
 
 /// What happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum RuleKind {
     Throttle,
     Conflict,
     Error,
@@ -44,6 +44,8 @@ pub enum Kind {
     Status,
     Expiry,
     Stream,
+    Rollover,
+    Split,
 }
 
 /// Whether a request fails before its work is done, or only its answer is lost.
@@ -67,63 +69,76 @@ impl Pattern {
     }
 }
 
-impl Kind {
-    pub const ALL: [Kind; 11] = [
-        Kind::Throttle,
-        Kind::Conflict,
-        Kind::Error,
-        Kind::Unavailable,
-        Kind::Drop,
-        Kind::Latency,
-        Kind::Unprocessed,
-        Kind::Stale,
-        Kind::Status,
-        Kind::Expiry,
-        Kind::Stream,
+impl RuleKind {
+    pub const ALL: [RuleKind; 13] = [
+        RuleKind::Throttle,
+        RuleKind::Conflict,
+        RuleKind::Error,
+        RuleKind::Unavailable,
+        RuleKind::Drop,
+        RuleKind::Latency,
+        RuleKind::Unprocessed,
+        RuleKind::Stale,
+        RuleKind::Status,
+        RuleKind::Expiry,
+        RuleKind::Stream,
+        RuleKind::Rollover,
+        RuleKind::Split,
     ];
 
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Throttle => "throttle",
-            Kind::Conflict => "conflict",
-            Kind::Error => "error",
-            Kind::Unavailable => "unavailable",
-            Kind::Drop => "drop",
-            Kind::Latency => "latency",
-            Kind::Unprocessed => "unprocessed",
-            Kind::Stale => "stale",
-            Kind::Status => "status",
-            Kind::Expiry => "expiry",
-            Kind::Stream => "stream",
+            RuleKind::Throttle => "throttle",
+            RuleKind::Conflict => "conflict",
+            RuleKind::Error => "error",
+            RuleKind::Unavailable => "unavailable",
+            RuleKind::Drop => "drop",
+            RuleKind::Latency => "latency",
+            RuleKind::Unprocessed => "unprocessed",
+            RuleKind::Stale => "stale",
+            RuleKind::Status => "status",
+            RuleKind::Expiry => "expiry",
+            RuleKind::Stream => "stream",
+            RuleKind::Rollover => "rollover",
+            RuleKind::Split => "split",
         }
+    }
+
+    /// Whether a write of a table has this effect on its stream.
+    pub fn is_of_shards(self) -> bool {
+        matches!(self, RuleKind::Rollover | RuleKind::Split)
     }
 
     /// Whether it is something that requests meet one by one, and not a property of tables.
     pub fn is_of_requests(self) -> bool {
-        !matches!(self, Kind::Stale | Kind::Status | Kind::Expiry | Kind::Stream)
+        !matches!(self, RuleKind::Stale | RuleKind::Status | RuleKind::Expiry | RuleKind::Stream)
     }
 
     fn takes_delay(self) -> bool {
-        !self.is_of_requests() || self == Kind::Latency
+        !self.is_of_requests() || self == RuleKind::Latency
     }
 
     /// Whether it can happen to only some of what it matches.
     fn takes_rate(self) -> bool {
-        self.is_of_requests() || self == Kind::Stale
+        self.is_of_requests() || self == RuleKind::Stale
+    }
+
+    fn takes_index(self) -> bool {
+        (self.is_of_requests() && !self.is_of_shards()) || self == RuleKind::Stale
     }
 
     fn takes_when(self) -> bool {
-        matches!(self, Kind::Error | Kind::Unavailable | Kind::Drop)
+        matches!(self, RuleKind::Error | RuleKind::Unavailable | RuleKind::Drop)
     }
 
     /// Whether DynamoDB may do this to the operation.
     pub fn applies_to(self, operation: Operation) -> bool {
         use Operation::{
-            BatchGetItem, BatchWriteItem, DeleteItem, ExecuteTransaction, PutItem,
-            TransactGetItems, TransactWriteItems, UpdateItem,
+            BatchExecuteStatement, BatchGetItem, BatchWriteItem, DeleteItem, ExecuteStatement,
+            ExecuteTransaction, PutItem, TransactGetItems, TransactWriteItems, UpdateItem,
         };
         match self {
-            Kind::Conflict => matches!(
+            RuleKind::Conflict => matches!(
                 operation,
                 PutItem
                     | UpdateItem
@@ -132,7 +147,18 @@ impl Kind {
                     | TransactGetItems
                     | ExecuteTransaction
             ),
-            Kind::Unprocessed => matches!(operation, BatchGetItem | BatchWriteItem),
+            RuleKind::Unprocessed => matches!(operation, BatchGetItem | BatchWriteItem),
+            RuleKind::Rollover | RuleKind::Split => matches!(
+                operation,
+                PutItem
+                    | UpdateItem
+                    | DeleteItem
+                    | BatchWriteItem
+                    | TransactWriteItems
+                    | ExecuteStatement
+                    | BatchExecuteStatement
+                    | ExecuteTransaction
+            ),
             _ => self.is_of_requests(),
         }
     }
@@ -175,7 +201,7 @@ pub enum RuleError {
 }
 
 fn kinds() -> String {
-    Kind::ALL.map(Kind::name).join(", ")
+    RuleKind::ALL.map(RuleKind::name).join(", ")
 }
 
 /// The members of a rule as they are given.
@@ -206,12 +232,10 @@ impl Members {
             () if delay.is_some() && !kind.takes_delay() => return useless("delay"),
             () if when.is_some() && !kind.takes_when() => return useless("when"),
             () if operation.is_some() && !kind.is_of_requests() => return useless("operation"),
-            () if index.is_some() && !kind.is_of_requests() && kind != Kind::Stale => {
-                return useless("index");
-            }
+            () if index.is_some() && !kind.takes_index() => return useless("index"),
             () => {}
         }
-        let delay = delay.map(|text| text.parse::<Distribution>()).transpose()?;
+        let delay = delay.map(|text| text.parse::<DelayDistribution>()).transpose()?;
         Ok(Rule {
             kind,
             table: table.map(Pattern),
@@ -220,7 +244,7 @@ impl Members {
             rate: rate.map_or(Ok(1.0), |text| parse_rate(&text))?,
             delay: match delay {
                 None if kind.takes_delay() => return Err(RuleError::NoDelay(kind.name())),
-                delay => delay.unwrap_or(Distribution::Fixed(0)),
+                delay => delay.unwrap_or(DelayDistribution::Fixed(0)),
             },
             when: when.map_or(Ok(When::Before), |text| parse_when(&text))?,
             times: times.map(|text| parse_times(&text)).transpose()?,
@@ -228,12 +252,12 @@ impl Members {
     }
 }
 
-fn parse_kind(text: &str) -> Result<Kind, RuleError> {
-    let kind = Kind::ALL.into_iter().find(|kind| kind.name() == text);
+fn parse_kind(text: &str) -> Result<RuleKind, RuleError> {
+    let kind = RuleKind::ALL.into_iter().find(|kind| kind.name() == text);
     kind.ok_or_else(|| RuleError::Kind { given: text.to_owned() })
 }
 
-fn parse_operations(kind: Kind, text: Option<&str>) -> Result<Vec<Operation>, RuleError> {
+fn parse_operations(kind: RuleKind, text: Option<&str>) -> Result<Vec<Operation>, RuleError> {
     let names = text.into_iter().flat_map(|text| text.split('|'));
     let parse = |name: &str| {
         let operation = Operation::from_name(name);
@@ -373,6 +397,8 @@ mod tests {
             "kind=status delay=2000ms",
             "kind=expiry table=Sessions delay=86400000ms",
             "kind=stream delay=normal:50ms/10ms",
+            "kind=rollover table=Orders times=1",
+            "kind=split operation=PutItem|BatchWriteItem rate=0.01",
         ] {
             let rule: Rule = text.parse().unwrap();
             assert_eq!(rule.to_string(), text);
@@ -405,6 +431,9 @@ mod tests {
             ("kind=status delay=1s rate=0.5", "kind=status takes no `rate`"),
             ("kind=stale delay=1s operation=Query", "kind=stale takes no `operation`"),
             ("kind=stream delay=1s index=i", "kind=stream takes no `index`"),
+            ("kind=split index=i", "kind=split takes no `index`"),
+            ("kind=split delay=1s", "kind=split takes no `delay`"),
+            ("kind=rollover operation=GetItem", "kind=rollover has no effect on GetItem"),
         ] {
             let error = text.parse::<Rule>().expect_err(text).to_string();
             assert!(error.starts_with(expected), "{text}: {error}");

@@ -11,9 +11,10 @@ use zenobe_database::Realism;
 use zenobe_engine::Engine;
 use zenobe_engine::command::TableName;
 use zenobe_engine::schema::Namespace;
+use zenobe_engine::throughput::cause::Access;
 
 use super::draw::Draws;
-use super::rule::{Kind, Rule};
+use super::rule::{Rule, RuleKind};
 use super::tagged::TaggedTables;
 use super::targets::Targets;
 
@@ -131,7 +132,12 @@ impl Rules {
     }
 
     /// The rules of this kind about a table or an index.
-    fn about(&self, kind: Kind, table: &TableName, index: Option<&str>) -> Vec<Arc<ActiveRule>> {
+    fn about(
+        &self,
+        kind: RuleKind,
+        table: &TableName,
+        index: Option<&str>,
+    ) -> Vec<Arc<ActiveRule>> {
         let mut rules = self.of_tables(&table.namespace, std::slice::from_ref(&table.name));
         rules.retain(|it| it.rule.kind == kind && it.rule.matches_table(&table.name, index));
         rules
@@ -139,7 +145,7 @@ impl Rules {
 
     /// The rules that say how long a change of the table's status takes.
     pub fn of_status(&self, table: &TableName) -> Vec<Arc<ActiveRule>> {
-        self.about(Kind::Status, table, None)
+        self.about(RuleKind::Status, table, None)
     }
 }
 
@@ -176,7 +182,9 @@ impl ActiveRule {
     }
 
     pub fn matches(&self, operation: Operation, targets: &Targets) -> bool {
-        self.rule.matches(operation, &targets.tables, targets.index.as_deref())
+        // A statement may read or write.
+        let is_access = !self.rule.kind.is_of_shards() || targets.access == Some(Access::Write);
+        is_access && self.rule.matches(operation, &targets.tables, targets.index.as_deref())
     }
 
     /// Counts a match, and decides whether the rule happens to it.
@@ -199,7 +207,7 @@ impl ActiveRule {
 
     pub fn describe(&self) -> Value {
         let mut description = json!({"id": self.id, "rule": self.rule.to_string()});
-        if !matches!(self.rule.kind, Kind::Expiry | Kind::Stream) {
+        if !matches!(self.rule.kind, RuleKind::Expiry | RuleKind::Stream) {
             description["matched"] = self.matched.load(Ordering::Relaxed).into();
             description["fired"] = self.fired.load(Ordering::Relaxed).into();
         }
@@ -212,12 +220,12 @@ impl Realism for Rules {
     fn read_lag_ms_max(&self) -> u64 {
         let (rules, tagged) = (self.active(), self.tagged.rules(self.seed));
         let rules = rules.iter().chain(tagged.values().flatten().map(|it| &it.rule));
-        let stale = rules.filter(|it| it.rule.kind == Kind::Stale);
+        let stale = rules.filter(|it| it.rule.kind == RuleKind::Stale);
         stale.map(|it| it.rule.delay.max_ms()).max().unwrap_or(0)
     }
 
     fn read_lag_ms(&self, table: &TableName, index: Option<&str>) -> u64 {
-        let rules = self.about(Kind::Stale, table, index);
+        let rules = self.about(RuleKind::Stale, table, index);
         rules.iter().filter_map(|rule| rule.fire()).map(|fired| fired.delay_ms()).max().unwrap_or(0)
     }
 
@@ -228,13 +236,13 @@ impl Realism for Rules {
     }
 
     fn expiry_delay_ms(&self, table: &TableName) -> u64 {
-        let rules = self.about(Kind::Expiry, table, None);
+        let rules = self.about(RuleKind::Expiry, table, None);
         rules.iter().map(|rule| rule.fixed_delay_ms(number_of(&table.name))).max().unwrap_or(0)
     }
 
     fn record_delay_ms(&self, table: &TableName, shard: u32, entry: u64) -> u64 {
         let record = (u64::from(shard) << 40) ^ entry;
-        let rules = self.about(Kind::Stream, table, None);
+        let rules = self.about(RuleKind::Stream, table, None);
         rules.iter().map(|rule| rule.fixed_delay_ms(record)).max().unwrap_or(0)
     }
 }

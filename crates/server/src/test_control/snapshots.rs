@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use zenobe_database::Snapshot;
+use zenobe_database::MemorySnapshot;
 
 use super::ControlError;
 
@@ -15,13 +15,13 @@ const NAME_LENGTH_MAX: usize = 64;
 
 /// A database as it was, and the time that it showed, if its clock is driven.
 pub struct Remembered {
-    pub snapshot: Snapshot,
+    pub snapshot: MemorySnapshot,
     pub clock_ms: Option<u64>,
 }
 
 impl Remembered {
     pub fn empty() -> Remembered {
-        Remembered { snapshot: Snapshot::empty(), clock_ms: None }
+        Remembered { snapshot: MemorySnapshot::empty(), clock_ms: None }
     }
 }
 

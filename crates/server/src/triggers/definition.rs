@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::batcher::BatchLimits;
 use super::delivery::{Backoff, DeliveryRules};
-use super::filter::{Pattern, PatternError};
+use super::filter::{FilterPattern, PatternError};
 use crate::config::{did_you_mean, suggest};
 use crate::outbound::{Url, UrlError};
 
@@ -55,7 +55,7 @@ pub enum StartingPosition {
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecordFilter {
     pub text: String,
-    pub pattern: Pattern,
+    pub pattern: FilterPattern,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -193,7 +193,7 @@ impl TriggerDefinition {
         settings
     }
 
-    pub fn patterns(&self) -> Vec<Pattern> {
+    pub fn patterns(&self) -> Vec<FilterPattern> {
         self.filters.iter().map(|filter| filter.pattern.clone()).collect()
     }
 
@@ -410,7 +410,7 @@ impl GivenSettings {
                 value => value.to_string(),
             };
             let fault = |error| DefinitionError::Filter { number: index + 1, error };
-            Ok(RecordFilter { pattern: Pattern::parse(&text).map_err(fault)?, text })
+            Ok(RecordFilter { pattern: FilterPattern::parse(&text).map_err(fault)?, text })
         };
         given.into_iter().enumerate().map(parse).collect()
     }

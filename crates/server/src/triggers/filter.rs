@@ -16,7 +16,7 @@ pub const PATTERN_SIZE_BYTES_MAX: usize = 4096;
 const NUMBER_ATTRIBUTE: &str = "N";
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Pattern {
+pub struct FilterPattern {
     root: Node,
 }
 
@@ -72,15 +72,15 @@ enum Comparison {
     GreaterOrEqual,
 }
 
-impl Pattern {
-    pub fn parse(text: &str) -> Result<Pattern, PatternError> {
+impl FilterPattern {
+    pub fn parse(text: &str) -> Result<FilterPattern, PatternError> {
         if text.len() > PATTERN_SIZE_BYTES_MAX {
             return Err(PatternError::TooLarge);
         }
         let value: Value =
             serde_json::from_str(text).map_err(|error| PatternError::Json(error.to_string()))?;
         match &value {
-            Value::Object(members) => Ok(Pattern { root: parse_object(members, "$")? }),
+            Value::Object(members) => Ok(FilterPattern { root: parse_object(members, "$")? }),
             _ => Err(PatternError::Node { path: "$".into() }),
         }
     }
@@ -91,7 +91,7 @@ impl Pattern {
 }
 
 /// Whether a record passes: one matching pattern suffices, and without patterns everything passes.
-pub fn passes(patterns: &[Pattern], event: &Value) -> bool {
+pub fn passes(patterns: &[FilterPattern], event: &Value) -> bool {
     patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(event))
 }
 
@@ -353,7 +353,7 @@ mod tests {
         assert!(cases.len() > 30);
         for case in &cases {
             let pattern = &case["pattern"];
-            match (Pattern::parse(&pattern.to_string()), case["fault"].as_str()) {
+            match (FilterPattern::parse(&pattern.to_string()), case["fault"].as_str()) {
                 (Ok(parsed), None) => check_events(&parsed, case),
                 (Err(error), Some(fault)) => assert_eq!(error.to_string(), fault, "{pattern}"),
                 (outcome, _) => panic!("{pattern}: {outcome:?}"),
@@ -361,7 +361,7 @@ mod tests {
         }
     }
 
-    fn check_events(pattern: &Pattern, case: &Value) {
+    fn check_events(pattern: &FilterPattern, case: &Value) {
         for (list, expected) in [("passes", true), ("stops", false)] {
             for event in case[list].as_array().into_iter().flatten() {
                 assert_eq!(pattern.matches(event), expected, "{} on {event}", case["pattern"]);
@@ -371,9 +371,9 @@ mod tests {
 
     #[test]
     fn any_of_several_patterns_is_enough() {
-        let patterns =
-            [r#"{"eventName":["INSERT"]}"#, r#"{"eventName":["REMOVE"]}"#].map(Pattern::parse);
-        let patterns: Vec<Pattern> = patterns.into_iter().map(Result::unwrap).collect();
+        let patterns = [r#"{"eventName":["INSERT"]}"#, r#"{"eventName":["REMOVE"]}"#]
+            .map(FilterPattern::parse);
+        let patterns: Vec<FilterPattern> = patterns.into_iter().map(Result::unwrap).collect();
         let event = |name: &str| serde_json::json!({ "eventName": name });
         assert!(passes(&patterns, &event("INSERT")));
         assert!(passes(&patterns, &event("REMOVE")));
@@ -383,9 +383,9 @@ mod tests {
 
     #[test]
     fn malformed_patterns_are_rejected() {
-        assert!(matches!(Pattern::parse("{"), Err(PatternError::Json(_))));
-        assert_eq!(Pattern::parse("[]"), Err(PatternError::Node { path: "$".into() }));
+        assert!(matches!(FilterPattern::parse("{"), Err(PatternError::Json(_))));
+        assert_eq!(FilterPattern::parse("[]"), Err(PatternError::Node { path: "$".into() }));
         let large = format!("{{\"a\":[\"{}\"]}}", "x".repeat(PATTERN_SIZE_BYTES_MAX));
-        assert_eq!(Pattern::parse(&large), Err(PatternError::TooLarge));
+        assert_eq!(FilterPattern::parse(&large), Err(PatternError::TooLarge));
     }
 }

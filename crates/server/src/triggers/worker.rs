@@ -17,7 +17,7 @@ use super::dead_letter::{self, Failure};
 use super::definition::{DeadLetterDestination, TriggerDefinition};
 use super::delivery::{Delivery, DeliveryVerdict, GivenUp, NextAction};
 use super::endpoint::Endpoint;
-use super::filter::{self, Pattern};
+use super::filter::{self, FilterPattern};
 use super::metrics::{TriggerMetrics, add};
 use super::reader::ShardReader;
 use super::record::Record;
@@ -79,7 +79,7 @@ pub struct ShardWorker {
     shard: ShardName,
     mandate: Mandate,
     endpoint: Endpoint,
-    patterns: Vec<Pattern>,
+    patterns: Vec<FilterPattern>,
     reader: ShardReader,
     news: watch::Receiver<u64>,
     /// Read, but not examined yet.

@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
-use zenobe::access::Access;
+use zenobe::access::AccessControl;
 use zenobe::dispatch::{Circumstances, Dropped, Handler};
 use zenobe::http::BodyMemory;
 use zenobe::http::connection::{self, ConnectionOptions};
@@ -144,7 +144,7 @@ impl TestServer {
         let namespace = Namespace { account: "000000000000".into(), region: "us-east-1".into() };
         let service = Arc::new(Service {
             handler: script.clone(),
-            access: Access::new(
+            access: AccessControl::new(
                 options.credentials,
                 options.namespaces_from_credentials,
                 namespace,

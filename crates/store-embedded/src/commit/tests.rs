@@ -231,6 +231,29 @@ fn a_stalled_group_is_not_committed_after_a_failure() {
     assert_eq!(snapshot.database().rocks().get(key.as_bytes()).unwrap(), None);
 }
 
+/// RocksDB has refused the group, so its caller learns that nothing was written.
+#[test]
+fn a_stalled_write_fails_for_certain_when_the_store_recovers() {
+    let mut opened = Opened::new(Options { write_buffer_bytes: 64 << 10, ..os() });
+    let store = Arc::clone(&opened.store);
+    let mut waiting = None;
+    for number in 1..20_000 {
+        opened.with_leader(|leader| leader.slow_at = None);
+        let value = Value::from(vec![0; 30_000]);
+        let mut write = Box::pin(try_put(&store, format!("k{number}"), value));
+        let is_done =
+            write.as_mut().now_or_never().is_some() || write.as_mut().now_or_never().is_some();
+        if !is_done && opened.has_stalled() {
+            waiting = Some(write);
+            break;
+        }
+    }
+    fail_after_panic(&store, "a defect");
+    opened.start_commit_thread();
+    let outcome = block_on(waiting.expect("RocksDB never stalled a write"));
+    assert!(matches!(outcome, Err(Error::Io { .. })), "{outcome:?}");
+}
+
 /// What a defect left behind must not be committed, nor may its thread end.
 #[test]
 fn after_a_commit_that_panics_writes_are_refused_until_the_store_has_recovered() {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use tempfile::tempdir;
-use zenobe_disk_recorder::{Calls, Control, Disk, Fault, Image, Recorder, Trace};
+use zenobe_disk_recorder::{Calls, Control, Disk, DiskFault, Image, Recorder, Trace};
 use zenobe_store::conformance::block_on;
 use zenobe_store::{Error, Reader, Store};
 use zenobe_store_embedded::{Durability, EmbeddedStore, Options};
@@ -109,7 +109,7 @@ fn say(line: &str) {
 }
 
 /// Runs the child with a fault. Yields how many calls of its kinds there were, and what the child acknowledged.
-fn run(fault: Fault, scratch: &Path) -> (Control, Progress) {
+fn run(fault: DiskFault, scratch: &Path) -> (Control, Progress) {
     let directory = scratch.join("store");
     std::fs::create_dir(&directory).unwrap();
     let control = Control::create(&scratch.join("control")).unwrap();
@@ -132,7 +132,7 @@ fn run(fault: Fault, scratch: &Path) -> (Control, Progress) {
 }
 
 /// Runs the child with a fault and looks at what it leaves behind, also if the power is cut.
-fn check(fault: Fault) {
+fn check(fault: DiskFault) {
     let scratch = tempdir().unwrap();
     let (_, acknowledged) = run(fault, scratch.path());
     let store = EmbeddedStore::open(scratch.path().join("store"), options()).unwrap();
@@ -143,7 +143,7 @@ fn check(fault: Fault) {
 
 /// What a failed sync left in the system's memory may be given up there, though it can still be read. Nothing that was
 /// acknowledged may hang on it.
-fn cut_power(fault: Fault, scratch: &Path) {
+fn cut_power(fault: DiskFault, scratch: &Path) {
     const CUTS: usize = 4;
     let trace = Trace::read(&scratch.join("trace")).unwrap();
     let again: PathBuf = scratch.join("again");
@@ -167,7 +167,7 @@ fn cut_power(fault: Fault, scratch: &Path) {
 }
 
 /// Checks faults side by side. A panic of one ends the test.
-fn check_all(faults: &[Fault]) {
+fn check_all(faults: &[DiskFault]) {
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..CHILDREN_MAX {
@@ -184,7 +184,7 @@ fn check_all(faults: &[Fault]) {
 fn count(calls: Calls) -> u64 {
     let scratch = tempdir().unwrap();
     let (control, acknowledged) =
-        run(Fault { calls, first: 0, count: 0, error: 0 }, scratch.path());
+        run(DiskFault { calls, first: 0, count: 0, error: 0 }, scratch.path());
     assert_eq!(acknowledged.values().sum::<u64>(), 2 * STEPS * ledger::WRITERS);
     let counted = control.calls();
     assert!(counted > 10, "{calls:?}: {counted} calls");
@@ -194,8 +194,8 @@ fn count(calls: Calls) -> u64 {
 /// A fault at each call. It is lifted by the child when it has seen it, unless it ends by itself.
 fn check_every(name: &str, calls: Calls, error: u64, count_of_failures: u64) {
     let counted = count(calls);
-    let faults: Vec<Fault> = (1..=counted)
-        .map(|first| Fault { calls, first, count: count_of_failures, error })
+    let faults: Vec<DiskFault> = (1..=counted)
+        .map(|first| DiskFault { calls, first, count: count_of_failures, error })
         .collect();
     check_all(&faults);
     println!("{name} at each of {counted} calls");
@@ -225,7 +225,7 @@ fn a_file_system_that_becomes_read_only_at_any_change() {
 #[test]
 fn writes_that_are_cut_short() {
     let scratch = tempdir().unwrap();
-    let fault = Fault { calls: Calls::WRITE, first: 1, count: u64::MAX, error: 0 };
+    let fault = DiskFault { calls: Calls::WRITE, first: 1, count: u64::MAX, error: 0 };
     let (control, acknowledged) = run(fault, scratch.path());
     assert!(control.failed() > 50, "{} writes were cut short", control.failed());
     assert_eq!(acknowledged.values().sum::<u64>(), 2 * STEPS * ledger::WRITERS);

@@ -15,7 +15,7 @@ use zenobe_store::{
 
 pub const WRITERS: u64 = 4;
 const PARTS: [&str; 3] = ["a", "b", "c"];
-/// Every so many steps, all but the newest rows are trimmed.
+/// How many steps lie between two trims, which leave only the newest rows.
 const TRIM_EVERY: u64 = 40;
 const TRIM_KEEPS: u64 = 25;
 

@@ -38,7 +38,7 @@ fn writes_that_share_only_a_guard_are_decided_side_by_side() {
     });
 }
 
-/// However many writes wait, only so many are decided before the earlier ones are durable.
+/// However many writes wait, only a bounded number are decided before the earlier ones are durable.
 #[test]
 fn what_is_in_flight_is_bounded() {
     const MAX: usize = 10;

@@ -21,7 +21,7 @@ use crate::ledger::{self, Progress};
 use crate::process;
 
 const CUTS_DEFAULT: usize = 400;
-/// Among so many cuts, the recovery after one is recorded and cut, too.
+/// For one cut in this many, the recovery after it is recorded and cut, too.
 const RECOVERY_EVERY: usize = 25;
 const CUTS_OF_A_RECOVERY: usize = 6;
 

@@ -1,8 +1,9 @@
 //! Commits a group as one transaction, pipelined: nothing waits for a response before COMMIT.
 //!
 //! Locks are taken in key order: first on the rows that decisions saw, then on keys that they saw absent, then on counters, and last
-//! on the ends of logs and on clocks. So groups can't deadlock, and hot rows are locked for the shortest time. A row that was seen and
-//! gets a new value is locked, validated and replaced at once.
+//! on the ends of logs and on clocks. So groups can't deadlock unless one declares a key to which another adds (PostgreSQL then ends one of
+//! them, which is a conflict), and hot rows are locked for the shortest time. A row that was seen and gets a new value is locked, validated
+//! and replaced at once.
 //!
 //! A row lock needs a row. So a key that was seen absent is inserted, which fails if it exists: with its value if it gets one,
 //! otherwise as a placeholder that the same transaction deletes. Until the transaction ends, no other can insert the key.
@@ -97,7 +98,8 @@ async fn transact(
         let revision = group.revision + number as i64;
         let claims = if number == 0 { Claims::of(group) } else { Claims::default() };
         let is_replaced = |key: &Key| number == 0 && expected.replaces(group, key);
-        let changes = Changes::of(segment, &claims, &is_replaced);
+        let mut changes = Changes::of(segment, &claims, &is_replaced);
+        changes.marks_counters = group.marks_counters;
         let logs = Logs::of(segment);
         let mut sent: Sent<'_> = Vec::new();
         if number == 0 {
@@ -364,6 +366,8 @@ struct Changes<'a> {
     deletes: Names<'a>,
     counters: Names<'a>,
     deltas: Vec<String>,
+    /// Whether to create the rows of counters first.
+    marks_counters: bool,
 }
 
 impl<'a> Changes<'a> {
@@ -414,7 +418,9 @@ impl<'a> Changes<'a> {
             sent.push(delete.boxed());
         }
         if !self.counters.is_empty() {
-            sent.push(self.mark(session, revision));
+            if self.marks_counters {
+                sent.push(self.mark(session, revision));
+            }
             sent.push(self.add(session, slot));
         }
     }
@@ -439,7 +445,11 @@ impl<'a> Changes<'a> {
             let Names { heads, wholes, .. } = &self.counters;
             let parameters: [Parameter<'_>; 6] =
                 [heads, &digests, wholes, &self.deltas, slot, &count];
-            session.client.query(&session.statements.add, &parameters).await.map(drop)
+            let statement = match self.marks_counters {
+                true => &session.statements.add_first,
+                false => &session.statements.add,
+            };
+            session.client.query(statement, &parameters).await.map(drop)
         }
         .boxed()
     }

@@ -1,6 +1,7 @@
 //! Writes that share a transaction.
 
 use std::collections::{BTreeMap, HashSet};
+use std::time::{Duration, Instant};
 
 use tokio::sync::{oneshot, watch};
 use zenobe_store::{Error, Key};
@@ -12,6 +13,12 @@ pub type GroupId = u64;
 /// The size at which a group is closed to more writes.
 const WRITES_MAX: usize = 256;
 const SIZE_BYTES_MAX: usize = 4 << 20;
+
+/// While fewer writes than these are in flight, a group is sent at once.
+const FEW_WRITES: usize = 8;
+/// How long a group grows at most while others are in flight. Most commits take less, even on a busy machine, and each lowers the number
+/// that the group must reach. But a group in flight may be held up by a lock, or by a silent connection.
+const BATCH_WINDOW: Duration = Duration::from_millis(20);
 
 /// A key as a decision saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,9 +49,12 @@ pub struct Group {
     pub after: HashSet<GroupId>,
     /// Whether no other write may join.
     pub is_alone: bool,
+    /// Whether it adds to a counter that is not known to have a row.
+    pub marks_counters: bool,
     /// Whether some decision in it was made on what the node remembered, not on what it had just read.
     pub is_remembered: bool,
     size_bytes: usize,
+    begun: Instant,
     done: watch::Sender<bool>,
 }
 
@@ -78,14 +88,34 @@ impl Group {
             waiting: Vec::new(),
             after: HashSet::new(),
             is_alone,
+            marks_counters: true,
             is_remembered: false,
             size_bytes: 0,
+            begun: Instant::now(),
             done: watch::Sender::new(false),
         }
     }
 
     pub fn has_room(&self) -> bool {
         !self.is_alone && self.waiting.len() < WRITES_MAX && self.size_bytes < SIZE_BYTES_MAX
+    }
+
+    /// Whether every group that its decisions depend on has committed.
+    pub fn is_ready(&self) -> bool {
+        self.after.is_empty()
+    }
+
+    /// Whether to send it now, beside groups in flight that hold so many writes. While these are few, nobody waits. Otherwise the group
+    /// grows until it holds as many, because few large transactions cost far less than many small ones.
+    pub fn is_due(&self, writes_in_flight: usize, now: Instant) -> bool {
+        writes_in_flight < FEW_WRITES
+            || self.waiting.len() >= writes_in_flight
+            || !self.has_room()
+            || now >= self.window_end()
+    }
+
+    pub fn window_end(&self) -> Instant {
+        self.begun + BATCH_WINDOW
     }
 
     /// Whether the group has not seen these keys with other values.
@@ -136,5 +166,38 @@ impl Group {
 
     pub fn appends(&self) -> usize {
         self.segments.iter().map(|segment| segment.appends.len()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(writes: usize) -> Group {
+        let mut group = Group::new(1, 1, false);
+        for _ in 0..writes {
+            let (answer, _) = oneshot::channel();
+            group.join(Vec::new(), vec![Segment::default()], answer).unwrap();
+        }
+        group
+    }
+
+    #[test]
+    fn a_small_group_grows_while_many_writes_are_in_flight() {
+        for (writes, in_flight, is_due) in [
+            (1, 0, true),
+            (1, FEW_WRITES - 1, true),
+            (1, FEW_WRITES, false),
+            (29, 30, false),
+            (30, 30, true),
+            (WRITES_MAX - 1, WRITES_MAX, false),
+            (WRITES_MAX, 3 * WRITES_MAX, true),
+        ] {
+            let group = of(writes);
+            assert_eq!(group.is_due(in_flight, group.begun), is_due, "{writes} {in_flight}");
+            assert!(group.is_due(in_flight, group.window_end()), "{writes} {in_flight}");
+        }
+        let alone = Group { is_alone: true, ..of(1) };
+        assert!(alone.is_due(100, alone.begun), "nothing can join it");
     }
 }

@@ -10,6 +10,7 @@ mod cache;
 mod commit;
 mod effects;
 mod group;
+mod marked_counters;
 mod queue;
 mod resolve;
 mod trust;

@@ -1,11 +1,13 @@
 //! The commit queue of a node: which writes share a transaction, which must wait for another, and which values later decisions see.
 //!
-//! A group is sent as soon as a connection is free and every group that its decisions depend on has committed. Until then more
-//! writes join it. Independent groups are in flight in parallel.
+//! A group is ready once every group that its decisions depend on has committed. While few writes are in flight, a ready group is sent at
+//! once. Beside others it is sent when it is large enough ([`Group::is_due`]), as long as a connection is free. Until then more writes
+//! join it. A transaction costs PostgreSQL and the node as much as dozens of rows, so a busy node must not send many small groups.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -16,6 +18,7 @@ use super::cache::{Cache, Known};
 use super::commit::{Outcome, commit};
 use super::effects::{Effect, Segment};
 use super::group::{Answer, Expected, Group, GroupId, Seen};
+use super::marked_counters::MarkedCounters;
 use super::trust::CacheTrust;
 use crate::options::Options;
 use crate::pool::Pool;
@@ -33,12 +36,17 @@ pub struct Queue {
 
 struct QueueState {
     cache: Cache,
+    counters: MarkedCounters,
     /// Whether decisions on cached values are worth trying.
     trust: CacheTrust,
     /// The puts and deletes of groups that have not committed yet.
     overlay: FxHashMap<Key, Overlaid>,
     waiting: VecDeque<Group>,
     in_flight: HashMap<GroupId, Arc<Group>>,
+    /// How many writes the groups in flight hold.
+    writes_in_flight: usize,
+    /// The end of the batch window for which a task waits.
+    timer: Option<Instant>,
     last_id: u64,
     is_closed: bool,
     /// Notified when the queue is empty.
@@ -123,10 +131,13 @@ impl Queue {
     pub fn new(pool: Arc<Pool>, options: &Options) -> Queue {
         let state = QueueState {
             cache: Cache::new(options.cache_bytes),
+            counters: MarkedCounters::default(),
             trust: CacheTrust::default(),
             overlay: FxHashMap::default(),
             waiting: VecDeque::new(),
             in_flight: HashMap::new(),
+            writes_in_flight: 0,
+            timer: None,
             last_id: 0,
             is_closed: false,
             idle: watch::Sender::new(true),
@@ -225,18 +236,43 @@ impl Queue {
         Ok(Joined::Waiting(answered))
     }
 
-    /// Sends every group that is ready, as long as there are free connections.
+    /// Sends every group that is ready and due, as long as there are free connections. Ready groups don't depend on each other, so a
+    /// due one may overtake one that still grows.
     fn pump(self: &Arc<Queue>, state: &mut QueueState) {
         while state.in_flight.len() < self.in_flight_max {
-            let Some(ready) = state.waiting.iter().position(|group| group.after.is_empty()) else {
+            let now = Instant::now();
+            let is_due = |group: &Group| group.is_due(state.writes_in_flight, now);
+            let due = state.waiting.iter().position(|group| group.is_ready() && is_due(group));
+            let Some(due) = due else {
+                let ready = state.waiting.iter().filter(|group| group.is_ready());
+                if let Some(window_end) = ready.map(Group::window_end).min() {
+                    self.pump_at(state, window_end);
+                }
                 return;
             };
-            let group = state.waiting.remove(ready).expect("the position is that of a group");
+            let mut group = state.waiting.remove(due).expect("the position is that of a group");
+            group.marks_counters = !state.counters.contain_all(&group.segments);
             let group = Arc::new(group);
+            state.writes_in_flight += group.waiting.len();
             state.in_flight.insert(group.id, Arc::clone(&group));
             let queue = Arc::clone(self);
             self.pool.runtime.spawn(async move { queue.run(group).await });
         }
+    }
+
+    /// Looks again at the end of a batch window, unless it does so before.
+    fn pump_at(self: &Arc<Queue>, state: &mut QueueState, window_end: Instant) {
+        if state.timer.is_some_and(|timer| timer <= window_end) {
+            return;
+        }
+        state.timer = Some(window_end);
+        let queue = Arc::clone(self);
+        self.pool.runtime.spawn(async move {
+            tokio::time::sleep_until(window_end.into()).await;
+            let mut state = queue.state.lock();
+            state.timer.take_if(|timer| *timer == window_end);
+            queue.pump(&mut state);
+        });
     }
 
     async fn run(self: Arc<Queue>, group: Arc<Group>) {
@@ -248,6 +284,7 @@ impl Queue {
     fn finish(self: &Arc<Queue>, group: Arc<Group>, outcome: Outcome) {
         let mut state = self.state.lock();
         state.in_flight.remove(&group.id);
+        state.writes_in_flight -= group.waiting.len();
         let group = Arc::into_inner(group).expect("the queue has just let go of it");
         match outcome {
             Outcome::Committed(sequences) => {
@@ -406,6 +443,7 @@ impl QueueState {
 
     /// Caches what a committed group has written.
     fn settle(&mut self, group: &Group) {
+        self.counters.record(&group.segments);
         let is_plain = group.segments.len() == 1;
         for segment in &group.segments {
             for range in &segment.ranges {
@@ -440,6 +478,7 @@ impl QueueState {
     /// Fails all groups that depend on a group that failed.
     fn fail(&mut self, group: Group, answer: &dyn Fn(usize) -> Answer) {
         group.reads.keys().for_each(|key| self.cache.remove(key));
+        self.counters.forget(&group.segments);
         self.uncover(&group);
         while let Some(place) =
             self.waiting.iter().position(|waiting| waiting.after.contains(&group.id))

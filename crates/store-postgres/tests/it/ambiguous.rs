@@ -8,12 +8,12 @@ use zenobe_store::conformance::{block_on, entries};
 use zenobe_store::copying::{Seal, SealState};
 use zenobe_store::{Direction, KeyRange};
 use zenobe_store_postgres::Options;
-use zenobe_testing::{Fault, Postgres, Proxy, wait_until};
+use zenobe_testing::{NetworkFault, Postgres, Proxy, wait_until};
 
 use crate::support::{Database, get, increment, number, open};
 
 /// Increments through a proxy that breaks every other commit. None is lost, and none happens twice.
-fn check(faults: &[Fault]) {
+fn check(faults: &[NetworkFault]) {
     let database = Database::new(Options::default());
     let proxy = Proxy::start(Postgres::shared().port);
     let store = open(&proxy.url(&database.url), Options::default());
@@ -40,18 +40,22 @@ fn check(faults: &[Fault]) {
 
 #[test]
 fn a_commit_that_did_not_arrive_is_made_again() {
-    check(&[Fault::CutBefore]);
+    check(&[NetworkFault::CutBefore]);
 }
 
 #[test]
 fn a_commit_whose_answer_is_lost_counts() {
-    check(&[Fault::CutAfter]);
+    check(&[NetworkFault::CutAfter]);
 }
 
 /// The server still has the transaction, and would commit it after the node has given up.
 #[test]
 fn a_commit_that_arrives_late_is_fenced_off_or_waited_for() {
-    check(&[Fault::Late(Duration::from_millis(300)), Fault::CutAfter, Fault::CutBefore]);
+    check(&[
+        NetworkFault::Late(Duration::from_millis(300)),
+        NetworkFault::CutAfter,
+        NetworkFault::CutBefore,
+    ]);
 }
 
 /// The store is sealed after the transaction has committed, and before the node learns of that.
@@ -72,7 +76,7 @@ fn a_commit_before_the_seal_counts() {
     };
     // The node asks for the outcome, and waits for the transaction. The seal waits behind both, and before the node's next
     // question.
-    proxy.set(Fault::Late(Duration::from_secs(3)));
+    proxy.set(NetworkFault::Late(Duration::from_secs(3)));
     thread::scope(|scope| {
         let writing = scope.spawn(|| increment(&store, "k"));
         wait_until(|| has_waiter("INSERT INTO zenobe_commit") || writing.is_finished());

@@ -4,7 +4,7 @@ use futures_util::future::join_all;
 use zenobe_store::conformance::{block_on, commit};
 use zenobe_store::{Batch, Decision, Key, Store, Value, WriteSet};
 use zenobe_store_postgres::Options;
-use zenobe_testing::{Fault, Postgres, Proxy};
+use zenobe_testing::{NetworkFault, Postgres, Proxy};
 
 use crate::support::{Database, get, number, open};
 
@@ -47,7 +47,7 @@ fn a_write_of_a_known_key_is_one_exchange() {
     for round in 1..=5 {
         if round > 1 {
             // Responses are held back, so this would hang if it waited for one.
-            proxy.set(Fault::HoldAnswers);
+            proxy.set(NetworkFault::HoldAnswers);
         }
         let mut decide = |reads: &[Option<Value>]| {
             let mut batch = Batch::new();
@@ -91,4 +91,60 @@ fn memory_that_others_refute_is_not_decided_on() {
     }
     let writes = 2 * ROUNDS * KEYS;
     assert!(decisions * 2 < writes * 3, "{decisions} decisions for {writes} writes");
+}
+
+/// A write of known rows and counters: guarded, like the engine's.
+fn put_and_count(store: &dyn Store, key: &str) {
+    let (guards, keys) = ([Key::from("guard")], [Key::copy_from_slice(key.as_bytes())]);
+    let mut decide = |reads: &[Option<Value>]| {
+        let mut batch = Batch::new();
+        batch.put(keys[0].clone(), (number(reads[1].as_ref()) + 1).to_string());
+        batch.add("count", 1);
+        Decision::Commit(batch)
+    };
+    let set = WriteSet { guards: &guards, keys: &keys };
+    block_on(store.write(set, &mut decide)).expect("the write commits");
+}
+
+fn counted(store: &dyn Store) -> u64 {
+    let count = get(store, b"count").expect("it was added to");
+    u64::from_be_bytes(count[..].try_into().expect("a counter"))
+}
+
+/// BEGIN; the guard, the row, the counter, and the commit's id; COMMIT. The counter's own row is known to exist.
+#[test]
+fn a_write_of_known_rows_has_a_statement_for_each_step() {
+    let database = Database::new(Options::default());
+    let proxy = Proxy::start(Postgres::shared().port);
+    let store = open(&proxy.url(&database.url), Options::default());
+    commit(&store, |batch| batch.put("guard", "1"));
+    (0..3).for_each(|_| put_and_count(&store, "k"));
+    // The store's upkeep may send a statement of its own at any time, but hardly in each of these.
+    let sent = (0..5).map(|_| {
+        let before = proxy.statements();
+        put_and_count(&store, "k");
+        proxy.statements() - before
+    });
+    assert_eq!(sent.min(), Some(6));
+    assert_eq!(counted(&store), 8);
+}
+
+/// Another node deletes or replaces a counter that this node has added to. No later addition is lost.
+#[test]
+fn additions_count_after_another_node_has_begun_the_counter_again() {
+    let database = Database::new(Options::default());
+    let [store, other] = [database.store(), database.store()];
+    commit(&other, |batch| batch.put("guard", "1"));
+    let replaced = 10_u64.to_be_bytes();
+    for begun in [None, Some(Value::copy_from_slice(&replaced)), None] {
+        (0..6).for_each(|_| put_and_count(&store, "k"));
+        commit(&other, |batch| match &begun {
+            None => batch.delete("count"),
+            Some(value) => batch.put("count", value.clone()),
+        });
+        (0..12).for_each(|_| put_and_count(&store, "k"));
+        let before = begun.map_or(0, |_| 10);
+        assert_eq!([counted(&store), counted(&other)], [before + 12; 2]);
+    }
+    assert_eq!(number(get(&other, b"k").as_ref()), 54);
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use zenobe_store::conformance::block_on;
 use zenobe_store::{Direction, Error, KeyRange, Reader, Store};
 use zenobe_store_postgres::Options;
-use zenobe_testing::{Fault, Postgres, Proxy, wait_until};
+use zenobe_testing::{NetworkFault, Postgres, Proxy, wait_until};
 
 use crate::support::{Database, get, increment, number, open};
 
@@ -54,7 +54,7 @@ fn a_store_that_is_away_is_said_to_be() {
     let options = Options { patience: PATIENCE, ..Options::default() };
     let store = open(&proxy.url(&database.url), options);
     increment(&store, "k").expect("the write commits");
-    proxy.set(Fault::Down);
+    proxy.set(NetworkFault::Down);
     let read = block_on(store.get(b"k"));
     assert!(matches!(read, Err(Error::Unavailable { .. })), "{read:?}");
     let read = block_on(store.snapshot().get(b"k"));
@@ -64,7 +64,7 @@ fn a_store_that_is_away_is_said_to_be() {
         matches!(written, Err(Error::Unavailable { .. } | Error::Uncertain { .. })),
         "{written:?}"
     );
-    proxy.set(Fault::None);
+    proxy.set(NetworkFault::None);
     wait_until(|| block_on(store.get(b"k")).is_ok());
     let before = number(get(&store, b"k").as_ref());
     if matches!(written, Err(Error::Unavailable { .. })) {
@@ -84,7 +84,7 @@ fn a_store_that_does_not_answer_is_said_to_be_away() {
     increment(&store, "k").expect("the write commits");
     let snapshot = store.snapshot();
     assert_eq!(number(get(&*snapshot, b"k").as_ref()), 1);
-    proxy.set(Fault::Silent);
+    proxy.set(NetworkFault::Silent);
     let read = block_on(store.get(b"k"));
     assert!(matches!(read, Err(Error::Unavailable { .. })), "{read:?}");
     let read = block_on(snapshot.get(b"k"));
@@ -96,7 +96,7 @@ fn a_store_that_does_not_answer_is_said_to_be_away() {
         let read = block_on(scan);
         assert!(matches!(read, Err(Error::Unavailable { .. })), "{read:?}");
     }
-    proxy.set(Fault::None);
+    proxy.set(NetworkFault::None);
     wait_until(|| block_on(store.get(b"k")).is_ok());
     assert_eq!(number(get(&store, b"k").as_ref()), 1);
 }

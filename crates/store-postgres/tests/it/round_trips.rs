@@ -56,7 +56,7 @@ impl Fixture {
         panic!("the numbers of statements differ: {sent:?}");
     }
 
-    /// How many statements an operation sends, while answers are held back until it has sent so many; `None` if it needs an answer
+    /// How many statements an operation sends, while answers are held back until it has sent that many; `None` if it needs an answer
     /// before.
     fn sent_by(&self, held_until: usize, operation: &(impl Fn() + Sync)) -> Option<usize> {
         let before = self.statements_when_quiet();

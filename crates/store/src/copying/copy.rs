@@ -33,7 +33,7 @@ impl Default for Options {
 
 /// How far a copy is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Progress {
+pub struct CopyCounts {
     /// Copied, or found in the target already.
     pub done: Amount,
     /// Ranges whose checksums agree.
@@ -42,7 +42,7 @@ pub struct Progress {
     pub changes: u64,
 }
 
-pub type Report<'a> = dyn Fn(Progress) + Send + Sync + 'a;
+pub type Report<'a> = dyn Fn(CopyCounts) + Send + Sync + 'a;
 
 /// A copy under way. The target has no other writer.
 pub struct Copy<'a> {
@@ -54,7 +54,7 @@ pub struct Copy<'a> {
     note: CopyNote,
     /// Whether the target may hold entries where none have been copied yet.
     is_resumed: bool,
-    progress: Progress,
+    progress: CopyCounts,
 }
 
 impl<'a> Copy<'a> {
@@ -91,7 +91,7 @@ impl<'a> Copy<'a> {
                 }
             }
         }
-        let mut progress = Progress::default();
+        let mut progress = CopyCounts::default();
         if let CopyState::Copying { done, .. } = &note.state {
             progress.done = *done;
         }
@@ -105,7 +105,7 @@ impl<'a> Copy<'a> {
         self.note.id
     }
 
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> CopyCounts {
         self.progress
     }
 

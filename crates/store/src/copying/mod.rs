@@ -26,7 +26,7 @@ use std::ops::ControlFlow;
 use crate::{Direction, Error, Key, KeyRange, Reader, Store, prefix_end};
 
 pub use changes::{CHANGES_MAX, ChangeTracker, ChangedKeys};
-pub use copy::{Copy, Options, Progress, Report};
+pub use copy::{Copy, CopyCounts, Options, Report};
 pub use note::{CopyNote, CopyState, Obstacle, Seal, SealState, check_servable, copy_note, seal};
 pub use sum::{RangeSum, sum_from, sum_log_ends, sum_range};
 

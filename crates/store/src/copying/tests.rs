@@ -29,7 +29,7 @@ async fn copy_all(
     target: &dyn Store,
     tracker: Option<&dyn ChangeTracker>,
     id: u64,
-) -> Result<Progress> {
+) -> Result<CopyCounts> {
     let options = Options { chunk_bytes: CHUNK, ..Options::default() };
     let mut copy = Copy::begin(source, target, tracker, (id, "source"), options, &|_| {}).await?;
     copy.entries().await?;

@@ -16,14 +16,14 @@ use zenobe_value::AttributeValue;
 use crate::Record;
 use crate::compression::read_error;
 use crate::read_error::{ContentError, ReadError};
-use crate::source::{RECORD_SIZE_BYTES_MAX, Source};
+use crate::source::{ByteSource, RECORD_SIZE_BYTES_MAX};
 
 pub(crate) use records::shortened;
 pub use write::{write_change, write_item};
 
 /// Reads a file of Ion values, in text or binary.
 pub struct IonReader<R> {
-    source: Source<R>,
+    source: ByteSource<R>,
     encoding: Encoding,
     takes_only_items: bool,
 }
@@ -65,7 +65,7 @@ const DEPTH_MAX: usize = 256;
 impl<R: Read> IonReader<R> {
     pub fn new(reader: R) -> IonReader<R> {
         let (encoding, takes_only_items) = (Encoding::Unknown, false);
-        IonReader { source: Source::new(reader), encoding, takes_only_items }
+        IonReader { source: ByteSource::new(reader), encoding, takes_only_items }
     }
 
     /// Makes a record with anything besides its item an error, for callers who must not ignore it.

@@ -54,24 +54,24 @@ impl HttpConnector for HyperConnector {
 
 /// Where a request goes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Target {
+struct Origin {
     is_secure: bool,
     host: String,
     port: u16,
 }
 
-impl Target {
-    fn of(uri: &Uri) -> Option<Target> {
+impl Origin {
+    fn of(uri: &Uri) -> Option<Origin> {
         let is_secure = uri.scheme_str()? == "https";
         let port = uri.port_u16().unwrap_or(if is_secure { 443 } else { 80 });
         // IPv6 addresses have brackets in URLs only.
         let host = uri.host()?.trim_start_matches('[').trim_end_matches(']');
-        Some(Target { is_secure, host: host.to_owned(), port })
+        Some(Origin { is_secure, host: host.to_owned(), port })
     }
 }
 
 struct Client {
-    idle: Arc<Mutex<HashMap<Target, Vec<Sender>>>>,
+    idle: Arc<Mutex<HashMap<Origin, Vec<Sender>>>>,
 }
 
 impl fmt::Debug for Client {
@@ -116,7 +116,7 @@ impl Client {
         Ok(self.response(response, target, sender))
     }
 
-    fn take_idle(&self, target: &Target) -> Option<Sender> {
+    fn take_idle(&self, target: &Origin) -> Option<Sender> {
         let mut idle = self.idle.lock();
         let senders = idle.get_mut(target)?;
         while let Some(sender) = senders.pop() {
@@ -130,7 +130,7 @@ impl Client {
     fn response(
         &self,
         response: hyper::Response<Incoming>,
-        target: Target,
+        target: Origin,
         sender: Sender,
     ) -> HttpResponse {
         let idle = Arc::clone(&self.idle);
@@ -146,12 +146,12 @@ impl Client {
 }
 
 /// The request as HTTP/1.1 sends it: with a path, and the host in a header.
-fn address(mut request: HttpRequest) -> Result<(Target, HttpRequest), HttpError> {
+fn address(mut request: HttpRequest) -> Result<(Origin, HttpRequest), HttpError> {
     let unusable = || {
         let text = format!("`{}` is not a URL of an object store", request.uri());
         HttpError::new_boxed(HttpErrorKind::Unknown, text.into())
     };
-    let target = Target::of(request.uri()).ok_or_else(unusable)?;
+    let target = Origin::of(request.uri()).ok_or_else(unusable)?;
     let authority = request.uri().authority().ok_or_else(unusable)?;
     // As it was signed: without credentials, which a URL may contain, and without a default port.
     let host = authority.as_str().rsplit_once('@').map_or(authority.as_str(), |(_, host)| host);
@@ -163,7 +163,7 @@ fn address(mut request: HttpRequest) -> Result<(Target, HttpRequest), HttpError>
     Ok((target, request))
 }
 
-async fn connect(target: &Target) -> Result<Sender, HttpError> {
+async fn connect(target: &Origin) -> Result<Sender, HttpError> {
     let connecting = async {
         let stream = TcpStream::connect((target.host.as_str(), target.port)).await?;
         // Without it the last packet of a request may wait for an acknowledgement.
@@ -220,8 +220,8 @@ struct ResponseBody {
     incoming: Incoming,
     stall: Pin<Box<Sleep>>,
     /// The lock is never contended: bodies must be `Sync`, and the sender is not.
-    connection: Option<(Target, Mutex<Sender>)>,
-    idle: Arc<Mutex<HashMap<Target, Vec<Sender>>>>,
+    connection: Option<(Origin, Mutex<Sender>)>,
+    idle: Arc<Mutex<HashMap<Origin, Vec<Sender>>>>,
 }
 
 impl ResponseBody {

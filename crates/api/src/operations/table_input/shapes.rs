@@ -107,15 +107,15 @@ impl From<CreateGlobalSecondaryIndexAction> for GlobalSecondaryIndex {
 
 /// A member whose presence matters, but not its content.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Unread;
+pub(crate) struct PresentMember;
 
-impl Decode for Unread {
+impl Decode for PresentMember {
     fn collection_type() -> String {
         String::new()
     }
 
     fn decode(reader: &mut JsonReader<'_>, _: JsonPosition) -> Result<Self, JsonError> {
         reader.skip()?;
-        Ok(Unread)
+        Ok(PresentMember)
     }
 }

@@ -8,8 +8,10 @@ use zenobe_engine::schema::{
 use super::shapes::{OnDemandThroughput, ProvisionedThroughput, WarmThroughput};
 use crate::constraints::Violations;
 use crate::error::ApiError;
-use crate::messages::engine::{capacity_units, max_request_units, units_per_second, warm_place};
 use crate::messages::table;
+use crate::messages::throughput::{
+    capacity_units, max_request_units, units_per_second, warm_place,
+};
 
 const CAPACITY_UNITS_BOUND: i64 = 1_000_000_000_000;
 

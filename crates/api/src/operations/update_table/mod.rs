@@ -16,8 +16,8 @@ use super::enumerations::BILLING_MODE;
 use super::table_input::encryption::EncryptionInput;
 use super::table_input::keys::Definitions;
 use super::table_input::shapes::{
-    AttributeDefinition, GlobalSecondaryIndexUpdate, OnDemandThroughput, ProvisionedThroughput,
-    SSESpecification, StreamSpecification, Unread, WarmThroughput,
+    AttributeDefinition, GlobalSecondaryIndexUpdate, OnDemandThroughput, PresentMember,
+    ProvisionedThroughput, SSESpecification, StreamSpecification, WarmThroughput,
 };
 use super::table_input::stream::StreamInput;
 use super::table_input::throughput::{Capacity, CapacityOwner};
@@ -60,19 +60,19 @@ shape! {
         "TableClass" => table_class: String,
         "DeletionProtectionEnabled" => deletion_protection_enabled: bool,
         "MultiRegionConsistency" => multi_region_consistency: String,
-        "GlobalTableWitnessUpdates" => global_table_witness_updates: Vec<Unread>,
+        "GlobalTableWitnessUpdates" => global_table_witness_updates: Vec<PresentMember>,
         "OnDemandThroughput" => on_demand_throughput: OnDemandThroughput,
         "WarmThroughput" => warm_throughput: WarmThroughput,
         "GlobalTableSettingsReplicationMode" => global_table_settings_replication_mode: String,
         "DisassociationProtectionEnabled" => disassociation_protection_enabled: bool,
-        "VectorIndexUpdates" => vector_index_updates: Vec<Unread>,
+        "VectorIndexUpdates" => vector_index_updates: Vec<PresentMember>,
     }
 
     struct ReplicationGroupUpdate {
-        "Create" => create: Unread,
-        "Update" => update: Unread,
-        "Delete" => delete: Unread,
-        "Disassociate" => disassociate: Unread,
+        "Create" => create: PresentMember,
+        "Update" => update: PresentMember,
+        "Delete" => delete: PresentMember,
+        "Disassociate" => disassociate: PresentMember,
     }
 }
 

@@ -1,5 +1,6 @@
 use std::future::{Future, pending};
 use std::pin::Pin;
+use std::sync::atomic::Ordering;
 
 use zenobe_api::Operation;
 use zenobe_store::layer::Layer;

@@ -8,7 +8,7 @@ use zenobe_store::{CommitOutcome, Decide, Result as StoreResult, WriteSet};
 
 use super::*;
 
-/// Commits so many writes. Then it is as if the process had died.
+/// Commits this many writes, and then fails as if the process had died.
 struct DyingStore {
     below: Arc<dyn Store>,
     writes_left: AtomicUsize,

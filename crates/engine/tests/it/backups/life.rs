@@ -2,7 +2,7 @@
 
 use futures_util::future::join;
 use zenobe_engine::backups::{Backup, Content, ListBackups};
-use zenobe_engine::error::{BackupError, RestoreError};
+use zenobe_engine::error::{RestoreError, TableBackupError};
 
 use super::*;
 
@@ -69,14 +69,14 @@ fn a_deleted_backup_leaves_nothing() {
             assert_eq!(deleted.id, id);
             let gone = |result: Result<Backup, Error>| {
                 assert!(
-                    matches!(result, Err(Error::Backup(BackupError::NotFound { .. }))),
+                    matches!(result, Err(Error::Backup(TableBackupError::NotFound { .. }))),
                     "{result:?}"
                 );
             };
             gone(engine.backup(&table, &id).await);
             gone(engine.delete_backup(&table, &id).await);
             let restore = world.begin_restore(&id, "restored").await;
-            assert!(matches!(restore, Err(Error::Backup(BackupError::NotFound { .. }))));
+            assert!(matches!(restore, Err(Error::Backup(TableBackupError::NotFound { .. }))));
             world.work().await;
             for kind in [b'F', b'J', b'P', b'U', b'W'] {
                 assert_eq!(world.count(kind).await, 0, "{}", char::from(kind));
@@ -231,7 +231,7 @@ fn one_restore_at_a_time() {
         let table = world.script.table("t");
         let deleted = world.engine().delete_backup(&table, &id).await;
         assert!(
-            matches!(deleted, Err(Error::Backup(BackupError::BeingRestored { .. }))),
+            matches!(deleted, Err(Error::Backup(TableBackupError::BeingRestored { .. }))),
             "{deleted:?}"
         );
         world.work().await;
@@ -251,7 +251,7 @@ fn so_many_backups_of_a_table_can_wait() {
         }
         let table = world.script.table("t");
         let more = world.engine().create_backup(&table, "nightly").await;
-        assert!(matches!(more, Err(Error::Backup(BackupError::TooMany))), "{more:?}");
+        assert!(matches!(more, Err(Error::Backup(TableBackupError::TooMany))), "{more:?}");
         world.work().await;
         world.back_up().await;
     });

@@ -2,16 +2,15 @@
 //! any, changes the same tables behind its back.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use futures_util::future::{BoxFuture, FutureExt, join_all, ready};
+use futures_util::future::join_all;
 use zenobe_engine::clock::ManualClock;
 use zenobe_engine::command::{GetItem, PutItem};
 use zenobe_engine::history::AsOf;
 use zenobe_engine::{CacheOptions, CacheStatistics, EngineOptions};
-use zenobe_store::layer::Layer;
+use zenobe_store::failing::{FailingStore, WriteFailure};
 use zenobe_store::memory::MemoryStore;
-use zenobe_store::{CommitOutcome, Decide, Error, Result, Store, WriteSet};
+use zenobe_store::{Error, Store};
 
 use super::{START_MS, expect, node, options};
 use crate::support::commands::Script;
@@ -296,62 +295,21 @@ async fn a_replayed_transaction_shows_at_once() {
     world.check(r#"{"v": 2}"#, 0.5).await;
 }
 
-/// Refuses every write while it is away. While it loses answers it commits them, but fails to say so.
-struct LosingStore {
-    below: Arc<dyn Store>,
-    is_away: AtomicBool,
-    loses_answers: AtomicBool,
-}
-
-impl LosingStore {
-    fn new() -> Arc<LosingStore> {
-        let below: Arc<dyn Store> = Arc::new(MemoryStore::shared());
-        Arc::new(LosingStore {
-            below,
-            is_away: AtomicBool::new(false),
-            loses_answers: AtomicBool::new(false),
-        })
-    }
-}
-
-impl Layer for LosingStore {
-    fn below(&self) -> &Arc<dyn Store> {
-        &self.below
-    }
-
-    fn write<'a>(
-        &'a self,
-        set: WriteSet<'a>,
-        decide: &'a mut Decide<'a>,
-    ) -> BoxFuture<'a, Result<CommitOutcome>> {
-        if self.is_away.load(Ordering::SeqCst) {
-            return ready(Err(Error::Unavailable { detail: "away".to_owned() })).boxed();
-        }
-        let write = self.below.write(set, decide);
-        async move {
-            let outcome = write.await?;
-            match self.loses_answers.load(Ordering::SeqCst) {
-                true => Err(Error::Uncertain { detail: "the answer was lost".to_owned() }),
-                false => Ok(outcome),
-            }
-        }
-        .boxed()
-    }
-}
-
 #[tokio::test]
 async fn a_write_with_an_unknown_outcome_leaves_no_entry() {
-    let store = LosingStore::new();
+    let store = Arc::new(FailingStore::new(Arc::new(MemoryStore::shared())));
     let mut world = World::with(store.clone(), TTL_MS).await;
     world.check(r#"{"v": 1}"#, 0.5).await;
-    store.is_away.store(true, Ordering::SeqCst);
+    let away = Error::Unavailable { detail: "away".to_owned() };
+    store.set(WriteFailure::Refused(away));
     expect(&mut world.cached, &[r#"put t {"pk": "a", "v": 2}"#], "error: ").await;
-    store.is_away.store(false, Ordering::SeqCst);
+    store.set(WriteFailure::None);
     // Nothing was written, and nothing changes.
     world.check(r#"{"v": 1}"#, 0.0).await;
-    store.loses_answers.store(true, Ordering::SeqCst);
+    let lost = Error::Uncertain { detail: "the answer was lost".to_owned() };
+    store.set(WriteFailure::AnswerLost(lost));
     expect(&mut world.cached, &[r#"put t {"pk": "a", "v": 2}"#], "error: ").await;
-    store.loses_answers.store(false, Ordering::SeqCst);
+    store.set(WriteFailure::None);
     // For a while nothing is kept, because the write might be committed only now.
     for _ in 0..2 {
         world.check(r#"{"v": 2}"#, 0.5).await;

@@ -8,7 +8,7 @@ use super::*;
 
 const ROUND_MS: u64 = 10_000;
 
-/// data-modelling.md §4: dilution. What was once 10,000 writes stays divided.
+/// What was once provisioned with 10,000 writes stays divided.
 #[tokio::test]
 async fn partitions_never_merge() {
     let harness = harness(Enforce).await;
@@ -57,7 +57,7 @@ async fn a_hot_key_is_isolated() {
     }
     let after = harness.partitions().await.partitions;
     assert_eq!(after.len(), before.len() + 2, "before it, itself and after it");
-    // An item is never divided.
+    // An item is never split.
     for _ in 0..32 {
         hot().await;
     }

@@ -1,4 +1,4 @@
-//! The arithmetic of data-modelling.md §4, as requests consume it. Partitions, bursts, hot keys and
+//! How many units requests consume, by the sizes of their items. Partitions, bursts, hot keys and
 //! dilution have their own tests beside this one.
 
 use zenobe_engine::ThroughputMode::{Enforce, Observe};
@@ -8,7 +8,7 @@ use super::*;
 
 const KIB: usize = 1_024;
 
-/// An item of so many bytes, with names.
+/// An item of this many bytes, with names.
 fn sized(id: char, size_bytes: usize) -> Attributes {
     let mut sized = item(&id.to_string(), &[]);
     let names = "id".len() + 1 + "data".len();

@@ -8,7 +8,7 @@ use super::Parser;
 use super::expression::{Expression, Node};
 use crate::bind::check_disjoint;
 use crate::condition::Comparator;
-use crate::error::Fault;
+use crate::error::ExpressionFault;
 use crate::partiql::fault::{Position, StatementFault};
 use crate::partiql::lexer::TokenKind;
 use crate::partiql::statement::{Assignment, AssignmentOperand, AssignmentValue, Term};
@@ -42,10 +42,10 @@ impl Parser<'_> {
         let targets: Vec<&Path> = assignments.iter().map(Assignment::target).collect();
         match check_disjoint(&targets) {
             Ok(()) => {}
-            Err(Fault::PathsConflict { one, two }) => {
+            Err(ExpressionFault::PathsConflict { one, two }) => {
                 self.keep(StatementFault::PathsConflict { one, two });
             }
-            Err(Fault::PathsOverlap { one, two }) => {
+            Err(ExpressionFault::PathsOverlap { one, two }) => {
                 self.keep(StatementFault::PathsOverlap { one, two });
             }
             Err(other) => unreachable!("paths overlap or conflict, {other:?}"),

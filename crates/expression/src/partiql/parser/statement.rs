@@ -6,7 +6,7 @@ use crate::partiql::fault::{Position, StatementFault, Unsupported};
 use crate::partiql::lexer::{TokenKind, unquoted};
 use crate::partiql::statement::{
     Column, DeleteStatement, Image, InsertStatement, InsertedItem, OrderKey, Returning,
-    SelectStatement, Source, StatementKind, Term, Test, UpdateStatement,
+    SelectStatement, StatementKind, TableReference, Term, Test, UpdateStatement,
 };
 use crate::syntax::Span;
 use zenobe_value::{Path, PathElement};
@@ -112,21 +112,21 @@ impl Parser<'_> {
         }
     }
 
-    fn select_source(&mut self) -> Result<Source, StatementFault> {
+    fn select_source(&mut self) -> Result<TableReference, StatementFault> {
         let span = self.span();
         match self.peek() {
             TokenKind::Name | TokenKind::QuotedName => self.source().map(|(source, _)| source),
             TokenKind::Text => {
                 self.advance();
                 self.unexpected_component(span);
-                Ok(Source { table: unquoted(self.text_of(span)), index: None })
+                Ok(TableReference { table: unquoted(self.text_of(span)), index: None })
             }
             _ => Err(self.unexpected()),
         }
     }
 
     /// The name of a table, optionally with an index after a dot, and its position.
-    fn source(&mut self) -> Result<(Source, Span), StatementFault> {
+    fn source(&mut self) -> Result<(TableReference, Span), StatementFault> {
         let span = self.span();
         let table = self.accept_name().ok_or(StatementFault::ExpectedTableName)?;
         let mut components = Vec::new();
@@ -136,7 +136,7 @@ impl Parser<'_> {
         if components.len() > 1 {
             self.keep(StatementFault::TooManySourceComponents);
         }
-        let source = Source { table, index: components.into_iter().next() };
+        let source = TableReference { table, index: components.into_iter().next() };
         if source.table.is_empty() || source.index.as_ref().is_some_and(String::is_empty) {
             self.keep(StatementFault::EmptySourceComponent);
         }

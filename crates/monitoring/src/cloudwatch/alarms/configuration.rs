@@ -3,7 +3,7 @@
 
 use super::super::fault::Fault;
 use super::super::metric::{Dimension, Metric, Unit, check_length};
-use super::super::queries::{self, MetricStatistic, Query, Source, read_period};
+use super::super::queries::{self, MetricDataQuery, MetricStatistic, QuerySource, read_period};
 use super::super::statistics::{SIMPLE, Statistic};
 use super::super::wire::{Members, Structure, Value, cbor};
 
@@ -14,7 +14,7 @@ pub struct Configuration {
     pub ok_actions: Vec<String>,
     pub alarm_actions: Vec<String>,
     pub insufficient_data_actions: Vec<String>,
-    pub target: Target,
+    pub target: AlarmInput,
     pub evaluation_periods: u64,
     pub datapoints_to_alarm: Option<u64>,
     pub threshold: f64,
@@ -24,10 +24,10 @@ pub struct Configuration {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Target {
+pub enum AlarmInput {
     Metric(MetricStatistic),
     /// One of them returns data.
-    Queries(Vec<Query>),
+    Queries(Vec<MetricDataQuery>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,7 +133,7 @@ impl Configuration {
             ok_actions: read_actions(members, "OKActions")?,
             alarm_actions: read_actions(members, "AlarmActions")?,
             insufficient_data_actions: read_actions(members, "InsufficientDataActions")?,
-            target: Target::read(members)?,
+            target: AlarmInput::read(members)?,
             evaluation_periods: read_positive(members, "EvaluationPeriods")?
                 .ok_or_else(|| Fault::missing("EvaluationPeriods"))?,
             datapoints_to_alarm: read_positive(members, "DatapointsToAlarm")?,
@@ -173,7 +173,7 @@ impl Configuration {
     /// The limits of a new alarm. Alarms are not checked when they are read from their rows: one from
     /// before a limit must not make the others unreadable.
     pub fn check_limits(&self) -> Result<(), Fault> {
-        if let Target::Queries(queries) = &self.target
+        if let AlarmInput::Queries(queries) = &self.target
             && queries.len() > QUERIES_MAX
         {
             return Err(Fault::validation(format!(
@@ -181,14 +181,14 @@ impl Configuration {
             )));
         }
         match &self.target {
-            Target::Queries(queries) => queries::check_labels(queries)?,
-            Target::Metric(metric) if PERIODS_NEVER_S.contains(&metric.period_s) => {
+            AlarmInput::Queries(queries) => queries::check_labels(queries)?,
+            AlarmInput::Metric(metric) if PERIODS_NEVER_S.contains(&metric.period_s) => {
                 return Err(Fault::validation("Period must be 10, 20, 30 or a multiple of 60"));
             }
-            Target::Metric(_) => {}
+            AlarmInput::Metric(_) => {}
         }
         let metrics = self.target.metrics();
-        metrics.iter().try_for_each(|metric| metric.metric.check_characters())?;
+        metrics.iter().try_for_each(|metric| metric.metric.check_namespace())?;
         let actions = [
             ("OKActions", &self.ok_actions),
             ("AlarmActions", &self.alarm_actions),
@@ -231,11 +231,11 @@ impl Configuration {
     }
 }
 
-impl Target {
-    fn read(members: Members<'_>) -> Result<Target, Fault> {
+impl AlarmInput {
+    fn read(members: Members<'_>) -> Result<AlarmInput, Fault> {
         let given = members.structures("Metrics")?;
         if given.is_empty() {
-            return read_metric(members).map(Target::Metric);
+            return read_metric(members).map(AlarmInput::Metric);
         }
         for name in ["MetricName", "Namespace", "Statistic", "ExtendedStatistic", "Period", "Unit"]
         {
@@ -247,7 +247,7 @@ impl Target {
         }
         let queries = queries::read_all(&given)?;
         match queries.iter().filter(|query| query.returns_data).count() {
-            1 => Ok(Target::Queries(queries)),
+            1 => Ok(AlarmInput::Queries(queries)),
             _ => {
                 Err(Fault::validation("Exactly one element of the metrics list must return data."))
             }
@@ -257,11 +257,11 @@ impl Target {
     /// The period; of several metrics, the longest one.
     pub fn period_s(&self) -> u64 {
         match self {
-            Target::Metric(metric) => metric.period_s,
-            Target::Queries(queries) => {
-                let period = |query: &Query| match &query.source {
-                    Source::Metric(metric) => Some(metric.period_s),
-                    Source::Expression { .. } => None,
+            AlarmInput::Metric(metric) => metric.period_s,
+            AlarmInput::Queries(queries) => {
+                let period = |query: &MetricDataQuery| match &query.source {
+                    QuerySource::Metric(metric) => Some(metric.period_s),
+                    QuerySource::Expression { .. } => None,
                 };
                 queries.iter().filter_map(period).max().unwrap_or(60)
             }
@@ -271,11 +271,11 @@ impl Target {
     /// The metrics that the alarm watches.
     pub fn metrics(&self) -> Vec<MetricStatistic> {
         match self {
-            Target::Metric(metric) => vec![metric.clone()],
-            Target::Queries(queries) => {
-                let metric = |query: &Query| match &query.source {
-                    Source::Metric(metric) => Some(metric.clone()),
-                    Source::Expression { .. } => None,
+            AlarmInput::Metric(metric) => vec![metric.clone()],
+            AlarmInput::Queries(queries) => {
+                let metric = |query: &MetricDataQuery| match &query.source {
+                    QuerySource::Metric(metric) => Some(metric.clone()),
+                    QuerySource::Expression { .. } => None,
                 };
                 queries.iter().filter_map(metric).collect()
             }
@@ -284,9 +284,9 @@ impl Target {
 
     fn render(&self) -> Structure {
         let metric = match self {
-            Target::Metric(metric) => metric,
-            Target::Queries(queries) => {
-                let queries = Value::structures(queries.iter().map(Query::render));
+            AlarmInput::Metric(metric) => metric,
+            AlarmInput::Queries(queries) => {
+                let queries = Value::structures(queries.iter().map(MetricDataQuery::render));
                 return vec![("Metrics".into(), queries)];
             }
         };

@@ -7,12 +7,12 @@ use zenobe_engine::schema::Namespace;
 use super::super::fault::Fault;
 use super::super::math::Points;
 use super::super::metric::DYNAMODB;
-use super::super::queries::{self, MetricStatistic, Query, Source, Span};
+use super::super::queries::{self, MetricDataQuery, MetricStatistic, QuerySource, TimeSpan};
 use super::super::storage::{Range, Storage};
-use super::configuration::{Configuration, MissingData, Target};
-use super::judge::{EXTRA_PERIODS, judge};
+use super::configuration::{AlarmInput, Configuration, MissingData};
 use super::reason::Evidence;
-use super::{Alarm, State};
+use super::state_rule::{EXTRA_PERIODS, judge};
+use super::{Alarm, AlarmState};
 
 const MINUTE_MS: u64 = 60_000;
 /// How many samples a percentile needs to be significant: this many on each side of it.
@@ -24,17 +24,17 @@ pub async fn evaluate(
     namespace: &Arc<Namespace>,
     alarm: &Alarm,
     end_ms: u64,
-) -> Result<Option<State>, Fault> {
+) -> Result<Option<AlarmState>, Fault> {
     let configuration = &alarm.configuration;
     let period_ms = configuration.target.period_s() * 1_000;
     let periods = configuration.evaluation_periods + EXTRA_PERIODS;
     // Windows slide from minute to minute, whatever the period is. Expressions read their metrics in
     // periods that begin at multiples of their length.
     let end_ms = match &configuration.target {
-        Target::Metric(_) => end_ms - end_ms % period_ms.min(MINUTE_MS),
-        Target::Queries(_) => end_ms - end_ms % period_ms,
+        AlarmInput::Metric(_) => end_ms - end_ms % period_ms.min(MINUTE_MS),
+        AlarmInput::Queries(_) => end_ms - end_ms % period_ms,
     };
-    let span = Span { from_ms: end_ms.saturating_sub(periods * period_ms), to_ms: end_ms };
+    let span = TimeSpan { from_ms: end_ms.saturating_sub(periods * period_ms), to_ms: end_ms };
     let Some(points) = read(storage, namespace, configuration, span).await? else {
         return Ok(None);
     };
@@ -51,7 +51,7 @@ pub async fn evaluate(
     let now_ms = storage.now_ms();
     let missing = configuration.evaluation_periods - real.len() as u64;
     let evidence = Evidence { configuration, to, points: &real, missing, now_ms };
-    Ok(Some(State {
+    Ok(Some(AlarmState {
         value: to,
         reason: evidence.text(),
         reason_data: Some(evidence.data()),
@@ -74,14 +74,14 @@ async fn read(
     storage: &Storage,
     namespace: &Arc<Namespace>,
     configuration: &Configuration,
-    span: Span,
+    span: TimeSpan,
 ) -> Result<Option<Points>, Fault> {
     match &configuration.target {
-        Target::Metric(metric) => {
+        AlarmInput::Metric(metric) => {
             let ignores_few = configuration.low_sample_count.as_deref() == Some("ignore");
             read_metric(storage, namespace, metric, span, ignores_few).await
         }
-        Target::Queries(queries) => {
+        AlarmInput::Queries(queries) => {
             let series = queries::evaluate(storage, namespace, queries, span).await?;
             let returned = queries.iter().zip(series).find(|(query, _)| query.returns_data);
             let series = returned.map(|(_, series)| series).unwrap_or_default();
@@ -94,10 +94,10 @@ async fn read_metric(
     storage: &Storage,
     namespace: &Arc<Namespace>,
     metric: &MetricStatistic,
-    span: Span,
+    span: TimeSpan,
     ignores_few: bool,
 ) -> Result<Option<Points>, Fault> {
-    let Span { from_ms, to_ms } = span;
+    let TimeSpan { from_ms, to_ms } = span;
     let range = Range { metric: &metric.metric, unit: metric.unit, from_ms, to_ms };
     let periods = storage.read_merged(namespace, range, metric.period_s * 1_000).await?;
     let mut points = Points::new();
@@ -126,9 +126,9 @@ fn samples_needed(metric: &MetricStatistic) -> f64 {
 /// expression that uses the metric does not.
 pub fn watches(alarm: &Alarm, passes: impl Fn(&MetricStatistic) -> bool) -> bool {
     match &alarm.configuration.target {
-        Target::Metric(metric) => passes(metric),
-        Target::Queries(queries) => match queries.as_slice() {
-            [Query { source: Source::Metric(metric), .. }] => passes(metric),
+        AlarmInput::Metric(metric) => passes(metric),
+        AlarmInput::Queries(queries) => match queries.as_slice() {
+            [MetricDataQuery { source: QuerySource::Metric(metric), .. }] => passes(metric),
             _ => false,
         },
     }

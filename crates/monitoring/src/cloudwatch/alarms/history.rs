@@ -10,7 +10,7 @@ use zenobe_engine::schema::Namespace;
 use zenobe_engine::service_rows::{RowOwner, ServiceRow};
 use zenobe_value::{AttributeValue, Attributes};
 
-use super::{Alarm, Alarms, State};
+use super::{Alarm, AlarmState, Alarms};
 
 const HISTORY: u8 = 2;
 const ROWS_AT_ONCE: usize = 500;
@@ -79,8 +79,8 @@ impl HistoryItem {
         }
     }
 
-    pub fn changed(alarm: &str, old: &State, new: &State) -> HistoryItem {
-        let state = |state: &State| {
+    pub fn changed(alarm: &str, old: &AlarmState, new: &AlarmState) -> HistoryItem {
+        let state = |state: &AlarmState| {
             let mut shown = json!({"stateValue": state.value.name(), "stateReason": state.reason});
             let data = state.reason_data.as_deref();
             if let Some(data) = data.and_then(|data| serde_json::from_str::<Json>(data).ok()) {
@@ -99,7 +99,7 @@ impl HistoryItem {
     }
 
     /// An action of the alarm, which this server does not carry out.
-    pub fn skipped(alarm: &str, action: &str, new: &State) -> HistoryItem {
+    pub fn skipped(alarm: &str, action: &str, new: &AlarmState) -> HistoryItem {
         let data = json!({
             "actionState": "Failed",
             "stateUpdateTimestamp": new.updated_ms,

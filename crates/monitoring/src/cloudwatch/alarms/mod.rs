@@ -3,10 +3,10 @@
 pub mod configuration;
 pub mod evaluate;
 pub mod history;
-mod judge;
 mod reason;
 mod rows;
 mod run;
+mod state_rule;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,12 +25,12 @@ pub struct Alarm {
     pub name: String,
     pub configuration: Configuration,
     pub configured_ms: u64,
-    pub state: State,
+    pub state: AlarmState,
     pub tags: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct State {
+pub struct AlarmState {
     pub value: StateValue,
     pub reason: String,
     /// JSON.
@@ -64,9 +64,9 @@ impl StateValue {
     }
 }
 
-impl State {
-    pub fn initial(now_ms: u64) -> State {
-        State {
+impl AlarmState {
+    pub fn initial(now_ms: u64) -> AlarmState {
+        AlarmState {
             value: StateValue::InsufficientData,
             reason: "Unchecked: Initial alarm creation".to_owned(),
             reason_data: None,
@@ -84,7 +84,7 @@ impl Alarm {
 
     /// As DescribeAlarms shows it.
     pub fn render(&self, namespace: &Namespace) -> Structure {
-        let State { value, reason, reason_data, updated_ms, transitioned_ms } = &self.state;
+        let AlarmState { value, reason, reason_data, updated_ms, transitioned_ms } = &self.state;
         let mut members: Structure = vec![
             ("AlarmName".into(), Value::from(self.name.as_str())),
             ("AlarmArn".into(), Value::from(Alarm::arn(namespace, &self.name))),

@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 use zenobe_engine::clock::utc;
 
 use super::StateValue;
-use super::configuration::{Configuration, Target};
+use super::configuration::{AlarmInput, Configuration};
 
 /// The model allows reasons 4,000 characters.
 const RECENT_POINTS_MAX: usize = 100;
@@ -85,7 +85,7 @@ impl Evidence<'_> {
         if let Some((at_ms, _)) = self.points.last() {
             data["startDate"] = json!(zoned(*at_ms));
         }
-        if let Target::Metric(metric) = target {
+        if let AlarmInput::Metric(metric) = target {
             data["statistic"] = json!(metric.statistic_name);
             if let Some(unit) = metric.unit {
                 data["unit"] = json!(unit.name());

@@ -1,16 +1,15 @@
 //! The rows of alarms: `1` and the name. Their history is beside them ([`super::history`]).
 
-use std::collections::BTreeMap;
-
 use zenobe_engine::error::{Error, Result};
 use zenobe_engine::lease::Lease;
+use zenobe_engine::row::Fields;
 use zenobe_engine::schema::Namespace;
 use zenobe_engine::service_rows::{RowChange, RowOwner, ServiceRow};
-use zenobe_value::{AttributeValue, Attributes, Number};
+use zenobe_value::Attributes;
 
 use super::super::wire::{Members, Value, cbor};
 use super::configuration::Configuration;
-use super::{Alarm, Alarms, State, StateValue};
+use super::{Alarm, AlarmState, Alarms, StateValue};
 
 /// How many alarms a namespace may have, as on AWS.
 pub const ALARMS_MAX: usize = 5_000;
@@ -125,67 +124,36 @@ fn key(name: &str) -> Vec<u8> {
 
 fn to_fields(alarm: &Alarm) -> Attributes {
     let Alarm { configuration, configured_ms, state, tags, .. } = alarm;
-    let text = |text: &str| AttributeValue::S(text.to_owned());
-    let number = |number: u64| AttributeValue::N(Number::from(number));
-    let mut fields = Attributes::default();
-    let mut put = |name: &str, value| fields.insert(name.to_owned(), value);
+    let mut fields = Fields::default();
     let rendered = cbor::encode(&Value::Structure(configuration.render()));
-    put("configuration", AttributeValue::B(rendered));
-    put("configured_ms", number(*configured_ms));
-    put("state", text(state.value.name()));
-    put("reason", text(&state.reason));
-    if let Some(data) = &state.reason_data {
-        put("reason_data", text(data));
-    }
-    put("updated_ms", number(state.updated_ms));
-    put("transitioned_ms", number(state.transitioned_ms));
-    let tags = tags.iter().map(|(key, value)| (key.clone(), text(value)));
-    put("tags", AttributeValue::M(tags.collect()));
-    fields
+    fields.bytes("configuration", &rendered);
+    fields.number("configured_ms", *configured_ms);
+    fields.text("state", state.value.name());
+    fields.text("reason", &state.reason);
+    fields.optional_text("reason_data", state.reason_data.as_deref());
+    fields.number("updated_ms", state.updated_ms);
+    fields.number("transitioned_ms", state.transitioned_ms);
+    fields.texts("tags", tags);
+    fields.0
 }
 
-fn from_fields(name: &str, mut fields: Attributes) -> Result<Alarm> {
-    let mut take = |field: &str| fields.remove(field);
-    let configuration = match take("configuration") {
-        Some(AttributeValue::B(bytes)) => cbor::decode(&bytes).map_err(|it| corrupt(it.0))?,
-        _ => return Err(corrupt("configuration")),
-    };
+fn from_fields(name: &str, fields: Attributes) -> Result<Alarm> {
+    let mut fields = Fields(fields);
+    let configuration = cbor::decode(&fields.take_bytes("configuration")?);
+    let configuration = configuration.map_err(|error| corrupt(error.0))?;
     let configuration = Configuration::read(Members::of(&configuration));
     let configuration = configuration.map_err(|fault| corrupt(&fault.message))?;
-    let read =
-        |value: Option<AttributeValue>, field: &str| text(value).ok_or_else(|| corrupt(field));
-    let state_name = read(take("state"), "state")?;
-    let mut time = |field: &str| number(take(field)).ok_or_else(|| corrupt(field));
-    let (configured_ms, updated_ms) = (time("configured_ms")?, time("updated_ms")?);
-    let transitioned_ms = time("transitioned_ms")?;
-    let state = State {
-        value: StateValue::parse(&state_name).ok_or_else(|| corrupt("state"))?,
-        reason: read(take("reason"), "reason")?,
-        reason_data: text(take("reason_data")),
-        updated_ms,
-        transitioned_ms,
+    let value = StateValue::parse(&fields.take_text("state")?);
+    let state = AlarmState {
+        value: value.ok_or_else(|| corrupt("state"))?,
+        reason: fields.take_text("reason")?,
+        reason_data: fields.take_optional_text("reason_data")?,
+        updated_ms: fields.take_number("updated_ms")?,
+        transitioned_ms: fields.take_number("transitioned_ms")?,
     };
-    let mut tags = BTreeMap::new();
-    if let Some(AttributeValue::M(stored)) = take("tags") {
-        for (key, value) in stored {
-            tags.insert(key, read(Some(value), "tags")?);
-        }
-    }
+    let configured_ms = fields.take_number("configured_ms")?;
+    let tags = fields.take_texts("tags")?;
     Ok(Alarm { name: name.to_owned(), configuration, configured_ms, state, tags })
-}
-
-fn text(value: Option<AttributeValue>) -> Option<String> {
-    match value? {
-        AttributeValue::S(text) => Some(text),
-        _ => None,
-    }
-}
-
-fn number(value: Option<AttributeValue>) -> Option<u64> {
-    match value? {
-        AttributeValue::N(number) => u64::try_from(number.to_i64()?).ok(),
-        _ => None,
-    }
 }
 
 fn corrupt(what: &str) -> Error {
@@ -194,6 +162,8 @@ fn corrupt(what: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[test]
@@ -213,7 +183,7 @@ mod tests {
             name: "é".to_owned(),
             configuration: Configuration::read(Members::of(&request)).unwrap(),
             configured_ms: 7,
-            state: State { reason_data: Some("{}".into()), ..State::initial(5) },
+            state: AlarmState { reason_data: Some("{}".into()), ..AlarmState::initial(5) },
             tags: BTreeMap::from([("a".to_owned(), "b".to_owned())]),
         };
         assert_eq!(from_fields("é", to_fields(&alarm)).unwrap(), alarm);

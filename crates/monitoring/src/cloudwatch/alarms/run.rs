@@ -12,7 +12,7 @@ use super::super::fault::{Fault, FaultKind};
 use super::super::storage::Storage;
 use super::evaluate::evaluate;
 use super::history::HistoryItem;
-use super::{Alarm, Alarms, State, StateValue};
+use super::{Alarm, AlarmState, Alarms, StateValue};
 
 /// How many alarms are read at once.
 const ALARMS_AT_ONCE: usize = 50;
@@ -55,7 +55,7 @@ impl Alarms {
         &self,
         namespace: &Arc<Namespace>,
         seen: &Alarm,
-        state: &State,
+        state: &AlarmState,
         lease: &Lease,
     ) -> Result<()> {
         let change = |known: Option<&Alarm>| {
@@ -75,7 +75,7 @@ impl Alarms {
     pub async fn announce(
         &self,
         namespace: &Arc<Namespace>,
-        old: &State,
+        old: &AlarmState,
         alarm: &Alarm,
         lease: &Lease,
     ) -> Result<()> {

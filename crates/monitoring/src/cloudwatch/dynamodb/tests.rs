@@ -1,6 +1,9 @@
 use std::time::Duration;
 
-use zenobe_api::Operation;
+use serde_json::{Value as Json, json};
+use zenobe_api::{Api, ApiOptions, Operation};
+use zenobe_engine::EngineOptions;
+use zenobe_store::memory::MemoryStore;
 
 use super::super::statistics::Statistic;
 use super::*;
@@ -44,7 +47,7 @@ fn traffic_becomes_metrics_with_their_dimensions() {
     };
     let index = TrafficCounts { write_halves: 6, consuming_writes: 3, ..TrafficCounts::default() };
     let nobody = TrafficCounts { requests: 3, user_errors: 3, ..TrafficCounts::default() };
-    let mut points = Points::default();
+    let mut points = MinutePoints::default();
     points.add_traffic(&[
         row(Some("T"), None, Operation::GetItem, reads),
         row(Some("T"), None, Operation::PutItem, writes),
@@ -98,7 +101,7 @@ fn a_request_of_several_patterns_is_one_sample() {
         ..TrafficCounts::default()
     };
     let second = TrafficCounts { read_halves: 8, returned_items: 6, ..TrafficCounts::default() };
-    let mut points = Points::default();
+    let mut points = MinutePoints::default();
     points.add_traffic(&[kind(Pattern::Key, first), kind(Pattern::Other, second)]);
     let (_, points) = points.into_points(60_000).next().unwrap();
     let samples = |name: &str| {
@@ -107,4 +110,73 @@ fn a_request_of_several_patterns_is_one_sample() {
     };
     assert_eq!(samples("ConsumedReadCapacityUnits"), (2.0, 3.0));
     assert_eq!(samples("ReturnedItemCount"), (2.0, 3.0));
+}
+
+/// An account with two tables and an index, and with a stream that somebody has read.
+#[tokio::test]
+async fn quotas_in_use_and_streams_have_metrics() {
+    let options = EngineOptions::default();
+    let engine = Engine::open(Arc::new(MemoryStore::new()), options).await.unwrap();
+    let api = Api::new(Arc::clone(&engine), ApiOptions::default());
+    let namespace = Arc::new(Namespace { account: "1".into(), region: "r".into() });
+    let call = async |operation: Operation, body: Json| {
+        let answer = api.handle(operation, &namespace, body.to_string().as_bytes()).await;
+        assert_eq!(answer.status, 200, "{operation:?}: {:?}", answer.body);
+        serde_json::from_slice::<Json>(&answer.body).unwrap()
+    };
+    let units = json!({"ReadCapacityUnits": 3, "WriteCapacityUnits": 4});
+    let hash = json!([{"AttributeName": "id", "KeyType": "HASH"}]);
+    let table = |name: &str| {
+        json!({
+            "TableName": name,
+            "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+            "KeySchema": hash,
+            "BillingMode": "PAY_PER_REQUEST",
+        })
+    };
+    let mut provisioned = table("Provisioned");
+    provisioned["BillingMode"] = json!("PROVISIONED");
+    provisioned["ProvisionedThroughput"] = units.clone();
+    let projection = json!({"ProjectionType": "ALL"});
+    provisioned["GlobalSecondaryIndexes"] = json!([
+        {"IndexName": "ById", "KeySchema": hash, "Projection": projection, "ProvisionedThroughput": units},
+    ]);
+    call(Operation::CreateTable, provisioned).await;
+    let mut streamed = table("Streamed");
+    streamed["StreamSpecification"] = json!({"StreamEnabled": true, "StreamViewType": "KEYS_ONLY"});
+    let created = call(Operation::CreateTable, streamed).await;
+    let arn = created["TableDescription"]["LatestStreamArn"].clone();
+    let label = created["TableDescription"]["LatestStreamLabel"].as_str().unwrap().to_owned();
+    for id in ["a", "b", "c"] {
+        let item = json!({"id": {"S": id}});
+        call(Operation::PutItem, json!({"TableName": "Streamed", "Item": item})).await;
+    }
+    let described = call(Operation::DescribeStream, json!({"StreamArn": arn})).await;
+    let shard = &described["StreamDescription"]["Shards"][0]["ShardId"];
+    let start = json!({"StreamArn": arn, "ShardId": shard, "ShardIteratorType": "TRIM_HORIZON"});
+    let mut iterator = call(Operation::GetShardIterator, start).await["ShardIterator"].clone();
+    for limit in [1, 2, 1] {
+        let request = json!({"ShardIterator": iterator, "Limit": limit});
+        iterator = call(Operation::GetRecords, request).await["NextShardIterator"].clone();
+    }
+
+    let mut points = MinutePoints::default();
+    points.add_gauges(&engine).await.unwrap();
+    points.add_returned_records(&engine);
+    let (_, points) = points.into_points(60_000).next().unwrap();
+    let find = |metric: &Metric| {
+        let point = points.iter().find(|point| point.metric == *metric);
+        let point = point.unwrap_or_else(|| panic!("{metric:?}"));
+        (point.unit.name(), point.statistics.count, point.statistics.sum)
+    };
+    let usage = |resource| find(&Metric::usage(resource));
+    assert_eq!(usage("TableCount"), ("Count", 1.0, 2.0));
+    assert_eq!(usage("AccountProvisionedReadCapacityUnits"), ("Count", 1.0, 6.0));
+    assert_eq!(usage("AccountProvisionedWriteCapacityUnits"), ("Count", 1.0, 8.0));
+    let dimensions =
+        [("TableName", "Streamed"), ("Operation", "GetRecords"), ("StreamLabel", label.as_str())];
+    let of_stream = |name| find(&Metric::dynamodb(name, &dimensions));
+    assert_eq!(of_stream("ReturnedRecordsCount"), ("Count", 2.0, 3.0), "without the empty page");
+    // The keys: two bytes of the name and one of the value, each.
+    assert_eq!(of_stream("ReturnedBytes"), ("Bytes", 2.0, 9.0));
 }

@@ -2,7 +2,7 @@
 
 use super::super::fault::Fault;
 use super::super::math::Points;
-use super::super::queries::{self, Query, Span};
+use super::super::queries::{self, MetricDataQuery, TimeSpan};
 use super::super::wire::{Members, Structure, Value};
 use super::{Answered, Call, labels, tokens};
 
@@ -31,12 +31,12 @@ pub async fn answer(call: Call<'_>) -> Answered {
     }
     let is_ascending = is_ascending(members)?;
     let start = members.text("NextToken")?.map(Position::read).transpose()?;
-    let (storage, span) = (&call.cloudwatch.storage, Span { from_ms, to_ms });
+    let (storage, span) = (&call.cloudwatch.storage, TimeSpan { from_ms, to_ms });
     let series = queries::evaluate(storage, call.namespace, &queries, span).await?;
     let mut results = Vec::new();
     for (query, several) in queries.iter().zip(series).filter(|(query, _)| query.returns_data) {
         for points in several {
-            results.push(Series::new(call, query, &points, is_ascending));
+            results.push(ReturnedSeries::new(call, query, &points, is_ascending));
         }
     }
     let page = Page::cut(&results, start, points_max as usize, is_ascending)?;
@@ -60,20 +60,25 @@ pub fn is_ascending(members: Members<'_>) -> Result<bool, Fault> {
 }
 
 /// The points of one result, in the order in which they are returned.
-struct Series {
+struct ReturnedSeries {
     id: String,
     label: String,
     points: Vec<(u64, f64)>,
 }
 
-impl Series {
-    fn new(call: Call<'_>, query: &Query, points: &Points, is_ascending: bool) -> Series {
+impl ReturnedSeries {
+    fn new(
+        call: Call<'_>,
+        query: &MetricDataQuery,
+        points: &Points,
+        is_ascending: bool,
+    ) -> ReturnedSeries {
         let label = labels::label(query, points, call.namespace);
         let mut points: Vec<(u64, f64)> = points.iter().map(|(at, value)| (*at, *value)).collect();
         if !is_ascending {
             points.reverse();
         }
-        Series { id: query.id.clone(), label, points }
+        ReturnedSeries { id: query.id.clone(), label, points }
     }
 
     fn render(&self, points: &[(u64, f64)], is_complete: bool) -> Structure {
@@ -105,7 +110,7 @@ struct Page {
 impl Page {
     /// The results from a position on, until there are enough points.
     fn cut(
-        results: &[Series],
+        results: &[ReturnedSeries],
         start: Option<Position>,
         points_max: usize,
         is_ascending: bool,

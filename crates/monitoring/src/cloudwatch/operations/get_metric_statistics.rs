@@ -3,7 +3,7 @@
 use super::super::fault::Fault;
 use super::super::metric::{Metric, Unit};
 use super::super::queries::read_period;
-use super::super::statistics::{SIMPLE, Statistic, Statistics};
+use super::super::statistics::{SIMPLE, Statistic, StatisticSet};
 use super::super::storage::Range;
 use super::super::storage::keys::MINUTE_MS;
 use super::super::wire::{Members, Structure, Value};
@@ -63,7 +63,7 @@ fn read_statistics(members: Members<'_>) -> Result<(Vec<String>, Vec<String>), F
 fn render(
     at_ms: u64,
     unit: Unit,
-    statistics: &Statistics,
+    statistics: &StatisticSet,
     names: &[String],
     extended: &[String],
 ) -> Structure {

@@ -3,12 +3,12 @@
 use zenobe_engine::schema::Namespace;
 
 use super::super::math::Points;
-use super::super::queries::{LABEL_LENGTH_MAX, Query, Source};
+use super::super::queries::{LABEL_LENGTH_MAX, MetricDataQuery, QuerySource};
 
-pub fn label(query: &Query, points: &Points, namespace: &Namespace) -> String {
+pub fn label(query: &MetricDataQuery, points: &Points, namespace: &Namespace) -> String {
     let default = match &query.source {
-        Source::Metric(metric) => metric.metric.name.as_str(),
-        Source::Expression { .. } => query.id.as_str(),
+        QuerySource::Metric(metric) => metric.metric.name.as_str(),
+        QuerySource::Expression { .. } => query.id.as_str(),
     };
     let Some(label) = &query.label else { return default.to_owned() };
     let mut out = String::new();
@@ -48,12 +48,12 @@ fn of_points(part: &str, points: &Points) -> Option<String> {
     Some(value.map_or("--".to_owned(), |value| value.to_string()))
 }
 
-fn property(part: &str, query: &Query, namespace: &Namespace) -> Option<String> {
+fn property(part: &str, query: &MetricDataQuery, namespace: &Namespace) -> Option<String> {
     let quoted = part.strip_prefix("PROP(")?.strip_suffix(')')?;
     let name = quoted.trim().trim_matches(['\'', '"']);
     let metric = match &query.source {
-        Source::Metric(metric) => Some(metric),
-        Source::Expression { .. } => None,
+        QuerySource::Metric(metric) => Some(metric),
+        QuerySource::Expression { .. } => None,
     };
     match name {
         "AccountId" => Some(namespace.account.clone()),

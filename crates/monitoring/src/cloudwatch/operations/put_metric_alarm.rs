@@ -4,9 +4,10 @@ use zenobe_engine::lease::Lease;
 
 use super::super::alarms::configuration::Configuration;
 use super::super::alarms::history::HistoryItem;
-use super::super::alarms::{ALARMS_MAX, Alarm, State};
+use super::super::alarms::{ALARMS_MAX, Alarm, AlarmState};
 use super::super::fault::{Fault, FaultKind};
-use super::super::metric::check_length;
+use super::super::metric::{Dimension, check_length};
+use super::super::wire::Members;
 use super::{Answered, Call, tags};
 
 pub async fn answer(call: Call<'_>) -> Answered {
@@ -17,6 +18,7 @@ pub async fn answer(call: Call<'_>) -> Answered {
     }
     let configuration = Configuration::read(call.members)?;
     configuration.check_limits()?;
+    check_dimensions(call.members)?;
     let given_tags = tags::read(call.members)?;
     let alarms = &call.cloudwatch.alarms;
     if alarms.get(call.namespace, name).await?.is_none()
@@ -31,7 +33,7 @@ pub async fn answer(call: Call<'_>) -> Answered {
             name: name.to_owned(),
             configuration: configuration.clone(),
             configured_ms: now_ms,
-            state: known.map_or_else(|| State::initial(now_ms), |known| known.state.clone()),
+            state: known.map_or_else(|| AlarmState::initial(now_ms), |known| known.state.clone()),
             // An alarm that exists keeps its tags, whatever tags come with the request.
             tags: known.map_or_else(|| given_tags.clone(), |known| known.tags.clone()),
         })
@@ -44,4 +46,17 @@ pub async fn answer(call: Call<'_>) -> Answered {
         alarms.record(call.namespace, &lease, &[item]).await?;
     }
     Ok(None)
+}
+
+/// Checks the dimensions of the alarm's metric, or of all its metrics.
+fn check_dimensions(members: Members<'_>) -> Result<(), Fault> {
+    Dimension::check_all(members)?;
+    for query in members.structures("Metrics")? {
+        if let Some(statistic) = query.structure("MetricStat")?
+            && let Some(metric) = statistic.structure("Metric")?
+        {
+            Dimension::check_all(metric)?;
+        }
+    }
+    Ok(())
 }

@@ -3,7 +3,7 @@
 use super::super::distribution::Distribution;
 use super::super::fault::{Fault, FaultKind};
 use super::super::metric::{Dimension, Metric, Unit};
-use super::super::statistics::Statistics;
+use super::super::statistics::StatisticSet;
 use super::super::storage::{Point, TooManySeries};
 use super::super::wire::Members;
 use super::{Answered, Call};
@@ -57,7 +57,8 @@ fn read_datum(
 ) -> Result<Point, Fault> {
     let name = datum.required_text("MetricName")?;
     let metric = Metric::with(namespace, name, Dimension::read_all(datum)?)?;
-    metric.check_characters()?;
+    metric.check_namespace()?;
+    Dimension::check_all(datum)?;
     if let Some(resolution) = datum.integer("StorageResolution")?
         && ![1, 60].contains(&resolution)
     {
@@ -82,14 +83,14 @@ fn read_datum(
     Ok(Point { metric, unit, at_ms, statistics: read_statistics(datum)? })
 }
 
-fn read_statistics(datum: Members<'_>) -> Result<Statistics, Fault> {
+fn read_statistics(datum: Members<'_>) -> Result<StatisticSet, Fault> {
     let value = datum.number("Value")?;
     let set = datum.structure("StatisticValues")?;
     let values = datum.numbers("Values")?.filter(|values| !values.is_empty());
     match (value, set, values) {
         (Some(value), None, None) => {
             check_value(value)?;
-            Ok(Statistics::uniform(value, 1.0))
+            Ok(StatisticSet::uniform(value, 1.0))
         }
         (None, Some(set), None) => read_set(set),
         (None, None, Some(values)) => read_values(&values, datum.numbers("Counts")?),
@@ -102,7 +103,7 @@ fn read_statistics(datum: Members<'_>) -> Result<Statistics, Fault> {
     }
 }
 
-fn read_set(set: Members<'_>) -> Result<Statistics, Fault> {
+fn read_set(set: Members<'_>) -> Result<StatisticSet, Fault> {
     let count = set.required_number("SampleCount")?;
     let sum = set.required_number("Sum")?;
     let min = set.required_number("Minimum")?;
@@ -119,10 +120,10 @@ fn read_set(set: Members<'_>) -> Result<Statistics, Fault> {
     // The distribution is known only if all values are the same.
     let is_uniform = min == max && sum == min * count;
     let distribution = Distribution::of(min, count).filter(|_| is_uniform);
-    Ok(Statistics { count, sum, min, max, distribution })
+    Ok(StatisticSet { count, sum, min, max, distribution })
 }
 
-fn read_values(values: &[f64], counts: Option<Vec<f64>>) -> Result<Statistics, Fault> {
+fn read_values(values: &[f64], counts: Option<Vec<f64>>) -> Result<StatisticSet, Fault> {
     let counts = counts.unwrap_or_else(|| vec![1.0; values.len()]);
     if values.len() > VALUES_MAX {
         let message =
@@ -138,7 +139,7 @@ fn read_values(values: &[f64], counts: Option<Vec<f64>>) -> Result<Statistics, F
         return Err(Fault::invalid("The parameter Counts must have values greater than 0."));
     }
     let pairs = || values.iter().copied().zip(counts.iter().copied());
-    Ok(Statistics {
+    Ok(StatisticSet {
         count: counts.iter().sum(),
         sum: pairs().map(|(value, count)| value * count).sum(),
         min: values.iter().copied().fold(f64::INFINITY, f64::min),

@@ -2,7 +2,7 @@
 
 use zenobe_engine::lease::Lease;
 
-use super::super::alarms::{Alarm, State, StateValue};
+use super::super::alarms::{Alarm, AlarmState, StateValue};
 use super::super::fault::{Fault, FaultKind};
 use super::super::metric::check_length;
 use super::{Answered, Call};
@@ -28,7 +28,7 @@ pub async fn answer(call: Call<'_>) -> Answered {
     let set = |known: Option<&Alarm>| {
         let known = known?;
         let has_changed = known.state.value != value;
-        let state = State {
+        let state = AlarmState {
             value,
             reason: reason.to_owned(),
             reason_data: reason_data.map(str::to_owned),

@@ -9,7 +9,7 @@ use zenobe_engine::error::{Error, Result};
 use zenobe_value::{AttributeValue, Attributes};
 
 use super::super::distribution::Distribution;
-use super::super::statistics::Statistics;
+use super::super::statistics::StatisticSet;
 
 const FORMAT: u8 = 1;
 const FIELD: &str = "points";
@@ -20,10 +20,10 @@ const WITH_DISTRIBUTION: u8 = 2;
 
 /// Statistics by minute of the hour.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Hour(pub BTreeMap<u8, Statistics>);
+pub struct Hour(pub BTreeMap<u8, StatisticSet>);
 
 impl Hour {
-    pub fn add(&mut self, minute: u8, statistics: &Statistics) {
+    pub fn add(&mut self, minute: u8, statistics: &StatisticSet) {
         match self.0.get_mut(&minute) {
             Some(known) => known.merge(statistics),
             None => _ = self.0.insert(minute, statistics.clone()),
@@ -59,8 +59,8 @@ fn corrupt(how: &str) -> Error {
     Error::Corrupt { detail: format!("a row of data points {how}") }
 }
 
-fn write(bytes: &mut Vec<u8>, minute: u8, statistics: &Statistics) {
-    let Statistics { count, sum, min, max, distribution } = statistics;
+fn write(bytes: &mut Vec<u8>, minute: u8, statistics: &StatisticSet) {
+    let StatisticSet { count, sum, min, max, distribution } = statistics;
     bytes.push(minute);
     // The distribution of equal values follows from the value.
     let has_own = *distribution == Distribution::of(*min, *count);
@@ -81,11 +81,11 @@ fn write(bytes: &mut Vec<u8>, minute: u8, statistics: &Statistics) {
     }
 }
 
-fn read(rest: &mut &[u8]) -> Option<(u8, Statistics)> {
+fn read(rest: &mut &[u8]) -> Option<(u8, StatisticSet)> {
     let [minute, kind] = take(rest)?;
     if kind == UNIFORM {
         let (count, value) = (number(rest)?, number(rest)?);
-        return Some((minute, Statistics::uniform(value, count)));
+        return Some((minute, StatisticSet::uniform(value, count)));
     }
     let (count, sum, min, max) = (number(rest)?, number(rest)?, number(rest)?, number(rest)?);
     let distribution = match kind {
@@ -98,7 +98,7 @@ fn read(rest: &mut &[u8]) -> Option<(u8, Statistics)> {
         }
         _ => return None,
     };
-    Some((minute, Statistics { count, sum, min, max, distribution }))
+    Some((minute, StatisticSet { count, sum, min, max, distribution }))
 }
 
 fn take<const LENGTH: usize>(rest: &mut &[u8]) -> Option<[u8; LENGTH]> {
@@ -139,11 +139,11 @@ mod tests {
     #[test]
     fn points_survive_their_bytes() {
         let mut hour = Hour::default();
-        hour.add(0, &Statistics::uniform(1.0, 250.0));
-        hour.add(7, &Statistics::uniform(-3.5, 1.0));
-        hour.add(59, &Statistics::uniform(2.0, 1_000_000.0));
-        hour.add(59, &Statistics::uniform(700.0, 0.5));
-        hour.add(58, &Statistics { distribution: None, ..Statistics::uniform(5.0, 2.0) });
+        hour.add(0, &StatisticSet::uniform(1.0, 250.0));
+        hour.add(7, &StatisticSet::uniform(-3.5, 1.0));
+        hour.add(59, &StatisticSet::uniform(2.0, 1_000_000.0));
+        hour.add(59, &StatisticSet::uniform(700.0, 0.5));
+        hour.add(58, &StatisticSet { distribution: None, ..StatisticSet::uniform(5.0, 2.0) });
         let fields = hour.to_fields();
         assert_eq!(Hour::from_fields(&fields).unwrap(), hour);
         let AttributeValue::B(bytes) = &fields[FIELD] else { panic!("{fields:?}") };
@@ -153,8 +153,8 @@ mod tests {
     #[test]
     fn bytes_that_are_cut_off_are_an_error() {
         let mut hour = Hour::default();
-        hour.add(1, &Statistics::uniform(2.0, 300.0));
-        hour.add(1, &Statistics::uniform(3.0, 300.0));
+        hour.add(1, &StatisticSet::uniform(2.0, 300.0));
+        hour.add(1, &StatisticSet::uniform(3.0, 300.0));
         let AttributeValue::B(bytes) = &hour.to_fields()[FIELD] else { unreachable!() };
         for length in [0].into_iter().chain(2..bytes.len()) {
             let mut fields = Attributes::default();

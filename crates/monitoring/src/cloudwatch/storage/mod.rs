@@ -23,7 +23,7 @@ use zenobe_engine::error::{Error, Result};
 use zenobe_engine::schema::Namespace;
 
 use super::metric::{Metric, Unit};
-use super::statistics::Statistics;
+use super::statistics::StatisticSet;
 use hour::Hour;
 use keys::{DAY_MS, HOUR_MS, HourKey, MINUTE_MS, NodeId};
 use write::Writer;
@@ -91,10 +91,10 @@ impl Storage {
         namespace: &Namespace,
         range: Range<'_>,
         period_ms: u64,
-    ) -> Result<BTreeMap<(u64, Unit), Statistics>> {
+    ) -> Result<BTreeMap<(u64, Unit), StatisticSet>> {
         let series = range.metric.series_id();
         let from_ms = range.from_ms.max(self.first_ms());
-        let mut periods: BTreeMap<(u64, Unit), Statistics> = BTreeMap::new();
+        let mut periods: BTreeMap<(u64, Unit), StatisticSet> = BTreeMap::new();
         if from_ms >= range.to_ms {
             return Ok(periods);
         }
@@ -129,8 +129,8 @@ impl Storage {
         namespace: &Namespace,
         range: Range<'_>,
         period_ms: u64,
-    ) -> Result<BTreeMap<u64, Statistics>> {
-        let mut merged: BTreeMap<u64, Statistics> = BTreeMap::new();
+    ) -> Result<BTreeMap<u64, StatisticSet>> {
+        let mut merged: BTreeMap<u64, StatisticSet> = BTreeMap::new();
         for ((at_ms, _), statistics) in self.read(namespace, range, period_ms).await? {
             match merged.get_mut(&at_ms) {
                 Some(known) => known.merge(&statistics),
@@ -147,7 +147,7 @@ impl Storage {
 }
 
 fn add(
-    periods: &mut BTreeMap<(u64, Unit), Statistics>,
+    periods: &mut BTreeMap<(u64, Unit), StatisticSet>,
     key: &HourKey,
     hour: &Hour,
     range: Range<'_>,

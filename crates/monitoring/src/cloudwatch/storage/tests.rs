@@ -28,7 +28,7 @@ fn namespace() -> Arc<Namespace> {
 
 fn point(name: &str, at_ms: u64, value: f64) -> Point {
     let metric = Metric::with("Test", name, Vec::new()).unwrap();
-    Point { metric, unit: Unit::COUNT, at_ms, statistics: Statistics::uniform(value, 1.0) }
+    Point { metric, unit: Unit::COUNT, at_ms, statistics: StatisticSet::uniform(value, 1.0) }
 }
 
 async fn sums(

@@ -13,7 +13,7 @@ use zenobe_engine::service_rows::RowOwner;
 use zenobe_value::Attributes;
 
 use super::super::metric::{Metric, SeriesId, Unit};
-use super::super::statistics::Statistics;
+use super::super::statistics::StatisticSet;
 use super::catalogue::Series;
 use super::hour::Hour;
 use super::keys::{self, DAY_MS, HOUR_MS, HourKey, MINUTE_MS};
@@ -31,10 +31,10 @@ pub struct Point {
     pub metric: Metric,
     pub unit: Unit,
     pub at_ms: u64,
-    pub statistics: Statistics,
+    pub statistics: StatisticSet,
 }
 
-/// Some points were not stored, because the namespace has no room for more series.
+/// Some points were not stored, because the namespace has too many series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooManySeries;
 
@@ -64,7 +64,7 @@ impl Storage {
         // Taken out, and put back only if everything was written: after a failure the rows are read again.
         let mut written = writer.namespaces.remove(namespace).unwrap_or_default();
         // Series expire when a day ends. One node trims them, and the others have to forget them as well;
-        // otherwise they would run out of room for new ones.
+        // otherwise they would refuse new ones.
         let day = Some(self.now_ms() / DAY_MS);
         if written.day != day {
             written.series = self.known_series(namespace).await?;

@@ -4,7 +4,7 @@
 //! depth and number of values while it reads. CBOR crates bring derive macros or serde, and bound
 //! neither.
 
-use super::{Budget, Malformed, Value};
+use super::{DecodeBudget, Malformed, Value};
 
 const TAG_EPOCH: u64 = 1;
 const BREAK: u8 = 0xff;
@@ -12,7 +12,7 @@ const INDEFINITE: u8 = 31;
 
 /// Decodes one value. Nothing may follow it.
 pub fn decode(bytes: &[u8]) -> Result<Value, Malformed> {
-    let mut decoder = Decoder { rest: bytes, budget: Budget::new() };
+    let mut decoder = Decoder { rest: bytes, budget: DecodeBudget::new() };
     let value = decoder.value(0)?;
     match decoder.rest.is_empty() {
         true => Ok(value),
@@ -28,7 +28,7 @@ pub fn encode(value: &Value) -> Vec<u8> {
 
 struct Decoder<'a> {
     rest: &'a [u8],
-    budget: Budget,
+    budget: DecodeBudget,
 }
 
 impl<'a> Decoder<'a> {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Budget, Malformed, Value};
+use super::{DecodeBudget, Malformed, Value};
 
 /// A tree by name, before it is known which of its nodes are lists.
 #[derive(Default)]
@@ -17,7 +17,7 @@ struct Node {
 pub fn decode(body: &[u8]) -> Result<Value, Malformed> {
     let text = str::from_utf8(body).map_err(|_| Malformed("the form is not UTF-8"))?;
     let mut root = Node::default();
-    let mut budget = Budget::new();
+    let mut budget = DecodeBudget::new();
     for pair in text.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let (name, value) = (unescape(name)?, unescape(value)?);

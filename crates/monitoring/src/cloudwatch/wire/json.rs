@@ -2,16 +2,16 @@
 
 use serde_json::{Map, Number, Value as Json};
 
-use super::{Budget, Malformed, Value};
+use super::{DecodeBudget, Malformed, Value};
 
 /// The parser itself bounds the depth, at 128 levels.
 pub fn decode(bytes: &[u8]) -> Result<Value, Malformed> {
     let json =
         serde_json::from_slice(bytes).map_err(|_| Malformed("the body is not valid JSON"))?;
-    convert(json, 0, &mut Budget::new())
+    convert(json, 0, &mut DecodeBudget::new())
 }
 
-fn convert(json: Json, depth: usize, budget: &mut Budget) -> Result<Value, Malformed> {
+fn convert(json: Json, depth: usize, budget: &mut DecodeBudget) -> Result<Value, Malformed> {
     budget.take(depth)?;
     Ok(match json {
         Json::Null => Value::Null,

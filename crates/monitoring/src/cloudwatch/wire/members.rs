@@ -8,20 +8,62 @@ use super::{Structure, Value};
 
 /// The members of a structure in a request.
 #[derive(Debug, Clone, Copy)]
-pub struct Members<'v>(&'v Structure);
+pub struct Members<'v> {
+    fields: &'v Structure,
+    place: Place,
+}
+
+/// Where in the request a structure is: the members on the way to it, with positions in lists. Faults name
+/// it as CloudWatch does, `MetricData.member.1.Dimensions.member.2.Value`.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place {
+    steps: [(&'static str, Option<usize>); DEPTH_MAX],
+    depth: usize,
+}
+
+/// No structure of the API lies deeper: MetricDataQueries, MetricStat, Metric, Dimensions.
+const DEPTH_MAX: usize = 4;
+
+impl Place {
+    /// A structure in here, if it is in a list with its position from 0.
+    fn inside(mut self, name: &'static str, position: Option<usize>) -> Place {
+        if let Some(step) = self.steps.get_mut(self.depth) {
+            *step = (name, position);
+            self.depth += 1;
+        }
+        self
+    }
+}
 
 impl<'v> Members<'v> {
     /// The members of a decoded request.
     pub fn of(request: &'v Value) -> Members<'v> {
         static NONE: Structure = Vec::new();
         match request {
-            Value::Structure(members) => Members(members),
-            _ => Members(&NONE),
+            Value::Structure(fields) => Members { fields, place: Place::default() },
+            _ => Members { fields: &NONE, place: Place::default() },
         }
     }
 
+    /// The name of a member, with where it is.
+    pub fn path(&self, name: &str) -> String {
+        let mut path = String::new();
+        for (step, position) in &self.place.steps[..self.place.depth] {
+            path.push_str(step);
+            if let Some(position) = position {
+                path.push_str(&format!(".member.{}", position + 1));
+            }
+            path.push('.');
+        }
+        path + name
+    }
+
+    pub fn missing(&self, name: &str) -> Fault {
+        Fault::missing(&self.path(name))
+    }
+
     fn get(&self, name: &str) -> Option<&'v Value> {
-        let found = self.0.iter().find(|(known, _)| known == name);
+        let found = self.fields.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value).filter(|value| **value != Value::Null)
     }
 
@@ -35,7 +77,7 @@ impl<'v> Members<'v> {
 
     pub fn required_text(&self, name: &str) -> Result<&'v str, Fault> {
         let text = self.text(name)?.filter(|text| !text.is_empty());
-        text.ok_or_else(|| Fault::missing(name))
+        text.ok_or_else(|| self.missing(name))
     }
 
     pub fn integer(&self, name: &str) -> Result<Option<i64>, Fault> {
@@ -56,7 +98,7 @@ impl<'v> Members<'v> {
     }
 
     pub fn required_number(&self, name: &str) -> Result<f64, Fault> {
-        self.number(name)?.ok_or_else(|| Fault::missing(name))
+        self.number(name)?.ok_or_else(|| self.missing(name))
     }
 
     pub fn flag(&self, name: &str) -> Result<Option<bool>, Fault> {
@@ -86,7 +128,7 @@ impl<'v> Members<'v> {
     }
 
     pub fn required_timestamp_ms(&self, name: &str) -> Result<u64, Fault> {
-        self.timestamp_ms(name)?.ok_or_else(|| Fault::missing(name))
+        self.timestamp_ms(name)?.ok_or_else(|| self.missing(name))
     }
 
     fn list(&self, name: &str) -> Result<Option<&'v [Value]>, Fault> {
@@ -110,13 +152,16 @@ impl<'v> Members<'v> {
         list.iter().map(|value| as_number(name, value)).collect::<Result<_, _>>().map(Some)
     }
 
-    pub fn structure(&self, name: &str) -> Result<Option<Members<'v>>, Fault> {
-        self.get(name).map(|value| as_structure(name, value)).transpose()
+    pub fn structure(&self, name: &'static str) -> Result<Option<Members<'v>>, Fault> {
+        let place = self.place.inside(name, None);
+        self.get(name).map(|value| as_structure(place, name, value)).transpose()
     }
 
-    pub fn structures(&self, name: &str) -> Result<Vec<Members<'v>>, Fault> {
-        let list = self.list(name)?.unwrap_or_default();
-        list.iter().map(|value| as_structure(name, value)).collect()
+    pub fn structures(&self, name: &'static str) -> Result<Vec<Members<'v>>, Fault> {
+        let list = self.list(name)?.unwrap_or_default().iter().enumerate();
+        let read =
+            |(position, value)| as_structure(self.place.inside(name, Some(position)), name, value);
+        list.map(read).collect()
     }
 }
 
@@ -143,9 +188,9 @@ fn as_number(name: &str, value: &Value) -> Result<f64, Fault> {
     }
 }
 
-fn as_structure<'v>(name: &str, value: &'v Value) -> Result<Members<'v>, Fault> {
+fn as_structure<'v>(place: Place, name: &str, value: &'v Value) -> Result<Members<'v>, Fault> {
     match value {
-        Value::Structure(members) => Ok(Members(members)),
+        Value::Structure(fields) => Ok(Members { fields, place }),
         _ => Err(mistyped(name, "a structure")),
     }
 }

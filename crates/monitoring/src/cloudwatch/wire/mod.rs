@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | [`Protocol::Cbor`] | current SDKs | CBOR | CBOR |
 //! | [`Protocol::Json`] | SDKs that chose awsJson1.0 | JSON | JSON |
-//! | [`Protocol::Query`] | older SDKs and scripts | a form | XML |
+//! | [`Protocol::MetricDataQuery`] | older SDKs and scripts | a form | XML |
 //!
 //! Operations read a request through [`Members`] and answer with a [`Value`], and never learn which
 //! protocol it was.
@@ -28,10 +28,14 @@ const DEPTH_MAX: usize = 32;
 /// How many values a request may have: PutMetricData's 1,000 metrics, with 150 values and counts each.
 const VALUES_MAX: usize = 400_000;
 
+/// How a request and its response are encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
+    /// JSON; a header names the operation.
     Json,
+    /// A form, whose field `Action` names the operation; the response is XML.
     Query,
+    /// Smithy's RPC v2 in CBOR; the path names the operation.
     Cbor,
 }
 
@@ -150,13 +154,13 @@ fn head(protocol: Protocol) -> (&'static str, Vec<(&'static str, String)>) {
 }
 
 /// Counts what a decoder builds, so that a small request can't become a large tree.
-struct Budget {
+struct DecodeBudget {
     values: usize,
 }
 
-impl Budget {
-    fn new() -> Budget {
-        Budget { values: 0 }
+impl DecodeBudget {
+    fn new() -> DecodeBudget {
+        DecodeBudget { values: 0 }
     }
 
     fn take(&mut self, depth: usize) -> Result<(), Malformed> {

@@ -54,7 +54,7 @@ pub struct CostRecorder {
 }
 
 struct State {
-    hours: BTreeMap<Place, Hour>,
+    hours: BTreeMap<RecordKey, OpenHour>,
     run: Run,
     /// The end of the run as it was stored last.
     stored_until: u64,
@@ -63,7 +63,7 @@ struct State {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct RecordKey {
     namespace: Arc<Namespace>,
     hour: u64,
     /// Empty for reads of streams.
@@ -71,7 +71,7 @@ struct Place {
 }
 
 #[derive(Default)]
-struct Hour {
+struct OpenHour {
     record: HourRecord,
     is_stored: bool,
 }
@@ -144,7 +144,7 @@ impl CostRecorder {
             None => return Ok(()),
         };
         let (namespace, hour) = (Arc::clone(&key.namespace), minute / HOUR_MINUTES);
-        let mut place = Place { namespace, hour, table };
+        let mut place = RecordKey { namespace, hour, table };
         if state.hours.len() >= RECORDS_MAX && !state.hours.contains_key(&place) {
             place.table = OTHER.to_owned();
         }
@@ -156,7 +156,7 @@ impl CostRecorder {
                     true => self.stored(vacant.key()).await?,
                     false => HourRecord::default(),
                 };
-                vacant.insert(Hour { record, is_stored: true })
+                vacant.insert(OpenHour { record, is_stored: true })
             }
         };
         hour.is_stored = false;
@@ -167,22 +167,22 @@ impl CostRecorder {
         Ok(())
     }
 
-    async fn stored(&self, place: &Place) -> Result<HourRecord> {
+    async fn stored(&self, place: &RecordKey) -> Result<HourRecord> {
         let key = hour_key(&place.table, place.hour, &self.id);
         let stored = self.engine.service_row(OWNER, &place.namespace, &key).await?;
-        stored.map_or_else(|| Ok(HourRecord::default()), |fields| HourRecord::decode(&fields))
+        stored.map_or_else(|| Ok(HourRecord::default()), HourRecord::decode)
     }
 
     async fn write_hours(&self, state: &mut State) -> Result<()> {
-        let mut unstored: Vec<(&Place, &mut Hour)> =
+        let mut unstored: Vec<(&RecordKey, &mut OpenHour)> =
             state.hours.iter_mut().filter(|(_, hour)| !hour.is_stored).collect();
         let mut rest = &mut unstored[..];
         while let Some((first, _)) = rest.first() {
             let namespace = Arc::clone(&first.namespace);
-            let is_same = |(place, _): &&(&Place, &mut Hour)| place.namespace == namespace;
+            let is_same = |(place, _): &&(&RecordKey, &mut OpenHour)| place.namespace == namespace;
             let count = rest.iter().take(BATCH_ROWS_MAX).take_while(is_same).count();
             let (batch, others) = std::mem::take(&mut rest).split_at_mut(count);
-            let row = |(place, hour): &(&Place, &mut Hour)| {
+            let row = |(place, hour): &(&RecordKey, &mut OpenHour)| {
                 let key = hour_key(&place.table, place.hour, &self.id);
                 (key, Some(hour.record.encode()))
             };
@@ -241,7 +241,7 @@ impl CostRecorder {
             range.start = [&last.key[..], b"\0"].concat();
             let mut old = Vec::new();
             for row in rows {
-                if Run::decode(&row.fields)?.until < minute {
+                if Run::decode(row.fields)?.until < minute {
                     old.push((row.key, None));
                 }
             }

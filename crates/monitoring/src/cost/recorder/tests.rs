@@ -1,10 +1,8 @@
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use zenobe_engine::EngineOptions;
 use zenobe_engine::clock::{Clock, ManualClock};
-use zenobe_store::layer::Layer;
+use zenobe_store::Store;
+use zenobe_store::failing::{FailingStore, WriteFailure};
 use zenobe_store::memory::MemoryStore;
-use zenobe_store::{CommitOutcome, Decide, Store, WriteSet};
 
 use super::*;
 use crate::cost::capacity::MinuteUse;
@@ -166,45 +164,20 @@ async fn a_clock_that_has_jumped_deletes_nothing_and_was_not_observed() {
 
 #[tokio::test]
 async fn what_can_not_be_stored_is_given_up_after_hours() {
-    let store = Arc::new(AwayStore { below: Arc::new(MemoryStore::new()), is_away: false.into() });
+    let store = Arc::new(FailingStore::new(Arc::new(MemoryStore::new())));
     let world = World::on(store.clone()).await;
     let recorder = world.recorder();
     let put = [world.row(Some("Orders"), Operation::PutItem, 2)];
-    store.is_away.store(true, Ordering::SeqCst);
+    let away = zenobe_store::Error::Unavailable { detail: "away".into() };
+    store.set(WriteFailure::Refused(away));
     for hour in 0..10 {
         world.minute(&recorder, START + 60 * hour, &put).await;
     }
     assert_eq!(recorder.state.lock().await.hours.len() as u64, UNSTORED_HOURS_MAX + 1);
-    store.is_away.store(false, Ordering::SeqCst);
+    store.set(WriteFailure::None);
     world.minute(&recorder, START + 60 * 10, &put).await;
     let kept = [6, 7, 8, 9, 10].map(|hour| (START + 60 * hour, 2));
     assert_eq!(world.written("Orders", 0..u64::MAX).await, kept);
-}
-
-/// A store that refuses writes for a while.
-struct AwayStore {
-    below: Arc<dyn Store>,
-    is_away: AtomicBool,
-}
-
-impl Layer for AwayStore {
-    fn below(&self) -> &Arc<dyn Store> {
-        &self.below
-    }
-
-    fn write<'a>(
-        &'a self,
-        set: WriteSet<'a>,
-        decide: &'a mut Decide<'a>,
-    ) -> BoxFuture<'a, zenobe_store::Result<CommitOutcome>> {
-        match self.is_away.load(Ordering::SeqCst) {
-            true => {
-                let error = zenobe_store::Error::Unavailable { detail: "away".into() };
-                async move { Err(error) }.boxed()
-            }
-            false => self.below.write(set, decide),
-        }
-    }
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rand::RngExt;
 use rand::rngs::StdRng;
-use zenobe_testing::{Fault as Network, Signal};
+use zenobe_testing::{NetworkFault, Signal};
 
 use super::nodes::{LEASE, Node};
 use super::stores::{Hoard, Stores};
@@ -83,13 +83,13 @@ impl Fault {
                 thread::sleep(PAUSE);
                 node.signal(Signal::CONT);
             }
-            Fault::NodeSilenced => during(short, node, Network::Silent),
-            Fault::NodeCutOff => during(short, node, Network::Down),
+            Fault::NodeSilenced => during(short, node, NetworkFault::Silent),
+            Fault::NodeCutOff => during(short, node, NetworkFault::Down),
             Fault::SlowNetwork => {
                 let delay = Duration::from_millis(50);
-                nodes.iter().for_each(|node| node.disturb(Network::Slow(delay)));
+                nodes.iter().for_each(|node| node.disturb(NetworkFault::Slow(delay)));
                 thread::sleep(Duration::from_secs(4));
-                nodes.iter().for_each(|node| node.disturb(Network::None));
+                nodes.iter().for_each(|node| node.disturb(NetworkFault::None));
             }
             Fault::NoConnections => take_connections(stores, short),
             Fault::SerializationFailures => fail_transactions(stores),
@@ -110,10 +110,10 @@ pub fn random_offset_s(random: &mut StdRng) -> i64 {
     random.random_range(-CLOCK_OFFSET_S_MAX..=CLOCK_OFFSET_S_MAX)
 }
 
-fn during(time: Duration, node: &Node, fault: Network) {
+fn during(time: Duration, node: &Node, fault: NetworkFault) {
     node.disturb(fault);
     thread::sleep(time);
-    node.disturb(Network::None);
+    node.disturb(NetworkFault::None);
 }
 
 /// Whatever a node gives back is taken as well.

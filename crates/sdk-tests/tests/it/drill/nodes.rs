@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use zenobe_testing::{
-    Client, Fault, Proxy, ServerProcess, Signal, server_binary, wait_for, without_options,
+    Client, NetworkFault, Proxy, ServerProcess, Signal, server_binary, wait_for, without_options,
 };
 
 use super::ledger;
@@ -79,7 +79,7 @@ impl Node {
     }
 
     /// Does this to the network between the node and every store.
-    pub fn disturb(&self, fault: Fault) {
+    pub fn disturb(&self, fault: NetworkFault) {
         self.links.iter().for_each(|link| link.set(fault));
     }
 

@@ -13,7 +13,7 @@ use std::{env, fs, thread};
 
 use rand::RngExt;
 use rand::rngs::StdRng;
-use zenobe_testing::{Fault as Network, Process, Proxy, TemporaryDirectory, wait_for};
+use zenobe_testing::{NetworkFault, Process, Proxy, TemporaryDirectory, wait_for};
 
 use super::faults::Fault;
 use super::nodes::RECOVERY_TIME_MAX;
@@ -141,16 +141,16 @@ impl Patroni {
                 self.members[standby].start();
             }
             Fault::StoresCutOff => {
-                self.members[primary].peers.set(Network::Down);
+                self.members[primary].peers.set(NetworkFault::Down);
                 thread::sleep(Duration::from_millis(random.random_range(1_000..6_000)));
-                self.members[primary].peers.set(Network::None);
+                self.members[primary].peers.set(NetworkFault::None);
             }
             Fault::PrimaryIsolated => {
-                self.members[primary].peers.set(Network::Down);
-                self.members[primary].etcd.set(Network::Down);
+                self.members[primary].peers.set(NetworkFault::Down);
+                self.members[primary].etcd.set(NetworkFault::Down);
                 self.wait_for_another_primary(primary);
-                self.members[primary].peers.set(Network::None);
-                self.members[primary].etcd.set(Network::None);
+                self.members[primary].peers.set(NetworkFault::None);
+                self.members[primary].etcd.set(NetworkFault::None);
             }
             Fault::Switchover => {
                 let name = &self.members[primary].name;

@@ -13,12 +13,11 @@ use serde_json::{Value, json};
 use zenobe_load::human_bytes;
 use zenobe_transfer::objects::{ObjectLocation, ObjectStoreEndpoint, ObjectStoreOptions};
 
-use self::progress::Display;
 use super::connection::{Connection, ConnectionArguments};
 use super::{CommandError, print_line};
 use crate::time::iso8601;
 
-pub use progress::Display as BackupDisplay;
+pub use progress::BackupDisplay;
 
 /// How often the server is asked how far it is.
 const ASK_INTERVAL: Duration = Duration::from_millis(200);
@@ -89,7 +88,7 @@ pub async fn run(arguments: &BackupArguments) -> Result<(), CommandError> {
 async fn back_up(arguments: &BackupArguments) -> Result<(), CommandError> {
     let to = server_place(arguments.to.as_deref().unwrap_or_default())?;
     let connection = Connection::new(&arguments.connection)?;
-    let mut display = Display::new();
+    let mut display = BackupDisplay::new();
     let request = json!({ "to": to });
     let mut status = connection.admin(Method::POST, "backup", Some(&request)).await?;
     while !["done", "failed"].contains(&status["stage"].as_str().unwrap_or_default()) {

@@ -6,16 +6,16 @@ use serde_json::Value;
 use zenobe_database::backup::{BackupProgress, BackupStage};
 use zenobe_load::{human_bytes, human_count};
 
-use crate::commands::live_line::{LiveLine, bar, duration};
+use crate::commands::live_line::{LiveLine, bar, time_left};
 
-pub struct Display {
+pub struct BackupDisplay {
     line: LiveLine,
     /// The stage, when it began, and what had been done then.
     begin: Option<(&'static str, Instant, u64)>,
 }
 
 /// What is shown, whoever does the work.
-struct Shown {
+struct ShownBackup {
     stage: &'static str,
     /// Bytes of files, or segments.
     done: u64,
@@ -23,9 +23,9 @@ struct Shown {
     detail: String,
 }
 
-impl Display {
-    pub fn new() -> Display {
-        Display { line: LiveLine::new(), begin: None }
+impl BackupDisplay {
+    pub fn new() -> BackupDisplay {
+        BackupDisplay { line: LiveLine::new(), begin: None }
     }
 
     pub fn show(&mut self, progress: &BackupProgress) {
@@ -44,7 +44,7 @@ impl Display {
                 ("applying", progress.segments, progress.segments_total, detail)
             }
         };
-        self.show_line(&Shown { stage, done, total, detail });
+        self.show_line(&ShownBackup { stage, done, total, detail });
     }
 
     /// What a server says of the backup that it makes.
@@ -52,24 +52,26 @@ impl Display {
         let number = |value: &Value| value.as_u64().unwrap_or_default();
         let files = &status["files"];
         let shown = match status["stage"].as_str() {
-            Some("reading") => Shown {
+            Some("reading") => ShownBackup {
                 stage: "reading",
                 done: number(&status["bytes"]),
                 total: 0,
                 detail: format!("{} rows", human_count(number(&status["rows"]))),
             },
-            Some("storing") => Shown {
+            Some("storing") => ShownBackup {
                 stage: "storing",
                 done: number(&files["bytes"]),
                 total: number(&files["bytes_total"]),
                 detail: format!("{} of {} files", files["done"], files["total"]),
             },
-            _ => Shown { stage: "linking the files", done: 0, total: 0, detail: String::new() },
+            _ => {
+                ShownBackup { stage: "linking the files", done: 0, total: 0, detail: String::new() }
+            }
         };
         self.show_line(&shown);
     }
 
-    fn show_line(&mut self, shown: &Shown) {
+    fn show_line(&mut self, shown: &ShownBackup) {
         let begin = match self.begin {
             Some(begin) if begin.0 == shown.stage => begin,
             _ => *self.begin.insert((shown.stage, Instant::now(), shown.done)),
@@ -82,8 +84,8 @@ impl Display {
     }
 }
 
-fn describe(shown: &Shown, elapsed_s: f64, done_before: u64) -> String {
-    let Shown { stage, done, total, detail } = shown;
+fn describe(shown: &ShownBackup, elapsed_s: f64, done_before: u64) -> String {
+    let ShownBackup { stage, done, total, detail } = shown;
     if *total == 0 && *done == 0 {
         return (*stage).to_owned();
     }
@@ -91,10 +93,7 @@ fn describe(shown: &Shown, elapsed_s: f64, done_before: u64) -> String {
         return format!("{stage} {}, {detail}", human_bytes(*done as f64));
     }
     let rate = done.saturating_sub(done_before) as f64 / elapsed_s.max(0.001);
-    let left = match rate {
-        rate if rate < 1.0 => "unknown".to_owned(),
-        rate => duration(total.saturating_sub(*done) as f64 / rate),
-    };
+    let left = time_left(total.saturating_sub(*done), rate);
     format!("{stage} {}  {detail}, {left} left", bar(*done, *total))
 }
 
@@ -104,11 +103,15 @@ mod tests {
 
     #[test]
     fn the_line_says_how_much_and_how_long() {
-        let shown =
-            Shown { stage: "storing", done: 3_000, total: 12_000, detail: "1 of 4 files".into() };
+        let shown = ShownBackup {
+            stage: "storing",
+            done: 3_000,
+            total: 12_000,
+            detail: "1 of 4 files".into(),
+        };
         let line = describe(&shown, 2.0, 1_000);
         assert_eq!(line, "storing [#####               ]  25 %  1 of 4 files, 9 s left");
-        let reading = Shown { stage: "reading", done: 0, total: 0, detail: String::new() };
+        let reading = ShownBackup { stage: "reading", done: 0, total: 0, detail: String::new() };
         assert_eq!(describe(&reading, 1.0, 0), "reading");
     }
 }

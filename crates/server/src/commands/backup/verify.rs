@@ -6,7 +6,7 @@ use clap::Args;
 use zenobe_database::backup::{VerifySummary, verify};
 use zenobe_load::{human_bytes, human_count};
 
-use super::{Display, PlaceArguments};
+use super::{BackupDisplay, PlaceArguments};
 use crate::commands::restore::TargetArguments;
 use crate::commands::{CommandError, print_line};
 use crate::time::iso8601;
@@ -32,7 +32,7 @@ pub async fn run(arguments: &VerifyArguments) -> Result<(), CommandError> {
     let scratch = arguments.scratch.clone().unwrap_or_else(std::env::temp_dir);
     let target = arguments.target.target()?;
     crate::commands::restore::prepare_process();
-    let display = std::sync::Arc::new(parking_lot::Mutex::new(Display::new()));
+    let display = std::sync::Arc::new(parking_lot::Mutex::new(BackupDisplay::new()));
     let shown = display.clone();
     let observe = move |progress| shown.lock().show(&progress);
     let verified = verify(&from, Some(&object_store), &target, &scratch, &observe).await;

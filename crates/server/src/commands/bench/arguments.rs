@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use zenobe_load::{Distribution, LoadError, Pacing, Plan, Target, Workload};
+use zenobe_load::{KeyDistribution, LoadError, Pacing, Plan, Target, Workload};
 
 use crate::commands::connection::ConnectionArguments;
 
@@ -54,7 +54,7 @@ pub struct BenchArguments {
     item_bytes: usize,
     /// Key distribution: uniform, zipfian[:CONSTANT], latest, hot[:OPERATIONS:KEYS] or single [default: by workload]
     #[arg(long, short, value_name = "DISTRIBUTION")]
-    keys: Option<Distribution>,
+    keys: Option<KeyDistribution>,
     /// Table to use [default: zenobe-bench, zenobe-bench-sorted or zenobe-bench-indexed, by workload]
     #[arg(long, value_name = "NAME")]
     table: Option<String>,

@@ -16,7 +16,7 @@ use zenobe_load::{
 pub use self::arguments::BenchArguments;
 use self::arguments::{JsonOutput, PlotOutput};
 use self::interrupt::Interrupt;
-use self::progress::Progress;
+use self::progress::BenchDisplay;
 
 const IDENTITY: Identity<'static> =
     Identity { version: env!("CARGO_PKG_VERSION"), commit: option_env!("ZENOBE_COMMIT") };
@@ -80,7 +80,7 @@ fn check_writable(arguments: &BenchArguments) -> Result<(), BenchError> {
 
 /// Loads the table, sends the load and writes the results.
 fn measure(arguments: &BenchArguments, plan: &Plan) -> Result<Report, BenchError> {
-    let mut progress = Progress::new();
+    let mut progress = BenchDisplay::new();
     let stop = Stop::new();
     let interrupt = Interrupt::watch(stop.clone());
     prepare(plan, &mut |step| progress.load(plan, step))?;

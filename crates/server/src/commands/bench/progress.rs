@@ -4,15 +4,15 @@ use std::io::{self, IsTerminal, Write};
 
 use zenobe_load::{Interval, LoadProgress, Pacing, Plan, human_count, human_time};
 
-pub struct Progress {
+pub struct BenchDisplay {
     /// On a terminal a line replaces the previous one.
     in_place: bool,
     errors: u64,
 }
 
-impl Progress {
-    pub fn new() -> Progress {
-        Progress { in_place: io::stderr().is_terminal(), errors: 0 }
+impl BenchDisplay {
+    pub fn new() -> BenchDisplay {
+        BenchDisplay { in_place: io::stderr().is_terminal(), errors: 0 }
     }
 
     pub fn load(&mut self, plan: &Plan, step: LoadProgress) {

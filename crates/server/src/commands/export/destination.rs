@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::json;
 use zenobe_transfer::objects::{Bucket, ObjectLocation, ObjectStoreEndpoint, ObjectStoreOptions};
 
-use super::{ExportError, FileFormat};
+use super::{ExportError, ExportFormat};
 
 /// More than any export has.
 const OBJECTS_MAX: usize = 1_000_000;
@@ -20,7 +20,7 @@ pub struct Destination {
     name: String,
     /// The keys of all files begin with this.
     root: String,
-    format: FileFormat,
+    format: ExportFormat,
     /// The number of the next part of each entity.
     entity: Option<String>,
     part: usize,
@@ -33,7 +33,7 @@ impl Destination {
         location: &ObjectLocation,
         s3_endpoint: &ObjectStoreEndpoint,
         table: &str,
-        format: FileFormat,
+        format: ExportFormat,
     ) -> Result<Destination, ExportError> {
         let folder = format!("table={table}/");
         let (bucket, name, root, spool) = match location {
@@ -166,7 +166,7 @@ mod tests {
         let directory = std::env::temp_dir();
         let location = ObjectLocation::Path(directory);
         let open =
-            Destination::open(&location, &ObjectStoreEndpoint::Aws, "t", FileFormat::Parquet);
+            Destination::open(&location, &ObjectStoreEndpoint::Aws, "t", ExportFormat::Parquet);
         let destination = open.unwrap();
         for own in ["_SUCCESS", "part-00000.parquet", "entity=A%2F/part-00001.json.gz"] {
             assert!(destination.is_own(&format!("table=t/{own}")), "{own}");

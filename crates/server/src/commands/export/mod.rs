@@ -45,7 +45,7 @@ pub struct ExportArguments {
     to: String,
     /// Format of the files: parquet, csv, dynamodb-json or ion
     #[arg(long, default_value = "parquet", value_name = "FORMAT")]
-    format: FileFormat,
+    format: ExportFormat,
     /// Export the table as it was at this time (only from Zenobe, with point-in-time recovery)
     #[arg(long, value_name = "TIME")]
     as_of: Option<String>,
@@ -63,34 +63,34 @@ pub struct ExportArguments {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FileFormat {
+enum ExportFormat {
     Parquet,
     Csv,
     DynamoDbJson,
     Ion,
 }
 
-impl FromStr for FileFormat {
+impl FromStr for ExportFormat {
     type Err = &'static str;
 
-    fn from_str(name: &str) -> Result<FileFormat, &'static str> {
+    fn from_str(name: &str) -> Result<ExportFormat, &'static str> {
         match name.to_ascii_lowercase().as_str() {
-            "parquet" => Ok(FileFormat::Parquet),
-            "csv" => Ok(FileFormat::Csv),
-            "dynamodb-json" | "dynamodb_json" => Ok(FileFormat::DynamoDbJson),
-            "ion" => Ok(FileFormat::Ion),
+            "parquet" => Ok(ExportFormat::Parquet),
+            "csv" => Ok(ExportFormat::Csv),
+            "dynamodb-json" | "dynamodb_json" => Ok(ExportFormat::DynamoDbJson),
+            "ion" => Ok(ExportFormat::Ion),
             _ => Err("it must be parquet, csv, dynamodb-json or ion"),
         }
     }
 }
 
-impl FileFormat {
+impl ExportFormat {
     fn extension(self) -> &'static str {
         match self {
-            FileFormat::Parquet => "parquet",
-            FileFormat::Csv => "csv.gz",
-            FileFormat::DynamoDbJson => "json.gz",
-            FileFormat::Ion => "ion.gz",
+            ExportFormat::Parquet => "parquet",
+            ExportFormat::Csv => "csv.gz",
+            ExportFormat::DynamoDbJson => "json.gz",
+            ExportFormat::Ion => "ion.gz",
         }
     }
 }
@@ -192,7 +192,7 @@ async fn export(arguments: &ExportArguments) -> Result<(), ExportError> {
 
 /// Only columns gain from entities.
 fn entities(arguments: &ExportArguments, keys: &[String]) -> Entities {
-    let has_columns = matches!(arguments.format, FileFormat::Parquet | FileFormat::Csv);
+    let has_columns = matches!(arguments.format, ExportFormat::Parquet | ExportFormat::Csv);
     match &arguments.entity {
         Some(attribute) => Entities::Attribute(attribute.clone()),
         None if arguments.no_entities || !has_columns => Entities::None,
@@ -204,13 +204,13 @@ fn entities(arguments: &ExportArguments, keys: &[String]) -> Entities {
 async fn write(
     of: &SpooledItems,
     keys: &[String],
-    format: FileFormat,
+    format: ExportFormat,
     destination: &mut Destination,
     mut advance: impl FnMut(u64),
 ) -> Result<(), ExportError> {
     let columns = match &of.columns {
         Ok(columns) => columns.types(keys),
-        Err(_) if !matches!(format, FileFormat::Parquet | FileFormat::Csv) => Vec::new(),
+        Err(_) if !matches!(format, ExportFormat::Parquet | ExportFormat::Csv) => Vec::new(),
         Err(error) => {
             let (entity, error) = (of.entity.clone().unwrap_or_default(), error.clone());
             return Err(ExportError::Columns { entity, error });

@@ -8,7 +8,7 @@ use zenobe_transfer::parquet::{ColumnType, PartFile};
 use zenobe_transfer::{CsvWriter, ion};
 use zenobe_value::ItemRef;
 
-use super::FileFormat;
+use super::ExportFormat;
 
 /// When a file is large enough. Readers like files of about this size, and memory bears it.
 const SIZE_BYTES: usize = 64 << 20;
@@ -23,16 +23,16 @@ pub enum Part {
 }
 
 impl Part {
-    pub fn new(format: FileFormat, columns: &[(String, ColumnType)]) -> Part {
+    pub fn new(format: ExportFormat, columns: &[(String, ColumnType)]) -> Part {
         match format {
-            FileFormat::Parquet => Part::Parquet(Box::new(PartFile::new(columns))),
-            FileFormat::Csv => {
+            ExportFormat::Parquet => Part::Parquet(Box::new(PartFile::new(columns))),
+            ExportFormat::Csv => {
                 let names: Vec<String> = columns.iter().map(|(name, _)| name.clone()).collect();
                 let writer = CsvWriter::new(gzip(Vec::new()), &names).expect(IN_MEMORY);
                 Part::Csv { writer: Box::new(writer), rows: 0 }
             }
-            FileFormat::DynamoDbJson | FileFormat::Ion => Part::Lines {
-                is_ion: format == FileFormat::Ion,
+            ExportFormat::DynamoDbJson | ExportFormat::Ion => Part::Lines {
+                is_ion: format == ExportFormat::Ion,
                 compressed: Box::new(gzip(Vec::new())),
                 text: Vec::new(),
             },

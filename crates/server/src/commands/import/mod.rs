@@ -21,11 +21,11 @@ use zenobe_transfer::anonymise::{RuleError, Rules};
 use zenobe_transfer::objects::{LocationError, ObjectError, ObjectLocation};
 
 use self::dynamodb_local::LocalDatabase;
-use self::progress::Progress;
+use self::progress::ImportDisplay;
 use self::report::Report;
 use self::send::Sender;
-use self::sources::{Source, SourceFile};
-use self::state::State;
+use self::sources::{ImportSource, SourceFile};
+use self::state::ImportState;
 use super::transfer_arguments::TransferArguments;
 
 #[derive(Debug, Args)]
@@ -54,7 +54,7 @@ pub struct ImportArguments {
     keys: Option<String>,
     /// Format of all files: dynamodb-json, ion, csv or json [default: by their names]
     #[arg(long, value_name = "FORMAT")]
-    format: Option<sources::FileFormat>,
+    format: Option<sources::ImportFormat>,
     /// Character between the fields of CSV files [default: a comma, or a tab in .tsv files]
     #[arg(long, value_name = "CHARACTER")]
     delimiter: Option<char>,
@@ -148,7 +148,7 @@ async fn import(arguments: &ImportArguments) -> Result<(), ImportError> {
     {
         return import_database(arguments, &target, &rules, &database).await;
     }
-    let source = Source::open(&location, &arguments.transfer.s3_endpoint).await?;
+    let source = ImportSource::open(&location, &arguments.transfer.s3_endpoint).await?;
     let mut report = Report::default();
     if let Some(model) = source.model().await? {
         for table in model::tables(&arguments.source, &model)? {
@@ -164,7 +164,7 @@ async fn import(arguments: &ImportArguments) -> Result<(), ImportError> {
     let sender = Sender::new(&target, name, keys.as_deref(), arguments.dry_run).await?;
     let mut state = state(arguments, name);
     let size_bytes = files.iter().map(|file| file.object.size_bytes).sum();
-    let mut progress = Progress::new(size_bytes, arguments.transfer.quiet);
+    let mut progress = ImportDisplay::new(size_bytes, arguments.transfer.quiet);
     for file in &files {
         if state.is_done(&file.key) {
             progress.skip(file.object.size_bytes);
@@ -189,7 +189,7 @@ async fn import_database(
     let tables = database.tables(arguments.table.as_deref())?;
     let mut report = Report::default();
     let row_count = tables.iter().map(|table| table.row_count).sum();
-    let mut progress = Progress::new(row_count, arguments.transfer.quiet);
+    let mut progress = ImportDisplay::new(row_count, arguments.transfer.quiet);
     let mut state = state(arguments, arguments.table.as_deref().unwrap_or("database"));
     for table in tables {
         let (name, creation) = (&table.name, &table.creation);
@@ -215,11 +215,11 @@ async fn import_database(
 }
 
 /// How far an earlier import into the table has come.
-fn state(arguments: &ImportArguments, table: &str) -> State {
+fn state(arguments: &ImportArguments, table: &str) -> ImportState {
     let default = || PathBuf::from(format!("zenobe-import-{table}.state"));
     let path = arguments.state.clone().unwrap_or_else(default);
     let path = (!arguments.dry_run).then_some(path);
-    State::open(path, &arguments.source, table)
+    ImportState::open(path, &arguments.source, table)
 }
 
 fn rules(arguments: &ImportArguments) -> Result<Rules, ImportError> {

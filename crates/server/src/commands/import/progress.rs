@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::commands::live_line::{LiveLine, bar};
 
-pub struct Progress {
+pub struct ImportDisplay {
     line: LiveLine,
     /// In bytes of files or in rows, whichever is known beforehand.
     total: u64,
@@ -13,10 +13,10 @@ pub struct Progress {
     begin: Instant,
 }
 
-impl Progress {
-    pub fn new(total: u64, is_quiet: bool) -> Progress {
+impl ImportDisplay {
+    pub fn new(total: u64, is_quiet: bool) -> ImportDisplay {
         let line = LiveLine::patient(is_quiet);
-        Progress { line, total, done: 0, items: 0, begin: Instant::now() }
+        ImportDisplay { line, total, done: 0, items: 0, begin: Instant::now() }
     }
 
     /// A file of this size that an earlier run has finished.

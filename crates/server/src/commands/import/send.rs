@@ -24,10 +24,10 @@ use zenobe_value::{AttributeType, EncodedItem};
 use super::ImportError;
 use super::dynamodb_local::{LocalItems, LocalTable};
 use super::model::ModelTable;
-use super::progress::Progress;
+use super::progress::ImportDisplay;
 use super::report::Report;
-use super::sources::{FileFormat, Source, SourceFile};
-use super::state::State;
+use super::sources::{ImportFormat, ImportSource, SourceFile};
+use super::state::ImportState;
 use super::table::{self, TableKeys};
 
 const CONNECTIONS: usize = 8;
@@ -209,11 +209,11 @@ struct Wave {
 
 pub async fn send_file(
     context: &mut Context<'_>,
-    source: &Source,
+    source: &ImportSource,
     file: &SourceFile,
     reading: Reading,
-    state: &mut State,
-    progress: &mut Progress,
+    state: &mut ImportState,
+    progress: &mut ImportDisplay,
 ) -> Result<(), ImportError> {
     verify(source, file).await?;
     let object = source.bucket.read(&file.object, None);
@@ -231,8 +231,8 @@ pub async fn send_local_table(
     context: &mut Context<'_>,
     table: &LocalTable,
     items: LocalItems,
-    state: &mut State,
-    progress: &mut Progress,
+    state: &mut ImportState,
+    progress: &mut ImportDisplay,
 ) -> Result<(), ImportError> {
     let position = items.position();
     let open = move || Records::DynamoDbLocal(Box::new(items));
@@ -246,8 +246,8 @@ async fn send_all(
     context: &mut Context<'_>,
     file: &str,
     (open, position): (impl FnOnce() -> Records + Send + 'static, Arc<AtomicU64>),
-    state: &mut State,
-    progress: &mut Progress,
+    state: &mut ImportState,
+    progress: &mut ImportDisplay,
 ) -> Result<(), ImportError> {
     let mut done = state.records(file);
     let mut waves = read(open, position, done);
@@ -264,7 +264,7 @@ async fn send_all(
 }
 
 /// Reads a file whose checksum is known once before its items are used.
-async fn verify(source: &Source, file: &SourceFile) -> Result<(), ImportError> {
+async fn verify(source: &ImportSource, file: &SourceFile) -> Result<(), ImportError> {
     if file.md5.is_none() {
         return Ok(());
     }
@@ -410,9 +410,9 @@ impl Records {
     fn new(object: ObjectReader, file: &SourceFile, reading: Reading) -> Records {
         let bytes = file.compression.decoder(object);
         match file.format {
-            FileFormat::Json => Records::Json(Lines::new(bytes)),
-            FileFormat::Ion => Records::Ion(IonReader::new(bytes)),
-            FileFormat::Csv => {
+            ImportFormat::Json => Records::Json(Lines::new(bytes)),
+            ImportFormat::Ion => Records::Ion(IonReader::new(bytes)),
+            ImportFormat::Csv => {
                 let Reading { delimiter, header, types } = reading;
                 Records::Csv(CsvReader::new(bytes, CsvOptions { delimiter, header, types }))
             }

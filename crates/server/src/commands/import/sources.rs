@@ -17,21 +17,21 @@ const SUMMARY: &str = "manifest-summary.json";
 
 /// The formats of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileFormat {
+pub enum ImportFormat {
     /// As DynamoDB has it, or lines of plain JSON objects, whichever they are.
     Json,
     Ion,
     Csv,
 }
 
-impl FromStr for FileFormat {
+impl FromStr for ImportFormat {
     type Err = &'static str;
 
-    fn from_str(name: &str) -> Result<FileFormat, &'static str> {
+    fn from_str(name: &str) -> Result<ImportFormat, &'static str> {
         match name.to_ascii_lowercase().as_str() {
-            "dynamodb-json" | "dynamodb_json" | "json" | "jsonl" => Ok(FileFormat::Json),
-            "ion" => Ok(FileFormat::Ion),
-            "csv" => Ok(FileFormat::Csv),
+            "dynamodb-json" | "dynamodb_json" | "json" | "jsonl" => Ok(ImportFormat::Json),
+            "ion" => Ok(ImportFormat::Ion),
+            "csv" => Ok(ImportFormat::Csv),
             _ => Err("it must be dynamodb-json, ion, csv or json"),
         }
     }
@@ -41,7 +41,7 @@ impl FromStr for FileFormat {
 pub struct SourceFile {
     pub object: Object,
     pub key: String,
-    pub format: FileFormat,
+    pub format: ImportFormat,
     pub compression: Compression,
     pub md5: Option<String>,
 }
@@ -52,16 +52,16 @@ impl SourceFile {
     }
 }
 
-pub struct Source {
+pub struct ImportSource {
     pub bucket: Bucket,
     objects: Vec<Object>,
 }
 
-impl Source {
+impl ImportSource {
     pub async fn open(
         location: &ObjectLocation,
         s3_endpoint: &ObjectStoreEndpoint,
-    ) -> Result<Source, ImportError> {
+    ) -> Result<ImportSource, ImportError> {
         let (name, bucket, mut objects) = match location {
             ObjectLocation::Objects { bucket, prefix } => {
                 let options = ObjectStoreOptions::new(s3_endpoint.clone());
@@ -74,11 +74,11 @@ impl Source {
                 let name = path.display().to_string();
                 let missing = || ImportError::Missing(name.clone());
                 let absolute = std::path::absolute(path).map_err(|_| missing())?;
-                let (folder, place) = Place::of(&absolute);
+                let (folder, place) = SourcePath::of(&absolute);
                 let bucket = Bucket::in_directory(folder, &name).map_err(|_| missing())?;
                 let objects = match place {
-                    Place::File(file) => vec![bucket.find(&file).await?],
-                    Place::Folder(prefix) => bucket.list(&prefix, OBJECTS_MAX).await?,
+                    SourcePath::File(file) => vec![bucket.find(&file).await?],
+                    SourcePath::Folder(prefix) => bucket.list(&prefix, OBJECTS_MAX).await?,
                 };
                 (name, bucket, objects)
             }
@@ -88,7 +88,7 @@ impl Source {
         }
         match objects.is_empty() {
             true => Err(ImportError::Missing(name)),
-            false => Ok(Source { bucket, objects }),
+            false => Ok(ImportSource { bucket, objects }),
         }
     }
 
@@ -104,7 +104,10 @@ impl Source {
         Ok(model.filter(|model| model["DataModel"].is_array()))
     }
 
-    pub async fn files(&self, format: Option<FileFormat>) -> Result<Vec<SourceFile>, ImportError> {
+    pub async fn files(
+        &self,
+        format: Option<ImportFormat>,
+    ) -> Result<Vec<SourceFile>, ImportError> {
         let is_summary = |object: &&Object| object.key.rsplit('/').next() == Some(SUMMARY);
         match self.objects.iter().find(is_summary) {
             Some(summary) => self.export(summary).await,
@@ -120,7 +123,7 @@ impl Source {
         let (_, format) = manifest::Summary::parse(&summary).ok_or_else(|| damaged(SUMMARY))?;
         let files = self.manifest(&format!("{folder}manifest-files.json")).await?;
         let files = manifest::parse_files(&files).ok_or_else(|| damaged("manifest-files.json"))?;
-        let format = if format == Format::Ion { FileFormat::Ion } else { FileFormat::Json };
+        let format = if format == Format::Ion { ImportFormat::Ion } else { ImportFormat::Json };
         let mut found = Vec::with_capacity(files.len());
         for file in files {
             // Keys begin at the root of the bucket, but a copy may begin anywhere.
@@ -161,7 +164,10 @@ impl Source {
         Ok(bytes.to_vec())
     }
 
-    async fn plain_files(&self, given: Option<FileFormat>) -> Result<Vec<SourceFile>, ImportError> {
+    async fn plain_files(
+        &self,
+        given: Option<ImportFormat>,
+    ) -> Result<Vec<SourceFile>, ImportError> {
         let mut files = Vec::with_capacity(self.objects.len());
         // The mark of a complete folder holds no items.
         let is_mark = |object: &&Object| object.key.rsplit('/').next() == Some("_SUCCESS");
@@ -173,9 +179,9 @@ impl Source {
             };
             let format = match stem.rsplit_once('.').map(|(_, extension)| extension) {
                 Some("parquet") => return Err(ImportError::Parquet(object.key.clone())),
-                Some("json" | "jsonl" | "ndjson") => Some(FileFormat::Json),
-                Some("ion" | "10n") => Some(FileFormat::Ion),
-                Some("csv" | "tsv") => Some(FileFormat::Csv),
+                Some("json" | "jsonl" | "ndjson") => Some(ImportFormat::Json),
+                Some("ion" | "10n") => Some(ImportFormat::Ion),
+                Some("csv" | "tsv") => Some(ImportFormat::Csv),
                 _ => None,
             };
             let Some(format) = given.or(format) else {
@@ -202,22 +208,22 @@ impl Source {
 }
 
 /// What of a folder that acts as a bucket is the source.
-enum Place {
+enum SourcePath {
     File(String),
     /// Everything with this prefix.
     Folder(String),
 }
 
-impl Place {
+impl SourcePath {
     /// The folder of an export lies in another one, which may hold its data.
-    fn of(path: &Path) -> (&Path, Place) {
+    fn of(path: &Path) -> (&Path, SourcePath) {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         match (path.parent(), name) {
-            (Some(parent), Some(name)) if path.is_file() => (parent, Place::File(name)),
+            (Some(parent), Some(name)) if path.is_file() => (parent, SourcePath::File(name)),
             (Some(parent), Some(name)) if path.join(SUMMARY).is_file() => {
-                (parent, Place::Folder(format!("{name}/")))
+                (parent, SourcePath::Folder(format!("{name}/")))
             }
-            _ => (path, Place::Folder(String::new())),
+            _ => (path, SourcePath::Folder(String::new())),
         }
     }
 }

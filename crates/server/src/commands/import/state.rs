@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::ImportError;
 
-pub struct State {
+pub struct ImportState {
     path: Option<PathBuf>,
     source: String,
     table: String,
@@ -15,10 +15,10 @@ pub struct State {
     current: Option<(String, u64)>,
 }
 
-impl State {
+impl ImportState {
     /// The state of an earlier run with the same source and table, or a new one.
-    pub fn open(path: Option<PathBuf>, source: &str, table: &str) -> State {
-        let mut state = State {
+    pub fn open(path: Option<PathBuf>, source: &str, table: &str) -> ImportState {
+        let mut state = ImportState {
             source: source.to_owned(),
             table: table.to_owned(),
             done: BTreeSet::new(),

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 use super::Sort;
-use super::sample::{HotKey, Operation, Sample, Table};
+use super::sample::{HotKey, OperationSample, Sample, TableSample};
 
 /// A window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,8 +110,8 @@ enum Percentile {
 }
 
 fn operations(before: &Sample, after: &Sample, seconds: f64, sort: Sort) -> Vec<OperationRow> {
-    let nothing = Operation::default();
-    let row = |now: &Operation| {
+    let nothing = OperationSample::default();
+    let row = |now: &OperationSample| {
         let then = before.operations.iter().find(|it| it.name == now.name).unwrap_or(&nothing);
         let requests = now.requests.saturating_sub(then.requests);
         let elapsed_us = now.elapsed_us.saturating_sub(then.elapsed_us);
@@ -193,8 +193,8 @@ struct TableRow {
 const TABLE_COLUMNS_WIDTH: usize = 10 + 12 + 12 + 13 + 12;
 
 fn tables(before: &Sample, after: &Sample, seconds: f64, sort: Sort) -> Vec<TableRow> {
-    let nothing = Table::default();
-    let row = |now: &Table| {
+    let nothing = TableSample::default();
+    let row = |now: &TableSample| {
         let then = before.tables.iter().find(|it| it.name == now.name).unwrap_or(&nothing);
         let requests = now.requests.saturating_sub(then.requests);
         let throttled = now.throttle_events.saturating_sub(then.throttle_events);
@@ -312,7 +312,7 @@ fn bytes(count: u64) -> String {
     }
 }
 
-/// At most so many characters, with an ellipsis if there were more.
+/// At most this many characters, with an ellipsis if there were more.
 fn shortened(text: &str, width: usize) -> String {
     let mut text = text.to_owned();
     if text.chars().count() > width {

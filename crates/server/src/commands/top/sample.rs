@@ -11,13 +11,13 @@ pub struct Sample {
     /// Whether throughput is metered: without it, tables and keys are not known.
     pub is_metering: bool,
     pub bounds_us: Vec<u64>,
-    pub operations: Vec<Operation>,
-    pub tables: Vec<Table>,
+    pub operations: Vec<OperationSample>,
+    pub tables: Vec<TableSample>,
     pub keys: Vec<HotKey>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Operation {
+pub struct OperationSample {
     pub name: String,
     pub requests: u64,
     pub failed: u64,
@@ -26,7 +26,7 @@ pub struct Operation {
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Table {
+pub struct TableSample {
     /// With the index, if it is one.
     pub name: String,
     pub requests: u64,
@@ -64,8 +64,8 @@ impl Sample {
     }
 }
 
-fn operation(value: &Value) -> Operation {
-    Operation {
+fn operation(value: &Value) -> OperationSample {
+    OperationSample {
         name: text(&value["operation"]),
         requests: number(&value["requests"]),
         failed: number(&value["failed"]),
@@ -74,8 +74,8 @@ fn operation(value: &Value) -> Operation {
     }
 }
 
-fn table(value: &Value) -> Table {
-    Table {
+fn table(value: &Value) -> TableSample {
+    TableSample {
         name: place(value),
         requests: number(&value["requests"]),
         elapsed_us: number(&value["elapsed_us"]),

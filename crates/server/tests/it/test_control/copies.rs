@@ -146,6 +146,50 @@ fn no_request_fails_while_the_database_is_replaced() {
     assert_eq!(items(&mut client, "events"), 0);
 }
 
+/// CloudWatch, auto scaling and the requests of operators use the same database as everybody.
+#[test]
+fn no_other_service_fails_while_the_database_is_replaced() {
+    let process = controlled(&["--driven-clock"]);
+    let mut client = process.client();
+    create_table(&mut client, "events");
+    control(&process, "POST", "snapshots", &json!({"name": "one"}));
+    let limits = json!({
+        "ServiceNamespace": "dynamodb",
+        "ResourceId": "table/events",
+        "ScalableDimension": "dynamodb:table:ReadCapacityUnits",
+        "MinCapacity": 1,
+        "MaxCapacity": 9,
+    });
+    let points = json!({"Namespace": "Shop", "MetricData": [{"MetricName": "n", "Value": 1}]});
+    let calls = [
+        ("AnyScaleFrontendService.RegisterScalableTarget", limits),
+        ("GraniteServiceVersion20100801.PutMetricData", points),
+    ];
+    std::thread::scope(|scope| {
+        let mut callers: Vec<_> = Vec::new();
+        for (target, body) in &calls {
+            let mut client = process.client();
+            callers.push(scope.spawn(move || {
+                for _ in 0..200 {
+                    let reply = client.call_target(target, body).unwrap();
+                    assert_eq!(reply.status, 200, "{target}: {}", reply.body);
+                }
+            }));
+        }
+        callers.push(scope.spawn(|| {
+            for _ in 0..200 {
+                let minute = json!({"advance_ms": 60_000});
+                let (status, answer) = admin(&process, "POST", "/_zenobe/clock", &minute);
+                assert_eq!(status, 200, "{answer}");
+            }
+        }));
+        while !callers.iter().all(std::thread::ScopedJoinHandle::is_finished) {
+            control(&process, "POST", "restore", &json!({"snapshot": "one"}));
+        }
+    });
+    process.stop();
+}
+
 #[test]
 fn triggers_run_where_the_database_was_copied_and_again_after_a_restore() {
     let process = controlled(&[]);

@@ -226,7 +226,8 @@ fn records(client: &mut Client) -> (Vec<String>, usize) {
         assert_eq!(reply.status, 200, "{}", reply.body);
         reply.body
     };
-    let arn = streams("ListStreams", &json!({}))["Streams"][0]["StreamArn"].clone();
+    let arn =
+        streams("ListStreams", &json!({"TableName": "events"}))["Streams"][0]["StreamArn"].clone();
     let described = streams("DescribeStream", &json!({ "StreamArn": arn }));
     let shards = described["StreamDescription"]["Shards"].as_array().unwrap().clone();
     let mut found = Vec::new();
@@ -261,4 +262,56 @@ fn records_show_late_and_shards_roll_over_on_demand() {
     assert_eq!(records(&mut client).0, ["a", "b"]);
     control(&process, "DELETE", &format!("faults/{id}"), &Value::Null);
     assert_eq!(records(&mut client).0, ["a", "b", "c"]);
+}
+
+/// The shards of the stream, and how many of them have a parent.
+fn lineage(client: &mut Client) -> (usize, usize) {
+    let of_table = json!({"TableName": "events"});
+    let streams = client.call_streams("ListStreams", &of_table).unwrap().body;
+    let arn = json!({"StreamArn": streams["Streams"][0]["StreamArn"]});
+    let described = client.call_streams("DescribeStream", &arn).unwrap().body;
+    let shards = described["StreamDescription"]["Shards"].as_array().unwrap();
+    let children = shards.iter().filter(|shard| shard["ParentShardId"].is_string()).count();
+    (shards.len(), children)
+}
+
+/// A rule of the command line, of a table's tag and of a request, in turn.
+#[test]
+fn writes_split_shards_and_roll_them_over_by_rule() {
+    let process = controlled(&["--fault", "kind=split table=events operation=PutItem times=1"]);
+    let mut client = process.client();
+    create_table(&mut client, "events");
+    create_table(&mut client, "others");
+    put(&mut client, "others", "a", 1);
+    client.expect("Scan", &json!({"TableName": "events"}));
+    let refused = json!({
+        "TableName": "events", "Item": {"pk": {"S": "a"}}, "ConditionExpression": "attribute_exists(pk)",
+    });
+    client.call("PutItem", &refused).unwrap();
+    assert_eq!(lineage(&mut client), (1, 0), "no write of the table yet");
+    put(&mut client, "events", "a", 1);
+    assert_eq!(lineage(&mut client), (3, 2));
+    put(&mut client, "events", "b", 1);
+    assert_eq!(lineage(&mut client), (3, 2), "once");
+
+    let arn = "arn:aws:dynamodb:us-east-1:000000000000:table/events";
+    let tag = json!([{"Key": "zenobe:test:rollover", "Value": "times=1"}]);
+    client.expect("TagResource", &json!({"ResourceArn": arn, "Tags": tag}));
+    let insert = json!({"Statement": "INSERT INTO events VALUE {'pk': 'c'}"});
+    let select = json!({"Statement": "SELECT * FROM events"});
+    client.expect("ExecuteStatement", &select);
+    assert_eq!(lineage(&mut client), (3, 2), "a statement that reads");
+    client.expect("ExecuteStatement", &insert);
+    assert_eq!(lineage(&mut client), (5, 4), "a child of each");
+
+    add_fault(&process, "kind=split table=events rate=0.5 times=1");
+    let puts = json!([{"PutRequest": {"Item": {"pk": {"S": "d"}}}}]);
+    while lineage(&mut client).0 == 5 {
+        client.expect("BatchWriteItem", &json!({"RequestItems": {"events": puts}}));
+    }
+    assert_eq!(lineage(&mut client), (9, 8));
+    let (mut keys, _) = records(&mut client);
+    keys.sort();
+    keys.dedup();
+    assert_eq!(keys, ["a", "b", "c", "d"], "nothing is lost");
 }

@@ -6,14 +6,21 @@ fn operation(
     failed: u64,
     elapsed_us: u64,
     buckets: [u64; 3],
-) -> Operation {
-    Operation { name: name.into(), requests, failed, elapsed_us, buckets: buckets.into() }
+) -> OperationSample {
+    OperationSample { name: name.into(), requests, failed, elapsed_us, buckets: buckets.into() }
 }
 
-fn table(name: &str, requests: u64, units: [f64; 2], throttle_events: u64) -> Table {
+fn table(name: &str, requests: u64, units: [f64; 2], throttle_events: u64) -> TableSample {
     let [read_units, write_units] = units;
     let elapsed_us = requests * 400;
-    Table { name: name.into(), requests, elapsed_us, read_units, write_units, throttle_events }
+    TableSample {
+        name: name.into(),
+        requests,
+        elapsed_us,
+        read_units,
+        write_units,
+        throttle_events,
+    }
 }
 
 fn key(key: &str, table: &str, accesses: u64, units: [f64; 2], throttle_events: u64) -> HotKey {

@@ -2,13 +2,13 @@
 //! survives restarts and moves with the lease.
 
 use zenobe_engine::error::Result;
+use zenobe_engine::row::Fields;
 use zenobe_value::Attributes;
 
 use super::IN_MINUTES;
-use crate::fields::Fields;
 
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Watch {
+pub(crate) struct TargetState {
     /// The id of the target. A row with another id belongs to an earlier target of the same name, and
     /// is ignored.
     pub target_id: String,
@@ -42,7 +42,7 @@ pub(crate) struct Report {
     pub at_ms: u64,
 }
 
-impl Watch {
+impl TargetState {
     /// Adds a minute, unless it or a later one is known already.
     pub(crate) fn add(&mut self, sample: Sample) {
         if self.samples.last().is_none_or(|last| last.minute < sample.minute) {
@@ -83,9 +83,10 @@ impl Watch {
         fields.0
     }
 
-    pub(crate) fn decode(row: Attributes) -> Result<Watch> {
+    pub(crate) fn decode(row: Attributes) -> Result<TargetState> {
         let mut fields = Fields(row);
-        let sample = |mut fields: Fields| {
+        let sample = |row: Attributes| {
+            let mut fields = Fields(row);
             let (minute, halves) = (fields.take_number("minute")?, fields.take_number("halves")?);
             Ok(Sample { minute, halves })
         };
@@ -97,7 +98,7 @@ impl Watch {
             Some(text) => Some(Report { text, at_ms: fields.take_number("reported")? }),
             None => None,
         };
-        Ok(Watch {
+        Ok(TargetState {
             target_id: fields.take_text("target")?,
             checked_ms: fields.take_number("checked")?,
             samples: fields.take_list("samples", sample)?,

@@ -1,4 +1,4 @@
-//! Where a hot partition is divided: between the keys that make it hot.
+//! Where a hot partition is split: between the keys that make it hot.
 
 use zenobe_store::Key;
 
@@ -7,7 +7,7 @@ use crate::keyspace::KeyHash;
 /// Fewer samples say nothing about where the heat is.
 pub(crate) const SAMPLES_MIN: usize = 16;
 
-/// What may be divided.
+/// What may be split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Divisible {
     /// Item collections stay whole, as those of a table with local indexes must.
@@ -16,11 +16,11 @@ pub(crate) enum Divisible {
     BetweenItems,
 }
 
-/// The boundaries at which to divide a hot partition, given a sample of the keys that requests used
+/// The boundaries at which to split a hot partition, given a sample of the keys that requests used
 /// there (without their prefix). `first` and `end` are the partition's own boundaries.
 ///
 /// A key with more than half of the requests gets a partition of its own. Otherwise the requests
-/// are divided in half. Nothing is returned if that would not help: a single item is never divided.
+/// are split in half. Nothing is returned if that would not help: a single item is never split.
 pub(crate) fn boundaries(
     samples: &[Key],
     first: &[u8],

@@ -6,7 +6,7 @@ use crate::{Database, Location, OpenError, OpenedStore, Options};
 
 /// A database in memory as it was. Taking one, and opening a database on it, takes the same time
 /// whatever its size: what nobody changes is shared.
-pub struct Snapshot {
+pub struct MemorySnapshot {
     store: MemoryStore,
 }
 
@@ -19,16 +19,16 @@ impl Database {
     ///
     /// # Errors
     /// If the database is not in memory.
-    pub fn snapshot(&self) -> Result<Snapshot, NotInMemory> {
+    pub fn snapshot(&self) -> Result<MemorySnapshot, NotInMemory> {
         let store = self.open.memory.as_ref().ok_or(NotInMemory)?.fork();
-        Ok(Snapshot { store })
+        Ok(MemorySnapshot { store })
     }
 }
 
-impl Snapshot {
+impl MemorySnapshot {
     /// Of a database without tables.
-    pub fn empty() -> Snapshot {
-        Snapshot { store: MemoryStore::new() }
+    pub fn empty() -> MemorySnapshot {
+        MemorySnapshot { store: MemoryStore::new() }
     }
 
     /// Opens a database with the content of the snapshot, which itself never changes. The location in
@@ -47,24 +47,12 @@ mod tests {
     use zenobe_testing::TemporaryDirectory;
 
     use super::*;
-
-    const TABLE: &str = r#"{"TableName": "tab", "BillingMode": "PAY_PER_REQUEST",
-        "AttributeDefinitions": [{"AttributeName": "p", "AttributeType": "S"}],
-        "KeySchema": [{"AttributeName": "p", "KeyType": "HASH"}]}"#;
-
-    async fn put(database: &Database, key: &str) {
-        let put = format!(r#"{{"TableName": "tab", "Item": {{"p": {{"S": "{key}"}}}}}}"#);
-        database.call("PutItem", put).await.unwrap();
-    }
-
-    async fn count(database: &Database) -> String {
-        database.call("Scan", r#"{"TableName": "tab", "Select": "COUNT"}"#).await.unwrap()
-    }
+    use crate::sample_table::{create, has_items, put};
 
     #[tokio::test]
     async fn databases_on_one_snapshot_are_independent() {
         let database = Database::in_memory().await.unwrap();
-        database.call("CreateTable", TABLE).await.unwrap();
+        create(&database).await;
         put(&database, "a").await;
         let snapshot = database.snapshot().unwrap();
         put(&database, "b").await;
@@ -73,9 +61,9 @@ mod tests {
         put(&one, "c").await;
         put(&one, "d").await;
         database.close().await.unwrap();
-        assert!(count(&one).await.contains(r#""Count":3"#));
-        assert!(count(&other).await.contains(r#""Count":1"#));
-        let empty = Snapshot::empty().open(Options::default()).await.unwrap();
+        assert!(has_items(&one, 3).await);
+        assert!(has_items(&other, 1).await);
+        let empty = MemorySnapshot::empty().open(Options::default()).await.unwrap();
         assert!(empty.call("Scan", r#"{"TableName": "tab"}"#).await.is_err());
     }
 
