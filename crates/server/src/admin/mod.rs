@@ -260,7 +260,7 @@ impl Admin {
         render_cache("item", self.engine.item_cache_statistics(), out);
         render_cache("query", self.engine.query_cache_statistics(), out);
         self.render_throughput(out);
-        self.render_watch(out);
+        self.render_observability(out);
         if let Some(cloudwatch) = &self.cloudwatch {
             services::render_metrics(cloudwatch, out);
         }
@@ -285,7 +285,7 @@ fn render_cache(name: &str, statistics: Option<CacheStatistics>, out: &mut Expos
 }
 
 impl Admin {
-    fn render_watch(&self, out: &mut Exposition) {
+    fn render_observability(&self, out: &mut Exposition) {
         let Observability { hot_keys, exporter, traffic, .. } = &self.observability;
         let not_recorded = traffic.as_ref().map_or(0, |traffic| traffic.uncounted());
         out.single("zenobe_traffic_uncounted_total", Counter, not_recorded);

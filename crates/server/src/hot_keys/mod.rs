@@ -95,7 +95,7 @@ impl HotKeys {
         for (position, resource) in pending.resources() {
             let mut parts = pending.parts_of(position).peekable();
             while let Some((_, PartCount { minute, .. })) = parts.peek() {
-                let Some(keys) = self.find(place_of(resource), resource, *minute) else {
+                let Some(keys) = self.find(resource_id(resource), resource, *minute) else {
                     self.uncounted.fetch_add(1, Ordering::Relaxed);
                     parts.next();
                     continue;
@@ -113,19 +113,19 @@ impl HotKeys {
 
     fn find(
         &self,
-        place: ResourceId,
+        id: ResourceId,
         resource: &Arc<Resource>,
         minute: u64,
     ) -> Option<Arc<Mutex<ResourceKeys>>> {
-        if let Some(found) = self.resources.read().get(&place) {
+        if let Some(found) = self.resources.read().get(&id) {
             return Some(Arc::clone(found));
         }
         if self.full_minute.load(Ordering::Relaxed) == minute {
             return None;
         }
         let mut resources = self.resources.write();
-        if resources.len() >= RESOURCES_MAX && !resources.contains_key(&place) {
-            let last_used = resources.iter().map(|(place, keys)| (keys.lock().last_used(), *place));
+        if resources.len() >= RESOURCES_MAX && !resources.contains_key(&id) {
+            let last_used = resources.iter().map(|(id, keys)| (keys.lock().last_used(), *id));
             match last_used.min() {
                 Some((used, oldest)) if used < minute => resources.remove(&oldest),
                 _ => {
@@ -135,7 +135,7 @@ impl HotKeys {
             };
         }
         let new = || Arc::new(Mutex::new(ResourceKeys::new(Arc::clone(resource), minute)));
-        Some(Arc::clone(resources.entry(place).or_insert_with(new)))
+        Some(Arc::clone(resources.entry(id).or_insert_with(new)))
     }
 
     /// The time since the epoch, which does not follow changes of the machine's clock after the start.
@@ -151,6 +151,7 @@ impl HotKeys {
 
     /// Parts of requests that were not counted, because too many tables and indexes were in use.
     pub fn uncounted(&self) -> u64 {
+        self.settle_all();
         self.uncounted.load(Ordering::Relaxed)
     }
 
@@ -158,14 +159,13 @@ impl HotKeys {
     pub fn resources(&self, namespace: Option<&Namespace>) -> Vec<Arc<Mutex<ResourceKeys>>> {
         self.settle_all();
         let resources = self.resources.read();
-        let mut found: Vec<_> =
-            resources.iter().map(|(place, keys)| (*place, keys.clone())).collect();
+        let mut found: Vec<_> = resources.iter().map(|(id, keys)| (*id, keys.clone())).collect();
         drop(resources);
         let is_shown = |keys: &Mutex<ResourceKeys>| {
             namespace.is_none_or(|it| *keys.lock().resource.table.namespace == *it)
         };
         found.retain(|(_, keys)| is_shown(keys));
-        found.sort_by_key(|(place, _)| *place);
+        found.sort_by_key(|(id, _)| *id);
         found.into_iter().map(|(_, keys)| keys).collect()
     }
 
@@ -189,7 +189,7 @@ impl HotKeys {
     }
 }
 
-fn place_of(resource: &Resource) -> ResourceId {
+fn resource_id(resource: &Resource) -> ResourceId {
     (resource.table_id, resource.index.as_ref().map(|(_, id)| *id))
 }
 

@@ -57,10 +57,11 @@ impl Pending {
 
     /// Collects a request.
     pub fn add(&mut self, facts: &RequestFacts, elapsed: Duration, minute: u64) {
-        let mut before: Option<usize> = None;
+        let begun = self.parts.len();
         for part in &facts.parts {
             let resource = self.position(&part.resource);
-            let is_first = before.replace(resource) != Some(resource);
+            // The last part has most likely used it, if any has.
+            let is_first = self.parts[begun..].iter().rev().all(|it| it.resource != resource);
             self.push(resource, part, is_first.then_some(elapsed), minute);
         }
     }
