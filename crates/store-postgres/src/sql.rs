@@ -147,7 +147,7 @@ statements! {
              ON CONFLICT (h, d, s) DO UPDATE SET n = kv.n + excluded.n WHERE kv.rev = excluded.rev
              RETURNING 1)
          SELECT 1 / (CASE WHEN count(*) = $6 THEN 1 ELSE 0 END) FROM added";
-    // The same for counters that this node may not have added to before. It locks the row, so a slot that adds to another row adds to an
+    // The same for counters to whose present row this slot may not have added before. It locks the row, so a slot that adds to another row adds to an
     // earlier one, and begins again.
     add_first(BYTEA_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, TEXT_ARRAY, INT2, INT8):
         "WITH added AS (

@@ -1,8 +1,9 @@
 //! Commits a group as one transaction, pipelined: nothing waits for a response before COMMIT.
 //!
 //! Locks are taken in key order: first on the rows that decisions saw, then on keys that they saw absent, then on counters, and last
-//! on the ends of logs and on clocks. So groups can't deadlock unless one declares a key to which another adds (PostgreSQL then ends one of
-//! them, which is a conflict), and hot rows are locked for the shortest time. A row that was seen and gets a new value is locked, validated
+//! on the ends of logs and on clocks. So groups can't deadlock unless one declares a key to which another adds, or two nodes add to the
+//! same slots, one to new counters and one to known ones (PostgreSQL then ends one of them, which is a conflict). Hot rows are locked for
+//! the shortest time. A row that was seen and gets a new value is locked, validated
 //! and replaced at once.
 //!
 //! A row lock needs a row. So a key that was seen absent is inserted, which fails if it exists: with its value if it gets one,
@@ -13,6 +14,7 @@ use std::convert::Infallible;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
+use rustc_hash::FxHashSet;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error as PgError, Statement};
 use zenobe_store::stamp::{stamp_of, stamped_key};
@@ -51,14 +53,14 @@ type Parameter<'a> = &'a (dyn ToSql + Sync);
 /// Statements that were sent and not answered yet. The server executes them in the order of sending.
 type Sent<'a> = Vec<BoxFuture<'a, Result<(), PgError>>>;
 
-pub async fn commit(pool: &std::sync::Arc<Pool>, group: &Group, slot: i16) -> Outcome {
+pub async fn commit(pool: &std::sync::Arc<Pool>, group: &Group) -> Outcome {
     let mut connection = match pool.session(Purpose::Write).await {
         Ok(connection) => connection,
         Err(error) => return Outcome::Failed(error),
     };
     let id: [u8; 16] = rand::random();
     connection.begin_write();
-    let (sequences, ended) = transact(&connection, group, slot, &id).await;
+    let (sequences, ended) = transact(&connection, group, &id).await;
     let detail = match ended {
         Ended::Committed => {
             connection.ended();
@@ -84,12 +86,7 @@ enum Ended {
 }
 
 /// Sends the transaction's statements and COMMIT, and returns how it ended.
-async fn transact(
-    connection: &PooledConnection,
-    group: &Group,
-    slot: i16,
-    id: &[u8],
-) -> (Vec<u64>, Ended) {
+async fn transact(connection: &PooledConnection, group: &Group, id: &[u8]) -> (Vec<u64>, Ended) {
     let session = connection.session();
     let expected = Expectations::of(group);
     let mut sequences = Vec::with_capacity(group.appends());
@@ -98,8 +95,7 @@ async fn transact(
         let revision = group.revision + number as i64;
         let claims = if number == 0 { Claims::of(group) } else { Claims::default() };
         let is_replaced = |key: &Key| number == 0 && expected.replaces(group, key);
-        let mut changes = Changes::of(segment, &claims, &is_replaced);
-        changes.marks_counters = group.marks_counters;
+        let changes = Changes::of(segment, &claims, &is_replaced, &group.unmarked_counters);
         let logs = Logs::of(segment);
         let mut sent: Sent<'_> = Vec::new();
         if number == 0 {
@@ -107,7 +103,7 @@ async fn transact(
             claims.send(session, &revision, &mut sent);
         }
         send_removals(session, segment, &mut sent);
-        changes.send(session, &revision, &slot, &mut sent);
+        changes.send(session, &revision, &group.slot, &mut sent);
         if logs.names.is_empty() {
             if number == last {
                 return (sequences, send_end(session, sent, id).await);
@@ -125,7 +121,7 @@ async fn transact(
         sequences.extend(&entries.sequences);
         let changes = entries.changes();
         let mut sent: Sent<'_> = Vec::new();
-        changes.send(session, &revision, &slot, &mut sent);
+        changes.send(session, &revision, &group.slot, &mut sent);
         entries.send_ends(session, &mut sent);
         if number == last {
             return (sequences, send_end(session, sent, id).await);
@@ -364,10 +360,15 @@ struct Changes<'a> {
     puts: Names<'a>,
     values: Vec<Option<&'a [u8]>>,
     deletes: Names<'a>,
+    additions: Additions<'a>,
+    /// To counters whose rows may have to be created first.
+    first_additions: Additions<'a>,
+}
+
+#[derive(Default)]
+struct Additions<'a> {
     counters: Names<'a>,
     deltas: Vec<String>,
-    /// Whether to create the rows of counters first.
-    marks_counters: bool,
 }
 
 impl<'a> Changes<'a> {
@@ -375,6 +376,7 @@ impl<'a> Changes<'a> {
         segment: &'a Segment,
         claims: &Claims<'a>,
         is_replaced: &dyn Fn(&Key) -> bool,
+        unmarked_counters: &FxHashSet<Key>,
     ) -> Changes<'a> {
         let mut changes = Changes::default();
         for (key, value) in claims.keys.iter().zip(&claims.values) {
@@ -389,10 +391,10 @@ impl<'a> Changes<'a> {
                 Effect::Put(value) => changes.put(key, value),
                 Effect::Delete => changes.deletes.push(key),
                 Effect::Add(0) => {}
-                Effect::Add(delta) => {
-                    changes.counters.push(key);
-                    changes.deltas.push(delta.to_string());
+                Effect::Add(delta) if unmarked_counters.contains(key) => {
+                    changes.first_additions.push(key, *delta);
                 }
+                Effect::Add(delta) => changes.additions.push(key, *delta),
             }
         }
         changes
@@ -417,14 +419,24 @@ impl<'a> Changes<'a> {
             };
             sent.push(delete.boxed());
         }
-        if !self.counters.is_empty() {
-            if self.marks_counters {
-                sent.push(self.mark(session, revision));
-            }
-            sent.push(self.add(session, slot));
+        // The counters of the collections before those of the table, which other groups add to as well.
+        if !self.first_additions.deltas.is_empty() {
+            sent.push(self.first_additions.mark(session, revision));
+            sent.push(self.first_additions.add(session, &statements.add_first, slot));
+        }
+        if !self.additions.deltas.is_empty() {
+            sent.push(self.additions.add(session, &statements.add, slot));
         }
     }
+}
 
+impl<'a> Additions<'a> {
+    fn push(&mut self, counter: &'a Key, delta: i64) {
+        self.counters.push(counter);
+        self.deltas.push(delta.to_string());
+    }
+
+    /// Creates the rows of the counters that have none.
     fn mark(
         &'a self,
         session: &'a Session,
@@ -439,16 +451,17 @@ impl<'a> Changes<'a> {
         .boxed()
     }
 
-    fn add(&'a self, session: &'a Session, slot: &'a i16) -> BoxFuture<'a, Result<(), PgError>> {
+    fn add(
+        &'a self,
+        session: &'a Session,
+        statement: &'a Statement,
+        slot: &'a i16,
+    ) -> BoxFuture<'a, Result<(), PgError>> {
         async move {
             let (digests, count) = (self.counters.digests(), self.deltas.len() as i64);
             let Names { heads, wholes, .. } = &self.counters;
             let parameters: [Parameter<'_>; 6] =
                 [heads, &digests, wholes, &self.deltas, slot, &count];
-            let statement = match self.marks_counters {
-                true => &session.statements.add_first,
-                false => &session.statements.add,
-            };
             session.client.query(statement, &parameters).await.map(drop)
         }
         .boxed()

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
 
+use rustc_hash::FxHashSet;
 use tokio::sync::{oneshot, watch};
 use zenobe_store::{Error, Key};
 
@@ -49,8 +50,10 @@ pub struct Group {
     pub after: HashSet<GroupId>,
     /// Whether no other write may join.
     pub is_alone: bool,
-    /// Whether it adds to a counter that is not known to have a row.
-    pub marks_counters: bool,
+    /// Where its additions to counters go. No two groups in flight of a node share one. 0 until the group is sent.
+    pub slot: i16,
+    /// The counters whose rows it may have to create, and must lock.
+    pub unmarked_counters: FxHashSet<Key>,
     /// Whether some decision in it was made on what the node remembered, not on what it had just read.
     pub is_remembered: bool,
     size_bytes: usize,
@@ -88,7 +91,8 @@ impl Group {
             waiting: Vec::new(),
             after: HashSet::new(),
             is_alone,
-            marks_counters: true,
+            slot: 0,
+            unmarked_counters: FxHashSet::default(),
             is_remembered: false,
             size_bytes: 0,
             begun: Instant::now(),

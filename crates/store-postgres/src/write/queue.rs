@@ -18,7 +18,7 @@ use super::cache::{Cache, Known};
 use super::commit::{Outcome, commit};
 use super::effects::{Effect, Segment};
 use super::group::{Answer, Expected, Group, GroupId, Seen};
-use super::marked_counters::MarkedCounters;
+use super::marked_counters::{MarkedCounters, SLOTS};
 use super::trust::CacheTrust;
 use crate::options::Options;
 use crate::pool::Pool;
@@ -28,7 +28,7 @@ pub struct Queue {
     pool: Arc<Pool>,
     in_flight_max: usize,
     /// The first counter slot of this node, chosen at random so that nodes rarely share one.
-    slot: i16,
+    first_slot: i16,
     state: Mutex<QueueState>,
     pub groups: AtomicU64,
     pub batches: AtomicU64,
@@ -124,9 +124,6 @@ pub enum Joined {
     Changed,
 }
 
-/// The number of slots that additions to a counter are spread over.
-const SLOTS: i16 = 64;
-
 impl Queue {
     pub fn new(pool: Arc<Pool>, options: &Options) -> Queue {
         let state = QueueState {
@@ -145,7 +142,7 @@ impl Queue {
         Queue {
             pool,
             in_flight_max: options.writers.max(1),
-            slot: rand::random_range(0..SLOTS),
+            first_slot: rand::random_range(0..SLOTS),
             state: Mutex::new(state),
             groups: AtomicU64::new(0),
             batches: AtomicU64::new(0),
@@ -251,13 +248,22 @@ impl Queue {
                 return;
             };
             let mut group = state.waiting.remove(due).expect("the position is that of a group");
-            group.marks_counters = !state.counters.contain_all(&group.segments);
+            group.slot = self.free_slot(state);
+            group.unmarked_counters = state.counters.unmarked(&group.segments, group.slot);
             let group = Arc::new(group);
             state.writes_in_flight += group.waiting.len();
             state.in_flight.insert(group.id, Arc::clone(&group));
             let queue = Arc::clone(self);
             self.pool.runtime.spawn(async move { queue.run(group).await });
         }
+    }
+
+    /// A counter slot that no group in flight uses, so groups never wait for each other's additions.
+    fn free_slot(&self, state: &QueueState) -> i16 {
+        let is_free = |slot: &i16| state.in_flight.values().all(|group| group.slot != *slot);
+        let mut slots = (0..SLOTS).map(|number| 1 + (self.first_slot + number) % SLOTS);
+        // With more groups in flight than slots, two of them share one, and one waits.
+        slots.find(is_free).unwrap_or(1 + self.first_slot)
     }
 
     /// Looks again at the end of a batch window, unless it does so before.
@@ -276,8 +282,7 @@ impl Queue {
     }
 
     async fn run(self: Arc<Queue>, group: Arc<Group>) {
-        let slot = 1 + (self.slot + (group.id % self.in_flight_max as u64) as i16) % SLOTS;
-        let outcome = commit(&self.pool, &group, slot).await;
+        let outcome = commit(&self.pool, &group).await;
         self.finish(group, outcome);
     }
 
@@ -443,7 +448,7 @@ impl QueueState {
 
     /// Caches what a committed group has written.
     fn settle(&mut self, group: &Group) {
-        self.counters.record(&group.segments);
+        self.counters.record(&group.segments, group.slot);
         let is_plain = group.segments.len() == 1;
         for segment in &group.segments {
             for range in &segment.ranges {

@@ -1,12 +1,16 @@
 //! Writes that share transactions, and the round trips that they take.
 
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
 use futures_util::future::join_all;
 use zenobe_store::conformance::{block_on, commit};
 use zenobe_store::{Batch, Decision, Key, Store, Value, WriteSet};
 use zenobe_store_postgres::Options;
 use zenobe_testing::{NetworkFault, Postgres, Proxy};
 
-use crate::support::{Database, get, number, open};
+use crate::support::{Database, get, increment, number, open};
 
 /// Writes that wait together are committed together.
 #[test]
@@ -93,10 +97,12 @@ fn memory_that_others_refute_is_not_decided_on() {
     assert!(decisions * 2 < writes * 3, "{decisions} decisions for {writes} writes");
 }
 
-/// A write of known rows and counters: guarded, like the engine's.
-fn put_and_count(store: &dyn Store, key: &str) {
+/// A write of known rows and counters: guarded, like the engine's. Returns how often it was decided.
+fn put_and_count(store: &dyn Store, key: &str) -> usize {
     let (guards, keys) = ([Key::from("guard")], [Key::copy_from_slice(key.as_bytes())]);
+    let mut decisions = 0;
     let mut decide = |reads: &[Option<Value>]| {
+        decisions += 1;
         let mut batch = Batch::new();
         batch.put(keys[0].clone(), (number(reads[1].as_ref()) + 1).to_string());
         batch.add("count", 1);
@@ -104,6 +110,7 @@ fn put_and_count(store: &dyn Store, key: &str) {
     };
     let set = WriteSet { guards: &guards, keys: &keys };
     block_on(store.write(set, &mut decide)).expect("the write commits");
+    decisions
 }
 
 fn counted(store: &dyn Store) -> u64 {
@@ -118,7 +125,7 @@ fn a_write_of_known_rows_has_a_statement_for_each_step() {
     let proxy = Proxy::start(Postgres::shared().port);
     let store = open(&proxy.url(&database.url), Options::default());
     commit(&store, |batch| batch.put("guard", "1"));
-    (0..3).for_each(|_| put_and_count(&store, "k"));
+    (0..3).for_each(|_| _ = put_and_count(&store, "k"));
     // The store's upkeep may send a statement of its own at any time, but hardly in each of these.
     let sent = (0..5).map(|_| {
         let before = proxy.statements();
@@ -129,7 +136,7 @@ fn a_write_of_known_rows_has_a_statement_for_each_step() {
     assert_eq!(counted(&store), 8);
 }
 
-/// Another node deletes or replaces a counter that this node has added to. No later addition is lost.
+/// Another node deletes or replaces a counter that this node has added to. No later addition is lost, and only the next one conflicts.
 #[test]
 fn additions_count_after_another_node_has_begun_the_counter_again() {
     let database = Database::new(Options::default());
@@ -137,14 +144,88 @@ fn additions_count_after_another_node_has_begun_the_counter_again() {
     commit(&other, |batch| batch.put("guard", "1"));
     let replaced = 10_u64.to_be_bytes();
     for begun in [None, Some(Value::copy_from_slice(&replaced)), None] {
-        (0..6).for_each(|_| put_and_count(&store, "k"));
+        (0..6).for_each(|_| _ = put_and_count(&store, "k"));
         commit(&other, |batch| match &begun {
             None => batch.delete("count"),
             Some(value) => batch.put("count", value.clone()),
         });
-        (0..12).for_each(|_| put_and_count(&store, "k"));
+        let decisions: usize = (0..12).map(|_| put_and_count(&store, "k")).sum();
+        assert!(
+            decisions <= 12 + 2,
+            "{decisions} decisions: one conflict begins the counter again"
+        );
         let before = begun.map_or(0, |_| 10);
         assert_eq!([counted(&store), counted(&other)], [before + 12; 2]);
     }
     assert_eq!(number(get(&other, b"k").as_ref()), 54);
+}
+
+/// Groups in flight that wait for a lock hold back nobody else: a group grows beside them only for its batch window.
+#[test]
+fn a_group_does_not_wait_for_groups_that_are_held_up() {
+    const HELD_UP: usize = 8;
+    let database = Database::new(Options { writers: 2 * HELD_UP, ..Options::default() });
+    let store = database.store();
+    let lock = LogLock::take(&database.url);
+    let (done, committed) = mpsc::channel();
+    thread::scope(|scope| {
+        let held_up: Vec<_> = (0..HELD_UP)
+            .map(|number| {
+                let store = &store;
+                scope.spawn(move || increment(store, &format!("k{number}")))
+            })
+            .collect();
+        lock.await_waiting(HELD_UP);
+        let store = &store;
+        scope.spawn(move || {
+            commit(store, |batch| batch.put("free", "1"));
+            done.send(()).expect("the test waits");
+        });
+        let outcome = committed.recv_timeout(Duration::from_secs(60));
+        lock.release();
+        outcome.expect("a write that needs no lock is committed");
+        for write in held_up {
+            write.join().expect("it does not panic").expect("it is committed once it can be");
+        }
+    });
+}
+
+/// Holds the table of logs, which all writes with appends need.
+struct LogLock {
+    runtime: tokio::runtime::Runtime,
+    client: tokio_postgres::Client,
+}
+
+impl LogLock {
+    fn take(url: &str) -> LogLock {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        let client = runtime.block_on(async {
+            let (client, connection) =
+                tokio_postgres::connect(url, tokio_postgres::NoTls).await.expect("it connects");
+            tokio::spawn(connection);
+            let lock = "BEGIN; LOCK TABLE zenobe_log IN ACCESS EXCLUSIVE MODE";
+            client.batch_execute(lock).await.expect("nobody else has it");
+            client
+        });
+        LogLock { runtime, client }
+    }
+
+    /// Waits until so many transactions wait for the lock.
+    fn await_waiting(&self, count: usize) {
+        let waiting = "SELECT count(*) FROM pg_locks
+            WHERE relation = 'zenobe_log'::regclass AND NOT granted";
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let row = self.runtime.block_on(self.client.query_one(waiting, &[])).unwrap();
+            if row.get::<_, i64>(0) >= count as i64 {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{} of {count} wait", row.get::<_, i64>(0));
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn release(&self) {
+        self.runtime.block_on(self.client.batch_execute("ROLLBACK")).expect("it is released");
+    }
 }
