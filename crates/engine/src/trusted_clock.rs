@@ -64,7 +64,7 @@ pub struct ClockStatus {
     pub now_ms: u64,
     /// Where the clock would be if it had not jumped.
     pub expected_ms: u64,
-    /// Whether expiry and trimming wait for confirmation.
+    /// Whether expiry, trimming and auto scaling wait for confirmation.
     pub is_paused: bool,
 }
 
@@ -115,7 +115,10 @@ impl TrustedClock {
         let now_ms = self.clock.now_ms();
         let mut seen = self.seen.lock();
         if seen.is_paused {
-            tracing::warn!("the time {} is confirmed; items expire again", iso8601(now_ms));
+            tracing::warn!(
+                "the time {} is confirmed; expiry, trimming and auto scaling resume",
+                iso8601(now_ms)
+            );
         }
         *seen = Seen { at_ms: now_ms, since: Instant::now(), saved_ms: None, is_paused: false };
     }
@@ -144,11 +147,11 @@ fn report(has_jumped: bool, expected_ms: u64, now_ms: u64) {
     let (expected, now) = (iso8601(expected_ms), iso8601(now_ms));
     match has_jumped {
         true => tracing::warn!(
-            "the clock says {now}, but about {expected} was expected. No item expires and no stream is trimmed until you \
-             correct the clock or run `zenobe clock confirm`"
+            "the clock says {now}, but about {expected} was expected. No item expires, no stream is trimmed and no table is scaled until \
+             you correct the clock or run `zenobe clock confirm`"
         ),
         false => tracing::warn!(
-            "the clock is back to an expected time, {now}; expiry and trimming resume"
+            "the clock is back to an expected time, {now}; expiry, trimming and auto scaling resume"
         ),
     }
 }

@@ -14,7 +14,7 @@ use crate::activity::{AlreadyAt, NotScaled};
 use crate::policy::{AlarmKind, PolicySettings};
 use crate::target::{CapacityLimits, Suspended};
 
-pub(crate) use target_state::{Report, Sample, ScaledOut, TargetState};
+pub(crate) use target_state::{Report, Sample, ScaledOut, TargetState, has_jumped_back};
 
 /// How many minutes the high and the low alarm look at.
 const OUT_MINUTES: usize = 2;

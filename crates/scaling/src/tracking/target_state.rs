@@ -6,6 +6,10 @@ use zenobe_engine::row::Fields;
 use zenobe_value::Attributes;
 
 use super::IN_MINUTES;
+use crate::usage::MINUTE_MS;
+
+/// A clock that was this far ahead had jumped.
+const JUMP_MS: u64 = 24 * 3_600 * 1_000;
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct TargetState {
@@ -42,7 +46,19 @@ pub(crate) struct Report {
     pub at_ms: u64,
 }
 
+/// Whether something happened so far ahead of now that the clock must have been wrong then.
+pub(crate) fn has_jumped_back(happened_ms: u64, now_ms: u64) -> bool {
+    happened_ms.saturating_sub(now_ms) > JUMP_MS
+}
+
 impl TargetState {
+    /// Forgets what happened while the clock was far ahead. Otherwise no minute would count, and cooldowns would last, until then.
+    pub(crate) fn forget_future(&mut self, now_ms: u64) {
+        self.samples.retain(|sample| !has_jumped_back(sample.minute * MINUTE_MS, now_ms));
+        self.scaled_out.take_if(|scaled| has_jumped_back(scaled.at_ms, now_ms));
+        self.scaled_in_at_ms.take_if(|at_ms| has_jumped_back(*at_ms, now_ms));
+    }
+
     /// Adds a minute, unless it or a later one is known already.
     pub(crate) fn add(&mut self, sample: Sample) {
         if self.samples.last().is_none_or(|last| last.minute < sample.minute) {

@@ -13,14 +13,14 @@ use crate::policy::AlarmKind;
 use crate::resource::TargetName;
 use crate::schedule::ScheduledAction;
 use crate::target::ScalableTarget;
-use crate::tracking::{Report, Sample, ScaledOut, ScalingDecision, Situation, TargetState, decide};
+use crate::tracking::{
+    Report, Sample, ScaledOut, ScalingDecision, Situation, TargetState, decide, has_jumped_back,
+};
 use crate::usage::MINUTE_MS;
 use crate::{Scaling, capacity, keys};
 
 /// A failure that repeats is reported again after this time.
 const REPEAT_MS: u64 = 3_600 * 1_000;
-/// A clock that was this far ahead had jumped.
-const JUMP_MS: u64 = 24 * 3_600 * 1_000;
 
 pub(super) struct Round<'a> {
     pub scaling: &'a Scaling,
@@ -84,6 +84,12 @@ impl Round<'_> {
     }
 
     async fn work(&self, progress: &mut Progress, halves: Option<u64>) -> Result<()> {
+        // A clock that has jumped must neither run next year's actions nor count minutes that never were. What is due once it is
+        // confirmed, or right again, happens then.
+        if self.scaling.engine.clock_status().is_paused {
+            return Ok(());
+        }
+        progress.state.forget_future(self.at_ms);
         self.run_schedule(progress).await?;
         match progress.is_gone {
             true => Ok(()),
@@ -94,13 +100,9 @@ impl Round<'_> {
     // ---- scheduled actions ----------------------------------------------------------------------
 
     async fn run_schedule(&self, progress: &mut Progress) -> Result<()> {
-        // A clock that has jumped must not run next year's actions. What is due once it is confirmed, or right again, runs then.
-        if self.scaling.engine.clock_status().is_paused {
-            return Ok(());
-        }
         let checked_ms = progress.state.checked_ms;
         // A clock that was set back runs nothing twice. But after one that had jumped far ahead, nothing would run until then.
-        let after_ms = match checked_ms.saturating_sub(self.at_ms) > JUMP_MS {
+        let after_ms = match has_jumped_back(checked_ms, self.at_ms) {
             true => self.at_ms.saturating_sub(MINUTE_MS),
             false => checked_ms,
         };

@@ -266,6 +266,33 @@ async fn a_clock_that_has_jumped_runs_no_scheduled_action_until_it_is_confirmed(
     assert_eq!(world.units().await, (5, 15), "an operator says so too");
 }
 
+/// The minutes that were jumped over had no requests, and must not count as quiet ones.
+#[tokio::test]
+async fn a_clock_that_has_jumped_changes_no_capacity() {
+    let clock = Arc::new(ManualClock::new(START_MS));
+    let (store, shown) = (Arc::new(MemoryStore::new()), Arc::new(WallClock(clock.clone())));
+    let world = World::of_account("000000000000", store, clock.clone(), shown, 7).await;
+    world.create_table(20).await;
+    world.register(json!({"MinCapacity": 5, "MaxCapacity": 100})).await;
+    world.track(json!({})).await;
+    let before = world.units().await;
+    clock.set_ms(START_MS + 100 * DAY_MS);
+    world.scaling.run_due().await.unwrap();
+    assert_eq!(world.units().await, before, "only the clock says so");
+    // Now an operator says so too, which is an error. Later the clock is set right.
+    world.engine.confirm_clock().await.unwrap();
+    world.pass_minutes(20).await;
+    assert_eq!(world.units().await.1, 5, "quiet minutes");
+    clock.set_ms(START_MS + MINUTE_MS);
+    world.engine.confirm_clock().await.unwrap();
+    world.scaling.run_due().await.unwrap();
+    for _ in 0..3 {
+        world.write(3_000).await;
+        world.pass_minutes(1).await;
+    }
+    assert_eq!(world.units().await.1, 100, "a busy table is scaled at once");
+}
+
 /// After a jump that was confirmed, or that was too short to be noticed.
 #[tokio::test]
 async fn a_clock_that_has_jumped_ahead_and_back_delays_no_scheduled_action() {
