@@ -9,18 +9,21 @@ pub struct Progress {
     total: usize,
     started: Instant,
     terminal: bool,
+    /// Erases what another program has drawn on the line.
+    erase: bool,
     last: Option<(usize, u64)>,
 }
 
 impl Progress {
     pub fn new(name: &'static str, total: usize) -> Progress {
         let terminal = std::io::stderr().is_terminal();
-        Progress { terminal, ..Progress::in_lines(name, total) }
+        Progress { terminal, erase: false, ..Progress::in_lines(name, total) }
     }
 
     /// For work beside a program that draws on the terminal.
     pub fn in_lines(name: &'static str, total: usize) -> Progress {
-        Progress { name, total, started: Instant::now(), terminal: false, last: None }
+        let erase = std::io::stderr().is_terminal();
+        Progress { name, total, started: Instant::now(), terminal: false, erase, last: None }
     }
 
     pub fn report(&mut self, done: usize) {
@@ -37,6 +40,7 @@ impl Progress {
         );
         match self.terminal {
             true => eprint!("\r{line}"),
+            false if self.erase => eprintln!("\r\x1b[K{line}"),
             false => eprintln!("{line}"),
         }
     }

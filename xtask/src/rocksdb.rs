@@ -82,7 +82,7 @@ impl Library {
     /// by itself: RocksDB ends with one large unit, and the crates form a chain.
     pub fn compile_beside(&self, cargo: &mut Command) -> Result<(), Failure> {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        if jobs_in_memory() <= processors {
+        if jobs_in_memory() <= processors || std::env::var_os("CARGO_BUILD_JOBS").is_some() {
             self.compile()?;
             return process::run(cargo);
         }
@@ -98,11 +98,20 @@ impl Library {
                     // This thread's parent waits for it.
                     let _ = is_locked.send(());
                 };
-                self.compile_after(begin, Progress::in_lines)
+                let compiled = self.compile_after(begin, Progress::in_lines);
+                // Cargo goes on for a while, and its own complaint says less.
+                compiled.inspect_err(|failure| eprintln!("xtask: {failure}"))
             });
             // Fails if the lock could not be taken, and then the library says why.
             let built = locked.recv().ok().map(|()| process::run(cargo));
+            if matches!(built, Some(Err(_))) && !library.is_finished() {
+                eprintln!(
+                    "xtask: cargo failed; RocksDB is still being compiled, for the next run. Ctrl-C stops it"
+                );
+            }
             let compiled = library.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            // Another run may have compiled it after this one had failed.
+            let compiled = if self.is_compiled() { Ok(()) } else { compiled };
             compiled.and(built.unwrap_or(Ok(())))
         })
     }
@@ -152,8 +161,9 @@ fn compile(
     progress: NewProgress,
 ) -> Result<(), Failure> {
     eprintln!(
-        "xtask: compiling RocksDB once for this user, 3 to 6 minutes on two cores\n\
+        "xtask: compiling RocksDB {} once for this user, 3 to 6 minutes on two cores\n\
          xtask: the result is kept in {}",
+        compiler.purpose(),
         entry.display()
     );
     let metadata = Metadata::read()?;

@@ -9,6 +9,7 @@ use super::archive;
 use crate::cache;
 use crate::process::Failure;
 use crate::serve;
+use crate::workspace;
 
 /// The name of rustc for the package that contains the library.
 const CRATE: &str = "librocksdb_sys";
@@ -20,7 +21,12 @@ pub fn configure(cargo: &mut Command, entry: &Path) -> Result<(), Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::new(format!("this program can't find itself: {error}")))?;
     // A wrapper that the user has set is the next one.
-    let next = WRAPPERS.iter().find_map(std::env::var_os).unwrap_or_default();
+    let next = WRAPPERS.iter().find_map(std::env::var_os).map(PathBuf::from).unwrap_or_default();
+    // Cargo would look for a relative one here, but runs compilers elsewhere.
+    let next = match next.components().count() > 1 {
+        true => workspace::root().join(next),
+        false => next,
+    };
     cargo.env("RUSTC_WRAPPER", program).env(ENTRY, entry).env(NEXT, next);
     Ok(())
 }

@@ -10,6 +10,7 @@ use crate::workspace;
 pub struct Compiler {
     program: String,
     flags: Vec<String>,
+    profile: Profile,
 }
 
 impl Compiler {
@@ -26,8 +27,16 @@ impl Compiler {
             .chain(system.iter().copied())
             .chain(processor_flags(&triple).iter().copied())
             .chain(users.split_whitespace());
-        let compiler = Compiler { program, flags: flags.map(str::to_owned).collect() };
-        Ok(Some(compiler))
+        let flags = flags.map(str::to_owned).collect();
+        Ok(Some(Compiler { program, flags, profile }))
+    }
+
+    /// Which builds its library is for.
+    pub fn purpose(&self) -> &'static str {
+        match self.profile {
+            Profile::Quick => "for quick builds",
+            Profile::Release => "for tests and releases",
+        }
     }
 
     /// What the compiled bytes depend on besides the sources: the compiler, its standard library,
