@@ -22,11 +22,11 @@ impl<Shared: Clone> Remembered<Shared> {
     }
 
     /// Returns the cached syntax, or parses the text. Faulty texts are not cached.
-    pub fn get_or_parse<Syntax, ExpressionFault>(
+    pub fn get_or_parse<Syntax, Fault>(
         &self,
         text: &str,
-        parse: impl FnOnce(&str) -> Result<Syntax, ExpressionFault>,
-    ) -> Result<Shared, ExpressionFault>
+        parse: impl FnOnce(&str) -> Result<Syntax, Fault>,
+    ) -> Result<Shared, Fault>
     where
         Shared: From<Syntax>,
     {

@@ -39,7 +39,7 @@ pub enum Command {
     /// Copy, restore and empty a server's database, and inject faults, for tests
     #[command(subcommand)]
     Test(TestCommand),
-    /// Show the nodes that share the server's store, and their background work
+    /// Show a server's store, histories, backups and jobs, the nodes that share the store, and their background work
     Status(StatusArguments),
     /// Show the versions of an item, and what changed in each
     History(HistoryArguments),
@@ -47,7 +47,7 @@ pub enum Command {
     Top(TopArguments),
     /// Show the partitions of a table, and what they consumed
     Partitions(PartitionsArguments),
-    /// Show or set what happens to requests of a table that DynamoDB would throttle
+    /// Show or set what happens to a table's requests that DynamoDB would throttle
     Throughput(ThroughputArguments),
     /// Show what the traffic of a server would cost on AWS, and where the money goes
     Cost(Box<CostArguments>),
@@ -63,7 +63,7 @@ pub enum Command {
     Health(HealthArguments),
     /// Query tables with PartiQL, in a shell or from a script
     Sql(Box<SqlArguments>),
-    /// Import files of items into a table: DynamoDB exports, Ion, CSV, JSON, NoSQL Workbench models
+    /// Import items from files: DynamoDB exports, Ion, CSV, JSON, NoSQL Workbench models, DynamoDB Local databases
     Import(Box<ImportArguments>),
     /// Export a table to files for analysis: Parquet, CSV, DynamoDB's JSON, Ion
     Export(Box<ExportArguments>),

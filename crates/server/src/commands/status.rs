@@ -48,11 +48,11 @@ fn describe(status: &Value) -> Vec<String> {
         let since = time(&job["started_at_ms"]);
         let article = if kind.starts_with(['e', 'i']) { "An" } else { "A" };
         lines.push(format!(
-            "{article} {kind} of table {table} runs since {since}: {items} items so far."
+            "{article} {kind} of table {table} has been running since {since}: {items} items so far."
         ));
     }
     if status["shared"] != true {
-        lines.push("This server has its store for itself.".to_owned());
+        lines.push("This server has its store to itself.".to_owned());
         return lines;
     }
     if status["store"]["available"] == false {
@@ -176,7 +176,7 @@ mod tests {
         let alone = json!({"shared": false, "nodes": [], "leases": [], "store": store});
         assert_eq!(
             describe(&alone),
-            ["The store is open, with 7 bytes.", "This server has its store for itself."]
+            ["The store is open, with 7 bytes.", "This server has its store to itself."]
         );
         let with_history = json!({
             "shared": false,
@@ -198,7 +198,7 @@ mod tests {
                 "Table Users is being backed up: 1 earlier versions, 7 bytes.",
                 "Table Orders has 1 backup with 400 bytes.",
                 "Table Users has 3 backups with 0 bytes.",
-                "A restore of table Past runs since 1970-01-01T00:00:00.000Z: 5 items so far.",
+                "A restore of table Past has been running since 1970-01-01T00:00:00.000Z: 5 items so far.",
             ]
         );
         let node = |id: &str, name: &str, this| {

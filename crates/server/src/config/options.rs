@@ -134,8 +134,8 @@ pub struct Options {
     #[arg(long, env = "ZENOBE_STORE", value_name = "URL", help_heading = STORAGE)]
     pub store: Option<PostgresUrl>,
     /// Directory or PostgreSQL URL to which callers may move the server while it runs (`zenobe move --endpoint`); they need not know
-    /// its password. If not set, they may move it anywhere if the server is for one user, on a loopback address without credentials
-    /// and namespaces from them, and nowhere otherwise
+    /// its password. If not set, they may move a server for one user (on a loopback address, without --credentials and
+    /// --namespaces-from-credentials) anywhere, and any other server nowhere
     #[arg(
         long,
         env = "ZENOBE_ALLOW_MOVE_TO",
@@ -145,8 +145,8 @@ pub struct Options {
     )]
     pub allow_move_to: Option<Location>,
     /// Place to which callers may back up the server (`zenobe backup`): s3://BUCKET/PREFIX, file:///DIRECTORY or a path. If not set,
-    /// they may back it up anywhere if the server is for one user, on a loopback address without credentials and namespaces from
-    /// them, and nowhere otherwise
+    /// they may back up a server for one user (on a loopback address, without --credentials and --namespaces-from-credentials)
+    /// anywhere, and any other server nowhere
     #[arg(long, env = "ZENOBE_ALLOW_BACKUP_TO", value_name = "PLACE", help_heading = STORAGE)]
     pub allow_backup_to: Option<ObjectLocation>,
     /// What an acknowledged write survives
@@ -237,8 +237,8 @@ pub struct Options {
     )]
     pub standby_max_lag_ms: u32,
 
-    /// Memory for a cache of items that answers eventually consistent GetItem and BatchGetItem, in MiB; 0 is none. What
-    /// other servers write shows after --item-cache-ttl-ms
+    /// Memory for a cache of items that answers eventually consistent GetItem and BatchGetItem, in MiB; 0 means no
+    /// cache. Writes through other servers show after --item-cache-ttl-ms
     #[arg(
         long,
         env = "ZENOBE_ITEM_CACHE_MB",
@@ -247,7 +247,7 @@ pub struct Options {
         help_heading = NODES
     )]
     pub item_cache_mb: u32,
-    /// Milliseconds that a cached item answers. With 0 it does so until it is written here or evicted
+    /// Milliseconds for which a cached item is used. With 0 it is used until it is written through this server or evicted
     #[arg(
         long,
         env = "ZENOBE_ITEM_CACHE_TTL_MS",
@@ -256,8 +256,8 @@ pub struct Options {
         help_heading = NODES
     )]
     pub item_cache_ttl_ms: u32,
-    /// Memory for a cache of pages that answers eventually consistent Query and Scan with the same parameters, in MiB; 0 is
-    /// none. What anybody writes shows after --query-cache-ttl-ms
+    /// Memory for a cache of pages that answers eventually consistent Query and Scan with the same parameters, in MiB; 0
+    /// means no cache. All writes show after --query-cache-ttl-ms
     #[arg(
         long,
         env = "ZENOBE_QUERY_CACHE_MB",
@@ -266,7 +266,7 @@ pub struct Options {
         help_heading = NODES
     )]
     pub query_cache_mb: u32,
-    /// Milliseconds that a cached page answers. With 0 no page is cached
+    /// Milliseconds for which a cached page is used. With 0 no page is cached
     #[arg(
         long,
         env = "ZENOBE_QUERY_CACHE_TTL_MS",
@@ -402,8 +402,8 @@ pub struct Options {
         help_heading = BEHAVIOUR
     )]
     pub restorable_lag_seconds: u32,
-    /// Seconds that the clock may jump forward. After a larger jump, nothing expires and no stream is trimmed
-    /// until `zenobe clock confirm`, or until the clock is corrected; 0 accepts any jump
+    /// Seconds that the clock may jump forward. After a larger jump, nothing expires, no stream is trimmed
+    /// and no table is scaled until `zenobe clock confirm`, or until the clock is corrected; 0 accepts any jump
     #[arg(
         long,
         env = "ZENOBE_CLOCK_JUMP_SECONDS",
@@ -486,8 +486,8 @@ pub struct Options {
     #[arg(long, env = "ZENOBE_S3_CREDENTIALS", value_name = "FILE", help_heading = OBJECTS)]
     pub s3_credentials: Option<CredentialsSource>,
 
-    /// Keep a copy of the data directory there, at most seconds old: s3://BUCKET/PREFIX (with --s3-endpoint), or file:///DIRECTORY on
-    /// another disk. `zenobe restore` brings back any second of it
+    /// Where to keep a copy of the data directory that is at most seconds old: s3://BUCKET/PREFIX (with --s3-endpoint), or
+    /// file:///DIRECTORY on another disk. `zenobe restore` restores it as of any second
     #[arg(
         long,
         env = "ZENOBE_SHIP_TO",
@@ -602,7 +602,7 @@ pub struct Options {
         help_heading = TESTS
     )]
     pub test_control: bool,
-    /// With --test-control: something to do to requests, such as 'kind=throttle table=Orders rate=0.1'; may be repeated
+    /// With --test-control: a fault rule for requests, such as 'kind=throttle table=Orders rate=0.1'; may be repeated
     #[arg(
         long,
         env = "ZENOBE_FAULT",
@@ -612,7 +612,7 @@ pub struct Options {
         help_heading = TESTS
     )]
     pub fault: Vec<Rule>,
-    /// With --test-control: decides which requests meet faults. The same requests meet the same faults again
+    /// With --test-control: seed that decides which requests meet faults. The same requests meet the same faults in every run
     #[arg(
         long,
         env = "ZENOBE_FAULT_SEED",

@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | [`Protocol::Cbor`] | current SDKs | CBOR | CBOR |
 //! | [`Protocol::Json`] | SDKs that chose awsJson1.0 | JSON | JSON |
-//! | [`Protocol::MetricDataQuery`] | older SDKs and scripts | a form | XML |
+//! | [`Protocol::Query`] | older SDKs and scripts | a form | XML |
 //!
 //! Operations read a request through [`Members`] and answer with a [`Value`], and never learn which
 //! protocol it was.
