@@ -124,6 +124,24 @@ fn requests_of_all_threads_are_counted() {
     assert_eq!(found.heat(9).next().unwrap().partitions[0].1.read_halves, 2 * 4_006);
 }
 
+/// A batch of writes to a table with a global index uses the two in turns.
+#[test]
+fn a_request_counts_once_for_each_table_and_index() {
+    let (keys, table, index) = (HotKeys::default(), resource(1), resource(2));
+    let parts = (0..10).map(|number| {
+        let resource = if number % 2 == 0 { &table } else { &index };
+        part(resource, Access::Write, &number.to_string(), "a")
+    });
+    let facts = RequestFacts { parts: parts.collect(), ..RequestFacts::default() };
+    keys.count(&facts, Duration::from_micros(10), 9);
+    for resource in [table, index] {
+        let found = keys.of_table(&resource.table);
+        let found = found[0].lock();
+        assert_eq!((found.total.requests, found.total.elapsed_us), (1, 10));
+        assert_eq!(found.total.used.write_halves, 10);
+    }
+}
+
 #[test]
 fn requests_that_are_added_late_belong_to_their_minute() {
     let (keys, table) = (HotKeys::default(), resource(1));
