@@ -206,7 +206,8 @@ mod tests {
     use crate::{Durability, EmbeddedStore, Options};
 
     const WRITES: usize = 3_000;
-    const KEYS: usize = 40;
+    /// More than are read in one batch.
+    const KEYS: usize = 200;
 
     /// No reader can tell the cache from its snapshot, whatever is written meanwhile.
     #[test]

@@ -59,6 +59,7 @@ macro_rules! conformance_tests {
             a_put_behind_a_deleted_range_stays
             batches_are_atomic_under_load
             increments_are_not_lost
+            decisions_on_many_keys_see_writes_in_flight
             decisions_see_writes_in_flight
             aborts_wait_for_what_they_read
             transfers_keep_the_total

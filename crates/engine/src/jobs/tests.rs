@@ -9,7 +9,7 @@ use zenobe_value::{AttributeValue, EncodedItem, Number};
 use super::*;
 use crate::catalog::tests::create_table;
 use crate::clock::{Clock, ManualClock};
-use crate::command::TableName;
+use crate::command::{GetItem, TableName};
 use crate::schema::Filling;
 use crate::{EngineOptions, IndexKeyCheck};
 
@@ -379,4 +379,36 @@ async fn faulty_items_do_not_hold_back_the_others() {
     let faulty: Vec<bool> = errors.iter().map(Option::is_some).collect();
     assert_eq!(faulty, [false, true, true, true, false, false]);
     assert_eq!(engine.describe_table(&name).await.unwrap().statistics.item_count, 2);
+}
+
+/// As if the items had been put one after the other.
+#[tokio::test]
+async fn the_last_of_several_items_with_one_key_stays() {
+    let (store, clock) = new_store();
+    let engine = open(&store, &clock).await;
+    let name = name_of("t");
+    engine.create_table(create_table(&name)).await.unwrap();
+    let table = engine.table(&name).await.unwrap();
+    let text = |text: &str| AttributeValue::S(text.into());
+    let item = |(key, value): &(&str, &str)| {
+        let attributes = [("pk".to_owned(), text(key)), ("v".to_owned(), text(value))];
+        EncodedItem::encode(&Attributes::from(attributes))
+    };
+    let pairs = [("b", "1"), ("a", "1"), ("b", "2"), ("c", "1"), ("a", "2"), ("b", "3")];
+    let items: Vec<_> = pairs.iter().map(item).collect();
+    for _ in 0..2 {
+        let errors = engine
+            .load_items(&table, &items, IndexKeyCheck::Strict, &Lease::default())
+            .await
+            .unwrap();
+        assert!(errors.iter().all(Option::is_none));
+        for (key, value) in [("a", "2"), ("b", "3"), ("c", "1")] {
+            let key = Attributes::from([("pk".to_owned(), text(key))]);
+            let get = GetItem { table: name.clone(), key, projection: None, consistent: true };
+            let item = engine.get_item(&get).await.unwrap().item.unwrap();
+            assert_eq!(item.as_item().decode().get("v"), Some(&text(value)));
+        }
+        let statistics = engine.describe_table(&name).await.unwrap().statistics;
+        assert_eq!(statistics.item_count, 3);
+    }
 }

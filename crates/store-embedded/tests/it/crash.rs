@@ -12,7 +12,7 @@ use zenobe_store::Store;
 use zenobe_store::conformance::Random;
 use zenobe_store_embedded::{Durability, EmbeddedStore, Options};
 
-use crate::damage::copy;
+use crate::damage::copy_of_open_store;
 use crate::ledger::{self, Progress};
 use crate::process;
 
@@ -151,11 +151,11 @@ fn a_recovered_store_survives_another_crash() {
         let path = |name: &str| directory.path().join(name);
         let store = EmbeddedStore::open(path("first"), options(Durability::Sync)).unwrap();
         write_some(&store, 20);
-        copy(&path("first"), &path("second"));
+        copy_of_open_store(&path("first"), &path("second"));
         tear_newest_log(&path("second"), &mut random);
         let store = EmbeddedStore::open(path("second"), options(Durability::Sync)).unwrap();
         let acknowledged = write_some(&store, 20);
-        copy(&path("second"), &path("third"));
+        copy_of_open_store(&path("second"), &path("third"));
         let store = EmbeddedStore::open(path("third"), options(Durability::Sync))
             .unwrap_or_else(|error| panic!("round {round}: {error}"));
         assert_eq!(ledger::check(&store).unwrap(), acknowledged, "round {round}");

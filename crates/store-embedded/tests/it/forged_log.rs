@@ -9,7 +9,7 @@ use zenobe_store::{Error, Reader};
 use zenobe_store_embedded::{EmbeddedStore, Options};
 
 use crate::crash::files;
-use crate::damage::copy;
+use crate::damage::copy_of_open_store;
 
 const FULL_IN_REUSABLE_LOG: u8 = 5;
 
@@ -57,7 +57,7 @@ fn crashed(parent: &Path, is_followed: bool) -> std::path::PathBuf {
         put(&store, "after", b"value");
         store.wait_until_idle();
     }
-    copy(&running, &crashed);
+    copy_of_open_store(&running, &crashed);
     let log = crashed.join("rocksdb").join(name.file_name().unwrap());
     let mut content = fs::read(&log).unwrap();
     let value = content.windows(forged.len()).position(|window| window == forged).unwrap();

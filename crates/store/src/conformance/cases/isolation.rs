@@ -49,6 +49,55 @@ pub fn decisions_see_writes_in_flight(backend: &dyn Backend) {
     assert_eq!(number(get(&*store, b"k").as_ref()), 100);
 }
 
+/// A write that declares hundreds of keys sees each at its place: some from writes in flight, some from the store, some absent.
+pub fn decisions_on_many_keys_see_writes_in_flight(backend: &dyn Backend) {
+    const KEYS: usize = 400;
+    let store = backend.open();
+    let keys: Vec<Key> = (0..KEYS).rev().map(|number| key(&format!("k{number:03}"))).collect();
+    let put = |at: &dyn Fn(usize) -> bool, text: &str| {
+        let mut batch = Batch::new();
+        for (number, key) in keys.iter().enumerate().filter(|(number, _)| at(*number)) {
+            batch.put(key.clone(), format!("{text}{number}"));
+        }
+        Decision::Commit(batch)
+    };
+    let set = WriteSet { guards: &[], keys: &keys };
+    // Every fourth key is absent.
+    block_on(store.write(set, &mut |_| put(&|number| number % 4 > 0, "old"))).expect("it commits");
+    for round in 0..3 {
+        let (third, new) = (|number: usize| number % 3 == round, format!("new{round}-"));
+        let before: Vec<Option<Value>> = keys.iter().map(|key| get(&*store, key)).collect();
+        let mut first = |_: &[Option<Value>]| put(&third, &new);
+        let mut seen: Vec<Option<Value>> = Vec::new();
+        let mut second = |reads: &[Option<Value>]| {
+            seen = reads.to_vec();
+            // In another order than declared, and a key that was not.
+            let mut batch = Batch::new();
+            batch.put("derived", "x");
+            for number in (0..KEYS).rev().step_by(7) {
+                batch.put(keys[number].clone(), format!("back{number}"));
+            }
+            Decision::Commit(batch)
+        };
+        let (one, two) =
+            block_on(join(store.write(set, &mut first), store.write(set, &mut second)));
+        one.and(two).expect("both commit");
+        // Where a decision takes a round trip, the second write may have been the first to decide.
+        let after: Vec<Option<Value>> = (0..KEYS)
+            .map(|number| match third(number) {
+                true => Some(Value::from(format!("{new}{number}"))),
+                false => before[number].clone(),
+            })
+            .collect();
+        assert!(seen == after || seen == before, "round {round}: {seen:?}");
+        let back = KEYS - 1;
+        let last = get(&*store, &keys[back]);
+        let may_be_later = third(back).then(|| Value::from(format!("{new}{back}")));
+        assert!(last == Some(Value::from(format!("back{back}"))) || last == may_be_later);
+    }
+    assert_eq!(get(&*store, b"derived"), Some(Value::from_static(b"x")));
+}
+
 /// An abort decided on a value still in flight resolves only when that value is durable.
 pub fn aborts_wait_for_what_they_read(backend: &dyn Backend) {
     let store = backend.open();
