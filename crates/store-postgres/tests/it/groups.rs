@@ -169,13 +169,13 @@ fn a_group_does_not_wait_for_groups_that_are_held_up() {
     let lock = LogLock::take(&database.url);
     let (done, committed) = mpsc::channel();
     thread::scope(|scope| {
-        let held_up: Vec<_> = (0..HELD_UP)
-            .map(|number| {
-                let store = &store;
-                scope.spawn(move || increment(store, &format!("k{number}")))
-            })
-            .collect();
-        lock.await_waiting(HELD_UP);
+        let mut held_up = Vec::new();
+        for number in 0..HELD_UP {
+            let store = &store;
+            held_up.push(scope.spawn(move || increment(store, &format!("k{number}"))));
+            // Each has a group of its own, because the ones before it have been sent.
+            lock.await_waiting(number + 1);
+        }
         let store = &store;
         scope.spawn(move || {
             commit(store, |batch| batch.put("free", "1"));
