@@ -1,6 +1,5 @@
 //! Scans and snapshots: one state of the store, read on an exclusive connection.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -8,7 +7,9 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt, try_join};
 use parking_lot::Mutex;
 use tokio_postgres::Error as PgError;
-use zenobe_store::{Direction, Error, Key, KeyRange, Reader, Result, Value, Visitor};
+use zenobe_store::{
+    Direction, Error, Key, KeyRange, Reader, Result, Value, Visitor, first_entries,
+};
 
 use crate::pool::{Pool, PooledConnection, Purpose};
 use crate::read::{get_row, get_rows, values};
@@ -38,17 +39,15 @@ pub async fn scan(
     visit: &mut Visitor<'_>,
     keys: &[Key],
 ) -> Result<Vec<Option<Value>>> {
-    let mut left = entries_max.unwrap_or(usize::MAX);
     let has_visited = AtomicBool::new(false);
-    let mut counted = |key: &[u8], value: &[u8]| {
+    let mut visit = first_entries(entries_max, visit);
+    let mut noted = |key: &[u8], value: &[u8]| {
         has_visited.store(true, Ordering::Relaxed);
-        left -= 1;
-        let flow = visit(key, value);
-        if left == 0 { ControlFlow::Break(()) } else { flow }
+        visit(key, value)
     };
     let patience = pool.patience();
     loop {
-        let scanned = scan_once(pool, states, &range, direction, entries_max, &mut counted, keys);
+        let scanned = scan_once(pool, states, &range, direction, entries_max, &mut noted, keys);
         let error = match scanned.await {
             Ok(values) => return Ok(values),
             Err(ScanError::Store(error)) => return Err(error),
@@ -252,16 +251,10 @@ impl Reader for Snapshot {
                 return self.get_many(keys).await;
             }
             let connection = self.connection().await?;
-            let mut left = entries_max.unwrap_or(usize::MAX);
-            let mut counted = |key: &[u8], value: &[u8]| {
-                left -= 1;
-                let flow = visit(key, value);
-                if left == 0 { ControlFlow::Break(()) } else { flow }
-            };
             let rows_max = entries_max.map_or(FIRST_PAGE_ROWS, |entries| {
                 entries.saturating_add(1).min(FIRST_PAGE_ROWS * 8)
             });
-            let visit = &mut counted;
+            let visit = &mut first_entries(entries_max, visit);
             let read = scan_view(&self.pool, &connection, &range, direction, rows_max, visit, keys);
             read.await.map_err(StatementError::into_error)
         }

@@ -110,16 +110,24 @@ pub async fn scan_first<R: Reader + ?Sized>(
     visit: &mut Visitor<'_>,
     keys: &[Key],
 ) -> Result<Vec<Option<Value>>> {
-    let mut left = entries_max.unwrap_or(usize::MAX);
-    if left > 0 {
-        let mut visit = |key: &[u8], value: &[u8]| {
-            left -= 1;
-            let flow = visit(key, value);
-            if left == 0 { ControlFlow::Break(()) } else { flow }
-        };
-        reader.scan(range, direction, &mut visit).await?;
+    if entries_max != Some(0) {
+        reader.scan(range, direction, &mut first_entries(entries_max, visit)).await?;
     }
     if keys.is_empty() { Ok(Vec::new()) } else { reader.get_many(keys).await }
+}
+
+/// A visitor that shows the first `entries_max` entries to `visit`, and then breaks. The limit must
+/// not be zero: a visitor can't refuse its first entry.
+pub fn first_entries(
+    entries_max: Option<usize>,
+    visit: &mut Visitor<'_>,
+) -> impl FnMut(&[u8], &[u8]) -> ControlFlow<()> + Send {
+    let mut left = entries_max.unwrap_or(usize::MAX);
+    move |key, value| {
+        left -= 1;
+        let flow = visit(key, value);
+        if left == 0 { ControlFlow::Break(()) } else { flow }
+    }
 }
 
 /// A store. Its own [`Reader`] methods read the latest *durable* state: what a reader sees has been
@@ -406,6 +414,11 @@ pub fn decode_counter(value: Option<&[u8]>) -> Result<i64> {
             detail: format!("a counter of {} bytes, expected 8", bytes.len()),
         }),
     }
+}
+
+/// The counter under `key`.
+pub async fn read_counter(reader: &dyn Reader, key: &[u8]) -> Result<i64> {
+    decode_counter(reader.get(key).await?.as_deref())
 }
 
 /// The keys from `start` (inclusive) to `end` (exclusive; `None` is the end of the key space).

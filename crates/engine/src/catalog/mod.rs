@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use arc_swap::ArcSwap;
 use rustc_hash::FxBuildHasher;
-use zenobe_store::{Direction, KeyRange, Reader, Store, decode_counter};
+use zenobe_store::{Direction, KeyRange, Reader, Store, read_counter};
 
 use crate::command::TableName;
 use crate::error::{Error, Result};
@@ -46,7 +46,7 @@ impl Catalog {
     /// Reads every definition in the store.
     pub(crate) async fn load(store: &dyn Reader, is_shared: bool) -> Result<Catalog> {
         // Counted before the rows are read: a change in between is followed later.
-        let changes = count_changes(store).await?;
+        let changes = read_counter(store, &keyspace::catalog_changes()).await?;
         Ok(Catalog {
             tables: ArcSwap::from_pointee(load_tables(store).await?),
             changing: tokio::sync::Mutex::new(()),
@@ -70,7 +70,7 @@ impl Catalog {
         if !self.is_shared() {
             return Ok(false);
         }
-        let changes = count_changes(store).await?;
+        let changes = read_counter(store, &keyspace::catalog_changes()).await?;
         if changes == self.changes.load(Ordering::SeqCst) {
             return Ok(false);
         }
@@ -237,11 +237,6 @@ async fn load_tables(store: &dyn Reader) -> Result<Tables> {
     let range = KeyRange::prefix(keyspace::tables_prefix());
     store.scan(range, Direction::Forward, &mut visit).await?;
     failure.map_or(Ok(tables), Err)
-}
-
-async fn count_changes(store: &dyn Reader) -> Result<i64> {
-    let counter = store.get(&keyspace::catalog_changes()).await?;
-    Ok(decode_counter(counter.as_deref())?)
 }
 
 fn loaded_table(key: &[u8], row: &[u8]) -> Result<Table> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use zenobe_store::{Direction, Key, KeyRange, Reader, Value, decode_counter};
+use zenobe_store::{Direction, Key, KeyRange, Reader, Value, decode_counter, read_counter};
 use zenobe_value::EncodedItem;
 
 use crate::Engine;
@@ -329,7 +329,7 @@ impl Check<'_> {
     }
 
     async fn counter(&self, key: &Key) -> Result<i64> {
-        Ok(decode_counter(self.reader.get(key).await?.as_deref())?)
+        Ok(read_counter(&*self.reader, key).await?)
     }
 }
 

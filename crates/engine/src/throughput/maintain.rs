@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use zenobe_store::{Batch, Key, WriteSet, decode_counter, write_with};
+use zenobe_store::{Batch, Key, WriteSet, read_counter, write_with};
 
 use super::bucket::nanoseconds;
 use super::cause::Access;
@@ -18,7 +18,7 @@ use super::map_row::{MapRow, Peaks};
 use super::meter::{Meter, MeterState, Partition, PlacedPartition};
 use super::partition_map::{PARTITION_READ_UNITS, PARTITION_WRITE_UNITS};
 use super::split_points::{Divisible, boundaries};
-use super::{TableMeters, count_changes, load_maps};
+use super::{TableMeters, load_maps};
 use crate::Engine;
 use crate::catalog::Table;
 use crate::error::{Error, Result};
@@ -166,8 +166,7 @@ fn settle_peaks(state: &mut MeterState, [read_units, write_units]: [u64; 2], now
 async fn stored_size(engine: &Engine, meter: &Meter) -> Result<u64> {
     let index = meter.resource.index.as_ref().map(|(_, id)| *id);
     let key = keyspace::size_bytes(meter.resource.table_id, index);
-    let counter = engine.store.get(&key).await?;
-    Ok(u64::try_from(decode_counter(counter.as_deref())?).unwrap_or(0))
+    Ok(u64::try_from(read_counter(&*engine.store, &key).await?).unwrap_or(0))
 }
 
 /// Stores a map, unless the table is gone.
@@ -205,7 +204,7 @@ async fn follow_maps(engine: &Engine) -> Result<()> {
     if !engine.is_shared() {
         return Ok(());
     }
-    let changes = count_changes(&*engine.store).await?;
+    let changes = read_counter(&*engine.store, &keyspace::partition_map_changes()).await?;
     if changes == engine.meters.changes.swap(changes, Ordering::Relaxed) {
         return Ok(());
     }

@@ -34,7 +34,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use zenobe_store::{Direction, Reader, decode_counter};
+use zenobe_store::{Direction, Reader, read_counter};
 
 use self::bucket::nanoseconds;
 use self::map_row::MapRow;
@@ -111,7 +111,7 @@ impl Meters {
         now_ms: u64,
     ) -> Result<Meters> {
         // Counted before the rows are read, so a change in between is noticed later.
-        let changes = count_changes(store).await?;
+        let changes = read_counter(store, &keyspace::partition_map_changes()).await?;
         Ok(Meters {
             mode,
             started_at_ms: now_ms,
@@ -215,11 +215,6 @@ impl TableMeters {
 
 fn is_of(meter: &Meter, index: IndexId) -> bool {
     matches!(meter.resource.index, Some((_, id)) if id == index)
-}
-
-async fn count_changes(store: &dyn Reader) -> Result<i64> {
-    let counter = store.get(&keyspace::partition_map_changes()).await?;
-    Ok(decode_counter(counter.as_deref())?)
 }
 
 /// A map that doesn't decode is an error: a table without its map would seem never to have grown.
