@@ -37,6 +37,7 @@ pub mod row;
 pub mod schema;
 pub mod service_rows;
 pub mod streams;
+mod table_round;
 mod tables;
 pub mod throughput;
 mod transactions;

@@ -18,6 +18,7 @@ use crate::keyspace;
 use crate::lease::Lease;
 use crate::row::Fields;
 use crate::schema::HistorySettings;
+use crate::table_round::TableRound;
 
 use super::DAY_MS;
 
@@ -29,20 +30,11 @@ const SWEEPS_PER_PERIOD: u64 = 24;
 
 /// Trims every table's history. If one table fails, the others still proceed.
 pub(crate) async fn trim_all(engine: &Engine, lease: &Lease) -> Result<()> {
-    let mut outcome = Ok(());
+    let mut round = TableRound::new("trimming the history of a table failed; retrying");
     for table in engine.catalog.tables().values() {
-        let trimmed = match trim(engine, table, lease).await {
-            Err(Error::TableNotFound { .. }) => Ok(()),
-            Err(error @ Error::LeaseLost { .. }) => return Err(error),
-            trimmed => trimmed,
-        };
-        if let Err(error) = &trimmed {
-            let table = &table.definition().name;
-            tracing::error!(table, %error, "trimming the history of a table failed; retrying");
-        }
-        outcome = outcome.and(trimmed);
+        round.take(table, trim(engine, table, lease).await)?;
     }
-    outcome
+    round.finish()
 }
 
 async fn trim(engine: &Engine, table: &Arc<Table>, lease: &Lease) -> Result<()> {

@@ -22,6 +22,7 @@ use crate::error::{Error, Result};
 use crate::keyspace;
 use crate::lease::Lease;
 use crate::schema::{IndexDefinition, IndexId, IndexStatus, TableDefinition, TableId};
+use crate::table_round::TableRound;
 use crate::tables::prune_attribute_types;
 
 /// How much to read, write and record as done at once.
@@ -30,25 +31,15 @@ const BATCH_BYTES_MAX: usize = 1 << 20;
 
 /// Does all pending work on indexes. If one table fails, the others still proceed.
 pub(crate) async fn finish_pending(engine: &Engine, lease: &Lease) -> Result<()> {
-    let mut outcome = Ok(());
+    let mut round = TableRound::new("building or deleting an index failed; retrying");
     for table in engine.catalog.tables().values() {
         let definition = table.definition();
         let pending = definition.global_indexes.iter();
         for index in pending.filter(|index| index.status != IndexStatus::Active) {
-            let finished = match finish(engine, table, index, lease).await {
-                // A table that is deleted in the meantime takes its work with it.
-                Err(Error::TableNotFound { .. }) => Ok(()),
-                Err(error @ Error::LeaseLost { .. }) => return Err(error),
-                finished => finished,
-            };
-            if let Err(error) = &finished {
-                let (table, index) = (&definition.name, &index.name);
-                tracing::error!(table, index, %error, "building or deleting an index failed; retrying");
-            }
-            outcome = outcome.and(finished);
+            round.take_index(table, index, finish(engine, table, index, lease).await)?;
         }
     }
-    outcome
+    round.finish()
 }
 
 /// Finishes an index, so that it is active or gone, unless its status must be held.

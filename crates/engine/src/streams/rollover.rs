@@ -19,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::keyspace;
 use crate::lease::Lease;
 use crate::schema::{StreamSettings, TableDefinition};
+use crate::table_round::TableRound;
 use crate::trusted_clock::Moment;
 
 /// The shortest interval between checks of streams.
@@ -26,17 +27,13 @@ const LOOK_DELAY: Duration = Duration::from_millis(500);
 
 /// Does what is due on all streams. If one stream fails, the others still proceed.
 pub(crate) async fn maintain(engine: &Engine, lease: &Lease) -> Result<()> {
-    let mut outcome = Ok(());
+    let mut round = TableRound::new("maintaining the stream of a table failed; retrying");
     for table in engine.catalog.tables().values() {
         let Some(stream) = &table.definition().stream else { continue };
-        let maintained = match maintain_enabled(engine, table, stream, None, lease).await {
-            // A table that is deleted in the meantime has retired its stream.
-            Err(Error::TableNotFound { .. }) => Ok(()),
-            maintained => maintained,
-        };
-        outcome = outcome.and(maintained);
+        // A table that is deleted in the meantime has retired its stream.
+        round.take(table, maintain_enabled(engine, table, stream, None, lease).await)?;
     }
-    outcome.and(remove_past(engine, lease).await)
+    round.finish().and(remove_past(engine, lease).await)
 }
 
 /// How long to wait before the next check: until the next shard is old enough, but no longer than

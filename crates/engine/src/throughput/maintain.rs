@@ -25,6 +25,7 @@ use crate::error::{Error, Result};
 use crate::keyspace;
 use crate::lease::Lease;
 use crate::schema::TableId;
+use crate::table_round::TableRound;
 
 /// How often to sample the traffic.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -55,16 +56,13 @@ pub(crate) async fn maintain(engine: &Engine) -> Result<Duration> {
     let now_ms = engine.clock.now_ms();
     follow_clock(engine, now_ms);
     let lease = engine.lease(LEASE).await?;
-    let mut outcome = Ok(());
+    let mut round = TableRound::new("keeping up the partitions of a table failed; retrying");
     for meters in used {
         let Some(table) = tables.get(&meters.table.resource.table) else { continue };
         let maintained = maintain_table(engine, table, &meters, lease.as_ref(), now_ms).await;
-        if let Err(error @ Error::LeaseLost { .. }) = maintained {
-            return Err(error);
-        }
-        outcome = outcome.and(maintained);
+        round.take(table, maintained)?;
     }
-    outcome.map(|()| INTERVAL)
+    round.finish().map(|()| INTERVAL)
 }
 
 async fn maintain_table(

@@ -8,28 +8,20 @@ use crate::Engine;
 use crate::catalog::Table;
 use crate::catalog::edit::Edit;
 use crate::change::backfill_entries::{BackfillContext, Backfilled, backfill_expiries};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::indexes::backfill::items_after;
 use crate::keyspace;
 use crate::lease::Lease;
 use crate::schema::TableDefinition;
+use crate::table_round::TableRound;
 
 /// Completes the expiry indexes of all tables. If one table fails, the others still proceed.
 pub(crate) async fn finish_pending(engine: &Engine, lease: &Lease) -> Result<()> {
-    let mut outcome = Ok(());
+    let mut round = TableRound::new("an expiry index could not be filled");
     for table in engine.catalog.tables().values().filter(|table| is_pending(table.definition())) {
-        let filled = match fill(engine, table, lease).await {
-            Err(Error::TableNotFound { .. }) => Ok(()),
-            Err(error @ Error::LeaseLost { .. }) => return Err(error),
-            filled => filled,
-        };
-        if let Err(error) = &filled {
-            let table = &table.definition().name;
-            tracing::error!(table, %error, "an expiry index could not be filled");
-        }
-        outcome = outcome.and(filled);
+        round.take(table, fill(engine, table, lease).await)?;
     }
-    outcome
+    round.finish()
 }
 
 fn is_pending(definition: &TableDefinition) -> bool {

@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::keys::PrimaryKey;
 use crate::keyspace;
 use crate::lease::Lease;
+use crate::table_round::TableRound;
 use crate::write::commit::{Committed, Terms, commit};
 use crate::write::intent::{Intent, WriteAction};
 
@@ -30,23 +31,15 @@ impl Engine {
     /// Deletes all items that have expired by now, and counts them. If one table fails, the others
     /// still proceed.
     pub(crate) async fn expire_items(&self, lease: &Lease) -> Result<u64> {
-        let mut outcome = Ok(0);
+        let mut round = TableRound::new("could not delete expired items");
+        let mut total = 0;
         for table in self.catalog.tables().values() {
             if table.definition().ttl_attribute.is_none() {
                 continue;
             }
-            let expired = match expire_table(self, table, lease).await {
-                Err(Error::TableNotFound { .. }) => Ok(0),
-                Err(error @ Error::LeaseLost { .. }) => return Err(error),
-                expired => expired,
-            };
-            if let Err(error) = &expired {
-                let table = &table.definition().name;
-                tracing::error!(table, %error, "could not delete expired items");
-            }
-            outcome = outcome.and_then(|total| Ok(total + expired?));
+            total += round.take(table, expire_table(self, table, lease).await)?;
         }
-        outcome
+        round.finish().map(|()| total)
     }
 
     /// How many items this engine has deleted because they had expired.
