@@ -164,7 +164,7 @@ impl Engine {
 }
 
 /// The key of the item that a GetItem reads.
-fn item_key(table: &Table, command: &GetItem) -> Result<Key> {
+pub(crate) fn item_key(table: &Table, command: &GetItem) -> Result<Key> {
     let key = PrimaryKey::from_parameter(&table.definition().keys, &command.key)?;
     if let Some(projection) = &command.projection {
         check_paths(table, projection.paths().iter())?;

@@ -12,8 +12,7 @@ use crate::catalog::{GuardCheck, Table};
 use crate::change::size_bytes;
 use crate::command::{GetItem, TransactGet, TransactGetOutcome, TransactionalUnits};
 use crate::error::{Error, Result};
-use crate::keys::{PrimaryKey, check_paths};
-use crate::read::{decode_all, project};
+use crate::read::{decode_all, item_key, project};
 use crate::throughput::cause::Access;
 use crate::throughput::{Demand, Ticket};
 
@@ -104,12 +103,4 @@ fn item_keys(gets: &[GetItem], tables: &[Arc<Table>]) -> Result<Vec<Key>> {
         return Err(cancelled(checked.into_iter().map(Result::err)));
     }
     checked.into_iter().collect()
-}
-
-fn item_key(table: &Table, get: &GetItem) -> Result<Key> {
-    let key = PrimaryKey::from_parameter(&table.definition().keys, &get.key)?;
-    if let Some(projection) = &get.projection {
-        check_paths(table, projection.paths().iter())?;
-    }
-    Ok(key.item_key(table))
 }
